@@ -208,13 +208,8 @@ impl App {
     /// Synchronizes files and closes the state. Without this nothing is lost, only settled later.
     pub(crate) async fn close(&self) {
         self.engine.close().await;
-        if let Some(healed) = self.engine.healed_state() {
-            self.output.warning(&format!(
-                "the state was damaged ({}); what could be read of history, pins and usage was \
-                 kept, the damaged file is {}",
-                healed.reason,
-                healed.set_aside.display()
-            ));
+        if let Some(repair) = self.engine.last_state_repair() {
+            self.output.warning(&repair.to_string());
         }
     }
 

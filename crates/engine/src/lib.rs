@@ -123,7 +123,9 @@ pub use segment::{ContextText, FileShown, HotShown, Showing};
 pub use serving::Serving;
 pub use speaks::Speaking;
 pub use stage::{Staged, StagedEdit, enter_staged, escape, inside};
-pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
+pub use state::{
+    Pruned, Retention, StateError, StateRepair, Stats, TaskCount, set_aside_databases,
+};
 pub use store::backend::BackendError;
 pub use store::{
     Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextCache,

@@ -16,7 +16,7 @@ use memory::limits::{
     VECTORS_FILES_MAX, VECTORS_KEPT_FOR,
 };
 use memory::screen::{Screen, UnknownRule};
-use state::{Healed, SqliteState, StateError};
+use state::{SqliteState, StateError, StateRepair};
 use store::clock::SystemClock;
 use store::{
     Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
@@ -379,15 +379,14 @@ impl Engine {
         self.state.path()
     }
 
-    /// Replaces a damaged state database by one that holds all that is sound in it; `None` if
-    /// nothing was wrong.
-    pub async fn repair_state(&self) -> Result<Option<Healed>, StateError> {
+    /// Repairs a damaged state database, or sets it aside and starts an empty one; `None` if nothing was wrong.
+    pub async fn repair_state(&self) -> Result<Option<StateRepair>, StateError> {
         self.state.repair().await
     }
 
-    /// Returns what was done when the state was found damaged at its opening, if it was.
-    pub fn healed_state(&self) -> Option<Healed> {
-        self.state.healed()
+    /// Returns the latest repair of the state database by this process, if there was one.
+    pub fn last_state_repair(&self) -> Option<StateRepair> {
+        self.state.last_repair()
     }
 
     /// Synchronizes files, stores what waits, keeps corpora, closes the state. What is written later opens again.

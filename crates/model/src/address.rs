@@ -75,7 +75,7 @@ impl Address {
 
     /// Returns host, port and path, without a slash at its end.
     pub(crate) fn place(&self) -> String {
-        let host = self.url.host_str().unwrap_or_default();
+        let host = self.url.host_str().expect("an address has a host");
         let port = self.url.port().map(|port| format!(":{port}")).unwrap_or_default();
         format!("{host}{port}{}", self.url.path().trim_end_matches('/'))
     }
@@ -91,7 +91,7 @@ impl Address {
 
     /// Tells whether the host is this machine by its name.
     pub(crate) fn is_this_machine(&self) -> bool {
-        let host = self.url.host_str().unwrap_or_default();
+        let host = self.url.host_str().expect("an address has a host");
         is_this_machine(host.trim_start_matches('[').trim_end_matches(']'))
     }
 }

@@ -97,7 +97,7 @@ impl KeyCommand {
         if let Some(Secret(key)) = &*known {
             return Ok(key.clone());
         }
-        let name = self.words.first().cloned().unwrap_or_default();
+        let name = self.words.first().cloned().expect("a command has a program");
         let told = self.run(&name).await.map_err(|why| NoKey::Command(name, why))?;
         *known = Some(told.clone());
         Ok(told.0)

@@ -26,7 +26,8 @@ mod pending;
 mod tasks;
 mod ui;
 
-use std::sync::{Arc, Mutex};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::header::HeaderValue;

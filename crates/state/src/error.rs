@@ -39,7 +39,7 @@ pub enum StateError {
         /// What was found.
         source: Cause,
     },
-    /// The database is damaged in a way that did not heal by itself.
+    /// The database is damaged in a way that was not repaired by itself.
     #[error("cannot {wanted}: the state `{path}` is damaged; run `quipu doctor --fix`")]
     Damaged {
         /// What was wanted.
@@ -165,8 +165,8 @@ enum Class {
 }
 
 impl Fault {
-    /// Tells whether a new database in place of this one would help.
-    pub(crate) fn asks_for_healing(&self) -> bool {
+    /// Returns whether the database as a whole is damaged, and not one kept content.
+    pub(crate) fn is_damage(&self) -> bool {
         self.class() == Class::Damaged && !matches!(self, Self::Digest(_))
     }
 
@@ -321,9 +321,9 @@ mod tests {
 
     #[test]
     fn only_a_damaged_database_is_replaced_by_a_new_one() {
-        assert!(Fault::Damaged("no tables".to_owned()).asks_for_healing());
-        assert!(!Fault::Digest("00".to_owned()).asks_for_healing());
-        assert!(!Fault::Io(io::ErrorKind::PermissionDenied.into()).asks_for_healing());
-        assert!(!Fault::Newer { found: 2, known: 1 }.asks_for_healing());
+        assert!(Fault::Damaged("no tables".to_owned()).is_damage());
+        assert!(!Fault::Digest("00".to_owned()).is_damage());
+        assert!(!Fault::Io(io::ErrorKind::PermissionDenied.into()).is_damage());
+        assert!(!Fault::Newer { found: 2, known: 1 }.is_damage());
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Files are the truth; this is the memory of the truth. Two ports, [`State`] for what became of the
 //! memories and [`Tasks`] for what is to be done about them, with one adapter on SQLite here. Nothing in this crate names a memory's file, decides who may do what, or reads a
-//! clock: times and facts are handed over. A damaged database heals: what can be read is kept, the
-//! damaged file is set aside, the rest starts empty.
+//! clock: times and facts are handed over. A damaged database is set aside whole, and an empty one is
+//! started.
 
 mod error;
 mod proposal;
@@ -17,7 +17,7 @@ pub use record::{
     ChangeQuery, Head, Mark, NewChange, NewFileChange, OpenChange, OpenFile, PathChange, Pruned,
     Retention, Stats, Use,
 };
-pub use sqlite::{Healed, SqliteState};
+pub use sqlite::{SqliteState, StateRepair, set_aside_databases};
 pub use task::{
     Attempt, ConversationRow, DREAM, DreamGates, End, Enqueued, LastDream, ModelWorkRow, NewTask,
     OwnedBy, QueueLimits, REMEMBER, REVIEW, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery,

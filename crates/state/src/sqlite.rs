@@ -3,15 +3,13 @@
 //! Nothing is opened before the first call, and no file is made before the first write. One
 //! connection writes, a few read; each is taken out of its place for the length of one call, so a call
 //! that is cancelled closes its connection, which rolls its transaction back. Several processes share
-//! the file. A damaged file is noticed by whoever stumbles over it, replaced, and the call tried once
-//! more.
+//! the file. The call that finds it damaged has it repaired or set aside, and is tried once more.
 
 mod changes;
 mod check;
 mod content;
 mod conversations;
 mod file;
-mod heal;
 mod marks;
 mod model_work;
 mod open;
@@ -19,19 +17,19 @@ mod proposals;
 mod prune;
 mod queue;
 mod record;
+mod repair;
 mod row;
 mod script;
 mod sessions;
-mod table;
 mod tasks;
 #[cfg(test)]
 mod tests;
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -42,7 +40,8 @@ use memory::path::RelativePath;
 use sqlx::SqliteConnection;
 use tokio::sync::{MutexGuard, SemaphorePermit};
 
-pub use crate::sqlite::heal::Healed;
+pub use crate::sqlite::file::set_aside_databases;
+pub use crate::sqlite::repair::StateRepair;
 
 use crate::State;
 use crate::error::{Fault, StateError};
@@ -77,8 +76,8 @@ pub struct SqliteState {
     /// One for each reader that may be at work.
     readers: tokio::sync::Semaphore,
     idle_readers: Mutex<Vec<Opened>>,
-    healed: Mutex<Option<Healed>>,
-    /// Whether reading may heal or migrate what it finds.
+    last_repair: Mutex<Option<StateRepair>>,
+    /// Whether reading may repair or migrate what it finds.
     mends: bool,
     /// Changes settled since the log was last copied back.
     settled: AtomicUsize,
@@ -108,7 +107,7 @@ type Ran<T> = (SqliteConnection, Result<T, Fault>);
 struct ReaderSeat<'state> {
     file: FileId,
     is_reusable: bool,
-    _permit: Option<SemaphorePermit<'state>>,
+    _permit: SemaphorePermit<'state>,
 }
 
 /// The place of the one who writes. The gate is given up before the place is.
@@ -140,13 +139,13 @@ impl SqliteState {
             next: tokio::sync::Mutex::default(),
             readers: tokio::sync::Semaphore::new(READERS_MAX),
             idle_readers: Mutex::default(),
-            healed: Mutex::default(),
+            last_repair: Mutex::default(),
             mends: true,
             settled: AtomicUsize::new(0),
         }
     }
 
-    /// Returns a state whose reading neither heals nor migrates: what is not ready has nothing to
+    /// Returns a state whose reading neither repairs nor migrates: what is not ready has nothing to
     /// read. For a look that nobody asked for, as a shell's that completes a word.
     #[must_use]
     pub fn only_looking(mut self) -> Self {
@@ -159,15 +158,15 @@ impl SqliteState {
         &self.path
     }
 
-    /// Returns what the latest healing by this value did, if there was one.
-    pub fn healed(&self) -> Option<Healed> {
-        self.healed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns the latest repair by this value, if there was one.
+    pub fn last_repair(&self) -> Option<StateRepair> {
+        self.last_repair.lock().clone()
     }
 
-    /// Replaces the database by one that holds all that is sound in it, if [`State::check`] finds
-    /// anything wrong. Returns what was done.
-    pub async fn repair(&self) -> Result<Option<Healed>, StateError> {
-        self.heal(Depth::Everything).await.map_err(|fault| self.fault("repair", fault))
+    /// Repairs the database if [`State::check`] finds anything wrong: in place, if only indexes are damaged or rows
+    /// contradict each other. Otherwise it sets the database aside and starts an empty one.
+    pub async fn repair(&self) -> Result<Option<StateRepair>, StateError> {
+        self.repair_alone(Depth::Everything).await.map_err(|fault| self.fault("repair", fault))
     }
 
     fn fault(&self, wanted: &'static str, fault: Fault) -> StateError {
@@ -185,7 +184,7 @@ impl SqliteState {
         Running: Future<Output = Ran<T>> + Send,
         T: Send,
     {
-        let mut was_healed = false;
+        let mut was_repaired = false;
         loop {
             let answer = match self.take_reader().await {
                 Ok(Some((connection, seat))) => {
@@ -198,15 +197,16 @@ impl SqliteState {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                Err(fault) if self.mends => self.heal_once(wanted, fault, &mut was_healed).await?,
+                Err(fault) if self.mends => {
+                    self.repair_once(wanted, fault, &mut was_repaired).await?;
+                }
                 Err(fault) => return Err(self.fault(wanted, fault)),
             }
         }
     }
 
     async fn take_reader(&self) -> Result<Option<(SqliteConnection, ReaderSeat<'_>)>, Fault> {
-        // Nobody closes it, so there is always one to wait for.
-        let permit = self.readers.acquire().await.ok();
+        let permit = self.readers.acquire().await.expect("the semaphore is never closed");
         let opened = self.reader().await?;
         Ok(opened.map(|Opened { connection, file, is_reusable }| {
             (connection, ReaderSeat { file, is_reusable, _permit: permit })
@@ -250,8 +250,8 @@ impl SqliteState {
         }
     }
 
-    fn idle_readers(&self) -> std::sync::MutexGuard<'_, Vec<Opened>> {
-        self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn idle_readers(&self) -> parking_lot::MutexGuard<'_, Vec<Opened>> {
+        self.idle_readers.lock()
     }
 
     /// Runs `work` on the connection that writes, and makes the database if there is none.
@@ -279,7 +279,7 @@ impl SqliteState {
         Running: Future<Output = Ran<T>> + Send,
         T: Send,
     {
-        let mut was_healed = false;
+        let mut was_repaired = false;
         loop {
             let answer = match self.take_writer(turn).await {
                 Ok((connection, seat)) => {
@@ -291,23 +291,24 @@ impl SqliteState {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                Err(fault) => self.heal_once(wanted, fault, &mut was_healed).await?,
+                Err(fault) => self.repair_once(wanted, fault, &mut was_repaired).await?,
             }
         }
     }
 
-    /// Heals what the fault asks for, unless it was healed before; any other fault is the answer.
-    async fn heal_once(
+    /// Repairs the database if the fault is damage and the call did not repair it before. Any other fault is the
+    /// answer.
+    async fn repair_once(
         &self,
         wanted: &'static str,
         fault: Fault,
-        was_healed: &mut bool,
+        was_repaired: &mut bool,
     ) -> Result<(), StateError> {
-        if *was_healed || !fault.asks_for_healing() {
+        if *was_repaired || !fault.is_damage() {
             return Err(self.fault(wanted, fault));
         }
-        *was_healed = true;
-        self.heal(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
+        *was_repaired = true;
+        self.repair_alone(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
         Ok(())
     }
 
@@ -351,9 +352,9 @@ impl SqliteState {
         Ok(())
     }
 
-    /// Looks at the database alone and replaces it if it is damaged. Returns what was done; nothing,
-    /// if another process was quicker or there is nothing to heal.
-    fn heal(&self, depth: Depth) -> BoxFuture<'_, Result<Option<Healed>, Fault>> {
+    /// Checks the database under the lock that no other process shares, and repairs it. `None` if it is sound,
+    /// such as after another process repaired it.
+    fn repair_alone(&self, depth: Depth) -> BoxFuture<'_, Result<Option<StateRepair>, Fault>> {
         Box::pin(async move {
             let mut writer = self.writer.lock().await;
             if file::identity(&self.path)?.is_none() {
@@ -369,13 +370,12 @@ impl SqliteState {
             };
             let gate = writer.gate.insert(gate);
             let _held = gate.hold(Hold::Alone).await?;
-            let problems = check::check(&self.path, depth).await?;
-            if problems.is_empty() {
-                return Ok(None);
+            let done = repair::repair(&self.path, depth).await?;
+            if done.is_some() {
+                let mut last = self.last_repair.lock();
+                last.clone_from(&done);
             }
-            let healed = heal::heal(&self.path, problems.join("; ")).await?;
-            *self.healed.lock().unwrap_or_else(PoisonError::into_inner) = Some(healed.clone());
-            Ok(Some(healed))
+            Ok(done)
         })
     }
 
@@ -619,7 +619,7 @@ impl State for SqliteState {
 
     async fn check(&self) -> Result<Vec<String>, StateError> {
         let found = check::check(&self.path, Depth::Everything).await;
-        found.map_err(|fault| self.fault("check", fault))
+        found.map(|found| found.sentences()).map_err(|fault| self.fault("check", fault))
     }
 
     async fn close(&self) {

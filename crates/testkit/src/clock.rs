@@ -1,6 +1,6 @@
 //! A clock that stands still until it is told otherwise.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use memory::clock::{Clock, Timestamp};
@@ -19,12 +19,12 @@ impl ManualClock {
 
     /// Sets the time.
     pub fn set(&self, now: Timestamp) {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *self.now.lock() = now;
     }
 
     /// Lets time pass.
     pub fn advance(&self, by: Duration) {
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = self.now.lock();
         *now += by;
     }
 }
@@ -38,7 +38,7 @@ impl Default for ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        *self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.now.lock()
     }
 }
 

@@ -3,10 +3,11 @@
 //! It has threads of its own, so that tests of a process and tests within a runtime use it alike, and notes
 //! whatever it was sent.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::fmt;
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
@@ -138,12 +139,11 @@ impl Drop for Embeddings {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.now.lock()
     }
 
     fn wait(&self, until: impl Fn(&Now) -> bool) {
-        let held = self.changed.wait_while(self.lock(), |now| !until(now));
-        drop(held.unwrap_or_else(PoisonError::into_inner));
+        self.changed.wait_while(&mut self.lock(), |now| !until(now));
     }
 
     fn answer_one(&self, mut stream: TcpStream) -> io::Result<()> {

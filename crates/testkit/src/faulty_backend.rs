@@ -1,9 +1,10 @@
 //! A backend that fails when a test wants it to.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -76,7 +77,7 @@ impl Plan {
     /// Lets the step with this number fail, counted from here; 0 lets none fail.
     pub fn set(&self, fails_at: u64, failure: Failure) {
         *self.failure() = failure;
-        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = try_id();
+        *self.task.lock() = try_id();
         self.fails_at.store(fails_at, Ordering::SeqCst);
         self.steps.store(0, Ordering::SeqCst);
     }
@@ -85,7 +86,7 @@ impl Plan {
     pub fn meddle(&self, step: u64, act: impl FnOnce() + Send + 'static) {
         self.set(0, Failure::Once);
         let meddler = Meddler { step, act: Box::new(act) };
-        *self.meddler.lock().unwrap_or_else(PoisonError::into_inner) = Some(meddler);
+        *self.meddler.lock() = Some(meddler);
     }
 
     /// Returns how many steps there were since the plan was set.
@@ -99,7 +100,7 @@ impl Plan {
     }
 
     fn failure(&self) -> MutexGuard<'_, Failure> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failure.lock()
     }
 
     /// Returns whether the process is dead, so that nothing it has in hand is put away any more.
@@ -115,12 +116,12 @@ impl Plan {
 
     /// Takes a step that lays down bytes and returns what becomes of it.
     fn fate_of_bytes(&self) -> Fate {
-        if *self.task.lock().unwrap_or_else(PoisonError::into_inner) != try_id() {
+        if *self.task.lock() != try_id() {
             return if self.is_dead() { Fate::Refused } else { Fate::Done };
         }
         let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
         let meddler = {
-            let mut slot = self.meddler.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut slot = self.meddler.lock();
             slot.take_if(|meddler| meddler.step == step)
         };
         if let Some(meddler) = meddler {

@@ -2,11 +2,12 @@
 //!
 //! It knows the wire by the path that it is asked at, and notes whatever it was sent.
 
+use parking_lot::{Condvar, Mutex};
 use std::fmt;
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
@@ -79,7 +80,8 @@ struct Shared {
     asked: Mutex<Vec<Asked>>,
     /// Connections that were closed before anything was said.
     left: Mutex<usize>,
-    changed: Condvar,
+    asked_more: Condvar,
+    left_more: Condvar,
     calls: AtomicUsize,
     ends: std::sync::atomic::AtomicBool,
 }
@@ -88,10 +90,6 @@ impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").field("asked", &self.asked).finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Models {
@@ -105,7 +103,8 @@ impl Models {
             script: Box::new(script),
             asked: Mutex::default(),
             left: Mutex::default(),
-            changed: Condvar::new(),
+            asked_more: Condvar::new(),
+            left_more: Condvar::new(),
             calls: AtomicUsize::new(0),
             ends: false.into(),
         });
@@ -133,20 +132,19 @@ impl Models {
 
     /// Returns all that it was asked.
     pub fn asked(&self) -> Vec<Asked> {
-        lock(&self.shared.asked).clone()
+        self.shared.asked.lock().clone()
     }
 
     /// Waits until it was asked so often; holds the thread up.
     pub fn wait_for_requests(&self, count: usize) {
-        let held =
-            self.shared.changed.wait_while(lock(&self.shared.asked), |asked| asked.len() < count);
-        drop(held.unwrap_or_else(PoisonError::into_inner));
+        let mut asked = self.shared.asked.lock();
+        self.shared.asked_more.wait_while(&mut asked, |asked| asked.len() < count);
     }
 
     /// Waits until so many connections were closed that nothing was said on; holds the thread up.
     pub fn wait_for_leaving(&self, count: usize) {
-        let held = self.shared.changed.wait_while(lock(&self.shared.left), |left| *left < count);
-        drop(held.unwrap_or_else(PoisonError::into_inner));
+        let mut left = self.shared.left.lock();
+        self.shared.left_more.wait_while(&mut left, |left| *left < count);
     }
 }
 
@@ -175,11 +173,11 @@ impl Shared {
         let (head, body) = http::read(&mut BufReader::new(&stream))?;
         let asked = Asked { head, body };
         let number = {
-            let mut all = lock(&self.asked);
+            let mut all = self.asked.lock();
             all.push(asked.clone());
             all.len() - 1
         };
-        self.changed.notify_all();
+        self.asked_more.notify_all();
         let says = (self.script)(number, &asked);
         let path = asked.head.split(' ').nth(1).unwrap_or_default().to_owned();
         let reply = |says: &Says| self.reply(&path, says).to_string();
@@ -209,8 +207,8 @@ impl Shared {
             Says::Nothing => {
                 // Nothing more is sent: this ends when the other side does.
                 drop(stream.read(&mut [0]));
-                *lock(&self.left) += 1;
-                self.changed.notify_all();
+                *self.left.lock() += 1;
+                self.left_more.notify_all();
                 Ok(())
             }
             Says::Text(_) | Says::Calls(_) | Says::Garbage(_) | Says::Cut(_) => {

@@ -64,7 +64,7 @@ pub(crate) fn color(words: impl Iterator<Item = std::ffi::OsString>) -> ColorCho
 /// Returns what `quipu` alone shows: how to start, and the commands by name.
 pub(crate) fn overview(heading: Style) -> String {
     let grammar = Cli::command();
-    let about = grammar.get_about().map(ToString::to_string).unwrap_or_default();
+    let about = grammar.get_about().expect("the program says what it is for");
     let mut text = Text::default();
     text.line(format_args!("{about}\n\n{heading}Start:{heading:#}"));
     for (command, what) in START {
@@ -109,7 +109,7 @@ fn group_text(grammar: &Command, (group, names): &(&str, &[&str]), styles: &Styl
     for name in *names {
         // There is no `help` where a reference is made.
         let Some(command) = grammar.find_subcommand(name) else { continue };
-        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let about = command.get_about().expect("every command says what it is for");
         text.line(format_args!("  {literal}{name:<11}{literal:#}  {about}"));
     }
     text.line("");

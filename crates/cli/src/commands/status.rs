@@ -1,10 +1,11 @@
 //! `quipu status` and `quipu doctor`: how things are.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use engine::{
-    Depth, Finding, FindingKind, Healed, Health, Memories, NextDream, Repaired, RootHealth,
+    Depth, Finding, FindingKind, Health, Memories, NextDream, Repaired, RootHealth,
+    set_aside_databases,
 };
 use memory::clock::{Clock as _, Timestamp};
 use memory::command::view::human_size;
@@ -36,15 +37,21 @@ pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
     // What is wrong with the state is among the findings.
     let pending = app.engine.pending().count(&memories).await.unwrap_or_default();
     let state_file = app.engine.state_file();
+    // A folder that is not there yet holds none.
+    let set_aside = set_aside_databases(state_file).unwrap_or_default();
     if app.output.json {
         let mut value = status_value(&health, state_file, next_dream);
+        if !set_aside.is_empty() {
+            let old = set_aside.iter().map(|old| old.display().to_string());
+            value["state"]["set_aside"] = old.collect();
+        }
         value["pending"] = pending.into();
         app.output.value(&value)?;
     } else {
         let next_dream = next_dream.map(|next| dream_line(next, SystemClock.now()));
         let pending = pending::waiting_line(pending);
         let lines = [("dream", next_dream), ("pending", pending)];
-        app.output.text(&status_text(&health, state_file, lines, app.output.look))?;
+        app.output.text(&status_text(&health, state_file, &set_aside, lines, app.output.look))?;
     }
     Ok(Status::Done)
 }
@@ -107,6 +114,7 @@ fn finding_value(finding: &Finding) -> Value {
 fn status_text(
     health: &Health,
     state_file: &Path,
+    set_aside: &[PathBuf],
     lines: [(&str, Option<String>); 2],
     look: Look,
 ) -> String {
@@ -120,6 +128,10 @@ fn status_text(
     text.line(format_args!("{} {}", heading("state", look), facts.join(", ")));
     let file = visible::line(&state_file.display().to_string()).into_owned();
     text.line(below(&file, FAINT, look));
+    for old in set_aside {
+        let old = visible::line(&old.display().to_string()).into_owned();
+        text.line(below(&format!("damaged and set aside: {old}"), WARN, look));
+    }
     for (word, line) in lines {
         if let Some(line) = line {
             text.line(format_args!("{} {line}", heading(word, look)));
@@ -191,10 +203,8 @@ pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> 
 /// Mends the state first, so that the roots are mended with what it knows.
 async fn mend(app: &App, memories: &Memories) -> Result<Repaired, Failure> {
     let mut done = Vec::new();
-    if let Some(healed) = app.engine.repair_state().await? {
-        let Healed { set_aside, reason, rows_kept } = healed;
-        let aside = set_aside.display();
-        done.push(format!("state: {reason}; kept {rows_kept} rows, put the old one at {aside}"));
+    if let Some(repair) = app.engine.repair_state().await? {
+        done.push(format!("state: {repair}"));
     }
     let mut repaired = memories.repair().await?;
     repaired.done.splice(..0, done);

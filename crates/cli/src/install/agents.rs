@@ -277,7 +277,8 @@ impl AgentName {
 
     /// Returns its word at the command line.
     pub(crate) fn word(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+        let value = self.to_possible_value().expect("no agent is hidden from the command line");
+        value.get_name().to_owned()
     }
 
     /// Tells whether the agent is on this machine: its program, or a folder of its settings.

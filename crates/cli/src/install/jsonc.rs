@@ -14,6 +14,9 @@ use serde_json::{Map, Value};
 use crate::install::Misread;
 use crate::install::entry::{Entry, Lines, quoted};
 
+/// Why a range that the parser gave can be cut out of the text.
+const IN_TEXT: &str = "a range of the parser lies within the text, between characters";
+
 /// A step on the way to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step<'a> {
@@ -146,11 +149,11 @@ fn spliced(text: &str, splices: Vec<Splice>) -> String {
     let mut made = String::with_capacity(text.len());
     let mut done = 0;
     for Splice { at, with } in splices {
-        made.push_str(text.get(done..at.start).unwrap_or_default());
+        made.push_str(text.get(done..at.start).expect(IN_TEXT));
         made.push_str(&with);
         done = at.end;
     }
-    made.push_str(text.get(done..).unwrap_or_default());
+    made.push_str(text.get(done..).expect(IN_TEXT));
     made
 }
 
@@ -241,11 +244,11 @@ impl<'t> Parsed<'t> {
 
     /// Returns the white space that a line begins with.
     fn indent_of_line(&self, offset: usize) -> &'t str {
-        let before = self.text.get(..offset).unwrap_or_default();
+        let before = self.text.get(..offset).expect(IN_TEXT);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let line = self.text.get(start..).unwrap_or_default();
+        let line = self.text.get(start..).expect(IN_TEXT);
         let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
-        line.get(..blank).unwrap_or_default()
+        line.get(..blank).expect(IN_TEXT)
     }
 
     /// Adds a value, and what is missing on the way to it. `there` steps are there already.
@@ -299,7 +302,7 @@ impl<'t> Parsed<'t> {
 
     /// Tells whether there is nothing but white space and the comma after an item.
     fn is_blank(&self, at: Range<usize>) -> bool {
-        let text = self.text.get(at).unwrap_or_default();
+        let text = self.text.get(at).expect(IN_TEXT);
         text.chars().all(|c| c.is_whitespace() || c == ',')
     }
 
@@ -332,7 +335,7 @@ impl<'t> Parsed<'t> {
 
     /// Returns where the white space before something begins, its own line's beginning included.
     fn start_with_line(&self, offset: usize) -> usize {
-        let before = self.text.get(..offset).unwrap_or_default();
+        let before = self.text.get(..offset).expect(IN_TEXT);
         let blank = before.trim_end_matches([' ', '\t']);
         let line = blank.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
         line.unwrap_or(blank).len()
@@ -340,7 +343,7 @@ impl<'t> Parsed<'t> {
 
     /// Returns where a line ends, if nothing but notes follows.
     fn end_of_line(&self, offset: usize) -> usize {
-        let rest = self.text.get(offset..).unwrap_or_default();
+        let rest = self.text.get(offset..).expect(IN_TEXT);
         let line = rest.lines().next().unwrap_or_default();
         let text = line.trim();
         let is_note = text.starts_with("//")

@@ -73,11 +73,11 @@ impl Replacement {
     pub(super) fn between(before: &str, after: &str) -> Self {
         let pairs = before.chars().zip(after.chars());
         let at: usize = pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
-        let rest = |text: &str| text.get(at..).unwrap_or_default().to_owned();
+        let rest = |text: &str| text.split_at(at).1.to_owned();
         let (before, after) = (rest(before), rest(after));
         let pairs = before.chars().rev().zip(after.chars().rev());
         let end: usize = pairs.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
-        let before = before.get(..before.len() - end).unwrap_or_default().to_owned();
+        let before = before.split_at(before.len() - end).0.to_owned();
         Self { at, bytes: after.len() - end, before }
     }
 

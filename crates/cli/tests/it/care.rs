@@ -220,8 +220,17 @@ fn an_unreadable_state_is_told_and_memories_are_not_lost() {
     assert_eq!(place.view("global/a.md"), "a\n");
     let ended = place.run(&["create", "global/b.md", "b"]);
     assert_eq!(ended.status, 0, "{}", ended.stderr);
-    assert!(ended.stderr.contains("warning: the state was damaged"), "{}", ended.stderr);
+    let warning = "warning: the state database was damaged and a new one was started";
+    assert_eq!(ended.stderr.matches("database was damaged").count(), 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains(warning), "{}", ended.stderr);
     assert_eq!(place.view("global/b.md"), "b\n");
+    let old = format!("{state}.damaged-1");
+    let status = place.run(&["status"]).stdout;
+    let shown = old.replace(&place.path().display().to_string(), "<place>");
+    assert!(status.contains(&format!("damaged and set aside: {shown}\n")), "{status}");
+    assert_eq!(place.json(&["status"])["state"]["set_aside"], serde_json::json!([shown]));
+    // Nothing was copied or changed on the way.
+    assert!(fs::read_to_string(&old).unwrap().starts_with("this is no database"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One request and its answer.
 
 use std::fmt::Write as _;
-use std::sync::PoisonError;
+
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -164,12 +164,12 @@ impl Client {
     }
 
     fn keep(&self, connection: Connection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         *idle = Some(connection.rest());
     }
 
     fn kept(&self) -> Option<Connection> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         idle.take().filter(Connection::is_usable)
     }
 }

@@ -1,4 +1,7 @@
 //! By which way a daemon is reached, and a connection to it.
+//!
+//! Requests go through hyper itself. Clients above it take URLs, and a parser of URLs resolves `..` in the path of a memory
+//! before the daemon can refuse it. It also brings TLS, which a daemon does not speak.
 
 use std::fmt;
 use std::io;

@@ -9,7 +9,7 @@ use crate::error::Fault;
 use crate::record::{ChangeQuery, OpenChange, OpenFile, PathChange, Stats};
 use crate::sqlite::content::Packed;
 use crate::sqlite::marks::below;
-use crate::sqlite::row::{Columns, Impossible, Read, readable, stored_time};
+use crate::sqlite::row::{Columns, Impossible, Read, readable, single, stored_count, stored_time};
 use crate::sqlite::script::{Repeats, Script};
 
 const CHANGE_AND_FILE: &str =
@@ -25,7 +25,7 @@ pub(super) async fn find(
 ) -> Result<Vec<Change>, Fault> {
     let mut script = Script::of("WITH wanted (id) AS (SELECT c.id FROM changes c WHERE true");
     narrow(&mut script, query);
-    let max = i64::try_from(query.max).unwrap_or(i64::MAX);
+    let max = stored_count(query.max);
     script.add(" ORDER BY c.id DESC LIMIT $1)").value(max);
     script.add(CHANGE_AND_FILE);
     script.add(
@@ -62,7 +62,7 @@ pub(super) async fn last(
     ))
     .bind(names)
     .bind(place)
-    .bind(i64::try_from(max).unwrap_or(i64::MAX))
+    .bind(stored_count(max))
     .rows(connection, Repeats::Often)
     .await?;
     Ok(readable("change_files", rows.iter().map(|row| path_change(Columns(row)))))
@@ -266,14 +266,14 @@ pub(super) async fn stats(connection: &mut SqliteConnection) -> Result<Stats, Fa
     )
     .rows(connection, Repeats::Hardly)
     .await?;
-    let count =
-        |column| rows.first().map_or(Ok(0), |row| Columns(row).count(column)).unwrap_or_default();
-    Ok(Stats {
-        changes: count("changes"),
-        open: count("open"),
-        content_bytes: count("content_bytes"),
-        tasks: count("tasks"),
-        sessions: count("sessions"),
-        database_bytes: 0,
+    single(&rows, |row| {
+        Ok(Stats {
+            changes: row.count("changes")?,
+            open: row.count("open")?,
+            content_bytes: row.count("content_bytes")?,
+            tasks: row.count("tasks")?,
+            sessions: row.count("sessions")?,
+            database_bytes: 0,
+        })
     })
 }

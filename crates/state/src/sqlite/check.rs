@@ -1,113 +1,157 @@
-//! Looking at every page, row and kept byte of the database.
+//! A check of every page, index, kept content and agreement between rows of the database.
 //!
-//! Slow on purpose: asked for by a person, or by healing when SQLite stumbled.
+//! Slow on purpose: a person asks for it, or a call that found damage.
 
 use std::path::Path;
 
-use futures_util::TryStreamExt;
-use sqlx::SqliteConnection;
+use sqlx::{Connection, Row, SqliteConnection};
 
 use crate::error::Fault;
+use crate::sqlite::content::Packed;
 use crate::sqlite::file;
 use crate::sqlite::open::{self, Mode, Schema};
-use crate::sqlite::table::{From, TABLES, Table};
+use crate::sqlite::row::{self, Columns};
 
-/// How much is looked at.
+/// How much is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
     /// Whether SQLite can read and trust every page.
     Pages,
-    /// Pages, rows, digests, and what must agree with what.
+    /// Pages, digests of contents, and what must agree with what.
     Everything,
 }
 
-/// Returns what is wrong with the database at `path`; nothing is wrong with one that is not there.
-/// Changes nothing, heals nothing.
-pub(super) async fn check(path: &Path, depth: Depth) -> Result<Vec<String>, Fault> {
+/// The damage that a check found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Findings {
+    /// What makes the file useless.
+    broken: Vec<String>,
+    /// What `REINDEX` repairs.
+    indexes: Vec<String>,
+    /// Contradictions between rows, which [`MENDS`] removes.
+    rows: Vec<String>,
+    /// Contents that do not have their digest, by id.
+    pub(super) rotten: Vec<i64>,
+}
+
+impl Findings {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns whether all of it may be repaired in place.
+    pub(super) fn are_mendable(&self) -> bool {
+        self.broken.is_empty()
+    }
+
+    pub(super) fn sentences(&self) -> Vec<String> {
+        let mut sentences = [&self.broken[..], &self.indexes, &self.rows].concat();
+        if !self.rotten.is_empty() {
+            sentences.push(format!("{} kept contents do not have their digest", self.rotten.len()));
+        }
+        sentences
+    }
+
+    /// Adds a line of `PRAGMA integrity_check`.
+    fn add_line(&mut self, line: &str) {
+        let line = line.replace('\n', "; ");
+        let is_of_index = line.contains(" missing from index ")
+            || line.starts_with("wrong # of entries in index ")
+            || line.starts_with("non-unique entry in index ");
+        match line.as_str() {
+            "ok" => {}
+            _ if line.starts_with("CHECK constraint failed in ") => self.rows.push(line),
+            _ if is_of_index => self.indexes.push(format!("an index is damaged: {line}")),
+            _ => self.broken.push(format!("a page is damaged: {line}")),
+        }
+    }
+}
+
+/// Checks the database at `path`, and changes nothing. A database that is not there is sound.
+pub(super) async fn check(path: &Path, depth: Depth) -> Result<Findings, Fault> {
     if file::identity(path)?.is_none() {
-        return Ok(Vec::new());
+        return Ok(Findings::default());
     }
-    let mut connection = match open::connect(path, Mode::Read).await {
-        Ok(connection) => connection,
-        Err(fault) => return damage(fault),
+    let found = match open::connect(path, Mode::Read).await {
+        Ok(mut connection) => {
+            let found = findings(&mut connection, depth).await;
+            open::close(connection).await;
+            found
+        }
+        Err(fault) => Err(fault),
     };
-    let found = problems(&mut connection, depth).await;
-    open::close(connection).await;
-    found.or_else(damage)
-}
-
-/// Turns a fault that is damage into a finding.
-fn damage(fault: Fault) -> Result<Vec<String>, Fault> {
-    if fault.asks_for_healing() {
-        Ok(vec![format!("the database cannot be read: {fault}")])
-    } else {
-        Err(fault)
+    match found {
+        Err(fault) if fault.is_damage() => Ok(Findings {
+            broken: vec![format!("the database cannot be read: {fault}")],
+            ..Findings::default()
+        }),
+        found => found,
     }
 }
 
-async fn problems(connection: &mut SqliteConnection, depth: Depth) -> Result<Vec<String>, Fault> {
+async fn findings(connection: &mut SqliteConnection, depth: Depth) -> Result<Findings, Fault> {
+    let mut found = Findings::default();
     let schema = open::schema(connection).await?;
     if schema == Schema::Empty {
-        return Ok(Vec::new());
+        return Ok(found);
     }
     // A damaged page makes hundreds of lines; these are enough.
-    let pages: Vec<String> =
+    let lines: Vec<String> =
         sqlx::query_scalar("PRAGMA integrity_check(20)").fetch_all(&mut *connection).await?;
-    let mut problems: Vec<String> = pages
-        .into_iter()
-        .filter(|line| line != "ok")
-        .map(|line| format!("a page is damaged: {}", line.replace('\n', "; ")))
-        .collect();
-    if schema == Schema::Latest && problems.is_empty() {
-        problems.extend(wrong_names(connection).await?);
+    for line in &lines {
+        found.add_line(line);
     }
-    // The rows of an earlier schema are looked at when a migration has brought them up to date.
-    if depth == Depth::Everything && schema == Schema::Latest && problems.is_empty() {
-        for table in &TABLES {
-            problems.extend(impossible_rows(connection, table).await?);
-        }
+    // An earlier schema is checked when a migration has brought it up to date.
+    if schema == Schema::Latest && found.is_empty() {
+        found.broken = missing_definitions(connection).await?;
+    }
+    if depth == Depth::Everything && schema == Schema::Latest && found.is_empty() {
         for (question, sentence) in AGREEMENTS {
             let count: i64 = sqlx::query_scalar(question).fetch_one(&mut *connection).await?;
             if count > 0 {
-                problems.push(format!("{count} {sentence}"));
+                found.rows.push(format!("{count} {sentence}"));
             }
         }
+        found.rotten = rotten_contents(connection).await?;
     }
-    Ok(problems)
+    Ok(found)
 }
 
-/// Finds a name in the schema that is not as it was made, in a table or in a trigger: SQLite looks at names only
-/// when it prepares a statement.
-async fn wrong_names(connection: &mut SqliteConnection) -> Result<Option<String>, Fault> {
-    let of_table = |table: &Table| {
-        [table.select(From::Start), table.insert(), format!("DELETE FROM {}", table.name)]
-    };
-    let totals = "SELECT id, changes, content_bytes, last_change FROM totals".to_owned();
-    for statement in TABLES.iter().flat_map(of_table).chain([totals]) {
-        let explain = sqlx::AssertSqlSafe(format!("EXPLAIN {statement}"));
-        match sqlx::query(explain).execute(&mut *connection).await.map_err(Fault::from) {
-            Ok(_) => {}
-            Err(fault) if fault.asks_for_healing() => {
-                return Ok(Some(format!("the schema is damaged: {fault}")));
-            }
-            Err(fault) => return Err(fault),
+/// Returns what the schema should define and does not. SQLite looks at names only when it prepares a statement.
+async fn missing_definitions(connection: &mut SqliteConnection) -> Result<Vec<String>, Fault> {
+    const DEFINITIONS: &str = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL
+        AND name NOT LIKE 'sqlite_%' AND name <> '_sqlx_migrations' ORDER BY name";
+    type Definition = (String, String, String);
+    let mut model = SqliteConnection::connect("sqlite::memory:").await?;
+    open::migrate(&mut model).await?;
+    let wanted: Vec<Definition> = sqlx::query_as(DEFINITIONS).fetch_all(&mut model).await?;
+    open::close(model).await;
+    let defined: Vec<Definition> = sqlx::query_as(DEFINITIONS).fetch_all(connection).await?;
+    let missing = wanted.iter().filter(|definition| !defined.contains(definition));
+    Ok(missing
+        .map(|(kind, name, _)| format!("the {kind} `{name}` is not as it was made"))
+        .collect())
+}
+
+async fn rotten_contents(connection: &mut SqliteConnection) -> Result<Vec<i64>, Fault> {
+    let ids: Vec<i64> =
+        sqlx::query_scalar("SELECT id FROM contents").fetch_all(&mut *connection).await?;
+    let mut rotten = Vec::new();
+    for id in ids {
+        let query = sqlx::query("SELECT revision, codec, size, bytes FROM contents WHERE id = $1");
+        let row = query.bind(id).fetch_optional(&mut *connection).await?;
+        let is_sound = row.is_none_or(|row| {
+            let revision = row.try_get("revision").ok().and_then(row::revision);
+            let packed = Packed::read(Columns(&row)).ok();
+            revision
+                .zip(packed)
+                .is_some_and(|(revision, packed)| packed.unpack(&revision).is_some())
+        });
+        if !is_sound {
+            rotten.push(id);
         }
     }
-    Ok(None)
-}
-
-async fn impossible_rows(
-    connection: &mut SqliteConnection,
-    table: &Table,
-) -> Result<Option<String>, Fault> {
-    let select = table.select(From::Start);
-    let mut rows = sqlx::query(sqlx::AssertSqlSafe(select)).fetch(connection);
-    let mut impossible = 0_u64;
-    while let Some(row) = rows.try_next().await? {
-        impossible += u64::from(table.read(&row).is_none());
-    }
-    let name = table.name;
-    Ok((impossible > 0).then(|| format!("{impossible} rows of `{name}` hold what cannot be")))
+    Ok(rotten)
 }
 
 /// What must agree with what: a count of disagreements, and what they are.
@@ -140,3 +184,19 @@ const AGREEMENTS: [(&str, &str); 5] = [
         "runs belong to a task that is not there",
     ),
 ];
+
+/// Restores all constraints and [`AGREEMENTS`], and promises no bytes that are not kept.
+pub(super) const MENDS: &str = "
+    DELETE FROM tasks WHERE status NOT IN ('queued', 'running', 'completed', 'failed');
+    DELETE FROM proposals WHERE status NOT IN ('waiting', 'accepted', 'rejected');
+    DELETE FROM change_files WHERE change_id NOT IN (SELECT id FROM changes);
+    UPDATE change_files SET wrote = 0 WHERE wrote = 1
+        AND NOT EXISTS (SELECT 1 FROM contents WHERE revision = after);
+    DELETE FROM open_changes WHERE change_id NOT IN (SELECT id FROM changes);
+    INSERT INTO open_changes (change_id, what, root, path)
+        SELECT DISTINCT change_id, 'change', '', '' FROM open_changes WHERE true
+        ON CONFLICT DO NOTHING;
+    DELETE FROM runs WHERE task NOT IN (SELECT id FROM tasks);
+    UPDATE totals SET changes = (SELECT count(*) FROM changes),
+        last_change = max(last_change, (SELECT coalesce(max(id), 0) FROM changes)),
+        content_bytes = (SELECT coalesce(sum(length(bytes)), 0) FROM contents);";

@@ -4,7 +4,7 @@ use memory::document::Revision;
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
-use crate::sqlite::row::{Columns, Read, stored_revision};
+use crate::sqlite::row::{Columns, Read, stored_count, stored_revision};
 use crate::sqlite::script::{Repeats, Script};
 
 /// Bytes as they are.
@@ -44,7 +44,7 @@ pub(super) struct Packed {
 impl Packed {
     /// Packs bytes, if that makes them fewer.
     pub(super) fn of(bytes: &[u8]) -> Self {
-        let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+        let size = stored_count(bytes.len());
         let packed = lz4_flex::block::compress(bytes);
         if packed.len() < bytes.len() {
             Self { codec: LZ4, size, bytes: packed }

@@ -5,7 +5,7 @@ use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::sqlite::queue::{hasty, unsynchronized};
-use crate::sqlite::row::{Columns, Read, readable, stored_time};
+use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_time};
 use crate::sqlite::script::{Repeats, Script};
 use crate::task::{ConversationRow, NewTask, REVIEW, SegmentRow};
 
@@ -29,7 +29,6 @@ pub(super) async fn keep(
     connection: &mut SqliteConnection,
     row: &ConversationRow,
 ) -> Result<bool, Fault> {
-    let kept = i64::try_from(CONVERSATIONS_KEPT_MAX).unwrap_or(i64::MAX);
     let script = hasty(
         "BEGIN IMMEDIATE;
         INSERT INTO conversations (id, workspace, version, heard_at, data)
@@ -44,10 +43,10 @@ pub(super) async fn keep(
     )
     .bind(row.id.as_str())
     .bind(row.workspace.as_str())
-    .bind(i64::try_from(row.version).unwrap_or(i64::MAX))
+    .bind(stored_count(row.version))
     .bind(stored_time(row.heard_at))
     .bind(row.data.as_str())
-    .bind(kept);
+    .bind(stored_count(CONVERSATIONS_KEPT_MAX));
     Ok(!unsynchronized(connection, script).await?.is_empty())
 }
 
@@ -69,7 +68,7 @@ pub(super) async fn drop_watched(connection: &mut SqliteConnection) -> Result<u6
     .bind("$.watched")
     .rows(connection, Repeats::Hardly)
     .await?;
-    Ok(u64::try_from(dropped.len()).unwrap_or(u64::MAX))
+    Ok(dropped.len() as u64)
 }
 
 /// Writes one as [`keep`] does and queues a review of it, or does neither.
@@ -91,9 +90,9 @@ pub(super) async fn keep_and_queue(
     .bind(review.workspace.as_str())
     .bind(stored_time(review.at))
     .bind(review.request.as_str())
-    .bind(i64::try_from(row.version).unwrap_or(i64::MAX))
+    .bind(stored_count(row.version))
     .bind(row.id.as_str())
-    .bind(i64::try_from(unfinished_max).unwrap_or(i64::MAX))
+    .bind(stored_count(unfinished_max))
     .then(
         "INSERT INTO conversations (id, workspace, version, heard_at, data)
             SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = $6)
@@ -103,7 +102,7 @@ pub(super) async fn keep_and_queue(
     )
     .bind(row.id.as_str())
     .bind(row.workspace.as_str())
-    .bind(i64::try_from(row.version).unwrap_or(i64::MAX))
+    .bind(stored_count(row.version))
     .bind(stored_time(row.heard_at))
     .bind(row.data.as_str())
     .bind(review.id.as_str());
@@ -149,8 +148,6 @@ pub(super) async fn keep_segment(
     connection: &mut SqliteConnection,
     row: &SegmentRow,
 ) -> Result<bool, Fault> {
-    let kept = i64::try_from(SEGMENTS_KEPT_MAX).unwrap_or(i64::MAX);
-    let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     let script = hasty(
         "BEGIN IMMEDIATE;
         INSERT INTO segments (conversation, segment, version, heard_at, data)
@@ -164,10 +161,10 @@ pub(super) async fn keep_segment(
         COMMIT",
     )
     .bind(row.conversation.as_str())
-    .bind(number(row.segment))
-    .bind(number(row.version))
+    .bind(stored_count(row.segment))
+    .bind(stored_count(row.version))
     .bind(stored_time(row.heard_at))
     .bind(row.data.as_str())
-    .bind(kept);
+    .bind(stored_count(SEGMENTS_KEPT_MAX));
     Ok(!unsynchronized(connection, script).await?.is_empty())
 }

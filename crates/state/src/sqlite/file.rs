@@ -2,7 +2,7 @@
 //!
 //! Never opens the database itself: closing any descriptor of it would drop SQLite's own locks in
 //! this process. What is here is naming: which file stands at the path, its lock file, its mode, and
-//! the renames of healing.
+//! the renames that set a damaged one aside.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -25,6 +25,9 @@ const LOCK_POLL: Duration = Duration::from_millis(5);
 
 /// The smallest page of SQLite, and so its smallest file.
 const SHORTEST: u64 = 512;
+
+/// What the name of a damaged database has behind its own, before a number.
+const ASIDE: &str = ".damaged-";
 
 /// Which file stands at a path, so that one that was put in its place is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,8 +103,8 @@ pub(super) fn has_log(path: &Path) -> bool {
 
 /// The lock file beside a database.
 ///
-/// Every write holds it shared; whoever creates, migrates or heals holds it alone. So no write can
-/// go to a file that healing sets aside, and only one process heals.
+/// Every write holds it shared; who creates, migrates or repairs holds it alone. So no write goes to a file that
+/// is set aside, and only one process repairs.
 #[derive(Debug)]
 pub(super) struct Gate {
     file: Arc<File>,
@@ -164,52 +167,67 @@ impl Drop for Held {
     }
 }
 
-/// Returns where a database is built that is to take the place of a damaged one.
-pub(super) fn replacement(path: &Path) -> PathBuf {
-    with_suffix(path, ".healing")
+/// Sets a database aside with its companions, under a name that nothing has, and returns that.
+pub(super) fn set_aside(path: &Path) -> Result<PathBuf, Fault> {
+    let aside = aside(path, last_aside(path)? + 1);
+    fs::rename(path, &aside)?;
+    move_companions(path, &aside)?;
+    sync_folder(path)?;
+    Ok(aside)
 }
 
-/// Removes a half-built replacement of a healing that was cut short.
-pub(super) fn discard_replacement(path: &Path) -> Result<(), Fault> {
-    for suffix in ["", "-wal", "-shm", "-journal"] {
-        match fs::remove_file(with_suffix(&replacement(path), suffix)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-            Ok(()) | Err(_) => {}
-        }
-    }
-    Ok(())
-}
-
-/// Puts the replacement in its place if a healing was cut short after it had moved the damaged file
-/// away, which it does only when the replacement is complete.
-pub(super) fn finish_replacement(path: &Path) -> Result<(), Fault> {
-    if identity(path)?.is_none() && identity(&replacement(path))?.is_some() {
-        // What still stands here belongs to the damaged one; beside the new one it would be applied.
-        let aside =
-            (1..=u32::MAX).map(|number| aside(path, number)).take_while(|path| path.exists());
-        move_companions(path, &aside.last().unwrap_or_else(|| self::aside(path, 1)))?;
-        fs::rename(replacement(path), path)?;
+/// Moves what a database left that was set aside when the process died, or whose file a person removed: SQLite
+/// would take it for that of the next database.
+pub(super) fn finish_set_aside(path: &Path) -> Result<(), Fault> {
+    if has_log(path) && identity(path)?.is_none() {
+        let last = last_aside(path)?;
+        let is_of_last = last > 0 && !has_log(&aside(path, last));
+        move_companions(path, &aside(path, if is_of_last { last } else { last + 1 }))?;
         sync_folder(path)?;
     }
     Ok(())
 }
 
-/// Sets the damaged database and its companions aside, puts the complete replacement in its place,
-/// and returns the damaged one's path.
-pub(super) fn replace_damaged(path: &Path) -> Result<PathBuf, Fault> {
-    let aside = (1..=u32::MAX)
-        .map(|number| aside(path, number))
-        .find(|aside| !aside.exists())
-        .ok_or_else(|| io::Error::from(io::ErrorKind::AlreadyExists))?;
-    fs::rename(path, &aside)?;
-    move_companions(path, &aside)?;
-    fs::rename(replacement(path), path)?;
-    sync_folder(path)?;
-    Ok(aside)
+/// Returns the damaged databases that were set aside from `path`, oldest first.
+pub fn set_aside_databases(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let found = set_asides(path)?.into_iter();
+    Ok(found
+        .filter(|(number, found)| found.file_name() == aside(path, *number).file_name())
+        .map(|(_, found)| found)
+        .collect())
+}
+
+/// Returns the files of databases that were set aside from `path`, with the numbers of these.
+fn set_asides(path: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(Vec::new());
+    };
+    let prefix = format!("{}{ASIDE}", name.to_string_lossy());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?
+    {
+        let entry = entry?;
+        let name = entry.file_name();
+        // Companions have the number of their database and more behind it.
+        let number = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(&prefix))
+            .map(|rest| rest.split_once('-').map_or(rest, |(number, _)| number).parse());
+        if let Some(Ok(number)) = number {
+            found.push((number, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Returns the number of the database that was set aside last; 0 if none was.
+pub(super) fn last_aside(path: &Path) -> io::Result<u32> {
+    Ok(set_asides(path)?.last().map_or(0, |(number, _)| *number))
 }
 
 fn aside(path: &Path, number: u32) -> PathBuf {
-    with_suffix(path, &format!(".damaged-{number}"))
+    with_suffix(path, &format!("{ASIDE}{number}"))
 }
 
 fn move_companions(from: &Path, to: &Path) -> Result<(), Fault> {

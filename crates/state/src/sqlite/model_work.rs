@@ -6,7 +6,7 @@ use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::sqlite::queue::{hasty, unsynchronized};
-use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_time};
+use crate::sqlite::row::{Columns, Read, readable, single, stored_count, stored_time};
 use crate::sqlite::script::{Repeats, Script};
 use crate::task::ModelWorkRow;
 
@@ -22,7 +22,7 @@ pub(super) async fn add(
     .bind(row.workspace.as_str())
     .bind(stored_time(row.ended_at))
     .bind(i64::from(row.background))
-    .bind(i64::try_from(row.tokens).unwrap_or(i64::MAX))
+    .bind(stored_count(row.tokens))
     .bind(row.data.as_str())
     .bind(stored_count(MODEL_WORK_KEPT_MAX));
     unsynchronized(connection, script).await?;
@@ -36,7 +36,7 @@ pub(super) async fn list(
     before: Option<u64>,
     max: usize,
 ) -> Result<Vec<ModelWorkRow>, Fault> {
-    let before = before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
+    let before = before.map_or(i64::MAX, stored_count);
     let rows = Script::of(
         "SELECT number, workspace, ended_at, background, tokens, data FROM model_work
         WHERE number < $1 AND ($3 IS NULL OR workspace = $3) ORDER BY number DESC LIMIT $2",
@@ -60,7 +60,7 @@ pub(super) async fn background_tokens(
     .bind(stored_time(since))
     .rows(connection, Repeats::Hardly)
     .await?;
-    Ok(rows.first().and_then(|row| Columns(row).count("tokens").ok()).unwrap_or_default())
+    single(&rows, |row| row.count("tokens"))
 }
 
 fn read(row: Columns<'_>) -> Read<ModelWorkRow> {

@@ -16,6 +16,7 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::error::Fault;
 use crate::sqlite::file::{self, FileId};
+use crate::sqlite::script::{Repeats, Script};
 
 /// The steps of the schema. What a step says never changes once it was published: databases remember its hash.
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -46,6 +47,9 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
 
 /// Tables of the latest schema; one that is missing is damage.
 const TABLES: i64 = 16;
+
+/// How many changes a database that is set aside is taken to have recorded: many times a busy host's.
+const NUMBERS_PER_DATABASE: i64 = 1_000_000;
 
 /// Statements that stay prepared a connection: each holds some kilobytes.
 const STATEMENTS_KEPT: usize = 24;
@@ -86,9 +90,6 @@ pub(super) enum Mode {
     Read,
     /// Read a database in a folder where no file can be made, without locks: all of it is in its one file.
     ReadAtRest,
-    /// Read a damaged database without touching it. Tables whose definition is damaged are missing; the
-    /// others are there.
-    Salvage,
     /// Read and write, making the database if need be.
     Write,
 }
@@ -105,7 +106,6 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
     let options = match mode {
         Mode::Read | Mode::Write => options.synchronous(SqliteSynchronous::Full),
         Mode::ReadAtRest => options.read_only(true).immutable(true),
-        Mode::Salvage => options.read_only(true).pragma("writable_schema", "on"),
     };
     let options = options
         .pragma("temp_store", "memory")
@@ -129,7 +129,7 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
             }
         }
         Mode::Read => options.pragma("query_only", "on"),
-        Mode::Salvage | Mode::ReadAtRest => options,
+        Mode::ReadAtRest => options,
     };
     Ok(options.connect().await?)
 }
@@ -139,7 +139,7 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
 pub(super) enum Readable {
     /// No database, or none that anybody wrote to yet.
     Nothing,
-    /// One that must be migrated or put in its place first; a writer does so.
+    /// One that must be migrated first; a writer does so.
     NotYet,
     /// One that is ready.
     Ready(Opened),
@@ -147,10 +147,7 @@ pub(super) enum Readable {
 
 /// Opens the database for reading.
 pub(super) async fn reader(path: &Path) -> Result<Readable, Fault> {
-    let Some(file) = file::identity(path)? else {
-        let replacement = file::identity(&file::replacement(path))?;
-        return Ok(if replacement.is_some() { Readable::NotYet } else { Readable::Nothing });
-    };
+    let Some(file) = file::identity(path)? else { return Ok(Readable::Nothing) };
     match read_by(path, Mode::Read, file).await {
         // A write-ahead database cannot be read by its locks where the files that hold them cannot be made.
         Err(fault) if fault.is_unwritable() && !file::has_log(path) => {
@@ -172,7 +169,7 @@ async fn read_by(path: &Path, mode: Mode, file: FileId) -> Result<Readable, Faul
 
 /// Opens the database for writing, and makes or migrates it. The gate must be held alone.
 pub(super) async fn writer(path: &Path) -> Result<Opened, Fault> {
-    file::finish_replacement(path)?;
+    file::finish_set_aside(path)?;
     let existed = file::identity(path)?.is_some();
     let mut connection = connect(path, Mode::Write).await?;
     if !existed {
@@ -182,20 +179,47 @@ pub(super) async fn writer(path: &Path) -> Result<Opened, Fault> {
         return Err(std::io::Error::from(std::io::ErrorKind::NotFound).into());
     };
     prepare(&mut connection).await?;
+    skip_numbers(&mut connection, file::last_aside(path)?).await?;
     Ok(Opened { connection, file, is_reusable: true })
 }
 
 /// Brings an open database up to date.
-pub(super) async fn prepare(connection: &mut SqliteConnection) -> Result<(), Fault> {
+async fn prepare(connection: &mut SqliteConnection) -> Result<(), Fault> {
     // Looked at first, so that a later schema stays untouched.
     let found = schema(connection).await?;
     switch_to_write_ahead(connection).await?;
     if found != Schema::Latest {
-        MIGRATIONS.run_direct(None, connection, false).await.map_err(migration_fault)?;
-        if schema(connection).await? != Schema::Latest {
-            return Err(Fault::Damaged("the schema is incomplete after migrating".to_owned()));
-        }
+        migrate(connection).await?;
     }
+    Ok(())
+}
+
+/// Makes the latest schema out of an earlier one or none.
+pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), Fault> {
+    MIGRATIONS.run_direct(None, &mut *connection, false).await.map_err(migration_fault)?;
+    if schema(connection).await? != Schema::Latest {
+        return Err(Fault::Damaged("the schema is incomplete after migrating".to_owned()));
+    }
+    Ok(())
+}
+
+/// Begins the numbers of changes and proposals above those that databases gave which were set aside. Done at each
+/// opening, so that a process that died in between need not have done it.
+async fn skip_numbers(connection: &mut SqliteConnection, set_aside: u32) -> Result<(), Fault> {
+    if set_aside == 0 {
+        return Ok(());
+    }
+    Script::of(
+        "BEGIN IMMEDIATE;
+        UPDATE totals SET last_change = $1 WHERE last_change < $1;
+        UPDATE sqlite_sequence SET seq = $1 WHERE name = 'proposals' AND seq < $1;
+        INSERT INTO sqlite_sequence (name, seq) SELECT 'proposals', $1
+            WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'proposals');
+        COMMIT;",
+    )
+    .bind(NUMBERS_PER_DATABASE * i64::from(set_aside))
+    .run(connection, Repeats::Hardly)
+    .await?;
     Ok(())
 }
 
@@ -241,7 +265,8 @@ pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
     let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
         .fetch_one(&mut *connection)
         .await?;
-    let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+    let known = MIGRATIONS.iter().map(|migration| migration.version).max();
+    let known = known.expect("there are migrations");
     match found {
         Some(found) if found > known => Err(Fault::Newer { found, known }),
         Some(found) if found == known && ours == TABLES => {

@@ -10,7 +10,7 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::Fault;
 use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 use crate::sqlite::row::{
-    Columns, Impossible, Read, readable, stored_count, stored_revision, stored_time,
+    Columns, Impossible, Read, readable, single, stored_count, stored_revision, stored_time,
 };
 use crate::sqlite::script::{Repeats, Script, json_numbers};
 
@@ -31,11 +31,6 @@ fn stored_roots(roots: &[RootKey]) -> String {
 fn roots(stored: &str) -> Read<Vec<RootKey>> {
     let pairs: Vec<(String, String)> = serde_json::from_str(stored).map_err(|_| Impossible)?;
     Ok(pairs.into_iter().map(|(identity, place)| RootKey { identity, place }).collect())
-}
-
-/// Tells whether this is the JSON of roots.
-pub(super) fn are_roots(stored: &str) -> bool {
-    roots(stored).is_ok()
 }
 
 /// Adds those that are not known and for which there is room.
@@ -92,8 +87,7 @@ async fn insert(
     .bind(new.proposal.as_str())
     .rows(connection, Repeats::Often)
     .await?;
-    let id = rows.first().and_then(|row| Columns(row).get("id").ok()).map(ProposalId);
-    id.ok_or_else(|| Fault::Damaged("an added proposal has no number".to_owned()))
+    single(&rows, |row| row.get("id").map(ProposalId))
 }
 
 /// Reads the waiting ones that a query asks for, in the order of their numbers.
@@ -124,7 +118,7 @@ pub(super) async fn count(
     .bind(stored_roots(roots))
     .rows(connection, Repeats::Often)
     .await?;
-    Ok(rows.first().and_then(|row| Columns(row).count("waiting").ok()).unwrap_or_default())
+    single(&rows, |row| row.count("waiting"))
 }
 
 /// Reads one, whatever became of it.

@@ -18,7 +18,7 @@ use crate::error::Fault;
 use crate::record::{Pruned, Retention};
 use crate::sqlite::content;
 use crate::sqlite::proposals;
-use crate::sqlite::row::{Columns, stored_time};
+use crate::sqlite::row::{Columns, Read, single, stored_count, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_numbers};
 
 /// Changes dropped in one transaction: a few milliseconds' worth.
@@ -73,7 +73,7 @@ impl Pruning {
     /// fit.
     pub(super) fn new(retention: Retention, now: Timestamp) -> Self {
         let before = |age: Duration| {
-            let age = i64::try_from(age.as_nanos()).unwrap_or(i64::MAX);
+            let age = stored_count(age.as_nanos());
             stored_time(now).saturating_sub(age)
         };
         Self {
@@ -173,18 +173,14 @@ async fn candidates(
     .bind(CHANGES_AT_ONCE)
     .rows(connection, Repeats::Often)
     .await?;
-    let found = rows
-        .iter()
-        .filter_map(|row| Some((Columns(row).id("id").ok()?, Columns(row).count("bytes").ok()?)));
-    let mut estimated = 0_u64;
-    let needed = found.take_while(|(_, bytes)| {
-        let goes_on = estimated < wanted;
-        if goes_on {
-            estimated = estimated.saturating_add(*bytes);
+    let (mut ids, mut estimated) = (Vec::new(), 0_u64);
+    for row in rows.iter().map(Columns) {
+        if estimated >= wanted {
+            break;
         }
-        goes_on
-    });
-    let ids = needed.map(|(id, _)| id).collect();
+        ids.push(row.id("id")?);
+        estimated = estimated.saturating_add(row.count("bytes")?);
+    }
     Ok((ids, estimated))
 }
 
@@ -208,7 +204,7 @@ async fn drop_changes(connection: &mut SqliteConnection, ids: &[ChangeId]) -> Re
     .bind(json_numbers(ids.iter().map(|id| id.0)))
     .rows(connection, Repeats::Often)
     .await?;
-    Ok(rows.first().and_then(|row| Columns(row).count("dropped").ok()).unwrap_or_default())
+    single(&rows, |row| row.count("dropped"))
 }
 
 /// Returns the contents that nothing refers to, and the last change that was known then. Reads all
@@ -221,9 +217,9 @@ async fn loose(connection: &mut SqliteConnection) -> Result<(Vec<i64>, ChangeId)
     ))
     .rows(connection, Repeats::Hardly)
     .await?;
-    let last = rows.first().and_then(|row| Columns(row).get("last_change").ok());
-    let ids = rows.iter().filter_map(|row| Columns(row).get("id").ok()).collect();
-    Ok((ids, ChangeId(last.unwrap_or_default())))
+    let last = rows.first().map_or(Ok(ChangeId(0)), |row| Columns(row).id("last_change"))?;
+    let ids = rows.iter().map(|row| Columns(row).get("id")).collect::<Read<_>>()?;
+    Ok((ids, last))
 }
 
 /// Drops contents that were loose when `last` was the last change, unless a later one took them up;
@@ -245,10 +241,11 @@ async fn drop_contents(
     .bind(last.0)
     .rows(connection, Repeats::Often)
     .await?;
-    let total = |row: usize| {
-        rows.get(row).and_then(|row| Columns(row).count("content_bytes").ok()).unwrap_or_default()
-    };
-    Ok(total(0).saturating_sub(total(1)))
+    let totals = rows.iter().map(|row| Columns(row).count("content_bytes"));
+    match totals.collect::<Read<Vec<u64>>>()?[..] {
+        [before, after] => Ok(before.saturating_sub(after)),
+        _ => Err(Fault::Damaged("the totals are missing".to_owned())),
+    }
 }
 
 /// Returns by how much the stored bytes of contents that are no head's exceed `max`.
@@ -261,8 +258,9 @@ async fn excess_bytes(connection: &mut SqliteConnection, max: u64) -> Result<u64
             JOIN contents k ON k.revision = h.revision))
         FROM totals",
     )
-    .bind(i64::try_from(max).unwrap_or(i64::MAX))
+    .bind(stored_count(max))
     .fetch_one(connection)
     .await?;
-    Ok(u64::try_from(bytes).unwrap_or_default())
+    // Heads may hold more than is allowed for the rest.
+    Ok(u64::try_from(bytes).unwrap_or(0))
 }

@@ -56,7 +56,7 @@ pub(super) async fn enqueue(
     task: &NewTask,
     (limits, gates): (QueueLimits, Option<DreamGates>),
 ) -> Result<Enqueued, Fault> {
-    let age = i64::try_from(limits.kept_for.as_nanos()).unwrap_or(i64::MAX);
+    let age = stored_count(limits.kept_for.as_nanos());
     let mut script = Script::of(&format!(
         "BEGIN IMMEDIATE; DELETE FROM tasks WHERE {FINISHED} AND updated_at < $1;"
     ))
@@ -93,7 +93,7 @@ pub(super) async fn enqueue(
             )
             .bind(task.workspace.as_str())
             .bind(stored_time(asked_before))
-            .bind(i64::try_from(sessions_min).unwrap_or(i64::MAX));
+            .bind(stored_count(sessions_min));
     }
     script = script.then(" RETURNING seq;");
     if task.kind == DREAM {
@@ -108,10 +108,8 @@ pub(super) async fn enqueue(
             .bind(task.id.as_str());
     }
     let rows = script.then("COMMIT;").rows(connection, Repeats::Often).await?;
-    let Some(seq) = rows.first().and_then(|row| Columns(row).get("seq").ok()) else {
-        return Ok(Enqueued::Full);
-    };
-    Ok(Enqueued::Queued(queued(task.clone(), seq)))
+    let Some(row) = rows.first() else { return Ok(Enqueued::Full) };
+    Ok(Enqueued::Queued(queued(task.clone(), Columns(row).get("seq")?)))
 }
 
 fn queued(new: NewTask, seq: i64) -> TaskRow {
@@ -183,7 +181,7 @@ pub(super) async fn unreadable(
 ) -> Result<Vec<i64>, Fault> {
     let rows = running_rows(connection, workspace).await?;
     let unreadable = rows.iter().filter(|row| task(Columns(row)).is_err());
-    Ok(unreadable.filter_map(|row| Columns(row).get("seq").ok()).collect())
+    Ok(unreadable.map(|row| Columns(row).get("seq")).collect::<Read<_>>()?)
 }
 
 /// Fails tasks that cannot be read, by their places; returns how many still ran. What can be mended of a row is.
@@ -204,7 +202,7 @@ pub(super) async fn fail_unreadable(
     .bind(stored_time(at))
     .rows(connection, Repeats::Hardly)
     .await?;
-    Ok(u64::try_from(failed.len()).unwrap_or(u64::MAX))
+    Ok(failed.len() as u64)
 }
 
 /// Keeps what will have come of a running task. Returns whether this attempt runs.
@@ -323,7 +321,7 @@ pub(super) async fn drop_ended(
     .bind(stored_time(before))
     .rows(connection, Repeats::Often)
     .await?;
-    Ok(u64::try_from(dropped.len()).unwrap_or(u64::MAX))
+    Ok(dropped.len() as u64)
 }
 
 /// Counts the tasks of all workspaces.

@@ -13,16 +13,18 @@ use sqlx::SqliteConnection;
 use crate::error::Fault;
 use crate::record::{Head, NewChange, NewFileChange};
 use crate::sqlite::content::{self, Packed};
-use crate::sqlite::heal::NUMBERS_SKIPPED;
 use crate::sqlite::marks;
 use crate::sqlite::proposals;
 use crate::sqlite::queue;
-use crate::sqlite::row::{Columns, Read, readable, stored_revision, stored_time};
+use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_revision, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_numbers};
 use crate::task::Attempt;
 
 /// Files of a change that are sent in one message: bounds the text that SQLite has to prepare.
 const FILES_SENT_AT_ONCE: usize = 32;
+
+/// How far the numbers of changes jump over one that was given before: some beyond it may have been given too.
+const NUMBERS_SKIPPED: i64 = 1_000;
 
 const CHANGE: &str =
     "INSERT INTO changes (id, at, kind, actor, trust, origin, client, session, task,
@@ -118,7 +120,7 @@ async fn sent(
     repeats: Repeats,
 ) -> Result<Option<ChangeId>, Fault> {
     let rows = script.rows(connection, repeats).await?;
-    Ok(rows.first().and_then(|row| Columns(row).id("id").ok()))
+    Ok(rows.first().map(|row| Columns(row).id("id")).transpose()?)
 }
 
 fn check_bytes(files: &[NewFileChange]) -> Result<(), Fault> {
@@ -173,7 +175,7 @@ fn add_file(script: &mut Script, change: &NewChange, new: &NewFileChange, index:
     }
     script
         .add(FILE)
-        .value(i64::try_from(index).unwrap_or(i64::MAX))
+        .value(stored_count(index))
         .value(file.root.identity.clone())
         .value(file.root.place.clone())
         .value(text(&file.path))
@@ -279,8 +281,7 @@ async fn contents_of(connection: &mut SqliteConnection, id: ChangeId) -> Result<
     Ok(readable("contents", rows.iter().map(|row| Columns(row).get("id"))))
 }
 
-/// Says that the files of these changes are safe.
-/// Skips numbers if the last one is below one that was given before; some beyond it may have been given too.
+/// Skips numbers if the last one is below one that was given before.
 pub(super) async fn number_above(
     connection: &mut SqliteConnection,
     given: ChangeId,
@@ -293,6 +294,7 @@ pub(super) async fn number_above(
     Ok(())
 }
 
+/// Says that the files of these changes are safe.
 pub(super) async fn settle(
     connection: &mut SqliteConnection,
     ids: &[ChangeId],

@@ -13,6 +13,8 @@ use memory::path::RelativePath;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Decode, Row, Sqlite, Type};
 
+use crate::error::Fault;
+
 /// Returns what a time is stored as.
 pub(super) fn stored_time(time: Timestamp) -> i64 {
     let nanoseconds = time.as_nanosecond();
@@ -24,8 +26,12 @@ pub(super) fn time(stored: i64) -> Option<Timestamp> {
     Timestamp::from_nanosecond(i128::from(stored)).ok()
 }
 
-/// Returns what a count is stored as.
-pub(super) fn stored_count(count: usize) -> i64 {
+/// Returns a count or a limit as it is stored. One beyond SQLite's largest number is that number: nothing counts so
+/// far.
+pub(super) fn stored_count<N>(count: N) -> i64
+where
+    i64: TryFrom<N>,
+{
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
@@ -42,6 +48,20 @@ pub(super) fn revision(stored: &[u8]) -> Option<Revision> {
 /// A value that no program of ours could have written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Impossible;
+
+impl From<Impossible> for Fault {
+    fn from(Impossible: Impossible) -> Self {
+        Self::Damaged("a row holds a value that is never written".to_owned())
+    }
+}
+
+/// Reads the row of a query that always has one.
+pub(super) fn single<T>(
+    rows: &[SqliteRow],
+    read: impl FnOnce(Columns<'_>) -> Read<T>,
+) -> Result<T, Fault> {
+    Ok(read(Columns(rows.first().ok_or(Impossible)?))?)
+}
 
 /// What reading gives.
 pub(super) type Read<T> = Result<T, Impossible>;
@@ -118,7 +138,7 @@ pub(super) fn readable<T>(what: &'static str, rows: impl IntoIterator<Item = Rea
         }
     }
     if skipped > 0 {
-        tracing::warn!(what, skipped, "rows of the state cannot be read; see `quipu doctor`");
+        tracing::warn!(what, skipped, "rows of the state cannot be read and are skipped");
     }
     kept
 }

@@ -40,11 +40,11 @@ impl Script {
     pub(super) fn add(&mut self, piece: &str) -> &mut Self {
         let base = self.arguments.len();
         let mut parts = piece.split('$');
-        self.sql.push_str(parts.next().unwrap_or_default());
+        self.sql.push_str(parts.next().expect("a split has a first part"));
         for part in parts {
             let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
             let (digits, rest) = part.split_at(end);
-            let number = base + digits.parse::<usize>().unwrap_or_default();
+            let number = base + digits.parse::<usize>().expect("`$` is followed by a number");
             let written = write!(self.sql, "${number}{rest}");
             debug_assert!(written.is_ok(), "writing to a string cannot fail");
         }

@@ -167,7 +167,7 @@ async fn whoever_is_let_ahead_waits_for_one_of_those_who_came_before() {
     let order = Mutex::new(Vec::new());
     let enter = async |turn, name| {
         let writer = state.writer(turn).await;
-        order.lock().unwrap().push(name);
+        order.lock().push(name);
         drop(writer);
     };
     let held = state.writer.lock().await;
@@ -180,5 +180,5 @@ async fn whoever_is_let_ahead_waits_for_one_of_those_who_came_before() {
         enter(Turn::Ahead, "ahead"),
         release(),
     );
-    assert_eq!(*order.lock().unwrap(), ["first", "ahead", "second", "third"]);
+    assert_eq!(*order.lock(), ["first", "ahead", "second", "third"]);
 }

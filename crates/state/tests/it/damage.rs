@@ -1,19 +1,20 @@
-//! Claims about damaged databases: they are replaced, what is sound is kept, nothing fails for long.
+//! Claims about damaged databases: nothing fails for long, the old file is kept whole, indexes are rebuilt.
 
 use std::fs;
 
 use memory::change::ChangeId;
 use memory::document::Revision;
-use state::{Mark, SqliteState, State, StateError};
+use state::{SqliteState, State, StateError, set_aside_databases};
 use testkit::conformance::state::{edit, path, time, write};
 
 use crate::support::{Place, Seeded, fill, recorded};
 
 const MEMORIES: usize = 60;
 const IDENTITY: &str = "project:quipu";
+const NOTHING: [String; 0] = [];
 
 /// Returns the bytes of a sound database with [`MEMORIES`] memories, all pinned.
-async fn sound() -> (Vec<u8>, Vec<Mark>) {
+async fn sound() -> Vec<u8> {
     let place = Place::new();
     let state = place.state();
     let ids = fill(&state, MEMORIES).await;
@@ -22,15 +23,13 @@ async fn sound() -> (Vec<u8>, Vec<Mark>) {
         state.set_pin((IDENTITY, &path), true, time(1)).await.unwrap();
     }
     state.settle(&ids).await.unwrap();
-    let marks = state.marks(IDENTITY).await.unwrap();
     state.close().await;
-    (fs::read(place.path()).unwrap(), marks)
+    fs::read(place.path()).unwrap()
 }
 
 /// Uses a database in every way; whatever is wrong with it, this ends with a sound one.
 async fn use_and_repair(place: &Place) -> SqliteState {
     let state = place.state();
-    let damage = "damage heals or is named as such";
     let named = |error: &StateError| {
         assert!(
             matches!(error, StateError::Damaged { .. } | StateError::Failed { .. }),
@@ -41,24 +40,16 @@ async fn use_and_repair(place: &Place) -> SqliteState {
     state.heads("one", ChangeId(0)).await.inspect_err(named).map(drop).unwrap_or_default();
     let made = edit("one", "m0.md", (&"text 0\n".repeat(40), "other")).uses("m0.md");
     state.record(made.to_record()).await.inspect_err(named).map(drop).unwrap_or_default();
-    state.repair().await.expect(damage);
-    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+    state.repair().await.expect("damage is repaired or set aside");
+    assert_eq!(state.check().await.unwrap(), NOTHING);
     let id = state.record(write("two", "new.md", "new").uses("new.md").to_record()).await.unwrap();
     assert_eq!(recorded(&state).await.last(), Some(&id));
     state
 }
 
-/// Checks that what is left of the marks is what was there, apart from those that the test made.
-async fn marks_are_of(state: &SqliteState, sound: &[Mark]) -> usize {
-    let left = state.marks(IDENTITY).await.unwrap();
-    let same = left.iter().filter(|mark| sound.contains(mark)).count();
-    assert!(left.len() - same <= 2, "{left:?}");
-    same
-}
-
 #[tokio::test]
 async fn whatever_is_not_a_database_is_set_aside() {
-    let (sound, _) = sound().await;
+    let sound = sound().await;
     let header = sound.get(..100).unwrap();
     let cases: [&[u8]; 5] = [
         b"x",
@@ -73,10 +64,9 @@ async fn whatever_is_not_a_database_is_set_aside() {
         let state = place.state();
         assert_eq!(state.marks(IDENTITY).await.unwrap(), []);
         fill(&state, 1).await;
-        let healed = state.healed().unwrap_or_else(|| panic!("{bytes:?}"));
-        assert_eq!(fs::read(&healed.set_aside).unwrap(), bytes);
-        assert_eq!(healed.rows_kept, 0);
-        assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+        let aside = state.last_repair().and_then(|repair| repair.set_aside);
+        assert_eq!(fs::read(aside.unwrap()).unwrap(), bytes);
+        assert_eq!(state.check().await.unwrap(), NOTHING);
     }
 }
 
@@ -86,46 +76,51 @@ async fn an_empty_file_is_a_new_database() {
     fs::write(place.path(), "").unwrap();
     let state = place.state();
     assert_eq!(state.marks(IDENTITY).await.unwrap(), []);
-    fill(&state, 1).await;
-    assert_eq!(state.healed(), None);
+    assert_eq!(fill(&state, 1).await, [ChangeId(1)]);
+    assert_eq!(state.last_repair(), None);
 }
 
 #[tokio::test]
-async fn a_database_of_something_else_is_set_aside() {
+async fn a_database_of_something_else_is_set_aside_and_the_message_says_where() {
     let place = Place::new();
     place.run("CREATE TABLE recipes (name TEXT)").await;
     let state = place.state();
     fill(&state, 1).await;
-    let healed = state.healed().unwrap();
+    let repair = state.last_repair().unwrap();
+    let aside = place.path().with_file_name("state.db.damaged-1");
+    assert_eq!(repair.set_aside.as_ref(), Some(&aside));
+    let old = aside.display();
     assert_eq!(
-        healed.reason,
-        "the database cannot be read: the file is a database of something else"
+        repair.to_string(),
+        format!(
+            "the state database was damaged and a new one was started; no memory is lost, but undo history, \
+             pins, usage, queued tasks and proposals are; the old one is {old}, and `sqlite3 {old} .recover` \
+             reads what is left: the database cannot be read: the file is a database of something else"
+        )
     );
-    assert_eq!(healed.set_aside, place.path().with_file_name("state.db.damaged-1"));
+    assert_eq!(set_aside_databases(&place.path()).unwrap(), [aside]);
 }
 
 #[tokio::test]
-async fn a_database_cut_short_anywhere_heals() {
-    let (sound, marks) = sound().await;
+async fn a_database_cut_short_anywhere_is_set_aside_as_it_is() {
+    let sound = sound().await;
     let mut seeded = Seeded(20_261_122);
-    let mut kept = 0;
     for _ in 0..24 {
         let place = Place::new();
         let length = seeded.below(sound.len() - 1) + 1;
         fs::write(place.path(), &sound[..length]).unwrap();
         let state = use_and_repair(&place).await;
-        kept += marks_are_of(&state, &marks).await;
-        assert!(state.healed().is_some(), "cut at {length}");
+        let aside = state.last_repair().and_then(|repair| repair.set_aside);
+        let aside = aside.unwrap_or_else(|| panic!("cut at {length}"));
+        assert!(fs::read(aside).unwrap() == sound[..length], "cut at {length}");
     }
-    assert!(kept > 0, "something is saved somewhere");
 }
 
 #[tokio::test]
 async fn flipped_bytes_never_make_it_unusable() {
-    let (sound, marks) = sound().await;
+    let sound = sound().await;
     let pages = sound.len() / 4096;
     let mut seeded = Seeded(7);
-    let mut kept = 0;
     for round in 0..48 {
         let place = Place::new();
         let mut bytes = sound.clone();
@@ -135,28 +130,58 @@ async fn flipped_bytes_never_make_it_unusable() {
             bytes[at] ^= 1 << seeded.below(8);
         }
         fs::write(place.path(), &bytes).unwrap();
-        let state = use_and_repair(&place).await;
-        // A flipped bit in a name or a count is a different, possible one; so only most are the same.
-        let left = state.marks(IDENTITY).await.unwrap();
-        kept += left.iter().filter(|mark| marks.contains(mark)).count();
+        use_and_repair(&place).await;
     }
-    assert!(kept > 24 * MEMORIES, "most is saved: {kept}");
 }
 
 #[tokio::test]
-async fn pages_overwritten_in_the_middle_cost_only_what_was_on_them() {
-    let (sound, marks) = sound().await;
+async fn a_page_overwritten_in_the_middle_sets_the_database_aside() {
+    let sound = sound().await;
     let pages = sound.len() / 4096;
-    let mut kept = 0;
+    let mut set_aside = 0;
     for page in 1..pages {
         let place = Place::new();
         let mut bytes = sound.clone();
         bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
         fs::write(place.path(), &bytes).unwrap();
-        let state = use_and_repair(&place).await;
-        kept += marks_are_of(&state, &marks).await;
+        use_and_repair(&place).await;
+        set_aside += set_aside_databases(&place.path()).unwrap().len();
     }
-    assert!(kept > (pages - 6) * MEMORIES, "{kept} marks kept over {pages} pages");
+    // What a page of nothing but free space holds does not matter.
+    assert!(set_aside > pages - 6, "{set_aside} of {pages}");
+}
+
+#[tokio::test]
+async fn a_damaged_index_is_rebuilt_and_no_row_is_lost() {
+    let sound = sound().await;
+    let place = Place::new();
+    fs::write(place.path(), &sound).unwrap();
+    let before = recorded(&place.state()).await;
+    let marks = place.state().marks(IDENTITY).await.unwrap();
+    // The index of contents holds each digest once more; its page has them and nothing of the rows.
+    let revision = Revision::of("text 7\n".repeat(40).as_bytes());
+    let mut bytes = sound.clone();
+    let places: Vec<usize> = (0..bytes.len() - 32)
+        .filter(|at| bytes[*at..*at + 32] == revision.as_bytes()[..])
+        .collect();
+    let mut rebuilt = 0;
+    for at in places {
+        bytes.clone_from(&sound);
+        bytes[at + 31] ^= 1;
+        let place = Place::new();
+        fs::write(place.path(), &bytes).unwrap();
+        let state = place.state();
+        let repair = state.repair().await.unwrap();
+        if repair.is_some_and(|repair| repair.reason.contains("index sqlite_autoindex_contents_1"))
+        {
+            rebuilt += 1;
+            assert_eq!(recorded(&state).await, before);
+            assert_eq!(state.marks(IDENTITY).await.unwrap(), marks);
+            assert_eq!(set_aside_databases(&place.path()).unwrap(), [] as [std::path::PathBuf; 0]);
+        }
+        assert_eq!(state.check().await.unwrap(), NOTHING);
+    }
+    assert!(rebuilt > 0);
 }
 
 #[tokio::test]
@@ -176,23 +201,50 @@ async fn a_damaged_write_ahead_file_costs_only_what_was_not_written_back() {
         fs::write(after.path().with_file_name("state.db-wal"), wal).unwrap();
         let state = use_and_repair(&after).await;
         assert!(recorded(&state).await.len() >= 4);
-        assert_eq!(state.healed(), None);
+        assert_eq!(state.last_repair(), None);
     }
 }
 
 #[tokio::test]
-async fn a_flipped_byte_in_the_name_of_a_column_heals() {
+async fn the_files_of_a_database_are_set_aside_together() {
+    let place = Place::new();
+    let state = place.state();
+    fill(&state, MEMORIES).await;
+    state.close().await;
+    fill(&state, 1).await;
+    let mut bytes = fs::read(place.path()).unwrap();
+    let middle = bytes.len() / 2 / 4096 * 4096;
+    bytes[middle..middle + 4096].fill(0xa5);
+    fs::write(place.path(), &bytes).unwrap();
+    let other = place.state();
+    other.repair().await.unwrap().unwrap();
+    fill(&state, 1).await;
+    other.close().await;
+    state.close().await;
+    let expected = [
+        "state.db",
+        "state.db.damaged-1",
+        "state.db.damaged-1-shm",
+        "state.db.damaged-1-wal",
+        "state.db.lock",
+    ];
+    assert_eq!(place.names(), expected);
+}
+
+#[tokio::test]
+async fn a_flipped_byte_in_the_name_of_a_column_sets_the_database_aside() {
     let place = Place::new();
     let state = place.state();
     fill(&state, 3).await;
     state.close().await;
     place.run("ALTER TABLE heads RENAME COLUMN trust TO tqust").await;
     let state = place.state();
-    // Whoever stumbles over it has it healed.
-    state.record(write("two", "new.md", "new").to_record()).await.unwrap();
-    assert!(state.healed().is_some());
-    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
-    assert_eq!(recorded(&state).await.len(), 4, "the other tables are kept");
+    // The call that finds it has it repaired.
+    let id = state.record(write("two", "new.md", "new").to_record()).await.unwrap();
+    let reason = state.last_repair().unwrap().reason;
+    assert_eq!(reason, "the table `heads` is not as it was made");
+    assert_eq!(state.check().await.unwrap(), NOTHING);
+    assert_eq!(recorded(&state).await, [id]);
 }
 
 #[tokio::test]
@@ -215,11 +267,11 @@ async fn a_later_schema_is_left_alone() {
         assert!(matches!(error, StateError::Newer { found: 10, known: 9, .. }), "{error:?}");
     }
     assert_eq!(fs::read(place.path()).unwrap(), before);
-    assert_eq!(state.healed(), None);
+    assert_eq!(state.last_repair(), None);
 }
 
 #[tokio::test]
-async fn rows_that_cannot_be_are_passed_over_and_repaired_away() {
+async fn rows_that_cannot_be_are_passed_over() {
     let place = Place::new();
     let state = place.state();
     fill(&state, 5).await;
@@ -234,33 +286,13 @@ async fn rows_that_cannot_be_are_passed_over_and_repaired_away() {
     ] {
         place.run(sql).await;
     }
-    let numbers = |ids: Vec<ChangeId>| ids.into_iter().map(|id| id.0).collect::<Vec<_>>();
-    let seen = async |state: &SqliteState| {
-        let marks = state.marks(IDENTITY).await.unwrap();
-        let heads = state.heads("one", ChangeId(0)).await.unwrap();
-        let names = |paths: Vec<String>| paths.join(" ");
-        (
-            names(marks.iter().map(|mark| mark.path.to_string()).collect()),
-            names(heads.iter().map(|head| head.path.to_string()).collect()),
-            numbers(recorded(state).await),
-        )
-    };
-    let expected =
-        ("m3.md m4.md".to_owned(), "m0.md m1.md m2.md m4.md".to_owned(), vec![2, 3, 4, 5]);
-    assert_eq!(seen(&state).await, expected);
-    assert_eq!(
-        state.check().await.unwrap(),
-        [
-            "3 rows of `marks` hold what cannot be",
-            "1 rows of `changes` hold what cannot be",
-            "1 rows of `change_files` hold what cannot be",
-            "1 rows of `heads` hold what cannot be",
-        ]
-    );
-    let healed = state.repair().await.unwrap().unwrap();
-    assert_eq!(state.healed(), Some(healed));
-    assert_eq!(seen(&state).await, expected);
-    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+    let marks = state.marks(IDENTITY).await.unwrap();
+    let heads = state.heads("one", ChangeId(0)).await.unwrap();
+    let names = |paths: Vec<String>| paths.join(" ");
+    assert_eq!(names(marks.iter().map(|mark| mark.path.to_string()).collect()), "m3.md m4.md");
+    let heads = names(heads.iter().map(|head| head.path.to_string()).collect());
+    assert_eq!(heads, "m0.md m1.md m2.md m4.md");
+    assert_eq!(recorded(&state).await, [2, 3, 4, 5].map(ChangeId));
     assert_eq!(state.repair().await.unwrap(), None);
 }
 
@@ -277,49 +309,90 @@ async fn kept_bytes_that_rotted_are_never_handed_out() {
     assert!(state.content(&revision(1)).await.unwrap().is_some());
     let open = state.open_changes("one").await.unwrap();
     assert_eq!(open.iter().map(|open| open.files.len()).collect::<Vec<_>>(), [0, 1]);
-    assert_eq!(state.check().await.unwrap(), ["1 rows of `contents` hold what cannot be"]);
-    state.repair().await.unwrap().unwrap();
+    assert_eq!(state.check().await.unwrap(), ["1 kept contents do not have their digest"]);
+    let repair = state.repair().await.unwrap().unwrap();
+    assert_eq!(
+        repair.to_string(),
+        "the state database was damaged and repaired in place: 1 kept contents do not have their digest"
+    );
     assert_eq!(state.content(&revision(0)).await.unwrap(), None);
     assert!(state.content(&revision(1)).await.unwrap().is_some());
-    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+    assert_eq!(state.check().await.unwrap(), NOTHING);
+    assert_eq!(recorded(&state).await.len(), 2);
 }
 
 #[tokio::test]
-async fn numbers_lost_with_the_damage_are_not_given_again() {
+async fn rows_that_contradict_each_other_are_repaired_in_place() {
     let place = Place::new();
     let state = place.state();
     let before = fill(&state, 4).await;
-    place.run("DELETE FROM changes WHERE id > 2").await;
-    place.run("UPDATE marks SET uses = -1 WHERE path = 'm0.md'").await;
-    state.repair().await.unwrap().unwrap();
-    let after = fill(&state, 1).await;
-    assert!(after > before, "{after:?}");
+    for (sql, found) in [
+        ("DELETE FROM changes WHERE id = 4", "1 files belong to a change that is not there"),
+        ("DELETE FROM contents WHERE id = 1", "1 memories' latest bytes are not kept"),
+        ("UPDATE totals SET changes = 77", "1 sums are wrong"),
+        (
+            "DELETE FROM open_changes WHERE what = 'change' AND change_id = 2",
+            "replaced values belong to no open change",
+        ),
+        (
+            "INSERT INTO runs (task, attempt, runner, started_at) VALUES ('gone', 1, 'x', 1)",
+            "1 runs belong to a task that is not there",
+        ),
+    ] {
+        place.run(sql).await;
+        let problems = state.check().await.unwrap();
+        assert!(problems.iter().any(|problem| problem.contains(found)), "{sql}: {problems:?}");
+        assert_eq!(state.repair().await.unwrap().unwrap().set_aside, None, "{sql}");
+        assert_eq!(state.check().await.unwrap(), NOTHING, "{sql}");
+    }
+    assert_eq!(recorded(&state).await, before[..3]);
+    assert!(fill(&state, 1).await > before, "no number is given twice");
 }
 
 #[tokio::test]
-async fn a_healing_that_was_cut_short_is_finished() {
+async fn numbers_of_a_database_that_was_set_aside_are_not_given_again() {
     let place = Place::new();
     let state = place.state();
-    let ids = fill(&state, 3).await;
-    state.close().await;
-    // The damaged file is moved away, the complete new one is not in its place yet.
-    fs::rename(place.path(), place.path().with_file_name("state.db.healing")).unwrap();
+    let mut before = fill(&state, 4).await;
+    // What the damaged database says itself is believed too, where it can be read.
+    place.run("UPDATE totals SET last_change = 5000000").await;
+    place.run("DROP TABLE sessions").await;
+    assert!(state.repair().await.unwrap().unwrap().set_aside.is_some());
+    let after = fill(&state, 1).await;
+    assert!(after[0] > ChangeId(5_000_000), "{after:?}");
+    before.extend(after);
+    for _ in 0..3 {
+        state.close().await;
+        fs::write(place.path(), "no database at all".repeat(100)).unwrap();
+        before.extend(fill(&state, 3).await);
+        before.extend(fill(&place.state(), 3).await);
+    }
+    let mut distinct = before.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), before.len(), "{before:?}");
+    assert_eq!(set_aside_databases(&place.path()).unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn a_set_aside_that_was_cut_short_is_finished() {
+    let place = Place::new();
     fs::write(place.path().with_file_name("state.db.damaged-1"), "damaged").unwrap();
     fs::write(place.path().with_file_name("state.db-wal"), "of the damaged").unwrap();
-    assert_eq!(recorded(&place.state()).await, ids);
-    let expected = ["state.db", "state.db.damaged-1", "state.db.damaged-1-wal", "state.db.lock"];
-    let names = place.names();
-    assert!(expected.iter().all(|name| names.contains(&(*name).to_owned())), "{names:?}");
-}
-
-#[tokio::test]
-async fn a_half_built_replacement_is_thrown_away() {
-    let place = Place::new();
-    fs::write(place.path(), "damaged ".repeat(1000)).unwrap();
-    fs::write(place.path().with_file_name("state.db.healing"), "half").unwrap();
-    fs::write(place.path().with_file_name("state.db.healing-wal"), "half").unwrap();
     let state = place.state();
+    assert_eq!(recorded(&state).await, []);
     fill(&state, 1).await;
     state.close().await;
-    assert_eq!(place.names(), ["state.db", "state.db.damaged-1", "state.db.lock"]);
+    let expected = ["state.db", "state.db.damaged-1", "state.db.damaged-1-wal", "state.db.lock"];
+    assert_eq!(place.names(), expected);
+    let log = fs::read(place.path().with_file_name("state.db.damaged-1-wal")).unwrap();
+    assert_eq!(log, b"of the damaged");
+    // The log of a database that a person removed replaces none that is kept.
+    fs::remove_file(place.path()).unwrap();
+    fs::write(place.path().with_file_name("state.db-wal"), "of another").unwrap();
+    fill(&place.state(), 1).await;
+    let log = fs::read(place.path().with_file_name("state.db.damaged-1-wal")).unwrap();
+    assert_eq!(log, b"of the damaged");
+    let log = fs::read(place.path().with_file_name("state.db.damaged-2-wal")).unwrap();
+    assert_eq!(log, b"of another");
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use memory::change::ChangeId;
 use memory::code::Code;
-use state::{ChangeQuery, Retention, State, StateError, Stats};
+use state::{ChangeQuery, Retention, State, StateError, Stats, set_aside_databases};
 use testkit::conformance::state::{edit, path, time, write};
 
 use crate::support::{Place, fill, names, recorded};
@@ -107,7 +107,7 @@ async fn refuses(at: &Path) {
         assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
         assert_eq!(error.code(), Code::StorageFailed);
     }
-    assert_eq!(state.healed(), None);
+    assert_eq!(state.last_repair(), None);
 }
 
 #[tokio::test]
@@ -207,5 +207,40 @@ async fn a_read_only_disk_is_unavailable_for_writing_and_nothing_is_renamed() {
     mount(&["-o", "remount,ro"], &disk.place.path());
     let error = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
-    assert_eq!((names(&disk.place.path()), state.healed()), (before, None));
+    assert_eq!((names(&disk.place.path()), state.last_repair()), (before, None));
+}
+
+#[tokio::test]
+async fn a_damaged_database_on_a_full_disk_is_set_aside_and_one_with_room_is_started() {
+    let disk = SmallDisk::mounted();
+    let damaged = "no database at all".repeat(100);
+    fs::write(disk.database(), &damaged).unwrap();
+    let state = state::SqliteState::new(disk.database());
+    let ballast = disk.place.path().join("ballast");
+    fs::write(&ballast, vec![0; 1024 * 1024]).unwrap_err();
+    for _ in 0..3 {
+        let error = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
+        assert!(matches!(error, StateError::Full { .. }), "{error:?}");
+    }
+    fs::remove_file(&ballast).unwrap();
+    fill(&state, 1).await;
+    let aside = set_aside_databases(&disk.database()).unwrap();
+    let [aside] = &aside[..] else { panic!("{aside:?}") };
+    assert_eq!(fs::read_to_string(aside).unwrap(), damaged);
+    state.close().await;
+}
+
+#[tokio::test]
+async fn a_damaged_database_on_a_read_only_disk_is_left_alone() {
+    let disk = SmallDisk::mounted();
+    fs::write(disk.database(), "no database at all".repeat(100)).unwrap();
+    let before = names(&disk.place.path());
+    mount(&["-o", "remount,ro"], &disk.place.path());
+    let state = state::SqliteState::new(disk.database());
+    let read = state.marks("global").await.unwrap_err();
+    let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
+    for error in [read, wrote] {
+        assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
+    }
+    assert_eq!((names(&disk.place.path()), state.last_repair()), (before, None));
 }

@@ -1,0 +1,94 @@
+//! The reader of frames on bytes that arrive in any pieces, and on hostile ones.
+
+use proptest::prelude::*;
+use protocol::frame::{FRAME_BYTES_MAX, Frame, HEARTBEAT, RETRY, Reader, TooLong, write};
+
+/// Reads bytes in pieces that end at `cuts`.
+fn read_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Frame>, TooLong> {
+    let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
+    ends.extend([0, bytes.len()]);
+    ends.sort_unstable();
+    let mut reader = Reader::default();
+    let mut frames = Vec::new();
+    for pair in ends.windows(2) {
+        frames.extend(reader.take(&bytes[pair[0]..pair[1]])?);
+    }
+    Ok(frames)
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_however_it_arrives(
+        written in proptest::collection::vec(
+            (any::<Option<u64>>(), "[a-z_]{0,9}", "[^\r\n]{0,40}"), 0..6),
+        cuts in proptest::collection::vec(any::<usize>(), 0..40),
+    ) {
+        let mut text = RETRY.to_owned();
+        let mut expected = Vec::new();
+        for (id, event, data) in written {
+            text.push_str(&write(id, &event, &data));
+            text.push_str(HEARTBEAT);
+            expected.push(Frame { id, event, data });
+        }
+        prop_assert_eq!(read_in_pieces(text.as_bytes(), &cuts), Ok(expected));
+    }
+
+    #[test]
+    fn any_bytes_are_read_the_same_however_they_arrive(
+        bytes in proptest::collection::vec(
+            prop_oneof![any::<u8>(), Just(b'\n'), Just(b'\r'), Just(b':'), Just(b' ')], 0..200),
+        cuts in proptest::collection::vec(any::<usize>(), 0..40),
+    ) {
+        prop_assert_eq!(read_in_pieces(&bytes, &cuts), read_in_pieces(&bytes, &[]));
+    }
+}
+
+/// Feeds a reader without end, and returns how many bytes it took before it refused more.
+fn bytes_until_refused(beginning: &str, piece: &str) -> usize {
+    let mut reader = Reader::default();
+    reader.take(beginning.as_bytes()).unwrap();
+    let pieces_max = 2 * FRAME_BYTES_MAX / piece.len();
+    let taken = (0..pieces_max).take_while(|_| reader.take(piece.as_bytes()).is_ok()).count();
+    assert!(taken < pieces_max, "{beginning:?} and {piece:?} without end are taken");
+    taken * piece.len()
+}
+
+#[test]
+fn a_frame_without_end_is_refused_before_it_takes_much_memory() {
+    let line = format!("data: {}\n", "x".repeat(999));
+    for (beginning, piece) in
+        [("", "xxxxxxxxxxxxxxxx"), ("data: ", "xxxxxxxxxxxxxxxx"), ("id: 1\n", line.as_str())]
+    {
+        let taken = bytes_until_refused(beginning, piece);
+        // The names of fields are not kept.
+        assert!(taken <= FRAME_BYTES_MAX * 11 / 10, "{beginning:?}: {taken}");
+    }
+}
+
+#[test]
+fn the_longest_frame_is_read() {
+    let data = "x".repeat(FRAME_BYTES_MAX - "data: ".len());
+    let text = write(Some(1), "a", &data);
+    let frames = Reader::default().take(text.as_bytes()).unwrap();
+    assert_eq!(frames, [Frame { id: Some(1), event: "a".to_owned(), data }]);
+    let data = "x".repeat(FRAME_BYTES_MAX);
+    assert_eq!(Reader::default().take(write(None, "a", &data).as_bytes()), Err(TooLong));
+}
+
+#[test]
+fn comments_and_unknown_fields_without_end_take_no_memory() {
+    let mut reader = Reader::default();
+    let piece = ": nothing\ncolour: red\n".repeat(1000);
+    for _ in 0..2 * FRAME_BYTES_MAX / piece.len() {
+        assert_eq!(reader.take(piece.as_bytes()), Ok(Vec::new()));
+    }
+    let frames = reader.take(write(Some(1), "a", "{}").as_bytes()).unwrap();
+    assert_eq!(frames.len(), 1);
+}
+
+#[test]
+fn bytes_that_are_no_utf_8_spoil_their_line_alone() {
+    let frames = Reader::default().take(b"id: 1\ndata: a\xffb\n\nid: 2\ndata: c\n\n").unwrap();
+    let data: Vec<_> = frames.iter().map(|frame| (frame.id, frame.data.as_str())).collect();
+    assert_eq!(data, [(Some(1), "a\u{fffd}b"), (Some(2), "c")]);
+}
