@@ -5,12 +5,15 @@
 
 use std::ops::Range;
 
+use wide::f32x8 as Lane;
+
 use crate::answer::Fit;
 use crate::corpus::{Corpus, Entry};
 use crate::embedder::nearness;
-use crate::lanes::{LANES, Lane, divide, keep_largest, sum};
 use crate::question::Question;
 
+/// How many words of a question are counted side by side.
+pub(crate) const LANES: usize = 8;
 /// How far the neighbours of an entry reach.
 pub(crate) const REACH: usize = 4;
 /// What the neighbours of an entry add to its words, by their distance.
@@ -213,13 +216,23 @@ impl Weights {
     fn bm25(&self, lane: usize, counts: Lane, relative_length: f32) -> f32 {
         let held = SATURATION * (1.0 - LENGTH + LENGTH * relative_length);
         let of_each = self.each[lane] * counts / (counts + Lane::splat(held));
-        (SATURATION + 1.0) * sum(of_each)
+        (SATURATION + 1.0) * of_each.reduce_add()
     }
 
     /// How much of the question is met in a lane of words; 1 is all of it.
     fn met(&self, lane: usize, near: Lane) -> f32 {
-        sum(near * self.shares[lane])
+        (near * self.shares[lane]).reduce_add()
     }
+}
+
+/// Keeps the larger of each number of two lists.
+fn keep_largest(largest: &mut [f32], more: &[f32]) {
+    largest.iter_mut().zip(more).for_each(|(largest, more)| *largest = largest.max(*more));
+}
+
+/// Divides each number by one of another list.
+fn divide(numbers: &mut [f32], by: &[f32]) {
+    numbers.iter_mut().zip(by).for_each(|(number, by)| *number /= by);
 }
 
 /// What an entry and its neighbours have of a lane of words.

@@ -15,8 +15,6 @@ mod words;
 
 mod embedder;
 
-mod lanes;
-
 mod unit;
 
 mod terms;
