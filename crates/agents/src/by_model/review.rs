@@ -108,7 +108,7 @@ impl<'a> Findings<'a> {
     /// Returns whose a finding may be.
     const fn targets(&self) -> &'static [Target] {
         match self.request.moment {
-            Moment::Compaction => &Target::ALL,
+            Moment::Compaction => Target::ALL,
             Moment::Turns | Moment::End => &[Target::User, Target::Memory],
         }
     }
@@ -190,7 +190,7 @@ impl Toolbox for Findings<'_> {
         let evidence = self.evidence(arguments)?;
         let found = match name {
             "add_memory" => {
-                let target = arguments["target"].as_str().and_then(Target::of);
+                let target = arguments["target"].as_str().and_then(|word| word.parse().ok());
                 let target = target.filter(|target| self.targets().contains(target));
                 let target =
                     target.ok_or_else(|| Refused::new("`target` is none that there is"))?;

@@ -99,7 +99,7 @@ pub(crate) fn check_screened(screen: &Screen, text: &str) -> Result<(), Refusal>
 }
 
 /// Returns what people call a mount.
-const fn scope_word(mount: Mount) -> &'static str {
+fn scope_word(mount: Mount) -> &'static str {
     match mount {
         Mount::Scope(scope) => scope.as_str(),
         Mount::Flat => "mounted",
