@@ -111,8 +111,8 @@ pub const MEMORY_FEATURES: [&str; MEMORY] = [
 ];
 pub(crate) const MEMORY: usize = 27;
 /// Where those stand that count when words tell little, the more the fewer entries a memory has; and of which they are.
-const LITTLE: usize = 20;
-const WHEN_LITTLE: [usize; MEMORY - LITTLE] = [13, 14, 0, 7, 10, 16, 17];
+const FIRST_WHEN_LITTLE: usize = 20;
+const WHEN_LITTLE: [usize; MEMORY - FIRST_WHEN_LITTLE] = [13, 14, 0, 7, 10, 16, 17];
 /// Which features of its entries a memory has the largest of, in its order.
 const LARGEST: [usize; 12] = [4, 8, 19, 20, 0, 2, 3, 5, 6, 7, 10, 11];
 
@@ -505,9 +505,9 @@ impl Rows {
             *feature = largest[of_entry];
         }
         features[15] = (own.len() as f32).ln();
-        features[16..LITTLE].copy_from_slice(&group.rare);
+        features[16..FIRST_WHEN_LITTLE].copy_from_slice(&group.rare);
         let little = little / own.len().max(1) as f32;
-        for (at, of) in (LITTLE..).zip(WHEN_LITTLE) {
+        for (at, of) in (FIRST_WHEN_LITTLE..).zip(WHEN_LITTLE) {
             features[at] = little * features[of];
         }
         features

@@ -28,9 +28,9 @@ const MAGIC: &[u8; 4] = b"QRC3";
 const FINGERPRINT_BYTES: usize = 8;
 /// How many bytes the checksum takes, a CRC-32 of what stands behind it.
 const CHECKSUM_BYTES: usize = 4;
-const HEAD_BYTES: usize = MAGIC.len() + FINGERPRINT_BYTES + CHECKSUM_BYTES;
+const PACKED_HEAD_BYTES: usize = MAGIC.len() + FINGERPRINT_BYTES + CHECKSUM_BYTES;
 /// As much as a corpus may have that is kept: terms, memories or entries, and terms of all entries.
-const COUNT_MAX: usize = 1 << 20;
+const PACKED_COUNT_MAX: usize = 1 << 20;
 const PAIRS_MAX: usize = 1 << 24;
 /// What a word weighs is counted in such parts of 1.
 const QUARTERS: f32 = 4.0;
@@ -111,7 +111,7 @@ impl Corpus {
         };
         let pairs: usize = self.entries.iter().flatten().map(of_entry).sum();
         let sizes = [self.terms.list.len(), self.memories(), self.entries()];
-        if pairs > PAIRS_MAX || sizes.into_iter().any(|size| size > COUNT_MAX) {
+        if pairs > PAIRS_MAX || sizes.into_iter().any(|size| size > PACKED_COUNT_MAX) {
             return None;
         }
         let (terms, numbers) = self.pack_terms();
@@ -136,12 +136,12 @@ impl Corpus {
         (*of_bytes == checksum(rest) && *of_maker == fingerprint(&screen)).then_some(())?;
         let (packed, rest) = postcard::take_from_bytes::<PackedCorpus<'_>>(rest).ok()?;
         let sizes = [packed.terms.len(), packed.memories.len()];
-        (rest.is_empty() && sizes.into_iter().all(|size| size <= COUNT_MAX)).then_some(())?;
+        (rest.is_empty() && sizes.into_iter().all(|size| size <= PACKED_COUNT_MAX)).then_some(())?;
         let mut corpus = Self::new(screen);
         corpus.unpack_terms(packed.terms)?;
         corpus.reserve_postings(&packed.memories)?;
         let has_gist = packed.memories.len() <= ALIKE_AMONG_MAX;
-        let mut entries = COUNT_MAX;
+        let mut entries = PACKED_COUNT_MAX;
         corpus.reserve(packed.memories.len());
         for memory in packed.memories {
             let mount = *MOUNTS.get(usize::from(memory.mount))?;
@@ -302,8 +302,8 @@ fn unpack_weights(packed: Vec<PackedWeight>) -> Vec<(u32, f32)> {
 
 /// Puts the checksum in its place.
 fn seal(bytes: &mut [u8]) {
-    let (head, rest) = bytes.split_at_mut(HEAD_BYTES);
-    head[HEAD_BYTES - CHECKSUM_BYTES..].copy_from_slice(&checksum(rest));
+    let (head, rest) = bytes.split_at_mut(PACKED_HEAD_BYTES);
+    head[PACKED_HEAD_BYTES - CHECKSUM_BYTES..].copy_from_slice(&checksum(rest));
 }
 
 /// Returns what tells bytes from others that were torn; it is no defence against bytes that were written on purpose.

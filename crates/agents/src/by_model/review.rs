@@ -23,7 +23,7 @@ const ENTRIES_MAX: usize = 120;
 const MEMORIES_MAX: usize = 40;
 
 /// Characters of an entry that is listed.
-const ENTRY_CHARS_MAX: usize = 300;
+const REVIEWED_ENTRY_CHARS_MAX: usize = 300;
 
 /// What a model found in a conversation.
 pub(super) struct Findings<'a> {
@@ -55,7 +55,7 @@ impl<'a> Findings<'a> {
         let mut listed: Vec<_> = self.entries.iter().collect();
         listed.sort_by_key(|(id, _)| id.len());
         for (id, (stored, note)) in listed {
-            let entry: String = note.whole().chars().take(ENTRY_CHARS_MAX).collect();
+            let entry: String = note.whole().chars().take(REVIEWED_ENTRY_CHARS_MAX).collect();
             let _ = writeln!(task, "{id} {} {}", stored.path, quoted(&entry));
         }
         if self.request.moment == Moment::Compaction {
