@@ -7,6 +7,7 @@
 mod allowed;
 mod files;
 mod layers;
+mod limits;
 mod markdown;
 mod modules;
 mod rust;
@@ -124,6 +125,7 @@ fn check(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
         files::sizes(tree),
         files::headers(tree),
         files::machine_paths(tree),
+        limits::limits(&sources),
         words::type_names(&sources),
         words::code(&sources),
         words::notes(tree, &sources),

@@ -5,11 +5,11 @@
 //! quotes what was remembered.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use memory::path::{MemoryPath, Mount, Scope};
 use memory::proposal::Proposal;
 use memory::screen::Family;
+use strum::VariantArray as _;
 
 /// What a curator may know of earlier memories while it remembers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +70,8 @@ impl Edit {
 }
 
 /// What kind of knowledge a memory holds; the word of its `type`, and the folder of a new one.
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Topic {
     /// Who the person is, what they like and have.
@@ -84,24 +86,17 @@ pub enum Topic {
 
 impl Topic {
     /// Every topic.
-    pub const ALL: [Self; 4] = [Self::User, Self::Feedback, Self::Project, Self::Reference];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Feedback => "feedback",
-            Self::Project => "project",
-            Self::Reference => "reference",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the topic that a memory's `type` or else its folder names.
     pub fn declared(kind: Option<&str>, path: &MemoryPath) -> Option<Self> {
         let folder = path.relative().and_then(|relative| relative.segments().next());
-        [kind, folder].into_iter().flatten().find_map(|word| {
-            Self::ALL.into_iter().find(|topic| topic.as_str().eq_ignore_ascii_case(word))
-        })
+        [kind, folder].into_iter().flatten().find_map(|word| word.to_ascii_lowercase().parse().ok())
     }
 
     /// Returns the topic that is nearest to a memory's `type` and place.
@@ -112,12 +107,6 @@ impl Topic {
                 Self::Project
             }
         })
-    }
-}
-
-impl fmt::Display for Topic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 
@@ -160,6 +149,8 @@ pub struct Remembered {
 }
 
 /// What became of an entry.
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryAction {
     /// It is new.
@@ -178,19 +169,11 @@ pub enum EntryAction {
 
 impl EntryAction {
     /// Every action.
-    pub const ALL: [Self; 6] =
-        [Self::Added, Self::Updated, Self::Removed, Self::Merged, Self::Dated, Self::Known];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Updated => "updated",
-            Self::Removed => "removed",
-            Self::Merged => "merged",
-            Self::Dated => "dated",
-            Self::Known => "known",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

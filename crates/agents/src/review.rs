@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memory::path::{MemoryPath, Mount};
 use memory::proposal::Proposal;
+use strum::VariantArray as _;
 
 use crate::request::{Edit, EntryNote};
 
@@ -14,6 +15,8 @@ use crate::request::{Edit, EntryNote};
 pub const FINDINGS_MAX: usize = 5;
 
 /// Who said a message.
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
     /// The person.
@@ -26,24 +29,17 @@ pub enum Role {
 
 impl Role {
     /// Every value, in order.
-    pub const ALL: [Self; 3] = [Self::User, Self::Assistant, Self::Tool];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
-    }
-
-    /// Returns the value of a public word; `None` if it is none.
-    pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// Whose a finding is.
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     /// The person's, in all projects.
@@ -56,20 +52,11 @@ pub enum Target {
 
 impl Target {
     /// Every value, in order.
-    pub const ALL: [Self; 3] = [Self::User, Self::Memory, Self::Workspace];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Memory => "memory",
-            Self::Workspace => "workspace",
-        }
-    }
-
-    /// Returns the value of a public word; `None` if it is none.
-    pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -96,6 +83,8 @@ pub struct Finding {
 }
 
 /// When a review is made.
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Moment {
     /// So many turns have passed.
@@ -108,20 +97,11 @@ pub enum Moment {
 
 impl Moment {
     /// Every value, in order.
-    pub const ALL: [Self; 3] = [Self::Turns, Self::End, Self::Compaction];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Turns => "turns",
-            Self::End => "end",
-            Self::Compaction => "compaction",
-        }
-    }
-
-    /// Returns the value of a public word; `None` if it is none.
-    pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -139,6 +119,8 @@ pub struct ReviewRequest {
 }
 
 /// Why a finding was not taken.
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LeftOut {
     /// A memory says so already.
@@ -157,24 +139,11 @@ pub enum LeftOut {
 
 impl LeftOut {
     /// Every value, in order.
-    pub const ALL: [Self; 6] =
-        [Self::Known, Self::Screened, Self::Limit, Self::Instructions, Self::Form, Self::Place];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Known => "known",
-            Self::Screened => "screened",
-            Self::Limit => "limit",
-            Self::Instructions => "instructions",
-            Self::Form => "form",
-            Self::Place => "place",
-        }
-    }
-
-    /// Returns the value of a public word; `None` if it is none.
-    pub fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -35,7 +35,7 @@ const CHANGES_MAX: usize = 50;
 const TASKS_MAX: usize = 20;
 
 /// How long a shell is kept waiting: a person has gone on typing then.
-const WAIT: Duration = Duration::from_secs(2);
+const COMPLETE_WAIT: Duration = Duration::from_secs(2);
 
 /// Answers a shell; `None` when none asked. Must come before any thread and any output.
 pub(crate) fn answer() -> Option<Status> {
@@ -169,8 +169,8 @@ fn is_plain(name: &str) -> bool {
 fn glimpse<T>(look: impl AsyncFnOnce(&Glimpse) -> T) -> Option<T> {
     let glimpse = Glimpse::new(&globals()).ok()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let looked = runtime.block_on(async { within(WAIT, look(&glimpse)).await });
-    runtime.block_on(async { within(WAIT, glimpse.close()).await });
+    let looked = runtime.block_on(async { within(COMPLETE_WAIT, look(&glimpse)).await });
+    runtime.block_on(async { within(COMPLETE_WAIT, glimpse.close()).await });
     runtime.shutdown_background();
     looked
 }

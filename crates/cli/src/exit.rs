@@ -375,7 +375,7 @@ mod tests {
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers.len(), Status::ALL.len());
-        for code in Code::ALL {
+        for &code in Code::ALL {
             assert_ne!(Status::of(code), Status::Done, "{code}");
         }
     }

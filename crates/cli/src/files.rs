@@ -18,7 +18,7 @@ use memory::limits::IMPORT_FILES_MAX;
 const IMPORT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How deep an import descends.
-const IMPORT_DEPTH_MAX: usize = 32;
+const IMPORT_FOLDER_DEPTH_MAX: usize = 32;
 
 /// Returns the text of a file, `None` when it is not there.
 pub(crate) fn read_if_there(path: &Path) -> io::Result<Option<String>> {
@@ -335,7 +335,7 @@ fn walk(folder: &Path, prefix: &str, depth: usize, source: &mut Source) -> io::R
             return Ok(());
         }
         let kind = entry.file_type()?;
-        if kind.is_dir() && depth < IMPORT_DEPTH_MAX {
+        if kind.is_dir() && depth < IMPORT_FOLDER_DEPTH_MAX {
             walk(&entry.path(), &format!("{shown}/"), depth + 1, source)?;
         } else if kind.is_dir() {
             source.left_out.push((shown, "too deep"));

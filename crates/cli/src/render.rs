@@ -220,7 +220,7 @@ pub(crate) fn short(path: &MemoryPath) -> String {
 }
 
 /// Returns a mount's word: its scope, or `flat`.
-pub(crate) const fn mount_word(mount: Mount) -> &'static str {
+pub(crate) fn mount_word(mount: Mount) -> &'static str {
     match mount {
         Mount::Scope(scope) => scope.as_str(),
         Mount::Flat => "flat",

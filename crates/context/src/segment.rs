@@ -14,6 +14,8 @@ use crate::index::{self, Entry};
 use crate::tokens;
 
 /// What a part is made of.
+#[derive(strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The instruction files of the person and of the project.
@@ -29,24 +31,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind.
-    const ALL: [Self; 5] =
-        [Self::ContextFiles, Self::Index, Self::HotSet, Self::Delta, Self::Recalled];
-
     /// Returns the kind that has this public word.
     pub fn named(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+        word.parse().ok()
     }
 
     /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ContextFiles => "context_files",
-            Self::Index => "index",
-            Self::HotSet => "hot_set",
-            Self::Delta => "delta",
-            Self::Recalled => "recalled",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -11,11 +11,9 @@ use jiff::tz::TimeZone;
 use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::feature::Feature;
-use memory::limits::{
-    CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR, VECTORS_FILE_BYTES_MAX,
-    VECTORS_FILES_MAX, VECTORS_KEPT_FOR,
-};
+use memory::limits::{VECTORS_FILE_BYTES_MAX, VECTORS_FILES_MAX, VECTORS_KEPT_FOR};
 use memory::screen::{Screen, UnknownRule};
+use recall::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
 use state::{SqliteState, StateError, StateRepair};
 use store::clock::SystemClock;
 use store::{

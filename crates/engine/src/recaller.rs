@@ -18,17 +18,17 @@ use async_trait::async_trait;
 use memory::clock::Timestamp;
 use memory::document::{self, Revision};
 use memory::feature::Feature;
-use memory::limits::{
-    CORPORA_KEPT_MAX, CORPUS_AGE_MAX, CORPUS_BATCH, CORPUS_DRIFT_SHARE, CORPUS_KEEP_DELAY,
-    CORPUS_REST_DELAY, EMBED_RETRY_DELAY, PROMPT_CHARS_MAX, RECALLED_ITEMS_MAX,
-};
+use memory::limits::{EMBED_RETRY_DELAY, RECALLED_ITEMS_MAX};
 use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
+use recall::limits::{
+    CORPORA_KEPT_MAX, CORPUS_AGE_MAX, CORPUS_BATCH, CORPUS_DRIFT_SHARE, CORPUS_KEEP_DELAY,
+    CORPUS_REST_DELAY, PROMPT_CHARS_MAX,
+};
 use recall::{Corpus, Hit, Likeness, Options, Vector};
 use store::backend::Stamp;
 use store::{
-    DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed, TurnFile,
-    Unreviewed,
+    DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed, TurnFile, Unreviewed,
 };
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;

@@ -11,7 +11,7 @@ use context::escape::TAGS;
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::feature::Feature;
-use memory::limits::{ANSWER_BYTES_MAX, REVIEW_WAIT_DEFAULT, SAID_BYTES_MAX};
+use memory::limits::{REPLY_BYTES_MAX, REVIEW_WAIT_DEFAULT, SAID_BYTES_MAX};
 use state::{NewTask, StateError};
 
 use crate::conversation::Stretch;
@@ -128,7 +128,7 @@ pub(crate) fn is_review(asker: &Asker) -> bool {
 pub(crate) fn kept(role: Role, text: &str) -> Option<String> {
     let bytes_max = match role {
         Role::User => SAID_BYTES_MAX,
-        Role::Assistant => ANSWER_BYTES_MAX,
+        Role::Assistant => REPLY_BYTES_MAX,
         Role::Tool => return None,
     };
     let said = without_blocks(text);
@@ -212,12 +212,12 @@ mod tests {
         for behind in 0..40 {
             let said = format!(
                 "{} ghp_Zz0123456789abcdefghijABCDEFGHIJ0123",
-                "x".repeat(ANSWER_BYTES_MAX - behind)
+                "x".repeat(REPLY_BYTES_MAX - behind)
             );
             let answer = super::kept(Role::Assistant, &said).unwrap();
             assert!(!answer.contains("ghp"), "{behind}");
         }
-        let answer = super::kept(Role::Assistant, &"a".repeat(ANSWER_BYTES_MAX + 1)).unwrap();
-        assert_eq!(answer.len(), ANSWER_BYTES_MAX + CUT.len());
+        let answer = super::kept(Role::Assistant, &"a".repeat(REPLY_BYTES_MAX + 1)).unwrap();
+        assert_eq!(answer.len(), REPLY_BYTES_MAX + CUT.len());
     }
 }

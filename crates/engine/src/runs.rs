@@ -11,7 +11,7 @@ use store::{ChangesQuery, Memories, StoreError};
 const CHANGES_READ_MAX: usize = 2_000;
 
 /// Changes that are read at once.
-const CHANGES_AT_ONCE: usize = 500;
+const RUN_CHANGES_AT_ONCE: usize = 500;
 
 /// What a run was.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,10 +59,11 @@ pub async fn runs(
     max: usize,
 ) -> Result<RunPage, StoreError> {
     let mut page = RunPage { runs: Vec::new(), next: before };
-    for _ in 0..CHANGES_READ_MAX / CHANGES_AT_ONCE {
-        let query = ChangesQuery { before: page.next, max: CHANGES_AT_ONCE, ..Default::default() };
+    for _ in 0..CHANGES_READ_MAX / RUN_CHANGES_AT_ONCE {
+        let query =
+            ChangesQuery { before: page.next, max: RUN_CHANGES_AT_ONCE, ..Default::default() };
         let changes = memories.changes(&query).await?;
-        let is_last = changes.len() < CHANGES_AT_ONCE;
+        let is_last = changes.len() < RUN_CHANGES_AT_ONCE;
         for change in &changes {
             page.add(change, memories);
         }

@@ -6,7 +6,7 @@ use memory::document::Revision;
 use store::{BindingRequest, Checkout, ProjectRoot, WorkspaceChoice, WorkspaceId, folder_slug};
 
 /// How many hex digits of a digest an id has.
-const DIGEST_CHARS: usize = 12;
+const ID_DIGEST_CHARS: usize = 12;
 
 /// A folder that somebody works in. Tasks of one workspace are done one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ fn id(cwd: &Path, binding: &BindingRequest) -> String {
     );
     tell(if flat.is_some() { b"flat" } else { b"" });
     tell(if *read_only { b"read-only" } else { b"" });
-    let digest: String = Revision::of(&told).to_string().chars().take(DIGEST_CHARS).collect();
+    let digest: String = Revision::of(&told).to_string().chars().take(ID_DIGEST_CHARS).collect();
     format!("{}-{digest}", folder_slug(&folder, "workspace"))
 }
 
@@ -100,7 +100,7 @@ mod tests {
         let part = Workspace::new(top.join("src"), bound(&top.join("src")));
         assert_eq!(whole.id, part.id);
         let (slug, digest) = whole.id.rsplit_once('-').unwrap();
-        assert_eq!((slug, digest.len()), ("my-shop", DIGEST_CHARS));
+        assert_eq!((slug, digest.len()), ("my-shop", ID_DIGEST_CHARS));
         let others = [
             bound(home.path()),
             BindingRequest { project_root: ProjectRoot::Host, ..bound(&top) },

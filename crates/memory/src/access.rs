@@ -3,9 +3,13 @@
 //! Decides from a class of agent and a mount alone; knows nothing of files. The caller of the store
 //! checks this before anything else is touched.
 
+use strum::VariantArray as _;
+
 use crate::path::{Mount, Scope};
 
 /// What kind of agent is calling. A person is always [`AgentClass::Exec`].
+#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgentClass {
     /// Carries work out: may write everywhere.
@@ -18,36 +22,28 @@ pub enum AgentClass {
 
 impl AgentClass {
     /// Every class, from the one that may do everything to the one that may do least.
-    pub const ALL: [Self; 3] = [Self::Exec, Self::Plan, Self::Explore];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Reads a class from outside; unknown words and silence mean [`AgentClass::Explore`].
     pub fn from_name(name: Option<&str>) -> Self {
-        match name {
-            Some("exec") => Self::Exec,
-            Some("plan") => Self::Plan,
-            _ => Self::Explore,
-        }
+        name.and_then(Self::parse).unwrap_or(Self::Explore)
     }
 
     /// Reads the public word of a class; `None` if it is none.
     pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|class| class.as_str() == word)
+        word.parse().ok()
     }
 
     /// Returns whether a caller of this class may act as one of `other`: every class may do what the
     /// classes after it in [`AgentClass::ALL`] may.
     pub fn includes(self, other: Self) -> bool {
-        let rank = |class| Self::ALL.into_iter().position(|one| one == class);
+        let rank = |class| Self::ALL.iter().position(|one| *one == class);
         rank(self) <= rank(other)
     }
 
     /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Exec => "exec",
-            Self::Plan => "plan",
-            Self::Explore => "explore",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -91,7 +87,9 @@ mod tests {
     fn a_class_includes_those_that_may_do_no_more() {
         let mounts = Scope::ALL.map(Mount::Scope).into_iter().chain([Mount::Flat]);
         let mounts: Vec<_> = mounts.collect();
-        for (class, other) in AgentClass::ALL.map(|a| AgentClass::ALL.map(|b| (a, b))).concat() {
+        for (class, other) in
+            AgentClass::ALL.iter().flat_map(|a| AgentClass::ALL.iter().map(|b| (*a, *b)))
+        {
             let writes = |class, mount| access(class, mount) == Access::ReadWrite;
             let may_all = mounts.iter().all(|&it| writes(class, it) || !writes(other, it));
             assert_eq!(class.includes(other), may_all, "{class:?} {other:?}");

@@ -4,11 +4,11 @@
 //! (hot set, dream, review) rely on its provenance, so every writer states it in full.
 
 use std::fmt;
-use std::str::FromStr;
 
 use imara_diff::{
     Algorithm, Diff, InternedInput, Interner, Token, UnifiedDiffConfig, UnifiedDiffPrinter,
 };
+use strum::VariantArray as _;
 
 use crate::clock::Timestamp;
 use crate::document::Revision;
@@ -36,108 +36,112 @@ pub struct RootKey {
     pub place: String,
 }
 
-/// Declares a closed set of words with their public spelling, both ways.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name { $($(#[$variant_doc])* $variant,)+ }
-
-        impl $name {
-            /// Every value, in order.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            /// Returns the public word.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = UnknownWord;
-
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
-                match word {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err(UnknownWord(word.to_owned())),
-                }
-            }
-        }
-    };
-}
-
 /// A word that is not in a closed set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown word `{0}`")]
 pub struct UnknownWord(pub String);
 
-pub(crate) use words;
-
-words! {
-    /// Who made a change.
-    Actor {
-        /// A person: command line, page, their own save.
-        Person = "person",
-        /// An agent through the memory tool.
-        Agent = "agent",
-        /// A remember or forget task.
-        Task = "task",
-        /// A background review or harvest.
-        Review = "review",
-        /// A dream.
-        Dream = "dream",
-        /// Somebody who did not ask Quipu: an editor, git, a script.
-        Outside = "outside",
+impl UnknownWord {
+    pub(crate) fn of(word: &str) -> Self {
+        Self(word.to_owned())
     }
 }
 
-words! {
-    /// How far a text may be trusted, least first. Merged text has the lowest trust of its sources.
-    Trust {
-        /// It was found on disk; nobody known wrote it.
-        Outside = "outside",
-        /// It came with an import from another product.
-        Imported = "imported",
-        /// A mini-agent wrote it without being asked by anybody.
-        Background = "background",
-        /// An agent wrote it in front of its user.
-        Agent = "agent",
-        /// A person wrote it.
-        Person = "person",
+/// Who made a change.
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Actor {
+    /// A person: command line, page, their own save.
+    Person,
+    /// An agent through the memory tool.
+    Agent,
+    /// A remember or forget task.
+    Task,
+    /// A background review or harvest.
+    Review,
+    /// A dream.
+    Dream,
+    /// Somebody who did not ask Quipu: an editor, git, a script.
+    Outside,
+}
+
+impl Actor {
+    /// Every value, in order.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the public word.
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
-words! {
-    /// What was done.
-    ChangeKind {
-        /// A new memory.
-        Create = "create",
-        /// A replacement or insertion.
-        Edit = "edit",
-        /// A whole-file write by a person or a program.
-        Save = "save",
-        /// A memory or folder was removed.
-        Delete = "delete",
-        /// A memory or folder got another path.
-        Rename = "rename",
-        /// A set of edits, committed as one.
-        Draft = "draft",
-        /// Memories of another product were taken over.
-        Import = "import",
-        /// An earlier change was taken back.
-        Undo = "undo",
-        /// A person accepted a proposal.
-        Proposal = "proposal",
-        /// A person accepted a text as it is. No byte changed.
-        Accept = "accept",
-        /// A difference that Quipu found and did not make.
-        Outside = "outside",
+/// How far a text may be trusted, least first. Merged text has the lowest trust of its sources.
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Trust {
+    /// It was found on disk; nobody known wrote it.
+    Outside,
+    /// It came with an import from another product.
+    Imported,
+    /// A mini-agent wrote it without being asked by anybody.
+    Background,
+    /// An agent wrote it in front of its user.
+    Agent,
+    /// A person wrote it.
+    Person,
+}
+
+impl Trust {
+    /// Every value, in order.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the public word.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// What was done.
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ChangeKind {
+    /// A new memory.
+    Create,
+    /// A replacement or insertion.
+    Edit,
+    /// A whole-file write by a person or a program.
+    Save,
+    /// A memory or folder was removed.
+    Delete,
+    /// A memory or folder got another path.
+    Rename,
+    /// A set of edits, committed as one.
+    Draft,
+    /// Memories of another product were taken over.
+    Import,
+    /// An earlier change was taken back.
+    Undo,
+    /// A person accepted a proposal.
+    Proposal,
+    /// A person accepted a text as it is. No byte changed.
+    Accept,
+    /// A difference that Quipu found and did not make.
+    Outside,
+}
+
+impl ChangeKind {
+    /// Every value, in order.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the public word.
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

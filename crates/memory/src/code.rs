@@ -4,9 +4,11 @@
 //! they never change meaning. One table here, and one each for HTTP status and exit status where
 //! those are spoken.
 
-use std::fmt;
+use strum::VariantArray as _;
 
 /// What went wrong, in one word that programs may rely on.
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
     /// The path breaks the grammar.
@@ -53,53 +55,11 @@ pub enum Code {
 
 impl Code {
     /// Every code, in the order of the documentation.
-    pub const ALL: [Self; 20] = [
-        Self::InvalidPath,
-        Self::InvalidArguments,
-        Self::ScopeUnavailable,
-        Self::ReadOnly,
-        Self::NotFound,
-        Self::AlreadyExists,
-        Self::NotAFile,
-        Self::NotText,
-        Self::TooLarge,
-        Self::ScopeFull,
-        Self::TextNotFound,
-        Self::TextNotUnique,
-        Self::InvalidRange,
-        Self::Conflict,
-        Self::Screened,
-        Self::EscapesRoot,
-        Self::StorageFull,
-        Self::StorageFailed,
-        Self::Locked,
-        Self::FeatureDisabled,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidPath => "invalid_path",
-            Self::InvalidArguments => "invalid_arguments",
-            Self::ScopeUnavailable => "scope_unavailable",
-            Self::ReadOnly => "read_only",
-            Self::NotFound => "not_found",
-            Self::AlreadyExists => "already_exists",
-            Self::NotAFile => "not_a_file",
-            Self::NotText => "not_text",
-            Self::TooLarge => "too_large",
-            Self::ScopeFull => "scope_full",
-            Self::TextNotFound => "text_not_found",
-            Self::TextNotUnique => "text_not_unique",
-            Self::InvalidRange => "invalid_range",
-            Self::Conflict => "conflict",
-            Self::Screened => "screened",
-            Self::EscapesRoot => "escapes_root",
-            Self::StorageFull => "storage_full",
-            Self::StorageFailed => "storage_failed",
-            Self::Locked => "locked",
-            Self::FeatureDisabled => "feature_disabled",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns what the code means and what to do about it, for the reference.
@@ -138,11 +98,5 @@ impl Code {
                 "The person switched this off. `quipu features` says where; nothing else is wrong."
             }
         }
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

@@ -4,47 +4,60 @@
 //! `feature_disabled`.
 
 use std::fmt;
+
 use std::str::FromStr;
 
-use crate::change::{UnknownWord, words};
+use strum::VariantArray as _;
 
-words! {
-    /// A capability that can be turned off.
-    Feature {
-        /// Everything.
-        Memory = "memory",
-        /// The memory tool for agents, and memories as resources and prompts of MCP.
-        Tool = "tool",
-        /// Tasks: remember, forget, dream.
-        Tasks = "tasks",
-        /// The index of memories in what a model is shown, and the news of what changed.
-        ContextIndex = "context_index",
-        /// The hot set in what a model is shown: pinned and much used memories, whole.
-        HotSet = "hot_set",
-        /// Recall: finding what fits a prompt, asked or unasked.
-        Recall = "recall",
-        /// Context files, such as `AGENTS.md`, in what a model is shown.
-        ContextFiles = "context_files",
-        /// Adding to a context file: the tool `save_memory` and what does the same elsewhere.
-        SaveMemory = "save_memory",
-        /// Background review of turns. An interval also has to be set.
-        Review = "review",
-        /// Review of what is about to be lost by a compaction, where turns are reviewed.
-        Harvest = "harvest",
-        /// Dreams that nobody asked for. They also have to be scheduled in `[dream]`.
-        ScheduledDreams = "scheduled_dreams",
-        /// Models and endpoints that are asked. They also have to be named in the settings.
-        Models = "models",
-        /// Tasks in a child process, and tasks for clients of the Agent Client Protocol.
-        Child = "child",
-        /// The page for people, at `/ui`.
-        Page = "page",
-        /// Project memories over SSH. Not in this version.
-        Ssh = "ssh",
-    }
+use crate::change::UnknownWord;
+
+/// A capability that can be turned off.
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Feature {
+    /// Everything.
+    Memory,
+    /// The memory tool for agents, and memories as resources and prompts of MCP.
+    Tool,
+    /// Tasks: remember, forget, dream.
+    Tasks,
+    /// The index of memories in what a model is shown, and the news of what changed.
+    ContextIndex,
+    /// The hot set in what a model is shown: pinned and much used memories, whole.
+    HotSet,
+    /// Recall: finding what fits a prompt, asked or unasked.
+    Recall,
+    /// Context files, such as `AGENTS.md`, in what a model is shown.
+    ContextFiles,
+    /// Adding to a context file: the tool `save_memory` and what does the same elsewhere.
+    SaveMemory,
+    /// Background review of turns. An interval also has to be set.
+    Review,
+    /// Review of what is about to be lost by a compaction, where turns are reviewed.
+    Harvest,
+    /// Dreams that nobody asked for. They also have to be scheduled in `[dream]`.
+    ScheduledDreams,
+    /// Models and endpoints that are asked. They also have to be named in the settings.
+    Models,
+    /// Tasks in a child process, and tasks for clients of the Agent Client Protocol.
+    Child,
+    /// The page for people, at `/ui`.
+    Page,
+    /// Project memories over SSH. Not in this version.
+    Ssh,
 }
 
 impl Feature {
+    /// Every value, in order.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the public word.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
     /// Tells whether this version has it.
     pub const fn is_built(self) -> bool {
         !matches!(self, Self::Ssh)

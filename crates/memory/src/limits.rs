@@ -322,32 +322,6 @@ pub const CONVERSATION_ID_CHARS_MAX: usize = 128;
 /// Events of a conversation that are noted, so that saying one twice does nothing.
 pub const CONVERSATION_EVENTS_KEPT: usize = 64;
 
-/// The largest corpus that is kept in the state folder, in bytes: hundreds of thousands of entries.
-pub const CORPUS_FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
-
-/// Corpora that are kept in the state folder; beyond that those go that nobody used for the longest time.
-pub const CORPUS_FILES_MAX: usize = 64;
-
-/// How long a corpus is kept that nobody uses: its project may be gone.
-pub const CORPUS_KEPT_FOR: Duration = Duration::from_hours(24 * 30);
-
-/// How much of a corpus changes before it is kept anew, as one part in so many: what is not kept is read again by the
-/// next process, which costs less than that.
-pub const CORPUS_DRIFT_SHARE: usize = 64;
-
-/// Memories that are taken in before others may use a corpus and before it is kept, where there are many.
-pub const CORPUS_BATCH: usize = 2_000;
-
-/// How long after a change a daemon waits before it keeps a corpus: changes come in heaps.
-pub const CORPUS_KEEP_DELAY: Duration = Duration::from_secs(20);
-
-/// How long after the last change a process lets go of corpora that nobody has wanted since: what follows one another
-/// is over by then.
-pub const CORPUS_REST_DELAY: Duration = Duration::from_secs(5);
-
-/// Corpora that a process has at hand: one for each set of roots that somebody sees.
-pub const CORPORA_KEPT_MAX: usize = 16;
-
 /// Tokens that models may take in 24 hours for work that nobody asked for, unless a person says otherwise: some
 /// hundred reviews.
 pub const BACKGROUND_TOKENS_PER_DAY: u64 = 1_000_000;
@@ -369,7 +343,7 @@ pub const TURN_TEXTS_BYTES_MAX: usize = 64 * 1024;
 pub const SAID_BYTES_MAX: usize = 16 * 1024;
 
 /// What is kept of one message of a model, in bytes: enough to tell what the person answered.
-pub const ANSWER_BYTES_MAX: usize = 2 * 1024;
+pub const REPLY_BYTES_MAX: usize = 2 * 1024;
 
 /// How long an agent with a model may take to remember or to dream, on a draft that nobody sees before it ends.
 pub const AGENT_WAIT: Duration = Duration::from_secs(TASK_RUNNER_WAIT.as_secs() - 5);
@@ -450,13 +424,6 @@ pub const VECTORS_KEPT_FOR: Duration = Duration::from_hours(24 * 30);
 const _: () = assert!(RECALLED_ITEMS_MAX < RERANK_CANDIDATES_MAX);
 const _: () = assert!(EMBED_BATCH_FIRST <= EMBED_BATCH_DEFAULT);
 const _: () = assert!(EMBED_BATCH_DEFAULT <= EMBED_BATCH_MAX);
-
-/// Characters of a prompt, from its beginning, that decide what is recalled for it.
-pub const PROMPT_CHARS_MAX: usize = 8_192;
-
-/// How long a corpus counts as current while nobody tells of a change. Where folders are watched, all is told;
-/// elsewhere this bounds how long an edit from outside may go unseen by recall.
-pub const CORPUS_AGE_MAX: Duration = Duration::from_mins(1);
 
 /// How often what was shown is written anew because another process wrote at the same moment.
 pub const CONVERSATION_WRITES_MAX: u32 = 8;

@@ -16,6 +16,8 @@ use crate::limits::{PATH_BYTES_MAX, PATH_SEGMENTS_MAX, PATH_SHOWN_CHARS_MAX, SEG
 mod segment;
 
 /// How far a memory reaches.
+#[derive(strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
     /// A person, in all projects.
@@ -31,18 +33,8 @@ impl Scope {
     pub const ALL: [Self; 3] = [Self::Global, Self::Project, Self::Workspace];
 
     /// Returns the public word, which is also the first segment of its paths.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Global => "global",
-            Self::Project => "project",
-            Self::Workspace => "workspace",
-        }
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

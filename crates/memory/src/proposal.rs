@@ -3,43 +3,68 @@
 //! A curator that is not certain changes nothing and proposes instead. A proposal names entries by all of their text,
 //! so it still applies after other entries of the same memory changed, and is stale when its own entry changed.
 
-use crate::change::{UnknownWord, words};
+use strum::VariantArray as _;
+
+use crate::change::UnknownWord;
 use crate::document::Revision;
 use crate::document::{Entry, append_entry, entries, replace_entry, without_entry};
 use crate::path::MemoryPath;
 use std::fmt;
-use std::str::FromStr;
 
-words! {
-    /// The reason why a change is proposed.
-    ProposalKind {
-        /// Two entries may say the same.
-        Repetition = "repetition",
-        /// Two entries may not both hold.
-        Contradiction = "contradiction",
-        /// A newer entry may give another value for an older one.
-        Update = "update",
-        /// An entry may have ended by its date.
-        Expiry = "expiry",
-        /// An entry may belong into another scope or memory.
-        Misplacement = "misplacement",
-        /// An entry may no longer hold.
-        Removal = "removal",
-        /// A memory waits for a person: an agent wrote it after it had read text that nobody here reviewed, or a background
-        /// review wrote it.
-        Review = "review",
+/// The reason why a change is proposed.
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ProposalKind {
+    /// Two entries may say the same.
+    Repetition,
+    /// Two entries may not both hold.
+    Contradiction,
+    /// A newer entry may give another value for an older one.
+    Update,
+    /// An entry may have ended by its date.
+    Expiry,
+    /// An entry may belong into another scope or memory.
+    Misplacement,
+    /// An entry may no longer hold.
+    Removal,
+    /// A memory waits for a person: an agent wrote it after it had read text that nobody here reviewed, or a background
+    /// review wrote it.
+    Review,
+}
+
+impl ProposalKind {
+    /// Every value, in order.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the public word.
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
-words! {
-    /// How far a proposal is.
-    ProposalStatus {
-        /// A person is to decide.
-        Waiting = "waiting",
-        /// A person agreed, and the change was made.
-        Accepted = "accepted",
-        /// A person said no.
-        Rejected = "rejected",
+/// How far a proposal is.
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ProposalStatus {
+    /// A person is to decide.
+    Waiting,
+    /// A person agreed, and the change was made.
+    Accepted,
+    /// A person said no.
+    Rejected,
+}
+
+impl ProposalStatus {
+    /// Every value, in order.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the public word.
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

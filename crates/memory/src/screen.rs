@@ -40,6 +40,8 @@ pub use self::fold::taken_for;
 const JUDGEMENT: u32 = 1;
 
 /// What kind of harm a rule looks for.
+#[derive(strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
     /// Keys, tokens, passwords: text that gives access to something.
@@ -53,17 +55,8 @@ impl Family {
     pub const ALL: [Self; 2] = [Self::Secrets, Self::Injection];
 
     /// Returns the public word, which is also how the ids of its rules begin.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Secrets => "secrets",
-            Self::Injection => "injection",
-        }
-    }
-}
-
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

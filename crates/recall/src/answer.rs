@@ -94,7 +94,7 @@ const ABOVE_MAX: f32 = 3.0;
 /// As many words as count: one or two tell little, but a long prompt tells no more than one of a few words.
 const ASKED_MAX: usize = 4;
 /// What nearnesses of texts differ by at least.
-const SPREAD_MIN: f32 = 0.03;
+const GIST_SPREAD_MIN: f32 = 0.03;
 
 /// Returns what speaks for answering with the first of these memories; the others are those that were looked at
 /// beside it. `told` is how much of each word of the question the first has.
@@ -123,7 +123,7 @@ pub(crate) fn features(
         first.gist[1],
         first.sense,
         first.gist[1] - of_others().fold(0.0, f32::max),
-        (first.gist[1] - mean) / (spread + SPREAD_MIN),
+        (first.gist[1] - mean) / (spread + GIST_SPREAD_MIN),
         above.min(ABOVE_MAX),
         question.asked.len().min(ASKED_MAX) as f32,
         telling.fold(0.0, f32::max),

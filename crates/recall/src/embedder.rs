@@ -9,7 +9,7 @@
 
 use std::sync::LazyLock;
 
-use crate::lanes::product_of_bytes;
+use crate::vector::dot;
 
 /// How much the number of a direction is worth once a vector is made whole numbers.
 const WHOLE: f32 = 127.0;
@@ -233,10 +233,7 @@ pub(crate) fn put_unit(vector: &[f32], direction: &mut [i8]) -> bool {
 
 /// Returns how near two vectors are: 1 for the same, 0 for nothing in common.
 pub(crate) fn nearness(one: &[i8], other: &[i8]) -> f32 {
-    let dot = product_of_bytes(one, other);
-    #[expect(clippy::cast_precision_loss, reason = "a sum of some hundred small products")]
-    let dot = dot as f32;
-    dot / (WHOLE * WHOLE)
+    dot(one, other) / (WHOLE * WHOLE)
 }
 
 /// The nearest whole number, of halves the one further from zero.

@@ -5,12 +5,15 @@
 
 use std::ops::Range;
 
+use wide::f32x8 as Lane;
+
 use crate::answer::Fit;
 use crate::corpus::{Corpus, Entry};
 use crate::embedder::nearness;
-use crate::lanes::{LANES, Lane, divide, keep_largest, sum};
 use crate::question::Question;
 
+/// How many words of a question are counted side by side.
+pub(crate) const LANES: usize = 8;
 /// How far the neighbours of an entry reach.
 pub(crate) const REACH: usize = 4;
 /// What the neighbours of an entry add to its words, by their distance.
@@ -108,8 +111,8 @@ pub const MEMORY_FEATURES: [&str; MEMORY] = [
 ];
 pub(crate) const MEMORY: usize = 27;
 /// Where those stand that count when words tell little, the more the fewer entries a memory has; and of which they are.
-const LITTLE: usize = 20;
-const WHEN_LITTLE: [usize; MEMORY - LITTLE] = [13, 14, 0, 7, 10, 16, 17];
+const FIRST_WHEN_LITTLE: usize = 20;
+const WHEN_LITTLE: [usize; MEMORY - FIRST_WHEN_LITTLE] = [13, 14, 0, 7, 10, 16, 17];
 /// Which features of its entries a memory has the largest of, in its order.
 const LARGEST: [usize; 12] = [4, 8, 19, 20, 0, 2, 3, 5, 6, 7, 10, 11];
 
@@ -213,13 +216,23 @@ impl Weights {
     fn bm25(&self, lane: usize, counts: Lane, relative_length: f32) -> f32 {
         let held = SATURATION * (1.0 - LENGTH + LENGTH * relative_length);
         let of_each = self.each[lane] * counts / (counts + Lane::splat(held));
-        (SATURATION + 1.0) * sum(of_each)
+        (SATURATION + 1.0) * of_each.reduce_add()
     }
 
     /// How much of the question is met in a lane of words; 1 is all of it.
     fn met(&self, lane: usize, near: Lane) -> f32 {
-        sum(near * self.shares[lane])
+        (near * self.shares[lane]).reduce_add()
     }
+}
+
+/// Keeps the larger of each number of two lists.
+fn keep_largest(largest: &mut [f32], more: &[f32]) {
+    largest.iter_mut().zip(more).for_each(|(largest, more)| *largest = largest.max(*more));
+}
+
+/// Divides each number by one of another list.
+fn divide(numbers: &mut [f32], by: &[f32]) {
+    numbers.iter_mut().zip(by).for_each(|(number, by)| *number /= by);
 }
 
 /// What an entry and its neighbours have of a lane of words.
@@ -492,9 +505,9 @@ impl Rows {
             *feature = largest[of_entry];
         }
         features[15] = (own.len() as f32).ln();
-        features[16..LITTLE].copy_from_slice(&group.rare);
+        features[16..FIRST_WHEN_LITTLE].copy_from_slice(&group.rare);
         let little = little / own.len().max(1) as f32;
-        for (at, of) in (LITTLE..).zip(WHEN_LITTLE) {
+        for (at, of) in (FIRST_WHEN_LITTLE..).zip(WHEN_LITTLE) {
             features[at] = little * features[of];
         }
         features

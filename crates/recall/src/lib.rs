@@ -11,11 +11,11 @@
     reason = "counts of words and entries become scores, where the last digits mean nothing"
 )]
 
+pub mod limits;
+
 mod words;
 
 mod embedder;
-
-mod lanes;
 
 mod unit;
 

@@ -6,8 +6,7 @@
 
 use crate::corpus::{Corpus, Held};
 use crate::embedder::nearness;
-use crate::features::{Group, Hits, REACH, Row, Rows};
-use crate::lanes::LANES;
+use crate::features::{Group, Hits, LANES, REACH, Row, Rows};
 use crate::question::Question;
 use crate::terms::{Posting, number};
 

@@ -28,9 +28,9 @@ const MAGIC: &[u8; 4] = b"QRC3";
 const FINGERPRINT_BYTES: usize = 8;
 /// How many bytes the checksum takes, a CRC-32 of what stands behind it.
 const CHECKSUM_BYTES: usize = 4;
-const HEAD_BYTES: usize = MAGIC.len() + FINGERPRINT_BYTES + CHECKSUM_BYTES;
+const PACKED_HEAD_BYTES: usize = MAGIC.len() + FINGERPRINT_BYTES + CHECKSUM_BYTES;
 /// As much as a corpus may have that is kept: terms, memories or entries, and terms of all entries.
-const COUNT_MAX: usize = 1 << 20;
+const PACKED_COUNT_MAX: usize = 1 << 20;
 const PAIRS_MAX: usize = 1 << 24;
 /// What a word weighs is counted in such parts of 1.
 const QUARTERS: f32 = 4.0;
@@ -111,7 +111,7 @@ impl Corpus {
         };
         let pairs: usize = self.entries.iter().flatten().map(of_entry).sum();
         let sizes = [self.terms.list.len(), self.memories(), self.entries()];
-        if pairs > PAIRS_MAX || sizes.into_iter().any(|size| size > COUNT_MAX) {
+        if pairs > PAIRS_MAX || sizes.into_iter().any(|size| size > PACKED_COUNT_MAX) {
             return None;
         }
         let (terms, numbers) = self.pack_terms();
@@ -136,12 +136,12 @@ impl Corpus {
         (*of_bytes == checksum(rest) && *of_maker == fingerprint(&screen)).then_some(())?;
         let (packed, rest) = postcard::take_from_bytes::<PackedCorpus<'_>>(rest).ok()?;
         let sizes = [packed.terms.len(), packed.memories.len()];
-        (rest.is_empty() && sizes.into_iter().all(|size| size <= COUNT_MAX)).then_some(())?;
+        (rest.is_empty() && sizes.into_iter().all(|size| size <= PACKED_COUNT_MAX)).then_some(())?;
         let mut corpus = Self::new(screen);
         corpus.unpack_terms(packed.terms)?;
+        corpus.reserve_postings(&packed.memories)?;
         let has_gist = packed.memories.len() <= ALIKE_AMONG_MAX;
-        let mut pairs = PAIRS_MAX;
-        let mut entries = COUNT_MAX;
+        let mut entries = PACKED_COUNT_MAX;
         corpus.reserve(packed.memories.len());
         for memory in packed.memories {
             let mount = *MOUNTS.get(usize::from(memory.mount))?;
@@ -150,10 +150,7 @@ impl Corpus {
             // What comes twice, or out of its order, was not written by us.
             last.is_none_or(|(last, _)| *last < path).then_some(())?;
             entries = entries.checked_sub(memory.entries.len())?;
-            let (summary, own) = unpack_memory(memory, has_gist, corpus.terms.list.len())?;
-            let of_entries: usize = own.iter().map(|own| own.terms.len()).sum();
-            let of_head = own.len().checked_mul(summary.head.len())?;
-            pairs = pairs.checked_sub(of_entries.checked_add(of_head)?)?;
+            let (summary, own) = unpack_memory(memory, has_gist)?;
             corpus.insert(path, summary, own);
         }
         Some((corpus, packed.about.to_vec()))
@@ -198,6 +195,34 @@ impl Corpus {
         Some(())
     }
 
+    /// Makes room for what each term is found in, so that no list of a term grows step by step.
+    fn reserve_postings(&mut self, memories: &[PackedMemory<'_>]) -> Option<()> {
+        let mut postings = vec![0_usize; self.terms.list.len()];
+        let mut count = |weights: &[PackedWeight], times: usize| {
+            let mut next = 0_usize;
+            for weight in weights {
+                let at = next.checked_add(weight.step as usize)?;
+                *postings.get_mut(at)? += times;
+                next = at + 1;
+            }
+            Some(())
+        };
+        let mut pairs = PAIRS_MAX;
+        for memory in memories {
+            let of_head = memory.entries.len().checked_mul(memory.head.len())?;
+            let of_entries: usize = memory.entries.iter().map(|entry| entry.terms.len()).sum();
+            pairs = pairs.checked_sub(of_entries.checked_add(of_head)?)?;
+            count(&memory.head, memory.entries.len())?;
+            for entry in &memory.entries {
+                count(&entry.terms, 1)?;
+            }
+        }
+        for (term, count) in self.terms.list.iter_mut().zip(postings) {
+            term.postings.reserve_exact(count);
+        }
+        Some(())
+    }
+
     fn pack_memory<'a>(&'a self, held: &'a Held, numbers: &[u32]) -> Option<PackedMemory<'a>> {
         let mount = held.path.mount()?;
         let mount = MOUNTS.iter().position(|known| *known == mount)?;
@@ -228,18 +253,14 @@ impl Corpus {
     }
 }
 
-fn unpack_memory(
-    memory: PackedMemory<'_>,
-    has_gist: bool,
-    terms: usize,
-) -> Option<(Summary, Vec<Own>)> {
+fn unpack_memory(memory: PackedMemory<'_>, has_gist: bool) -> Option<(Summary, Vec<Own>)> {
     let date = match memory.date {
         Some((year, month, day)) => Some(Date::new(year, month, day).ok()?),
         None => None,
     };
     (memory.gist.len() == if has_gist { dims() } else { 0 }).then_some(())?;
     let gist = has_gist.then(|| memory.gist.iter().map(|number| number.cast_signed()).collect());
-    let head = unpack_weights(memory.head, terms)?.into();
+    let head = unpack_weights(memory.head).into();
     let mut own = Vec::with_capacity(memory.entries.len());
     let mut end = 0_usize;
     for entry in memory.entries {
@@ -247,7 +268,7 @@ fn unpack_memory(
         end = start.checked_add(entry.length)?;
         own.push(Own {
             range: start..end,
-            terms: unpack_weights(entry.terms, terms)?,
+            terms: unpack_weights(entry.terms),
             words: entry.words as f32,
             subject: entry.subject.map(Into::into),
             asks: entry.asks,
@@ -268,20 +289,21 @@ fn pack_weights(terms: &[(u32, f32)], numbers: &[u32]) -> Vec<PackedWeight> {
     packed.collect()
 }
 
-fn unpack_weights(packed: Vec<PackedWeight>, terms: usize) -> Option<Vec<(u32, f32)>> {
-    let mut next = 0_u32;
+/// Returns terms by their numbers, which were found to be known.
+fn unpack_weights(packed: Vec<PackedWeight>) -> Vec<(u32, f32)> {
+    let mut next = 0;
     let weights = packed.into_iter().map(|weight| {
-        let term = next.checked_add(weight.step).filter(|term| (*term as usize) < terms)?;
+        let term = next + weight.step;
         next = term + 1;
-        Some((term, weight.quarters as f32 / QUARTERS))
+        (term, weight.quarters as f32 / QUARTERS)
     });
     weights.collect()
 }
 
 /// Puts the checksum in its place.
 fn seal(bytes: &mut [u8]) {
-    let (head, rest) = bytes.split_at_mut(HEAD_BYTES);
-    head[HEAD_BYTES - CHECKSUM_BYTES..].copy_from_slice(&checksum(rest));
+    let (head, rest) = bytes.split_at_mut(PACKED_HEAD_BYTES);
+    head[PACKED_HEAD_BYTES - CHECKSUM_BYTES..].copy_from_slice(&checksum(rest));
 }
 
 /// Returns what tells bytes from others that were torn; it is no defence against bytes that were written on purpose.

@@ -7,14 +7,13 @@ use jiff::civil::Date;
 use memory::text::slice;
 
 use crate::corpus::{Corpus, Entry};
+use crate::limits::PROMPT_CHARS_MAX;
 use crate::terms::Gist;
 use crate::wording::{WORDING, wording};
 use crate::words::{Kind, Word, is_foreign, words};
 
 /// Words that a prompt is searched by, at most; the rarest of it.
 pub(crate) const WORDS_MAX: usize = 24;
-/// Characters of a prompt that are read; what follows is left out.
-const PROMPT_CHARS_MAX: usize = 8_000;
 /// As many entries begin with a name that tells who speaks, rather than what is spoken of.
 const SPEAKER_ENTRIES_MIN: usize = 8;
 

@@ -10,11 +10,10 @@ use memory::path::MemoryPath;
 use crate::answer::{self, ANSWER, Fit, Known};
 use crate::corpus::Corpus;
 use crate::features::{ENTRY, Group, MEMORY, MONTH, Rows, SUBJECT};
-use crate::lanes::product;
 use crate::likeness::Likeness;
 use crate::look::{Match, matches};
 use crate::question::Question;
-use crate::weights::{OF_BESIDE, OF_ENTRY, OF_MEMORY};
+use crate::weights::{OF_BESIDE, OF_ENTRY, OF_MEMORY, product};
 
 /// How many entries of a memory a hit shows, at most.
 const SHOWN: usize = 3;

@@ -1,13 +1,12 @@
 //! Vectors of whole texts, made elsewhere, and the texts that they are made of.
 
 use memory::screen::Screen;
+use wide::{i16x8, i32x4};
 
 use crate::unit;
 
 /// The largest whole number that a vector has.
 const WHOLE: f32 = 127.0;
-/// How many numbers are worked on side by side.
-const LANES: usize = 16;
 
 /// The direction of what a text means, as somebody else's model has it.
 ///
@@ -58,17 +57,23 @@ impl Vector {
     }
 }
 
-fn dot(one: &[i8], other: &[i8]) -> f32 {
-    let mut sums = [0_i32; LANES];
-    let ((ones, rest), (others, other_rest)) = (one.as_chunks::<LANES>(), other.as_chunks());
-    for (one, other) in ones.iter().zip(others) {
-        let other: &[i8; LANES] = other;
-        for (sum, (a, b)) in sums.iter_mut().zip(one.iter().zip(other)) {
-            *sum += i32::from(i16::from(*a) * i16::from(*b));
-        }
-    }
+/// Returns the sum of the products of two lists.
+///
+/// Bytes are taken as pairs, whose products processors add up in one step. A plain loop is not compiled to that, and
+/// makes a recall by sense a sixth longer.
+pub(crate) fn dot(one: &[i8], other: &[i8]) -> f32 {
+    // Every other number, in twice as many bits: their product is one that fits.
+    let halves = |bytes: &[i8; 16]| -> [i16x8; 2] {
+        let pairs: i16x8 = wide::bytemuck::cast(*bytes);
+        [(pairs << 8) >> 8, pairs >> 8]
+    };
+    let ((ones, rest), (others, other_rest)) = (one.as_chunks(), other.as_chunks());
+    let sums = ones.iter().zip(others).fold(i32x4::ZERO, |sums, (one, other)| {
+        let ([low, high], [other_low, other_high]) = (halves(one), halves(other));
+        sums + low.dot(other_low) + high.dot(other_high)
+    });
     let rest = rest.iter().zip(other_rest).map(|(a, b)| i32::from(*a) * i32::from(*b));
-    let sum = i64::from(sums.iter().sum::<i32>()) + i64::from(rest.sum::<i32>());
+    let sum: i64 = sums.to_array().into_iter().chain(rest).map(i64::from).sum();
     sum as f32
 }
 
@@ -110,6 +115,22 @@ mod tests {
         let long: Vec<f32> = (0_u16..1_000).map(|at| f32::from(at % 17) - 8.0).collect();
         check(&long, &long, 1.0);
         assert_eq!(nearness(&[1.0], &[1.0, 0.0]), None);
+    }
+
+    #[test]
+    fn products_of_bytes_are_added_up() {
+        let numbers = |step: i8| -> Vec<i8> {
+            (0..200_u8).map(|at| at.cast_signed().wrapping_mul(step)).collect()
+        };
+        let (one, other) = (numbers(7), numbers(-3));
+        let pairs = one.iter().zip(&other);
+        let expected: i32 = pairs.map(|(one, other)| i32::from(*one) * i32::from(*other)).sum();
+        let check = |one: &[i8], other: &[i8], expected: i32| {
+            assert!((dot(one, other) - expected as f32).abs() < f32::EPSILON);
+        };
+        check(&one, &other, expected);
+        check(&[-128; 16], &[-128; 16], 16 * 128 * 128);
+        check(&one, &[], 0);
     }
 
     #[test]

@@ -119,3 +119,16 @@ pub(crate) const OF_ANSWER: &[Step] = &[
     (14, 2.996, [-0.51, -0.37, -0.39]),
     (14, 3.332, [-0.56, -0.50, -0.69]),
 ];
+
+/// Returns the sum of the products of two lists. Eight sums side by side, which a compiler makes vectors of.
+pub(crate) fn product(one: &[f32], other: &[f32]) -> f32 {
+    let ((ones, rest), (others, other_rest)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
+    let mut sums = [0.0; 8];
+    for (one, other) in ones.iter().zip(others) {
+        for (sum, (a, b)) in sums.iter_mut().zip(one.iter().zip(other)) {
+            *sum += a * b;
+        }
+    }
+    let rest = rest.iter().zip(other_rest).map(|(a, b)| a * b);
+    sums.iter().sum::<f32>() + rest.sum::<f32>()
+}

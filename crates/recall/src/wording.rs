@@ -13,7 +13,7 @@ pub(crate) const WORDINGS: [&str; WORDING] = ["worded as of here", "words"];
 pub(crate) const WORDING: usize = 2;
 
 /// As many words and marks of a prompt are read; what follows says no more of how it is meant.
-const WORDS_MAX: usize = 60;
+const WORDING_WORDS_MAX: usize = 60;
 /// What stands before the first word and after the last.
 const BEGIN: &str = "^";
 const END: &str = "$";
@@ -79,7 +79,7 @@ pub(crate) fn wording(prompt: &str) -> [f32; WORDING] {
 fn words(prompt: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = prompt.trim().chars().map(straight).peekable();
-    while words.len() < WORDS_MAX {
+    while words.len() < WORDING_WORDS_MAX {
         let Some(first) = rest.next() else { break };
         let mut word = String::from(first.to_ascii_lowercase());
         if first.is_ascii_alphabetic() {
@@ -128,7 +128,7 @@ mod tests {
         check("Don’t ship v2.10, please!\n", &["don't", "ship", "v", "0", "0", "please"]);
         check("run 'make' in `dist/`？", &["run", "make", "in", "`", "dist", "`", "?"]);
         check("岸壁はどこ", &[]);
-        check(&"tide ".repeat(500), &["tide"; WORDS_MAX]);
+        check(&"tide ".repeat(500), &["tide"; WORDING_WORDS_MAX]);
     }
 
     #[test]

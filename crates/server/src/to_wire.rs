@@ -35,7 +35,7 @@ pub(crate) fn count(count: usize) -> u64 {
 }
 
 /// Returns the word of a mount.
-pub(crate) const fn mount(mount: Mount) -> &'static str {
+pub(crate) fn mount(mount: Mount) -> &'static str {
     match mount {
         Mount::Scope(scope) => scope.as_str(),
         Mount::Flat => "flat",
@@ -487,7 +487,7 @@ mod tests {
 
     #[test]
     fn every_code_of_memories_is_one_of_the_wire() {
-        for code in memory::code::Code::ALL {
+        for &code in memory::code::Code::ALL {
             let wire = protocol::error::ErrorCode::read(code.as_str());
             assert_eq!(wire.as_str(), code.as_str());
         }

@@ -59,12 +59,12 @@ const SETTLED_PER_CHECKPOINT: usize = 64;
 
 /// Readers at the same time: each is a connection with a thread and a cache of its own, and more of them
 /// than the machine has cores gain nothing. Whoever comes when there are as many waits for one to end.
-const READERS_MAX: usize = 8;
+const READ_CONNECTIONS_MAX: usize = 8;
 
 /// Readers that stay open while nobody reads.
 const IDLE_READERS_MAX: usize = 2;
 
-const _: () = assert!(IDLE_READERS_MAX < READERS_MAX);
+const _: () = assert!(IDLE_READERS_MAX < READ_CONNECTIONS_MAX);
 
 /// The state of one host in one SQLite file.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl SqliteState {
             path,
             writer: tokio::sync::Mutex::default(),
             next: tokio::sync::Mutex::default(),
-            readers: tokio::sync::Semaphore::new(READERS_MAX),
+            readers: tokio::sync::Semaphore::new(READ_CONNECTIONS_MAX),
             idle_readers: Mutex::default(),
             last_repair: Mutex::default(),
             mends: true,

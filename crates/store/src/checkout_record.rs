@@ -12,7 +12,7 @@ use crate::host;
 pub(crate) const RECORD: &str = "checkout";
 
 /// The longest path that is read, in bytes: the kernel accepts no longer one.
-const PATH_BYTES_MAX: u64 = 4_096;
+const CHECKOUT_PATH_BYTES_MAX: u64 = 4_096;
 
 /// A record that is yet to be written.
 #[derive(Debug)]
@@ -55,8 +55,8 @@ impl CheckoutRecord {
 pub(crate) fn read(workspace: &Path) -> Option<PathBuf> {
     let file = host::open_existing_file(&workspace.join(RECORD)).ok()?;
     let mut bytes = Vec::new();
-    let read = file.take(PATH_BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
-    let is_path = read > 0 && u64::try_from(read).ok()? <= PATH_BYTES_MAX;
+    let read = file.take(CHECKOUT_PATH_BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
+    let is_path = read > 0 && u64::try_from(read).ok()? <= CHECKOUT_PATH_BYTES_MAX;
     is_path.then(|| PathBuf::from(OsString::from_vec(bytes)))
 }
 

@@ -24,7 +24,7 @@ use crate::embedded::{Form, Likeness, Note, Snapshot, Source, Stored, is_private
 use crate::request::Edit;
 
 /// Lines of a listing, and of what a search finds.
-const LINES_MAX: usize = 200;
+const RESULT_LINES_MAX: usize = 200;
 /// Characters of a line that a search finds.
 const LINE_CHARS_MAX: usize = 300;
 /// The size of a pattern, compiled, in bytes, and its length.
@@ -35,7 +35,7 @@ const LINE_BYTES_SEARCHED: usize = 8 * 1024;
 /// How long a search may take.
 const SEARCH_WAIT: Duration = Duration::from_secs(2);
 /// Proposals of one dream, and how sure they are, in percent.
-const PROPOSALS_MAX: usize = 20;
+const AGENT_PROPOSALS_MAX: usize = 20;
 const PROPOSAL_SCORE: u8 = 60;
 /// What a model is asked that has written nothing.
 const ASKED: &str = "You have written nothing. If the text has a fact that is worth keeping and not known yet, write it now with the tools. If not, answer with the word NOTHING.";
@@ -260,7 +260,7 @@ impl<'a> Files<'a> {
         let mut found = Vec::new();
         let until = Instant::now() + SEARCH_WAIT;
         for (file, text) in self.below(&below) {
-            if found.len() > LINES_MAX {
+            if found.len() > RESULT_LINES_MAX {
                 break;
             }
             if Instant::now() >= until {
@@ -462,7 +462,7 @@ impl Files<'_> {
 
     /// Notes two entries that say the same in other words, for a person to decide.
     fn propose(&mut self, arguments: &Value) -> Result<String, Refused> {
-        if self.proposals.len() >= PROPOSALS_MAX {
+        if self.proposals.len() >= AGENT_PROPOSALS_MAX {
             return Err(Refused::new("there are enough proposals"));
         }
         let entry = |path: &str, entry: &str| {
@@ -491,8 +491,8 @@ fn listed(lines: impl Iterator<Item = String>, nothing: &str) -> String {
     if lines.is_empty() {
         return nothing.to_owned();
     }
-    let more = lines.len().saturating_sub(LINES_MAX);
-    lines.truncate(LINES_MAX);
+    let more = lines.len().saturating_sub(RESULT_LINES_MAX);
+    lines.truncate(RESULT_LINES_MAX);
     if more > 0 {
         lines.push(format!("({more} more)"));
     }

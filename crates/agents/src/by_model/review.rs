@@ -23,7 +23,7 @@ const ENTRIES_MAX: usize = 120;
 const MEMORIES_MAX: usize = 40;
 
 /// Characters of an entry that is listed.
-const ENTRY_CHARS_MAX: usize = 300;
+const REVIEWED_ENTRY_CHARS_MAX: usize = 300;
 
 /// What a model found in a conversation.
 pub(super) struct Findings<'a> {
@@ -55,7 +55,7 @@ impl<'a> Findings<'a> {
         let mut listed: Vec<_> = self.entries.iter().collect();
         listed.sort_by_key(|(id, _)| id.len());
         for (id, (stored, note)) in listed {
-            let entry: String = note.whole().chars().take(ENTRY_CHARS_MAX).collect();
+            let entry: String = note.whole().chars().take(REVIEWED_ENTRY_CHARS_MAX).collect();
             let _ = writeln!(task, "{id} {} {}", stored.path, quoted(&entry));
         }
         if self.request.moment == Moment::Compaction {
@@ -108,7 +108,7 @@ impl<'a> Findings<'a> {
     /// Returns whose a finding may be.
     const fn targets(&self) -> &'static [Target] {
         match self.request.moment {
-            Moment::Compaction => &Target::ALL,
+            Moment::Compaction => Target::ALL,
             Moment::Turns | Moment::End => &[Target::User, Target::Memory],
         }
     }
@@ -190,7 +190,7 @@ impl Toolbox for Findings<'_> {
         let evidence = self.evidence(arguments)?;
         let found = match name {
             "add_memory" => {
-                let target = arguments["target"].as_str().and_then(Target::of);
+                let target = arguments["target"].as_str().and_then(|word| word.parse().ok());
                 let target = target.filter(|target| self.targets().contains(target));
                 let target =
                     target.ok_or_else(|| Refused::new("`target` is none that there is"))?;

@@ -18,10 +18,10 @@ use crate::request::Topic;
 const SLUG_WORDS_MAX: usize = 4;
 
 /// The longest name of a memory, in characters: shown whole in every listing.
-const SLUG_CHARS_MAX: usize = 48;
+const MEMORY_SLUG_CHARS_MAX: usize = 48;
 
 /// The longest description, in characters: one line of a listing.
-const DESCRIPTION_CHARS_MAX: usize = 120;
+const WRITTEN_DESCRIPTION_CHARS_MAX: usize = 120;
 
 /// How long a description may be in place of a shorter one, in characters.
 const DESCRIPTION_CHARS_USUAL: usize = 40;
@@ -122,7 +122,7 @@ fn slug(fact: &str) -> String {
         |token: &Token| token.is(Class::Not) || (token.is_content() && !token.is(Class::Rule));
     let words = text.tokens.iter().filter(|token| tells(token) && is_word(&token.word));
     for token in words.take(SLUG_WORDS_MAX) {
-        if slug.chars().count() + token.word.chars().count() > SLUG_CHARS_MAX {
+        if slug.chars().count() + token.word.chars().count() > MEMORY_SLUG_CHARS_MAX {
             break;
         }
         if !slug.is_empty() {
@@ -206,7 +206,7 @@ pub(crate) fn described_anew(text: &Source) -> Source {
 }
 
 fn description_of(lines: &[&str]) -> String {
-    description(lines, DESCRIPTION_CHARS_MAX)
+    description(lines, WRITTEN_DESCRIPTION_CHARS_MAX)
 }
 
 /// Returns what a memory says of itself: its name, the name of its file, and its description.

@@ -30,7 +30,7 @@ const CHANGED_MAX: usize = 20;
 const GROWTH_PERCENT_MAX: usize = 2;
 
 /// The most proposals that one dream makes.
-const PROPOSALS_MAX: usize = 50;
+const DREAM_PROPOSALS_MAX: usize = 50;
 
 /// A word that more entries have pairs nothing: those entries share a subject, and not a statement.
 const PAIRED_BY_MAX: usize = 30;
@@ -319,7 +319,7 @@ fn propose(memories: &[&Stored], merged: &BTreeSet<At>, snapshot: &Snapshot) -> 
         }
         is_free
     });
-    proposals.truncate(PROPOSALS_MAX);
+    proposals.truncate(DREAM_PROPOSALS_MAX);
     proposals
 }
 

@@ -23,7 +23,7 @@ use crate::request::{
 };
 
 /// The most candidates that are told.
-const CANDIDATES_MAX: usize = 5;
+const CANDIDATES_SHOWN_MAX: usize = 5;
 
 /// The least share of a request's words that a candidate has, by their weight.
 const CANDIDATE_SHARE_MIN: f64 = 0.4;
@@ -204,7 +204,7 @@ fn choose<'a>(entries: &[At<'a>], request: &ForgetRequest) -> Chosen<'a> {
             candidates.push(at);
         }
     }
-    candidates.truncate(CANDIDATES_MAX);
+    candidates.truncate(CANDIDATES_SHOWN_MAX);
     Chosen::Unsure(candidates)
 }
 
@@ -692,7 +692,7 @@ fn likely<'a>(entries: &[At<'a>], asked: &Asked) -> Vec<At<'a>> {
         }
     }
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    scored.into_iter().map(|(_, at)| at).take(CANDIDATES_MAX).collect()
+    scored.into_iter().map(|(_, at)| at).take(CANDIDATES_SHOWN_MAX).collect()
 }
 
 /// Removes what is clearly meant, but for pinned memories, and tells the candidates otherwise.

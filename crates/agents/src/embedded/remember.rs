@@ -33,10 +33,10 @@ const PLACE_SHARE_MIN: f64 = 0.3;
 const FRAGMENT_WORDS_MAX: usize = 2;
 
 /// The most words of a label and of the value behind it: `Owner: Ada`.
-const LABEL_WORDS_MAX: usize = 3;
+const VALUE_WORDS_MAX: usize = 3;
 
 /// The most proposals that one fact makes.
-const PROPOSALS_MAX: usize = 2;
+const REMEMBER_PROPOSALS_MAX: usize = 2;
 
 /// Decides what becomes of a text.
 ///
@@ -99,7 +99,7 @@ pub(crate) fn check_screened(screen: &Screen, text: &str) -> Result<(), Refusal>
 }
 
 /// Returns what people call a mount.
-const fn scope_word(mount: Mount) -> &'static str {
+fn scope_word(mount: Mount) -> &'static str {
     match mount {
         Mount::Scope(scope) => scope.as_str(),
         Mount::Flat => "mounted",
@@ -411,7 +411,7 @@ impl<'a> Desk<'a> {
         found.sort_by(|a, b| {
             b.likeness.score.cmp(&a.likeness.score).then_with(|| b.share.total_cmp(&a.share))
         });
-        found.truncate(PROPOSALS_MAX);
+        found.truncate(REMEMBER_PROPOSALS_MAX);
         found
     }
 
@@ -496,8 +496,8 @@ pub(crate) fn is_fragment(fact: &str) -> bool {
     let mut words = fact.split_whitespace();
     let count = |text: &str| text.split_whitespace().count();
     let label = fact.split_once([':', '：']).is_some_and(|(label, value)| {
-        count(label) <= LABEL_WORDS_MAX
-            && count(value) <= LABEL_WORDS_MAX
+        count(label) <= VALUE_WORDS_MAX
+            && count(value) <= VALUE_WORDS_MAX
             && !value.starts_with("//")
     });
     let has_spaces = fact.is_ascii() || fact.contains(' ');

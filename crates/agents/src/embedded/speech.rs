@@ -10,7 +10,7 @@ use super::words::{names_month, plain};
 
 /// The most lines of a message that is read as a whole; a longer one is mostly pasted, and only its first and last
 /// paragraph are read.
-const LINES_MAX: usize = 10;
+const OWN_LINES_MAX: usize = 10;
 
 /// The most lines of such a paragraph.
 const PARAGRAPH_LINES_MAX: usize = 3;
@@ -76,7 +76,7 @@ fn own_lines(message: &str) -> Vec<&str> {
     let is_dialogue = labelled > 1;
     let own: Vec<Option<&str>> =
         own.into_iter().filter(|line| !(is_dialogue && line.is_some_and(is_labelled))).collect();
-    if own.iter().flatten().count() <= LINES_MAX {
+    if own.iter().flatten().count() <= OWN_LINES_MAX {
         return own.into_iter().flatten().collect();
     }
     let mut paragraphs: Vec<Vec<&str>> = own

@@ -28,7 +28,7 @@ fn percent(part: usize, of: usize) -> usize {
 fn found(case: &Value) -> Vec<Finding> {
     let message = |one: &Value| Message {
         id: text(one, "id").to_owned(),
-        role: agents::Role::of(text(one, "role")).unwrap(),
+        role: text(one, "role").parse().unwrap(),
         text: text(one, "text").to_owned(),
     };
     let messages: Vec<Message> = list(case, "transcript").iter().map(message).collect();

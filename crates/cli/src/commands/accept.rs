@@ -16,7 +16,7 @@ use crate::render::text::Text;
 use crate::render::{FAINT, Look, STRONG, counted, short, table, visible};
 
 /// How many lines of a memory are shown before a person answers for it.
-const LINES_MAX: usize = 60;
+const SHOWN_LINES_MAX: usize = 60;
 
 /// A memory that nobody here reviewed.
 struct Waiting {
@@ -89,10 +89,10 @@ fn in_full(one: &Waiting, look: Look) -> String {
     let (path, from) = (short(&one.path), from(one.why));
     text.line(format_args!("{}  {}", look.paint(STRONG, &path), look.paint(FAINT, from)));
     let lines: Vec<_> = one.read.iter().flat_map(|read| read.text.lines()).collect();
-    for line in lines.iter().take(LINES_MAX) {
+    for line in lines.iter().take(SHOWN_LINES_MAX) {
         text.line(format_args!("  {}", look.memory_text(line)));
     }
-    if let Some(more) = lines.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
+    if let Some(more) = lines.len().checked_sub(SHOWN_LINES_MAX).filter(|more| *more > 0) {
         let more = counted(more, "more line", "more lines");
         text.line(format_args!("  … {more}: `quipu view {path}`"));
     }

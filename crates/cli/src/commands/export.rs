@@ -20,7 +20,7 @@ use crate::render::{counted, short, time};
 const MANIFEST: &str = "quipu.json";
 
 /// Files that are named when they stand in the way; the rest is counted.
-const NAMED_MAX: usize = 3;
+const EXISTING_NAMED_MAX: usize = 3;
 
 /// Where an export goes.
 enum Target {
@@ -109,8 +109,8 @@ fn check_free(folder: &Path, listed: &[Listed], overwrite: Overwrite) -> Result<
     if there.is_empty() {
         return Ok(());
     }
-    let shown = there.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
-    let more = match there.len().saturating_sub(NAMED_MAX) {
+    let shown = there.iter().take(EXISTING_NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    let more = match there.len().saturating_sub(EXISTING_NAMED_MAX) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };

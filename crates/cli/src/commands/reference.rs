@@ -58,7 +58,7 @@ fn codes() -> String {
          results, and with `--json` on stderr as `{\"error\":{\"code\",\"message\",\"help\"}}`.\n\n\
          | code | exit status | meaning |\n|---|---|---|\n",
     );
-    for code in Code::ALL {
+    for &code in Code::ALL {
         text.line(format_args!(
             "| `{code}` | {} | {} |",
             Status::of(code).number(),
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn every_code_and_status_is_in_the_reference() {
         let text = codes();
-        for code in Code::ALL {
+        for &code in Code::ALL {
             assert!(text.contains(&format!("| `{code}` | ")), "{code}");
         }
         for status in Status::ALL {

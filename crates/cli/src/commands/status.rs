@@ -27,7 +27,7 @@ use crate::render::{BAD, FAINT, GOOD, Look, MARK, STRONG, WARN, counted, mount_w
 const ADVICE_MAX: usize = 20;
 
 /// How many memories without a description are named.
-const NAMED_MAX: usize = 10;
+const MISSING_NAMED_MAX: usize = 10;
 
 /// Shows where memories lie and how much there is.
 pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
@@ -301,9 +301,10 @@ fn advice_text(advice: &[Finding], look: Look) -> String {
     if !missing.is_empty() {
         let kind = look.paint(WARN, FindingKind::MissingDescription.as_str());
         let count = look.paint(MARK, &counted(missing.len(), "memory", "memories"));
-        let named = missing.iter().take(NAMED_MAX).map(|path| visible::line(path).into_owned());
+        let named =
+            missing.iter().take(MISSING_NAMED_MAX).map(|path| visible::line(path).into_owned());
         let mut named = named.collect::<Vec<_>>().join(", ");
-        if let Some(more) = missing.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+        if let Some(more) = missing.len().checked_sub(MISSING_NAMED_MAX).filter(|more| *more > 0) {
             named = format!("{named} and {more} more");
         }
         let what = "without a description, a memory is listed with its first line";

@@ -8,7 +8,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// How long a person waits without being told anything.
-const SILENCE_MAX: Duration = Duration::from_secs(1);
+const PROGRESS_SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// How often a spinner turns.
 const TURN: Duration = Duration::from_millis(120);
@@ -19,7 +19,7 @@ pub(crate) async fn patiently<T>(doing: &str, shown: bool, future: impl Future<O
     if !shown {
         return future.await;
     }
-    if let Ok(done) = tokio::time::timeout(SILENCE_MAX, future.as_mut()).await {
+    if let Ok(done) = tokio::time::timeout(PROGRESS_SILENCE_MAX, future.as_mut()).await {
         return done;
     }
     let spinner = ProgressBar::new_spinner().with_message(doing.to_owned());
@@ -51,7 +51,7 @@ impl Steps {
     /// Counts one step.
     pub(crate) fn step(&mut self) {
         self.bar.inc(1);
-        if !self.visible && self.bar.elapsed() >= SILENCE_MAX {
+        if !self.visible && self.bar.elapsed() >= PROGRESS_SILENCE_MAX {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             self.visible = true;
         }

@@ -4,20 +4,20 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
-const MINUTE: i64 = 60;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+const MINUTE_SECONDS: i64 = 60;
+const HOUR_SECONDS: i64 = 60 * MINUTE_SECONDS;
+const DAY_SECONDS: i64 = 24 * HOUR_SECONDS;
 
 /// Returns how long ago a time was, in one number and letter; `now` for less than a minute and for
 /// a clock that went back.
 pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
     match now.as_second() - then.as_second() {
-        seconds if seconds < MINUTE => "now".to_owned(),
-        seconds if seconds < HOUR => format!("{}m", seconds / MINUTE),
-        seconds if seconds < DAY => format!("{}h", seconds / HOUR),
-        seconds if seconds < 14 * DAY => format!("{}d", seconds / DAY),
-        seconds if seconds < 365 * DAY => format!("{}w", seconds / (7 * DAY)),
-        seconds => format!("{}y", seconds / (365 * DAY)),
+        seconds if seconds < MINUTE_SECONDS => "now".to_owned(),
+        seconds if seconds < HOUR_SECONDS => format!("{}m", seconds / MINUTE_SECONDS),
+        seconds if seconds < DAY_SECONDS => format!("{}h", seconds / HOUR_SECONDS),
+        seconds if seconds < 14 * DAY_SECONDS => format!("{}d", seconds / DAY_SECONDS),
+        seconds if seconds < 365 * DAY_SECONDS => format!("{}w", seconds / (7 * DAY_SECONDS)),
+        seconds => format!("{}y", seconds / (365 * DAY_SECONDS)),
     }
 }
 
@@ -85,10 +85,10 @@ mod tests {
         check(-500, "now");
         check(59, "now");
         check(60, "1m");
-        check(3 * HOUR + 5, "3h");
-        check(13 * DAY, "13d");
-        check(15 * DAY, "2w");
-        check(400 * DAY, "1y");
+        check(3 * HOUR_SECONDS + 5, "3h");
+        check(13 * DAY_SECONDS, "13d");
+        check(15 * DAY_SECONDS, "2w");
+        check(400 * DAY_SECONDS, "1y");
     }
 
     #[test]

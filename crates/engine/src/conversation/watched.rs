@@ -125,7 +125,7 @@ impl Watched {
         let first = self.said.iter().find(is_over).map(|said| said.turn);
         let said = self.said.iter().filter(is_over);
         let said =
-            said.filter_map(|said| Some((Role::of(&said.role)?, said.text.clone()))).collect();
+            said.filter_map(|said| Some((said.role.parse().ok()?, said.text.clone()))).collect();
         self.reviewed_at_turn = last;
         self.read_up_to = last;
         self.drop_read();
@@ -137,7 +137,8 @@ impl Watched {
     fn take_all(&mut self) -> Option<Stretch> {
         let stretch = self.take();
         let ongoing = std::mem::take(&mut self.said);
-        let said = ongoing.into_iter().filter_map(|said| Some((Role::of(&said.role)?, said.text)));
+        let said =
+            ongoing.into_iter().filter_map(|said| Some((said.role.parse().ok()?, said.text)));
         let said: Vec<_> = said.collect();
         let ongoing = self.turns + 1;
         match stretch {

@@ -1,8 +1,8 @@
 //! Tests of what is let go of when nothing happens.
 
 use memory::command::Command;
-use memory::limits::CORPUS_REST_DELAY;
 use memory::path::Layout;
+use recall::limits::CORPUS_REST_DELAY;
 use store::{Call, Caller, Folders};
 
 use super::*;

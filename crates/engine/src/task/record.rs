@@ -6,11 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agents::{
-    Candidate, ContextMode, EntryAction, EntryNote, ForgetRequest, LeftOut, Message, Moment,
-    Refusal, RememberRequest, Removed, ReviewRequest, Role, Topic,
+    Candidate, ContextMode, EntryNote, ForgetRequest, Message, Refusal, RememberRequest, Removed,
+    ReviewRequest, Topic,
 };
 use memory::change::Trust;
-use memory::code::Code;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use serde::{Deserialize, Serialize};
 use state::{NewProposal, TaskRow};
@@ -340,10 +339,10 @@ fn read_request(kind: TaskKind, record: RequestRecord) -> Result<Request, String
 fn read_review(record: ReviewRecord) -> Result<ReviewRequest, String> {
     let messages = record.messages.into_iter().enumerate();
     let message = |(at, (role, text)): (usize, (String, String))| {
-        let role = Role::of(&role).ok_or_else(|| format!("unknown role `{role}`"))?;
+        let role = role.parse().map_err(|_| format!("unknown role `{role}`"))?;
         Ok::<_, String>(Message { id: format!("m{}", at + 1), role, text })
     };
-    let moment = Moment::of(&record.moment);
+    let moment = record.moment.parse().ok();
     Ok(ReviewRequest {
         session: record.session,
         turns: record.turns,
@@ -357,8 +356,7 @@ fn read_error(record: &ErrorRecord) -> Result<TaskError, String> {
     let code = code.ok_or_else(|| format!("unknown code `{}`", record.code))?;
     let mut failed = TaskError::new(code);
     // One of a later version is none.
-    failed.cause =
-        Code::ALL.into_iter().find(|code| Some(code.as_str()) == record.cause.as_deref());
+    failed.cause = record.cause.as_deref().and_then(|code| code.parse().ok());
     Ok(failed.with_details(record.details.as_deref().unwrap_or_default()))
 }
 
@@ -378,7 +376,7 @@ fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, Task
     let proposals = TaskProposals::Stored(record.proposals);
     // An action of a later version is none.
     let note = |record: &NoteRecord| {
-        let action = EntryAction::ALL.into_iter().find(|one| one.as_str() == record.action)?;
+        let action = record.action.parse().ok()?;
         let path = path(&record.path).ok()?;
         Some(EntryNote { path, action, summary: record.summary.clone() })
     };
@@ -391,7 +389,7 @@ fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, Task
                 TaskResult::Remembered { summary, files_touched, scopes, changes, proposals }
             } else {
                 // A reason of a later version is none.
-                let known = |(why, count): (&String, &u32)| Some((LeftOut::of(why)?, *count));
+                let known = |(why, count): (&String, &u32)| Some((why.parse().ok()?, *count));
                 let skipped = record.skipped.iter().filter_map(known).collect();
                 TaskResult::Reviewed { summary, files_touched, scopes, proposals, changes, skipped }
             }
@@ -450,8 +448,7 @@ fn read_scope(word: &str) -> Result<Scope, String> {
 }
 
 fn read_topic(word: &str) -> Result<Topic, String> {
-    let topic = Topic::ALL.into_iter().find(|topic| topic.as_str() == word);
-    topic.ok_or_else(|| format!("unknown topic `{word}`"))
+    word.parse().map_err(|_| format!("unknown topic `{word}`"))
 }
 
 /// The word of the mount that has no scope.

@@ -100,7 +100,7 @@ const QUOTES: [char; 2] = ['"', '\''];
 const MARKS_MAX: usize = 4;
 
 /// The longest path that a comment may ask for, in bytes.
-const PATH_BYTES_MAX: usize = 4096;
+const IMPORT_PATH_BYTES_MAX: usize = 4096;
 
 /// Returns the places that may be imports, the first [`IMPORTS_A_FILE_MAX`] of them, and whether there are
 /// more.
@@ -189,7 +189,7 @@ fn in_comment(text: &str, at: usize) -> Option<Asked> {
     let start = text.get(..at)?.trim_end_matches([' ', '\t']).strip_suffix(COMMENT.0)?.len();
     let rest = text.get(at..)?.strip_prefix(IMPORT)?;
     // No further: comments that nothing closes would be read to the end of the text, each of them.
-    let near = rest.get(..rest.floor_char_boundary(PATH_BYTES_MAX))?;
+    let near = rest.get(..rest.floor_char_boundary(IMPORT_PATH_BYTES_MAX))?;
     let (path, _) = near.split_once(COMMENT.1)?;
     if path.contains(['\n', '\r']) || path.trim().is_empty() {
         return None;
@@ -220,7 +220,7 @@ fn quoted(text: &str, at: usize) -> Option<Asked> {
     let rest = text.get(at..)?.strip_prefix('@')?;
     let quote = rest.chars().next().filter(|c| QUOTES.contains(c))?;
     let line = rest.strip_prefix(quote)?.split(['\n', '\r']).next()?;
-    let near = line.get(..line.floor_char_boundary(PATH_BYTES_MAX))?;
+    let near = line.get(..line.floor_char_boundary(IMPORT_PATH_BYTES_MAX))?;
     let (path, _) = near.split_once(quote)?;
     if path.trim().is_empty() {
         return None;
@@ -304,9 +304,9 @@ mod tests {
 
     #[test]
     fn a_comment_that_is_not_closed_nearby_asks_for_nothing() {
-        let near = format!("<!-- @import: {} -->", "a".repeat(PATH_BYTES_MAX - 20));
+        let near = format!("<!-- @import: {} -->", "a".repeat(IMPORT_PATH_BYTES_MAX - 20));
         assert_eq!(paths(&near).len(), 1);
-        check(&format!("<!-- @import: {} -->", "é".repeat(PATH_BYTES_MAX)), &[]);
+        check(&format!("<!-- @import: {} -->", "é".repeat(IMPORT_PATH_BYTES_MAX)), &[]);
         check(&"<!-- @import: ".repeat(70_000), &[]);
     }
 

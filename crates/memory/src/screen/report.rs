@@ -14,7 +14,7 @@ use super::scan::Hit;
 use crate::text::slice;
 
 /// How far around an order its sentence and its quotation marks are looked for, in bytes.
-const REACH: usize = 240;
+const SENTENCE_REACH_BYTES: usize = 240;
 
 /// How far before an order the verb may stand that governs it, in bytes.
 const GOVERNED_MAX: usize = 80;
@@ -147,7 +147,7 @@ pub(super) fn is_report(text: &str, hit: &Hit) -> bool {
     let order = quotation.as_ref().unwrap_or(&hit.range);
     let before = plain(slice(text, sentence.start..order.start));
     let after = plain(slice(text, order.end..sentence.end));
-    let beyond = text.ceil_char_boundary((sentence.end + REACH / 2).min(text.len()));
+    let beyond = text.ceil_char_boundary((sentence.end + SENTENCE_REACH_BYTES / 2).min(text.len()));
     let next = plain(slice(text, sentence.end..beyond));
     let turns_to_reader = [&before, &after, &next].iter().any(|part| matches(&READER, part));
     if turns_to_reader || matches(&NEGATION, &before) {
@@ -225,8 +225,8 @@ fn matches(expression: &Regex, text: &str) -> bool {
 /// Returns the sentence that a range is in, over soft line breaks, but not over paragraphs, items
 /// of lists and rows of tables.
 fn sentence_around(text: &str, range: &Range<usize>) -> Range<usize> {
-    let first = text.floor_char_boundary(range.start.saturating_sub(REACH));
-    let last = text.ceil_char_boundary((range.end + REACH).min(text.len()));
+    let first = text.floor_char_boundary(range.start.saturating_sub(SENTENCE_REACH_BYTES));
+    let last = text.ceil_char_boundary((range.end + SENTENCE_REACH_BYTES).min(text.len()));
     let before = slice(text, first..range.start);
     let after = slice(text, range.end..last);
     let start = before
@@ -274,7 +274,8 @@ fn quotation_around(
         return None;
     }
     let from = range.start + own;
-    let rest = text.get(from..text.ceil_char_boundary((from + REACH).min(text.len())))?;
+    let rest =
+        text.get(from..text.ceil_char_boundary((from + SENTENCE_REACH_BYTES).min(text.len())))?;
     let (close, _) = rest.char_indices().find(|(at, other)| *other == mark && closes(rest, *at))?;
     Some(sentence.start + open..from + close + 1)
 }

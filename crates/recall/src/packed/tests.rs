@@ -124,7 +124,7 @@ fn bytes_of_other_rules_or_another_form_and_torn_bytes_are_no_corpus() {
 
 #[test]
 fn counts_that_nothing_stands_behind_take_no_memory() {
-    let about = HEAD_BYTES + 1 + b"about".len();
+    let about = PACKED_HEAD_BYTES + 1 + b"about".len();
     for count in [u64::MAX, u64::from(u32::MAX), 1 << 40] {
         let mut bytes = packed()[..about].to_vec();
         bytes.extend(postcard::to_allocvec(&count).unwrap());
@@ -138,7 +138,7 @@ fn counts_that_nothing_stands_behind_take_no_memory() {
 fn tokens_and_terms_that_are_not_there_are_no_corpus() {
     let check = |change: fn(&mut PackedCorpus<'_>)| {
         let bytes = packed();
-        let (head, rest) = bytes.split_at(HEAD_BYTES);
+        let (head, rest) = bytes.split_at(PACKED_HEAD_BYTES);
         let mut corpus = postcard::from_bytes(rest).unwrap();
         change(&mut corpus);
         let mut bytes = postcard::to_extend(&corpus, head.to_vec()).unwrap();
@@ -165,11 +165,11 @@ proptest! {
     ) {
         let mut bytes = packed();
         for (at, byte) in changes {
-            let at = HEAD_BYTES + at.index(bytes.len() - HEAD_BYTES);
+            let at = PACKED_HEAD_BYTES + at.index(bytes.len() - PACKED_HEAD_BYTES);
             bytes[at] = byte;
         }
         if let Some(cut) = cut {
-            bytes.truncate(HEAD_BYTES + cut.index(bytes.len() - HEAD_BYTES));
+            bytes.truncate(PACKED_HEAD_BYTES + cut.index(bytes.len() - PACKED_HEAD_BYTES));
         }
         seal(&mut bytes);
         if let Some((corpus, _)) = unpack(&bytes) {
@@ -181,7 +181,7 @@ proptest! {
     fn bytes_by_chance_are_a_corpus_that_can_be_used_or_none(
         random in prop::collection::vec(any::<u8>(), 0..512),
     ) {
-        let mut bytes = [&packed()[..HEAD_BYTES], &random].concat();
+        let mut bytes = [&packed()[..PACKED_HEAD_BYTES], &random].concat();
         seal(&mut bytes);
         if let Some((corpus, _)) = unpack(&bytes) {
             use_all(corpus);

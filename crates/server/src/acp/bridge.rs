@@ -16,7 +16,6 @@ use engine::{
     Draft, Job, Memories, Report, RunError, Runner, TaskError, TaskErrorCode, TaskKind, TaskResult,
     Workspace, enter_staged, escape,
 };
-use memory::code::Code;
 use memory::limits::{
     MODEL_DECISIONS_MAX, REVIEW_WAIT_DEFAULT, TASK_ATTEMPTS_MAX, TASK_DECISIONS_MAX, TASK_WAIT,
 };
@@ -372,7 +371,7 @@ fn of_refusal(kind: TaskKind, Refusal { data, .. }: &Refusal) -> RunError {
         !matches!(code, TaskErrorCode::Cancelled | TaskErrorCode::WorkspaceRemoved)
     };
     let mut error = TaskError::new(known.filter(is_ours).unwrap_or(TaskErrorCode::failed(kind)));
-    let cause = Code::ALL.into_iter().find(|code| Some(code.as_str()) == word("cause"));
+    let cause = word("cause").and_then(|code| code.parse().ok());
     if let Some(cause) = cause {
         error = error.caused_by(cause);
     }

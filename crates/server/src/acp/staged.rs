@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use engine::{
-    BindingRequest, Candidate, EntryAction, EntryNote, LeftOut, Message, Moment, ProjectRoot,
-    Removed, Report, Request, ReviewRequest, Role, Staged, StagedEdit, TaskId, TaskKind,
-    TaskProposals, TaskResult, Topic, Usage, Workspace, WorkspaceChoice, inside, tellable,
+    BindingRequest, Candidate, EntryNote, Message, ProjectRoot, Removed, Report, Request,
+    ReviewRequest, Staged, StagedEdit, TaskId, TaskKind, TaskProposals, TaskResult, Topic, Usage,
+    Workspace, WorkspaceChoice, inside, tellable,
 };
 use memory::limits::TASK_DETAILS_CHARS_MAX;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
@@ -78,10 +78,10 @@ pub(super) fn review(stage: Stage) -> Option<Asked> {
     let StageReview { session, turns, moment, messages } = stage.review.clone()?;
     let messages = messages.into_iter().enumerate();
     let message = |(at, (role, text)): (usize, (String, String))| {
-        Some(Message { id: format!("m{}", at + 1), role: Role::of(&role)?, text })
+        Some(Message { id: format!("m{}", at + 1), role: role.parse().ok()?, text })
     };
     let messages = messages.map(message).collect::<Option<_>>()?;
-    let moment = Moment::of(&moment)?;
+    let moment = moment.parse().ok()?;
     asked(stage, Request::Review(ReviewRequest { session, turns, moment, messages }))
 }
 
@@ -325,7 +325,7 @@ impl Reader {
             TaskKind::Review => {
                 let of: task::ReviewResult = serde_json::from_value(fields).ok()?;
                 let files = of.files_touched.iter().filter_map(|path| self.path(path)).collect();
-                let known = |(why, count): (&String, &u32)| Some((LeftOut::of(why)?, *count));
+                let known = |(why, count): (&String, &u32)| Some((why.parse().ok()?, *count));
                 TaskResult::Reviewed {
                     summary: one_line(&of.summary),
                     files_touched: files,
@@ -368,7 +368,7 @@ impl Reader {
     fn notes(&mut self, notes: Vec<task::EntryNote>) -> Option<Vec<EntryNote>> {
         let mut read = Vec::with_capacity(notes.len());
         for note in notes {
-            let action = EntryAction::ALL.into_iter().find(|one| one.as_str() == note.action)?;
+            let action = note.action.parse().ok()?;
             let Some(path) = self.path(&note.file_path) else { continue };
             read.push(EntryNote { path, action, summary: one_line(&note.summary) });
         }

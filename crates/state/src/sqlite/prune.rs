@@ -22,7 +22,7 @@ use crate::sqlite::row::{Columns, Read, single, stored_count, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_numbers};
 
 /// Changes dropped in one transaction: a few milliseconds' worth.
-const CHANGES_AT_ONCE: i64 = 64;
+const PRUNED_AT_ONCE: i64 = 64;
 /// Contents dropped in one transaction.
 const CONTENTS_AT_ONCE: usize = 256;
 
@@ -170,7 +170,7 @@ async fn candidates(
     ))
     .bind(after.0)
     .bind(older_than)
-    .bind(CHANGES_AT_ONCE)
+    .bind(PRUNED_AT_ONCE)
     .rows(connection, Repeats::Often)
     .await?;
     let (mut ids, mut estimated) = (Vec::new(), 0_u64);

@@ -8,7 +8,6 @@ use engine::{
     TaskFilter, TaskKind, TaskState, Viewer, Workspace,
 };
 
-
 use super::host::{Available, Host, Process, client, code, nobody, quick, remember};
 
 async fn submit(process: &Process, request: Request) -> Result<engine::Task, SubmitError> {

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
-use engine::{ContextMode, DraftedEdit, ForgetRequest, RememberRequest};
+use engine::{
+    ContextMode, DraftedEdit, EntryAction, ForgetRequest, LeftOut, Moment, RememberRequest, Role,
+};
 use memory::document::Revision;
 use memory::proposal::ProposalKind;
 use proptest::prelude::*;
@@ -44,7 +46,7 @@ fn results() -> Vec<TaskResult> {
             summary: "Saved.".to_owned(),
             files_touched: vec![path.clone()],
             scopes: scopes.clone(),
-            changes: EntryAction::ALL.map(note).to_vec(),
+            changes: EntryAction::ALL.iter().copied().map(note).collect(),
             proposals: vec![proposal()].into(),
         },
         TaskResult::Forgotten {
