@@ -17,7 +17,6 @@ use memory::limits::{
 };
 use memory::screen::{Screen, UnknownRule};
 use state::{Healed, SqliteState, StateError};
-use store::clock::SystemClock;
 use store::{
     Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
     Folders, Memories, Notice, Settings, Store, StoreError, TrustedFolders, TurnFile, Unreviewed,
@@ -64,6 +63,7 @@ pub struct Engine {
     pub(crate) store: Arc<Store>,
     pub(crate) state: Arc<SqliteState>,
     pub(crate) folders: Folders,
+    clock: Arc<dyn Clock>,
     context: Arc<ContextSettings>,
     context_cache: Arc<ContextCache>,
     imports: ImportStyle,
@@ -101,11 +101,12 @@ impl Engine {
             Arc::<SqliteState>::clone(&state),
             config.folders.clone(),
             screen.clone(),
-            Arc::new(SystemClock),
+            Arc::clone(&config.clock),
             settings,
         );
         let Config {
             folders,
+            clock,
             tasks_kept_for,
             dream,
             review,
@@ -131,7 +132,7 @@ impl Engine {
         let reranker = models.of(ModelJob::Recall).map(|chat| {
             let tasks = Arc::<SqliteState>::clone(&state);
             let found_by = (Arc::clone(&recaller), screen.clone());
-            Reranker::new(found_by, chat.clone(), tasks, Arc::new(SystemClock))
+            Reranker::new(found_by, chat.clone(), tasks, Arc::clone(&clock))
         });
         Ok(Self {
             recaller,
@@ -139,6 +140,7 @@ impl Engine {
             store,
             state,
             folders,
+            clock,
             context: Arc::new(context),
             context_cache: Arc::default(),
             imports,
@@ -189,7 +191,7 @@ impl Engine {
         files: &ContextFiles,
         bytes_max: usize,
     ) -> Result<Showing, StoreError> {
-        segment::gather(memories, files, (self.imports, bytes_max), SystemClock.now()).await
+        segment::gather(memories, files, (self.imports, bytes_max), self.clock.now()).await
     }
 
     /// Returns the context files of a folder as a model is shown them, without anything else.
@@ -240,7 +242,7 @@ impl Engine {
 
     /// Returns what does tasks in this process: the models of the settings, and rules where there is none.
     pub fn runner(&self) -> Arc<dyn Runner> {
-        let rules = Embedded::new(self.screen.clone(), SystemClock, TimeZone::system());
+        let rules = Embedded::new(self.screen.clone(), Arc::clone(&self.clock), TimeZone::system());
         let of = |job| self.models.of(job).cloned();
         let models = ByModel {
             remember: of(ModelJob::Remember),
@@ -275,7 +277,7 @@ impl Engine {
             store: Arc::clone(&self.store),
             folders: self.folders.clone(),
             tasks: Arc::<SqliteState>::clone(&self.state),
-            clock: Arc::new(SystemClock) as Arc<dyn Clock>,
+            clock: Arc::clone(&self.clock),
             screen: self.screen.clone(),
             runner,
             feed,
@@ -287,18 +289,18 @@ impl Engine {
     /// Returns the queue of proposals.
     pub fn pending(&self) -> Pending {
         let tasks = Arc::<SqliteState>::clone(&self.state);
-        Pending::new(Arc::clone(&self.store), tasks, Arc::new(SystemClock))
+        Pending::new(Arc::clone(&self.store), tasks, Arc::clone(&self.clock))
     }
 
     /// Returns feeds in a numbering of their own, with no workspace open yet.
     pub fn feeds(&self) -> Arc<Feeds> {
-        Arc::new(Feeds::new(Arc::new(SystemClock)))
+        Arc::new(Feeds::new(Arc::clone(&self.clock)))
     }
 
     /// Returns the callers whose sessions the state keeps and whose streams are among these feeds.
     pub fn callers(&self, feeds: Arc<Feeds>) -> Callers {
         let tasks = Arc::<SqliteState>::clone(&self.state);
-        Callers::new(tasks, feeds, Arc::new(SystemClock), self.folders.clone())
+        Callers::new(tasks, feeds, Arc::clone(&self.clock), self.folders.clone())
     }
 
     /// Returns what finds memories that fit a prompt; the same for all that this engine serves. Whoever wants
@@ -321,7 +323,7 @@ impl Engine {
         prompt: &str,
     ) -> Result<Option<Recalled>, StoreError> {
         let found = self.recaller.recall(memories, prompt).await?;
-        let recalled = Recalled::of(&found, SystemClock.now());
+        let recalled = Recalled::of(&found, self.clock.now());
         let shown = recalled.iter().flat_map(|recalled| &recalled.memories);
         if shown.into_iter().any(|shown| shown.mark == Some(Mark::Influenced)) {
             memories.note_read(Some(Unreviewed::Influenced));
@@ -332,7 +334,7 @@ impl Engine {
     /// Returns the conversations that the state keeps, whose memories are found by `select`.
     pub fn conversations(&self, select: Arc<dyn Select>) -> Conversations {
         let tasks = Arc::<SqliteState>::clone(&self.state);
-        let conversations = Conversations::new(tasks, select, Arc::new(SystemClock));
+        let conversations = Conversations::new(tasks, select, Arc::clone(&self.clock));
         if self.review.interval == 0 { conversations.without_texts() } else { conversations }
     }
 
@@ -345,7 +347,7 @@ impl Engine {
         workspaces: &[Workspace],
     ) -> Conversations {
         for workspace in workspaces {
-            lanes.know(workspace);
+            lanes.register(workspace);
         }
         if self.review.interval > 0 {
             self.folders.make_state();
