@@ -44,7 +44,7 @@ use crate::feed::Feed;
 use crate::runner::Runner;
 use crate::switches::Switches;
 use crate::task::{
-    Asker, ClientId, Request, Status, Task, TaskError, TaskId, TaskKind, TaskResult,
+    Asker, ClientId, Request, Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult,
 };
 use crate::workspace::Workspace;
 
@@ -154,6 +154,21 @@ pub enum SubmitError {
     /// The state cannot keep the task.
     #[error("the task cannot be kept")]
     State(#[from] StateError),
+}
+
+impl SubmitError {
+    /// Returns the stable public code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Untrusted => "untrusted_workspace",
+            Self::Off => Code::FeatureDisabled.as_str(),
+            Self::Unavailable => TaskErrorCode::ManagedMemoryUnavailable.as_str(),
+            Self::Full => "remember_queue_full",
+            Self::Draining => "workspace_draining",
+            Self::ProbeFailed => TaskErrorCode::RememberFailed.as_str(),
+            Self::State(error) => error.code().as_str(),
+        }
+    }
 }
 
 /// Who looks at tasks.
@@ -290,12 +305,13 @@ impl Lanes {
         self.0.parts.tasks.count_tasks(self.0.ended_since()).await
     }
 
-    /// Has the lane of a workspace there, although nothing was asked of it yet.
-    pub(crate) fn know(&self, workspace: &Workspace) {
+    /// Registers a workspace, of which nothing was asked yet: its lane is maintained, and its conversations may be
+    /// reviewed.
+    pub fn register(&self, workspace: &Workspace) {
         self.0.lane(workspace);
     }
 
-    /// Tells whether conversations of a workspace that is [known](Self::know) may be reviewed.
+    /// Tells whether conversations of a workspace that is [registered](Self::register) may be reviewed.
     pub(crate) fn may_review(&self, workspace: &str) -> bool {
         let lane = lock(&self.0.lanes).get(workspace).cloned();
         lane.is_some_and(|lane| {

@@ -1,4 +1,5 @@
-//! The library: one front door to memories for every skin and for programs that embed Quipu.
+//! The engine: one front door to memories for every skin. Programs that embed Quipu use the crate `quipu`, which
+//! is built on this one.
 //!
 //! Opens the store and the state from a [`Config`], and hands out [`Memories`]: what one caller may
 //! touch. Protocols decode, call this, encode. Nothing here reads settings, the environment, or a
@@ -7,7 +8,7 @@
 //! ```
 //! # async fn example(folder: std::path::PathBuf) -> Result<(), Box<dyn std::error::Error>> {
 //! use engine::{BindingRequest, Call, Caller, Config, Engine, Folders};
-//! use memory::command::Command;
+//! use memory::command::{Command, Reply};
 //! use memory::path::{Layout, MemoryPath};
 //!
 //! let folders = Folders { data: folder.clone(), state: folder.join("state") };
@@ -15,7 +16,10 @@
 //! let memories = engine.memories(&BindingRequest::default(), Caller::person("example"));
 //! let path = MemoryPath::parse("/memories/global/tea.md", Layout::Scoped)?;
 //! let file_text = "- Darjeeling, no milk\n".to_owned();
-//! memories.apply(Command::Create { path, file_text }, &Call::default()).await?;
+//! match memories.apply(Command::Create { path, file_text }, &Call::default()).await? {
+//!     Reply::Done { text, .. } => println!("{text}"),
+//!     Reply::Refused(refusal) => return Err(refusal.into()),
+//! }
 //! engine.close().await;
 //! # Ok(())
 //! # }
@@ -77,11 +81,6 @@ mod speaks;
 
 mod precondition;
 
-/// The examples of the documents, which have to compile.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/EMBEDDING.md")]
-mod embedding {}
-
 pub use ::context::Mark;
 pub use ::context::segment::{Kind as PartKind, Part, Segment, Told};
 pub use ::memory::context_file::ImportStyle;
@@ -126,13 +125,13 @@ pub use stage::{Staged, StagedEdit, enter_staged, escape, inside};
 pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
 pub use store::backend::{BackendError, Stamp};
 pub use store::{
-    Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextCache,
-    ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope,
-    ContextSettings, Depth, Draft, DraftedEdit, Dry, Elsewhere, Expected, FileDiff, Finding,
-    FindingKind, Folders, Glanced, Health, Influenced, Listed, Listing, LoadOptions, LoadScope,
-    Memories, MemoryText, MountState, NotLoaded, Notice, OutsideRead, ProjectRoot, ProposalNotice,
-    Repaired, RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders, UndoTarget,
-    Undone, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
+    BadWorkspaceId, Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout,
+    ContextCache, ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved,
+    ContextScope, ContextSettings, Depth, Draft, DraftedEdit, Dry, Elsewhere, Expected, FileDiff,
+    Finding, FindingKind, Folders, Glanced, Health, Influenced, Listed, Listing, LoadOptions,
+    LoadScope, Memories, MemoryText, MountState, NotLoaded, Notice, OutsideRead, ProjectRoot,
+    ProposalNotice, Repaired, RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders,
+    UndoTarget, Undone, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
 pub use switches::Switches;
 pub use task::{

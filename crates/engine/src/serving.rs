@@ -97,7 +97,7 @@ impl Engine {
         }
         // What was left is gone on with before anything new is taken.
         lanes.resume(workspaces).await?;
-        let (kept_up, served) = (lanes.clone(), workspaces.to_vec());
+        let maintained = lanes.clone();
         let (of_lanes, of_memories) = (self.subscribe(), self.subscribe());
         let finds = Arc::clone(&recaller);
         let looking =
@@ -107,8 +107,8 @@ impl Engine {
             async move {
                 tokio::join!(
                     following,
-                    kept_up.follow(of_lanes),
-                    kept_up.keep_up(&served),
+                    maintained.follow(of_lanes),
+                    maintained.maintain(),
                     finds.follow(of_memories),
                     finds.keep_up(),
                     finds.fill_up(),

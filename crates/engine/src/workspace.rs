@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use memory::document::Revision;
-use store::{BindingRequest, Checkout, ProjectRoot, WorkspaceChoice, WorkspaceId, folder_slug};
+use store::{
+    BindingRequest, Checkout, ProjectRoot, WorkspaceChoice, WorkspaceId, folder_slug, real_path,
+};
 
 /// How many hex digits of a digest an id has.
 const DIGEST_CHARS: usize = 12;
@@ -33,6 +35,13 @@ impl Workspace {
     pub fn new(cwd: PathBuf, binding: BindingRequest) -> Self {
         let id = id(&cwd, &binding);
         Self { id, cwd, binding, primary: false, trusted: true, memory_enabled: true }
+    }
+
+    /// Returns the workspace of what a request binds, links in its folder resolved. Without a folder nothing lies
+    /// in it but the person's own.
+    pub fn of(binding: BindingRequest) -> Self {
+        let folder = binding.project_dir.as_deref().map(real_path).unwrap_or_default();
+        Self::new(folder, binding)
     }
 
     /// Returns the id of the workspace whose memories it gives access to as the scope `workspace`. `None` where

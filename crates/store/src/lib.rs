@@ -56,7 +56,7 @@ pub mod clock;
 
 pub use binding::{
     BadWorkspaceId, Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceChoice,
-    WorkspaceId, folder_slug,
+    WorkspaceId, folder_slug, resolved as real_path,
 };
 pub use context_files::{
     ContextCache, ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved,

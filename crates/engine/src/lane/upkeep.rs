@@ -9,25 +9,28 @@ use std::time::Duration;
 use memory::clock::Timestamp;
 use state::StateError;
 
-use super::{Lanes, Shared};
+use super::{Lanes, Shared, lock};
 use crate::runner::chain;
 use crate::workspace::Workspace;
 
 impl Lanes {
-    /// Looks after these workspaces until the lanes are drained, at once and then now and then: goes on
-    /// with what others left who died, drops tasks that ended long ago, and dreams where that is due.
-    pub async fn keep_up(&self, workspaces: &[Workspace]) {
+    /// Maintains the lanes of all registered workspaces until they are drained, at once and then at an interval:
+    /// recovers tasks of processes that died, drops tasks that ended long ago, and dreams where that is due.
+    pub async fn maintain(&self) {
         let shared = &self.0;
         while !shared.draining.is_cancelled() {
-            if let Err(error) = self.look_after(workspaces).await {
-                tracing::warn!(error = %chain(&error), "nobody looks after the lanes for now");
+            let registered: Vec<_> =
+                lock(&shared.lanes).values().map(|lane| lane.workspace()).collect();
+            if let Err(error) = self.maintain_once(&registered).await {
+                let retry = shared.settings.look_interval;
+                tracing::warn!(error = %chain(&error), ?retry, "lane maintenance failed; retrying");
             }
             shared.rest(shared.settings.look_interval).await;
         }
     }
 
-    /// Looks after these workspaces once, as [`keep_up`](Self::keep_up) does now and then.
-    pub async fn look_after(&self, workspaces: &[Workspace]) -> Result<(), StateError> {
+    /// Maintains the lanes of these workspaces once.
+    pub async fn maintain_once(&self, workspaces: &[Workspace]) -> Result<(), StateError> {
         self.resume(workspaces).await?;
         self.0.parts.tasks.drop_ended(self.0.ended_since()).await?;
         if let Some(schedule) = self.0.settings.dream {
