@@ -49,6 +49,8 @@ pub mod feed;
 
 mod callers;
 
+mod select;
+
 mod prefetch;
 
 mod conversation;
@@ -96,7 +98,7 @@ pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::{Config, Embeddings};
 pub use conversation::{
     BadConversationId, Beginning, Begun, Conversation, ConversationError, ConversationId,
-    Conversations, Opened, Recalled, Select, Selected, Selecting, Shown,
+    Conversations, Opened,
 };
 pub use enter::{NotEntered, enter};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
@@ -119,6 +121,7 @@ pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use runs::{Run, RunOf, RunPage, runs};
 pub use search::{Hit, Hits, search};
 pub use segment::{ContextText, FileShown, HotShown, Showing};
+pub use select::{Recalled, Select, SelectError, Selected, Selecting, Shown};
 pub use serving::Serving;
 pub use speaks::Speaking;
 pub use stage::{Staged, StagedEdit, enter_staged, escape, inside};

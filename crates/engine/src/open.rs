@@ -16,7 +16,7 @@ use memory::limits::{
     VECTORS_FILES_MAX, VECTORS_KEPT_FOR,
 };
 use memory::screen::{Screen, UnknownRule};
-use state::{Healed, SqliteState, StateError};
+use state::{Healed, SqliteState, StateError, Tasks as _};
 use store::{
     Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
     Folders, Memories, Notice, Settings, Store, StoreError, TrustedFolders, TurnFile, Unreviewed,
@@ -25,16 +25,17 @@ use tokio::sync::broadcast;
 
 use crate::callers::Callers;
 use crate::config::Config;
-use crate::conversation::{Conversations, Recalled, Select};
+use crate::conversation::{Conversations, Reviewing};
 use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
-use crate::models::{Fallback, ModelJob, Models};
+use crate::models::{Fallback, ModelJob, ModelWork, ModelWorkPage, Models};
 use crate::pending::Pending;
 use crate::recaller::Recaller;
 use crate::reranker::Reranker;
 use crate::review::{ReviewSettings, Reviews};
 use crate::runner::{InProcess, Runner};
 use crate::segment::{self, ContextText, Look, Showing};
+use crate::select::{Recalled, Select};
 use crate::switches::Switches;
 use crate::workspace::Workspace;
 
@@ -214,6 +215,18 @@ impl Engine {
         &self.models
     }
 
+    /// Returns what models did for a workspace or for all, at most so many pieces of work below a number.
+    pub async fn model_work(
+        &self,
+        workspace: Option<&str>,
+        before: Option<u64>,
+        max: usize,
+    ) -> Result<ModelWorkPage, StateError> {
+        let rows = self.state.model_work(workspace, before, max).await?;
+        let next = rows.last().map(|row| row.number).filter(|_| rows.len() == max);
+        Ok(ModelWorkPage { works: rows.into_iter().filter_map(ModelWork::read).collect(), next })
+    }
+
     /// Returns when conversations are reviewed in the background.
     pub const fn review(&self) -> ReviewSettings {
         self.review
@@ -333,9 +346,9 @@ impl Engine {
 
     /// Returns the conversations that the state keeps, whose memories are found by `select`.
     pub fn conversations(&self, select: Arc<dyn Select>) -> Conversations {
-        let tasks = Arc::<SqliteState>::clone(&self.state);
-        let conversations = Conversations::new(tasks, select, Arc::clone(&self.clock));
-        if self.review.interval == 0 { conversations.without_texts() } else { conversations }
+        let is_off = self.review.interval == 0;
+        let reviewing = if is_off { Reviewing::Nowhere } else { Reviewing::Elsewhere };
+        self.conversations_with(select, reviewing)
     }
 
     /// Returns the same conversations, whose turns are reviewed in these lanes if the [`Config`] says so, where they are of
@@ -354,7 +367,12 @@ impl Engine {
         }
         let by_model = self.models.of(ModelJob::Review).is_some();
         let reviews = Reviews { lanes: lanes.clone(), settings: self.review, by_model };
-        self.conversations(select).reviewed(reviews)
+        self.conversations_with(select, Reviewing::Here(reviews))
+    }
+
+    fn conversations_with(&self, select: Arc<dyn Select>, reviewing: Reviewing) -> Conversations {
+        let (tasks, clock) = (Arc::<SqliteState>::clone(&self.state), Arc::clone(&self.clock));
+        Conversations::reviewed(tasks, select, clock, reviewing).with_imports(self.imports)
     }
 
     /// Tells feeds of everything that changes from now on. Goes on until whoever runs it ends it.

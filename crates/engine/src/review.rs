@@ -14,7 +14,6 @@ use memory::feature::Feature;
 use memory::limits::{ANSWER_BYTES_MAX, REVIEW_WAIT_DEFAULT, SAID_BYTES_MAX};
 use state::{NewTask, StateError};
 
-use crate::conversation::Stretch;
 use crate::lane::Lanes;
 use crate::task::{Asker, Request, TaskId, TaskKind, record, without_secrets};
 
@@ -51,6 +50,15 @@ pub struct TurnTold {
     pub messages: Vec<(Role, String)>,
     /// Whether the model wrote memories in it. What was said until then needs no review.
     pub wrote_memory: bool,
+}
+
+/// What was said in some turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    /// The first and the last of them, counted from 1.
+    pub(crate) turns: (u64, u64),
+    /// What was said, the oldest first.
+    pub(crate) said: Vec<(Role, String)>,
 }
 
 /// Begins reviews of the conversations of a process.

@@ -8,7 +8,7 @@ use store::{Caller, Memories};
 use tokio::task::JoinHandle;
 
 use crate::callers::Callers;
-use crate::conversation::{Conversations, Select};
+use crate::conversation::Conversations;
 use crate::feed::{Feed, Feeds};
 use crate::lane::{LaneSettings, Lanes, Spent};
 use crate::models::ModelJob;
@@ -16,6 +16,7 @@ use crate::open::Engine;
 use crate::recaller::Recaller;
 use crate::reranker::Reranker;
 use crate::runner::Runner;
+use crate::select::Select;
 use crate::workspace::Workspace;
 
 /// What is kept going for some workspaces. Whoever drops it tells no changes any more.

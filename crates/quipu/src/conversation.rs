@@ -103,7 +103,7 @@ impl Conversation {
     pub async fn context(&self) -> Result<Context> {
         let _call = self.memories.begin()?;
         let files = self.memories.context_files();
-        let begun = self.inner.context(self.memories.quipu.engine(), &files).await?;
+        let begun = self.inner.context(&files).await?;
         Ok(Context { text: begun.segment.text().to_owned(), tokens: begun.segment.tokens() })
     }
 
