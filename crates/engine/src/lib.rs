@@ -35,8 +35,6 @@ mod host_workspaces;
 
 mod workspace;
 
-mod switches;
-
 mod runner;
 
 mod lane;
@@ -63,11 +61,9 @@ mod serving;
 
 pub mod import;
 
-mod enter;
-
-mod browse;
-
 mod review;
+
+mod query;
 
 mod runs;
 
@@ -75,13 +71,7 @@ mod models;
 
 mod reranker;
 
-mod search;
-
 mod segment;
-
-mod speaks;
-
-mod precondition;
 
 pub use ::context::Mark;
 pub use ::context::segment::{Kind as PartKind, Part, Segment, Told};
@@ -91,16 +81,12 @@ pub use agents::{
     Candidate, ContextMode, Curator, EntryAction, EntryNote, ForgetRequest, Ledger, LeftOut,
     Message, Moment, Refusal, RememberRequest, Removed, Report, ReviewRequest, Role, Topic,
 };
-pub use browse::{
-    BadCursor, Browse, Cursor, Known, LastWrite, Order, Page, browse, last_write, stale,
-};
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::{Config, Embeddings};
 pub use conversation::{
     BadConversationId, Beginning, Begun, Conversation, ConversationError, ConversationId,
     Conversations, Opened,
 };
-pub use enter::{NotEntered, enter};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use host_workspaces::{HostWorkspace, WorkspaceRemoval, WorkspaceRemovalError};
 pub use lane::{
@@ -111,20 +97,23 @@ pub use model::{Address, BadUrl, Chat, ChatError, Endpoint, Key, Reach, Wire};
 pub use models::{
     Checked, Fallback, ModelJob, ModelWork, ModelWorkPage, Models, UnknownFallback, check,
 };
-pub use open::{Engine, EngineError};
+pub use open::{Engine, EngineError, Speaking};
 pub use pending::{Decision, DecisionError, Pending, PendingPage, PendingProposal};
-pub use precondition::delete_expected;
+pub use query::{
+    BadCursor, Browse, Cursor, Hit, Hits, Known, LastWrite, Order, Page, browse, last_write,
+    search, stale,
+};
 pub use recaller::Recaller;
 pub use reranker::Reranker;
 pub use review::{ReviewSettings, TurnTold};
 pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use runs::{Run, RunOf, RunPage, runs};
-pub use search::{Hit, Hits, search};
 pub use segment::{ContextText, FileShown, HotShown, Showing};
 pub use select::{Recalled, Select, SelectError, Selected, Selecting, Shown};
 pub use serving::Serving;
-pub use speaks::Speaking;
-pub use stage::{Staged, StagedEdit, enter_staged, escape, inside};
+pub use stage::{
+    NotEntered, Staged, StagedEdit, delete_expected, enter, enter_staged, escape, inside,
+};
 pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
 pub use store::backend::{BackendError, Stamp};
 pub use store::{
@@ -136,9 +125,8 @@ pub use store::{
     ProposalNotice, Repaired, RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders,
     UndoTarget, Undone, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
-pub use switches::Switches;
 pub use task::{
     Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,
     TaskId, TaskKind, TaskProposals, TaskResult, TaskState, UnknownKind, tellable,
 };
-pub use workspace::Workspace;
+pub use workspace::{Switches, Workspace};

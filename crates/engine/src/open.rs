@@ -1,6 +1,6 @@
 //! Opening the library and closing it again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ use memory::screen::{Screen, UnknownRule};
 use state::{Healed, SqliteState, StateError, Tasks as _};
 use store::{
     Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
-    Folders, Memories, Notice, Settings, Store, StoreError, TrustedFolders, TurnFile, Unreviewed,
+    Folders, Listed, Memories, NotLoaded, Notice, Settings, Store, StoreError, TrustedFolders,
+    TurnFile, Unreviewed,
 };
 use tokio::sync::broadcast;
 
@@ -36,8 +37,7 @@ use crate::review::{ReviewSettings, Reviews};
 use crate::runner::{InProcess, Runner};
 use crate::segment::{self, ContextText, Look, Showing};
 use crate::select::{Recalled, Select};
-use crate::switches::Switches;
-use crate::workspace::Workspace;
+use crate::workspace::{Switches, Workspace};
 
 /// The name of the state database in the state folder.
 const STATE_FILE: &str = "quipu.db";
@@ -54,6 +54,15 @@ pub enum EngineError {
     /// The settings name a screening rule that does not exist.
     #[error("the settings for screening are wrong")]
     Screening(#[from] UnknownRule),
+}
+
+/// What of an untrusted project is kept from models, and would reach them unasked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Speaking {
+    /// The context files.
+    pub files: Vec<PathBuf>,
+    /// The memories that nobody here reviewed.
+    pub memories: Vec<Listed>,
 }
 
 /// The library, opened. Cheap to clone; all clones share roots, caches and the state.
@@ -198,6 +207,22 @@ impl Engine {
     /// Returns the context files of a folder as a model is shown them, without anything else.
     pub async fn context_text(&self, files: &ContextFiles) -> ContextText {
         segment::context_text(files, self.imports).await
+    }
+
+    /// Returns what would reach models unasked if the project of these memories were trusted; nothing if it is.
+    pub async fn would_speak(
+        &self,
+        files: &ContextFiles,
+        memories: &Memories,
+    ) -> Result<Speaking, StoreError> {
+        let skipped = self.context_text(files).await.skipped;
+        let untrusted = skipped.into_iter().filter(|one| one.why == NotLoaded::Untrusted);
+        let files = untrusted.map(|one| one.path).collect();
+        let mut listed = memories.list(None).await?.memories;
+        let paths: Vec<_> = listed.iter().map(|one| (&one.path, None)).collect();
+        let unreviewed = memories.unreviewed(&paths).await;
+        listed.retain(|one| unreviewed.get(&one.path) == Some(&Unreviewed::Silent));
+        Ok(Speaking { files, memories: listed })
     }
 
     /// Returns what changed since a model was told which memories there are, as a short part for the tail, and

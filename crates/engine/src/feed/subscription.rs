@@ -10,8 +10,7 @@ use memory::clock::Timestamp;
 use memory::limits::{EVENTS_DRAINED_PERCENT, EVENTS_WARNING_PERCENT};
 use tokio::sync::watch;
 
-use super::bus::{Bounds, Bus};
-use super::cursor::Cursor;
+use super::bus::{Bounds, Bus, Cursor};
 use super::news::News;
 use super::ring::{Behind, Shelf};
 

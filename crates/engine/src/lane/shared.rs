@@ -30,9 +30,8 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::feed::Feed;
 use crate::runner::Runner;
-use crate::switches::Switches;
 use crate::task::{Asker, Request, Status, Task, TaskId, TaskKind};
-use crate::workspace::Workspace;
+use crate::workspace::{Switches, Workspace};
 
 /// What lanes work with.
 #[derive(Clone, Debug)]
