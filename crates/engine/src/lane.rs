@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::workspace::Workspace;
 
-pub use requests::{Cancelled, Rehearsal, SubmitError, TaskFilter, Viewer};
+pub use requests::{Cancelled, Rehearsal, RehearsalError, SubmitError, TaskFilter, Viewer};
 pub use schedule::NextDream;
 pub use shared::{DreamSchedule, LaneParts, LaneSettings, Lanes, Spent};
 use shared::{Shared, lock};

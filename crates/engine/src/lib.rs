@@ -90,8 +90,8 @@ pub use conversation::{
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use host_workspaces::{HostWorkspace, WorkspaceRemoval, WorkspaceRemovalError};
 pub use lane::{
-    Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, Spent,
-    SubmitError, TaskFilter, Viewer,
+    Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, RehearsalError,
+    Spent, SubmitError, TaskFilter, Viewer,
 };
 pub use model::{Address, BadUrl, Chat, ChatError, Endpoint, Key, Reach, Wire};
 pub use models::{

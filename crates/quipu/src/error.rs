@@ -4,8 +4,9 @@ use std::fmt;
 
 use engine::feed::Unsubscribable;
 use engine::{
-    BadConversationId, BadWorkspaceId, ConversationError, DecisionError, EngineError, StateError,
-    StoreError, SubmitError, TaskError, TaskErrorCode, TaskId, TrustError,
+    BadConversationId, BadWorkspaceId, ConversationError, DecisionError, EngineError,
+    RehearsalError, StateError, StoreError, SubmitError, TaskError, TaskErrorCode, TaskId,
+    TrustError,
 };
 use memory::code::Code;
 use memory::command::CommandError;
@@ -258,6 +259,15 @@ from! {
     BadConversationId => ConversationId,
     Unsubscribable => Events,
     TrustError => Trust,
+}
+
+impl From<RehearsalError> for Error {
+    fn from(error: RehearsalError) -> Self {
+        match error {
+            RehearsalError::Submit(error) => error.into(),
+            RehearsalError::Task(error) => error.into(),
+        }
+    }
 }
 
 impl From<PathError> for Error {

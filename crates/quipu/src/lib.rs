@@ -228,7 +228,7 @@ pub use error::{Error, ErrorKind};
 pub use event::{Event, Events};
 pub use history::{Change, Proposal, Undo};
 pub use memories::{
-    Context, IntoMemoryPath, Listing, Memories, Memory, MemoryInfo, Recall, RecallHit, Receipt,
+    Context, IntoMemoryPath, ListedMemory, Listing, Memories, Memory, Recall, RecallHit, Receipt,
 };
 pub use memory::access::AgentClass;
 pub use memory::change::{Actor, ChangeId, ChangeKind};

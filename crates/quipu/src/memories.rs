@@ -48,7 +48,7 @@ pub struct Memory {
 /// A memory in a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct MemoryInfo {
+pub struct ListedMemory {
     /// Its path.
     pub path: MemoryPath,
     /// Its size.
@@ -72,7 +72,7 @@ pub struct MemoryInfo {
 #[non_exhaustive]
 pub struct Listing {
     /// The memories, scope by scope, in byte order of their paths.
-    pub memories: Vec<MemoryInfo>,
+    pub memories: Vec<ListedMemory>,
     /// How many more there are than one listing holds.
     pub omitted: usize,
 }
@@ -290,7 +290,7 @@ impl Memories {
     async fn list_below(&self, folder: Option<&MemoryPath>) -> Result<Listing> {
         let _call = self.begin()?;
         let listing = self.inner.list(folder).await?;
-        let info = |one: engine::Listed| MemoryInfo {
+        let info = |one: engine::Listed| ListedMemory {
             path: one.path,
             bytes: one.bytes,
             modified_at: one.modified_at,
@@ -403,8 +403,8 @@ impl IntoIterator for Recall {
 }
 
 impl IntoIterator for Listing {
-    type Item = MemoryInfo;
-    type IntoIter = std::vec::IntoIter<MemoryInfo>;
+    type Item = ListedMemory;
+    type IntoIter = std::vec::IntoIter<ListedMemory>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.memories.into_iter()

@@ -160,7 +160,7 @@ impl TaskRequest {
         let _call = memories.begin()?;
         let lanes = &memories.quipu.0.serving.lanes;
         let asker = memories.caller.asker();
-        let rehearsed = lanes.rehearse(&memories.workspace, &request, &asker).await??;
+        let rehearsed = lanes.rehearse(&memories.workspace, &request, &asker).await?;
         Ok(report(TaskId::new(request.kind()), rehearsed.result))
     }
 }

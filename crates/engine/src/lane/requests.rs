@@ -115,6 +115,17 @@ pub struct Rehearsal {
     pub diffs: Vec<FileDiff>,
 }
 
+/// The reason why a rehearsal shows nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RehearsalError {
+    /// The task would not be taken.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    /// The task would fail.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}
+
 impl Lanes {
     /// Takes a task, durably, and sees to it that it is done.
     pub async fn submit(
@@ -188,17 +199,17 @@ impl Lanes {
         workspace: &Workspace,
         request: &Request,
         asker: &Asker,
-    ) -> Result<Result<Rehearsal, TaskError>, SubmitError> {
+    ) -> Result<Rehearsal, RehearsalError> {
         let lane = self.0.open_lane(workspace).await?;
         let stop = self.0.draining.child_token();
         let deadline = Instant::now() + self.0.settings.task_wait;
         let id = TaskId::new(request.kind());
         let wanted = Asked { id: &id, attempt: None, request, asker };
-        Ok(match self.0.decide(&lane, wanted, &stop, deadline).await {
+        match self.0.decide(&lane, wanted, &stop, deadline).await {
             Ran::Done(result, draft) => Ok(Rehearsal { result, diffs: draft.diffs() }),
-            Ran::Failed(error) => Err(error),
-            Ran::Stopped => Err(TaskError::new(TaskErrorCode::Cancelled)),
-        })
+            Ran::Failed(error) => Err(error.into()),
+            Ran::Stopped => Err(TaskError::new(TaskErrorCode::Cancelled).into()),
+        }
     }
 
     /// Tells whether tasks of a workspace are taken, and why not.
