@@ -21,7 +21,7 @@ use memory::limits::{
 };
 use memory::path::MemoryPath;
 use memory::screen::Screen;
-use store::{Answering, DerivedFiles, Memories, Notice, StoreError, TurnFile};
+use store::{DerivedFiles, Memories, Notice, StoreError, TurnFile};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -270,50 +270,48 @@ impl Recaller {
     }
 
     /// Brings a corpus up to date.
-    fn update<'a>(
-        &'a self,
-        followed: &'a Arc<Followed>,
-        memories: &'a Memories,
-    ) -> Answering<'a, ()> {
-        Box::pin(async move {
-            let place = followed.alone().await;
-            // Counted first: what changes from here on is looked at the next time.
-            let (changes, looked_at) = (self.changes.load(Ordering::SeqCst), Instant::now());
-            let (surveyed, taken_up) =
-                tokio::join!(Box::pin(memories.survey()), followed.take_up(place, &self.screen));
-            let mut surveyed = surveyed?;
-            surveyed.retain(|one| !one.is_too_much);
-            let marked = surveyed.iter().filter(|one| one.uses > 0);
-            let uses = marked.map(|one| (one.path.clone(), one.uses)).collect();
-            let (gone, new) = followed.differences(surveyed);
-            let mut update = Update { gone, uses, ..Update::default() };
-            let mut batches = new.chunks(CORPUS_BATCH).peekable();
-            let mut place = taken_up;
-            loop {
-                let batch = batches.next().unwrap_or_default();
-                followed.read_memories(memories, batch, &mut update).await;
-                let is_last = batches.peek().is_none();
-                let current = is_last.then_some((changes, looked_at));
-                let Some(alone) = place else { return Ok(()) };
-                let next = Update { uses: update.uses.clone(), ..Update::default() };
-                let update = std::mem::replace(&mut update, next);
-                // What may be shown is known before it counts as up to date: whoever gives up in between leaves it
-                // to be looked at again.
-                let taken_in = followed.take_in(update, alone).await;
-                if is_last {
-                    followed.review(memories, current).await;
-                    if taken_in.is_some_and(|place| place.drift > 0) {
-                        self.drifted.notify_one();
-                    }
-                    return Ok(());
+    async fn update(
+        &self,
+        followed: &Arc<Followed>,
+        memories: &Memories,
+    ) -> Result<(), StoreError> {
+        let place = followed.alone().await;
+        // Counted first: what changes from here on is looked at the next time.
+        let (changes, looked_at) = (self.changes.load(Ordering::SeqCst), Instant::now());
+        let (surveyed, taken_up) =
+            tokio::join!(memories.survey(), followed.take_up(place, &self.screen));
+        let mut surveyed = surveyed?;
+        surveyed.retain(|one| !one.is_too_much);
+        let marked = surveyed.iter().filter(|one| one.uses > 0);
+        let uses = marked.map(|one| (one.path.clone(), one.uses)).collect();
+        let (gone, new) = followed.differences(surveyed);
+        let mut update = Update { gone, uses, ..Update::default() };
+        let mut batches = new.chunks(CORPUS_BATCH).peekable();
+        let mut place = taken_up;
+        loop {
+            let batch = batches.next().unwrap_or_default();
+            followed.read_memories(memories, batch, &mut update).await;
+            let is_last = batches.peek().is_none();
+            let current = is_last.then_some((changes, looked_at));
+            let Some(alone) = place else { return Ok(()) };
+            let next = Update { uses: update.uses.clone(), ..Update::default() };
+            let update = std::mem::replace(&mut update, next);
+            // What may be shown is known before it counts as up to date: whoever gives up in between leaves it
+            // to be looked at again.
+            let taken_in = followed.take_in(update, alone).await;
+            if is_last {
+                followed.review(memories, current).await;
+                if taken_in.is_some_and(|place| place.drift > 0) {
+                    self.drifted.notify_one();
                 }
-                // Whoever is ended before the end goes on from here.
-                place = match taken_in {
-                    Some(place) => followed.keep(place).await,
-                    None => None,
-                };
+                return Ok(());
             }
-        })
+            // Whoever is ended before the end goes on from here.
+            place = match taken_in {
+                Some(place) => followed.keep(place).await,
+                None => None,
+            };
+        }
     }
 }
 

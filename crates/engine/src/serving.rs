@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use state::{StateError, Tasks as _};
 use store::{Caller, Memories};
 use tokio::task::JoinHandle;
@@ -104,21 +103,18 @@ impl Engine {
         let looking =
             |workspace: &Workspace| self.memories(&workspace.binding, Caller::person("recall"));
         let first = workspaces.first().map(looking);
-        let following = tokio::spawn(
-            async move {
-                tokio::join!(
-                    following,
-                    maintained.follow(of_lanes),
-                    maintained.maintain(),
-                    finds.follow(of_memories),
-                    finds.keep_up(),
-                    finds.fill_up(),
-                    // Its first prompts find what they need; those of another folder wait until it is opened.
-                    look_ahead(&finds, first),
-                );
-            }
-            .boxed(),
-        );
+        let following = tokio::spawn(async move {
+            tokio::join!(
+                following,
+                maintained.follow(of_lanes),
+                maintained.maintain(),
+                finds.follow(of_memories),
+                finds.keep_up(),
+                finds.fill_up(),
+                // Its first prompts find what they need; those of another folder wait until it is opened.
+                look_ahead(&finds, first),
+            );
+        });
         Ok(Serving { lanes, feeds, callers, conversations, recaller, reranker, following })
     }
 }

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_util::FutureExt as _;
 use memory::clock::Clock;
 use memory::limits::{CONVERSATION_WRITES_MAX, REVIEWS_UNFINISHED_MAX};
 use state::{ConversationRow, SegmentRow, StateError, Tasks};
@@ -103,7 +102,7 @@ impl Writer {
     fn see_to_it(self: &Arc<Self>, mut waiting: MutexGuard<'_, Waiting>) {
         if !waiting.is_written {
             waiting.is_written = true;
-            tokio::spawn(Arc::clone(self).work().boxed());
+            tokio::spawn(Arc::clone(self).work());
         }
     }
 

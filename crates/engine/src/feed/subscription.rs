@@ -287,7 +287,7 @@ impl Drop for Subscription {
 /// Returns what may wait.
 fn max(bounds: &Bounds) -> Waiting {
     Waiting {
-        events: u64::try_from(bounds.waiting_max).unwrap_or(u64::MAX),
+        events: u64::try_from(bounds.waiting_max).expect("a count fits into 64 bits"),
         bytes: bounds.waiting_bytes_max,
     }
 }

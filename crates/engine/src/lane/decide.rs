@@ -8,7 +8,6 @@
 use std::sync::Arc;
 
 use agents::{Ledger, Report};
-use futures_util::FutureExt as _;
 use memory::clock::Timestamp;
 use memory::limits::{BACKGROUND_WINDOW, TASK_STEP_ASIDE, TASK_STEP_ASIDE_MAX};
 use state::StateError;
@@ -69,8 +68,7 @@ impl<T: Send + 'static> Apart<T> {
         let work = async move {
             // Nobody is left to hear of what was given up.
             drop(end.send(told.run_until_cancelled(work).await));
-        }
-        .boxed();
+        };
         let runtime = Handle::current();
         match runtime.runtime_flavor() {
             RuntimeFlavor::CurrentThread => drop(runtime.spawn(work)),

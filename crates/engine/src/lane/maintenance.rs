@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use memory::clock::Timestamp;
 use memory::limits::{
     TASK_ATTEMPTS_MAX, TASK_BROKEN_MAX, TASK_LOOK_INTERVAL, TASK_LOOK_INTERVAL_MAX, TASKS_KEPT_MAX,
@@ -69,7 +68,7 @@ impl Lanes {
                         && !self.0.is_ours(&id)
                     {
                         last = Some(id.clone());
-                        self.0.workers.spawn(Arc::clone(&self.0).tell_of(id).boxed());
+                        self.0.workers.spawn(Arc::clone(&self.0).tell_of(id));
                     }
                 }
                 // Among what was missed may be the only word of a task that another process did.
@@ -110,7 +109,7 @@ impl Shared {
             match Task::read(row) {
                 Ok(task) if self.is_ours(&task.id) => {}
                 Ok(task) if task.status().is_final() => self.publish_end(&task).await,
-                Ok(task) => drop(self.workers.spawn(Arc::clone(self).tell_of(task.id).boxed())),
+                Ok(task) => drop(self.workers.spawn(Arc::clone(self).tell_of(task.id))),
                 Err(error) => tracing::warn!(%error, "a task is passed over"),
             }
         }
@@ -240,7 +239,9 @@ impl Shared {
         if broken.len() < TASK_BROKEN_MAX {
             seen.extend(broken);
         }
-        Ok(row.attempts.saturating_sub(u32::try_from(seen.len()).unwrap_or(u32::MAX)))
+        Ok(row
+            .attempts
+            .saturating_sub(u32::try_from(seen.len()).expect("attempts are numbered by 32 bits")))
     }
 
     /// Completes a task whose change is recorded, with the outcome that was prepared.

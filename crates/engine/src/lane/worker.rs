@@ -89,6 +89,7 @@ impl Shared {
         now.asked = true;
         let is_idle = now.worker.as_ref().is_none_or(JoinHandle::is_finished);
         if is_idle && !self.draining.is_cancelled() {
+            // Boxed, since a worker wakes others: the type would contain itself.
             let work = work(Arc::clone(self), Arc::clone(lane)).boxed();
             now.worker = Some(self.workers.spawn(work));
         }
@@ -97,17 +98,14 @@ impl Shared {
     /// Has the runner rest in a while, unless a worker begins meanwhile: that one will do so when it ends.
     fn rest_soon(self: &Arc<Self>) {
         let (shared, delay) = (Arc::downgrade(self), self.settings.rest_delay);
-        let resting = tokio::spawn(
-            async move {
-                tokio::time::sleep(delay).await;
-                if let Some(shared) = shared.upgrade()
-                    && shared.is_idle()
-                {
-                    shared.parts.runner.rest();
-                }
+        let resting = tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
+            if let Some(shared) = shared.upgrade()
+                && shared.is_idle()
+            {
+                shared.parts.runner.rest();
             }
-            .boxed(),
-        );
+        });
         *lock(&self.resting) = Some(AbortOnDropHandle::new(resting));
     }
 
@@ -413,8 +411,7 @@ impl Uncommitted {
 
 /// Commits a draft, where a panic ends nothing else.
 async fn commit(draft: Box<Draft>) -> Result<(), Uncommitted> {
-    let committing =
-        AbortOnDropHandle::new(tokio::spawn(async move { draft.commit().await }.boxed()));
+    let committing = AbortOnDropHandle::new(tokio::spawn(draft.commit()));
     match committing.await {
         Ok(committed) => Ok(committed.map(drop)?),
         Err(_panicked) => Err(Uncommitted::Panicked),

@@ -369,7 +369,7 @@ impl Held {
         #[cfg(test)]
         RANKINGS.with(|rankings| rankings.set(rankings.get() + 1));
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
-        let prompt = prompt.get(..end).unwrap_or(prompt);
+        let (prompt, _) = prompt.split_at(end);
         let hits = self.corpus.rank_with(prompt, options, likeness).into_iter();
         let mut found: Vec<(Hit, &Read)> = hits
             .filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
