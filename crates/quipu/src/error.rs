@@ -85,6 +85,8 @@ pub(crate) enum Cause {
     Trust(TrustError),
     #[error("an agent of the class `{0}` may not ask for tasks, which write in every scope")]
     TasksDenied(&'static str),
+    #[error("the text of a task is not blank and has at most {max} bytes; this one has {bytes}")]
+    TaskText { code: &'static str, bytes: usize, max: usize },
     #[error("there is no task `{0}` in this workspace")]
     NoSuchTask(TaskId),
     #[error("this workspace has no project to trust")]
@@ -105,6 +107,7 @@ impl Error {
             Cause::Open(EngineError::Screening(_))
             | Cause::ConversationId(_)
             | Cause::WorkspaceId(_)
+            | Cause::TaskText { .. }
             | Cause::NoProject => ErrorKind::Invalid,
             Cause::Store(error) => of_code(error.code()),
             Cause::Submit(error) => of_submit(error),
@@ -136,6 +139,7 @@ impl Error {
             Cause::Events(Unsubscribable::Full) => "too_many_subscribers",
             Cause::Events(Unsubscribable::Closed) | Cause::Closed => "closed",
             Cause::Trust(error) => error.code().as_str(),
+            Cause::TaskText { code, .. } => code,
             Cause::TasksDenied(_) => Code::ReadOnly.as_str(),
             Cause::NoSuchTask(_) => Code::NotFound.as_str(),
         }

@@ -15,6 +15,9 @@ use crate::Result;
 use crate::error::{Cause, Error};
 use crate::memories::Memories;
 
+/// How many bytes the text of a task may have; over HTTP it is the same.
+const TEXT_BYTES_MAX: usize = 65_536;
+
 /// A task that is asked for once it is awaited or [started](Self::start).
 ///
 /// Awaiting it waits for the end. The task is durable before anything is done, so dropping the future does not
@@ -148,6 +151,7 @@ impl TaskRequest {
         if memories.class() != AgentClass::Exec {
             return Err(Cause::TasksDenied(memories.class().as_str()).into());
         }
+        check_text(&request)?;
         let lanes = &memories.quipu.0.serving.lanes;
         let asker = memories.caller.asker();
         let task = lanes.submit(&memories.workspace, request, asker).await?;
@@ -158,6 +162,7 @@ impl TaskRequest {
     pub async fn preview(self) -> Result<TaskReport> {
         let Self { memories, request } = self;
         let _call = memories.begin()?;
+        check_text(&request)?;
         let lanes = &memories.quipu.0.serving.lanes;
         let asker = memories.caller.asker();
         let rehearsed = lanes.rehearse(&memories.workspace, &request, &asker).await?;
@@ -224,6 +229,18 @@ impl Task {
     fn unknown(&self) -> Error {
         Cause::NoSuchTask(self.id.clone()).into()
     }
+}
+
+fn check_text(request: &Request) -> Result<()> {
+    let (text, code) = match request {
+        Request::Remember(RememberRequest { content, .. }) => (content, "invalid_content"),
+        Request::Forget(ForgetRequest { query, .. }) => (query, "invalid_query"),
+        Request::Dream | Request::Review(_) => return Ok(()),
+    };
+    if text.trim().is_empty() || text.len() > TEXT_BYTES_MAX {
+        return Err(Cause::TaskText { code, bytes: text.len(), max: TEXT_BYTES_MAX }.into());
+    }
+    Ok(())
 }
 
 fn status(id: &TaskId, state: TaskState) -> TaskStatus {

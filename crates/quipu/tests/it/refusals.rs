@@ -39,6 +39,8 @@ async fn every_refusal_is_an_error_with_a_kind_and_a_code() {
     let secret = format!("- the key is {}{}\n", "AKIA", "QYXWVUTSRQPON7LM");
     check(memories.create("global/b.md", &secret).await, ErrorKind::Screened, "screened");
     check(memories.remember(&secret).await, ErrorKind::Screened, "screened");
+    check(memories.remember(" \n").await, ErrorKind::Invalid, "invalid_content");
+    check(memories.forget(&large).preview().await, ErrorKind::Invalid, "invalid_query");
     check(memories.undo(quipu::ChangeId(77)).await, ErrorKind::NotFound, "not_found");
     check(memories.conversation("no spaces").await, ErrorKind::Invalid, "invalid_arguments");
     check(quipu.global().with_id("no spaces"), ErrorKind::Invalid, "invalid_arguments");
