@@ -150,7 +150,7 @@ fn clippy(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
     let complain = ["--", "-D", "warnings"];
     let all = ["clippy", "--workspace", "--all-targets"];
     run_cargo(workspace, tools, &[&all[..], &complain].concat())?;
-    let without_tables = ["clippy", "--package", "quipu", "--no-default-features"];
+    let without_tables = ["clippy", "--package", "quipu-cli", "--no-default-features"];
     run_cargo(workspace, tools, &[&without_tables[..], &complain].concat())
 }
 

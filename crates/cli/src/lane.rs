@@ -4,8 +4,9 @@
 //! one place that decides it.
 
 use engine::{
-    Asker, Cancelled, Engine, Lanes, NextDream, Rehearsal, Request, SubmitError, Task, TaskError,
-    TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskState, Unheard, Viewer, Workspace,
+    Asker, Cancelled, Engine, Lanes, NextDream, Rehearsal, RehearsalError, Request, SubmitError,
+    Task, TaskError, TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskState, Unheard, Viewer,
+    Workspace,
 };
 use memory::code::Code;
 use memory::limits::{DRAIN_WAIT, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX};
@@ -100,7 +101,10 @@ impl Lane {
         let rehearsal = self.lanes.rehearse(&self.workspace, request, &self.asker);
         let rehearsed = app.wait(doing, rehearsal).await;
         self.close().await;
-        rehearsed.map_err(|error| not_taken(request.kind(), error))?.map_err(|error| failed(&error))
+        rehearsed.map_err(|error| match error {
+            RehearsalError::Submit(error) => not_taken(request.kind(), error),
+            RehearsalError::Task(error) => failed(&error),
+        })
     }
 
     /// Returns tasks of this workspace, latest first.

@@ -1,14 +1,17 @@
 //! What a person may set, with its defaults.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::feature::Features;
 use memory::limits::{EMBED_BATCH_DEFAULT, EMBED_WAIT_DEFAULT, TASKS_KEPT_FOR_DEFAULT};
 use memory::screen::Policy;
 use model::Endpoint;
 use state::Retention;
+use store::clock::SystemClock;
 use store::{ContextSettings, Folders, Settings};
 
 use crate::lane::DreamSchedule;
@@ -20,6 +23,8 @@ use crate::review::ReviewSettings;
 pub struct Config {
     /// Where this host keeps things.
     pub folders: Folders,
+    /// Tells the time: of changes, tasks, events and use. Files keep the times of their file system.
+    pub clock: Arc<dyn Clock>,
     /// How many memories a scope may hold; bounded by `memory::limits::SCOPE_FILES_MAX`.
     pub files_max: usize,
     /// How much history to keep.
@@ -76,6 +81,7 @@ impl Config {
         Self {
             context: ContextSettings::new(folders.data.clone()),
             folders,
+            clock: Arc::new(SystemClock),
             files_max,
             retention,
             tasks_kept_for: TASKS_KEPT_FOR_DEFAULT,

@@ -26,11 +26,7 @@
 
 mod changes;
 
-mod given;
-
-mod id;
-
-mod kept;
+mod record;
 
 mod registry;
 
@@ -41,94 +37,24 @@ mod writer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agents::Moment;
-use async_trait::async_trait;
-use context::Mark;
-use context::recalled::{self, Item};
-use memory::clock::{Clock, Timestamp};
+use memory::clock::Clock;
+use memory::context_file::ImportStyle;
 use memory::document::Revision;
-use memory::limits::RECALLED_TOKENS_DEFAULT;
-use memory::path::MemoryPath;
 use state::Tasks;
 use store::Memories;
 use tokio_util::sync::CancellationToken;
 
 use self::changes::Looked;
 pub use self::changes::{Beginning, Begun};
-use self::given::Given;
-pub use self::id::{BadConversationId, ConversationId};
-use self::kept::Kept;
-pub use self::kept::Shown;
+pub use self::record::{BadConversationId, ConversationId};
+use self::record::{Given, Kept};
 pub use self::registry::{ConversationError, Conversations, Opened};
-pub(crate) use self::watched::Stretch;
 use self::watched::{Heard, Unwritten};
+pub(crate) use self::writer::Reviewing;
 use self::writer::Writer;
 use crate::prefetch::{Prefetch, Taken};
 use crate::review::TurnTold;
-
-/// A memory that fits a prompt, or the part of one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Selected {
-    /// The memory.
-    pub path: MemoryPath,
-    /// Its revision when it was selected.
-    pub revision: Revision,
-    /// What it is called.
-    pub title: String,
-    /// What of it fits; untrusted.
-    pub text: String,
-    /// When it was written.
-    pub modified_at: Timestamp,
-    /// Why it was selected, for people.
-    pub why: String,
-    /// Why it is marked: nobody here reviewed it.
-    pub mark: Option<Mark>,
-}
-
-/// What a selection is asked for.
-#[derive(Clone, Debug)]
-pub struct Selecting {
-    /// The workspace of the conversation.
-    pub workspace: Arc<str>,
-    /// The memories that the conversation may see.
-    pub memories: Memories,
-    /// What the person said.
-    pub prompt: Arc<str>,
-    /// What the conversation was shown already.
-    pub except: Shown,
-}
-
-/// What a model is shown beside a prompt, or behind the results of tools.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Recalled {
-    /// The block, which holds untrusted text as data.
-    pub block: String,
-    /// The memories that are in it, in its order.
-    pub memories: Vec<Selected>,
-}
-
-impl Recalled {
-    /// Returns the block of what was selected, as much of it as may be shown; `None` when nothing was.
-    pub fn of(found: &[Selected], now: Timestamp) -> Option<Self> {
-        let items: Vec<_> = found.iter().map(item).collect();
-        let rendered = recalled::block(&items, RECALLED_TOKENS_DEFAULT, now)?;
-        let memories = rendered.shown.iter().filter_map(|&at| found.get(at).cloned()).collect();
-        Some(Self { block: rendered.text, memories })
-    }
-}
-
-/// Finds what fits a prompt.
-#[async_trait]
-pub trait Select: std::fmt::Debug + Send + Sync {
-    /// Returns what fits, the best first, if that can be said here and now, within a millisecond.
-    fn at_once(&self, asked: &Selecting) -> Option<Vec<Selected>>;
-
-    /// Returns what fits, the best first. Takes the time that it needs; ends early when it is stopped.
-    async fn select(
-        &self,
-        asked: Selecting,
-        stop: CancellationToken,
-    ) -> Result<Vec<Selected>, Box<dyn std::error::Error + Send + Sync>>;
-}
+use crate::select::{Recalled, Select, SelectError, Selected, Selecting};
 
 /// One conversation.
 #[derive(Debug)]
@@ -140,6 +66,8 @@ pub struct Conversation {
     writer: Arc<Writer>,
     tasks: Arc<dyn Tasks>,
     clock: Arc<dyn Clock>,
+    /// How the imports of context files are shown.
+    imports: ImportStyle,
     now: Mutex<Now>,
     unwritten: Unwritten,
 }
@@ -223,6 +151,20 @@ impl Conversation {
         let found = self.take(&mut now);
         self.keep(&now);
         found
+    }
+
+    /// Says the same for a process that ends with the answer: waits for what fits, and returns it.
+    pub async fn prompt_and_wait(&self, text: &str) -> Result<Option<Recalled>, SelectError> {
+        let asked = self.asked(text, &self.now().kept);
+        let found = self.select.select(asked, CancellationToken::new()).await?;
+        let mut now = self.now();
+        now.prefetch = Some(Prefetch::settled(found));
+        now.prompt = Some(Revision::of(text.as_bytes()));
+        now.cancelled = CancellationToken::new();
+        self.hear(|| Heard::prompt(text));
+        let found = self.take(&mut now);
+        self.keep(&now);
+        Ok(found)
     }
 
     /// Says that a tool has answered. Returns what was found since, to be shown behind the results of all
@@ -322,12 +264,7 @@ impl Conversation {
         kept: &Kept,
         cancelled: &CancellationToken,
     ) -> Prefetch<Vec<Selected>> {
-        let asked = Selecting {
-            workspace: Arc::from(self.workspace.as_str()),
-            memories: self.memories.clone(),
-            prompt: Arc::from(text),
-            except: kept.shown(),
-        };
+        let asked = self.asked(text, kept);
         if let Some(found) = self.select.at_once(&asked) {
             return Prefetch::settled(found);
         }
@@ -338,6 +275,15 @@ impl Conversation {
                 Vec::new()
             })
         })
+    }
+
+    fn asked(&self, text: &str, kept: &Kept) -> Selecting {
+        Selecting {
+            workspace: Arc::from(self.workspace.as_str()),
+            memories: self.memories.clone(),
+            prompt: Arc::from(text),
+            except: kept.shown(),
+        }
     }
 
     /// Takes what is settled, as much of it as may be shown. What was shown meanwhile, for an earlier prompt,
@@ -371,9 +317,4 @@ impl Conversation {
     fn now(&self) -> MutexGuard<'_, Now> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn item(selected: &Selected) -> Item<'_> {
-    let Selected { path, title, text, modified_at, mark, .. } = selected;
-    Item { path, title, text, saved_at: *modified_at, mark: *mark }
 }

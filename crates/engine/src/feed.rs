@@ -9,17 +9,14 @@
 //! room they take there is estimated.
 
 mod bus;
-mod cursor;
 mod feeds;
 mod news;
-mod pace;
 mod ring;
 mod subscription;
 #[cfg(test)]
 mod tests;
 
-pub use bus::{Bounds, Bus, Unsubscribable};
-pub use cursor::{Cursor, Epoch};
+pub use bus::{Bounds, Bus, Cursor, Epoch, Unsubscribable};
 pub use feeds::Feeds;
 pub use news::{Changed, ContextWrite, News};
 pub use subscription::{

@@ -1,4 +1,5 @@
-//! The library: one front door to memories for every skin and for programs that embed Quipu.
+//! The engine: one front door to memories for every skin. Programs that embed Quipu use the crate `quipu`, which
+//! is built on this one.
 //!
 //! Opens the store and the state from a [`Config`], and hands out [`Memories`]: what one caller may
 //! touch. Protocols decode, call this, encode. Nothing here reads settings, the environment, or a
@@ -7,7 +8,7 @@
 //! ```
 //! # async fn example(folder: std::path::PathBuf) -> Result<(), Box<dyn std::error::Error>> {
 //! use engine::{BindingRequest, Call, Caller, Config, Engine, Folders};
-//! use memory::command::Command;
+//! use memory::command::{Command, Reply};
 //! use memory::path::{Layout, MemoryPath};
 //!
 //! let folders = Folders { data: folder.clone(), state: folder.join("state") };
@@ -15,7 +16,10 @@
 //! let memories = engine.memories(&BindingRequest::default(), Caller::person("example"));
 //! let path = MemoryPath::parse("/memories/global/tea.md", Layout::Scoped)?;
 //! let file_text = "- Darjeeling, no milk\n".to_owned();
-//! memories.apply(Command::Create { path, file_text }, &Call::default()).await?;
+//! match memories.apply(Command::Create { path, file_text }, &Call::default()).await? {
+//!     Reply::Done { text, .. } => println!("{text}"),
+//!     Reply::Refused(refusal) => return Err(refusal.into()),
+//! }
 //! engine.close().await;
 //! # Ok(())
 //! # }
@@ -31,8 +35,6 @@ mod host_workspaces;
 
 mod workspace;
 
-mod switches;
-
 mod runner;
 
 mod lane;
@@ -44,6 +46,8 @@ mod pending;
 pub mod feed;
 
 mod callers;
+
+mod select;
 
 mod prefetch;
 
@@ -57,11 +61,9 @@ mod serving;
 
 pub mod import;
 
-mod enter;
-
-mod browse;
-
 mod review;
+
+mod query;
 
 mod runs;
 
@@ -69,18 +71,7 @@ mod models;
 
 mod reranker;
 
-mod search;
-
 mod segment;
-
-mod speaks;
-
-mod precondition;
-
-/// The examples of the documents, which have to compile.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/EMBEDDING.md")]
-mod embedding {}
 
 pub use ::context::Mark;
 pub use ::context::segment::{Kind as PartKind, Part, Segment, Told};
@@ -90,55 +81,54 @@ pub use agents::{
     Candidate, ContextMode, Curator, EntryAction, EntryNote, ForgetRequest, Ledger, LeftOut,
     Message, Moment, Refusal, RememberRequest, Removed, Report, ReviewRequest, Role, Topic,
 };
-pub use browse::{
-    BadCursor, Browse, Cursor, Known, LastWrite, Order, Page, browse, last_write, stale,
-};
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::{Config, Embeddings};
 pub use conversation::{
     BadConversationId, Beginning, Begun, Conversation, ConversationError, ConversationId,
-    Conversations, Opened, Recalled, Select, Selected, Selecting, Shown,
+    Conversations, Opened,
 };
-pub use enter::{NotEntered, enter};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use host_workspaces::{HostWorkspace, WorkspaceRemoval, WorkspaceRemovalError};
 pub use lane::{
-    Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, Spent,
-    SubmitError, TaskFilter, Viewer,
+    Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, RehearsalError,
+    Spent, SubmitError, TaskFilter, Viewer,
 };
 pub use model::{Address, BadUrl, Chat, ChatError, Endpoint, Key, Reach, Wire};
 pub use models::{
     Checked, Fallback, ModelJob, ModelWork, ModelWorkPage, Models, UnknownFallback, check,
 };
-pub use open::{Engine, EngineError};
+pub use open::{Engine, EngineError, Speaking};
 pub use pending::{Decision, DecisionError, Pending, PendingPage, PendingProposal};
-pub use precondition::delete_expected;
+pub use query::{
+    BadCursor, Browse, Cursor, Hit, Hits, Known, LastWrite, Order, Page, browse, last_write,
+    search, stale,
+};
 pub use recaller::Recaller;
 pub use reranker::Reranker;
 pub use review::{ReviewSettings, TurnTold};
 pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use runs::{Run, RunOf, RunPage, runs};
-pub use search::{Hit, Hits, search};
 pub use segment::{ContextText, FileShown, HotShown, Showing};
+pub use select::{Recalled, Select, SelectError, Selected, Selecting, Shown};
 pub use serving::Serving;
-pub use speaks::Speaking;
-pub use stage::{Staged, StagedEdit, enter_staged, escape, inside};
+pub use stage::{
+    NotEntered, Staged, StagedEdit, delete_expected, enter, enter_staged, escape, inside,
+};
 pub use state::{
     Pruned, Retention, StateError, StateRepair, Stats, TaskCount, set_aside_databases,
 };
 pub use store::backend::BackendError;
 pub use store::{
-    Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextCache,
-    ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope,
-    ContextSettings, Depth, Draft, DraftedEdit, Dry, Elsewhere, Expected, FileDiff, Finding,
-    FindingKind, Folders, Glanced, Health, Influenced, Listed, Listing, LoadOptions, LoadScope,
-    Memories, MemoryText, MountState, NotLoaded, Notice, OutsideRead, ProjectRoot, ProposalNotice,
-    Repaired, RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders, UndoTarget,
-    Undone, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
+    BadWorkspaceId, Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout,
+    ContextCache, ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved,
+    ContextScope, ContextSettings, Depth, Draft, DraftedEdit, Dry, Elsewhere, Expected, FileDiff,
+    Finding, FindingKind, Folders, Glanced, Health, Influenced, Listed, Listing, LoadOptions,
+    LoadScope, Memories, MemoryText, MountState, NotLoaded, Notice, OutsideRead, ProjectRoot,
+    ProposalNotice, Repaired, RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders,
+    UndoTarget, Undone, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
-pub use switches::Switches;
 pub use task::{
     Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,
     TaskId, TaskKind, TaskProposals, TaskResult, TaskState, UnknownKind, tellable,
 };
-pub use workspace::Workspace;
+pub use workspace::{Switches, Workspace};

@@ -10,10 +10,9 @@ use memory::limits::{BACKGROUND_TOKENS_PER_DAY, MODEL_CHECK_WAIT};
 use model::{Chat, ChatError, Conversation, Tool};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use state::{ModelWorkRow, StateError, Tasks as _};
+use state::ModelWorkRow;
 use tokio::time::Instant;
 
-use crate::open::Engine;
 use crate::task::tellable;
 
 /// A kind of work that a model may do.
@@ -237,7 +236,7 @@ impl ModelWork {
     }
 
     /// Reads a row; what no program of ours wrote is passed over.
-    fn read(row: ModelWorkRow) -> Option<Self> {
+    pub(crate) fn read(row: ModelWorkRow) -> Option<Self> {
         let ModelWorkRow { number, workspace, ended_at, background, tokens: _, data } = row;
         let data: Self = serde_json::from_str(&data).ok()?;
         Some(Self { number, workspace, ended_at, is_background: background, ..data })
@@ -255,20 +254,6 @@ mod iso {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
         String::deserialize(from)?.parse().map_err(de::Error::custom)
-    }
-}
-
-impl Engine {
-    /// Returns what models did for a workspace or for all, at most so many pieces of work below a number.
-    pub async fn model_work(
-        &self,
-        workspace: Option<&str>,
-        before: Option<u64>,
-        max: usize,
-    ) -> Result<ModelWorkPage, StateError> {
-        let rows = self.state.model_work(workspace, before, max).await?;
-        let next = rows.last().map(|row| row.number).filter(|_| rows.len() == max);
-        Ok(ModelWorkPage { works: rows.into_iter().filter_map(ModelWork::read).collect(), next })
     }
 }
 

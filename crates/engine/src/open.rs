@@ -1,6 +1,6 @@
 //! Opening the library and closing it again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,28 +14,28 @@ use memory::feature::Feature;
 use memory::limits::{VECTORS_FILE_BYTES_MAX, VECTORS_FILES_MAX, VECTORS_KEPT_FOR};
 use memory::screen::{Screen, UnknownRule};
 use recall::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
-use state::{SqliteState, StateError, StateRepair};
-use store::clock::SystemClock;
+use state::{SqliteState, StateError, StateRepair, Tasks as _};
 use store::{
     Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
-    Folders, Memories, Notice, Settings, Store, StoreError, TrustedFolders, TurnFile, Unreviewed,
+    Folders, Listed, Memories, NotLoaded, Notice, Settings, Store, StoreError, TrustedFolders,
+    TurnFile, Unreviewed,
 };
 use tokio::sync::broadcast;
 
 use crate::callers::Callers;
 use crate::config::Config;
-use crate::conversation::{Conversations, Recalled, Select};
+use crate::conversation::{Conversations, Reviewing};
 use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
-use crate::models::{Fallback, ModelJob, Models};
+use crate::models::{Fallback, ModelJob, ModelWork, ModelWorkPage, Models};
 use crate::pending::Pending;
 use crate::recaller::Recaller;
 use crate::reranker::Reranker;
 use crate::review::{ReviewSettings, Reviews};
 use crate::runner::{InProcess, Runner};
 use crate::segment::{self, ContextText, Look, Showing};
-use crate::switches::Switches;
-use crate::workspace::Workspace;
+use crate::select::{Recalled, Select};
+use crate::workspace::{Switches, Workspace};
 
 /// The name of the state database in the state folder.
 const STATE_FILE: &str = "quipu.db";
@@ -54,6 +54,15 @@ pub enum EngineError {
     Screening(#[from] UnknownRule),
 }
 
+/// What of an untrusted project is kept from models, and would reach them unasked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Speaking {
+    /// The context files.
+    pub files: Vec<PathBuf>,
+    /// The memories that nobody here reviewed.
+    pub memories: Vec<Listed>,
+}
+
 /// The library, opened. Cheap to clone; all clones share roots, caches and the state.
 #[derive(Clone, Debug)]
 pub struct Engine {
@@ -62,6 +71,7 @@ pub struct Engine {
     pub(crate) store: Arc<Store>,
     pub(crate) state: Arc<SqliteState>,
     pub(crate) folders: Folders,
+    clock: Arc<dyn Clock>,
     context: Arc<ContextSettings>,
     context_cache: Arc<ContextCache>,
     imports: ImportStyle,
@@ -99,11 +109,12 @@ impl Engine {
             Arc::<SqliteState>::clone(&state),
             config.folders.clone(),
             screen.clone(),
-            Arc::new(SystemClock),
+            Arc::clone(&config.clock),
             settings,
         );
         let Config {
             folders,
+            clock,
             tasks_kept_for,
             dream,
             review,
@@ -129,7 +140,7 @@ impl Engine {
         let reranker = models.of(ModelJob::Recall).map(|chat| {
             let tasks = Arc::<SqliteState>::clone(&state);
             let found_by = (Arc::clone(&recaller), screen.clone());
-            Reranker::new(found_by, chat.clone(), tasks, Arc::new(SystemClock))
+            Reranker::new(found_by, chat.clone(), tasks, Arc::clone(&clock))
         });
         Ok(Self {
             recaller,
@@ -137,6 +148,7 @@ impl Engine {
             store,
             state,
             folders,
+            clock,
             context: Arc::new(context),
             context_cache: Arc::default(),
             imports,
@@ -187,12 +199,28 @@ impl Engine {
         files: &ContextFiles,
         bytes_max: usize,
     ) -> Result<Showing, StoreError> {
-        segment::gather(memories, files, (self.imports, bytes_max), SystemClock.now()).await
+        segment::gather(memories, files, (self.imports, bytes_max), self.clock.now()).await
     }
 
     /// Returns the context files of a folder as a model is shown them, without anything else.
     pub async fn context_text(&self, files: &ContextFiles) -> ContextText {
         segment::context_text(files, self.imports).await
+    }
+
+    /// Returns what would reach models unasked if the project of these memories were trusted; nothing if it is.
+    pub async fn would_speak(
+        &self,
+        files: &ContextFiles,
+        memories: &Memories,
+    ) -> Result<Speaking, StoreError> {
+        let skipped = self.context_text(files).await.skipped;
+        let untrusted = skipped.into_iter().filter(|one| one.why == NotLoaded::Untrusted);
+        let files = untrusted.map(|one| one.path).collect();
+        let mut listed = memories.list(None).await?.memories;
+        let paths: Vec<_> = listed.iter().map(|one| (&one.path, None)).collect();
+        let unreviewed = memories.unreviewed(&paths).await;
+        listed.retain(|one| unreviewed.get(&one.path) == Some(&Unreviewed::Silent));
+        Ok(Speaking { files, memories: listed })
     }
 
     /// Returns what changed since a model was told which memories there are, as a short part for the tail, and
@@ -208,6 +236,18 @@ impl Engine {
     /// Returns the models that do the work of agents.
     pub fn models(&self) -> &Models {
         &self.models
+    }
+
+    /// Returns what models did for a workspace or for all, at most so many pieces of work below a number.
+    pub async fn model_work(
+        &self,
+        workspace: Option<&str>,
+        before: Option<u64>,
+        max: usize,
+    ) -> Result<ModelWorkPage, StateError> {
+        let rows = self.state.model_work(workspace, before, max).await?;
+        let next = rows.last().map(|row| row.number).filter(|_| rows.len() == max);
+        Ok(ModelWorkPage { works: rows.into_iter().filter_map(ModelWork::read).collect(), next })
     }
 
     /// Returns when conversations are reviewed in the background.
@@ -238,7 +278,7 @@ impl Engine {
 
     /// Returns what does tasks in this process: the models of the settings, and rules where there is none.
     pub fn runner(&self) -> Arc<dyn Runner> {
-        let rules = Embedded::new(self.screen.clone(), SystemClock, TimeZone::system());
+        let rules = Embedded::new(self.screen.clone(), Arc::clone(&self.clock), TimeZone::system());
         let of = |job| self.models.of(job).cloned();
         let models = ByModel {
             remember: of(ModelJob::Remember),
@@ -273,7 +313,7 @@ impl Engine {
             store: Arc::clone(&self.store),
             folders: self.folders.clone(),
             tasks: Arc::<SqliteState>::clone(&self.state),
-            clock: Arc::new(SystemClock) as Arc<dyn Clock>,
+            clock: Arc::clone(&self.clock),
             screen: self.screen.clone(),
             runner,
             feed,
@@ -285,18 +325,18 @@ impl Engine {
     /// Returns the queue of proposals.
     pub fn pending(&self) -> Pending {
         let tasks = Arc::<SqliteState>::clone(&self.state);
-        Pending::new(Arc::clone(&self.store), tasks, Arc::new(SystemClock))
+        Pending::new(Arc::clone(&self.store), tasks, Arc::clone(&self.clock))
     }
 
     /// Returns feeds in a numbering of their own, with no workspace open yet.
     pub fn feeds(&self) -> Arc<Feeds> {
-        Arc::new(Feeds::new(Arc::new(SystemClock)))
+        Arc::new(Feeds::new(Arc::clone(&self.clock)))
     }
 
     /// Returns the callers whose sessions the state keeps and whose streams are among these feeds.
     pub fn callers(&self, feeds: Arc<Feeds>) -> Callers {
         let tasks = Arc::<SqliteState>::clone(&self.state);
-        Callers::new(tasks, feeds, Arc::new(SystemClock), self.folders.clone())
+        Callers::new(tasks, feeds, Arc::clone(&self.clock), self.folders.clone())
     }
 
     /// Returns what finds memories that fit a prompt; the same for all that this engine serves. Whoever wants
@@ -319,7 +359,7 @@ impl Engine {
         prompt: &str,
     ) -> Result<Option<Recalled>, StoreError> {
         let found = self.recaller.recall(memories, prompt).await?;
-        let recalled = Recalled::of(&found, SystemClock.now());
+        let recalled = Recalled::of(&found, self.clock.now());
         let shown = recalled.iter().flat_map(|recalled| &recalled.memories);
         if shown.into_iter().any(|shown| shown.mark == Some(Mark::Influenced)) {
             memories.note_read(Some(Unreviewed::Influenced));
@@ -329,9 +369,9 @@ impl Engine {
 
     /// Returns the conversations that the state keeps, whose memories are found by `select`.
     pub fn conversations(&self, select: Arc<dyn Select>) -> Conversations {
-        let tasks = Arc::<SqliteState>::clone(&self.state);
-        let conversations = Conversations::new(tasks, select, Arc::new(SystemClock));
-        if self.review.interval == 0 { conversations.without_texts() } else { conversations }
+        let is_off = self.review.interval == 0;
+        let reviewing = if is_off { Reviewing::Nowhere } else { Reviewing::Elsewhere };
+        self.conversations_with(select, reviewing)
     }
 
     /// Returns the same conversations, whose turns are reviewed in these lanes if the [`Config`] says so, where they are of
@@ -343,14 +383,19 @@ impl Engine {
         workspaces: &[Workspace],
     ) -> Conversations {
         for workspace in workspaces {
-            lanes.know(workspace);
+            lanes.register(workspace);
         }
         if self.review.interval > 0 {
             self.folders.make_state();
         }
         let by_model = self.models.of(ModelJob::Review).is_some();
         let reviews = Reviews { lanes: lanes.clone(), settings: self.review, by_model };
-        self.conversations(select).reviewed(reviews)
+        self.conversations_with(select, Reviewing::Here(reviews))
+    }
+
+    fn conversations_with(&self, select: Arc<dyn Select>, reviewing: Reviewing) -> Conversations {
+        let (tasks, clock) = (Arc::<SqliteState>::clone(&self.state), Arc::clone(&self.clock));
+        Conversations::reviewed(tasks, select, clock, reviewing).with_imports(self.imports)
     }
 
     /// Tells feeds of everything that changes from now on. Goes on until whoever runs it ends it.

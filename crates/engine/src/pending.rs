@@ -213,7 +213,8 @@ impl Pending {
         decisions
     }
 
-    async fn accept_one(
+    /// Accepts a proposal, as one change, which an undo takes back.
+    pub async fn accept_one(
         &self,
         memories: &Memories,
         id: ProposalId,
@@ -249,7 +250,12 @@ impl Pending {
         Err(DecisionError::Stale { id, why })
     }
 
-    async fn reject_one(&self, memories: &Memories, id: ProposalId) -> Result<(), DecisionError> {
+    /// Rejects a proposal: the same is not made again.
+    pub async fn reject_one(
+        &self,
+        memories: &Memories,
+        id: ProposalId,
+    ) -> Result<(), DecisionError> {
         let (row, _) = self.waiting(memories, id).await?;
         memories.check_person(&row.new.roots)?;
         if !self.tasks.reject_proposal(id, self.clock.now()).await? {

@@ -5,7 +5,6 @@
 
 use std::future::Future;
 
-use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -50,15 +49,12 @@ impl<T: Send + 'static> Prefetch<T> {
         let stop = cancelled.child_token();
         let work = work(stop.clone());
         let told = stop.clone();
-        tokio::spawn(
-            async move {
-                if let Some(found) = told.run_until_cancelled(work).await {
-                    // Whoever does not want it any more has dropped the other end.
-                    drop(sender.send(found));
-                }
+        tokio::spawn(async move {
+            if let Some(found) = told.run_until_cancelled(work).await {
+                // Whoever does not want it any more has dropped the other end.
+                drop(sender.send(found));
             }
-            .boxed(),
-        );
+        });
         Self(Stage::Coming { found, stop: stop.drop_guard() })
     }
 

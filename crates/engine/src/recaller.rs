@@ -7,45 +7,35 @@
 //! Where a person named an endpoint, what means about the same is found by its vectors too ([`meaning`]): those of
 //! entries are asked for ahead, that of a prompt while somebody looks for what fits it.
 //!
-//! Corpora are [kept](kept) in the state folder, without the texts: those are read when they are shown first.
+//! Corpora are kept in the state folder (`corpus_file`), without the texts: those are read when they are shown first.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use memory::clock::Timestamp;
-use memory::document::{self, Revision};
+use memory::document::Revision;
 use memory::feature::Feature;
-use memory::limits::{EMBED_RETRY_DELAY, RECALLED_ITEMS_MAX};
-use memory::path::{MemoryPath, Mount};
+use memory::limits::EMBED_RETRY_DELAY;
+use memory::path::MemoryPath;
 use memory::screen::Screen;
-use recall::limits::{
-    CORPORA_KEPT_MAX, CORPUS_AGE_MAX, CORPUS_BATCH, CORPUS_DRIFT_SHARE, CORPUS_KEEP_DELAY,
-    CORPUS_REST_DELAY, PROMPT_CHARS_MAX,
-};
-use recall::{Corpus, Hit, Likeness, Options, Vector};
-use store::backend::Stamp;
-use store::{
-    DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed, TurnFile, Unreviewed,
-};
+use recall::limits::{CORPORA_KEPT_MAX, CORPUS_BATCH, CORPUS_KEEP_DELAY, CORPUS_REST_DELAY};
+use store::{DerivedFiles, Memories, Notice, StoreError, TurnFile};
+use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Notify, OnceCell, OwnedMutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Embeddings;
-use crate::conversation::{Select, Selected, Selecting};
-use crate::recaller::excerpt::selected;
-use crate::recaller::kept::Place;
-use crate::recaller::meaning::{Filled, Meaning, OfRoot};
-use crate::segment::mark;
+use crate::recaller::corpus::{Followed, Update};
+use crate::recaller::corpus_file::Place;
+use crate::recaller::meaning::{Alike, Filled, Meaning};
+use crate::select::{Select, SelectError, Selected, Selecting};
 
-mod kept;
+mod corpus;
 
-mod excerpt;
+mod corpus_file;
 
 mod meaning;
 
@@ -54,9 +44,6 @@ mod shortlist;
 mod vectors;
 
 pub(crate) use self::shortlist::{Candidate, Shortlist};
-
-/// How much of its score a memory may lack and still fit as well as another.
-const TIE_SHARE: f32 = 0.01;
 
 /// Finds what fits a prompt, without a model and without a network unless a person named an endpoint.
 #[derive(Debug)]
@@ -78,53 +65,6 @@ pub struct Recaller {
 struct Corpora {
     wanted: u64,
     by_name: BTreeMap<String, (u64, Arc<Followed>)>,
-}
-
-/// A corpus, and what its memories were when they were read.
-#[derive(Debug)]
-struct Followed {
-    held: RwLock<Held>,
-    /// Where it is kept. Held by whoever brings it up to date, or keeps it, until that is done.
-    place: Arc<tokio::sync::Mutex<Place>>,
-    /// Where its memories lie, mount by mount.
-    roots: Vec<(Mount, String)>,
-    /// Whether what is kept of their vectors was read.
-    vectors_read: OnceCell<()>,
-    /// How often there was something new in it, from 1; and how often there had been when all entries had vectors.
-    seen: AtomicU64,
-    whole: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Held {
-    corpus: Corpus,
-    memories: HashMap<MemoryPath, Read>,
-    /// How often those were used that were, when that was looked at.
-    uses: HashMap<MemoryPath, u64>,
-    /// Those that nobody here reviewed, when that was looked at.
-    unreviewed: HashMap<MemoryPath, Unreviewed>,
-    /// Which version of the list of trusted folders that was told by.
-    trust: Option<SystemTime>,
-    /// Up to which change it has everything, and when that was looked at.
-    current: Option<(u64, Instant)>,
-}
-
-/// A memory as it was read.
-#[derive(Clone, Debug)]
-struct Read {
-    stamp: Option<Stamp>,
-    revision: Revision,
-    modified_at: Timestamp,
-    /// Not there yet if it was indexed by another process.
-    text: OnceLock<Arc<str>>,
-}
-
-/// What is new in a corpus.
-#[derive(Debug, Default)]
-struct Update {
-    read: Vec<(MemoryPath, Read)>,
-    gone: Vec<MemoryPath>,
-    uses: HashMap<MemoryPath, u64>,
 }
 
 impl Recaller {
@@ -196,22 +136,6 @@ impl Recaller {
         Ok(())
     }
 
-    /// Looks at these memories, so that this prompt is answered at once.
-    pub async fn prepare_for(&self, memories: &Memories, prompt: &str) -> Result<(), StoreError> {
-        if !memories.features().has(Feature::Recall) {
-            return Ok(());
-        }
-        let followed = self.corpus(memories);
-        self.update(&followed, memories).await?;
-        let texts: Vec<MemoryPath> = {
-            let held = followed.read();
-            let found = held.find(prompt, None).into_iter();
-            found.filter(|(_, read)| read.text.get().is_none()).map(|(hit, _)| hit.path).collect()
-        };
-        followed.read_texts(memories, &texts).await;
-        Ok(())
-    }
-
     /// Returns the memories that fit a prompt, the best first, from what they are at this moment. Nothing
     /// when nothing fits. Waits for an endpoint as long as a person allows, and goes on without it.
     pub async fn recall(
@@ -223,7 +147,8 @@ impl Recaller {
         let followed = self.corpus(memories);
         self.update(&followed, memories).await?;
         let alike = self.alike_now(&followed, memories, prompt).await?;
-        followed.found(memories, (prompt, alike), |_, _| true).await
+        let ranking = followed.rank(prompt, |held| Some(alike.as_ref()?.among(held)), |_, _| true);
+        Ok(followed.first(memories, &ranking).await)
     }
 
     /// Keeps what changed since it was kept last, for the next process.
@@ -344,50 +269,48 @@ impl Recaller {
     }
 
     /// Brings a corpus up to date.
-    fn update<'a>(
-        &'a self,
-        followed: &'a Arc<Followed>,
-        memories: &'a Memories,
-    ) -> futures_util::future::BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            let place = followed.alone().await;
-            // Counted first: what changes from here on is looked at the next time.
-            let (changes, looked_at) = (self.changes.load(Ordering::SeqCst), Instant::now());
-            let (surveyed, taken_up) =
-                tokio::join!(Box::pin(memories.survey()), followed.take_up(place, &self.screen));
-            let mut surveyed = surveyed?;
-            surveyed.retain(|one| !one.is_too_much);
-            let marked = surveyed.iter().filter(|one| one.uses > 0);
-            let uses = marked.map(|one| (one.path.clone(), one.uses)).collect();
-            let (gone, new) = followed.differences(surveyed);
-            let mut update = Update { gone, uses, ..Update::default() };
-            let mut batches = new.chunks(CORPUS_BATCH).peekable();
-            let mut place = taken_up;
-            loop {
-                let batch = batches.next().unwrap_or_default();
-                followed.read_memories(memories, batch, &mut update).await;
-                let is_last = batches.peek().is_none();
-                let current = is_last.then_some((changes, looked_at));
-                let Some(alone) = place else { return Ok(()) };
-                let next = Update { uses: update.uses.clone(), ..Update::default() };
-                let update = std::mem::replace(&mut update, next);
-                // What may be shown is known before it counts as up to date: whoever gives up in between leaves it
-                // to be looked at again.
-                let taken_in = followed.take_in(update, alone).await;
-                if is_last {
-                    followed.review(memories, current).await;
-                    if taken_in.is_some_and(|place| place.drift > 0) {
-                        self.drifted.notify_one();
-                    }
-                    return Ok(());
+    async fn update(
+        &self,
+        followed: &Arc<Followed>,
+        memories: &Memories,
+    ) -> Result<(), StoreError> {
+        let place = followed.alone().await;
+        // Counted first: what changes from here on is looked at the next time.
+        let (changes, looked_at) = (self.changes.load(Ordering::SeqCst), Instant::now());
+        let (surveyed, taken_up) =
+            tokio::join!(memories.survey(), followed.take_up(place, &self.screen));
+        let mut surveyed = surveyed?;
+        surveyed.retain(|one| !one.is_too_much);
+        let marked = surveyed.iter().filter(|one| one.uses > 0);
+        let uses = marked.map(|one| (one.path.clone(), one.uses)).collect();
+        let (gone, new) = followed.differences(surveyed);
+        let mut update = Update { gone, uses, ..Update::default() };
+        let mut batches = new.chunks(CORPUS_BATCH).peekable();
+        let mut place = taken_up;
+        loop {
+            let batch = batches.next().unwrap_or_default();
+            followed.read_memories(memories, batch, &mut update).await;
+            let is_last = batches.peek().is_none();
+            let current = is_last.then_some((changes, looked_at));
+            let Some(alone) = place else { return Ok(()) };
+            let next = Update { uses: update.uses.clone(), ..Update::default() };
+            let update = std::mem::replace(&mut update, next);
+            // What may be shown is known before it counts as up to date: whoever gives up in between leaves it
+            // to be looked at again.
+            let taken_in = followed.take_in(update, alone).await;
+            if is_last {
+                followed.review(memories, current).await;
+                if taken_in.is_some_and(|place| place.drift > 0) {
+                    self.drifted.notify_one();
                 }
-                // Whoever is ended before the end goes on from here.
-                place = match taken_in {
-                    Some(place) => followed.keep(place).await,
-                    None => None,
-                };
+                return Ok(());
             }
-        })
+            // Whoever is ended before the end goes on from here.
+            place = match taken_in {
+                Some(place) => followed.keep(place).await,
+                None => None,
+            };
+        }
     }
 }
 
@@ -407,7 +330,7 @@ impl Select for Recaller {
         let may_be = |path: &MemoryPath, revision: &Revision| {
             !asked.except.has(path, revision) && !held.is_unasked_silent(path)
         };
-        let found = held.selected(&asked.prompt, None, may_be).ok()?;
+        let found = held.first(&held.rank(&asked.prompt, None, may_be)).ok()?;
         // What the words tell is not kept waiting. Where they tell nothing, an endpoint may.
         let may_be_more = || self.meaning.as_ref().is_some_and(|meaning| meaning.may_tell());
         if found.is_empty() && may_be_more() { None } else { Some(found) }
@@ -417,7 +340,7 @@ impl Select for Recaller {
         &self,
         asked: Selecting,
         stop: CancellationToken,
-    ) -> Result<Vec<Selected>, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<Vec<Selected>, SelectError> {
         if !asked.memories.features().has(Feature::Recall) {
             return Ok(Vec::new());
         }
@@ -427,332 +350,8 @@ impl Select for Recaller {
             return Ok(Vec::new());
         }
         let alike = self.alike(&followed, &asked.prompt).await;
-        Ok(followed.found_unasked(&asked, alike).await?)
+        Ok(followed.found_unasked(&asked, alike.as_ref()).await)
     }
-}
-
-impl Followed {
-    fn new(screen: Screen, place: Place, roots: Vec<(Mount, String)>) -> Self {
-        let corpus = Corpus::new(screen);
-        let (memories, uses) = (HashMap::new(), HashMap::new());
-        let unreviewed = HashMap::new();
-        let held = Held { corpus, memories, uses, unreviewed, trust: None, current: None };
-        Self {
-            held: RwLock::new(held),
-            place: Arc::new(tokio::sync::Mutex::new(place)),
-            roots,
-            vectors_read: OnceCell::new(),
-            seen: AtomicU64::new(1),
-            whole: AtomicU64::new(0),
-        }
-    }
-
-    /// Returns its memories root by root, in the order of their paths, with their texts as far as they were read.
-    fn by_root(&self) -> Vec<(String, OfRoot)> {
-        let held = self.read();
-        let of_mount = |mount: Mount| -> OfRoot {
-            let paths = held.corpus.paths().filter(|path| path.mount() == Some(mount));
-            let reads = paths.filter_map(|path| held.memories.get(path));
-            reads.map(|read| (read.revision, read.text.get().cloned())).collect()
-        };
-        self.roots.iter().map(|(mount, place)| (place.clone(), of_mount(*mount))).collect()
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Held> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Held> {
-        self.held.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until nobody else brings it up to date or keeps it.
-    async fn alone(&self) -> Alone {
-        Arc::clone(&self.place).lock_owned().await
-    }
-
-    /// Begins with what another process kept, the first time.
-    async fn take_up(self: &Arc<Self>, mut place: Alone, screen: &Screen) -> Option<Alone> {
-        let Some(unread) = place.unread.take() else { return Some(place) };
-        let (followed, screen) = (Arc::clone(self), screen.clone());
-        let read = blocking(move || {
-            if let Some((corpus, memories)) = unread.read(screen) {
-                let mut held = followed.write();
-                (held.corpus, held.memories) = (corpus, memories);
-            }
-            place
-        });
-        read.await
-    }
-
-    /// Keeps it if enough changed.
-    async fn keep(self: &Arc<Self>, mut place: Alone) -> Option<Alone> {
-        let is_near = place.drift * CORPUS_DRIFT_SHARE < self.read().memories.len();
-        let file = place.file.clone().filter(|_| place.drift > 0 && !is_near);
-        let Some(file) = file else { return Some(place) };
-        let followed = Arc::clone(self);
-        let keeping = blocking(move || {
-            let packed = {
-                let held = followed.read();
-                file.pack(&held.corpus, &held.memories)
-            };
-            file.write(packed);
-            place.drift = 0;
-            place
-        });
-        keeping.await
-    }
-
-    /// Tells what went, and what is another text than was read before.
-    fn differences(&self, surveyed: Vec<Surveyed>) -> (Vec<MemoryPath>, Vec<Surveyed>) {
-        let held = self.read();
-        let found: HashSet<&MemoryPath> = surveyed.iter().map(|one| &one.path).collect();
-        let gone = held.memories.keys().filter(|path| !found.contains(path)).cloned().collect();
-        (gone, surveyed.into_iter().filter(|one| !held.has(one)).collect())
-    }
-
-    /// Looks which memories nobody here reviewed.
-    async fn review(&self, memories: &Memories, current: Option<(u64, Instant)>) {
-        let trust = memories.trust_version();
-        let texts: Vec<(MemoryPath, Revision)> = {
-            let held = self.read();
-            held.memories.iter().map(|(path, read)| (path.clone(), read.revision)).collect()
-        };
-        let texts: Vec<_> = texts.iter().map(|(path, revision)| (path, Some(*revision))).collect();
-        let unreviewed = memories.unreviewed(&texts).await;
-        let mut held = self.write();
-        held.unreviewed = unreviewed;
-        held.trust = trust;
-        held.current = current;
-    }
-
-    /// Reads memories. What cannot be read is passed over, and so is a listing that was generated.
-    async fn read_memories(&self, memories: &Memories, new: &[Surveyed], update: &mut Update) {
-        for Surveyed { path, stamp, .. } in new {
-            match memories.read_if_readable(path).await {
-                Some(read) if !is_list(path, &read.text) => {
-                    let (revision, modified_at) = (read.revision, read.modified_at);
-                    let text = OnceLock::from(Arc::from(read.text));
-                    let read = Read { stamp: *stamp, revision, modified_at, text };
-                    update.read.push((path.clone(), read));
-                }
-                Some(_) | None => update.gone.push(path.clone()),
-            }
-        }
-    }
-
-    async fn take_in(self: &Arc<Self>, update: Update, mut place: Alone) -> Option<Alone> {
-        let followed = Arc::clone(self);
-        // Indexing takes a processor for a while when there is much that is new.
-        let taking_in = blocking(move || {
-            let is_new = !update.read.is_empty() || !update.gone.is_empty();
-            place.drift += followed.write().take_in(update);
-            followed.seen.fetch_add(u64::from(is_new), Ordering::SeqCst);
-            place
-        });
-        taking_in.await
-    }
-
-    /// Reads texts of memories that were indexed by another process; returns those that are not what they
-    /// were then.
-    async fn read_texts(&self, memories: &Memories, paths: &[MemoryPath]) -> Vec<MemoryPath> {
-        let mut changed = Vec::new();
-        for path in paths {
-            let now = memories.read_if_readable(path).await;
-            let held = self.read();
-            match (now, held.memories.get(path)) {
-                (Some(now), Some(read)) if now.revision == read.revision => {
-                    read.text.get_or_init(|| Arc::from(now.text));
-                    self.seen.fetch_add(1, Ordering::SeqCst);
-                }
-                _ => changed.push(path.clone()),
-            }
-        }
-        changed
-    }
-
-    /// Returns what fits, of what may be shown to somebody who did not ask and was not shown it yet.
-    async fn found_unasked(
-        &self,
-        asked: &Selecting,
-        alike: Option<Alike<'_>>,
-    ) -> Result<Vec<Selected>, StoreError> {
-        let silent: HashSet<MemoryPath> = {
-            let held = self.read();
-            held.unreviewed.keys().filter(|path| held.is_unasked_silent(path)).cloned().collect()
-        };
-        let may_be = |path: &MemoryPath, revision: &Revision| {
-            !asked.except.has(path, revision) && !silent.contains(path)
-        };
-        self.found(&asked.memories, (&asked.prompt, alike), may_be).await
-    }
-
-    /// Returns what fits, of what may be shown.
-    async fn found(
-        &self,
-        memories: &Memories,
-        (prompt, alike): (&str, Option<Alike<'_>>),
-        may_be: impl Fn(&MemoryPath, &Revision) -> bool,
-    ) -> Result<Vec<Selected>, StoreError> {
-        let mut changed: HashSet<MemoryPath> = HashSet::new();
-        loop {
-            let may_be = |path: &MemoryPath, revision: &Revision| {
-                !changed.contains(path) && may_be(path, revision)
-            };
-            let selected = {
-                let held = self.read();
-                let likeness = alike.as_ref().map(|alike| alike.among(&held));
-                held.selected(prompt, likeness.as_ref(), may_be)
-            };
-            match selected {
-                Ok(selected) => return Ok(selected),
-                Err(texts) => changed.extend(self.read_texts(memories, &texts).await),
-            }
-        }
-    }
-}
-
-/// A prompt's vector, and what it is compared with.
-#[derive(Clone)]
-struct Alike<'a> {
-    meaning: &'a Meaning,
-    vector: Arc<Vector>,
-}
-
-impl Alike<'_> {
-    fn among(&self, held: &Held) -> Likeness {
-        self.meaning.likeness(held, &self.vector)
-    }
-}
-
-/// The right to change a corpus. Whoever works on it where nobody waits takes it along, so that what is begun and
-/// not waited for is done before the next begins.
-type Alone = OwnedMutexGuard<Place>;
-
-/// Does what takes a processor or waits for the disk where nobody waits; `None` if it died.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-    let work: Box<dyn FnOnce() -> T + Send> = Box::new(work);
-    let done = tokio::task::spawn_blocking(work).await;
-    done.inspect_err(|error| tracing::error!(%error, "a corpus could not be worked on")).ok()
-}
-
-impl Held {
-    /// Tells whether nobody told of a change since it was brought up to date, and that is not long ago.
-    fn is_current(&self, changes: u64) -> bool {
-        self.current.is_some_and(|(known, at)| known == changes && at.elapsed() < CORPUS_AGE_MAX)
-    }
-
-    fn has(&self, one: &Surveyed) -> bool {
-        let read = self.memories.get(&one.path);
-        one.stamp.is_some() && read.is_some_and(|read| read.stamp == one.stamp)
-    }
-
-    /// Tells whether a memory is shown to nobody who did not ask for it.
-    fn is_unasked_silent(&self, path: &MemoryPath) -> bool {
-        self.unreviewed.get(path).is_some_and(|unreviewed| unreviewed.is_silent())
-    }
-
-    /// Returns the memories whose text was not read yet.
-    fn without_text(&self) -> Vec<MemoryPath> {
-        let without = self.memories.iter().filter(|(_, read)| read.text.get().is_none());
-        without.map(|(path, _)| path.clone()).collect()
-    }
-
-    /// Takes an update in; returns how many memories the next process would have to read again for it.
-    fn take_in(&mut self, update: Update) -> usize {
-        let mut drift = 0;
-        for path in &update.gone {
-            drift += usize::from(self.memories.remove(path).is_some());
-            self.corpus.remove(path);
-        }
-        for (path, read) in update.read {
-            let is_same = self.memories.get(&path).is_some_and(|had| had.revision == read.revision);
-            if !is_same {
-                // The files of a checkout have the time of the checkout.
-                let written = (!path.is_shared())
-                    .then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
-                let text = read.text.get().map_or("", |text| text);
-                self.corpus.put(&path, text, written);
-            }
-            drift += usize::from(!is_same || read.stamp.is_some());
-            self.memories.insert(path, read);
-        }
-        self.uses = update.uses;
-        self.current = None;
-        drift
-    }
-
-    /// Returns the memories that fit, the best first: more than are shown, since those that were make room.
-    fn find(&self, prompt: &str, likeness: Option<&Likeness>) -> Vec<(Hit, &Read)> {
-        let options = Options { limit: 4 * RECALLED_ITEMS_MAX, ..Options::default() };
-        self.find_with(prompt, likeness, &options)
-    }
-
-    fn find_with(
-        &self,
-        prompt: &str,
-        likeness: Option<&Likeness>,
-        options: &Options,
-    ) -> Vec<(Hit, &Read)> {
-        let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
-        let prompt = prompt.get(..end).unwrap_or(prompt);
-        let hits = self.corpus.rank_with(prompt, options, likeness).into_iter();
-        let mut found: Vec<(Hit, &Read)> = hits
-            .filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
-            .map(|(read, hit)| (hit, read))
-            .collect();
-        self.break_ties(&mut found);
-        found
-    }
-
-    /// Puts what fits about equally well in its order: what was written on a later day first, then what was used
-    /// more.
-    fn break_ties(&self, found: &mut [(Hit, &Read)]) {
-        let place = |(hit, read): &(Hit, &Read)| {
-            // The files of a checkout have the time of the checkout.
-            let day = (!hit.path.is_shared())
-                .then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
-            (day, self.uses.get(&hit.path).copied().unwrap_or_default())
-        };
-        let mut rest = found;
-        while let Some((best, _)) = rest.first() {
-            let least = best.score - best.score.abs() * TIE_SHARE;
-            let count = rest.iter().take_while(|(hit, _)| hit.score >= least).count().max(1);
-            let (equal, others) = rest.split_at_mut(count);
-            equal.sort_by_key(|one| std::cmp::Reverse(place(one)));
-            rest = others;
-        }
-    }
-
-    /// Returns what fits, of what may be shown; or the memories whose texts must be read first.
-    fn selected(
-        &self,
-        prompt: &str,
-        likeness: Option<&Likeness>,
-        may_be: impl Fn(&MemoryPath, &Revision) -> bool,
-    ) -> Result<Vec<Selected>, Vec<MemoryPath>> {
-        let (mut chosen, mut without) = (Vec::new(), Vec::new());
-        let found = self.find(prompt, likeness).into_iter();
-        let may_be = found.filter(|(hit, read)| {
-            self.unreviewed.get(&hit.path) != Some(&Unreviewed::Silent)
-                && may_be(&hit.path, &read.revision)
-        });
-        for (hit, read) in may_be.take(RECALLED_ITEMS_MAX) {
-            match read.text.get() {
-                Some(text) => {
-                    let mark = self.unreviewed.get(&hit.path).copied().and_then(mark);
-                    chosen.push(selected(hit, read, text, mark));
-                }
-                None => without.push(hit.path),
-            }
-        }
-        if without.is_empty() { Ok(chosen) } else { Err(without) }
-    }
-}
-
-fn is_list(path: &MemoryPath, text: &str) -> bool {
-    path.relative().is_some_and(|relative| relative.as_str() == MEMORY_LIST)
-        && document::is_generated_list(text)
 }
 
 #[cfg(test)]

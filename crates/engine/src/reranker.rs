@@ -19,11 +19,11 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
-use crate::conversation::{Select, Selected, Selecting};
 use crate::lane::Spent;
 use crate::models::{ModelWork, Occasion};
 use crate::recaller::{Candidate, Recaller, Shortlist};
 use crate::runner::chain;
+use crate::select::{Select, SelectError, Selected, Selecting};
 
 /// Finds what fits a prompt as a [`Recaller`] does, and has a model choose among that.
 #[derive(Clone, Debug)]
@@ -177,7 +177,7 @@ impl Select for Reranker {
         &self,
         asked: Selecting,
         stop: CancellationToken,
-    ) -> Result<Vec<Selected>, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<Vec<Selected>, SelectError> {
         let shared = &self.0;
         let shortlist = shared.recaller.shortlist(&asked, &stop).await?;
         if shortlist.candidates.len() < 2 || stop.is_cancelled() || !shared.may_ask(&asked) {

@@ -14,7 +14,6 @@ use memory::feature::Feature;
 use memory::limits::{REPLY_BYTES_MAX, REVIEW_WAIT_DEFAULT, SAID_BYTES_MAX};
 use state::{NewTask, StateError};
 
-use crate::conversation::Stretch;
 use crate::lane::Lanes;
 use crate::task::{Asker, Request, TaskId, TaskKind, record, without_secrets};
 
@@ -51,6 +50,15 @@ pub struct TurnTold {
     pub messages: Vec<(Role, String)>,
     /// Whether the model wrote memories in it. What was said until then needs no review.
     pub wrote_memory: bool,
+}
+
+/// What was said in some turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    /// The first and the last of them, counted from 1.
+    pub(crate) turns: (u64, u64),
+    /// What was said, the oldest first.
+    pub(crate) said: Vec<(Role, String)>,
 }
 
 /// Begins reviews of the conversations of a process.
@@ -134,8 +142,8 @@ pub(crate) fn kept(role: Role, text: &str) -> Option<String> {
     let said = without_blocks(text);
     let said = said.trim();
     // A secret that the cut goes through is found only if it is looked for before.
-    let looked = said.get(..said.floor_char_boundary(bytes_max + SECRET_BYTES_MAX));
-    let mut kept = redacted(looked.unwrap_or_default());
+    let (looked, _) = said.split_at(said.floor_char_boundary(bytes_max + SECRET_BYTES_MAX));
+    let mut kept = redacted(looked);
     if said.len() > bytes_max || kept.len() > bytes_max {
         kept.truncate(kept.floor_char_boundary(bytes_max));
         kept.push_str(CUT);
@@ -158,22 +166,22 @@ fn redacted(text: &str) -> String {
 fn without_blocks(text: &str) -> String {
     let mut rest = text;
     let mut kept = String::new();
-    'text: while let Some(at) = rest.find('<') {
+    'text: while let Some((before, block)) = rest.split_once('<') {
         for tag in TAGS {
-            let block = rest.get(at + 1..).unwrap_or_default();
             let is_opened =
                 block.strip_prefix(tag).is_some_and(|behind| behind.starts_with(['>', ' ', '\n']));
             if !is_opened {
                 continue;
             }
-            kept.push_str(rest.get(..at).unwrap_or_default());
+            kept.push_str(before);
             let end = format!("</{tag}>");
             // A block without an end takes the rest with it.
             rest = block.split_once(end.as_str()).map_or("", |(_, behind)| behind);
             continue 'text;
         }
-        kept.push_str(rest.get(..=at).unwrap_or_default());
-        rest = rest.get(at + 1..).unwrap_or_default();
+        kept.push_str(before);
+        kept.push('<');
+        rest = block;
     }
     kept.push_str(rest);
     kept

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use state::{StateError, Tasks as _};
 use store::{Caller, Memories};
 use tokio::task::JoinHandle;
 
 use crate::callers::Callers;
-use crate::conversation::{Conversations, Select};
+use crate::conversation::Conversations;
 use crate::feed::{Feed, Feeds};
 use crate::lane::{LaneSettings, Lanes, Spent};
 use crate::models::ModelJob;
@@ -16,6 +15,7 @@ use crate::open::Engine;
 use crate::recaller::Recaller;
 use crate::reranker::Reranker;
 use crate::runner::Runner;
+use crate::select::Select;
 use crate::workspace::Workspace;
 
 /// What is kept going for some workspaces. Whoever drops it tells no changes any more.
@@ -97,27 +97,24 @@ impl Engine {
         }
         // What was left is gone on with before anything new is taken.
         lanes.resume(workspaces).await?;
-        let (kept_up, served) = (lanes.clone(), workspaces.to_vec());
+        let maintained = lanes.clone();
         let (of_lanes, of_memories) = (self.subscribe(), self.subscribe());
         let finds = Arc::clone(&recaller);
         let looking =
             |workspace: &Workspace| self.memories(&workspace.binding, Caller::person("recall"));
         let first = workspaces.first().map(looking);
-        let following = tokio::spawn(
-            async move {
-                tokio::join!(
-                    following,
-                    kept_up.follow(of_lanes),
-                    kept_up.keep_up(&served),
-                    finds.follow(of_memories),
-                    finds.keep_up(),
-                    finds.fill_up(),
-                    // Its first prompts find what they need; those of another folder wait until it is opened.
-                    look_ahead(&finds, first),
-                );
-            }
-            .boxed(),
-        );
+        let following = tokio::spawn(async move {
+            tokio::join!(
+                following,
+                maintained.follow(of_lanes),
+                maintained.maintain(),
+                finds.follow(of_memories),
+                finds.keep_up(),
+                finds.fill_up(),
+                // Its first prompts find what they need; those of another folder wait until it is opened.
+                look_ahead(&finds, first),
+            );
+        });
         Ok(Serving { lanes, feeds, callers, conversations, recaller, reranker, following })
     }
 }

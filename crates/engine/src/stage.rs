@@ -1,16 +1,20 @@
-//! Attempts at tasks that somebody else commits: what is decided here is handed over as data, and what was decided
-//! elsewhere is entered into a draft as if it had been decided here.
+//! Drafts of edits that no curator of this process decided: attempts at tasks that another process commits, planned
+//! imports, deletions with a precondition.
 //!
-//! Whoever enters edits believes nothing about them: each says which text it builds on, and goes through the same
-//! checks as any other. Nothing here queues, commits or publishes.
+//! Nothing is believed about edits from outside: each says which text it builds on, and goes through the same checks as
+//! any other. Nothing here queues or publishes.
 
 use std::collections::HashSet;
 
-use memory::command::{Command, Reply};
+use memory::change::{ChangeId, ChangeKind};
+use memory::code::Code;
+use memory::command::{Command, CommandError, Reply};
 use memory::document::Revision;
-use memory::path::{Layout, MemoryPath, Mount};
-use store::{Draft, DraftedEdit, Memories, Unreviewed};
+use memory::limits::OUTSIDE_RACE_RETRIES;
+use memory::path::{Layout, MemoryPath, Mount, RelativePath};
+use store::{Call, Draft, DraftedEdit, Expected, Memories, StoreError, Unreviewed};
 
+use crate::import::Planned;
 use crate::runner::RunError;
 use crate::task::{Request, TaskError, TaskErrorCode, TaskKind, TaskResult};
 
@@ -157,4 +161,82 @@ fn check_asked(
         }
         _ => Ok(()),
     }
+}
+
+/// Why a memory that was planned is not made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotEntered {
+    /// Its path cannot be one here.
+    #[error("{0}")]
+    Path(String),
+    /// The very same text is there.
+    #[error("it is there already")]
+    ThereAlready,
+    /// Something else is there.
+    #[error("{0} is there with another text")]
+    OtherText(MemoryPath),
+    /// It is refused.
+    #[error("{0}")]
+    Refused(CommandError),
+}
+
+/// Puts one memory below `target` into the draft; returns where it will be, or why it will not.
+pub async fn enter(
+    memories: &Memories,
+    draft: &mut Draft,
+    target: &MemoryPath,
+    planned: Planned,
+) -> Result<Result<MemoryPath, NotEntered>, StoreError> {
+    let path = match below(target, &planned.path) {
+        Ok(path) => path,
+        Err(why) => return Ok(Err(NotEntered::Path(why))),
+    };
+    match memories.read(&path).await {
+        Ok(there) if there.text == planned.text => return Ok(Err(NotEntered::ThereAlready)),
+        Ok(_) => return Ok(Err(NotEntered::OtherText(path))),
+        Err(error) if error.code() == Code::NotFound => {}
+        Err(StoreError::Refused(refusal)) => return Ok(Err(NotEntered::Refused(refusal))),
+        Err(fault) => return Err(fault),
+    }
+    let command = Command::Create { path: path.clone(), file_text: planned.text };
+    Ok(match draft.apply(command).await? {
+        Reply::Done { .. } => Ok(path),
+        Reply::Refused(refusal) => Err(NotEntered::Refused(refusal)),
+    })
+}
+
+fn below(target: &MemoryPath, relative: &str) -> Result<MemoryPath, String> {
+    let relative = RelativePath::parse(relative).map_err(|error| error.to_string())?;
+    let mut path = target.clone();
+    for segment in relative.segments() {
+        path = path.join(segment).map_err(|error| error.to_string())?;
+    }
+    Ok(path)
+}
+
+/// Deletes a memory if it is as expected; otherwise refuses with [`CommandError::Conflict`], which carries the
+/// current revision, and changes nothing.
+pub async fn delete_expected(
+    memories: &Memories,
+    path: &MemoryPath,
+    expected: &Expected,
+    call: Call,
+) -> Result<Option<ChangeId>, StoreError> {
+    for _ in 0..OUTSIDE_RACE_RETRIES {
+        let mut draft = memories.draft(ChangeKind::Delete, call.clone());
+        let current = draft.text_of(path).await?.map(|text| Revision::of(text.as_bytes()));
+        if !expected.allows(current) {
+            return Err(CommandError::Conflict { path: path.clone(), current }.into());
+        }
+        if let Reply::Refused(refusal) = draft.apply(Command::Delete { path: path.clone() }).await?
+        {
+            return Err(refusal.into());
+        }
+        match draft.commit().await {
+            // The draft commits only what is still as it was read, and what is there now may be expected too.
+            Err(StoreError::Refused(CommandError::Conflict { .. })) => {}
+            committed => return committed,
+        }
+    }
+    Err(CommandError::Conflict { path: path.clone(), current: None }.into())
 }

@@ -1,9 +1,15 @@
-//! A workspace as the daemon knows it: a folder that somebody works in, and what it gives access to.
+//! A workspace as the daemon knows it: a folder that a caller works in, what it gives access to, and which features
+//! are on there.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memory::document::Revision;
-use store::{BindingRequest, Checkout, ProjectRoot, WorkspaceChoice, WorkspaceId, folder_slug};
+use memory::feature::Features;
+use store::{
+    BindingRequest, Checkout, ProjectRoot, WorkspaceChoice, WorkspaceId, folder_slug, real_path,
+};
 
 /// How many hex digits of a digest an id has.
 const ID_DIGEST_CHARS: usize = 12;
@@ -33,6 +39,13 @@ impl Workspace {
     pub fn new(cwd: PathBuf, binding: BindingRequest) -> Self {
         let id = id(&cwd, &binding);
         Self { id, cwd, binding, primary: false, trusted: true, memory_enabled: true }
+    }
+
+    /// Returns the workspace of what a request binds, links in its folder resolved. Without a folder nothing lies
+    /// in it but the person's own.
+    pub fn of(binding: BindingRequest) -> Self {
+        let folder = binding.project_dir.as_deref().map(real_path).unwrap_or_default();
+        Self::new(folder, binding)
     }
 
     /// Returns the id of the workspace whose memories it gives access to as the scope `workspace`. `None` where
@@ -79,6 +92,41 @@ fn id(cwd: &Path, binding: &BindingRequest) -> String {
     tell(if *read_only { b"read-only" } else { b"" });
     let digest: String = Revision::of(&told).to_string().chars().take(ID_DIGEST_CHARS).collect();
     format!("{}-{digest}", folder_slug(&folder, "workspace"))
+}
+
+/// The switches of an engine. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Switches {
+    everywhere: Features,
+    /// What single workspaces still have of it, by their ids.
+    in_workspaces: Arc<BTreeMap<String, Features>>,
+}
+
+impl Switches {
+    /// Returns switches of which single workspaces, by their ids, may only take away.
+    pub fn new(everywhere: Features, in_workspaces: BTreeMap<String, Features>) -> Self {
+        Self { everywhere, in_workspaces: Arc::new(in_workspaces) }
+    }
+
+    /// Returns what is on where no workspace is known.
+    pub const fn everywhere(&self) -> Features {
+        self.everywhere
+    }
+
+    /// Returns what is on in a workspace.
+    pub fn of(&self, workspace: &Workspace) -> Features {
+        let taken = self.in_workspaces.get(&workspace.id).copied();
+        taken.map_or(self.everywhere, |left| self.everywhere.and(left))
+    }
+
+    /// Returns what is on for the memories that a host's request leads to.
+    pub fn of_request(&self, request: &BindingRequest) -> Features {
+        if self.in_workspaces.is_empty() {
+            return self.everywhere;
+        }
+        let folder = request.project_dir.clone().unwrap_or_default();
+        self.of(&Workspace::new(folder, request.clone()))
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! manual one in the test kit. Everything is UTC.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 pub use jiff::Timestamp;
 
@@ -11,4 +12,10 @@ pub use jiff::Timestamp;
 pub trait Clock: Debug + Send + Sync {
     /// Returns the time of day in UTC. May go backwards: nobody may rely on its order.
     fn now(&self) -> Timestamp;
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Timestamp {
+        C::now(self)
+    }
 }

@@ -271,7 +271,7 @@ fn root_at(identity: String, anchor: Anchor, may_have_list: bool) -> RootPlan {
 }
 
 /// Returns `path` without links as far as it exists.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
+pub fn resolved(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(real) = host::real_path(ancestor) {
             return match path.strip_prefix(ancestor) {

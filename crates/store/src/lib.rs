@@ -70,7 +70,7 @@ pub mod clock;
 
 pub use binding::{
     BadWorkspaceId, Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceChoice,
-    WorkspaceId, folder_slug,
+    WorkspaceId, folder_slug, resolved as real_path,
 };
 pub use caller::{Call, Caller, Expected, OutsideRead};
 pub use context_files::{

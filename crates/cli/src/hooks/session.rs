@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Beginning, Conversation, Engine, Lanes, ModelJob, Recalled, Recaller, Role, TurnTold, Unheard,
+    Beginning, Conversation, Engine, Lanes, ModelJob, Recalled, Recaller, Role, Select, TurnTold,
+    Unheard,
 };
 use memory::code::Code;
 use memory::feature::Feature;
@@ -17,7 +18,6 @@ use protocol::client::{Client, ClientError};
 use protocol::conversation::{
     Compacted, EndedTurn, Happened, OpenConversation, SaidPrompt, ToShow, TurnMessage, TurnRole,
 };
-use tokio_util::sync::CancellationToken;
 
 use crate::args::{AgentFolder, Globals};
 use crate::compose::Glimpse;
@@ -26,7 +26,7 @@ use crate::exit::{Failure, chain};
 use crate::files;
 use crate::hooks::transcript;
 use crate::hooks::wire::Told;
-use crate::hooks::{Event, Format, Resumed, note, reason};
+use crate::hooks::{Event, Format, Resumed, note};
 
 /// A session of an agent, for as long as one hook runs.
 pub(super) struct Session {
@@ -114,7 +114,7 @@ impl Session {
             return Ok(showing.segment.text().to_owned());
         };
         let beginning = Beginning { bytes_max, anew: !told.resumes };
-        let (begun, changes) = conversation.begin(engine, &files, beginning).await?;
+        let (begun, changes) = conversation.begin(&files, beginning).await?;
         conversation.written().await;
         let given = (begun.segment.text().to_owned(), begun.again);
         Ok(self.beginning(given, changes.map(|part| part.text)))
@@ -268,8 +268,7 @@ async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Fail
     }
     let id =
         told.session.parse().map_err(|_| Failure::usage("the session has an id that is none"))?;
-    let recaller = engine.recaller();
-    let select = Arc::<Recaller>::clone(&recaller);
+    let select: Arc<dyn Select> = engine.recaller();
     let lanes = if is_reviewed { Some(reviewing(engine).await) } else { None };
     let conversations = match &lanes {
         Some(lanes) => engine.reviewed_conversations(select, lanes, &[place.workspace()]),
@@ -284,14 +283,12 @@ async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Fail
             let text = told.prompt.as_deref().unwrap_or_default();
             // What fits the prompt, and what changed since the model was told of memories, are of no concern to
             // each other.
-            let prepare = recaller.prepare_for(&place.memories, text);
-            let (prepared, told_anew) = tokio::join!(prepare, conversation.changed());
+            let fits = conversation.prompt_and_wait(text);
+            let (fits, told_anew) = tokio::join!(fits, conversation.changed());
             changes = told_anew;
-            match prepared {
-                Ok(()) => shown = conversation.prompt(text, None, &CancellationToken::new()),
-                Err(error) => {
-                    note(format!("nothing is recalled: {}", reason(&error.into())));
-                }
+            match fits {
+                Ok(fits) => shown = fits,
+                Err(error) => note(format!("nothing is recalled: {}", chain(&*error))),
             }
         }
         Event::Stop => {

@@ -10,11 +10,10 @@ use memory::limits::DELTA_BYTES_MAX;
 use store::{ContextFiles, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use super::given::Given;
+use super::record::Given;
 use super::{Conversation, Now};
-use crate::open::Engine;
 use crate::prefetch::{Prefetch, Taken};
-use crate::segment::Look;
+use crate::segment::{self, Look};
 
 /// What a model is given at the beginning of a segment, or again within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,36 +46,31 @@ pub(super) struct Looked {
 impl Conversation {
     /// Returns what the model is given at the beginning of the segment that the conversation is in: gathered once,
     /// and the same bytes until the next compaction, whatever is written meanwhile and whichever process is asked.
-    pub async fn context(
-        &self,
-        engine: &Engine,
-        files: &ContextFiles,
-    ) -> Result<Begun, StoreError> {
-        self.context_within(engine, files, usize::MAX).await
+    pub async fn context(&self, files: &ContextFiles) -> Result<Begun, StoreError> {
+        self.context_within(files, usize::MAX).await
     }
 
     /// The same as the host wants it, with what changed since it was given, where there is room for both. Without
     /// room that waits for the next prompt.
     pub async fn begin(
         &self,
-        engine: &Engine,
         files: &ContextFiles,
         beginning: Beginning,
     ) -> Result<(Begun, Option<Part>), StoreError> {
         if beginning.anew {
             self.begins_anew().await;
         }
-        let begun = self.context_within(engine, files, beginning.bytes_max).await?;
+        let begun = self.context_within(files, beginning.bytes_max).await?;
         let room = beginning.bytes_max.saturating_sub(begun.segment.text().len());
         let is_told = begun.again && room >= CHANGES_BYTES_MAX;
         let changes = if is_told { self.changed().await } else { None };
         Ok((begun, changes))
     }
 
-    /// The same in at most so many bytes, if it is gathered now; see [`Engine::segment_within`].
+    /// The same in at most so many bytes, if it is gathered now; see
+    /// [`Engine::segment_within`](crate::Engine::segment_within).
     pub async fn context_within(
         &self,
-        engine: &Engine,
         files: &ContextFiles,
         bytes_max: usize,
     ) -> Result<Begun, StoreError> {
@@ -84,7 +78,8 @@ impl Conversation {
             return Ok(Begun { segment: given.segment, again: true });
         }
         let of = self.now().kept.segment;
-        let showing = Box::pin(engine.segment_within(&self.memories, files, bytes_max)).await?;
+        let (limits, now) = ((self.imports, bytes_max), self.clock.now());
+        let showing = segment::gather(&self.memories, files, limits, now).await?;
         let mut now = self.now();
         // Whoever was first is whom the others are given.
         if let Some(given) = now.given_of(of) {

@@ -4,16 +4,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memory::clock::Clock;
+use memory::context_file::ImportStyle;
 use memory::limits::CONVERSATIONS_OPEN_MAX;
 use state::{StateError, Tasks};
 use store::Memories;
 use tokio_util::sync::CancellationToken;
 
-use super::kept::Kept;
+use super::record::{ConversationId, Kept};
 use super::watched::Unwritten;
-use super::writer::{Reviewing, Writer, read};
-use super::{Conversation, ConversationId, Now, Select};
-use crate::review::Reviews;
+use super::writer::{Reviewing, Writer};
+use super::{Conversation, Now};
+use crate::select::Select;
 
 /// Conversations, those under way and those that went on before this process.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub struct Conversations {
     select: Arc<dyn Select>,
     writer: Arc<Writer>,
     clock: Arc<dyn Clock>,
+    imports: ImportStyle,
     open: Mutex<Open>,
 }
 
@@ -53,27 +55,28 @@ pub struct Opened {
 }
 
 impl Conversations {
-    /// Returns the conversations that are kept in `tasks`, whose memories are found by `select`.
+    /// Returns the conversations that are kept in `tasks`, whose memories are found by `select`. Another process reviews
+    /// them, if any.
     pub fn new(tasks: Arc<dyn Tasks>, select: Arc<dyn Select>, clock: Arc<dyn Clock>) -> Self {
-        let writer =
-            Arc::new(Writer::new(Arc::clone(&tasks), Arc::clone(&clock), Reviewing::Elsewhere));
-        Self { tasks, select, writer, clock, open: Mutex::default() }
+        Self::reviewed(tasks, select, clock, Reviewing::Elsewhere)
     }
 
-    /// Returns the conversations, of which those of workspaces whose turns are reviewed have that done in these lanes.
-    #[must_use]
-    pub(crate) fn reviewed(mut self, reviews: Reviews) -> Self {
-        let (tasks, clock) = (Arc::clone(&self.tasks), Arc::clone(&self.clock));
-        self.writer = Arc::new(Writer::new(tasks, clock, Reviewing::Here(reviews)));
-        self
+    /// Returns the same conversations, reviewed as is said.
+    pub(crate) fn reviewed(
+        tasks: Arc<dyn Tasks>,
+        select: Arc<dyn Select>,
+        clock: Arc<dyn Clock>,
+        reviewing: Reviewing,
+    ) -> Self {
+        let writer = Arc::new(Writer::new(Arc::clone(&tasks), Arc::clone(&clock), reviewing));
+        let imports = ImportStyle::default();
+        Self { tasks, select, writer, clock, imports, open: Mutex::default() }
     }
 
-    /// Returns the conversations, of which no text is kept for a review: there are none.
+    /// Returns the same conversations with imports of context files shown in this way.
     #[must_use]
-    pub(crate) fn without_texts(mut self) -> Self {
-        let (tasks, clock) = (Arc::clone(&self.tasks), Arc::clone(&self.clock));
-        self.writer = Arc::new(Writer::new(tasks, clock, Reviewing::Nowhere));
-        self
+    pub(crate) fn with_imports(self, imports: ImportStyle) -> Self {
+        Self { imports, ..self }
     }
 
     /// Begins a conversation in a workspace, or goes on with the one of this id, as the caller of these
@@ -91,7 +94,7 @@ impl Conversations {
         if row.as_ref().is_some_and(|row| row.workspace != workspace) {
             return Err(ConversationError::Elsewhere);
         }
-        let kept = row.as_ref().and_then(read);
+        let kept = row.as_ref().and_then(Kept::read);
         let resumed = kept.is_some();
         let new = Arc::new(Conversation {
             id: id.clone(),
@@ -101,6 +104,7 @@ impl Conversations {
             writer: Arc::clone(&self.writer),
             tasks: Arc::clone(&self.tasks),
             clock: Arc::clone(&self.clock),
+            imports: self.imports,
             now: Mutex::new(Now {
                 kept: kept.unwrap_or_else(Kept::default),
                 prefetch: None,

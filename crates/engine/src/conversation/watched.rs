@@ -7,22 +7,13 @@ use agents::{Moment, Role};
 use memory::limits::TURN_TEXTS_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 
-use crate::review::{TurnTold, kept};
+use crate::review::{Stretch, TurnTold, kept};
 
 /// What a message takes beside its text, in bytes.
 const SAID_BYTES_OWN: usize = 64;
 
 /// The most that is heard of a conversation while it cannot be written down.
 const UNWRITTEN_MAX: usize = 128;
-
-/// What was said in some turns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    /// The first and the last of them, counted from 1.
-    pub(crate) turns: (u64, u64),
-    /// What was said, the oldest first.
-    pub(crate) said: Vec<(Role, String)>,
-}
 
 /// What is kept until the next review, in the record of the conversation alone: each process adds what it heard to what is
 /// there, so that none of them goes by counts of its own.

@@ -6,21 +6,18 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_util::FutureExt as _;
 use memory::clock::Clock;
 use memory::limits::{CONVERSATION_WRITES_MAX, REVIEWS_UNFINISHED_MAX};
 use state::{ConversationRow, SegmentRow, StateError, Tasks};
 use tokio::sync::Notify;
 
-use super::given::Given;
-use super::id::ConversationId;
-use super::kept::Kept;
+use super::record::{ConversationId, Given, Kept};
 use super::watched::{Heard, Unwritten};
 use crate::review::Reviews;
 
 /// Where conversations are reviewed.
 #[derive(Debug)]
-pub(super) enum Reviewing {
+pub(crate) enum Reviewing {
     /// Nowhere. What an earlier setting had kept for that goes.
     Nowhere,
     /// In another process.
@@ -105,7 +102,7 @@ impl Writer {
     fn see_to_it(self: &Arc<Self>, mut waiting: MutexGuard<'_, Waiting>) {
         if !waiting.is_written {
             waiting.is_written = true;
-            tokio::spawn(Arc::clone(self).work().boxed());
+            tokio::spawn(Arc::clone(self).work());
         }
     }
 
@@ -190,7 +187,7 @@ impl Writer {
             }
             let version = there.as_ref().map_or(0, |row| row.version) + 1;
             kept.watched = None;
-            if let Some(there) = there.as_ref().and_then(read) {
+            if let Some(there) = there.as_ref().and_then(Kept::read) {
                 kept.merge(there);
             }
             let row = |kept: &Kept| ConversationRow {
@@ -198,7 +195,7 @@ impl Writer {
                 workspace: workspace.to_owned(),
                 version,
                 heard_at: self.clock.now(),
-                data: serde_json::to_string(kept).unwrap_or_default(),
+                data: kept.data(),
             };
             let Some(reviews) = reviews else {
                 if !matches!(self.reviewing, Reviewing::Elsewhere) {
@@ -257,13 +254,4 @@ impl Writer {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Reads what was kept; what cannot be read is as good as nothing.
-pub(super) fn read(row: &ConversationRow) -> Option<Kept> {
-    serde_json::from_str(&row.data)
-        .inspect_err(|error| {
-            tracing::warn!(conversation = row.id, %error, "what was kept cannot be read");
-        })
-        .ok()
 }

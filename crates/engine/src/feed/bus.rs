@@ -3,6 +3,7 @@
 //! A bus is a window on a ring: its events are those that come after it was opened, counted from 1. So
 //! a thousand sessions of one workspace, each with its own stream, share what is kept.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,10 +13,42 @@ use memory::limits::{
     SESSION_STREAMS_MAX, WORKSPACE_STREAMS_MAX,
 };
 use tokio::sync::watch;
+use uuid::Uuid;
 
-use super::cursor::{Cursor, Epoch};
 use super::ring::Ring;
 use super::subscription::Subscription;
+
+/// The numbering that ids of events belong to: one start of a daemon. Numbers begin anew with the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Epoch(String);
+
+impl Epoch {
+    /// Returns a numbering that nobody has seen before.
+    #[expect(clippy::new_without_default, reason = "each one is another, which no default is")]
+    pub fn new() -> Self {
+        Self(Uuid::new_v4().to_string())
+    }
+
+    /// Returns its name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// What a reader has seen last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// The id of the event; 0 is before the first.
+    pub last_seen: u64,
+    /// The numbering that it says it means; `None` believes the current one.
+    pub epoch: Option<String>,
+}
 
 /// How much streams hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

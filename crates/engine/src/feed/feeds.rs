@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use memory::change::{Provenance, RootKey};
 use memory::clock::Clock;
-use memory::limits::CHANGES_WAITING_MAX;
+use memory::limits::{CHANGES_WAITING_MAX, EVENTS_TOLD_AT_ONCE, EVENTS_TOLD_EVERY};
 use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use state::Tasks;
 use store::{ContextScope, Memories, Notice, PinNotice, ProposalNotice, Watch};
@@ -19,11 +19,10 @@ use tokio::sync::OnceCell;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 
-use super::bus::{Bounds, Bus, Common, Unsubscribable};
-use super::cursor::{Cursor, Epoch};
+use super::bus::{Bounds, Bus, Common, Cursor, Epoch, Unsubscribable};
 use super::news::{Changed, News};
-use super::pace::Pace;
 use super::ring::Ring;
 use super::subscription::Subscription;
 use crate::task::TaskKind;
@@ -468,5 +467,31 @@ impl ToldByLane {
             self.workspace = row.map(|row| row.workspace);
         }
         self.workspace.as_deref()
+    }
+}
+
+/// Lets so many changes pass at once and has the next wait until their time has come. What comes less often never
+/// waits.
+#[derive(Debug)]
+pub(super) struct Pace {
+    since: Instant,
+    told: usize,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Self { since: Instant::now(), told: 0 }
+    }
+
+    /// Counts one that was told, and waits if more were told than at once.
+    pub(super) async fn keep(&mut self) {
+        self.told += 1;
+        if self.told >= EVENTS_TOLD_AT_ONCE {
+            let next = self.since + EVENTS_TOLD_EVERY;
+            if Instant::now() < next {
+                sleep_until(next).await;
+            }
+            *self = Self::new();
+        }
     }
 }

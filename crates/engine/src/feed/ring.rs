@@ -66,7 +66,7 @@ pub(super) struct Behind {
 impl Behind {
     /// Tells whether a reader there is too far behind.
     fn is_too_much(self, bounds: &Bounds) -> bool {
-        self.batches > u64::try_from(bounds.waiting_max).unwrap_or(u64::MAX)
+        self.batches > u64::try_from(bounds.waiting_max).expect("a count fits into 64 bits")
             || self.pressing > bounds.waiting_bytes_max
     }
 }
@@ -127,7 +127,7 @@ impl Shelf {
     fn add(&mut self, news: &[Arc<News>], at: Timestamp) {
         let mut bytes_until = self.bytes();
         self.last_batch += 1;
-        self.last += u64::try_from(news.len()).unwrap_or(u64::MAX);
+        self.last += u64::try_from(news.len()).expect("a count fits into 64 bits");
         let (batch, batch_end) = (self.last_batch, self.last);
         self.kept.extend(news.iter().map(|news| {
             bytes_until = bytes_until.saturating_add(news.bytes());
@@ -194,7 +194,7 @@ impl Shelf {
         }
         let bytes = self.bytes();
         let too_early = self.kept.partition_point(|kept| bytes - kept.bytes_until > bytes_max);
-        let first = before + 1 + u64::try_from(too_early).unwrap_or(u64::MAX);
+        let first = before + 1 + u64::try_from(too_early).expect("a count fits into 64 bits");
         first.min(self.last - 1)
     }
 

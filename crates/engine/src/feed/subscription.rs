@@ -10,8 +10,7 @@ use memory::clock::Timestamp;
 use memory::limits::{EVENTS_DRAINED_PERCENT, EVENTS_WARNING_PERCENT};
 use tokio::sync::watch;
 
-use super::bus::{Bounds, Bus};
-use super::cursor::Cursor;
+use super::bus::{Bounds, Bus, Cursor};
 use super::news::News;
 use super::ring::{Behind, Shelf};
 
@@ -288,7 +287,7 @@ impl Drop for Subscription {
 /// Returns what may wait.
 fn max(bounds: &Bounds) -> Waiting {
     Waiting {
-        events: u64::try_from(bounds.waiting_max).unwrap_or(u64::MAX),
+        events: u64::try_from(bounds.waiting_max).expect("a count fits into 64 bits"),
         bytes: bounds.waiting_bytes_max,
     }
 }

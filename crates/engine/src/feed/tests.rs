@@ -14,7 +14,7 @@ use memory::path::{Layout, MemoryPath, Mount, Scope};
 use testkit::ManualClock;
 
 use super::bus::Common;
-use super::pace::Pace;
+use super::feeds::Pace;
 use super::ring::Ring;
 use super::*;
 

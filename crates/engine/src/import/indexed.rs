@@ -93,6 +93,9 @@ fn is_index(file: &SourceFile) -> bool {
     file.name().eq_ignore_ascii_case(INDEX)
 }
 
+/// Why a range of an entry is one of its text.
+const BETWEEN_CHARACTERS: &str = "entries follow each other and end between characters";
+
 /// The text of an index without the entries that are nothing but links to files of the source.
 fn beyond_links(text: &str, index: &SourceFile, paths: &HashSet<&str>) -> Option<String> {
     let folder = index.path.strip_suffix(index.name()).unwrap_or_default();
@@ -104,15 +107,15 @@ fn beyond_links(text: &str, index: &SourceFile, paths: &HashSet<&str>) -> Option
     let mut end = 0;
     let mut left = 0;
     for entry in entries(text) {
-        let lines = text.get(entry.range.clone()).unwrap_or_default().lines();
+        let lines = text.get(entry.range.clone()).expect(BETWEEN_CHARACTERS).lines();
         if lines.map(str::trim).filter(|line| !line.is_empty()).all(is_link) {
-            rest.push_str(text.get(end..entry.range.start).unwrap_or_default());
+            rest.push_str(text.get(end..entry.range.start).expect(BETWEEN_CHARACTERS));
             end = entry.range.end;
         } else {
             left += 1;
         }
     }
-    rest.push_str(text.get(end..).unwrap_or_default());
+    rest.push_str(text.get(end..).expect(BETWEEN_CHARACTERS));
     (left > 0).then_some(rest)
 }
 

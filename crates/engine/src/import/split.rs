@@ -21,13 +21,13 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, usize> {
             return Err(cut - end);
         }
         if cut - start > room {
-            parts.extend(text.get(start..end));
+            parts.push(between(text, start, end));
             start = end;
         }
         end = cut;
     }
-    parts.extend(text.get(start..end));
-    let front = text.get(..front).unwrap_or_default();
+    parts.push(between(text, start, end));
+    let front = between(text, 0, front);
     let description = head(text.as_bytes()).description;
     let count = parts.len();
     let part = |(at, part): (usize, &&str)| {
@@ -40,12 +40,17 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, usize> {
     Ok(parts.iter().enumerate().map(part).collect())
 }
 
+/// Returns the text between two cuts. None of it may be lost in silence.
+fn between(text: &str, start: usize, end: usize) -> &str {
+    text.get(start..end).expect("entries follow each other and end between characters")
+}
+
 /// Where a text may be cut: in front of an entry or of the heading above it.
 fn cuts(text: &str) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut end = text.len() - body(text).len();
     for entry in entries(text) {
-        let gap = text.get(end..entry.range.start).unwrap_or_default();
+        let gap = between(text, end, entry.range.start);
         let blank = gap.len() - gap.trim_start().len();
         let lines = gap.get(..blank).and_then(|blank| blank.rfind('\n')).map_or(0, |at| at + 1);
         cuts.push(if gap.trim().is_empty() { entry.range.start } else { end + lines });

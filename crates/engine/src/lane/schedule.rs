@@ -6,35 +6,19 @@
 //! However a dream ends, the next one waits as long again.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::feature::Feature;
-use memory::limits::{DREAM_AFTER_SESSIONS_DEFAULT, DREAM_CHANGES_MAX, DREAM_EVERY_DEFAULT};
+use memory::limits::DREAM_CHANGES_MAX;
 use state::{DreamGates, LastDream, StateError};
 use store::ChangesQuery;
 
-use super::upkeep::since;
-use super::{Lanes, SubmitError};
+use super::requests::SubmitError;
+use super::shared::{DreamSchedule, Lanes, SCHEDULE_ORIGIN, since};
 use crate::runner::chain;
 use crate::task::{Asker, Request};
 use crate::workspace::Workspace;
-
-/// When to dream although nobody asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DreamSchedule {
-    /// How long after the last dream was asked for, by whomever.
-    pub every: Duration,
-    /// After how many sessions since then.
-    pub after_sessions: u32,
-}
-
-impl Default for DreamSchedule {
-    fn default() -> Self {
-        Self { every: DREAM_EVERY_DEFAULT, after_sessions: DREAM_AFTER_SESSIONS_DEFAULT }
-    }
-}
 
 /// What the next dream by schedule waits for, beside a lane that has nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,17 +29,9 @@ pub struct NextDream {
     pub sessions_missing: u64,
 }
 
-/// By which way a dream came in that nobody asked for.
-const ORIGIN: &str = "schedule";
-
 /// Who asks for a dream that nobody asked for.
 fn scheduler() -> Asker {
-    Asker { client: None, trust: Trust::Background, origin: ORIGIN.to_owned() }
-}
-
-/// Tells whether nobody asked for a task.
-pub(super) fn is_scheduled(asker: &Asker) -> bool {
-    asker.origin == ORIGIN
+    Asker { client: None, trust: Trust::Background, origin: SCHEDULE_ORIGIN.to_owned() }
 }
 
 impl Lanes {
@@ -160,6 +136,6 @@ impl Lanes {
             let said = change.provenance;
             Some((said.client, said.session?))
         });
-        u64::try_from(sessions.collect::<BTreeSet<_>>().len()).unwrap_or(u64::MAX)
+        u64::try_from(sessions.collect::<BTreeSet<_>>().len()).expect("a count fits into 64 bits")
     }
 }

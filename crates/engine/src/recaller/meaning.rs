@@ -21,8 +21,10 @@ use store::{DerivedFiles, TurnFile};
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
+use super::corpus::{Followed, Held, OfRoot, blocking};
+use super::corpus_file::DIGEST_CHARS;
 use super::vectors::{Digest, OtherLength, Vectors};
-use super::{Followed, Held, blocking};
+
 use crate::backoff::Backoff;
 use crate::config::Embeddings;
 use crate::runner::chain;
@@ -68,8 +70,18 @@ enum Trouble {
     OtherLength(#[from] OtherLength),
 }
 
-/// The memories of a root, in the order of their paths, with their texts as far as they were read.
-pub(super) type OfRoot = Vec<(Revision, Option<Arc<str>>)>;
+/// A prompt's vector, and what it is compared with.
+#[derive(Clone)]
+pub(super) struct Alike<'a> {
+    pub(super) meaning: &'a Meaning,
+    pub(super) vector: Arc<Vector>,
+}
+
+impl Alike<'_> {
+    pub(super) fn among(&self, held: &Held) -> Likeness {
+        self.meaning.likeness(held, &self.vector)
+    }
+}
 
 impl Meaning {
     /// Returns one that knows nothing yet. Nothing that the screen objects to is ever sent.
@@ -348,7 +360,7 @@ impl Meaning {
     /// The name of a root's file: whose vectors of which root they are.
     fn file_of(&self, place: &str) -> String {
         let told = format!("{place}\n{}", self.embeddings.endpoint.name());
-        Revision::of(told.as_bytes()).to_string().chars().take(super::kept::DIGEST_CHARS).collect()
+        Revision::of(told.as_bytes()).to_string().chars().take(DIGEST_CHARS).collect()
     }
 
     fn has_secret(&self, prompt: &str) -> bool {

@@ -17,9 +17,10 @@ use recall::{Hit, Options};
 use store::StoreError;
 use tokio_util::sync::CancellationToken;
 
-use super::excerpt::{selected, title};
-use super::{Alike, Followed, Held, Read, Recaller, blocking};
-use crate::conversation::{Selected, Selecting, Shown};
+use super::Recaller;
+use super::corpus::{Followed, Held, Read, blocking, selected, title};
+use super::meaning::Alike;
+use crate::select::{Selected, Selecting, Shown};
 
 /// Characters of a memory's type that a model is shown.
 const KIND_CHARS_MAX: usize = 40;
@@ -64,7 +65,7 @@ impl Recaller {
             return Ok(Shortlist::default());
         }
         let alike = self.alike(&followed, &asked.prompt).await;
-        let found = followed.found_unasked(asked, alike.clone()).await?;
+        let found = followed.found_unasked(asked, alike.as_ref()).await;
         let hits = followed.listed(asked, alike.as_ref()).await;
         let candidates = screened(hits, &found, self.screen.clone()).await;
         Ok(Shortlist { found, candidates })
@@ -89,6 +90,16 @@ impl Recaller {
 }
 
 impl Followed {
+    /// Returns what fits, of what may be shown to somebody who did not ask and was not shown it yet.
+    pub(super) async fn found_unasked(
+        &self,
+        asked: &Selecting,
+        alike: Option<&Alike<'_>>,
+    ) -> Vec<Selected> {
+        let ranking = self.rank_unasked(asked, |held| Some(alike?.among(held)));
+        self.first(&asked.memories, &ranking).await
+    }
+
     /// Returns the shortlist with the texts of its memories. Texts that changed meanwhile are left out.
     async fn listed(&self, asked: &Selecting, alike: Option<&Alike<'_>>) -> Vec<(Hit, Read)> {
         let list = || {

@@ -1,10 +1,11 @@
-//! Tests of what is let go of when nothing happens.
+//! Tests of what is let go of when nothing happens, and of how often is ranked.
 
 use memory::command::Command;
 use memory::path::Layout;
 use recall::limits::CORPUS_REST_DELAY;
 use store::{Call, Caller, Folders};
 
+use super::corpus::RANKINGS;
 use super::*;
 use crate::{BindingRequest, Config, Engine};
 
@@ -47,4 +48,33 @@ async fn a_corpus_that_is_behind_is_let_go_of_after_a_while_and_one_that_is_not_
         assert_eq!(found[0].path.to_string(), format!("/memories/global/{name}.md"));
     }
     following.abort();
+}
+
+#[tokio::test]
+async fn a_process_that_ends_with_the_answer_ranks_a_prompt_once() {
+    let home = tempfile::tempdir().unwrap();
+    let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+    let open = || Engine::open(Config::new(folders.clone())).unwrap();
+    let engine = open();
+    let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
+    for number in 0..40 {
+        let path = format!("/memories/global/{number}.md");
+        let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
+        let file_text = format!("- Ferry {number} is called Tern.\n");
+        memories.apply(Command::Create { path, file_text }, &Call::default()).await.unwrap();
+    }
+    engine.recaller().prepare(&memories).await.unwrap();
+    engine.close().await;
+
+    // The next process has the corpus without the texts, and reads those that it shows.
+    let engine = open();
+    let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
+    let conversations = engine.conversations(engine.recaller());
+    let id = "talk-1".parse().unwrap();
+    let opened = conversations.open(&id, "workspace", &memories).await.unwrap();
+    let before = RANKINGS.get();
+    let shown = opened.conversation.prompt_and_wait("what is ferry 7 called?").await.unwrap();
+    assert!(!shown.unwrap().memories.is_empty());
+    assert_eq!(RANKINGS.get() - before, 1);
+    engine.close().await;
 }

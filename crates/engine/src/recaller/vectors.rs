@@ -214,7 +214,7 @@ impl Vectors {
 }
 
 fn number(of: usize) -> [u8; NUMBER_BYTES] {
-    u32::try_from(of).unwrap_or(u32::MAX).to_le_bytes()
+    u32::try_from(of).expect("the bytes of a file are bounded").to_le_bytes()
 }
 
 /// Bytes that are read from their beginning.

@@ -22,7 +22,7 @@ const LOOKED_AT_CHARS_MAX: usize = 16 * TASK_DETAILS_CHARS_MAX;
 /// Returns the text as it may be told to anybody; `None` when nothing is left of it.
 pub fn tellable(text: &str) -> Option<String> {
     let end = text.char_indices().nth(LOOKED_AT_CHARS_MAX).map_or(text.len(), |(end, _)| end);
-    let text = text.get(..end).unwrap_or_default();
+    let (text, _) = text.split_at(end);
     let screen = Screen::default();
     let invisible = ranges(&screen.check(text, Writer::Agent), Finding::is_invisible);
     let secrets = secrets(&screen, text, &invisible);

@@ -203,7 +203,10 @@ pub(crate) fn prepared_text(result: &TaskResult, unstored: &[NewProposal]) -> St
 
 /// Returns the proposals to store that the prepared outcome of a task has.
 pub(crate) fn unstored_proposals(row: &TaskRow, task: &Task) -> Vec<NewProposal> {
-    let record = row.outcome.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let Some(text) = row.outcome.as_deref() else { return Vec::new() };
+    let record = serde_json::from_str(text).inspect_err(|error| {
+        tracing::error!(task = %row.id, %error, "proposals of a task cannot be read");
+    });
     let OutcomeRecord { unstored, .. } = record.unwrap_or_default();
     unstored.into_iter().filter_map(|stored| stored.read(task)).collect()
 }

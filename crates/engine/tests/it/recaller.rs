@@ -294,8 +294,7 @@ async fn no_secret_and_no_text_is_kept_and_each_project_has_a_file_of_its_own() 
 }
 
 #[tokio::test]
-async fn a_text_is_read_when_it_is_shown_first_and_a_prompt_that_was_prepared_for_is_answered_at_once()
- {
+async fn a_text_is_read_when_it_is_shown_first_and_is_there_at_once_from_then_on() {
     let world = filled().await;
     world.age();
     world.recall("harbour master").await;
@@ -303,7 +302,7 @@ async fn a_text_is_read_when_it_is_shown_first_and_a_prompt_that_was_prepared_fo
     let harbour = || Some(vec!["/memories/global/harbour.md".to_owned()]);
 
     let world = world.anew();
-    world.recaller.prepare_for(&world.memories, "who is the harbour master?").await.unwrap();
+    assert_eq!(Some(world.recall("who is the harbour master?").await), harbour());
     assert_eq!(world.at_once("who is the harbour master?"), harbour());
     assert_eq!(world.at_once("dough of rye bread"), None, "its text was not read yet");
     world.recaller.prepare(&world.memories).await.unwrap();

@@ -180,7 +180,7 @@ impl Desk {
     }
 
     async fn given(&self, conversation: &Conversation) -> (String, bool) {
-        let begun = conversation.context(&self.engine, &self.files()).await.unwrap();
+        let begun = conversation.context(&self.files()).await.unwrap();
         conversation.written().await;
         (begun.segment.text().to_owned(), begun.again)
     }

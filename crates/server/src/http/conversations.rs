@@ -93,7 +93,7 @@ impl Daemon {
         };
         let bytes_max = wanted.context_bytes_max.unwrap_or(usize::MAX);
         let beginning = Beginning { bytes_max, anew: wanted.anew };
-        let (begun, changes) = conversation.begin(&self.engine, &files, beginning).await?;
+        let (begun, changes) = conversation.begin(&files, beginning).await?;
         Ok(Json(Conversation {
             context: Some(context_of(&begun.segment)),
             context_repeated: begun.again,

@@ -210,9 +210,10 @@ async fn what_a_dead_process_left_is_found_although_nobody_asks() {
     let host = Host::new();
     let settings = LaneSettings { look_interval: Duration::from_millis(5), ..quick() };
     let daemon = host.process().with(settings);
-    let (lanes, served) =
-        (daemon.lanes().clone(), [host.workspace("mill"), host.workspace("shop")]);
-    let keeping = tokio::spawn(async move { lanes.keep_up(&served).await });
+    let lanes = daemon.lanes().clone();
+    lanes.register(&host.workspace("mill"));
+    lanes.register(&host.workspace("shop"));
+    let keeping = tokio::spawn(async move { lanes.maintain().await });
     // It dies after the daemon has looked for the first time: once with a task begun, once with one queued.
     for (attempts, path) in [(1, "global/a.md"), (0, "global/b.md")] {
         let task = left_running(&host, &format!("add {path} x"), attempts).await;
@@ -251,7 +252,7 @@ async fn what_ended_long_ago_is_not_known_any_more_and_goes_although_nobody_asks
     assert_eq!(shown().await, (false, false, 0, 0));
     assert!(process.tasks.task(task.id.as_str()).await.unwrap().is_some());
     let lanes = process.lanes().clone();
-    let keeping = tokio::spawn(async move { lanes.keep_up(&[]).await });
+    let keeping = tokio::spawn(async move { lanes.maintain().await });
     while process.tasks.task(task.id.as_str()).await.unwrap().is_some() {
         tokio::task::yield_now().await;
     }

@@ -170,15 +170,16 @@ async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
     let before = home.texts().await;
     let asker = Asker::person("cli");
     let rehearsed = home.lanes.rehearse(&home.workspace, &forget("bees"), &asker).await;
-    let rehearsal = rehearsed.unwrap().unwrap();
+    let rehearsal = rehearsed.unwrap();
     let TaskResult::Forgotten { removed, .. } = &rehearsal.result else { panic!() };
     assert_eq!(removed.len(), 1);
     let [diff] = rehearsal.diffs.as_slice() else { panic!("{:?}", rehearsal.diffs) };
     assert_eq!((diff.after.as_deref(), diff.kept), (None, true));
     assert!(diff.unified.contains("-- I keep bees."), "{}", diff.unified);
     let secret = remember("password = h4rdT0Gue55x9q", None);
-    let rehearsed = home.lanes.rehearse(&home.workspace, &secret, &asker).await.unwrap();
-    assert_eq!(rehearsed.unwrap_err().code, TaskErrorCode::Screened);
+    let rehearsed = home.lanes.rehearse(&home.workspace, &secret, &asker).await;
+    let Err(engine::RehearsalError::Task(error)) = rehearsed else { panic!("{rehearsed:?}") };
+    assert_eq!(error.code, TaskErrorCode::Screened);
     assert_eq!(home.texts().await, before);
     let tasks =
         home.lanes.list(&home.workspace, engine::TaskFilter::default(), engine::Viewer::Person);

@@ -46,7 +46,7 @@ async fn dreams(host: &Host, process: &Process) -> usize {
 }
 
 async fn dreams_of(host: &Host, process: &Process, workspace: Workspace) -> usize {
-    process.lanes().look_after(&[workspace]).await.unwrap();
+    process.lanes().maintain_once(&[workspace]).await.unwrap();
     let filter = TaskFilter::default();
     let lanes = process.lanes();
     for task in lanes.list(&process.workspace, filter, Viewer::Person).await.unwrap() {
@@ -130,7 +130,7 @@ async fn it_does_not_dream_while_anything_is_to_be_done() {
     let process = scheduled(&host);
     sessions(&process, 5).await;
     let task = process.ask("wait").await;
-    process.lanes().look_after(std::slice::from_ref(&process.workspace)).await.unwrap();
+    process.lanes().maintain_once(std::slice::from_ref(&process.workspace)).await.unwrap();
     host.runner.gate.add_permits(1);
     process.end(&task).await;
     assert_eq!(begun(&host), 0);
@@ -146,7 +146,8 @@ async fn of_two_daemons_on_one_state_one_dreams() {
         sessions(&one, 5).await;
         host.clock.advance(24 * HOUR);
         let shop = [one.workspace.clone()];
-        let looked = tokio::join!(one.lanes().look_after(&shop), other.lanes().look_after(&shop));
+        let looked =
+            tokio::join!(one.lanes().maintain_once(&shop), other.lanes().maintain_once(&shop));
         assert!(matches!(looked, (Ok(()), Ok(()))), "{looked:?}");
         assert_eq!(dreams(&host, &one).await, round);
         assert_eq!(dreams(&host, &other).await, round);
@@ -251,7 +252,7 @@ async fn a_state_that_fails_is_asked_again_at_the_next_look() {
     // Each of the calls that lead to a dream fails once.
     for call in 1..=5 {
         faulty.set(Faults::Call(call));
-        drop(process.lanes().look_after(&shop).await);
+        drop(process.lanes().maintain_once(&shop).await);
         assert_eq!(begun(&host), 0, "call {call}");
     }
     faulty.set(Faults::Never);

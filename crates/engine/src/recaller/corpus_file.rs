@@ -14,7 +14,7 @@ use recall::Corpus;
 use store::DerivedFiles;
 use store::backend::Stamp;
 
-use super::Read;
+use super::corpus::Read;
 
 /// How many hex digits of a digest a file's name has.
 pub(super) const DIGEST_CHARS: usize = 32;

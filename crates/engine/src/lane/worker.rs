@@ -2,71 +2,29 @@
 //!
 //! The order is what makes a task happen once: what will have come of it is durable before its draft is
 //! committed, the change names the task, and only then is the task finished and published. Dying in
-//! between leaves a row that `recovery` reads.
+//! between leaves a row that `maintenance` recovers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::Ledger;
 use futures_util::FutureExt as _;
-use memory::code::Code;
-use memory::limits::{LANE_RETRY_DELAY_MAX, TASK_STEP_ASIDE, TASK_STEP_ASIDE_MAX};
+use memory::feature::Feature;
+use memory::limits::LANE_RETRY_DELAY_MAX;
 use state::{Attempt, End, NewProposal, RunRow, StateError, TaskRow};
-use store::{Draft, StoreError, Turn, TurnError};
+use store::{Draft, StoreError, Turn};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::apart::Apart;
-use super::{Lane, LaneParts, Shared, draft, lock, provenance, status_of};
+use super::decide::{Asked, Ran, broke, never_still, step_aside};
+use super::shared::{Lane, LaneError, LaneParts, Shared, lock, provenance};
 use crate::feed::ManagedChange;
 use crate::pending::{self, Pending, Source};
-use crate::runner::{Job, RunError, chain};
+use crate::runner::{RunError, chain};
 use crate::task::record;
-use crate::task::{Asker, Request, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult};
-
-/// Why a lane cannot go on for now. Whatever it had begun is looked at when it can.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LaneError {
-    /// The lock file cannot be used.
-    #[error(transparent)]
-    Turn(#[from] TurnError),
-    /// The state cannot be used.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// Somebody removed the lock file, so another process may have begun too, or has.
-    #[error("the lock file of the lane was removed")]
-    Lost,
-}
-
-impl LaneError {
-    fn code(&self) -> Code {
-        match self {
-            Self::State(error) => error.code(),
-            Self::Turn(_) | Self::Lost => Code::StorageFailed,
-        }
-    }
-}
-
-/// What is to be decided.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'t> {
-    pub(super) id: &'t TaskId,
-    /// Which attempt at it this is; none, if nothing will be committed.
-    pub(super) attempt: Option<u32>,
-    pub(super) request: &'t Request,
-    pub(super) asker: &'t Asker,
-}
-
-/// What an attempt at deciding came to.
-pub(super) enum Ran {
-    /// This is to be reported once the draft is committed.
-    Done(TaskResult, Box<Draft>),
-    /// The task is to be given up.
-    Failed(TaskError),
-    /// Somebody stopped it.
-    Stopped,
-}
+use crate::task::{Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult};
+use crate::workspace::Workspace;
 
 /// What became of a task that was begun.
 enum Ended {
@@ -118,6 +76,39 @@ pub(super) async fn work(shared: Arc<Shared>, lane: Arc<Lane>) {
 }
 
 impl Shared {
+    /// Sees to it that somebody looks for work of a workspace, if its tasks may be done.
+    pub(super) fn wake_for(self: &Arc<Self>, workspace: &Workspace) {
+        if workspace.trusted && workspace.memory_enabled && self.has(workspace, Feature::Tasks) {
+            self.wake(&self.lane(workspace));
+        }
+    }
+
+    /// Sees to it that somebody looks for work in a lane.
+    pub(super) fn wake(self: &Arc<Self>, lane: &Arc<Lane>) {
+        let mut now = lock(&lane.now);
+        now.asked = true;
+        let is_idle = now.worker.as_ref().is_none_or(JoinHandle::is_finished);
+        if is_idle && !self.draining.is_cancelled() {
+            // Boxed, since a worker wakes others: the type would contain itself.
+            let work = work(Arc::clone(self), Arc::clone(lane)).boxed();
+            now.worker = Some(self.workers.spawn(work));
+        }
+    }
+
+    /// Has the runner rest in a while, unless a worker begins meanwhile: that one will do so when it ends.
+    fn rest_soon(self: &Arc<Self>) {
+        let (shared, delay) = (Arc::downgrade(self), self.settings.rest_delay);
+        let resting = tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
+            if let Some(shared) = shared.upgrade()
+                && shared.is_idle()
+            {
+                shared.parts.runner.rest();
+            }
+        });
+        *lock(&self.resting) = Some(AbortOnDropHandle::new(resting));
+    }
+
     pub(super) async fn rest(&self, delay: Duration) {
         tokio::select! {
             () = self.draining.cancelled() => {}
@@ -326,97 +317,6 @@ impl Shared {
         }
     }
 
-    /// Lets the runner decide, on a draft of its own, within the deadline.
-    pub(super) async fn decide(
-        &self,
-        lane: &Lane,
-        Asked { id, attempt, request, asker }: Asked<'_>,
-        stop: &CancellationToken,
-        deadline: Instant,
-    ) -> Ran {
-        let ledger = Arc::new(Ledger::default());
-        let began = self.parts.clock.now();
-        let asked = Asked { id, attempt, request, asker };
-        let ran = self.decide_with(lane, asked, &ledger, (stop, deadline)).await;
-        self.book(&ledger, (&lane.id, id, asker), began, &ran).await;
-        ran
-    }
-
-    async fn decide_with(
-        &self,
-        lane: &Lane,
-        Asked { id, attempt, request, asker }: Asked<'_>,
-        ledger: &Arc<Ledger>,
-        (stop, deadline): (&CancellationToken, Instant),
-    ) -> Ran {
-        let workspace = lane.workspace();
-        for round in 0..self.parts.runner.decisions_max() {
-            if !step_aside(round, stop).await {
-                return Ran::Stopped;
-            }
-            let memories = self.memories(&workspace, (request, asker));
-            let draft = draft(&memories, id, attempt);
-            let (request, workspace) = (request.clone(), workspace.clone());
-            let ledger = Arc::clone(ledger);
-            let job = Job { task: id.clone(), request, workspace, ledger };
-            let ran = self.run((job, memories, draft), stop, deadline).await;
-            if let Ok(ran) = ran {
-                return ran;
-            }
-        }
-        Ran::Failed(never_still(request.kind()))
-    }
-
-    /// Runs the runner once, where a panic or a hang of it harms nobody.
-    pub(super) async fn run(
-        &self,
-        (job, memories, mut draft): (Job, store::Memories, Draft),
-        stop: &CancellationToken,
-        deadline: Instant,
-    ) -> Result<Ran, Conflict> {
-        let kind = job.request.kind();
-        let id = job.task.clone();
-        let (runner, told) = (Arc::clone(&self.parts.runner), stop.child_token());
-        let stopped = told.clone();
-        let mut running = Apart::new(async move {
-            let done = runner.run(&job, &memories, &mut draft, &stopped).await;
-            (done, draft)
-        });
-        let joined = tokio::select! {
-            biased;
-            () = stop.cancelled() => {
-                self.see_it_end(running).await;
-                return Ok(Ran::Stopped);
-            }
-            () = tokio::time::sleep_until(deadline) => {
-                told.cancel();
-                self.see_it_end(running).await;
-                return Ok(Ran::Failed(TaskError::new(TaskErrorCode::Timeout)));
-            }
-            joined = &mut running.ended => joined,
-        };
-        match joined {
-            Ok(Some((Ok(result), draft))) => Ok(Ran::Done(result, Box::new(draft))),
-            Ok(Some((Err(RunError::Conflict), _))) => Err(Conflict),
-            Ok(Some((Err(RunError::Failed(error)), _))) => Ok(Ran::Failed(error)),
-            // What a panic says may hold what it was about.
-            Ok(None) | Err(_) => {
-                tracing::error!(task = %id, "a runner panicked");
-                Ok(Ran::Failed(broke(kind)))
-            }
-        }
-    }
-
-    /// Waits for a runner that was told to stop, so that the next task does not run beside it. It may have
-    /// a child to stop; if that takes too long, it is stopped where it waits next. One that never waits
-    /// goes on alone, and what it drafts is dropped.
-    async fn see_it_end<T>(&self, Apart { mut ended, given_up }: Apart<T>) {
-        if tokio::time::timeout(self.settings.stop_wait, &mut ended).await.is_err() {
-            drop(given_up);
-            drop(tokio::time::timeout(self.settings.stop_wait, ended).await);
-        }
-    }
-
     /// Finishes a task, durably. Returns whether this did: somebody may have taken it back.
     pub(super) async fn finish(
         &self,
@@ -511,32 +411,11 @@ impl Uncommitted {
 
 /// Commits a draft, where a panic ends nothing else.
 async fn commit(draft: Box<Draft>) -> Result<(), Uncommitted> {
-    let committing =
-        AbortOnDropHandle::new(tokio::spawn(async move { draft.commit().await }.boxed()));
+    let committing = AbortOnDropHandle::new(tokio::spawn(draft.commit()));
     match committing.await {
         Ok(committed) => Ok(committed.map(drop)?),
         Err(_panicked) => Err(Uncommitted::Panicked),
     }
-}
-
-fn broke(kind: TaskKind) -> TaskError {
-    TaskError::new(TaskErrorCode::failed(kind)).with_details("the program that does it broke")
-}
-
-/// A memory changed while it was being decided upon.
-pub(super) struct Conflict;
-
-/// Waits before a task is decided anew, longer each time: where many lanes change the same memories, they
-/// get out of each other's way. Returns whether the task is still wanted.
-async fn step_aside(round: u32, stop: &CancellationToken) -> bool {
-    let Some(doublings) = round.checked_sub(1) else { return true };
-    let wait = TASK_STEP_ASIDE.saturating_mul(2_u32.saturating_pow(doublings));
-    stop.run_until_cancelled(tokio::time::sleep(wait.min(TASK_STEP_ASIDE_MAX))).await.is_some()
-}
-
-fn never_still(kind: TaskKind) -> TaskError {
-    let failed = TaskError::new(TaskErrorCode::failed(kind));
-    failed.with_details("the memories changed again and again while they were being decided upon")
 }
 
 /// Says what a lane is doing, as long as it does it.
@@ -554,5 +433,13 @@ impl Drop for Current<'_> {
     fn drop(&mut self) {
         lock(&self.0.now).current = None;
         self.0.move_on();
+    }
+}
+
+/// What came of a task, as its row has it.
+const fn status_of(outcome: &Result<TaskResult, TaskError>) -> Status {
+    match outcome {
+        Ok(_) => Status::Completed,
+        Err(_) => Status::Failed,
     }
 }

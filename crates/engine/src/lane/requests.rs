@@ -1,9 +1,11 @@
 //! What is asked of lanes from outside: take a task, show it, take it back, wait for it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use agents::{Refusal, RememberRequest};
+use agents::{Ledger, Refusal, RememberRequest};
 use futures_util::FutureExt as _;
+use memory::code::Code;
 use memory::feature::Feature;
 use memory::limits::{TASK_LOOK_INTERVAL, TASKS_LISTED_MAX};
 use memory::screen::{Family, Policy, Writer};
@@ -12,14 +14,97 @@ use state::{
 };
 use store::FileDiff;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use super::work::{Asked, Ran};
-use super::{Cancelled, Lane, Lanes, Shared, SubmitError, TaskFilter, Viewer, lock};
+use super::decide::{Asked, Conflict, Ran};
+use super::shared::{Lane, Lanes, Shared, draft, lock};
+use crate::runner::{Job, RunError};
+use crate::stage::Staged;
 use crate::task::record;
 use crate::task::{
-    Asker, Request, Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult, TaskState,
+    Asker, ClientId, Request, Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult,
+    TaskState,
 };
 use crate::workspace::Workspace;
+
+/// Why a task was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// Nobody said that this workspace is to be trusted.
+    #[error("the workspace is not trusted")]
+    Untrusted,
+    /// A person switched tasks off.
+    #[error("the feature `{}` is switched off", Feature::Tasks)]
+    Off,
+    /// Memory is off for this workspace.
+    #[error("managed memory is off for this workspace")]
+    Unavailable,
+    /// As many tasks wait or run as the lane holds; try again later.
+    #[error("the lane holds as many unfinished tasks as it may")]
+    Full,
+    /// The workspace, or the whole process, is being shut down.
+    #[error("the workspace is shutting down")]
+    Draining,
+    /// Nobody can say whether tasks can be done here.
+    #[error("whether tasks can be done here could not be found out")]
+    ProbeFailed,
+    /// The state cannot keep the task.
+    #[error("the task cannot be kept")]
+    State(#[from] StateError),
+}
+
+impl SubmitError {
+    /// Returns the stable public code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Untrusted => "untrusted_workspace",
+            Self::Off => Code::FeatureDisabled.as_str(),
+            Self::Unavailable => TaskErrorCode::ManagedMemoryUnavailable.as_str(),
+            Self::Full => "remember_queue_full",
+            Self::Draining => "workspace_draining",
+            Self::ProbeFailed => TaskErrorCode::RememberFailed.as_str(),
+            Self::State(error) => error.code().as_str(),
+        }
+    }
+}
+
+/// Who looks at tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Viewer<'a> {
+    /// The person whose machine this is: sees all.
+    Person,
+    /// A program: sees what the client of this name asked for, or what somebody without one did.
+    Client(Option<&'a ClientId>),
+}
+
+impl Viewer<'_> {
+    fn sees(self, client: Option<&str>) -> bool {
+        match self {
+            Self::Person => true,
+            Self::Client(viewer) => viewer.map(ClientId::as_str) == client,
+        }
+    }
+}
+
+/// Which tasks to list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// Only those of this kind.
+    pub kind: Option<TaskKind>,
+    /// Only those that are so far.
+    pub status: Option<Status>,
+    /// At most so many, the latest.
+    pub max: Option<usize>,
+}
+
+/// What became of the wish to take a task back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// It is, or was, over: this is what came of it. A task that was taken back has failed.
+    Over(Task),
+    /// It is being stopped, or its changes are being written already; it ends soon, one way or the other.
+    Stopping(Task),
+}
 
 /// What a task would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +113,17 @@ pub struct Rehearsal {
     pub result: TaskResult,
     /// What it would change.
     pub diffs: Vec<FileDiff>,
+}
+
+/// The reason why a rehearsal shows nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RehearsalError {
+    /// The task would not be taken.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    /// The task would fail.
+    #[error(transparent)]
+    Task(#[from] TaskError),
 }
 
 impl Lanes {
@@ -103,16 +199,48 @@ impl Lanes {
         workspace: &Workspace,
         request: &Request,
         asker: &Asker,
-    ) -> Result<Result<Rehearsal, TaskError>, SubmitError> {
+    ) -> Result<Rehearsal, RehearsalError> {
         let lane = self.0.open_lane(workspace).await?;
         let stop = self.0.draining.child_token();
         let deadline = Instant::now() + self.0.settings.task_wait;
         let id = TaskId::new(request.kind());
         let wanted = Asked { id: &id, attempt: None, request, asker };
-        Ok(match self.0.decide(&lane, wanted, &stop, deadline).await {
+        match self.0.decide(&lane, wanted, &stop, deadline).await {
             Ran::Done(result, draft) => Ok(Rehearsal { result, diffs: draft.diffs() }),
-            Ran::Failed(error) => Err(error),
-            Ran::Stopped => Err(TaskError::new(TaskErrorCode::Cancelled)),
+            Ran::Failed(error) => Err(error.into()),
+            Ran::Stopped => Err(TaskError::new(TaskErrorCode::Cancelled).into()),
+        }
+    }
+
+    /// Tells whether tasks of a workspace are taken, and why not.
+    pub async fn available(&self, workspace: &Workspace) -> Result<(), SubmitError> {
+        self.0.open_lane(workspace).await.map(drop)
+    }
+
+    /// Makes one attempt at a task and commits nothing. What models do for it is noted in the ledger and nowhere
+    /// else: whoever has the turn puts that on record.
+    pub async fn stage(
+        &self,
+        workspace: &Workspace,
+        (id, request, asker): (&TaskId, &Request, &Asker),
+        ledger: &Arc<Ledger>,
+        stop: &CancellationToken,
+    ) -> Result<Result<Staged, RunError>, SubmitError> {
+        self.0.open_lane(workspace).await?;
+        let deadline = Instant::now() + self.0.settings.task_wait;
+        let memories = self.0.memories(workspace, (request, asker));
+        let draft = draft(&memories, id, None);
+        let (request, workspace) = (request.clone(), workspace.clone());
+        let job = Job { task: id.clone(), request, workspace, ledger: Arc::clone(ledger) };
+        Ok(match self.0.run((job, memories, draft), stop, deadline).await {
+            Ok(Ran::Done(result, draft)) => {
+                let model = draft.model().map(str::to_owned);
+                let because = draft.note().map(str::to_owned);
+                Ok(Staged { result, edits: draft.edits(), model, because })
+            }
+            Ok(Ran::Failed(error)) => Err(error.into()),
+            Ok(Ran::Stopped) => Err(TaskError::new(TaskErrorCode::Cancelled).into()),
+            Err(Conflict) => Err(RunError::Conflict),
         })
     }
 
@@ -239,9 +367,7 @@ impl Shared {
 
     /// Asks the runner whether tasks can be done; one that panics or does not answer cannot say.
     async fn probe(&self, workspace: &Workspace) -> Result<(), SubmitError> {
-        let (runner, asked) = (Arc::clone(&self.parts.runner), workspace.clone());
-        let probe = tokio::spawn(async move { runner.available(&asked).await }.boxed());
-        let probe = tokio_util::task::AbortOnDropHandle::new(probe);
+        let probe = AssertUnwindSafe(self.parts.runner.available(workspace)).catch_unwind();
         match tokio::time::timeout(self.settings.probe_wait, probe).await {
             Ok(Ok(Ok(true))) => Ok(()),
             Ok(Ok(Ok(false))) => Err(SubmitError::Unavailable),

@@ -1,0 +1,292 @@
+//! What lanes do beside the tasks that are asked of them: recovery of tasks whose process died, events of tasks that
+//! other processes did, tasks that ended long ago, dreams by schedule.
+//!
+//! A process that dies tells no other. What it queued or began is found by looking; between two looks
+//! nothing is awake.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use memory::clock::Timestamp;
+use memory::limits::{
+    TASK_ATTEMPTS_MAX, TASK_BROKEN_MAX, TASK_LOOK_INTERVAL, TASK_LOOK_INTERVAL_MAX, TASKS_KEPT_MAX,
+};
+use state::{End, StateError, TaskQuery, TaskRow};
+use store::Notice;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::shared::{Lane, LaneError, Lanes, Shared, lock};
+use crate::runner::chain;
+use crate::task::record;
+use crate::task::{
+    Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult, TaskState,
+};
+use crate::workspace::Workspace;
+
+impl Lanes {
+    /// Maintains the lanes of all registered workspaces until they are drained, at once and then at an interval:
+    /// recovers tasks of processes that died, drops tasks that ended long ago, and dreams where that is due.
+    pub async fn maintain(&self) {
+        let shared = &self.0;
+        while !shared.draining.is_cancelled() {
+            let registered: Vec<_> =
+                lock(&shared.lanes).values().map(|lane| lane.workspace()).collect();
+            if let Err(error) = self.maintain_once(&registered).await {
+                let retry = shared.settings.look_interval;
+                tracing::warn!(error = %chain(&error), ?retry, "lane maintenance failed; retrying");
+            }
+            shared.rest(shared.settings.look_interval).await;
+        }
+    }
+
+    /// Maintains the lanes of these workspaces once.
+    pub async fn maintain_once(&self, workspaces: &[Workspace]) -> Result<(), StateError> {
+        self.resume(workspaces).await?;
+        self.0.parts.tasks.drop_ended(self.0.ended_since()).await?;
+        if let Some(schedule) = self.0.settings.dream {
+            for workspace in workspaces {
+                self.dream_if_due(workspace, schedule).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Lanes {
+    /// Publishes the ends of tasks that other processes took and did, as what they changed is announced.
+    /// For a process that somebody listens to; goes on until whoever runs it ends it.
+    pub async fn follow(&self, mut notices: Receiver<Notice>) {
+        let (mut last, began_at) = (None, self.0.parts.clock.now());
+        loop {
+            match notices.recv().await {
+                Ok(Notice { provenance, .. }) => {
+                    // The changes of a task come one after the other.
+                    let id = provenance.task.as_deref().and_then(|task| task.parse().ok());
+                    if let Some(id) = id
+                        && last.as_ref() != Some(&id)
+                        && !self.0.is_ours(&id)
+                    {
+                        last = Some(id.clone());
+                        self.0.workers.spawn(Arc::clone(&self.0).tell_of(id));
+                    }
+                }
+                // Among what was missed may be the only word of a task that another process did.
+                Err(RecvError::Lagged(_)) => self.0.tell_of_all_since(began_at).await,
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Tells whether a lane of this process publishes the end of a task by itself.
+    fn is_ours(&self, id: &TaskId) -> bool {
+        lock(&self.lanes).values().any(|lane| {
+            let now = lock(&lane.now);
+            now.ours.contains(id) || now.current.as_ref().is_some_and(|(current, _)| current == id)
+        })
+    }
+
+    /// Publishes the ends of all tasks that other processes did since then and that were not published
+    /// here.
+    async fn tell_of_all_since(self: &Arc<Self>, time: Timestamp) {
+        let query = TaskQuery {
+            ended_since: Some(time),
+            // As many as are remembered to have been published.
+            max: TASKS_KEPT_MAX,
+            ..TaskQuery::default()
+        };
+        let found = self.parts.tasks.tasks(&query).await;
+        let rows = found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what other processes did meanwhile goes untold");
+            Vec::new()
+        });
+        // In the order in which they ended, as far as their times tell.
+        let mut changed: Vec<_> = rows.iter().filter(|row| row.change.is_some()).collect();
+        changed.sort_by_key(|row| (row.updated_at, row.seq));
+        for row in changed {
+            match Task::read(row) {
+                Ok(task) if self.is_ours(&task.id) => {}
+                Ok(task) if task.status().is_final() => self.publish_end(&task).await,
+                Ok(task) => drop(self.workers.spawn(Arc::clone(self).tell_of(task.id))),
+                Err(error) => tracing::warn!(%error, "a task is passed over"),
+            }
+        }
+    }
+
+    /// Publishes the end of a task that another process does, once it is there.
+    async fn tell_of(self: Arc<Self>, id: TaskId) {
+        let (mut is_first, mut wait) = (true, TASK_LOOK_INTERVAL);
+        while !self.draining.is_cancelled() {
+            match self.parts.tasks.task(id.as_str()).await {
+                Ok(Some(row)) => match Task::read(&row) {
+                    Ok(task) if !task.status().is_final() => {
+                        // Whoever does it has the turn; if it dies, whoever waits for the turn goes on.
+                        let lane = lock(&self.lanes).get(&row.workspace).cloned();
+                        if let Some(lane) = lane.filter(|_| std::mem::take(&mut is_first)) {
+                            self.wake(&lane);
+                        }
+                    }
+                    Ok(task) => return self.publish_end(&task).await,
+                    Err(_) => return,
+                },
+                Ok(None) => return,
+                Err(error) => tracing::debug!(%error, "the end of a task is not known yet"),
+            }
+            self.rest(wait).await;
+            // One that died may leave its task to somebody who comes much later.
+            wait = TASK_LOOK_INTERVAL_MAX.min(wait * 2);
+        }
+    }
+
+    /// Publishes the ends of tasks that were taken here and that other processes did.
+    pub(super) async fn tell_of_others(&self, lane: &Lane) -> Result<(), LaneError> {
+        let ours: Vec<_> = lock(&lane.now).ours.iter().cloned().collect();
+        for id in ours {
+            let row = self.parts.tasks.task(id.as_str()).await?;
+            let task = row.as_ref().map(Task::read).and_then(Result::ok);
+            if task.as_ref().is_some_and(|task| !task.status().is_final()) {
+                continue;
+            }
+            lock(&lane.now).ours.remove(&id);
+            let changed = row.is_some_and(|row| row.change.is_some());
+            if let Some(task) = task.filter(|_| changed) {
+                self.publish_end(&task).await;
+            }
+        }
+        lane.move_on();
+        Ok(())
+    }
+
+    async fn publish_end(&self, task: &Task) {
+        match &task.state {
+            TaskState::Completed(result) => self.publish(task, result).await,
+            TaskState::Queued | TaskState::Running | TaskState::Failed(_) => {}
+        }
+    }
+
+    /// Notes that the end of a task is published here; `false` if it was before.
+    pub(super) fn claim(&self, task: &Task, result: &TaskResult) -> bool {
+        !result.scopes().is_empty() && lock(&self.published).note(&task.id)
+    }
+}
+
+impl Shared {
+    /// Looks after the tasks that run and that nobody does: called by whoever has the turn and does
+    /// none. A task with a change in history is completed, for that change happens; one without is
+    /// done once more, or given up. An attempt that its process put back by itself does not count.
+    pub(super) async fn recover(&self, lane: &Lane) -> Result<(), LaneError> {
+        self.fail_unreadable(lane).await?;
+        for row in self.parts.tasks.running(&lane.id).await? {
+            let left = (row.attempts, row.change.is_some());
+            tracing::warn!(task = %row.id, attempts = left.0, changed = left.1, "a task was left");
+            if row.change.is_some() {
+                self.complete(lane, &row).await?;
+            } else if !self.put_back(lane, &row).await?
+                && let Some(row) = self.parts.tasks.task(&row.id).await?
+                && row.change.is_some()
+                && !record::has_ended(&row)
+            {
+                // Whoever had it was not dead.
+                self.complete(lane, &row).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails what runs and cannot be read: nobody can do it, and everything else would wait for it.
+    async fn fail_unreadable(&self, lane: &Lane) -> Result<(), LaneError> {
+        let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
+        let outcome = record::outcome_text(&Err(failed.with_details("its record cannot be read")));
+        let end = End { status: Status::Failed.as_str(), outcome: &outcome, request: "{}" };
+        let now = self.parts.clock.now();
+        let failed = self.parts.tasks.fail_unreadable(&lane.id, end, now).await?;
+        if failed > 0 {
+            tracing::error!(workspace = %lane.id, failed, "tasks that cannot be read were failed");
+            lane.move_on();
+        }
+        Ok(())
+    }
+
+    /// Lets a task of which nothing happened be done once more, or gives it up. Returns whether nothing has.
+    async fn put_back(&self, lane: &Lane, row: &TaskRow) -> Result<bool, LaneError> {
+        // First, so that whoever had it cannot change anything any more.
+        if !self.parts.tasks.requeue(row.attempt(), self.parts.clock.now()).await? {
+            return Ok(false);
+        }
+        if self.attempts_lost(lane, row).await? >= TASK_ATTEMPTS_MAX {
+            let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
+            let failed = TaskError::new(TaskErrorCode::failed(kind));
+            let why = lock(&lane.now).waits_for;
+            let failed = match why {
+                Some(code) => failed.caused_by(code).with_details(code.meaning()),
+                None => failed.with_details("it was begun again and again and never ended"),
+            };
+            self.finish(lane, row, &Err(failed)).await?;
+        }
+        Ok(true)
+    }
+
+    /// Counts the attempts at a task that nobody saw the end of.
+    async fn attempts_lost(&self, lane: &Lane, row: &TaskRow) -> Result<u32, LaneError> {
+        let runs = self.parts.tasks.runs(&row.id).await?;
+        let seen = runs.iter().filter(|run| run.ended_at.is_some() && run.attempt <= row.attempts);
+        let mut seen: BTreeSet<u32> = seen.map(|run| run.attempt).collect();
+        // Those that this process broke off itself, as long as there are few: not even a row that nobody can
+        // write to holds the lane up for ever.
+        let broken = lock(&lane.now).broken.get(&row.id).cloned().unwrap_or_default();
+        if broken.len() < TASK_BROKEN_MAX {
+            seen.extend(broken);
+        }
+        Ok(row
+            .attempts
+            .saturating_sub(u32::try_from(seen.len()).expect("attempts are numbered by 32 bits")))
+    }
+
+    /// Completes a task whose change is recorded, with the outcome that was prepared.
+    async fn complete(&self, lane: &Lane, row: &TaskRow) -> Result<(), LaneError> {
+        let done = TaskRow { status: "completed".to_owned(), ..row.clone() };
+        let task = match Task::read(&done) {
+            Ok(task) => task,
+            Err(unreadable) => {
+                // It was prepared before its change was, but perhaps by another version.
+                tracing::warn!(error = %unreadable, "what came of a task is not known");
+                let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
+                let failed = TaskError::new(TaskErrorCode::failed(kind));
+                let failed = failed.with_details("memories were changed; history knows how");
+                self.finish(lane, row, &Err(failed)).await?;
+                return Ok(());
+            }
+        };
+        let mut outcome = match &task.state {
+            TaskState::Completed(result) => Ok(result.clone()),
+            TaskState::Failed(error) => Err(error.clone()),
+            TaskState::Queued | TaskState::Running => return Ok(()),
+        };
+        self.make_whole(lane, &task).await;
+        let is_changed =
+            self.parts.tasks.task(&row.id).await?.is_some_and(|now| now.change.is_some());
+        if !is_changed {
+            // Whoever had it was still at it, and took the change back: it is as if it had not begun.
+            return self.put_back(lane, row).await.map(drop);
+        }
+        if let Ok(result) = &mut outcome {
+            self.store_proposals(&task, result, &record::unstored_proposals(row, &task)).await?;
+        }
+        if self.finish(lane, row, &outcome).await?
+            && let Ok(result) = &outcome
+        {
+            self.publish(&task, result).await;
+        }
+        Ok(())
+    }
+
+    /// Puts in place what a change that stopped half-way has recorded, as the next writer would.
+    pub(super) async fn make_whole(&self, lane: &Lane, task: &Task) {
+        let memories = self.memories(&lane.workspace(), (&task.request, &task.asker));
+        if let Err(error) = memories.notice().await {
+            tracing::warn!(task = %task.id, error = %chain(&error), "a change is completed later");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The port that finds what fits a prompt, and the values that cross it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use context::Mark;
+use context::recalled::{self, Item};
+use memory::clock::Timestamp;
+use memory::document::Revision;
+use memory::limits::RECALLED_TOKENS_DEFAULT;
+use memory::path::MemoryPath;
+use store::Memories;
+use tokio_util::sync::CancellationToken;
+
+/// A memory that fits a prompt, or the part of one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selected {
+    /// The memory.
+    pub path: MemoryPath,
+    /// Its revision when it was selected.
+    pub revision: Revision,
+    /// What it is called.
+    pub title: String,
+    /// What of it fits; untrusted.
+    pub text: String,
+    /// When it was written.
+    pub modified_at: Timestamp,
+    /// Why it was selected, for people.
+    pub why: String,
+    /// Why it is marked: nobody here reviewed it.
+    pub mark: Option<Mark>,
+}
+
+/// What a selection is asked for.
+#[derive(Clone, Debug)]
+pub struct Selecting {
+    /// The workspace of the conversation.
+    pub workspace: Arc<str>,
+    /// The memories that the conversation may see.
+    pub memories: Memories,
+    /// What the person said.
+    pub prompt: Arc<str>,
+    /// What the conversation was shown already.
+    pub except: Shown,
+}
+
+/// What a model is shown beside a prompt, or behind the results of tools.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recalled {
+    /// The block, which holds untrusted text as data.
+    pub block: String,
+    /// The memories that are in it, in its order.
+    pub memories: Vec<Selected>,
+}
+
+impl Recalled {
+    /// Returns the block of what was selected, as much of it as may be shown; `None` when nothing was.
+    pub fn of(found: &[Selected], now: Timestamp) -> Option<Self> {
+        let items: Vec<_> = found.iter().map(item).collect();
+        let rendered = recalled::block(&items, RECALLED_TOKENS_DEFAULT, now)?;
+        let memories = rendered.shown.iter().filter_map(|&at| found.get(at).cloned()).collect();
+        Some(Self { block: rendered.text, memories })
+    }
+}
+
+/// The reason why nothing was selected.
+pub type SelectError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Finds what fits a prompt.
+#[async_trait]
+pub trait Select: std::fmt::Debug + Send + Sync {
+    /// Returns what fits, the best first, if that can be said here and now, within a millisecond.
+    fn at_once(&self, asked: &Selecting) -> Option<Vec<Selected>>;
+
+    /// Returns what fits, the best first. Takes the time that it needs; ends early when it is stopped.
+    async fn select(
+        &self,
+        asked: Selecting,
+        stop: CancellationToken,
+    ) -> Result<Vec<Selected>, SelectError>;
+}
+
+/// What a conversation was shown: memories, each as it was then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown(Arc<HashSet<ShortDigest>>);
+
+/// The first 64 bits of the digest of a text.
+pub(crate) type ShortDigest = u64;
+
+impl Shown {
+    /// Returns what has these digests.
+    pub(crate) fn of(digests: impl IntoIterator<Item = ShortDigest>) -> Self {
+        Self(Arc::new(digests.into_iter().collect()))
+    }
+
+    /// Tells whether a memory was shown as it is in this revision.
+    pub fn has(&self, path: &MemoryPath, revision: &Revision) -> bool {
+        self.0.contains(&shown_digest(path, revision))
+    }
+}
+
+fn item(selected: &Selected) -> Item<'_> {
+    let Selected { path, title, text, modified_at, mark, .. } = selected;
+    Item { path, title, text, saved_at: *modified_at, mark: *mark }
+}
+
+/// Returns what stands for a memory as it is in a revision.
+pub(crate) fn shown_digest(path: &MemoryPath, revision: &Revision) -> ShortDigest {
+    short_digest(format!("{path}\0{revision}").as_bytes())
+}
+
+/// Returns the short digest of some bytes.
+pub(crate) fn short_digest(bytes: &[u8]) -> ShortDigest {
+    let first = Revision::of(bytes).as_bytes().first_chunk().copied();
+    ShortDigest::from_be_bytes(first.expect("a digest has more than eight bytes"))
+}

@@ -1,0 +1,281 @@
+//! The one error of the library: its kind, its code, and its cause.
+
+use std::fmt;
+
+use engine::feed::Unsubscribable;
+use engine::{
+    BadConversationId, BadWorkspaceId, ConversationError, DecisionError, EngineError,
+    RehearsalError, StateError, StoreError, SubmitError, TaskError, TaskErrorCode, TaskId,
+    TrustError,
+};
+use memory::code::Code;
+use memory::command::CommandError;
+use memory::document::Revision;
+use memory::path::{MemoryPath, PathError};
+
+/// The reason why a call did nothing.
+///
+/// [`kind`](Self::kind) says what the caller can do about it. [`code`](Self::code) is one stable word for
+/// logs and programs, the same as over HTTP and at the command line. The message is a sentence that names
+/// what was wanted and what was found; causes below it are in [`source`](std::error::Error::source).
+///
+/// ```
+/// # async fn example(memories: quipu::Memories) {
+/// use quipu::ErrorKind;
+///
+/// if let Err(error) = memories.create("global/tea.md", "- Darjeeling\n").await {
+///     match error.kind() {
+///         ErrorKind::Conflict => println!("somebody was first: {error}"),
+///         ErrorKind::Busy => println!("try again later: {}", error.code()),
+///         _ => println!("{error}"),
+///     }
+/// }
+/// # }
+/// ```
+pub struct Error(Box<Cause>);
+
+/// A group of errors, by what the caller can do about them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The call cannot be carried out as it was made. Change its arguments; the message says how.
+    Invalid,
+    /// Nothing is at that path or has that id.
+    NotFound,
+    /// The memories are not as the call expects. Read them again, then decide anew.
+    Conflict,
+    /// The text looks like a secret, or like an attack on a model. Take it out, or let a person decide.
+    Screened,
+    /// This caller may not do it here, or a person switched it off. Use another caller, workspace or setting.
+    Denied,
+    /// A limit is reached. Make room first.
+    Full,
+    /// Another process or task is in the way. Try again later.
+    Busy,
+    /// The task was cancelled.
+    Cancelled,
+    /// [`Quipu::close`](crate::Quipu::close) was called. Open it again.
+    Closed,
+    /// The machine or a model failed. The cause is in the source; a person has to look.
+    Fault,
+}
+
+/// What lies below an [`Error`].
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Cause {
+    #[error(transparent)]
+    Open(EngineError),
+    #[error(transparent)]
+    Store(StoreError),
+    #[error(transparent)]
+    Submit(SubmitError),
+    #[error("{}", with_details(.0))]
+    Task(TaskError),
+    #[error(transparent)]
+    Decision(DecisionError),
+    #[error(transparent)]
+    Conversation(ConversationError),
+    #[error(transparent)]
+    ConversationId(BadConversationId),
+    #[error(transparent)]
+    WorkspaceId(BadWorkspaceId),
+    #[error(transparent)]
+    Events(Unsubscribable),
+    #[error(transparent)]
+    Trust(TrustError),
+    #[error("an agent of the class `{0}` may not ask for tasks, which write in every scope")]
+    TasksDenied(&'static str),
+    #[error("the text of a task is not blank and has at most {max} bytes; this one has {bytes}")]
+    TaskText { code: &'static str, bytes: usize, max: usize },
+    #[error("there is no task `{0}` in this workspace")]
+    NoSuchTask(TaskId),
+    #[error("this workspace has no project to trust")]
+    NoProject,
+    #[error("this Quipu was closed")]
+    Closed,
+}
+
+fn with_details(error: &TaskError) -> String {
+    let sentence = error.code.message().trim_end_matches('.');
+    error.details().map_or_else(|| sentence.to_owned(), |details| format!("{sentence}: {details}"))
+}
+
+impl Error {
+    /// Returns what the caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match &*self.0 {
+            Cause::Open(EngineError::Screening(_))
+            | Cause::ConversationId(_)
+            | Cause::WorkspaceId(_)
+            | Cause::TaskText { .. }
+            | Cause::NoProject => ErrorKind::Invalid,
+            Cause::Store(error) => of_code(error.code()),
+            Cause::Submit(error) => of_submit(error),
+            Cause::Task(error) => of_task(error),
+            Cause::Decision(error) => of_code(error.code()),
+            Cause::Conversation(ConversationError::Elsewhere) => ErrorKind::Conflict,
+            Cause::Conversation(ConversationError::State(error)) => of_code(error.code()),
+            Cause::Events(Unsubscribable::Full) => ErrorKind::Full,
+            Cause::Events(Unsubscribable::Closed) | Cause::Closed => ErrorKind::Closed,
+            Cause::Trust(error) => of_code(error.code()),
+            Cause::TasksDenied(_) => ErrorKind::Denied,
+            Cause::NoSuchTask(_) => ErrorKind::NotFound,
+        }
+    }
+
+    /// Returns the stable code: one word that never changes its meaning.
+    pub fn code(&self) -> &'static str {
+        match &*self.0 {
+            Cause::Open(EngineError::Screening(_))
+            | Cause::ConversationId(_)
+            | Cause::WorkspaceId(_)
+            | Cause::NoProject => Code::InvalidArguments.as_str(),
+            Cause::Store(error) => error.code().as_str(),
+            Cause::Submit(error) => error.code(),
+            Cause::Task(error) => error.code.as_str(),
+            Cause::Decision(error) => error.code().as_str(),
+            Cause::Conversation(ConversationError::Elsewhere) => Code::Conflict.as_str(),
+            Cause::Conversation(ConversationError::State(error)) => error.code().as_str(),
+            Cause::Events(Unsubscribable::Full) => "too_many_subscribers",
+            Cause::Events(Unsubscribable::Closed) | Cause::Closed => "closed",
+            Cause::Trust(error) => error.code().as_str(),
+            Cause::TaskText { code, .. } => code,
+            Cause::TasksDenied(_) => Code::ReadOnly.as_str(),
+            Cause::NoSuchTask(_) => Code::NotFound.as_str(),
+        }
+    }
+
+    /// Returns the revision that a memory has now, where a [`Conflict`](ErrorKind::Conflict) names one.
+    pub fn current_revision(&self) -> Option<Revision> {
+        match &*self.0 {
+            Cause::Store(StoreError::Refused(CommandError::Conflict { current, .. })) => *current,
+            _ => None,
+        }
+    }
+
+    /// Returns the memories that keep an undo from happening, since they changed after it.
+    pub fn blocked(&self) -> Vec<MemoryPath> {
+        match &*self.0 {
+            Cause::Store(StoreError::UndoBlocked(blocked)) => {
+                blocked.iter().map(|one| one.path.clone()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+const fn of_code(code: Code) -> ErrorKind {
+    match code {
+        Code::InvalidPath
+        | Code::InvalidArguments
+        | Code::NotAFile
+        | Code::NotText
+        | Code::TooLarge
+        | Code::InvalidRange => ErrorKind::Invalid,
+        Code::NotFound => ErrorKind::NotFound,
+        Code::AlreadyExists | Code::Conflict | Code::TextNotFound | Code::TextNotUnique => {
+            ErrorKind::Conflict
+        }
+        Code::Screened => ErrorKind::Screened,
+        Code::ScopeUnavailable | Code::ReadOnly | Code::EscapesRoot | Code::FeatureDisabled => {
+            ErrorKind::Denied
+        }
+        Code::ScopeFull | Code::StorageFull => ErrorKind::Full,
+        Code::Locked => ErrorKind::Busy,
+        Code::StorageFailed => ErrorKind::Fault,
+    }
+}
+
+fn of_submit(error: &SubmitError) -> ErrorKind {
+    match error {
+        SubmitError::Untrusted | SubmitError::Off | SubmitError::Unavailable => ErrorKind::Denied,
+        SubmitError::Full => ErrorKind::Busy,
+        SubmitError::Draining => ErrorKind::Closed,
+        SubmitError::ProbeFailed => ErrorKind::Fault,
+        SubmitError::State(error) => of_code(error.code()),
+    }
+}
+
+fn of_task(error: &TaskError) -> ErrorKind {
+    match error.code {
+        TaskErrorCode::Screened => ErrorKind::Screened,
+        TaskErrorCode::Cancelled | TaskErrorCode::WorkspaceRemoved => ErrorKind::Cancelled,
+        TaskErrorCode::ManagedMemoryUnavailable
+        | TaskErrorCode::RememberScopeMismatch
+        | TaskErrorCode::RememberPathEscape => ErrorKind::Denied,
+        TaskErrorCode::Timeout => ErrorKind::Busy,
+        TaskErrorCode::ModelUnavailable => ErrorKind::Fault,
+        TaskErrorCode::RememberFailed
+        | TaskErrorCode::ForgetFailed
+        | TaskErrorCode::DreamFailed
+        | TaskErrorCode::ReviewFailed => error.cause.map_or(ErrorKind::Fault, of_code),
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.kind())
+            .field("code", &self.code())
+            .field("cause", &self.0)
+            .finish()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl From<Cause> for Error {
+    fn from(cause: Cause) -> Self {
+        Self(Box::new(cause))
+    }
+}
+
+/// Converts the errors of the layers below.
+macro_rules! from {
+    ($($error:ty => $variant:ident,)+) => {
+        $(impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Cause::$variant(error.into()).into()
+            }
+        })+
+    };
+}
+
+from! {
+    EngineError => Open,
+    StoreError => Store,
+    StateError => Store,
+    CommandError => Store,
+    SubmitError => Submit,
+    TaskError => Task,
+    DecisionError => Decision,
+    ConversationError => Conversation,
+    BadConversationId => ConversationId,
+    Unsubscribable => Events,
+    TrustError => Trust,
+}
+
+impl From<RehearsalError> for Error {
+    fn from(error: RehearsalError) -> Self {
+        match error {
+            RehearsalError::Submit(error) => error.into(),
+            RehearsalError::Task(error) => error.into(),
+        }
+    }
+}
+
+impl From<PathError> for Error {
+    fn from(error: PathError) -> Self {
+        CommandError::from(error).into()
+    }
+}

@@ -1,0 +1,172 @@
+//! Events: hearing of what changes, by whomever.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use engine::feed::{Changed, Cursor, EventKind, Evicted, News, Subscription};
+use engine::{ChangesQuery, TaskId};
+use memory::change::{Actor, ChangeId, ChangeKind};
+use memory::document::Revision;
+use memory::path::MemoryPath;
+use memory::proposal::{ProposalId, ProposalStatus};
+
+use crate::Result;
+use crate::memories::Memories;
+use crate::open::Quipu;
+
+/// A stream of events of one workspace. Dropping it ends it.
+///
+/// ```
+/// # async fn example(memories: quipu::Memories) -> Result<(), quipu::Error> {
+/// use quipu::Event;
+///
+/// let mut events = memories.events().await?;
+/// while let Some(event) = events.next().await {
+///     match event {
+///         Event::Changed { path, by, .. } => println!("{by} changed {path}"),
+///         Event::Missed => println!("look again at everything"),
+///         other => println!("{other:?}"),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "events come from `next`"]
+pub struct Events {
+    quipu: Quipu,
+    workspace: String,
+    subscription: Subscription,
+    /// The last change before the subscription. Who tells of changes may not have come to it yet.
+    after: Option<ChangeId>,
+}
+
+/// Something that happened to memories of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A memory was made, changed, renamed or removed: by a caller of any process, or with an editor.
+    #[non_exhaustive]
+    Changed {
+        /// The memory.
+        path: MemoryPath,
+        /// Its new path, if it was renamed.
+        moved_to: Option<MemoryPath>,
+        /// The change in history.
+        change: ChangeId,
+        /// What was done.
+        kind: ChangeKind,
+        /// Who did it.
+        by: Actor,
+        /// The program it came in by.
+        origin: String,
+        /// The revision that it has now; `None` if it is gone.
+        revision: Option<Revision>,
+    },
+    /// A task of this workspace changed memories, and is done.
+    #[non_exhaustive]
+    TaskDone {
+        /// The task; the [history](Memories::history) names its memories.
+        task: TaskId,
+    },
+    /// A person pinned or unpinned a memory.
+    #[non_exhaustive]
+    Pinned {
+        /// The memory.
+        path: MemoryPath,
+        /// Whether it is pinned now.
+        is_pinned: bool,
+    },
+    /// Proposals were made, or decided.
+    #[non_exhaustive]
+    Proposals {
+        /// Their numbers.
+        ids: Vec<ProposalId>,
+        /// Whether they wait for a decision.
+        are_waiting: bool,
+    },
+    /// A context file, such as `AGENTS.md`, was written through Quipu.
+    #[non_exhaustive]
+    ContextFile {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// Events were lost, since the reader was too slow or too much changed at once: what is known of the memories is
+    /// to be read again.
+    Missed,
+}
+
+impl Memories {
+    /// Subscribes to what changes in the memories of this workspace from now on, whoever changes it. The first
+    /// subscriber has the folders watched, so that edits with other programs are told too.
+    pub async fn events(&self) -> Result<Events> {
+        let _call = self.begin()?;
+        let serving = &self.quipu.0.serving;
+        let latest = ChangesQuery { max: 1, ..ChangesQuery::default() };
+        let latest = self.inner.recorded_changes(&latest).await?;
+        serving.feeds.open(&self.workspace.id, &self.inner);
+        // Its lane tells of tasks that other processes do for it.
+        serving.lanes.register(&self.workspace);
+        let subscription = serving.feeds.subscribe(&self.workspace.id, None).await?;
+        Ok(Events {
+            quipu: self.quipu.clone(),
+            workspace: self.workspace.id.clone(),
+            subscription,
+            after: latest.first().map(|change| change.id),
+        })
+    }
+}
+
+impl Events {
+    /// Waits for the next event; `None` once the home is closed. A caller who stops waiting loses nothing.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            match self.subscription.next().await?.kind {
+                EventKind::MemoryChanged(news) => match event(&news) {
+                    Event::Changed { change, .. } if Some(change) <= self.after => {}
+                    event => return Some(event),
+                },
+                EventKind::StateResyncRequired(_) => return Some(Event::Missed),
+                EventKind::ReplayComplete(_) | EventKind::SlowReader(_) => {}
+                EventKind::Evicted(Evicted { last_told, .. }) => {
+                    let cursor = Cursor { last_seen: last_told, epoch: None };
+                    let feeds = &self.quipu.0.serving.feeds;
+                    // It goes on where it was cut off; what is no longer kept is told as missed.
+                    self.subscription =
+                        feeds.subscribe(&self.workspace, Some(&cursor)).await.ok()?;
+                }
+            }
+        }
+    }
+}
+
+fn event(news: &News) -> Event {
+    match &news.changed {
+        Changed::File { path, moved_to, kind, by, revision, change, trust: _, workspace: _ } => {
+            Event::Changed {
+                path: path.clone(),
+                moved_to: moved_to.clone(),
+                change: *change,
+                kind: *kind,
+                by: by.actor,
+                origin: by.origin.clone(),
+                revision: *revision,
+            }
+        }
+        Changed::Managed { task, .. } | Changed::Reviewed { task, .. } => {
+            Event::TaskDone { task: task.clone() }
+        }
+        Changed::Pin { path, pinned, by: _ } => {
+            Event::Pinned { path: path.clone(), is_pinned: *pinned }
+        }
+        Changed::Proposals { ids, status, .. } => {
+            Event::Proposals { ids: ids.to_vec(), are_waiting: *status == ProposalStatus::Waiting }
+        }
+        Changed::ContextFile { path, .. } => Event::ContextFile { path: path.clone() },
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("workspace", &self.workspace).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,248 @@
+//! A memory for AI agents, as a library.
+//!
+//! Memories are Markdown files that people read and edit with anything. Your program, or an agent in it,
+//! reads and writes them through [`Memories`]; every change is recorded before it is acknowledged, and can be
+//! undone. Texts that hold a secret or an order aimed at a model are refused. No model, no network, no daemon
+//! and no account are needed.
+//!
+//! ```
+//! use quipu::{ErrorKind, Quipu};
+//!
+//! fn main() -> Result<(), quipu::Error> {
+//!     quipu::block_on(async {
+//!         # let folder = tempfile::tempdir().unwrap();
+//!         # let home = folder.path();
+//!         let quipu = Quipu::open(home).await?;
+//!         let memories = quipu.workspace(".").as_person("my-app");
+//!
+//!         memories.create("global/tea.md", "- Darjeeling, no milk\n").await?;
+//!         // A refusal is an error, and has changed nothing.
+//!         let refused = memories.create("global/tea.md", "- Assam\n").await.unwrap_err();
+//!         assert_eq!((refused.kind(), refused.code()), (ErrorKind::Conflict, "already_exists"));
+//!
+//!         memories.remember("I prefer tabs over spaces").await?;
+//!         let recall = memories.recall("tabs or spaces?").await?;
+//!         assert!(recall.block.contains("I prefer tabs over spaces"));
+//!
+//!         quipu.close().await;
+//!         Ok(())
+//!     })
+//! }
+//! ```
+//!
+//! [`block_on`] is for programs without a runtime; in an `async fn` on tokio, leave it out.
+//!
+//! # Homes, workspaces, callers
+//!
+//! A [`Quipu`] is one home: a folder with memories and their state. A [`Workspace`] says *where* a caller
+//! works, a [`Caller`] says *who* it is; both together make [`Memories`].
+//!
+//! | scope | path | lies | reaches |
+//! |---|---|---|---|
+//! | global | `global/…` | in the home | this person, in all projects |
+//! | project | `project/…` | in `.quipu/memory` of the git checkout | all who clone the repository |
+//! | workspace | `workspace/…` | in the home | this checkout, or the workspace of an [id](Workspace::with_id) |
+//!
+//! An agent has a class: [`Exec`](AgentClass::Exec) writes everywhere, [`Plan`](AgentClass::Plan) leaves the
+//! project's memories alone, [`Explore`](AgentClass::Explore) only reads.
+//!
+//! ```
+//! # quipu::block_on(async {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let quipu = quipu::Quipu::open(folder.path().join("home")).await?;
+//! use quipu::{AgentClass, ErrorKind};
+//!
+//! let user = quipu.global().with_id("user-7")?;
+//! user.as_person("my-app").create("workspace/name.md", "- Ada\n").await?;
+//!
+//! let explorer = user.as_agent(AgentClass::Explore, "my-app");
+//! assert_eq!(explorer.read("workspace/name.md").await?.text, "- Ada\n");
+//! let refused = explorer.delete("workspace/name.md").await.unwrap_err();
+//! assert_eq!(refused.kind(), ErrorKind::Denied);
+//! # quipu.close().await;
+//! # Ok::<(), quipu::Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # Memories
+//!
+//! [`create`](Memories::create), [`edit`](Memories::edit), [`insert`](Memories::insert),
+//! [`delete`](Memories::delete), [`rename`](Memories::rename) and [`view`](Memories::view) are the six commands
+//! that agents have; [`read`](Memories::read) and [`replace`](Memories::replace) are for programs that save whole
+//! texts without losing what another writer did in between. The [history](Memories::history) has every
+//! change, those made with an editor too; [`diff`](Memories::diff) shows one, [`undo`](Memories::undo) takes it
+//! back.
+//!
+//! ```
+//! # quipu::block_on(async {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let quipu = quipu::Quipu::open(folder.path()).await?;
+//! # let memories = quipu.global().as_person("my-app");
+//! memories.create("global/tea.md", "# Tea\n\n- Darjeeling\n").await?;
+//! let receipt = memories.edit("global/tea.md", "Darjeeling", "Assam").await?;
+//!
+//! let change = receipt.change.unwrap();
+//! assert!(memories.diff(change).await?[0].unified.contains("-- Darjeeling\n+- Assam"));
+//! memories.undo(change).await?;
+//! assert!(memories.read("global/tea.md").await?.text.contains("Darjeeling"));
+//! # quipu.close().await;
+//! # Ok::<(), quipu::Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # Tasks
+//!
+//! [`remember`](Memories::remember), [`forget`](Memories::forget) and [`dream`](Memories::dream) find the place by
+//! themselves: by rules, or by the models that [`Builder::configure`] names. A task is queued durably, the tasks of a
+//! workspace run one after the other, whichever process does them, and each is undone as one. Await the request to
+//! wait for the end, or [start](TaskRequest::start) it and poll or cancel the [`Task`]. What a task is not sure of
+//! becomes a [`Proposal`], which a person decides.
+//!
+//! ```
+//! # quipu::block_on(async {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let quipu = quipu::Quipu::open(folder.path()).await?;
+//! # let memories = quipu.global().as_person("my-app");
+//! use quipu::TaskStatus;
+//!
+//! let task = memories.remember("I work at night").start().await?;
+//! let report = task.wait().await?;
+//! assert!(matches!(task.status().await?, TaskStatus::Completed(_)));
+//!
+//! memories.undo_task(&report.id).await?;
+//! assert!(memories.list().await?.memories.is_empty());
+//! # quipu.close().await;
+//! # Ok::<(), quipu::Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # Recall, context, conversations
+//!
+//! [`recall`](Memories::recall) finds the few memories that fit a prompt, and none when none fits.
+//! [`context`](Memories::context) is what a session of a model begins with. A [`Conversation`] does both for a host
+//! that talks with a model, and never lets a turn wait: what fits a prompt is looked for beside the turn, and handed
+//! over once.
+//!
+//! ```
+//! # quipu::block_on(async {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let quipu = quipu::Quipu::open(folder.path()).await?;
+//! # let memories = quipu.global().as_person("my-app");
+//! memories.create("global/build.md", "- The build needs pnpm; npm breaks the lock file.\n").await?;
+//! assert!(memories.context().await?.text.contains("global/build.md"));
+//!
+//! let recall = memories.recall("how do I build this?").await?;
+//! assert_eq!(recall.hits[0].path.to_string(), "/memories/global/build.md");
+//! # quipu.close().await;
+//! # Ok::<(), quipu::Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # Events
+//!
+//! [`Memories::events`] tells of every change, whoever makes it: this program, another process, an editor.
+//!
+//! ```
+//! # quipu::block_on(async {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let quipu = quipu::Quipu::open(folder.path()).await?;
+//! # let memories = quipu.global().as_person("my-app");
+//! use quipu::Event;
+//!
+//! let mut events = memories.events().await?;
+//! memories.create("global/tea.md", "- Darjeeling\n").await?;
+//! let Some(Event::Changed { path, .. }) = events.next().await else { panic!() };
+//! assert_eq!(path.to_string(), "/memories/global/tea.md");
+//! # quipu.close().await;
+//! # Ok::<(), quipu::Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # Errors
+//!
+//! Every call that can be refused or fail returns a [`Result`](std::result::Result) with one [`Error`]. Its
+//! [`kind`](Error::kind) says what to do: correct the call, read again, ask a person, make room, try later. Its
+//! [`code`](Error::code) is a stable word, listed in the project's `docs/reference/codes.md` and
+//! `docs/reference/http.md`. Nothing was changed by a call that failed, with one exception: a fault of the machine in
+//! the middle of a write may leave a change that is recorded already. It is completed, not lost.
+//!
+//! # Limits
+//!
+//! A memory has at most 102,400 bytes of UTF-8 text, a scope 1,000 memories unless
+//! [set otherwise](Builder::files_max), a remembered text 65,536 bytes. A workspace holds a bounded number of unfinished tasks; more
+//! are refused with [`Busy`](ErrorKind::Busy). All limits are in the project's `docs/reference/limits.md`.
+//!
+//! # Threads and runtimes
+//!
+//! Every type here is `Send` and `Sync` and cheap to clone. Calls need a tokio runtime with time enabled, of
+//! either flavor; disks are read and written on its blocking threads. On a current-thread runtime the rules of
+//! a task compute on that thread, a few milliseconds at a stretch; on a multi-thread runtime they have a
+//! thread of their own. What goes on in the background (tasks, events, upkeep) goes on in the runtime
+//! that the home was opened in, as long as a [`Quipu`] or something made from it is there.
+//!
+//! # Processes
+//!
+//! Any number of processes may open one home: locks keep their writes apart, and each notices what the others
+//! did. The program `quipu` works on the same home with `QUIPU_HOME` set to its folder.
+//!
+//! # Shutdown
+//!
+//! [`Quipu::close`] waits for calls under way, gives running tasks ten seconds, and closes the state. Nothing that was
+//! acknowledged is lost without it: a write is durable when its call returns, a task when it is
+//! [started](TaskRequest::start); what was only counted, such as uses of the last half second, may be.
+//!
+//! # More
+//!
+//! What the program `quipu` and its daemon are made of is in [`layers`], for what this crate does not offer: models,
+//! imports, health, host workspaces. It may change with every version.
+
+mod error;
+
+mod open;
+
+mod workspace;
+
+mod memories;
+
+mod history;
+
+mod task;
+
+mod conversation;
+
+mod event;
+
+/// The examples of the documents, which have to compile, and those that can have to run.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    mod readme {}
+
+    #[doc = include_str!("../../../docs/EMBEDDING.md")]
+    mod embedding {}
+}
+
+pub use conversation::{Conversation, Turn};
+pub use engine::{FileDiff, TaskId};
+pub use error::{Error, ErrorKind};
+pub use event::{Event, Events};
+pub use history::{Change, Proposal, Undo};
+pub use memories::{
+    Context, IntoMemoryPath, ListedMemory, Listing, Memories, Memory, Recall, RecallHit, Receipt,
+};
+pub use memory::access::AgentClass;
+pub use memory::change::{Actor, ChangeId, ChangeKind};
+pub use memory::clock::{Clock, Timestamp};
+pub use memory::document::Revision;
+pub use memory::path::{MemoryPath, Scope};
+pub use memory::proposal::ProposalId;
+pub use open::{Builder, Quipu, block_on};
+pub use task::{Task, TaskReport, TaskRequest, TaskStatus};
+pub use workspace::{Caller, Workspace};
+
+/// The libraries underneath, for what this crate does not offer. They may change with every version.
+pub mod layers {
+    pub use ::{engine, memory};
+}
+
+type Result<T> = std::result::Result<T, Error>;

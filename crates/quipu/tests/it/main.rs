@@ -1,0 +1,66 @@
+//! The promises of the library, kept through its public names alone.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "the tests look at real folders, as an embedding program may, and fail where that fails"
+)]
+
+mod callers;
+mod conversations;
+mod events;
+mod lifecycle;
+mod refusals;
+mod tasks;
+
+use std::path::Path;
+
+use quipu::{Memories, Quipu};
+use tempfile::TempDir;
+
+/// A home in a folder that goes with it.
+struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Makes a git checkout in the folder.
+    fn checkout(&self, name: &str) -> std::path::PathBuf {
+        let checkout = self.path().join(name);
+        std::fs::create_dir_all(checkout.join(".git")).unwrap();
+        checkout
+    }
+
+    async fn open(&self) -> Quipu {
+        Quipu::open(self.path().join("home")).await.unwrap()
+    }
+}
+
+fn person(quipu: &Quipu) -> Memories {
+    quipu.global().as_person("test")
+}
+
+/// Returns the paths of all memories that are seen.
+async fn paths(memories: &Memories) -> Vec<String> {
+    let listing = memories.list().await.unwrap();
+    listing.into_iter().map(|memory| memory.path.to_string()).collect()
+}
+
+#[test]
+fn the_crate_has_at_most_40_names_at_its_top() {
+    let source = include_str!("../../src/lib.rs");
+    let exports = source.split("pub use ").skip(1).filter_map(|rest| rest.split(';').next());
+    // What is in `layers` is not at the top.
+    let exports = exports.filter(|export| !export.starts_with("::"));
+    let names: usize = exports.map(|export| export.matches(',').count().max(1)).sum();
+    assert!((20..=40).contains(&names), "{names}");
+}
