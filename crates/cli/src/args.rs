@@ -573,7 +573,7 @@ pub(crate) struct Undo {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  quipu doctor\n  quipu doctor --fix")]
 pub(crate) struct Doctor {
-    /// Mend what can be mended without losing anything
+    /// Mend what can be mended without losing a memory
     #[arg(long)]
     pub(crate) fix: bool,
 }

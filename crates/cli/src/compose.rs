@@ -208,9 +208,6 @@ impl App {
     /// Synchronizes files and closes the state. Without this nothing is lost, only settled later.
     pub(crate) async fn close(&self) {
         self.engine.close().await;
-        if let Some(repair) = self.engine.last_state_repair() {
-            self.output.warning(&repair.to_string());
-        }
     }
 
     /// Reads a path argument: virtual (`/memories/global/a.md`) or short (`global/a.md`).

@@ -427,11 +427,6 @@ impl Engine {
         self.state.repair().await
     }
 
-    /// Returns the latest repair of the state database by this process, if there was one.
-    pub fn last_state_repair(&self) -> Option<StateRepair> {
-        self.state.last_repair()
-    }
-
     /// Synchronizes files, stores what waits, keeps corpora, closes the state. What is written later opens again.
     pub async fn close(&self) {
         self.recaller.keep().await;

@@ -24,9 +24,9 @@ pub(super) enum Depth {
 /// The damage that a check found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Findings {
-    /// What makes the file useless.
+    /// Damage that makes the file useless.
     broken: Vec<String>,
-    /// What `REINDEX` repairs.
+    /// Damage that `REINDEX` repairs.
     indexes: Vec<String>,
     /// Contradictions between rows, which [`MENDS`] removes.
     rows: Vec<String>,
@@ -117,7 +117,7 @@ async fn findings(connection: &mut SqliteConnection, depth: Depth) -> Result<Fin
     Ok(found)
 }
 
-/// Returns what the schema should define and does not. SQLite looks at names only when it prepares a statement.
+/// Returns the definitions that the schema should have and has not. SQLite looks at names only when it prepares a statement.
 async fn missing_definitions(connection: &mut SqliteConnection) -> Result<Vec<String>, Fault> {
     const DEFINITIONS: &str = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL
         AND name NOT LIKE 'sqlite_%' AND name <> '_sqlx_migrations' ORDER BY name";

@@ -26,7 +26,7 @@ const LOCK_POLL: Duration = Duration::from_millis(5);
 /// The smallest page of SQLite, and so its smallest file.
 const SHORTEST: u64 = 512;
 
-/// What the name of a damaged database has behind its own, before a number.
+/// The suffix of a damaged database that was set aside; a number follows it.
 const ASIDE: &str = ".damaged-";
 
 /// Which file stands at a path, so that one that was put in its place is noticed.
@@ -176,8 +176,8 @@ pub(super) fn set_aside(path: &Path) -> Result<PathBuf, Fault> {
     Ok(aside)
 }
 
-/// Moves what a database left that was set aside when the process died, or whose file a person removed: SQLite
-/// would take it for that of the next database.
+/// Moves the log of a database away that is not there: it was set aside when the process died, or a person removed
+/// it. SQLite would take the log for that of the next database.
 pub(super) fn finish_set_aside(path: &Path) -> Result<(), Fault> {
     if has_log(path) && identity(path)?.is_none() {
         let last = last_aside(path)?;
