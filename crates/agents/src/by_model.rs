@@ -27,7 +27,7 @@ use store::{Draft, Memories};
 use tokio::time::Instant;
 
 pub use self::agent::AgentError;
-use self::agent::{Agent, Refused, Toolbox};
+use self::agent::{Agent, Refused, Toolbox, json_in, quoted, select_tool};
 use self::files::{Allowed, Files, Work, has_secret};
 pub(crate) use self::prompts::quotes_prompt;
 pub use self::rerank::{RerankCandidate, rerank};
@@ -302,11 +302,6 @@ fn add_scope(done: &mut Dreamt, files: &Files<'_>) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Quotes a text so that it cannot end before its end.
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
 fn remember_task(
     snapshot: &Snapshot,
     request: &RememberRequest,
@@ -378,12 +373,6 @@ fn notes(files: &Files<'_>) -> Vec<EntryNote> {
     notes
 }
 
-/// Returns the JSON that a text consists of, or has words around.
-fn json_in(text: &str) -> Option<Value> {
-    let json = text.get(text.find(['[', '{'])?..=text.rfind([']', '}'])?)?;
-    serde_json::from_str(json).ok()
-}
-
 /// Entries that a model chooses from, by their ids.
 struct Choice<'a> {
     /// In the order in which they are listed.
@@ -443,15 +432,8 @@ impl<'a> Choice<'a> {
 
 impl Toolbox for Choice<'_> {
     fn tools(&self) -> Vec<Tool> {
-        vec![Tool {
-            name: "select_entries",
-            description: "Selects the entries that are to be removed; an empty list selects none.",
-            schema: json!({
-                "type": "object",
-                "properties": { "ids": { "type": "array", "items": { "type": "string" }, "description": "Ids as they are listed" } },
-                "required": ["ids"],
-            }),
-        }]
+        let description = "Selects the entries that are to be removed; an empty list selects none.";
+        vec![select_tool("select_entries", description)]
     }
 
     fn looks_only(&self, _: &str) -> bool {

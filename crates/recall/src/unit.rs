@@ -122,7 +122,7 @@ fn subject(first_line: &str) -> Option<String> {
     let is_name = name.starts_with(char::is_uppercase)
         && name.split_whitespace().count() <= SUBJECT_WORDS_MAX
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '.' | '\''));
-    (is_name && rest.starts_with([' ', '*', '_'])).then(|| crate::words::plain(name))
+    (is_name && rest.starts_with([' ', '*', '_'])).then(|| memory::text::fold(name))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::iter;
 use std::sync::LazyLock;
 
-use memory::text::slice;
+use memory::text::{fold, slice};
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 
@@ -32,7 +32,7 @@ static SMALL: LazyLock<HashMap<String, Small>> = LazyLock::new(|| {
     let mut small = HashMap::new();
     for (line, of) in lines.zip(first.into_iter().chain(iter::repeat(Small::Anywhere))) {
         for word in line.split_whitespace() {
-            small.entry(plain(word)).or_insert(of);
+            small.entry(fold(word)).or_insert(of);
         }
     }
     small
@@ -111,23 +111,6 @@ fn is_negation(word: &str) -> bool {
     verb.is_some_and(|verb| verb.ends_with(['n', 'N']))
 }
 
-/// Returns a text in small letters without accents, in NFKC.
-pub(crate) fn plain(text: &str) -> String {
-    if text.is_ascii() {
-        return text.to_ascii_lowercase();
-    }
-    let small = text.nfkc().collect::<String>().to_lowercase();
-    let mut letter = ' ';
-    let bare = small.nfd().filter(|&c| {
-        let is_mark = matches!(c,
-            '\u{300}'..='\u{36F}' | '\u{591}'..='\u{5C7}' | '\u{64B}'..='\u{652}' | '\u{640}');
-        let is_breve = c == '\u{306}' && letter == 'и';
-        letter = if is_mark { letter } else { c };
-        is_breve || !is_mark
-    });
-    bare.nfc().collect()
-}
-
 /// Returns what a word is compared by.
 pub(crate) fn stem(word: &str) -> Cow<'_, str> {
     match word.chars().next() {
@@ -189,7 +172,7 @@ impl Cut {
 
     fn push(&mut self, text: &str, kind: Kind) {
         let kind = if kind == Kind::Plain && is_name(text) { Kind::Sign } else { kind };
-        let text = plain(text).chars().take(WORD_CHARS_MAX).collect::<String>();
+        let text = fold(text).chars().take(WORD_CHARS_MAX).collect::<String>();
         if !text.is_empty() {
             self.words.push(Word { text, kind });
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use model::{Call, Chat, ChatError, Conversation, Tool};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::ledger::Ledger;
@@ -212,6 +212,26 @@ fn carry_out(
             cut(format!("Not done: {why}"))
         }
     }
+}
+
+/// Quotes a text so that it cannot end before its end.
+pub(super) fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// Returns the JSON that a text consists of, or has words around.
+pub(super) fn json_in(text: &str) -> Option<Value> {
+    let json = text.get(text.find(['[', '{'])?..=text.rfind([']', '}'])?)?;
+    serde_json::from_str(json).ok()
+}
+
+/// Returns a tool that selects some of what is listed, by its ids.
+pub(super) fn select_tool(name: &'static str, description: &'static str) -> Tool {
+    let ids = json!({
+        "type": "array", "items": { "type": "string" }, "description": "Ids as they are listed",
+    });
+    let schema = json!({ "type": "object", "properties": { "ids": ids }, "required": ["ids"] });
+    Tool { name, description, schema }
 }
 
 fn cut(mut result: String) -> String {

@@ -11,8 +11,8 @@ use model::{Chat, Tool};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::agent::{Agent, AgentError, Refused, Toolbox};
-use super::{json_in, prompts, quoted};
+use super::agent::{Agent, AgentError, Refused, Toolbox, json_in, quoted, select_tool};
+use super::prompts;
 use crate::ledger::Ledger;
 
 /// What a model is shown of a memory that may fit a prompt. Untrusted text, which is quoted and cut.
@@ -105,15 +105,9 @@ impl Selection {
 
 impl Toolbox for Selection {
     fn tools(&self) -> Vec<Tool> {
-        vec![Tool {
-            name: "select_memories",
-            description: "Selects the memories that help, the most helpful first; an empty list selects none.",
-            schema: json!({
-                "type": "object",
-                "properties": { "ids": { "type": "array", "items": { "type": "string" }, "description": "Ids as they are listed" } },
-                "required": ["ids"],
-            }),
-        }]
+        let description =
+            "Selects the memories that help, the most helpful first; an empty list selects none.";
+        vec![select_tool("select_memories", description)]
     }
 
     fn looks_only(&self, _: &str) -> bool {

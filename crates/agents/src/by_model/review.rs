@@ -7,9 +7,8 @@ use memory::screen::Screen;
 use model::Tool;
 use serde_json::{Value, json};
 
-use super::agent::{AgentError, Refused, Toolbox};
+use super::agent::{AgentError, Refused, Toolbox, quoted};
 use super::files::has_secret;
-use super::quoted;
 use crate::embedded::{self, At, Found, Snapshot};
 use crate::review::{FINDINGS_MAX, Finding, LeftOut, Moment, ReviewRequest, Role, Target};
 

@@ -14,8 +14,7 @@ use memory::text::slice;
 use super::about::{kept_true, title};
 use super::book::{Note, Snapshot, Stored};
 use super::lexicon::Class;
-use super::remember::is_fragment;
-use super::same::{Form, has_blocks};
+use super::same::{Form, has_blocks, is_fragment};
 use super::similar::{self, Weights, is_light};
 use super::words::{Text, Token, is_unspaced};
 use crate::request::{

@@ -17,7 +17,7 @@ use super::book::{Note, Snapshot, Source, Stored, Written};
 use super::classify::{self, Kind, Whose};
 use super::facts::{self, Said};
 use super::found;
-use super::same::{Form, has_blocks};
+use super::same::{Form, has_blocks, is_fragment};
 use super::similar::{self, Likeness, Weights};
 use super::update;
 use super::when;
@@ -28,12 +28,6 @@ use crate::request::{
 
 /// The smallest share of a fact's words, by their weight, that a memory must contain for the fact to be added to it.
 const PLACE_SHARE_MIN: f64 = 0.3;
-
-/// The most words of a fragment: it says too little to be known wherever it stands.
-const FRAGMENT_WORDS_MAX: usize = 2;
-
-/// The most words of a label and of the value behind it: `Owner: Ada`.
-const VALUE_WORDS_MAX: usize = 3;
 
 /// The most proposals that one fact makes.
 const REMEMBER_PROPOSALS_MAX: usize = 2;
@@ -489,19 +483,6 @@ impl Alike {
     fn proposal(self, added: &KeptEntry) -> Proposal {
         similar::proposal(self.likeness, &self.other, added)
     }
-}
-
-/// Tells whether a statement says too little to be about one thing only: a few words, or a value behind a label.
-pub(crate) fn is_fragment(fact: &str) -> bool {
-    let mut words = fact.split_whitespace();
-    let count = |text: &str| text.split_whitespace().count();
-    let label = fact.split_once([':', '：']).is_some_and(|(label, value)| {
-        count(label) <= VALUE_WORDS_MAX
-            && count(value) <= VALUE_WORDS_MAX
-            && !value.starts_with("//")
-    });
-    let has_spaces = fact.is_ascii() || fact.contains(' ');
-    label || (has_spaces && words.by_ref().nth(FRAGMENT_WORDS_MAX).is_none())
 }
 
 /// Returns what an answer tells of an entry.

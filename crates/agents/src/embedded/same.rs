@@ -7,7 +7,12 @@ use memory::path::MemoryPath;
 use unicode_normalization::UnicodeNormalization;
 
 use super::book::{Note, Stored};
-use super::remember::is_fragment;
+
+/// The most words of a fragment: it says too little to be known wherever it stands.
+const FRAGMENT_WORDS_MAX: usize = 2;
+
+/// The most words of a label and of the value behind it: `Owner: Ada`.
+const VALUE_WORDS_MAX: usize = 3;
 
 /// An entry in the form in which entries that say the same are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -99,6 +104,19 @@ fn first_word_folded(word: &str) -> String {
         && rest.chars().any(char::is_alphabetic)
         && rest.chars().all(|c| !c.is_uppercase() && (c.is_alphabetic() || c == '\''));
     if is_capitalised { word.to_lowercase() } else { word.to_owned() }
+}
+
+/// Tells whether a statement says too little to be about one thing only: a few words, or a value behind a label.
+pub(crate) fn is_fragment(fact: &str) -> bool {
+    let mut words = fact.split_whitespace();
+    let count = |text: &str| text.split_whitespace().count();
+    let label = fact.split_once([':', '：']).is_some_and(|(label, value)| {
+        count(label) <= VALUE_WORDS_MAX
+            && count(value) <= VALUE_WORDS_MAX
+            && !value.starts_with("//")
+    });
+    let has_spaces = fact.is_ascii() || fact.contains(' ');
+    label || (has_spaces && words.by_ref().nth(FRAGMENT_WORDS_MAX).is_none())
 }
 
 /// Tells whether a text holds more than one block of Markdown: a list, a table, code, a quotation.

@@ -9,9 +9,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use memory::text::slice;
+use memory::text::{fold, slice};
 use regex::Regex;
-use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use super::lexicon::{
@@ -33,22 +32,9 @@ static PIECES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Returns a text for comparing: NFKC, lower case, without accents.
+/// Returns a text for comparing: folded, with straight apostrophes.
 pub(crate) fn plain(text: &str) -> String {
-    if text.is_ascii() {
-        return text.to_ascii_lowercase();
-    }
-    let folded: String = text.nfkc().collect::<String>().to_lowercase();
-    let mut letter = ' ';
-    let bare = folded.nfd().filter(|&c| {
-        let of = letter;
-        letter = if is_combining_mark(c) { letter } else { c };
-        // Marks of Latin, Greek and Cyrillic, points of Hebrew, vowel signs of Arabic. Voicing marks of
-        // kana and the signs of Indic scripts tell words apart, and so does the breve of `й`.
-        let is_breve = c == '\u{306}' && of == 'и';
-        is_breve || !matches!(c, '\u{300}'..='\u{36F}' | '\u{591}'..='\u{5C7}' | '\u{64B}'..='\u{652}' | '\u{640}')
-    });
-    bare.nfc().map(|c| if c == '’' { '\'' } else { c }).collect()
+    fold(text).replace('’', "'")
 }
 
 /// Returns the words of a plain text that is written with spaces.
