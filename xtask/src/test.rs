@@ -57,7 +57,7 @@ impl Step {
 /// All gates, the quick ones first.
 const STEPS: [Step; 10] = [
     Step::new("fmt", "the sources are formatted", fmt),
-    Step::new("tidy", "layers, names, sizes, links, generated docs", tidy_step),
+    Step::new("tidy", "layers, circles, names, sizes, links, generated docs", tidy_step),
     Step::new("clippy", "no lint complains", clippy),
     Step::new("doc", "the API documentation builds without a warning", doc),
     Step::new("deny", "licences and sources of dependencies", deny_step),

@@ -1,6 +1,6 @@
 //! Documents: every relative link leads somewhere, and the change log has room for the next change.
 
-use crate::tidy::Finding;
+use crate::tidy::finding::Finding;
 use crate::tidy::tree::{Tree, has_extension};
 
 /// The part of the change log that every user-visible change adds to.
@@ -142,7 +142,7 @@ fn anchor(title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::printed;
+    use crate::tidy::finding::printed;
 
     #[track_caller]
     fn check(line: &str, expected: &[&str]) {

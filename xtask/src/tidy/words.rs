@@ -1,7 +1,7 @@
 //! Words: those that say nothing in the name of a type, those that never land in code, and notes
 //! without an issue.
 
-use crate::tidy::Finding;
+use crate::tidy::finding::Finding;
 use crate::tidy::rust::{self, Source};
 use crate::tidy::tree::{Tree, has_extension};
 
@@ -98,7 +98,7 @@ fn wrong_note(line: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::printed;
+    use crate::tidy::finding::printed;
 
     fn found(check: fn(&[Source<'_>]) -> Vec<Finding>, text: &str) -> Vec<String> {
         let tree = Tree::from([("a.rs", text)]);
