@@ -86,6 +86,7 @@ fn check(workspace: &Workspace, tree: &Tree, allowed: &Allowed) -> Vec<Finding> 
         files::machine_paths(tree),
         words::type_names(&sources),
         words::code(&sources),
+        words::sleeps(&sources),
         words::notes(tree, &sources),
         modules::test_binaries(tree),
         modules::orphans(&sources, &roots),

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use crate::http;
+use crate::wait::LIMIT;
 
 /// What a server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,8 +143,9 @@ impl Shared {
     }
 
     fn wait(&self, until: impl Fn(&Now) -> bool) {
-        let held = self.changed.wait_while(self.lock(), |now| !until(now));
-        drop(held.unwrap_or_else(PoisonError::into_inner));
+        let held = self.changed.wait_timeout_while(self.lock(), LIMIT, |now| !until(now));
+        let (_now, waited) = held.unwrap_or_else(PoisonError::into_inner);
+        assert!(!waited.timed_out(), "the server was not asked so often, or not left");
     }
 
     fn answer_one(&self, mut stream: TcpStream) -> io::Result<()> {

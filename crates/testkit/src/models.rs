@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use crate::http;
+use crate::wait::LIMIT;
 
 /// What a model says when it is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,15 +139,12 @@ impl Models {
 
     /// Waits until it was asked so often; holds the thread up.
     pub fn wait_for_requests(&self, count: usize) {
-        let held =
-            self.shared.changed.wait_while(lock(&self.shared.asked), |asked| asked.len() < count);
-        drop(held.unwrap_or_else(PoisonError::into_inner));
+        self.shared.wait(&self.shared.asked, |asked| asked.len() >= count);
     }
 
     /// Waits until so many connections were closed that nothing was said on; holds the thread up.
     pub fn wait_for_leaving(&self, count: usize) {
-        let held = self.shared.changed.wait_while(lock(&self.shared.left), |left| *left < count);
-        drop(held.unwrap_or_else(PoisonError::into_inner));
+        self.shared.wait(&self.shared.left, |left| *left >= count);
     }
 }
 
@@ -171,6 +169,12 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 impl Shared {
+    fn wait<T>(&self, mutex: &Mutex<T>, until: impl Fn(&T) -> bool) {
+        let held = self.changed.wait_timeout_while(lock(mutex), LIMIT, |now| !until(now));
+        let (_now, waited) = held.unwrap_or_else(PoisonError::into_inner);
+        assert!(!waited.timed_out(), "the server was not asked so often, or not left");
+    }
+
     fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
         let (head, body) = http::read(&mut BufReader::new(&stream))?;
         let asked = Asked { head, body };

@@ -79,7 +79,7 @@ pub(super) fn unrecorded(
             findings.push(Finding::file("circles", &crate_circles.folder, wrong, remedy));
         }
     }
-    for (folder, _) in recorded {
+    for folder in recorded.keys() {
         if !found.iter().any(|each| each.folder == *folder) {
             let wrong = format!("{folder} has no circle of imports that could be recorded");
             findings.push(Finding::file("circles", allowed::PATH, wrong, "remove its line"));

@@ -5,6 +5,7 @@
 //! compiled for tests. Macros are read as if they were code.
 
 use std::collections::BTreeMap;
+use std::slice;
 
 use crate::tidy::modules;
 use crate::tidy::rust::{self, Source};
@@ -67,7 +68,8 @@ impl Modules {
                 continue;
             };
             for (parent, inner, name) in Reader::read(&mut modules.0, module, source) {
-                let path = [&[folder.clone()], &inner[..], &[name.clone()]].concat().join("/");
+                let path =
+                    [slice::from_ref(&folder), &inner, slice::from_ref(&name)].concat().join("/");
                 let file = format!("{path}.rs");
                 if let Some(file) = sources.iter().position(|source| source.path == file) {
                     waiting.push((modules.add(parent, &name, file), path));
