@@ -10,6 +10,7 @@ mod circles;
 mod files;
 mod finding;
 mod layers;
+mod limits;
 mod markdown;
 mod modules;
 mod rust;
@@ -93,6 +94,9 @@ fn check(workspace: &Workspace, tree: &Tree, allowed: &Allowed) -> Vec<Finding> 
         circles::unrecorded(&circles::read(&sources, &roots), &allowed.circles),
         markdown::links(tree),
         markdown::named_files(tree),
+        markdown::named_tests(tree),
+        markdown::invariants(tree),
+        limits::limits(&sources, &allowed.same_limits),
         markdown::changelog(tree),
     ]
     .concat()

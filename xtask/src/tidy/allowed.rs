@@ -1,6 +1,6 @@
 //! The exceptions: `xtask/tidy.toml`, each with the check, the file and the reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -16,6 +16,9 @@ pub(super) const PATH: &str = "xtask/tidy.toml";
 pub(super) struct Allowed {
     #[serde(default)]
     allowed: Vec<Exception>,
+    /// Names of limits that have several values.
+    #[serde(default)]
+    pub(super) same_limits: BTreeSet<String>,
     /// For a crate, the sizes of its circles of imports.
     #[serde(default)]
     pub(super) circles: BTreeMap<String, Vec<usize>>,
