@@ -14,8 +14,8 @@ pub(super) const PATH: &str = "xtask/tidy.toml";
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Allowed {
-    #[serde(default)]
-    allowed: Vec<Exception>,
+    #[serde(default, rename = "allowed")]
+    exceptions: Vec<Exception>,
     /// Names of limits that have several values.
     #[serde(default)]
     pub(super) same_limits: BTreeSet<String>,
@@ -49,7 +49,7 @@ impl Allowed {
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let parsed: Self =
             toml::from_str(text).with_context(|| format!("cannot understand {PATH}"))?;
-        for exception in &parsed.allowed {
+        for exception in &parsed.exceptions {
             let has_reason = !exception.reason.trim().is_empty();
             anyhow::ensure!(
                 has_reason,
@@ -63,7 +63,7 @@ impl Allowed {
     /// Takes away what is allowed, and adds the exceptions that allow nothing.
     pub(super) fn filter(&self, findings: Vec<Finding>) -> Vec<Finding> {
         let idle = self
-            .allowed
+            .exceptions
             .iter()
             .filter(|exception| !findings.iter().any(|finding| exception.covers(finding)));
         let idle: Vec<Finding> = idle
@@ -75,7 +75,7 @@ impl Allowed {
                 Finding::file("allowed", PATH, wrong, "remove it")
             })
             .collect();
-        let is_left = |finding: &Finding| !self.allowed.iter().any(|each| each.covers(finding));
+        let is_left = |finding: &Finding| !self.exceptions.iter().any(|each| each.covers(finding));
         findings.into_iter().filter(is_left).chain(idle).collect()
     }
 }
