@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 /// A test that has waited this long fails. Far more than what is waited for takes on a busy machine.
 pub(crate) const LIMIT: Duration = Duration::from_mins(2);
-const INTERVAL: Duration = Duration::from_millis(2);
+/// Bounds of the time between two polls. It grows with the time that has passed, since each poll takes from the machine.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);
+const INTERVAL_MAX: Duration = Duration::from_millis(50);
 
 /// Polls until there is a value, and fails with the last error after two minutes. Blocks the thread.
 #[track_caller]
@@ -23,7 +25,7 @@ pub fn eventually<T, E: Debug>(mut poll: impl FnMut() -> Result<T, E>) -> T {
         match poll() {
             Ok(value) => return value,
             Err(found) if begun.elapsed() > LIMIT => panic!("after {LIMIT:?} still: {found:?}"),
-            Err(_) => sleep(INTERVAL),
+            Err(_) => sleep((begun.elapsed() / 20).clamp(INTERVAL_MIN, INTERVAL_MAX)),
         }
     }
 }
