@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use engine::{BindingRequest, Caller, ContextFiles, Workspace};
 
-use crate::Bench;
+use crate::args::Bench;
 use crate::ground::Ground;
 use crate::measure::{Times, take_turns};
 use crate::report::{Line, Section, Target};

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
 
-use crate::Bench;
+use crate::args::Bench;
 use crate::ground::{self, Ground, MEMORY_BYTES};
 use crate::growth;
 use crate::http::{Connection, Server, request};

@@ -11,7 +11,7 @@ use memory::document::Revision;
 use memory::path::RelativePath;
 use state::{NewChange, NewFileChange, SqliteState, State as _};
 
-use crate::Bench;
+use crate::args::Bench;
 use crate::ground::{self, Ground, MEMORY_BYTES};
 use crate::measure::{Times, take_turns};
 use crate::report::{Line, Section, Target};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::Bench;
+use crate::args::Bench;
 use crate::ground::MEMORY_BYTES;
 use crate::http::{Server, TOKEN};
 use crate::measure::{Times, take_turns};

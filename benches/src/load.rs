@@ -19,7 +19,7 @@ use tokio::time::{Instant as Due, sleep, sleep_until};
 
 use self::readers::{Expected, Readers, Seen};
 use self::wire::{Answer, Line as Wire};
-use crate::Bench;
+use crate::args::Bench;
 use crate::daemon::workspaces;
 use crate::ground::{self, Ground, MEMORY_BYTES};
 use crate::http::Server;

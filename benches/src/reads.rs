@@ -5,7 +5,7 @@ use std::time::Duration;
 use memory::command::{Command, Lines};
 use memory::path::{Layout, MemoryPath};
 
-use crate::Bench;
+use crate::args::Bench;
 use crate::bare;
 use crate::ground::{self, FOLDERS, Ground};
 use crate::measure::{Times, take_turns};

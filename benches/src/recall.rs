@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::Value;
 
-use crate::Bench;
+use crate::args::Bench;
 use crate::report::Section;
 
 /// Where to write what others score or learn from.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::Bench;
+use crate::args::Bench;
 use crate::bare;
 use crate::ground::{self, Ground, MEMORY_BYTES};
 use crate::measure::{Times, take_turns};

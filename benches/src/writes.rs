@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::Bench;
+use crate::args::Bench;
 use crate::bare::{self, BareFiles};
 use crate::ground::{self, FOLDERS, Ground, MEMORY_BYTES};
 use crate::measure::{Times, take_turns};

@@ -1,4 +1,4 @@
-"""Makes the table of token vectors that the crate `recall` carries. README.md says from what and how.
+"""Makes the table of token vectors that the crate `recall` carries. scripts/README.md says from what and how.
 
   distil.py OUT [--dims 192] [--means FILE]
 

@@ -1,4 +1,4 @@
-"""Learns the weights of the ranker from the features that the benches write. README.md says how.
+"""Learns the weights of the ranker from the features that the benches write. scripts/README.md says how.
 
   learn.py wordings [TABLE]
   learn.py entries-and-memories FEATURES [WEIGHTS]

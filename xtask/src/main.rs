@@ -45,7 +45,7 @@ enum Command {
     Test(test::Args),
     /// Run every agent host against a scripted model, and write docs/HOSTS.md
     Hosts(hosts::Args),
-    /// Check what compilers do not: layers, names, sizes, orphans, links, generated docs
+    /// Check what compilers do not: layers, circles, names, sizes, orphans, links, generated docs
     Tidy(tidy::Args),
     /// Write the references that are generated from the code
     Docs(docs::Args),

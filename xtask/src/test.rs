@@ -20,8 +20,11 @@ const SEARCH_SECONDS: u64 = 60;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Run this gate alone; may be given more than once
-    #[arg(long, value_name = "STEP")]
+    #[arg(long, value_name = "STEP", conflicts_with = "quick")]
     only: Vec<String>,
+    /// Run what takes two minutes while you work, instead of every gate
+    #[arg(long)]
+    quick: bool,
     /// Print the gates and run none
     #[arg(long)]
     list: bool,
@@ -57,7 +60,7 @@ impl Step {
 /// All gates, the quick ones first.
 const STEPS: [Step; 10] = [
     Step::new("fmt", "the sources are formatted", fmt),
-    Step::new("tidy", "layers, names, sizes, links, generated docs", tidy_step),
+    Step::new("tidy", "layers, circles, names, sizes, links, generated docs", tidy_step),
     Step::new("clippy", "no lint complains", clippy),
     Step::new("doc", "the API documentation builds without a warning", doc),
     Step::new("deny", "licences and sources of dependencies", deny_step),
@@ -68,16 +71,25 @@ const STEPS: [Step; 10] = [
     Step::new("sim", "the seeded simulator, a minute", sim_step).beside(),
 ];
 
+/// The gates of `--quick`. They need no tool but the test runner.
+const QUICK: [Step; 4] = [
+    Step::new("fmt", "the sources are formatted", fmt),
+    Step::new("tidy", "layers, circles, names, sizes, links, generated docs", tidy_step),
+    Step::new("clippy", "no lint complains, with all features", clippy_with_all_features),
+    Step::new("test", "unit tests, and integration tests that are fast", quick_test),
+];
+
 /// Runs the gates that are asked for.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
-    let chosen = choose(&args.only)?;
+    let chosen = if args.quick { QUICK.iter().collect() } else { choose(&args.only)? };
     if args.list {
         for step in chosen {
             println!("{:8} {}", step.name, step.about);
         }
         return Ok(());
     }
-    let tools = tools::prepare(workspace, tools::FOR_TESTS)?;
+    let wanted = if args.quick { &[tools::CARGO_NEXTEST][..] } else { tools::FOR_TESTS };
+    let tools = tools::prepare(workspace, wanted)?;
     let start = Instant::now();
     let mut outcomes = Vec::new();
     for steps in chosen.chunk_by(|_, later| later.beside) {
@@ -146,12 +158,16 @@ fn tidy_step(workspace: &Workspace, _: &Tools) -> anyhow::Result<()> {
     tidy::run(workspace, &tidy::Args::default())
 }
 
+/// Runs clippy twice, since some code is only compiled when a feature is off.
 fn clippy(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
-    let complain = ["--", "-D", "warnings"];
-    let all = ["clippy", "--workspace", "--all-targets"];
-    run_cargo(workspace, tools, &[&all[..], &complain].concat())?;
+    clippy_with_all_features(workspace, tools)?;
     let without_tables = ["clippy", "--package", "quipu-cli", "--no-default-features"];
-    run_cargo(workspace, tools, &[&without_tables[..], &complain].concat())
+    run_cargo(workspace, tools, &[&without_tables[..], &["--", "-D", "warnings"]].concat())
+}
+
+fn clippy_with_all_features(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+    let all = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    run_cargo(workspace, tools, &all)
 }
 
 fn doc(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
@@ -168,6 +184,12 @@ fn test(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
     run_cargo(workspace, tools, &["nextest", "run", "--workspace"])?;
     let without_tables = ["nextest", "run", "--package", "quipu-recall", "--no-default-features"];
     run_cargo(workspace, tools, &without_tables)
+}
+
+/// Runs the tests that the profile `quick` of `.config/nextest.toml` leaves.
+fn quick_test(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+    // The whole workspace, filtered: `-p` would choose other features and build everything again.
+    run_cargo(workspace, tools, &["nextest", "run", "--workspace", "--profile", "quick"])
 }
 
 fn doctest(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
@@ -200,6 +222,7 @@ mod tests {
     fn steps_run_in_the_usual_order_whatever_the_order_of_names() {
         assert_eq!(names(&[]).unwrap(), STEPS.map(|step| step.name));
         assert_eq!(names(&["doc", "fmt"]).unwrap(), ["fmt", "doc"]);
+        assert_eq!(QUICK.map(|step| step.name), ["fmt", "tidy", "clippy", "test"]);
         assert_eq!(
             names(&["fmt", "tests"]).unwrap_err(),
             "no step is called `tests`; `--list` shows them"

@@ -7,7 +7,7 @@ use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use recall::{Corpus, Options};
 
-use crate::Bench;
+use crate::args::Bench;
 use crate::measure::{Times, take_turns};
 use crate::report::{Line, Section, Target};
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use crate::args::{Args, Bench};
 use crate::context::Tree;
 use crate::ground::Ground;
 use crate::measure::{Times, take_turns};
 use crate::report::{Line, Section, Target};
-use crate::{Args, Bench};
 
 const LOADS: usize = 20;
 /// How many times as quick as theirs ours is to be, nothing remembered and remembered.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
+use crate::args::{Args, Bench};
 use crate::ground::{self, Ground, MEMORY_BYTES};
 use crate::measure::{Times, take_turns};
 use crate::report::{Line, Section};
-use crate::{Args, Bench};
 
 const CALLS: usize = 50;
 /// Times one command of the tool and prints nanoseconds, a line each.

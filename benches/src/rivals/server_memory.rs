@@ -6,12 +6,13 @@ use std::process::Command;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
+use crate::args::{Args, Bench};
+use crate::bare;
 use crate::ground::{self, MEMORY_BYTES};
 use crate::measure::{Times, take_turns};
 use crate::report::{Line, Section};
 use crate::served::{self, Server};
 use crate::stdio::Client;
-use crate::{Args, Bench, bare};
 
 const MEMORIES: usize = 1_000;
 const READS: usize = 50;

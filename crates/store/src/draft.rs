@@ -514,6 +514,7 @@ impl Draft {
         if self.is_occupied(path).await? {
             return Err(CommandError::AlreadyExists { path: path.clone() }.into());
         }
+        self.check_parents(path).await?;
         let file = self.files.entry(self.key(path)?).or_insert_with(|| DraftedFile::new(None));
         file.write(Content::Bytes(Arc::from(text.as_bytes())));
         let revision = Some(Revision::of(text.as_bytes()));
@@ -580,6 +581,7 @@ impl Draft {
         if self.is_occupied(new_path).await? {
             return Err(CommandError::DestinationExists { path: new_path.clone() }.into());
         }
+        self.check_parents(new_path).await?;
         if to.is_within(&from) {
             let (old_path, new_path) = (old_path.clone(), new_path.clone());
             return Err(if is_folder {
@@ -666,6 +668,18 @@ impl Draft {
             Some(Kind::Folder) if is_drafted => Ok(!self.below(path).await?.is_empty()),
             kind => Ok(kind.is_some()),
         }
+    }
+
+    /// Checks that no file is where a folder above a new memory has to be.
+    async fn check_parents(&self, path: &MemoryPath) -> Result<(), StoreError> {
+        let (mount, relative) = self.key(path)?;
+        for folder in std::iter::successors(relative.parent(), RelativePath::parent) {
+            let parent = virtual_path(mount, folder)?;
+            if matches!(self.kind(&parent).await?, Some(Kind::File | Kind::Other)) {
+                return Err(CommandError::ParentNotFolder { path: path.clone(), parent }.into());
+            }
+        }
+        Ok(())
     }
 
     /// Returns every file at or below a path, as the draft has them.

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use crate::http;
+use crate::wait::LIMIT;
 
 /// What a server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +144,9 @@ impl Shared {
     }
 
     fn wait(&self, until: impl Fn(&Now) -> bool) {
-        self.changed.wait_while(&mut self.lock(), |now| !until(now));
+        let mut now = self.lock();
+        let waited = self.changed.wait_while_for(&mut now, |now| !until(now), LIMIT);
+        assert!(!waited.timed_out(), "the server was not asked so often, or not left");
     }
 
     fn answer_one(&self, mut stream: TcpStream) -> io::Result<()> {

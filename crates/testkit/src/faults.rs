@@ -44,6 +44,23 @@ pub(crate) struct Fates {
     plan: Option<Arc<Plan>>,
     faults: watch::Sender<Faults>,
     calls: AtomicU64,
+    pending: AtomicU64,
+}
+
+/// Counts a call as pending until it is dropped.
+struct PendingCall<'f>(&'f AtomicU64);
+
+impl<'f> PendingCall<'f> {
+    fn new(pending: &'f AtomicU64) -> Self {
+        pending.fetch_add(1, Ordering::SeqCst);
+        Self(pending)
+    }
+}
+
+impl Drop for PendingCall<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Fates {
@@ -61,6 +78,11 @@ impl Fates {
     /// Returns how many calls there were since then.
     pub(crate) fn calls(&self) -> u64 {
         self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Returns how many calls were made and have not returned.
+    pub(crate) fn pending(&self) -> u64 {
+        self.pending.load(Ordering::SeqCst)
     }
 
     fn next(&self) -> Fate {
@@ -94,6 +116,7 @@ impl Fates {
         &self,
         call: impl Future<Output = Result<T, StateError>> + Send,
     ) -> Result<T, StateError> {
+        let _pending = PendingCall::new(&self.pending);
         match self.next() {
             Fate::Answered => call.await,
             Fate::Lost => {

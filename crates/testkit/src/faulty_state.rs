@@ -45,6 +45,11 @@ impl FaultyState {
         self.fates.calls()
     }
 
+    /// Returns how many calls were made and have not returned.
+    pub fn pending(&self) -> u64 {
+        self.fates.pending()
+    }
+
     pub(crate) fn fates(&self) -> Arc<Fates> {
         Arc::clone(&self.fates)
     }

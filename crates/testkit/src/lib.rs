@@ -16,6 +16,7 @@ mod memory_backend;
 mod models;
 mod random;
 mod tls;
+mod wait;
 
 pub use clock::ManualClock;
 pub use embeddings::{Answers, Embeddings, Sent};
@@ -27,6 +28,7 @@ pub use memory_backend::MemoryBackend;
 pub use models::{Asked, Models, Says};
 pub use random::Random;
 pub use tls::Encrypted;
+pub use wait::{delay_fault, eventually};
 
 /// Returns a real state in this folder, for tests of crates that may not name its adapter.
 pub fn sqlite_state(folder: &std::path::Path) -> std::sync::Arc<dyn state::State> {

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use crate::http;
+use crate::wait::LIMIT;
 
 /// What a model says when it is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,13 +139,16 @@ impl Models {
     /// Waits until it was asked so often; holds the thread up.
     pub fn wait_for_requests(&self, count: usize) {
         let mut asked = self.shared.asked.lock();
-        self.shared.asked_more.wait_while(&mut asked, |asked| asked.len() < count);
+        let more = &self.shared.asked_more;
+        let waited = more.wait_while_for(&mut asked, |asked| asked.len() < count, LIMIT);
+        assert!(!waited.timed_out(), "the model was not asked {count} times");
     }
 
     /// Waits until so many connections were closed that nothing was said on; holds the thread up.
     pub fn wait_for_leaving(&self, count: usize) {
         let mut left = self.shared.left.lock();
-        self.shared.left_more.wait_while(&mut left, |left| *left < count);
+        let waited = self.shared.left_more.wait_while_for(&mut left, |left| *left < count, LIMIT);
+        assert!(!waited.timed_out(), "{count} connections were not left");
     }
 }
 

@@ -1,9 +1,11 @@
 //! The exceptions: `xtask/tidy.toml`, each with the check, the file and the reason.
 
+use std::collections::BTreeMap;
+
 use anyhow::Context;
 use serde::Deserialize;
 
-use crate::tidy::Finding;
+use crate::tidy::finding::Finding;
 
 /// Where the exceptions stand, from the root.
 pub(super) const PATH: &str = "xtask/tidy.toml";
@@ -12,8 +14,11 @@ pub(super) const PATH: &str = "xtask/tidy.toml";
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Allowed {
+    #[serde(default, rename = "allowed")]
+    exceptions: Vec<Exception>,
+    /// For a crate, the sizes of its circles of imports.
     #[serde(default)]
-    allowed: Vec<Exception>,
+    pub(super) circles: BTreeMap<String, Vec<usize>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,7 +46,7 @@ impl Allowed {
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let parsed: Self =
             toml::from_str(text).with_context(|| format!("cannot understand {PATH}"))?;
-        for exception in &parsed.allowed {
+        for exception in &parsed.exceptions {
             let has_reason = !exception.reason.trim().is_empty();
             anyhow::ensure!(
                 has_reason,
@@ -55,7 +60,7 @@ impl Allowed {
     /// Takes away what is allowed, and adds the exceptions that allow nothing.
     pub(super) fn filter(&self, findings: Vec<Finding>) -> Vec<Finding> {
         let idle = self
-            .allowed
+            .exceptions
             .iter()
             .filter(|exception| !findings.iter().any(|finding| exception.covers(finding)));
         let idle: Vec<Finding> = idle
@@ -67,7 +72,7 @@ impl Allowed {
                 Finding::file("allowed", PATH, wrong, "remove it")
             })
             .collect();
-        let is_left = |finding: &Finding| !self.allowed.iter().any(|each| each.covers(finding));
+        let is_left = |finding: &Finding| !self.exceptions.iter().any(|each| each.covers(finding));
         findings.into_iter().filter(is_left).chain(idle).collect()
     }
 }
@@ -75,7 +80,7 @@ impl Allowed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::printed;
+    use crate::tidy::finding::printed;
 
     const EXCEPTION: &str = r#"
         [[allowed]]

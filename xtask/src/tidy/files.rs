@@ -1,6 +1,6 @@
 //! Files as such: their names, sizes, headers, and paths of somebody's machine in them.
 
-use crate::tidy::Finding;
+use crate::tidy::finding::Finding;
 use crate::tidy::tree::Tree;
 
 /// A source file longer than this fails.
@@ -107,7 +107,7 @@ fn machine_paths_in(line: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::printed;
+    use crate::tidy::finding::printed;
 
     #[test]
     fn a_name_that_says_nothing_is_found() {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tidy::Finding;
+use crate::tidy::finding::Finding;
 use crate::tidy::tree::Tree;
 use crate::workspace::{Dependency, Kind, Package, Workspace};
 
@@ -113,7 +113,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::tidy::printed;
+    use crate::tidy::finding::printed;
     use crate::workspace::Tables;
 
     /// Makes a workspace of layers from rows `name: used used; in tests`.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tidy::Finding;
+use crate::tidy::finding::Finding;
 use crate::tidy::rust::{self, Source};
 
 /// The types of numbers and durations.
@@ -86,7 +86,7 @@ fn value(source: &Source<'_>, index: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::printed;
+    use crate::tidy::finding::printed;
     use crate::tidy::tree::Tree;
 
     fn check<const N: usize>(files: [(&str, &str); N], expected: &[&str]) {

@@ -1,7 +1,10 @@
 //! Documents: every relative link leads somewhere, and the change log has room for the next change.
 
-use crate::tidy::Finding;
+use crate::tidy::finding::Finding;
 use crate::tidy::tree::{Tree, has_extension};
+
+/// The part of `ARCHITECTURE.md` whose rows are claims.
+const INVARIANTS: &str = "## What never happens";
 
 /// The part of the change log that every user-visible change adds to.
 const UNRELEASED: &str = "## Unreleased";
@@ -50,6 +53,44 @@ pub(super) fn named_files(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Finds names of tests, as `crates/store/tests/it/crash.rs::name`, that are not there.
+pub(super) fn named_tests(tree: &Tree) -> Vec<Finding> {
+    let documents = tree.with_extension("md").filter(|(path, _)| is_document(path));
+    let mut findings = Vec::new();
+    for (path, text) in documents {
+        for (index, line) in text.lines().enumerate() {
+            for named in line.split('`').skip(1).step_by(2) {
+                let Some((file, test)) = named.split_once(".rs::") else { continue };
+                let source = tree.text(&format!("{file}.rs")).unwrap_or_default();
+                if !source.contains(&format!("fn {test}(")) {
+                    let wrong = format!("`{named}` is no test");
+                    let remedy = "name the test that holds the claim";
+                    findings.push(Finding::file("named-tests", path, wrong, remedy).at(index));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// Finds rows of the table of invariants that neither a test nor a check holds.
+pub(super) fn invariants(tree: &Tree) -> Vec<Finding> {
+    const MACHINES: [&str; 5] = [".rs::", "clippy", "cargo xtask tidy", "Cargo;", "compiler"];
+    let text = tree.text("ARCHITECTURE.md").unwrap_or_default();
+    let lines = text.lines().enumerate().skip_while(|(_, line)| *line != INVARIANTS).skip(1);
+    let rows = lines.take_while(|(_, line)| !line.starts_with("## "));
+    // The first two are the head of the table.
+    let rows = rows.filter(|(_, line)| line.starts_with('|')).skip(2);
+    let is_held = |line: &str| MACHINES.iter().any(|machine| line.contains(machine));
+    rows.filter(|(_, line)| !is_held(line))
+        .map(|(index, _)| {
+            let wrong = "names neither a test nor a check that holds the claim";
+            let remedy = "name it as `crates/…/file.rs::test`, or take the claim out";
+            Finding::file("invariants", "ARCHITECTURE.md", wrong, remedy).at(index)
+        })
+        .collect()
 }
 
 /// Tells documents from Markdown that is a fixture, a seed or a prompt.
@@ -142,7 +183,7 @@ fn anchor(title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::printed;
+    use crate::tidy::finding::printed;
 
     #[track_caller]
     fn check(line: &str, expected: &[&str]) {
@@ -203,5 +244,37 @@ mod tests {
         check("# Changes\n\n## 0.1.0\n", &[missing]);
         check("Unreleased", &[missing]);
         assert_eq!(printed(&changelog(&Tree::default())), [missing]);
+    }
+
+    #[test]
+    fn a_test_that_is_named_is_there() {
+        let tree = Tree::from([
+            ("a/tests/it/b.rs", "async fn it_holds() {}\nfn other_holds() {}"),
+            (
+                "a.md",
+                "`a/tests/it/b.rs::it_holds` `a/tests/it/b.rs::other`\n`a/c.rs::gone` a.rs::b `x::y`",
+            ),
+        ]);
+        assert_eq!(
+            printed(&named_tests(&tree)),
+            [
+                "a.md:1: `a/tests/it/b.rs::other` is no test; name the test that holds the claim",
+                "a.md:2: `a/c.rs::gone` is no test; name the test that holds the claim",
+            ]
+        );
+    }
+
+    #[test]
+    fn each_invariant_is_held_by_a_machine() {
+        let text = "| x | y |\n## What never happens\n\n| never | held by |\n|---|---|\n\
+                    | a | clippy |\n| b | care |\n| c | `c.rs::d` |\n\n## Next\n| e | f |\n";
+        let tree = Tree::from([("ARCHITECTURE.md", text)]);
+        assert_eq!(
+            printed(&invariants(&tree)),
+            [
+                "ARCHITECTURE.md:7: names neither a test nor a check that holds the claim; name it as \
+                 `crates/…/file.rs::test`, or take the claim out"
+            ]
+        );
     }
 }

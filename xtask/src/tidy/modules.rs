@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::fuzz;
-use crate::tidy::Finding;
+use crate::tidy::finding::Finding;
 use crate::tidy::rust::{self, Source};
 use crate::tidy::tree::{Tree, has_extension};
 use crate::workspace::Workspace;
@@ -46,11 +46,15 @@ pub(super) fn orphans(sources: &[Source<'_>], roots: &[String]) -> Vec<Finding> 
         .collect()
 }
 
+/// Returns the folder of the modules that a source declares.
+pub(super) fn folder(path: &str, is_root: bool) -> &str {
+    let stem = path.strip_suffix(".rs").unwrap_or(path);
+    if is_root { stem.rsplit_once('/').map_or("", |(folder, _)| folder) } else { stem }
+}
+
 /// Returns where the modules lie that a source declares.
 fn children(source: &Source<'_>, is_root: bool) -> Vec<String> {
-    let stem = source.path.strip_suffix(".rs").unwrap_or(source.path);
-    let folder =
-        if is_root { stem.rsplit_once('/').map_or("", |(folder, _)| folder) } else { stem };
+    let folder = folder(source.path, is_root);
     let mut paths = Vec::new();
     for line in &source.lines {
         for row in rust::tokens(&line.code).windows(3) {
@@ -82,7 +86,7 @@ pub(super) fn test_binaries(tree: &Tree) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::printed;
+    use crate::tidy::finding::printed;
 
     #[test]
     fn a_source_that_no_module_leads_to_is_found() {

@@ -69,6 +69,13 @@ pub(super) fn has_extension(path: &str, extension: &str) -> bool {
 }
 
 #[cfg(test)]
+impl FromIterator<(String, String)> for Tree {
+    fn from_iter<T: IntoIterator<Item = (String, String)>>(files: T) -> Self {
+        Self { files: files.into_iter().map(|(path, text)| (path, Some(text))).collect() }
+    }
+}
+
+#[cfg(test)]
 impl<const N: usize> From<[(&str, &str); N]> for Tree {
     fn from(files: [(&str, &str); N]) -> Self {
         let owned = |(path, text): (&str, &str)| (path.to_owned(), Some(text.to_owned()));

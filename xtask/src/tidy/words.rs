@@ -1,8 +1,8 @@
-//! Words: those that say nothing in the name of a type, those that never land in code, and notes
-//! without an issue.
+//! Words: those that say nothing in the name of a type, those that never land in code or in tests, and
+//! notes without an issue.
 
-use crate::tidy::Finding;
-use crate::tidy::rust::{self, Source};
+use crate::tidy::finding::Finding;
+use crate::tidy::rust::{self, Line, Source};
 use crate::tidy::tree::{Tree, has_extension};
 
 /// Last words of type names that say nothing about what the type stands for.
@@ -59,6 +59,27 @@ pub(super) fn code(sources: &[Source<'_>]) -> Vec<Finding> {
     findings
 }
 
+/// Finds tests that wait for time to pass: too short on a busy machine, and too long on every other.
+pub(super) fn sleeps(sources: &[Source<'_>]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in sources {
+        let is_test = source.path.contains("/tests/")
+            || source.path.ends_with("/tests.rs")
+            || source.path.starts_with("crates/testkit/");
+        // Elsewhere tests are the last module of a file.
+        let code = |(_, line): &(usize, &Line)| !is_test && !line.code.starts_with("mod tests {");
+        for (index, line) in source.lines.iter().enumerate().skip_while(code) {
+            let tokens = rust::tokens(&line.code);
+            if tokens.windows(2).any(|pair| matches!(pair, ["sleep" | "sleep_until", "("])) {
+                let wrong = "a test sleeps";
+                let remedy = "wait with `testkit::eventually`, or pause the time of the runtime";
+                findings.push(Finding::file("sleeps", source.path, wrong, remedy).at(index));
+            }
+        }
+    }
+    findings
+}
+
 /// Finds notes for later that name no issue, in comments and in files that are configuration.
 pub(super) fn notes(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     let comments = sources.iter().flat_map(|source| {
@@ -98,7 +119,7 @@ fn wrong_note(line: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::printed;
+    use crate::tidy::finding::printed;
 
     fn found(check: fn(&[Source<'_>]) -> Vec<Finding>, text: &str) -> Vec<String> {
         let tree = Tree::from([("a.rs", text)]);
@@ -154,6 +175,29 @@ mod tests {
         check("let x = dbg!(y);", &["a.rs:1: `dbg!` never lands; take it out"]);
         check("todo!()", &["a.rs:1: `todo!` never lands; write it, or leave it out"]);
         check("// dbg!(x)\nlet s = \"todo!()\"; fn ignore() {} #[expect(x)]", &[]);
+    }
+
+    #[test]
+    fn a_test_does_not_sleep() {
+        let text =
+            "fn f() { sleep(x) }\n#[cfg(test)]\nmod tests {\n  thread::sleep(x); // sleep(x)\n}";
+        let tree = Tree::from([
+            ("a/src/a.rs", text),
+            ("a/src/a/tests.rs", "time::sleep_until(x); sleep; asleep(x); \"sleep(x)\""),
+            ("a/tests/it/b.rs", "\nsleep(x)"),
+            ("crates/testkit/src/c.rs", "fn f() { sleep(x) }"),
+        ]);
+        let found = printed(&sleeps(&rust::sources(&tree)));
+        let places: Vec<_> = found.iter().map(|each| each.split(' ').next().unwrap()).collect();
+        assert_eq!(
+            places,
+            [
+                "a/src/a.rs:4:",
+                "a/src/a/tests.rs:1:",
+                "a/tests/it/b.rs:2:",
+                "crates/testkit/src/c.rs:1:",
+            ]
+        );
     }
 
     #[test]

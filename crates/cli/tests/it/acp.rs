@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::{Models, Says};
+use testkit::{Models, Says, eventually};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
 use crate::daemon::PATIENCE;
@@ -98,14 +98,7 @@ impl Agent {
 
     /// Waits for the end, which must come soon.
     fn ended(&mut self) -> Option<i32> {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                return status.code();
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("the agent goes on");
+        eventually(|| self.process.try_wait().unwrap().ok_or("the agent goes on")).code()
     }
 }
 
@@ -355,10 +348,7 @@ fn waiting(place: &Place, server: &Models) -> (Agent, u64) {
     fs::write(place.home().join("config.toml"), settings).unwrap();
     let mut agent = Agent::greeted(place);
     let id = agent.send(&format!("_{METHODS}remember"), &json!({ "content": "I keep bees." }));
-    let until = Instant::now() + PATIENCE;
-    while server.asked().is_empty() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    server.wait_for_requests(1);
     assert_eq!(server.asked().len(), 1);
     (agent, id)
 }

@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::Random;
+use testkit::{Random, delay_fault};
 
 use crate::place::Place;
 use crate::served::Served;
@@ -163,7 +163,7 @@ fn strike(mut served: Served, writes: Vec<Write>, dice: &mut Random) -> Vec<(Wri
     let ids: Vec<u64> = writes.iter().map(|write| served.ask(&write.call)).collect();
     let read = dice.below(writes.len());
     let mut answers: Vec<_> = (0..read).map(|_| served.answer()).collect();
-    std::thread::sleep(Duration::from_micros(dice.below(3_000) as u64));
+    delay_fault(Duration::from_micros(dice.below(3_000) as u64));
     answers.extend(served.kill());
     for answer in &answers {
         assert_eq!(answer.code, "ok", "{}", answer.text);
@@ -199,7 +199,7 @@ fn kills_in_the_first_moments_of_a_root_lose_nothing_that_was_acknowledged() {
             world.storm(0, &mut dice).into_iter().filter(Write::is_of_files).collect();
         let ids: Vec<u64> = writes.iter().map(|write| served.ask(&write.call)).collect();
         let mut answers: Vec<_> = (0..dice.below(3)).map(|_| served.answer()).collect();
-        std::thread::sleep(Duration::from_micros(dice.below(8_000) as u64));
+        delay_fault(Duration::from_micros(dice.below(8_000) as u64));
         answers.extend(served.kill());
         let done: BTreeSet<u64> = answers.iter().map(|answer| answer.id).collect();
         hits += usize::from(done.len() < ids.len());

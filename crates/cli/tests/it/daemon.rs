@@ -38,11 +38,12 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use protocol::event::Envelope;
 use protocol::frame;
 use serde_json::Value;
+use testkit::eventually;
 
 use crate::place::Place;
 
@@ -195,19 +196,15 @@ impl Daemon {
 
     /// Polls a task to its end.
     pub(crate) fn finished(&self, kind: &str, id: &str, client: Option<&str>) -> Value {
-        let begun = Instant::now();
-        loop {
+        eventually(|| {
             let mut ask = self.ask("GET", &format!("/workspace/memory/{kind}/{id}"));
             if let Some(client) = client {
                 ask = ask.header("X-Qwen-Client-Id", client);
             }
             let task = ask.send().json();
-            if task["status"] == "completed" || task["status"] == "failed" {
-                return task;
-            }
-            assert!(begun.elapsed() < PATIENCE, "it does not end: {task}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+            let has_ended = task["status"] == "completed" || task["status"] == "failed";
+            if has_ended { Ok(task) } else { Err(task) }
+        })
     }
 
     /// Begins a session; returns its id and its client's.

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use engine::{BindingRequest, Call, Caller, Folders};
 use memory::clock::{Clock, Timestamp};
@@ -19,6 +19,7 @@ use memory::screen::Screen;
 use serde_json::{Value, json};
 use state::SqliteState;
 use store::{Binding, Settings, Store};
+use testkit::{delay_fault, eventually};
 
 use crate::daemon::Daemon;
 use crate::place::{Ended, Place};
@@ -148,11 +149,10 @@ fn fill_but(disk: &Path, pages: u64) {
 /// Waits until a task of the daemon is not told to be running any more.
 fn not_running(daemon: &Daemon, task: &Value) {
     let path = format!("/workspace/memory/remember/{}", task["taskId"].as_str().unwrap());
-    let begun = Instant::now();
-    while daemon.get(&path).json()["status"] == "running" {
-        assert!(begun.elapsed() < Duration::from_secs(3), "a task is left running");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually(|| {
+        let task = daemon.get(&path).json();
+        if task["status"] == "running" { Err(task) } else { Ok(()) }
+    });
 }
 
 #[test]
@@ -176,12 +176,10 @@ fn a_full_disk_under_the_state_leaves_no_task_running() {
                     assert_eq!((status, code), (507, json!("storage_full")), "{}", asked.text());
                 }
             }
-            // Not while it may just be done.
-            for _ in 0..2 {
-                for task in &taken {
-                    not_running(&daemon, task);
-                }
-                std::thread::sleep(Duration::from_millis(100));
+            // Time to begin what was queued, before the disk has more room.
+            delay_fault(Duration::from_millis(100));
+            for task in &taken {
+                not_running(&daemon, task);
             }
         }
         assert!(!taken.is_empty(), "no task was taken: there was no room for one at all");

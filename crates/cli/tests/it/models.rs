@@ -1,12 +1,11 @@
 //! `quipu models` and the settings behind it, with servers of models on this machine.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::{Models, Says};
+use testkit::{Models, Says, eventually};
 
-use crate::daemon::{Daemon, PATIENCE};
+use crate::daemon::Daemon;
 use crate::place::Place;
 
 /// Names a server as the provider `local`.
@@ -220,12 +219,13 @@ fn a_model_chooses_what_a_daemon_recalls_beside_a_turn_and_what_it_took_is_told(
     let said = json!({ "text": "wer leitet den Kai?" });
     let mut shown = daemon.post("/v1/sessions/talk/prompts", &said).json();
     assert!(shown["recalled"].is_null(), "the turn goes on: {shown}");
-    let begun = Instant::now();
-    while shown["recalled"].is_null() {
-        assert!(begun.elapsed() < PATIENCE, "nothing is recalled");
-        std::thread::sleep(Duration::from_millis(5));
+    eventually(|| {
+        if !shown["recalled"].is_null() {
+            return Ok(());
+        }
         shown = daemon.post("/v1/sessions/talk/tool-results", &json!({})).json();
-    }
+        Err("nothing is recalled")
+    });
     let memories = shown["recalled"]["memories"].as_array().unwrap();
     assert_eq!(memories.len(), 1, "{shown}");
     assert_eq!(memories[0]["path"], "/memories/global/harbour.md");
@@ -235,13 +235,10 @@ fn a_model_chooses_what_a_daemon_recalls_beside_a_turn_and_what_it_took_is_told(
     assert_eq!(asked["memories"].as_array().unwrap().len(), 2, "{asked}");
     assert_eq!(server.asked().len(), 1);
 
-    let mut runs = json!({ "runs": [] });
-    while runs["runs"].as_array().unwrap().is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "nothing is on record");
-        std::thread::sleep(Duration::from_millis(5));
-        runs = daemon.get("/v1/runs/models").json();
-    }
-    let run = &runs["runs"][0];
+    let run = eventually(|| {
+        let runs = daemon.get("/v1/runs/models").json();
+        runs["runs"].get(0).cloned().ok_or("nothing is on record")
+    });
     assert_eq!(run["agent"], "managed-auto-memory-recall", "{run}");
     assert_eq!((&run["ended"], &run["cost"]), (&json!("completed"), &json!(0.25)));
     assert_eq!((&run["task"], &run["background"]), (&Value::Null, &json!(false)));

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use testkit::Random;
+use testkit::{Random, delay_fault};
 
 use crate::full_disk::{mount, with_own_mounts};
 use crate::place::Place;
@@ -120,7 +120,7 @@ fn write(writer: &mut Served, until: Instant, dice: &mut Random) -> BTreeMap<Str
             writer.create(&format!("/memories/global/{name}"), &text);
             acknowledged.insert(name, text);
         }
-        std::thread::sleep(Duration::from_millis(*dice.pick(&[0, 0, 5, 40, 200])));
+        delay_fault(Duration::from_millis(*dice.pick(&[0, 0, 5, 40, 200])));
     }
     acknowledged
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use store::backend::Backend;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
+use testkit::{delay_fault, eventually};
 
 use crate::place::Place;
 use crate::served::Served;
@@ -163,7 +164,7 @@ fn a_command_told_to_end_leaves_all_or_nothing() {
         command.args(["create", &path, &text]).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         // From before the program has started to after it has ended.
-        std::thread::sleep(Duration::from_millis(round));
+        delay_fault(Duration::from_millis(round));
         let pid = child.id().to_string();
         let sent = place.program("kill").args(["-s", signal, &pid]).status().unwrap();
         assert!(sent.success());
@@ -204,11 +205,12 @@ fn an_import_told_to_end_leaves_all_or_nothing() {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         if round % 2 == 0 {
             // In the middle of the commit: its first files are there.
-            while child.try_wait().unwrap().is_none() && fs::read_dir(&folder).is_err() {
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            eventually(|| {
+                let is_over = child.try_wait().unwrap().is_some() || fs::read_dir(&folder).is_ok();
+                is_over.then_some(()).ok_or("no file of the import is there")
+            });
         } else {
-            std::thread::sleep(Duration::from_millis(round * 40));
+            delay_fault(Duration::from_millis(round * 40));
         }
         let pid = child.id().to_string();
         // It may have ended by itself.

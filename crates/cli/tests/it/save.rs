@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use testkit::Random;
+use testkit::{Random, delay_fault};
 
 use crate::place::Place;
 
@@ -146,7 +146,7 @@ fn a_kill_leaves_whole_lines_and_all_that_was_said_to_be_saved() {
         quipu.args(["save", "--quiet", "--scope", "project", &line]);
         let mut child = quipu.spawn().unwrap();
         let moment = taken / 3 + dice.below(taken);
-        std::thread::sleep(Duration::from_micros(moment.try_into().unwrap()));
+        delay_fault(Duration::from_micros(moment.try_into().unwrap()));
         child.kill().unwrap_or_default();
         let is_done = child.wait().unwrap().success();
         killed += usize::from(!is_done);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use regex::Regex;
 use serde_json::Value;
+use testkit::delay_fault;
 
 use crate::place::Place;
 
@@ -244,7 +245,7 @@ fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(whole * kill / kills + Duration::from_millis(1));
+        delay_fault(whole * kill / kills + Duration::from_millis(1));
         // It may be done already.
         drop(child.kill());
         child.wait().unwrap();

@@ -13,6 +13,7 @@ use store::{Call, Caller, ChangesQuery, Depth, Store};
 use testkit::{Failure, Faults, FaultyBackend, FaultyState, Plan};
 
 use crate::host::{Host, at, create, delete, files, rename, replace, restart, table, texts};
+use crate::process::Process;
 
 /// Ends a store as kill -9 does: what it had in mind is gone, the files are as they are.
 fn kill(store: Arc<Store>) {
@@ -190,19 +191,23 @@ async fn reading_waits_for_no_writer_that_was_stopped_in_the_middle() {
 #[tokio::test]
 async fn what_a_writer_at_work_leaves_for_a_moment_is_no_finding() {
     let host = Host::new();
-    let store = host.store();
-    create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
+    let Process { store, agent, plan } = &Process::start(&host);
+    create(agent, "/memories/global/a.md", "one\n").await;
     store.settle().await;
-    let person = host.person(&store);
+    let person = agent.for_caller(Caller::person("test"));
     let names = [".quipu-1-0.tmp", ".quipu-1-1.tmp"].map(|name| host.global(name));
     for name in &names {
         fs::write(name, "half").unwrap();
     }
+    // The first look takes a step more, for what is remembered from then on.
+    for _ in 0..2 {
+        plan.set(0, Failure::Once);
+        person.examine(Depth::Thorough).await.unwrap();
+    }
+    let steps_of_a_look = plan.steps();
+    // It goes between the first look and the second.
     let passing = names[0].clone();
-    tokio::spawn(async move {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        fs::remove_file(passing).unwrap();
-    });
+    plan.meddle(steps_of_a_look + 1, move || fs::remove_file(passing).unwrap());
     let found = person.health(Depth::Thorough).await.unwrap().findings;
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found[0].subject.ends_with(".quipu-1-1.tmp"), "{found:#?}");

@@ -1,12 +1,16 @@
 //! Drafts: nothing before the commit, all or nothing with it.
 
 use std::fs;
+use std::sync::Arc;
 
 use memory::change::{ChangeKind, Trust};
 use memory::command::{Command, CommandError, Reply};
-use store::{Call, ChangesQuery, StoreError};
+use memory::path::Layout;
+use memory::tool;
+use serde_json::{Value, json};
+use store::{Call, ChangesQuery, Store, StoreError};
 
-use crate::host::{Host, at, create, files, table, texts};
+use crate::host::{Host, answer, at, create, files, table, texts};
 
 fn make(path: &str, text: &str) -> Command {
     Command::Create { path: at(path), file_text: text.to_owned() }
@@ -130,4 +134,63 @@ async fn a_rename_that_is_refused_half_way_moves_nothing() {
     let refused = crate::host::rename(&agent, "/memories/global/d", &deep).await;
     assert!(refused.starts_with("Invalid memory path"), "{refused}");
     assert_eq!(texts(&host.global("")), before);
+}
+
+/// Commands over `a.md`, `b.md` and `d/c.md`, those that are refused among them.
+fn commands() -> [Value; 20] {
+    let path = |name: &str| format!("/memories/global/{name}");
+    let create = |name: &str, text: &str| json!({"command": "create", "path": path(name), "file_text": text});
+    let replace = |name: &str, old: &str| json!({"command": "str_replace", "path": path(name), "old_str": old, "new_str": "x"});
+    let insert = |name: &str, line: usize| json!({"command": "insert", "path": path(name), "insert_line": line, "insert_text": "x"});
+    let delete = |name: &str| json!({"command": "delete", "path": path(name)});
+    let rename = |from: &str, to: &str| json!({"command": "rename", "old_path": path(from), "new_path": path(to)});
+    [
+        create("new.md", "- new\n"),
+        create("a.md", "- new\n"),
+        create("new.md", "token ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8\n"),
+        replace("a.md", "one"),
+        replace("a.md", "two"),
+        replace("a.md", "nothing"),
+        replace("none.md", "one"),
+        insert("a.md", 1),
+        insert("a.md", 99),
+        delete("a.md"),
+        delete("none.md"),
+        delete("d"),
+        rename("a.md", "z.md"),
+        rename("a.md", "b.md"),
+        rename("none.md", "z.md"),
+        create("a.md/new.md", "- new\n"),
+        create("d", "- new\n"),
+        rename("b.md", "a.md/b.md"),
+        rename("a.md", "a.md/b.md"),
+        rename("d", "d/e"),
+    ]
+}
+
+/// Returns a store's host with three memories.
+async fn filled() -> (Host, Arc<Store>) {
+    let host = Host::quick();
+    let store = host.store();
+    for name in ["a.md", "b.md", "d/c.md"] {
+        let path = format!("/memories/global/{name}");
+        create(&host.agent(&store), &path, "- one\n- two\n- two\n").await;
+    }
+    (host, store)
+}
+
+#[tokio::test]
+async fn a_draft_answers_each_command_as_a_call_does_and_has_its_effect() {
+    for command in commands() {
+        let (called, store) = filled().await;
+        let by_call = answer(&called.agent(&store), command.clone()).await;
+        let (drafted, store) = filled().await;
+        let mut draft = drafted.agent(&store).draft(ChangeKind::Draft, Call::default());
+        let reply = draft.apply(tool::decode(&command, Layout::Scoped).unwrap()).await.unwrap();
+        let reply = tool::render(&reply);
+        let code = reply.facts.get("code").and_then(Value::as_str).map(str::to_owned);
+        assert_eq!((reply.text, code), by_call, "{command}");
+        draft.commit().await.unwrap();
+        assert_eq!(texts(&drafted.global("")), texts(&called.global("")), "{command}");
+    }
 }

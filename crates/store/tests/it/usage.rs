@@ -1,10 +1,10 @@
 //! What counts as a use, and who hears of a change.
 
-use memory::change::{Actor, ChangeKind};
+use memory::change::{Actor, ChangeKind, Trust};
 use memory::command::{Command, Lines};
 use memory::usage::Usage;
 use serde_json::{Value, json};
-use store::{Call, Expected, Memories, Notice};
+use store::{Call, ChangesQuery, Expected, Memories, Notice};
 use tokio::sync::broadcast::error::TryRecvError;
 
 use crate::host::{Host, answer, at, create};
@@ -129,4 +129,24 @@ async fn a_pin_may_be_the_first_thing_that_a_host_keeps() {
     assert_eq!(listed, [(path, true)]);
     let files = crate::host::files(&host.project(""));
     assert_eq!(files, [("a.md".to_owned(), b"came with the checkout\n".to_vec())]);
+}
+
+#[tokio::test]
+async fn no_memory_gives_itself_a_pin_uses_or_trust() {
+    let host = Host::quick();
+    std::fs::create_dir_all(host.global("")).unwrap();
+    let text = "---\npinned: true\npin: true\nuses: 99\ntrust: person\n---\n- a fact\n";
+    std::fs::write(host.global("a.md"), text).unwrap();
+    let store = host.store();
+    let agent = host.agent(&store);
+    let listed = agent.list(None).await.unwrap().memories;
+    let listed: Vec<_> = listed.into_iter().map(|one| (one.path, one.pinned, one.usage)).collect();
+    assert_eq!(listed, [(at(PATH), false, Usage::default())]);
+    // An edit has the trust of what was there, which is that of a text from outside.
+    let insert = json!({"command": "insert", "path": PATH, "insert_line": 0, "insert_text": "x"});
+    answer(&agent, insert).await;
+    let all = ChangesQuery { max: 9, ..ChangesQuery::default() };
+    let changes = agent.changes(&all).await.unwrap();
+    let trusts: Vec<_> = changes.iter().map(|change| change.files[0].trust).collect();
+    assert_eq!(trusts, [Trust::Outside]);
 }

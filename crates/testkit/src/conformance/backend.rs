@@ -6,84 +6,11 @@
 
 mod holding;
 mod removing;
+mod rig;
 mod walking;
 mod writing;
 
-use std::any::Any;
-use std::fmt::Debug;
-use std::sync::Arc;
-use std::time::Duration;
-
-use memory::path::RelativePath;
-use store::backend::{Backend, BackendError, Expect, Extent, SkipReason, Stamp, Stat, Walk};
-
-use crate::MemoryBackend;
-
-/// What an editor, git or a hostile checkout does to a root, asking nobody.
-pub trait Outside: Debug {
-    /// Writes a file, with the folders on the way.
-    fn write(&self, path: &RelativePath, bytes: &[u8]);
-
-    /// Removes a file or folder.
-    fn remove(&self, path: &RelativePath);
-
-    /// Puts a link there that leads out of the root to a folder with a file `a.md` in it.
-    fn link(&self, path: &RelativePath);
-
-    /// Puts a pipe there.
-    fn pipe(&self, path: &RelativePath);
-
-    /// Leaves a temporary file of this backend in the folder of a path.
-    fn temporary(&self, path: &RelativePath);
-}
-
-impl Outside for MemoryBackend {
-    fn write(&self, path: &RelativePath, bytes: &[u8]) {
-        self.outside_write(path, bytes);
-    }
-
-    fn remove(&self, path: &RelativePath) {
-        self.outside_remove(path);
-    }
-
-    fn link(&self, path: &RelativePath) {
-        self.outside_link(path);
-    }
-
-    fn pipe(&self, path: &RelativePath) {
-        self.outside_pipe(path);
-    }
-
-    fn temporary(&self, path: &RelativePath) {
-        self.outside_temporary(path);
-    }
-}
-
-/// A root with everybody who may touch it.
-#[derive(Debug)]
-pub struct Rig {
-    /// This process.
-    pub backend: Arc<dyn Backend>,
-    /// Another process on the same root.
-    pub peer: Arc<dyn Backend>,
-    /// Everybody else.
-    pub outside: Box<dyn Outside>,
-    /// What has to outlive the rest.
-    pub keep: Box<dyn Any + Send>,
-}
-
-impl Rig {
-    /// Returns a root in memory.
-    pub fn in_memory() -> Self {
-        let backend = MemoryBackend::new();
-        Self {
-            backend: Arc::new(backend.clone()),
-            peer: Arc::new(backend.clone()),
-            outside: Box::new(backend),
-            keep: Box::new(()),
-        }
-    }
-}
+pub use self::rig::{Outside, Rig};
 
 /// Checks every claim on roots that `make` makes, each fresh and missing.
 pub async fn run(make: impl Fn() -> Rig) {
@@ -91,99 +18,6 @@ pub async fn run(make: impl Fn() -> Rig) {
     writing::check_all(&make).await;
     removing::check_all(&make).await;
     holding::check_all(&make).await;
-}
-
-/// How long a claim waits for a root that it should get.
-const WAIT: Duration = Duration::from_secs(30);
-
-fn path(text: &str) -> RelativePath {
-    RelativePath::parse(text).unwrap()
-}
-
-impl Rig {
-    async fn put(&self, at: &str, text: &str) {
-        let staged = self.backend.stage(&path(at), Arc::from(text.as_bytes())).await.unwrap();
-        staged.publish(Expect::Absent).await.unwrap();
-    }
-
-    /// Returns which version of a file is there.
-    async fn stamp(&self, at: &str) -> Stamp {
-        self.backend.read(&path(at), 0).await.unwrap().stat.stamp
-    }
-
-    /// Returns every file and folder: folders end with a slash, files are followed by their text.
-    async fn shown(&self) -> Vec<String> {
-        let walk = self.backend.walk(None, Extent::ALL).await.unwrap();
-        let mut shown: Vec<_> =
-            walk.folders.iter().map(|folder| format!("{}/", folder.path)).collect();
-        for file in &walk.files {
-            let read = self.backend.read(&file.path, usize::MAX).await.unwrap();
-            // Between the two a moment passes, and a file gets older.
-            let walked = Stat { recent: read.stat.recent, ..file.stat };
-            assert_eq!(read.stat, walked, "a walk and a read agree on {}", file.path);
-            shown.push(format!("{}={}", file.path, String::from_utf8(read.bytes).unwrap()));
-        }
-        let left = walk.skipped.iter().filter(|one| one.reason == SkipReason::Temporary).count();
-        shown.extend((left > 0).then(|| format!("{left} temporary")));
-        shown.sort();
-        shown
-    }
-}
-
-/// A walk without what differs between adapters: stamps, times, and the names of temporary files.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Seen {
-    files: Vec<(String, u64)>,
-    folders: Vec<(String, u64)>,
-    in_reach: usize,
-    totals: (usize, usize, u64),
-    skipped: Vec<(String, SkipReason)>,
-    incomplete: bool,
-}
-
-impl Seen {
-    fn of(walk: Walk) -> Self {
-        let mut skipped: Vec<_> =
-            walk.skipped.into_iter().map(|one| (one.name, one.reason)).collect();
-        for (name, reason) in &mut skipped {
-            if *reason == SkipReason::Temporary {
-                let folder = name.rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
-                *name = folder.unwrap_or_default() + "*";
-            }
-        }
-        Self {
-            files: walk.files.iter().map(|file| (file.path.to_string(), file.stat.bytes)).collect(),
-            folders: walk
-                .folders
-                .iter()
-                .map(|folder| (folder.path.to_string(), folder.bytes))
-                .collect(),
-            in_reach: walk.in_reach,
-            totals: (walk.files_total, walk.folders_total, walk.bytes_total),
-            skipped,
-            incomplete: walk.incomplete,
-        }
-    }
-}
-
-fn rows<T: Copy>(rows: &[(&str, T)]) -> Vec<(String, T)> {
-    rows.iter().map(|&(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// Returns an outcome as one word.
-fn word<T>(outcome: Result<T, BackendError>) -> &'static str {
-    match outcome.err() {
-        None => "ok",
-        Some(BackendError::NotFound) => "not found",
-        Some(BackendError::Occupied) => "occupied",
-        Some(BackendError::WrongKind) => "wrong kind",
-        Some(BackendError::Changed) => "changed",
-        Some(BackendError::Escapes(_)) => "escapes",
-        Some(BackendError::Full(_)) => "full",
-        Some(BackendError::NotWritable(_)) => "not writable",
-        Some(BackendError::Locked(_)) => "locked",
-        Some(BackendError::Io { .. }) => "io",
-    }
 }
 
 #[cfg(test)]

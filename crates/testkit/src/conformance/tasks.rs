@@ -9,17 +9,10 @@ mod limits;
 pub mod proposals;
 mod queue;
 mod recovery;
+mod rows;
 mod sessions;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use state::{Attempt, End, Enqueued, NewTask, QueueLimits, State, TaskRow, Tasks};
-
-use super::state::time;
-
-/// A queue and the state on the same database.
-pub type Both = (Arc<dyn Tasks>, Arc<dyn State>);
+pub use self::rows::{Both, attempt, end, new, of_lane};
 
 /// Checks every claim on queues that `make` makes, each fresh and empty.
 pub async fn run(make: impl AsyncFn() -> Both) {
@@ -29,55 +22,4 @@ pub async fn run(make: impl AsyncFn() -> Both) {
     conversations::check_all(&make).await;
     sessions::check_all(&make).await;
     proposals::check_all(&make).await;
-}
-
-/// Returns limits as a lane has them, with small numbers.
-pub fn of_lane() -> QueueLimits {
-    QueueLimits { unfinished_max: 6, minor_max: 3, kept_max: 9, kept_for: Duration::from_secs(100) }
-}
-
-/// Returns a task of this kind without an owner, in the workspace `here`, made at this second.
-pub fn new(kind: &str, second: i64) -> NewTask {
-    NewTask {
-        id: format!("{kind}-{second}"),
-        workspace: "here".to_owned(),
-        kind: kind.to_owned(),
-        client: None,
-        request: format!("{{\"content\":\"{second}\"}}"),
-        at: time(second),
-    }
-}
-
-/// Returns the end of a task of whose request nothing is kept.
-pub const fn end<'t>(status: &'t str, outcome: &'t str) -> End<'t> {
-    End { status, outcome, request: "{}" }
-}
-
-/// Returns this attempt at a task.
-pub const fn attempt(task: &str, number: u32) -> Attempt<'_> {
-    Attempt { task, number }
-}
-
-/// Returns the same task in another workspace.
-fn at(workspace: &str, task: NewTask) -> NewTask {
-    NewTask { id: format!("{}-{workspace}", task.id), workspace: workspace.to_owned(), ..task }
-}
-
-/// Queues a task where there must be room.
-async fn queued(tasks: &dyn Tasks, task: NewTask) -> TaskRow {
-    match tasks.enqueue(task, of_lane()).await.unwrap() {
-        Enqueued::Queued(row) => row,
-        Enqueued::Full => panic!("there should be room"),
-    }
-}
-
-/// Begins the next task of the workspace `here`, which must be there.
-async fn begun(tasks: &dyn Tasks, second: i64) -> TaskRow {
-    tasks.begin_next("here", time(second)).await.unwrap().unwrap()
-}
-
-/// Returns the ids of all tasks that are kept, oldest first.
-async fn kept(tasks: &dyn Tasks) -> Vec<String> {
-    let query = state::TaskQuery { max: usize::MAX, ..state::TaskQuery::default() };
-    tasks.tasks(&query).await.unwrap().into_iter().rev().map(|task| task.id).collect()
 }

@@ -2,16 +2,17 @@
 //! is written, and nobody is left.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use engine::{Request, SubmitError, TaskState};
 use memory::document::Revision;
 use memory::path::Scope;
 use serde_json::{Value, json};
 use server::acp::ChildSettings;
+use testkit::eventually;
 
 use super::{World, forget, is_left, ours, remember, runner, script};
-use crate::daemon::{Daemon, PATIENCE};
+use crate::daemon::Daemon;
 use crate::place::Place;
 
 /// What our child says first.
@@ -52,15 +53,17 @@ fn answering(more: &str) -> String {
 /// Fails if a child that was started in a place is left, or anything that one started.
 fn nobody_is_left(place: &Place) -> usize {
     let groups = fs::read_to_string(place.path().join("groups")).unwrap();
-    let until = Instant::now() + PATIENCE;
     for group in groups.lines() {
-        let group = group.parse().unwrap();
-        while is_left(group) {
-            assert!(Instant::now() < until, "somebody of group {group} is left");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        ends(group.parse().unwrap());
     }
     groups.lines().count()
+}
+
+/// Waits until no process of a group is left.
+fn ends(group: u32) {
+    eventually(|| {
+        if is_left(group) { Err(format!("a process of group {group} is left")) } else { Ok(()) }
+    });
 }
 
 /// Has a task done by such a child; returns why it failed, and how many children were needed.
@@ -140,12 +143,13 @@ async fn a_child_that_hangs_is_killed_with_all_that_it_started() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_is_taken_back_kills_its_child() {
     let place = Place::new();
-    let settings = at_task(&place, "echo x >> at-task; sleep 1000 & sleep 1000");
+    let at = place.path().join("at-task");
+    let settings = at_task(&place, &format!("echo x >> {}; sleep 1000 & sleep 1000", at.display()));
     let child = runner(settings);
     let world = World::open(place, child);
     let by = engine::Asker::client("test", None);
     let task = world.lanes.submit(&world.workspace, remember("I keep bees."), by).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    eventually(|| fs::metadata(&at));
     let id = (task.kind(), &task.id);
     world.lanes.cancel(&world.workspace, id, engine::Viewer::Person).await.unwrap();
     let ended = world.lanes.wait(&world.workspace, &task.id).await.unwrap().unwrap();
@@ -180,11 +184,7 @@ async fn a_child_that_cannot_be_started_is_not_tried_again_at_once() {
         let groups = fs::read_to_string(&started).unwrap();
         assert_eq!(groups.lines().count(), 1, "{wrong}");
         let group: u32 = groups.trim().parse().unwrap();
-        let until = Instant::now() + PATIENCE;
-        while is_left(group) && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(!is_left(group), "{wrong}");
+        ends(group);
         fs::remove_file(&started).unwrap();
     }
     let mut settings = ours(&place);
@@ -383,11 +383,7 @@ fn a_child_sees_nothing_of_the_environment_but_what_it_needs() {
             .env("OPENAI_API_KEY", "k-456");
         let daemon = Daemon::start_by(command);
         daemon.post("/workspace/memory/remember", &json!({ "content": "I keep bees." }));
-        let until = Instant::now() + PATIENCE;
-        while daemon.children().is_empty() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let child = daemon.children()[0];
+        let child = eventually(|| daemon.children().first().copied().ok_or("no child is started"));
         let environment = fs::read(format!("/proc/{child}/environ")).unwrap();
         let environment = String::from_utf8_lossy(&environment).into_owned();
         let mut names: Vec<String> = environment

@@ -1,12 +1,13 @@
 //! Many tasks, one after the other and at once: no process is left behind, and the daemon's memory stays as it is.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
+use testkit::{delay_fault, eventually};
 
 use super::children_of;
-use crate::daemon::{Daemon, PATIENCE};
+use crate::daemon::Daemon;
 use crate::place::Place;
 
 /// How many tasks a test has done; `QUIPU_TEST_CHILDREN=1000` for all that are promised.
@@ -24,11 +25,10 @@ fn memory(id: u32) -> usize {
 
 /// Waits until a process has at most so many children.
 fn settles(id: u32, count: usize) {
-    let until = Instant::now() + PATIENCE;
-    while children_of(id).len() > count {
-        assert!(Instant::now() < until, "children are left: {:?}", children_of(id));
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually(|| {
+        let children = children_of(id);
+        if children.len() > count { Err(children) } else { Ok(()) }
+    });
 }
 
 #[test]
@@ -71,11 +71,10 @@ fn a_child_is_kept_for_the_next_task_and_stopped_when_none_comes() {
     let (child, id) = (daemon.children()[0], daemon.id());
     // A daemon that is killed takes its child along.
     daemon.kill();
-    let until = Instant::now() + PATIENCE;
-    while fs::metadata(format!("/proc/{child}")).is_ok() {
-        assert!(Instant::now() < until, "the child of {id} goes on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually(|| {
+        let goes_on = fs::metadata(format!("/proc/{child}")).is_ok();
+        if goes_on { Err(format!("the child of {id} goes on")) } else { Ok(()) }
+    });
     place.needs_nothing();
 }
 
@@ -116,7 +115,7 @@ fn a_child_that_is_killed_at_any_moment_loses_and_repeats_nothing() {
         assert_eq!(asked.status, 202, "{}", asked.text());
         // From the first moment of a task to the time after its end, and in the start of a child.
         wait = wait * 7 % 101;
-        std::thread::sleep(Duration::from_millis(wait / 2));
+        delay_fault(Duration::from_millis(wait / 2));
         for child in children_of(id) {
             let child = child.to_string();
             let kill = std::process::Command::new("kill").args(["-9", &child]).output();

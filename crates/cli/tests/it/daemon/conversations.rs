@@ -1,8 +1,7 @@
 //! Conversations over HTTP: what a host is given to show, once, also after a restart of the daemon.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use super::{Answer, Daemon};
 use crate::place::Place;
@@ -28,15 +27,14 @@ fn happened(daemon: &Daemon, id: &str, what: &str, event: &str) -> Value {
 
 /// Returns what is shown for a prompt, be it at once or behind a tool's result.
 fn shown(daemon: &Daemon, id: &str, text: &str) -> Value {
-    let at_once = prompt(daemon, id, text);
-    let begun = Instant::now();
-    let mut shown = at_once;
-    while shown["recalled"].is_null() {
-        assert!(begun.elapsed() < super::PATIENCE, "nothing is found for {text}");
-        std::thread::sleep(Duration::from_millis(5));
+    let mut shown = prompt(daemon, id, text);
+    eventually(|| {
+        if !shown["recalled"].is_null() {
+            return Ok(shown["recalled"].clone());
+        }
         shown = done(&daemon.post(&format!("{SESSIONS}/{id}/tool-results"), &json!({})));
-    }
-    shown["recalled"].clone()
+        Err(format!("nothing is found for {text}"))
+    })
 }
 
 fn remembered(place: &Place) {
@@ -197,13 +195,13 @@ fn what_a_segment_began_with_outlives_the_daemon_and_what_changed_is_told_once()
     // Within a turn it is looked at beside the prompt.
     place.create("project/train.md", "- It leaves at ten.\n");
     let mut told = prompt(&daemon, "talk-1", "what do penguins eat?");
-    let begun = Instant::now();
-    while told["changes"].is_null() {
-        assert!(begun.elapsed() < super::PATIENCE, "nothing is told");
-        std::thread::sleep(Duration::from_millis(5));
+    let changes = eventually(|| {
+        if let Some(changes) = told["changes"]["text"].as_str() {
+            return Ok(changes.to_owned());
+        }
         told = done(&daemon.post(&format!("{SESSIONS}/talk-1/tool-results"), &json!({})));
-    }
-    let changes = told["changes"]["text"].as_str().unwrap();
+        Err("no change is told")
+    });
     assert!(
         changes.contains("train.md — \"It leaves at ten.\" [new]") && !changes.contains("ferry.md"),
         "{changes}"

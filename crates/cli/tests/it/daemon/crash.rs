@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::Random;
+use testkit::{Random, delay_fault};
 
 use super::{Answer, Daemon, Stream, TOKEN};
 use crate::place::Place;
@@ -129,7 +129,7 @@ fn kills_under_load_lose_nothing_and_do_nothing_twice() {
         if round % 2 == 1 {
             first.recv().unwrap();
         }
-        thread::sleep(Duration::from_micros(2_000 + u64::try_from(random.below(150_000)).unwrap()));
+        delay_fault(Duration::from_micros(2_000 + u64::try_from(random.below(150_000)).unwrap()));
         daemon.kill();
         tolds.extend(callers.into_iter().map(|caller| caller.join().unwrap()));
         let (epoch, _) = read_out(&stream);

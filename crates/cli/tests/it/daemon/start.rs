@@ -188,3 +188,25 @@ fn while_it_ends_a_daemon_takes_no_tasks_and_polls_are_answered() {
     assert_eq!(daemon.end().0, Some(0));
     assert!(place.done(&["grep", "-l", "bus"]).contains("global/"), "what ran was done");
 }
+
+#[test]
+fn no_memory_no_prompt_and_no_secret_is_logged() {
+    let place = Place::new();
+    place.create(
+        "global/tea.md",
+        "---\ndescription: zanzibar-description\n---\n- zanzibar-memory\n",
+    );
+    let daemon = Daemon::start_with(&place, &["-vv"]);
+    let kept = json!({ "content": "I like the zanzibar-remembered harbour best." });
+    assert_eq!(daemon.task("remember", &kept)["status"], "completed");
+    let secret = json!({ "content": "The key is ghp_zanzibarQ7w8E9r0T1y2U3i4O5p6A7s8D9f0." });
+    daemon.task("remember", &secret);
+    assert_eq!(daemon.post("/v1/sessions", &json!({ "sessionId": "talk" })).status, 200);
+    let prompt = json!({ "text": "zanzibar-prompt: where is the zanzibar-memory?" });
+    assert_eq!(daemon.post("/v1/sessions/talk/prompts", &prompt).status, 200);
+    assert_eq!(daemon.get("/v1/memories/global/tea.md").status, 200);
+    assert_eq!(daemon.get("/v1/recall?q=zanzibar-query").status, 200);
+    let log = daemon.log();
+    assert!(log.contains("DEBUG"), "nothing is logged: {log}");
+    assert!(!log.contains("zanzibar"), "{log}");
+}

@@ -6,12 +6,12 @@ use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Barrier;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use protocol::event::{Envelope, Event, MemoryChanged};
 use serde_json::{Value, json};
 use state::{SqliteState, TaskQuery, Tasks as _};
-use testkit::Random;
+use testkit::{Random, delay_fault, eventually};
 
 use super::crash::{Told, call, examine_memories, examine_tasks};
 use super::{Daemon, Stream};
@@ -317,17 +317,15 @@ fn two_daemons_a_server_and_commands_at_once_lose_nothing_and_tell_all_once() {
 
 /// Asks for a task, as often as the lane is full: it is not for ever, whoever filled it.
 fn ask_until_taken(daemon: &Daemon, content: &str) {
-    let begun = Instant::now();
-    loop {
+    eventually(|| {
         let asked = daemon
             .post("/workspace/memory/remember", &json!({ "content": content, "scope": "user" }));
         if asked.status == 202 {
-            return;
+            return Ok(());
         }
         assert_eq!(asked.status, 429, "{}", asked.text());
-        assert!(begun.elapsed() < super::PATIENCE, "the lane stays full");
-        thread::sleep(Duration::from_millis(2));
-    }
+        Err("the lane is full")
+    });
 }
 
 #[test]
@@ -352,7 +350,7 @@ fn what_a_killed_daemon_had_queued_is_done_by_the_other() {
         };
         let at_one: Vec<_> = calling(&one, "one", CALLS).collect();
         let at_two: Vec<_> = calling(&two, "two", usize::MAX).collect();
-        thread::sleep(Duration::from_millis(50 + u64::try_from(random.below(250)).unwrap()));
+        delay_fault(Duration::from_millis(50 + u64::try_from(random.below(250)).unwrap()));
         two.kill();
         let told: Vec<Told> =
             at_one.into_iter().chain(at_two).map(|caller| caller.join().unwrap()).collect();

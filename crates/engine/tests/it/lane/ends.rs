@@ -273,7 +273,8 @@ async fn a_commit_that_breaks_ends_its_task_at_once_and_nothing_else() {
 async fn what_is_decided_in_time_is_not_committed_too_late() {
     let host = Host::new();
     let (process, state) = faulty(&host);
-    let process = process.with(LaneSettings { task_wait: Duration::from_millis(100), ..quick() });
+    let task_wait = Duration::from_mins(5);
+    let process = process.with(LaneSettings { task_wait, ..quick() });
     // It stands still when it is about to prepare its end, until its time is over.
     let task = process.ask("add global/a.md x wait").await;
     while host.runner.begun.lock().unwrap().is_empty() {
@@ -284,7 +285,9 @@ async fn what_is_decided_in_time_is_not_committed_too_late() {
     while state.calls() == 0 {
         tokio::task::yield_now().await;
     }
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    tokio::time::pause();
+    tokio::time::advance(task_wait).await;
+    tokio::time::resume();
     state.set(Faults::Never);
     assert_eq!(code(&process.end(&task).await), Some(TaskErrorCode::Timeout));
     assert_eq!((process.text("global/a.md").await, process.changes_of(&task).await), (None, 0));
@@ -292,7 +295,7 @@ async fn what_is_decided_in_time_is_not_committed_too_late() {
 }
 
 /// Starts a process whose state and tasks fail together.
-fn faulty(host: &Host) -> (Process, Arc<FaultyState>) {
+pub(crate) fn faulty(host: &Host) -> (Process, Arc<FaultyState>) {
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
     let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
     let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));

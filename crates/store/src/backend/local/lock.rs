@@ -371,9 +371,23 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_a_record_or_none(text in "(quipu2 )?[ 0-9a-z+-]{0,120}|.{0,256}") {
-            if let Some(record) = Record::decode(&text) {
-                proptest::prop_assert_eq!(Record::decode(&record.encode()).map(|again| again.pid), Some(record.pid));
+        fn a_damaged_record_is_none_or_is_written_as_it_was_read(
+            generation in 0..u64::MAX,
+            pid in 0..u32::MAX,
+            writing in proptest::bool::ANY,
+            at in 0_usize..110,
+            removed in 0_usize..3,
+            inserted in "[0-9a-z +-]{0,2}",
+        ) {
+            let completed = Some(ChangeId(7));
+            let text = Record { boot: "b".repeat(36), generation, completed, pid, writing }.encode();
+            let (before, rest) = text.split_at(at.min(text.len()));
+            let after: String = rest.chars().skip(removed).collect();
+            if let Some(mut record) = Record::decode(&format!("{before}{inserted}{after}")) {
+                let again = Record::decode(&record.encode());
+                // A longer name of a start is cut; it is that of no start.
+                record.boot.truncate(36);
+                proptest::prop_assert_eq!(again, Some(record));
             }
         }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use memory::change::ChangeId;
 use store::backend::LastWrite;
 
-use super::{Rig, WAIT, word};
+use super::rig::{Rig, WAIT, word};
 
 pub(super) async fn check_all(make: &impl Fn() -> Rig) {
     one_holds_at_a_time_and_says_so(&make()).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use store::backend::{Extent, Stamp, Swept};
 
-use super::{Rig, path, word};
+use super::rig::{Rig, path, word};
 
 pub(super) async fn check_all(make: &impl Fn() -> Rig) {
     a_file_is_removed_only_if_it_is_as_expected(&make()).await;

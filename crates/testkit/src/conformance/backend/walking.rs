@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use store::backend::{Extent, Kind, SkipReason, Stamp, Swept, Walk};
 
-use super::{Rig, Seen, path, rows, word};
+use super::rig::{Rig, Seen, path, rows, word};
 
 pub(super) async fn check_all(make: &impl Fn() -> Rig) {
     a_missing_root_is_empty_and_looking_does_not_make_it(&make()).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use store::backend::{Expect, Stamp};
 
-use super::{Rig, path, word};
+use super::rig::{Rig, path, word};
 
 pub(super) async fn check_all(make: &impl Fn() -> Rig) {
     staged_bytes_are_nowhere_until_they_are_published(&make()).await;

@@ -4,7 +4,7 @@ use memory::limits::{CONVERSATIONS_KEPT_MAX, SEGMENTS_KEPT_MAX};
 use state::{ConversationRow, End, Enqueued, QueueLimits, REVIEW, SegmentRow, TaskQuery, Tasks};
 
 use super::super::state::time;
-use super::{Both, new, of_lane};
+use super::rows::{Both, new, of_lane};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     a_conversation_is_as_it_was_written_last(&*make().await.0).await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use state::{DreamGates, Enqueued, LastDream, QueueLimits, Tasks};
 
 use super::super::state::time;
+use super::rows::{Both, at, attempt, begun, end, kept, new, of_lane, queued};
 use super::sessions::session;
-use super::{Both, at, attempt, begun, end, kept, new, of_lane, queued};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     a_full_lane_takes_nothing_until_something_is_finished(&*make().await.0).await;

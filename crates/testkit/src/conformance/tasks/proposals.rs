@@ -9,7 +9,7 @@ use memory::proposal::{ProposalId, ProposalStatus};
 use state::{AddedProposals, NewProposal, ProposalQuery, Retention, State, Tasks};
 
 use super::super::state::{root, time, write};
-use super::Both;
+use super::rows::Both;
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     a_proposal_comes_back_as_it_was_added(&*make().await.0).await;

@@ -3,7 +3,7 @@
 use state::{End, Enqueued, NewTask, OwnedBy, TaskCount, TaskQuery, TaskRow, Tasks};
 
 use super::super::state::time;
-use super::{Both, at, attempt, begun, end, kept, new, of_lane, queued};
+use super::rows::{Both, at, attempt, begun, end, kept, new, of_lane, queued};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     an_empty_queue_reads_as_empty(&make().await).await;

@@ -6,7 +6,7 @@ use memory::change::ChangeId;
 use state::{ChangeQuery, Retention, State, Tasks};
 
 use super::super::state::{time, write};
-use super::{Both, attempt, begun, end, new, queued};
+use super::rows::{Both, attempt, begun, end, new, queued};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     a_task_says_whether_history_has_a_change_of_it(&make().await).await;

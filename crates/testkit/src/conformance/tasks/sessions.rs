@@ -5,7 +5,7 @@ use std::time::Duration;
 use state::{ModelWorkRow, QueueLimits, RunRow, SessionRow, Tasks};
 
 use super::super::state::time;
-use super::{Both, attempt, begun, end, new, of_lane, queued};
+use super::rows::{Both, attempt, begun, end, new, of_lane, queued};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     a_session_is_there_until_it_is_ended(&*make().await.0).await;

@@ -1,0 +1,139 @@
+//! What may be asked for, and what every measurement is given.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// Measure Quipu against bare files, bare pipes and other memories
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Measure only this; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Vec<Subject>,
+
+    /// Keep the measured files below DIR, which decides the disk [default: below `target`]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// How often the sides take turns
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) passes: u16,
+
+    /// How long the load lasts; tasks follow in proportion, 10,000 after a minute
+    #[arg(long, default_value_t = 60, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) seconds: u64,
+
+    /// Write the figures as JSON to FILE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Write the tables as Markdown to FILE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+
+    /// End with an error when a target is missed
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// The `quipu` to serve [default: the one beside this program]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) quipu: Option<PathBuf>,
+
+    /// Node, for npm's server-memory and Qwen Code
+    #[arg(long, value_name = "FILE", env = "QUIPU_TEST_NODE")]
+    pub(crate) node: Option<PathBuf>,
+
+    /// The folder of npm packages that holds @modelcontextprotocol/server-memory and @qwen-code/qwen-code
+    #[arg(long, value_name = "DIR", env = "QUIPU_TEST_NODE_MODULES")]
+    pub(crate) node_modules: Option<PathBuf>,
+
+    /// A Python that has the package anthropic
+    #[arg(long, value_name = "FILE", env = "QUIPU_TEST_PYTHON")]
+    pub(crate) python: Option<PathBuf>,
+
+    /// The folder of questions and answers for `recall-found`; nothing is downloaded
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+
+    /// Write what `recall-found` ranked to FILE, for another program to score
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ranked: Option<PathBuf>,
+
+    /// Write the features of what `recall-found` ranked to FILE, for `scripts/learn`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) features: Option<PathBuf>,
+
+    /// Answer each line on stdin with a text of so many bytes, and do nothing else
+    #[arg(long, hide = true, value_name = "BYTES")]
+    pub(crate) echo: Option<usize>,
+
+    /// Answer each request over HTTP with a text of so many bytes, and do nothing else
+    #[arg(long, hide = true, value_name = "BYTES")]
+    pub(crate) bare_http: Option<usize>,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Subject {
+    /// Durable writes, in process, against bare ones
+    Writes,
+    /// Views and listings, in process
+    Reads,
+    /// What a write costs as memories and history grow
+    Growth,
+    /// What a model is shown: segments, context files with imports
+    Context,
+    /// `quipu mcp`: calls, start, memory, size
+    Served,
+    /// `quipu hook`: what it adds to a turn
+    Hook,
+    /// `quipu serve`: reads, tasks, events, start, idle
+    Daemon,
+    /// `quipu serve` under load; takes minutes, so only when it is named
+    Load,
+    /// How long recall takes, in process
+    Recall,
+    /// What recall finds in our own sets and in the data of --data; only when it is named
+    RecallFound,
+    /// npm's server-memory through the same client
+    ServerMemory,
+    /// The memory tool of the Python SDK, in process there
+    PythonSdk,
+    /// How Qwen Code gathers context files, in process there
+    ContextLoader,
+}
+
+impl Args {
+    pub(crate) fn subjects(&self) -> Vec<Subject> {
+        if self.only.is_empty() {
+            let all = Subject::value_variants().iter().copied();
+            let named = [Subject::Load, Subject::RecallFound];
+            all.filter(|subject| !named.contains(subject)).collect()
+        } else {
+            self.only.clone()
+        }
+    }
+
+    /// Returns the program to serve.
+    pub(crate) fn quipu(&self) -> anyhow::Result<PathBuf> {
+        let quipu = match &self.quipu {
+            Some(quipu) => quipu.clone(),
+            None => std::env::current_exe()?.with_file_name("quipu"),
+        };
+        anyhow::ensure!(
+            quipu.is_file(),
+            "there is no `{}`: run `cargo xtask bench`, which builds it, or give --quipu",
+            quipu.display()
+        );
+        Ok(quipu)
+    }
+}
+
+/// What every measurement is given.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    /// Where its files lie; removed in the end.
+    pub(crate) dir: PathBuf,
+    /// How often the sides take turns.
+    pub(crate) passes: usize,
+}

@@ -1,0 +1,69 @@
+//! One thing that is not as it should be.
+
+use std::fmt;
+
+/// Something that is not as it should be: where, what, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    /// The file, from the root.
+    pub(super) path: String,
+    /// The line, counted from 1.
+    line: Option<usize>,
+    /// The name of the check, as the list of exceptions uses it.
+    pub(super) check: &'static str,
+    pub(super) wrong: String,
+    /// What to do about it.
+    remedy: String,
+}
+
+impl Finding {
+    /// Returns a finding about a whole file.
+    pub(crate) fn file(
+        check: &'static str,
+        path: &str,
+        wrong: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            path: path.to_owned(),
+            line: None,
+            check,
+            wrong: wrong.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// Returns the same finding about one line, given its index.
+    pub(super) fn at(mut self, index: usize) -> Self {
+        self.line = Some(index + 1);
+        self
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        write!(f, ": {}; {}", self.wrong, self.remedy)
+    }
+}
+
+/// Returns findings as they are printed.
+#[cfg(test)]
+pub(super) fn printed(findings: &[Finding]) -> Vec<String> {
+    findings.iter().map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_says_where_what_and_what_to_do() {
+        let finding = Finding::file("names", "a/b.rs", "is long", "cut it");
+        assert_eq!(finding.to_string(), "a/b.rs: is long; cut it");
+        assert_eq!(finding.at(6).to_string(), "a/b.rs:7: is long; cut it");
+    }
+}
