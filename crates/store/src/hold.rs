@@ -78,7 +78,8 @@ impl Root {
     ) -> Result<HeldRoot, StoreError> {
         let mut held = HeldRoot { root: Arc::clone(self), held };
         if held.held.was_interrupted() {
-            recovery::recover(store, &mut held).await?;
+            // Boxed, since its large future would be a part of that of every write.
+            Box::pin(recovery::recover(store, &mut held)).await?;
         }
         held.refresh(store).await?;
         Ok(held)

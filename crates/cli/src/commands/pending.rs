@@ -240,7 +240,11 @@ async fn decide(app: &App, chosen: &Chosen, verb: Verb) -> Result<Status, Failur
     };
     let (pending, call) = (app.engine.pending(), call());
     let decisions = match verb {
-        Verb::Accept => app.write("accepting", pending.accept(&memories, &ids, &call)).await,
+        Verb::Accept => {
+            // Boxed, since the future of an acceptance is too large for the stack of its callers.
+            let accepting = Box::pin(pending.accept(&memories, &ids, &call));
+            app.write("accepting", accepting).await
+        }
         Verb::Reject => app.write("rejecting", pending.reject(&memories, &ids)).await,
     };
     tell(app, decisions, verb)

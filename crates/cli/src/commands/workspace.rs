@@ -92,7 +92,8 @@ async fn remove(app: &App, args: &WorkspaceRm) -> Result<Status, Failure> {
     }
     let (mut removals, mut failed) = (Vec::new(), None);
     for one in &chosen {
-        let removal = app.engine.remove_workspace(&one.id, Caller::person("cli"), &[]);
+        // Boxed, since the future of a removal is too large for the stack of its callers.
+        let removal = Box::pin(app.engine.remove_workspace(&one.id, Caller::person("cli"), &[]));
         // Also after a failure, the folders that are gone already are named.
         let removal = match app.write("removing", removal).await {
             Ok(removal) => removal,

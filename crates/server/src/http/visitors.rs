@@ -1,4 +1,4 @@
-//! Where a connection comes from, and whether its requests have shown the token yet.
+//! The peers of connections, and whether their requests have shown the token yet.
 //!
 //! Those that have not are strangers. They are few. When one more comes, the one that came first makes room for it: whoever opens
 //! connections and has no token takes them from his own kind, and keeps nobody out who has it.
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-/// Where a connection comes from.
+/// The peer of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Peer {
     /// Another program on this machine, through the socket in the state folder.
@@ -19,21 +19,21 @@ pub(super) enum Peer {
     Address(IpAddr),
 }
 
-/// All of them.
+/// The connections whose requests have not shown the token yet.
 #[derive(Debug)]
 pub(super) struct Strangers {
     max: usize,
     here: Mutex<Here>,
 }
 
-/// Who is here, in the order of coming.
+/// Those that are open, in the order of coming.
 #[derive(Debug, Default)]
 struct Here {
     last: u64,
     cut_off: BTreeMap<u64, CancellationToken>,
 }
 
-/// Who is at the other end of a connection, and whether it has shown the token. Clones are the same one.
+/// The other end of a connection, and whether it has shown the token. Clones are the same one.
 #[derive(Clone, Debug)]
 pub(super) struct Visitor {
     peer: Peer,

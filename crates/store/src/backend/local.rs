@@ -11,6 +11,9 @@
 
 mod anchor;
 
+#[cfg(target_os = "linux")]
+mod at_hand;
+
 mod instant;
 
 mod lock;
@@ -135,11 +138,24 @@ impl Backend for LocalBackend {
     }
 
     async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
+        #[cfg(target_os = "linux")]
+        if let Ok(kind) = at_hand::kind(&self.anchor, path) {
+            return Ok(kind);
+        }
         let path = path.clone();
         self.run(move |anchor| kind(anchor, &path)).await
     }
 
+    #[cfg(target_os = "linux")]
+    fn stamp_at_hand(&self, path: &RelativePath) -> Option<Stamp> {
+        at_hand::stamp(&self.anchor, path)
+    }
+
     async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
+        #[cfg(target_os = "linux")]
+        if let Some(read) = at_hand::read(&self.anchor, path.as_str(), max) {
+            return Ok(read);
+        }
         let path = path.clone();
         self.run(move |anchor| {
             let folder = anchor.folder_of(&path)?.ok_or(BackendError::NotFound)?;
@@ -282,6 +298,18 @@ pub(crate) fn read_contained(
 ) -> Result<Read, BackendError> {
     let folder = anchor.open()?.ok_or(BackendError::NotFound)?;
     read_in(&folder, name, max)
+}
+
+/// The same if the kernel has the bytes at hand; `None` says nothing of why not. No name on the way may be `..`.
+#[cfg(target_os = "linux")]
+pub(crate) fn read_at_hand(anchor: &Anchor, name: &str, max: usize) -> Option<Read> {
+    at_hand::read(anchor, name, max)
+}
+
+/// The same elsewhere: nothing tells what is at hand.
+#[cfg(not(target_os = "linux"))]
+pub(crate) const fn read_at_hand(_: &Anchor, _: &str, _: usize) -> Option<Read> {
+    None
 }
 
 /// Looks at what a path leads to, links followed; `None` if there is nothing.
