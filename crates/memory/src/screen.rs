@@ -12,6 +12,7 @@ mod catalog;
 mod fold;
 mod injection;
 mod invisible;
+mod pattern;
 mod plausible;
 mod prose;
 mod report;

@@ -13,7 +13,7 @@ use crate::features::{ENTRY, Group, MEMORY, MONTH, Rows, SUBJECT};
 use crate::likeness::Likeness;
 use crate::look::{Match, matches};
 use crate::question::Question;
-use crate::weights::{OF_BESIDE, OF_ENTRY, OF_MEMORY, product};
+use crate::weights::{BESIDE, OF_BESIDE, OF_ENTRY, OF_MEMORY, product};
 
 /// How many entries of a memory a hit shows, at most.
 const SHOWN: usize = 3;
@@ -29,9 +29,6 @@ const ABOUT_EQUAL: f32 = 0.25;
 const FIT_SHARE_MIN: f32 = 0.25;
 const FIT_LEAST: f32 = 0.3;
 const BEHIND_MAX: f32 = 2.0;
-
-/// What is weighed of a memory and the best, beside the memory's own features.
-pub(crate) const BESIDE: usize = 3;
 
 /// How to look.
 #[derive(Clone, Copy, Debug)]

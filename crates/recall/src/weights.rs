@@ -2,7 +2,9 @@
 
 use crate::answer::Step;
 use crate::features::{ENTRY, MEMORY};
-use crate::rank::BESIDE;
+
+/// What is weighed of a memory and the best, beside the memory's own features.
+pub(crate) const BESIDE: usize = 3;
 
 /// Of an entry, in the order of [`crate::ENTRY_FEATURES`].
 pub(crate) const OF_ENTRY: [f32; ENTRY] = [

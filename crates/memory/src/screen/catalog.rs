@@ -9,64 +9,13 @@
 use std::ops::Range;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use regex::bytes::{Captures, Regex, RegexBuilder};
+use regex::bytes::Regex;
 
+use super::pattern::{Hit, Pattern, Reach};
 use super::prose::Prose;
-use super::scan::Hit;
 use super::words::Words;
 use super::{Rule, injection, invisible, secrets, services, values};
 use crate::text::slice;
-
-/// How much of the text around a word a pattern is tried on.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Reach {
-    /// The lines that the word is on.
-    Line,
-    /// Some bytes before and after the word, over line breaks, as prose.
-    Near { before: usize, after: usize },
-    /// From the word to the end of the text.
-    Rest,
-}
-
-/// One shape that a rule looks for. A rule may have several.
-pub(super) struct Pattern {
-    /// The rule that is broken.
-    pub(super) rule: Rule,
-    /// Lower-case words of which a match holds at least one; found in either case of ASCII.
-    pub(super) words: &'static [&'static str],
-    /// The regular expression, over bytes: classes and `\b` mean those of ASCII, so that a token may
-    /// stand directly behind a letter of another script. In prose it is matched against plain
-    /// writing ([`Prose`]), and a space also means a line break.
-    pub(super) source: &'static str,
-    /// Where it is tried.
-    pub(super) reach: Reach,
-    /// Returns the part of a match to report, or `None` when it is harmless after all.
-    pub(super) judge: fn(&Found<'_>) -> Option<Range<usize>>,
-}
-
-/// A match of a pattern.
-pub(super) struct Found<'t> {
-    text: &'t str,
-    groups: Captures<'t>,
-}
-
-impl<'t> Found<'t> {
-    /// Returns what a group of the pattern took and where, group 0 being all of the match.
-    ///
-    /// Patterns count bytes, so an edge may fall into a character; it is then moved outwards.
-    pub(super) fn group(&self, index: usize) -> Option<(&'t str, Range<usize>)> {
-        let range = self.groups.get(index)?.range();
-        let start = self.text.floor_char_boundary(range.start);
-        let end = self.text.ceil_char_boundary(range.end);
-        Some((self.text.get(start..end)?, start..end))
-    }
-
-    /// Returns what stands before a range on its line.
-    pub(super) fn line_before(&self, range: &Range<usize>) -> &'t str {
-        let before = slice(self.text, ..range.start);
-        before.rsplit('\n').next().unwrap_or_default()
-    }
-}
 
 /// The patterns, made ready.
 pub(super) struct Catalog {
@@ -170,37 +119,4 @@ impl Compiled {
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Regex>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Pattern {
-    /// Calls `report` with what the pattern objects to from a position on.
-    fn find(
-        &self,
-        regex: &Regex,
-        text: &str,
-        mut position: usize,
-        mut report: impl FnMut(Range<usize>),
-    ) {
-        while let Some(groups) = regex.captures_at(text.as_bytes(), position) {
-            let Some(all) = groups.get(0).filter(|all| !all.is_empty()) else { break };
-            position = all.end();
-            if let Some(range) = (self.judge)(&Found { text, groups }) {
-                report(range);
-            }
-        }
-    }
-
-    fn compile(&self) -> Regex {
-        let source = match self.reach {
-            Reach::Near { .. } => self.source.replace(' ', r"[ \n]"),
-            Reach::Line | Reach::Rest => self.source.to_owned(),
-        };
-        let regex = RegexBuilder::new(&source).unicode(false).build();
-        regex.expect("the source is a regular expression")
-    }
-}
-
-/// Judges a match by nothing more: all of it is reported.
-pub(super) fn whole(found: &Found<'_>) -> Option<Range<usize>> {
-    found.group(0).map(|(_, range)| range)
 }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::catalog::{Found, Pattern, Reach, whole};
+use super::pattern::{Found, Pattern, Reach, whole};
 use super::{Family, Rule};
 
 const OVERRIDE: Rule = rule(

@@ -4,7 +4,7 @@
 //! Hebrew, tags in the flags of Scotland and Wales. Each rule knows the honest ones and reports the
 //! rest. Characters that stand together and break one rule are one finding.
 
-use super::scan::Hit;
+use super::pattern::Hit;
 use super::{Family, Rule};
 use crate::text::slice;
 

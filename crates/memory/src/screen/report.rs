@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::scan::Hit;
+use super::pattern::Hit;
 use crate::text::slice;
 
 /// How far around an order its sentence and its quotation marks are looked for, in bytes.

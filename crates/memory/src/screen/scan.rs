@@ -8,17 +8,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::catalog::{Catalog, Reach};
+use super::catalog::Catalog;
 use super::fold::Folded;
-use super::{Family, Rule, invisible, report, tables, values};
+use super::pattern::{Hit, Reach};
+use super::{Family, invisible, report, tables, values};
 use crate::text::slice;
-
-/// A rule and the bytes that break it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hit {
-    pub(super) rule: Rule,
-    pub(super) range: Range<usize>,
-}
 
 /// Returns all that the rules find, sorted by position, nothing twice.
 pub(super) fn hits(text: &str) -> Vec<Hit> {

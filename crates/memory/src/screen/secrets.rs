@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::catalog::{Found, Pattern, Reach, whole};
+use super::pattern::{Found, Pattern, Reach, whole};
 use super::plausible::{is_masked, is_placeholder, is_random};
 use super::{Family, Rule};
 

@@ -3,7 +3,7 @@
 //! The facts (prefix, alphabet, length) are those that the providers and public rule sets publish.
 //! [`secrets`](super::secrets) has the clouds, the forges and what needs more than a prefix.
 
-use super::catalog::Pattern;
+use super::pattern::Pattern;
 use super::secrets::{random_token, token};
 
 /// The shapes, in the order of the documentation.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::pattern::Hit;
 use super::plausible::{Kind, Tie, is_placeholder, is_real, is_reference};
-use super::scan::Hit;
 use super::values;
 use crate::text::slice;
 

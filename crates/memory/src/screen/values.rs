@@ -5,12 +5,11 @@
 
 use std::ops::Range;
 
-use super::catalog::{Found, Pattern, Reach};
+use super::pattern::{Found, Hit, Pattern, Reach};
 use super::plausible::{
     Kind, Tie, has_digit, has_letter, has_mixed_case, is_description, is_generated, is_password,
     is_path, is_placeholder, is_random, is_real, is_reference,
 };
-use super::scan::Hit;
 use super::{Family, Rule};
 
 /// A value, in quotation marks or up to the next space: groups 3 to 6 of an assignment.
