@@ -7,7 +7,7 @@
 //!
 //! ```
 //! # async fn example(folder: std::path::PathBuf) -> Result<(), Box<dyn std::error::Error>> {
-//! use engine::{BindingRequest, Call, Caller, Config, Engine, Folders};
+//! use quipu_engine::{BindingRequest, Call, Caller, Config, Engine, Folders};
 //! use memory::command::{Command, Reply};
 //! use memory::path::{Layout, MemoryPath};
 //!

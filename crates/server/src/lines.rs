@@ -44,7 +44,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
                 }
             };
             let (part, ends) = match bytes.iter().position(|&byte| byte == b'\n') {
-                Some(end) => (bytes.get(..end).unwrap_or_default(), true),
+                Some(end) => (&bytes[..end], true),
                 None => (bytes, false),
             };
             if self.begun.len() + part.len() > self.bytes_max {

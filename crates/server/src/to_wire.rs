@@ -31,7 +31,7 @@ pub(crate) fn time(time: Timestamp) -> String {
 
 /// Returns a number as the wire has it.
 pub(crate) fn count(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
+    u64::try_from(count).expect("a length fits 64 bits")
 }
 
 /// Returns the word of a mount.

@@ -244,7 +244,7 @@ async fn place_all(
     for (done, (step, staged)) in plan.steps.iter().zip(staged).enumerate() {
         if let Err(error) = place(roots, step, staged).await {
             let done = done + usize::from(may_have_happened(&error));
-            let undone = take_back(roots, plan.steps.get(..done).unwrap_or_default()).await;
+            let undone = take_back(roots, &plan.steps[..done]).await;
             let mount = roots[step.root].root.mount;
             let error = match error {
                 BackendError::Changed | BackendError::Occupied | BackendError::NotFound => {

@@ -144,9 +144,7 @@ pub(crate) async fn document_head(
 /// Returns the bytes without a character that was cut at their end.
 pub(crate) fn whole_characters(bytes: &[u8], whole: bool) -> &[u8] {
     match str::from_utf8(bytes) {
-        Err(error) if !whole && error.error_len().is_none() => {
-            bytes.get(..error.valid_up_to()).unwrap_or_default()
-        }
+        Err(error) if !whole && error.error_len().is_none() => &bytes[..error.valid_up_to()],
         _ => bytes,
     }
 }

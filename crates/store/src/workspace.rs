@@ -58,7 +58,7 @@ fn remove_list(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let mut bytes = Vec::new();
-    let limit = u64::try_from(MEMORY_BYTES_MAX).unwrap_or(u64::MAX);
+    let limit = u64::try_from(MEMORY_BYTES_MAX).expect("a length fits 64 bits");
     host::open_existing_file(path)?.take(limit).read_to_end(&mut bytes)?;
     if is_our_list(&bytes) { host::remove_file(path) } else { Ok(()) }
 }

@@ -6,16 +6,16 @@ mod forget;
 
 use std::fs;
 
-use agents::{
-    AgentError, ByModel, ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger,
-    Modelled, RememberRequest,
-};
 use jiff::tz::TimeZone;
 use memory::change::ChangeKind;
 use memory::command::{Command, Reply};
 use memory::path::{Layout, MemoryPath, Scope};
 use memory::screen::Screen;
 use model::{Address, Chat, Key, Reach, Wire};
+use quipu_agents::{
+    AgentError, ByModel, ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger,
+    Modelled, RememberRequest,
+};
 use serde_json::{Value, json};
 use store::{Call, Caller, ChangesQuery, Memories};
 use testkit::{ManualClock, Models, Says};

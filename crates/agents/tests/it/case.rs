@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use agents::Edit;
-use agents::embedded::{Snapshot, Stored, Written};
 use jiff::tz::TimeZone;
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
+use quipu_agents::Edit;
+use quipu_agents::embedded::{Snapshot, Stored, Written};
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 

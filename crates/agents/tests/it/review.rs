@@ -1,11 +1,11 @@
 //! Review: how often what a person would keep is found in a conversation, and nothing else; and what holds whatever the
 //! conversation is.
 
-use agents::embedded::{remember, review};
-use agents::{ContextMode, FINDINGS_MAX, Finding, Message, RememberRequest, Role};
 use jiff::tz::TimeZone;
 use memory::screen::Screen;
 use proptest::prelude::*;
+use quipu_agents::embedded::{remember, review};
+use quipu_agents::{ContextMode, FINDINGS_MAX, Finding, Message, RememberRequest, Role};
 use serde_json::Value;
 
 use crate::case::{cases, contains, list, snapshot, text};

@@ -3,9 +3,6 @@
 use std::fs;
 use std::sync::Arc;
 
-use agents::{
-    ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger, Refusal, RememberRequest,
-};
 use jiff::tz::TimeZone;
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
@@ -14,6 +11,9 @@ use memory::command::{Command, Reply};
 use memory::document;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::Screen;
+use quipu_agents::{
+    ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger, Refusal, RememberRequest,
+};
 use store::backend::Backend;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
 use store::{Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store};

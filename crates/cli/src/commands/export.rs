@@ -123,7 +123,7 @@ impl Target {
         match self {
             Self::Tar(tar) => {
                 let mut header = tar::Header::new_gnu();
-                header.set_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+                header.set_size(u64::try_from(bytes.len()).expect("a length fits 64 bits"));
                 header.set_mode(0o644);
                 header.set_mtime(u64::try_from(at.as_second()).unwrap_or(0));
                 Ok(tar.append_data(&mut header, name, bytes)?)

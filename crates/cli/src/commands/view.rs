@@ -102,7 +102,7 @@ fn cut(text: &str, range: LineRange) -> Result<&str, Failure> {
         }
     }
     match start {
-        Some(start) => Ok(text.get(start..end).unwrap_or_default()),
+        Some(start) => Ok(memory::text::slice(text, start..end)),
         None => Err(Failure::new(
             Code::InvalidRange,
             format!("line {} is past the end: there are {lines} lines", range.first),

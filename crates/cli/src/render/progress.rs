@@ -39,7 +39,7 @@ pub(crate) struct Steps {
 impl Steps {
     /// Begins to count up to `total`; with `shown` false nothing is ever drawn.
     pub(crate) fn new(doing: &str, total: usize, shown: bool) -> Self {
-        let total = u64::try_from(total).unwrap_or(u64::MAX);
+        let total = u64::try_from(total).expect("a length fits 64 bits");
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len}") {
             bar.set_style(style);

@@ -7,6 +7,9 @@
     reason = "the helpers of these tests set up files and processes, and fail where those fail"
 )]
 
+// The example of the Rust client is compiled here too, and names the library as its own package does.
+extern crate protocol as quipu_protocol;
+
 mod mcp_clients;
 mod models;
 

@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use context::Mark;
-use context::escape::TAGS;
-use context::files;
-use context::hot_set::{self, Body};
-use context::index::{self, Entry};
-use context::recalled::{self, Item};
-use context::segment::{Seen, Told};
 use memory::clock::Timestamp;
 use memory::context_file::ImportStyle;
 use memory::context_file::{Import, Source, Target, imports};
 use memory::path::{Layout, MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::taken_for;
 use proptest::prelude::*;
+use quipu_context::Mark;
+use quipu_context::escape::TAGS;
+use quipu_context::files;
+use quipu_context::hot_set::{self, Body};
+use quipu_context::index::{self, Entry};
+use quipu_context::recalled::{self, Item};
+use quipu_context::segment::{Seen, Told};
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::confusable_detection::skeleton;
 

@@ -140,6 +140,6 @@ impl News {
             Changed::Pin { path, pinned: _, by } => path.to_string().len() + names_bytes(by),
         };
         let originator = self.originator.as_ref().map_or(0, |client| client.as_str().len());
-        u64::try_from(FRAME_BYTES + texts + originator).unwrap_or(u64::MAX)
+        u64::try_from(FRAME_BYTES + texts + originator).expect("a length fits 64 bits")
     }
 }

@@ -77,7 +77,7 @@ fn shortened(name: &str) -> String {
     let room = SEGMENT_BYTES_KEPT - extension.len() - 1;
     let ends = stem.char_indices().map(|(at, c)| at + c.len_utf8());
     let end = ends.take_while(|&end| end <= room).last().unwrap_or_default();
-    let stem = match stem.get(..end).unwrap_or_default().trim_end_matches(['.', ' ']) {
+    let stem = match memory::text::slice(stem, ..end).trim_end_matches(['.', ' ']) {
         "" => "unnamed",
         stem => stem,
     };

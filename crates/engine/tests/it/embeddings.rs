@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use engine::{
+use memory::command::Command;
+use quipu_engine::{
     Address, BindingRequest, Call, Caller, Conversation, Embeddings as Set, Endpoint, Engine, Key,
     LaneSettings, Memories, Reach, Selected, Workspace,
 };
-use memory::command::Command;
 use store::TurnFile;
 use tempfile::TempDir;
 use testkit::{Answers, Embeddings};

@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::feed::{
-    Changed, ContextWrite, Cursor, EventKind, Feeds, News, Subscription, Unsubscribable,
-};
-use engine::{
-    Asker, BeginError, BindingRequest, Call, Caller, Callers, ClientId, Config, ContextMode,
-    ContextScope, Engine, Folders, LaneSettings, Lanes, Memories, Notice, ProposalNotice,
-    RememberRequest, Request, Session, TaskState, Workspace,
-};
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
 use memory::command::{Command, Reply};
 use memory::path::{Layout, MemoryPath, RelativePath, Scope};
 use memory::proposal::{ProposalId, ProposalStatus};
+use quipu_engine::feed::{
+    Changed, ContextWrite, Cursor, EventKind, Feeds, News, Subscription, Unsubscribable,
+};
+use quipu_engine::{
+    Asker, BeginError, BindingRequest, Call, Caller, Callers, ClientId, Config, ContextMode,
+    ContextScope, Engine, Folders, LaneSettings, Lanes, Memories, Notice, ProposalNotice,
+    RememberRequest, Request, Session, TaskState, Workspace,
+};
 use state::{SqliteState, Tasks};
 use tempfile::TempDir;
 use testkit::{Faults, FaultyTasks, ManualClock};

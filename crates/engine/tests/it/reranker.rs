@@ -4,13 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{
-    Address, BindingRequest, Call, Caller, Chat, Conversation, Engine, Key, LaneSettings, Memories,
-    ModelJob, ModelWork, Reach, Recalled, Select as _, Selecting, Shown, Wire, Workspace,
-};
 use memory::command::Command;
 use memory::feature::Feature;
 use memory::limits::{EMBED_RETRY_DELAY, RERANK_CANDIDATES_MAX, RERANK_WAIT};
+use quipu_engine::{
+    Address, BindingRequest, Call, Caller, Chat, Conversation, Engine, Key, LaneSettings, Memories,
+    ModelJob, ModelWork, Reach, Recalled, Select as _, Selecting, Shown, Wire, Workspace,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Asked, Models, Says};
@@ -76,7 +76,7 @@ impl World {
         world
     }
 
-    fn at(home: TempDir, server: Models, set: impl Fn(&mut engine::Config)) -> Self {
+    fn at(home: TempDir, server: Models, set: impl Fn(&mut quipu_engine::Config)) -> Self {
         let mut config = config(home.path());
         let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
         let chat = Chat::new(Wire::OpenAi, address, "small", Key::None).called("local/small");
@@ -492,7 +492,7 @@ async fn what_is_forgotten_while_the_model_thinks_is_not_shown() {
 async fn who_asks_for_a_memory_is_answered_by_the_ranker_alone() {
     let world = World::filled(selecting(&[])).await;
     assert!(world.engine.recall(&world.memories, BRENN).await.unwrap().is_some());
-    let found = engine::search(&world.memories, "harbour", None, 9).await.unwrap();
+    let found = quipu_engine::search(&world.memories, "harbour", None, 9).await.unwrap();
     assert_eq!(found.hits.len(), 3);
     assert_eq!(world.server.asked().len(), 0);
 }

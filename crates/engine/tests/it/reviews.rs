@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::feed::{Changed, Event, EventKind};
-use engine::{
+use memory::change::{Actor, Trust};
+use memory::command::{Command, Reply};
+use quipu_engine::feed::{Changed, Event, EventKind};
+use quipu_engine::{
     BindingRequest, Call, Caller, ChangesQuery, Chat, Config, Conversation, Conversations, Engine,
     Feed, Feeds, Key, Lanes, LeftOut, Memories, ModelJob, Role, Task, TaskFilter, TaskKind,
     TaskResult, TaskState, TurnTold, Unreviewed, Viewer, Workspace, WorkspaceChoice,
 };
-use memory::change::{Actor, Trust};
-use memory::command::{Command, Reply};
 use serde_json::{Value, json};
 use state::{SqliteState, Tasks as _};
 use tempfile::TempDir;
@@ -36,8 +36,10 @@ fn with(home: &TempDir, server: &Models) -> Config {
     let mut config = config(home.path());
     config.review.wait = Duration::from_secs(2);
     config.review.verbose = true;
-    let address = engine::Address::parse(&server.url(), engine::Reach::ThisMachine).unwrap();
-    let chat = Chat::new(engine::Wire::OpenAi, address, "small", Key::None).called("test/small");
+    let address =
+        quipu_engine::Address::parse(&server.url(), quipu_engine::Reach::ThisMachine).unwrap();
+    let chat =
+        Chat::new(quipu_engine::Wire::OpenAi, address, "small", Key::None).called("test/small");
     config.models.set(ModelJob::Review, Some(chat));
     config
 }
@@ -263,7 +265,7 @@ async fn what_a_review_wrote_is_hot_only_once_a_person_accepted_it() {
     // Taken back, it waits again, and is no text that came with a repository.
     let change = decided[0].outcome.as_ref().unwrap().unwrap();
     memories
-        .undo(&engine::UndoTarget::Change(change), engine::Dry::No, &Call::default())
+        .undo(&quipu_engine::UndoTarget::Change(change), quipu_engine::Dry::No, &Call::default())
         .await
         .unwrap();
     let unreviewed = memories.unreviewed(&[(&at, None)]).await;

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::{
-    BindingRequest, Call, Caller, Conversation, Engine, Expected, PartKind, Showing, Workspace,
-};
 use memory::command::{Command, Lines, Reply};
 use memory::path::MemoryPath;
+use quipu_engine::{
+    BindingRequest, Call, Caller, Conversation, Engine, Expected, PartKind, Showing, Workspace,
+};
 use state::{SegmentRow, SqliteState, Tasks as _};
 
 use super::{config, create, path};
@@ -38,13 +38,13 @@ impl Desk {
         BindingRequest { project_dir: Some(project), ..BindingRequest::default() }
     }
 
-    fn memories(&self) -> engine::Memories {
+    fn memories(&self) -> quipu_engine::Memories {
         let caller = Caller::agent(memory::access::AgentClass::Exec, "test");
         self.engine.memories(&self.binding(), caller)
     }
 
     async fn apply(&self, command: Command) {
-        let reply = self.memories().apply(command, &engine::Call::default()).await.unwrap();
+        let reply = self.memories().apply(command, &quipu_engine::Call::default()).await.unwrap();
         assert!(matches!(reply, memory::command::Reply::Done { .. }), "{reply:?}");
     }
 
@@ -166,7 +166,7 @@ async fn what_cannot_be_read_is_passed_over_and_the_next_one_is_shown() {
 }
 
 impl Desk {
-    fn files(&self) -> engine::ContextFiles {
+    fn files(&self) -> quipu_engine::ContextFiles {
         let binding = self.binding();
         let workspace = Workspace::new(binding.project_dir.clone().unwrap(), binding);
         self.engine.context_files(&workspace, Caller::person("test"))

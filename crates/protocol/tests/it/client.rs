@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use protocol::client::{Begin, Client, ClientError, Door};
-use protocol::error::ErrorCode;
+use quipu_protocol::client::{Begin, Client, ClientError, Door};
+use quipu_protocol::error::ErrorCode;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 

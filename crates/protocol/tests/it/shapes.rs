@@ -3,37 +3,37 @@
 
 use std::fmt::Debug;
 
-use protocol::acp::{Edit, Method, Stage};
-use protocol::capabilities::{Capabilities, Health};
-use protocol::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
-use protocol::context_files::{
+use quipu_protocol::acp::{Edit, Method, Stage};
+use quipu_protocol::capabilities::{Capabilities, Health};
+use quipu_protocol::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
+use quipu_protocol::context_files::{
     ContextScope, ImportFormat, LoadOptions, LoadScope, LoadedContext, WorkspaceMemory, WriteMode,
     WroteMemory,
 };
-use protocol::conversation::{
+use quipu_protocol::conversation::{
     AgentHosts, Compacted, Conversation, EndedTurn, ExplainedContext, Happened, OpenConversation,
     SaidPrompt, ToShow, TurnRole,
 };
-use protocol::error::{ErrorBody, ErrorCode};
-use protocol::event::{Envelope, ManagedSource, ProposalAction, Threshold};
-use protocol::health::{MemoryHealth, Repaired};
-use protocol::memories::{
+use quipu_protocol::error::{ErrorBody, ErrorCode};
+use quipu_protocol::event::{Envelope, ManagedSource, ProposalAction, Threshold};
+use quipu_protocol::health::{MemoryHealth, Repaired};
+use quipu_protocol::memories::{
     Batch, BatchDone, Found, ImportOutcome, Memory, MemoryPage, Move, Pin, PutMemory, RevisionText,
     Sort, ToolReply, Written,
 };
-use protocol::pending::{Decisions, PendingPage, ProposalIds};
-use protocol::runs::{ModelRunPage, RunKind, RunPage};
-use protocol::session::{Heartbeat, Session, SessionRequest};
-use protocol::settings::{
+use quipu_protocol::pending::{Decisions, PendingPage, ProposalIds};
+use quipu_protocol::runs::{ModelRunPage, RunKind, RunPage};
+use quipu_protocol::session::{Heartbeat, Session, SessionRequest};
+use quipu_protocol::settings::{
     PutSetting, PutTrust, SettingFrom, SettingKind, Settings, SpeaksKind, Trust,
 };
-use protocol::status::Stats;
-use protocol::task::{
+use quipu_protocol::status::Stats;
+use quipu_protocol::task::{
     ContextMode, ListedTask, TargetScope, Task, TaskError, TaskKind, TaskList, TaskResult,
     TaskStatus, Topic, WorkKind,
 };
-use protocol::ui::{Login, Ticket, Trade};
-use protocol::workspaces::{HostWorkspaces, RemovedWorkspace};
+use quipu_protocol::ui::{Login, Ticket, Trade};
+use quipu_protocol::workspaces::{HostWorkspaces, RemovedWorkspace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

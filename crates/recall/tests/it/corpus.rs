@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use memory::path::MemoryPath;
 use memory::screen::Screen;
-use recall::{Corpus, Hit, Likeness, Options, Reason, Vector};
+use quipu_recall::{Corpus, Hit, Likeness, Options, Reason, Vector};
 
 use crate::{corpus, names, path};
 

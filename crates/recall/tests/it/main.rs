@@ -10,7 +10,7 @@ mod properties;
 
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
-use recall::{Corpus, Options};
+use quipu_recall::{Corpus, Options};
 
 /// Returns the path of a memory of the project.
 fn path(name: &str) -> MemoryPath {

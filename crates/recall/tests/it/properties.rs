@@ -2,7 +2,7 @@
 
 use memory::screen::Screen;
 use proptest::prelude::*;
-use recall::{Corpus, Options};
+use quipu_recall::{Corpus, Options};
 
 use crate::path;
 

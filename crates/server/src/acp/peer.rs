@@ -295,7 +295,7 @@ async fn listen(mut troubles: ChildStderr, words: Arc<Words>) {
     loop {
         match troubles.read(&mut part).await {
             Ok(0) | Err(_) => return,
-            Ok(count) => words.add(part.get(..count).unwrap_or_default()),
+            Ok(count) => words.add(&part[..count]),
         }
     }
 }

@@ -114,7 +114,7 @@ fn add(
     let whole = path.to_string();
     let name = whole.strip_prefix("/memories/").unwrap_or(&whole);
     let mut header = tar::Header::new_gnu();
-    header.set_size(u64::try_from(read.text.len()).unwrap_or(u64::MAX));
+    header.set_size(u64::try_from(read.text.len()).expect("a length fits 64 bits"));
     header.set_mode(0o644);
     header.set_mtime(u64::try_from(read.modified_at.as_second()).unwrap_or(0));
     archive.append_data(&mut header, name, read.text.as_bytes())

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use server::mcp::ProjectFrom;
+use quipu_server::mcp::ProjectFrom;
 
 use crate::client::{Client, NEWEST, WITH_HANDSHAKE};
 use crate::world::World;

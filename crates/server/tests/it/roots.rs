@@ -1,7 +1,7 @@
 //! Which project a client works in.
 
+use quipu_server::mcp::{Host, ProjectFrom};
 use serde_json::{Value, json};
-use server::mcp::{Host, ProjectFrom};
 
 use crate::client::{Client, NEWEST};
 use crate::world::World;

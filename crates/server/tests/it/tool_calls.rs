@@ -5,8 +5,8 @@ use std::fs;
 use engine::{Caller, ChangesQuery};
 use memory::access::AgentClass;
 use memory::change::Provenance;
+use quipu_server::mcp::Host;
 use serde_json::{Value, json};
-use server::mcp::Host;
 
 use crate::client::{Client, NEWEST, WITH_HANDSHAKE};
 use crate::world::World;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::{BindingRequest, Caller, Config, Engine, Folders};
 use memory::access::AgentClass;
-use server::mcp::{Host, ProjectFrom};
+use quipu_server::mcp::{Host, ProjectFrom};
 
 /// A throw-away home, and one process that opened it.
 pub(crate) struct World {

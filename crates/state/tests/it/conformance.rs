@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use state::{SqliteState, State, Tasks};
+use quipu_state::{SqliteState, State, Tasks};
 
 #[tokio::test]
 async fn sqlite_is_a_state() {

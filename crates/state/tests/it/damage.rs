@@ -4,7 +4,7 @@ use std::fs;
 
 use memory::change::ChangeId;
 use memory::document::Revision;
-use state::{SqliteState, State, StateError, set_aside_databases};
+use quipu_state::{SqliteState, State, StateError, set_aside_databases};
 use testkit::conformance::state::{edit, path, time, write};
 
 use crate::support::{Place, Seeded, fill, recorded};

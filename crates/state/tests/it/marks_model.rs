@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use memory::change::ChangeKind;
 use proptest::prelude::*;
-use state::{Mark, State, Use};
+use quipu_state::{Mark, State, Use};
 use testkit::conformance::state::{Made, files, path, remove, rename, time};
 
 use crate::support::Place;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use memory::change::ChangeId;
+use quipu_state::{ChangeQuery, SqliteState, State};
 use sqlx::{Connection, SqliteConnection};
-use state::{ChangeQuery, SqliteState, State};
 use tempfile::TempDir;
 use testkit::conformance::state::write;
 

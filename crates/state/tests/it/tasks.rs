@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::{Arc, Barrier};
 
-use state::{
+use quipu_state::{
     Enqueued, ProposalQuery, RunRow, SessionRow, SqliteState, State, TaskQuery, TaskRow, Tasks,
 };
 use testkit::conformance::state::{root, time, write};

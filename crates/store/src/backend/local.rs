@@ -280,9 +280,9 @@ fn refine(folder: &Dir, name: &str, error: std::io::Error) -> BackendError {
 
 fn read_in(folder: &Dir, name: &str, max: usize) -> Result<Read, BackendError> {
     let (file, stat) = open_file(folder, name)?;
-    let wanted = stat.bytes.min(u64::try_from(max).unwrap_or(u64::MAX));
+    let wanted = stat.bytes.min(u64::try_from(max).expect("a length fits 64 bits"));
     let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(max).saturating_add(1));
-    let limit = u64::try_from(max).unwrap_or(u64::MAX);
+    let limit = u64::try_from(max).expect("a length fits 64 bits");
     file.take(limit)
         .read_to_end(&mut bytes)
         .map_err(|error| BackendError::from_io("read a memory", error))?;

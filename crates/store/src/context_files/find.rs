@@ -131,7 +131,7 @@ impl ContextFiles {
                 Ok(Some(Current { text, .. })) => {
                     let revision = Revision::of(text.as_bytes());
                     if text.is_empty() || texts.insert(revision) {
-                        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+                        let bytes = u64::try_from(text.len()).expect("a length fits 64 bits");
                         listing.files.push(ContextFile {
                             path,
                             scope: spot.scope,

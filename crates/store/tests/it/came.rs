@@ -3,7 +3,7 @@
 use std::fs;
 
 use memory::clock::Timestamp;
-use store::{Call, ChangesQuery, Dry, UndoTarget};
+use quipu_store::{Call, ChangesQuery, Dry, UndoTarget};
 
 use crate::host::{Host, at, create, delete, rename, replace};
 

@@ -3,8 +3,8 @@
 use std::fs;
 
 use memory::access::AgentClass;
+use quipu_store::{Caller, Memories};
 use serde_json::{Value, json};
-use store::{Caller, Memories};
 
 use crate::host::{Host, answer, at, call, create, delete, rename, replace};
 

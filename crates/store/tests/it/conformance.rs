@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use memory::path::RelativePath;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
+use quipu_store::backend::local::{Anchor, LocalBackend, Privacy};
 use testkit::conformance::backend::{Outside, Rig, run};
 use testkit::{FaultyBackend, Plan};
 

@@ -11,7 +11,7 @@ use memory::document::Revision;
 use memory::limits::CONTEXT_FILE_BYTES_MAX;
 use memory::path::RelativePath;
 use memory::screen::Screen;
-use store::{
+use quipu_store::{
     Caller, ContextFileError, ContextFiles, ContextSaved, ContextScope, ContextSettings, Expected,
     Folders,
 };

@@ -10,7 +10,7 @@ use memory::context_file::Target;
 use memory::limits::{CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX};
 use memory::path::RelativePath;
 use memory::screen::Screen;
-use store::{
+use quipu_store::{
     Caller, ContextCache, ContextFiles, ContextSettings, Folders, LoadOptions, Loaded, NotLoaded,
     TrustedFolders,
 };

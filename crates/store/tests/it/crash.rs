@@ -7,9 +7,9 @@ use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
 use memory::command::Command;
 use memory::path::{Mount, Scope};
-use store::backend::Backend;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
-use store::{Call, Caller, ChangesQuery, Depth, Store};
+use quipu_store::backend::Backend;
+use quipu_store::backend::local::{Anchor, LocalBackend, Privacy};
+use quipu_store::{Call, Caller, ChangesQuery, Depth, Store};
 use testkit::{Failure, Faults, FaultyBackend, FaultyState, Plan};
 
 use crate::host::{Host, at, create, delete, files, rename, replace, restart, table, texts};
@@ -276,7 +276,7 @@ async fn what_an_interrupted_write_left_over_is_swept() {
     fs::create_dir_all(host.global(".quipu-1f-1.tmp/x")).unwrap();
     let store = host.store();
     let person = host.person(&store);
-    let health = person.health(store::Depth::Glance).await.unwrap();
+    let health = person.health(quipu_store::Depth::Glance).await.unwrap();
     assert!(health.findings.iter().any(|found| found.kind.as_str() == "left-over-temporary"));
     person.repair().await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("d/a.md", "one\n")]));
@@ -346,7 +346,7 @@ async fn only_a_write_that_was_interrupted_is_reported_as_such() {
     let store = host.store();
     create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
     let found = async |store: &Arc<Store>| {
-        let health = host.person(store).health(store::Depth::Glance).await.unwrap();
+        let health = host.person(store).health(quipu_store::Depth::Glance).await.unwrap();
         let mut kinds = health.findings.iter().map(|found| found.kind.as_str());
         (health.state.open, kinds.any(|kind| kind == "interrupted-commit"))
     };

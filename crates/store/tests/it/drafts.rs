@@ -7,8 +7,8 @@ use memory::change::{ChangeKind, Trust};
 use memory::command::{Command, CommandError, Reply};
 use memory::path::Layout;
 use memory::tool;
+use quipu_store::{Call, ChangesQuery, Store, StoreError};
 use serde_json::{Value, json};
-use store::{Call, ChangesQuery, Store, StoreError};
 
 use crate::host::{Host, answer, at, create, files, table, texts};
 

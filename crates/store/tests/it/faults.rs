@@ -15,10 +15,10 @@ use std::sync::Arc;
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
 use memory::path::{Mount, Scope};
+use quipu_store::backend::Backend;
+use quipu_store::backend::local::{Anchor, LocalBackend, Privacy};
+use quipu_store::{Caller, ChangesQuery, Depth, Memories, Store};
 use state::SqliteState;
-use store::backend::Backend;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
-use store::{Caller, ChangesQuery, Depth, Memories, Store};
 use testkit::{Failure, FaultyBackend, FaultyState, Plan};
 
 use self::writes::Write;

@@ -8,11 +8,11 @@ use memory::access::AgentClass;
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use memory::tool;
-use serde_json::{Value, json};
-use state::{SqliteState, State};
-use store::{
+use quipu_store::{
     Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store, WorkspaceChoice,
 };
+use serde_json::{Value, json};
+use state::{SqliteState, State};
 use tempfile::TempDir;
 use testkit::ManualClock;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use memory::change::{ChangeKind, Trust};
 use memory::command::CommandError;
 use memory::document::Revision;
-use serde_json::json;
-use store::{
+use quipu_store::{
     Call, ChangesQuery, Dry, Expected, Memories, Store, StoreError, UndoTarget, Unreviewed,
 };
+use serde_json::json;
 
 use crate::host::{Host, at, call, create, delete, rename, replace};
 

@@ -5,8 +5,8 @@ use std::fs;
 use memory::change::ChangeKind;
 use memory::command::Command;
 use memory::limits::{LISTED_PATHS_MAX, MEMORY_BYTES_MAX, SCOPE_FILES_DEFAULT};
+use quipu_store::{Call, Expected, Memories, StoreError};
 use serde_json::{Value, json};
-use store::{Call, Expected, Memories, StoreError};
 
 use crate::host::{Host, answer, at, call, create};
 

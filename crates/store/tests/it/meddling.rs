@@ -10,11 +10,11 @@ use memory::access::AgentClass;
 use memory::change::RootKey;
 use memory::document::Revision;
 use memory::path::{Mount, Scope};
+use quipu_store::backend::Backend;
+use quipu_store::backend::local::{Anchor, LocalBackend, Privacy};
+use quipu_store::{Caller, Memories};
 use serde_json::{Value, json};
 use state::SqliteState;
-use store::backend::Backend;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
-use store::{Caller, Memories};
 use testkit::{Failure, FaultyBackend, FaultyState, Plan};
 
 use crate::host::{Host, call, create, texts};

@@ -8,8 +8,8 @@ use memory::change::{ChangeId, ChangeKind, RootKey};
 use memory::command::{Command, Reply};
 use memory::path::{Mount, Scope};
 use proptest::prelude::*;
-use store::backend::Backend;
-use store::{Call, Caller, Dry, Memories, UndoTarget};
+use quipu_store::backend::Backend;
+use quipu_store::{Call, Caller, Dry, Memories, UndoTarget};
 use testkit::MemoryBackend;
 
 use crate::host::{Host, at};

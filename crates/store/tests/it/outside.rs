@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use memory::command::CommandError;
 use memory::document::Revision;
-use store::{Call, ChangesQuery, Expected, StoreError};
+use quipu_store::{Call, ChangesQuery, Expected, StoreError};
 
 use crate::host::{Host, at, create, rename, replace, table, texts};
 
@@ -233,7 +233,7 @@ async fn reading_makes_nothing() {
     }
     agent.list(None).await.unwrap();
     agent.notice().await.unwrap();
-    agent.health(store::Depth::Thorough).await.unwrap();
+    agent.health(quipu_store::Depth::Thorough).await.unwrap();
     store.close().await;
     assert!(!host.path("data").exists() && !host.path("state").exists());
     assert!(!host.path("shop/.quipu").exists());

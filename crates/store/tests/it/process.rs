@@ -5,10 +5,10 @@ use std::sync::Arc;
 use memory::access::AgentClass;
 use memory::change::RootKey;
 use memory::path::{Mount, Scope};
+use quipu_store::backend::Backend;
+use quipu_store::backend::local::{Anchor, LocalBackend, Privacy};
+use quipu_store::{Caller, Memories, Store};
 use state::SqliteState;
-use store::backend::Backend;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
-use store::{Caller, Memories, Store};
 use testkit::{FaultyBackend, FaultyState, Plan};
 
 use crate::host::Host;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use memory::access::AgentClass;
 use memory::change::RootKey;
 use memory::path::{Mount, RelativePath, Scope};
+use quipu_store::backend::Backend;
+use quipu_store::{Caller, ChangesQuery, Memories};
 use serde_json::{Value, json};
-use store::backend::Backend;
-use store::{Caller, ChangesQuery, Memories};
 use testkit::MemoryBackend;
 
 use crate::host::{Host, answer, create, replace, texts};

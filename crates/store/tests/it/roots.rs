@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use quipu_store::{Binding, BindingRequest, Caller, ChangesQuery, Folders, Memories};
 use serde_json::json;
-use store::{Binding, BindingRequest, Caller, ChangesQuery, Folders, Memories};
 
 use crate::host::{Host, answer, at, call, create, rename, replace, texts};
 
@@ -84,11 +84,11 @@ fn folders(host: &Host) -> Folders {
     Folders { data: host.path("data"), state: host.path("state") }
 }
 
-fn in_another_project(host: &Host, store: &std::sync::Arc<store::Store>) -> Memories {
+fn in_another_project(host: &Host, store: &std::sync::Arc<quipu_store::Store>) -> Memories {
     fs::create_dir_all(host.path("other/.git")).unwrap();
     let request = BindingRequest {
         project_dir: Some(host.path("other")),
-        workspace: store::WorkspaceChoice::Id("ws-7".parse().unwrap()),
+        workspace: quipu_store::WorkspaceChoice::Id("ws-7".parse().unwrap()),
         ..BindingRequest::default()
     };
     store.memories(Binding::resolve(&request, &folders(host)), Caller::person("test"))

@@ -14,7 +14,7 @@ use memory::change::ChangeKind;
 use memory::command::{Command, Reply};
 use memory::document::Revision;
 use memory::path::MemoryPath;
-use store::{Call, ChangesQuery, Depth, Dry, Expected, StoreError, UndoTarget};
+use quipu_store::{Call, ChangesQuery, Depth, Dry, Expected, StoreError, UndoTarget};
 use testkit::{Failure, Random};
 
 use self::model::{Act, Model, REPLACED};

@@ -3,8 +3,8 @@
 use memory::change::{Actor, ChangeKind, Trust};
 use memory::command::{Command, Lines};
 use memory::usage::Usage;
+use quipu_store::{Call, ChangesQuery, Expected, Memories, Notice};
 use serde_json::{Value, json};
-use store::{Call, ChangesQuery, Expected, Memories, Notice};
 use tokio::sync::broadcast::error::TryRecvError;
 
 use crate::host::{Host, answer, at, create};

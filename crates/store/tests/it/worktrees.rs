@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use store::{Binding, BindingRequest, Caller, ChangesQuery, Folders, Memories, ProjectRoot, Store};
+use quipu_store::{
+    Binding, BindingRequest, Caller, ChangesQuery, Folders, Memories, ProjectRoot, Store,
+};
 
 use crate::host::{Host, at, create, table, texts};
 
@@ -92,8 +94,8 @@ async fn a_repair_keeps_the_pin_of_what_another_worktree_has() {
     fs::write(there.join("a.md"), "a\n").unwrap();
     fs::remove_file(checkouts[0].join(".quipu/memory/a.md")).unwrap();
     let orphaned = async || {
-        let health = main.health(store::Depth::Glance).await.unwrap();
-        health.findings.iter().any(|found| found.kind == store::FindingKind::OrphanedState)
+        let health = main.health(quipu_store::Depth::Glance).await.unwrap();
+        health.findings.iter().any(|found| found.kind == quipu_store::FindingKind::OrphanedState)
     };
     assert!(!orphaned().await);
     main.repair().await.unwrap();

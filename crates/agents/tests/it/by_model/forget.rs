@@ -6,7 +6,7 @@ pub(super) async fn forget(
     memories: &Memories,
     query: &str,
     script: Vec<Says>,
-) -> (Result<agents::Forgotten, CurateError>, Vec<Value>) {
+) -> (Result<quipu_agents::Forgotten, CurateError>, Vec<Value>) {
     let server = Models::saying(script).unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
     let request = ForgetRequest { query: query.to_owned(), scope: None, file: None };

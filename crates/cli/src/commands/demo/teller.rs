@@ -86,7 +86,7 @@ impl Teller {
         let text = visible::line(&text.replace('\t', "  ")).into_owned();
         let width = self.look.width.map_or(SHOWN_MAX, |width| width.saturating_sub(6));
         match text.char_indices().nth(width) {
-            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+            Some((end, _)) => format!("{}…", memory::text::slice(&text, ..end)),
             None => text,
         }
     }

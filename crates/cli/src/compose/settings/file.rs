@@ -65,7 +65,7 @@ impl SettingsFile {
             let item = named.item(document.as_table());
             let line = item.and_then(|(_, line)| line).map(|at| {
                 let text = text.unwrap_or_default();
-                u64::try_from(line_of(text, at)).unwrap_or(u64::MAX)
+                u64::try_from(line_of(text, at)).expect("a length fits 64 bits")
             });
             let said = item.and_then(|(item, _)| item.as_value()).map(json);
             let by_variable = named.feature.and_then(|one| self.features.of_environment(one));

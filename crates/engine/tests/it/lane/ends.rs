@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::{
+use memory::change::{Actor, ChangeKind, Trust};
+use memory::command::Command;
+use quipu_engine::{
     Asker, Call, Caller, Cancelled, ChangesQuery, LaneSettings, ManagedChange, Status,
     TaskErrorCode, TaskKind, TaskState, Viewer,
 };
-use memory::change::{Actor, ChangeKind, Trust};
-use memory::command::Command;
 use state::{Attempt, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyState, FaultyTasks};

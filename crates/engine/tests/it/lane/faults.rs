@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use engine::{Asker, Status, TaskState, Viewer};
+use quipu_engine::{Asker, Status, TaskState, Viewer};
 use state::SqliteState;
 use testkit::{Faults, FaultyState, FaultyTasks};
 
@@ -28,7 +28,7 @@ impl Mortal {
     }
 
     /// Asks for two tasks and dies on the way; returns the ids of those that were acknowledged.
-    async fn die(self, faults: Faults) -> Vec<engine::TaskId> {
+    async fn die(self, faults: Faults) -> Vec<quipu_engine::TaskId> {
         self.state.set(faults);
         let mut acknowledged = Vec::new();
         for (content, name) in
@@ -51,12 +51,12 @@ impl Mortal {
 }
 
 /// Checks what must hold after any death, in the next life.
-async fn check(host: &Host, acknowledged: &[engine::TaskId], told: &str) {
+async fn check(host: &Host, acknowledged: &[quipu_engine::TaskId], told: &str) {
     let process = host.process();
     process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
     let everybody = process
         .lanes()
-        .list(&process.workspace, engine::TaskFilter::default(), Viewer::Person)
+        .list(&process.workspace, quipu_engine::TaskFilter::default(), Viewer::Person)
         .await
         .unwrap();
     for id in acknowledged {
@@ -83,7 +83,7 @@ async fn check(host: &Host, acknowledged: &[engine::TaskId], told: &str) {
 /// Under which name the second task is asked for: what it was about is not kept.
 const SECOND: &str = "second";
 
-fn is_second(task: &engine::Task) -> bool {
+fn is_second(task: &quipu_engine::Task) -> bool {
     task.asker.client.as_ref().is_some_and(|client| client.as_str() == SECOND)
 }
 

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use engine::{
+use memory::path::{Layout, MemoryPath, Mount, Scope};
+use memory::proposal::{EntryChange, Proposal, ProposalKind};
+use memory::screen::Screen;
+use quipu_engine::{
     Asker, BindingRequest, Caller, ChangesQuery, ClientId, Draft, Feed, FeedError, Folders, Job,
     LaneParts, LaneSettings, Lanes, ManagedChange, Memories, Pending, RememberRequest, Request,
     RunError, Runner, Task, TaskError, TaskErrorCode, TaskResult, TaskState, Workspace,
 };
-use memory::path::{Layout, MemoryPath, Mount, Scope};
-use memory::proposal::{EntryChange, Proposal, ProposalKind};
-use memory::screen::Screen;
 use state::{SqliteState, State, Tasks};
 use store::{Binding, Settings, Store, TurnFile};
 use tempfile::TempDir;
@@ -83,7 +83,7 @@ impl Host {
         let store = Store::new(state, self.folders.clone(), Screen::default(), clock, settings);
         let feed = Arc::new(Heard::default());
         let parts = LaneParts {
-            switches: engine::Switches::default(),
+            switches: quipu_engine::Switches::default(),
             store: Arc::clone(&store),
             folders: self.folders.clone(),
             tasks: Arc::clone(&tasks),
@@ -192,7 +192,7 @@ pub(crate) fn at(path: &str) -> MemoryPath {
 pub(crate) fn remember(content: &str) -> Request {
     Request::Remember(RememberRequest {
         content: content.to_owned(),
-        context_mode: engine::ContextMode::Workspace,
+        context_mode: quipu_engine::ContextMode::Workspace,
         scope: None,
     })
 }
@@ -392,7 +392,7 @@ impl Runner for Scripted {
     }
 }
 
-fn broken(error: &engine::StoreError) -> RunError {
+fn broken(error: &quipu_engine::StoreError) -> RunError {
     TaskError::new(TaskErrorCode::RememberFailed).with_details(&error.to_string()).into()
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Status, Task};
+use quipu_engine::{Status, Task};
 use state::{SqliteState, Tasks};
 use testkit::{Faults, FaultyState, FaultyTasks};
 
@@ -24,8 +24,9 @@ async fn is_overtaken(tasks: &dyn Tasks, id: &str) -> bool {
 
 /// Returns the only task that there is.
 async fn only(process: &Process) -> Option<Task> {
-    let (lanes, filter) = (process.lanes(), engine::TaskFilter::default());
-    let listed = lanes.list(&process.workspace, filter, engine::Viewer::Person).await.unwrap();
+    let (lanes, filter) = (process.lanes(), quipu_engine::TaskFilter::default());
+    let listed =
+        lanes.list(&process.workspace, filter, quipu_engine::Viewer::Person).await.unwrap();
     listed.into_iter().next()
 }
 

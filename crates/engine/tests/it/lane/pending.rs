@@ -4,16 +4,16 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use engine::{
-    BindingRequest, Call, Caller, Decision, DecisionError, Dry, Memories, Pending, PendingProposal,
-    Status, TaskState, UndoTarget, Workspace,
-};
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, Trust};
 use memory::code::Code;
 use memory::document::Revision;
 use memory::proposal::{
     EntryChange, KeptEntry, Proposal, ProposalId, ProposalKind, ProposalStatus,
+};
+use quipu_engine::{
+    BindingRequest, Call, Caller, Decision, DecisionError, Dry, Memories, Pending, PendingProposal,
+    Status, TaskState, UndoTarget, Workspace,
 };
 use state::{NewProposal, SqliteState};
 use store::Binding;
@@ -424,8 +424,8 @@ async fn whatever_step_a_process_dies_at_a_proposal_is_stored_once() {
                 let acknowledged = die(&host, faults).await;
                 let process = host.process();
                 process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
-                let filter = engine::TaskFilter::default();
-                let viewer = engine::Viewer::Person;
+                let filter = quipu_engine::TaskFilter::default();
+                let viewer = quipu_engine::Viewer::Person;
                 let tasks = process.lanes().list(&process.workspace, filter, viewer).await.unwrap();
                 assert!(tasks.len() == 1 || !acknowledged, "{faults:?}");
                 for task in &tasks {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::{Cancelled, LaneSettings, Status, TaskErrorCode, Viewer};
+use quipu_engine::{Cancelled, LaneSettings, Status, TaskErrorCode, Viewer};
 use state::{QueueLimits, SqliteState, Tasks};
 
 use super::host::{Host, Process, code, quick};
@@ -104,7 +104,7 @@ async fn what_another_process_took_and_did_is_told_once() {
     // As a watch does when a file changed.
     heard.notice().await;
     let last = heard.done("add project/b.md z").await;
-    let told = |task: &engine::Task| heard.feed.tasks().contains(&task.id.to_string());
+    let told = |task: &quipu_engine::Task| heard.feed.tasks().contains(&task.id.to_string());
     // Whichever process has the turn does the last one.
     while !told(&theirs) || !told(&last) {
         tokio::task::yield_now().await;
@@ -155,7 +155,7 @@ async fn what_another_process_did_is_told_although_the_word_of_it_was_missed() {
 }
 
 /// Leaves a task running as a process does that dies: begun so often, and no more.
-async fn left_running(host: &Host, content: &str, attempts: u32) -> engine::Task {
+async fn left_running(host: &Host, content: &str, attempts: u32) -> quipu_engine::Task {
     let process = host.process();
     // As long as somebody else has the turn the lane waits, so its task can be begun behind its back.
     let turn = host.turn(&process.workspace).take().await.unwrap();
@@ -242,7 +242,7 @@ async fn what_ended_long_ago_is_not_known_any_more_and_goes_although_nobody_asks
         let id = (task.kind(), &task.id);
         let got = lanes.get(workspace, id, Viewer::Person).await.unwrap().is_some();
         let taken_back = lanes.cancel(workspace, id, Viewer::Person).await.unwrap().is_some();
-        let filter = engine::TaskFilter::default();
+        let filter = quipu_engine::TaskFilter::default();
         let listed = lanes.list(workspace, filter, Viewer::Person).await.unwrap().len();
         (got, taken_back, listed, lanes.counts().await.unwrap().len())
     };

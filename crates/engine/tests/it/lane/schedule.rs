@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::{
-    Asker, Call, Caller, DreamSchedule, LaneSettings, NextDream, Request, TaskFilter, TaskKind,
-    Viewer, Workspace,
-};
 use memory::access::AgentClass;
 use memory::clock::{Clock as _, Timestamp};
 use memory::command::Command;
+use quipu_engine::{
+    Asker, Call, Caller, DreamSchedule, LaneSettings, NextDream, Request, TaskFilter, TaskKind,
+    Viewer, Workspace,
+};
 use state::{SessionRow, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyTasks};

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use engine::{
+use memory::command::{Command, CommandError, Reply};
+use quipu_engine::{
     Asker, Call, Caller, ForgetRequest, LaneSettings, Request, StoreError, Task, TaskFilter,
     TaskId, TaskState, Viewer,
 };
-use memory::command::{Command, CommandError, Reply};
 use state::{QueueLimits, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyState, FaultyTasks, Random};

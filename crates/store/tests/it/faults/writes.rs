@@ -4,7 +4,7 @@ use memory::change::ChangeKind;
 use memory::command::{Command, Reply};
 use memory::document::Revision;
 use memory::path::MemoryPath;
-use store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, UndoTarget};
+use quipu_store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, UndoTarget};
 
 use crate::host::at;
 
