@@ -4,9 +4,7 @@
 
 use std::time::Duration;
 
-use memory::limits::{
-    CONTEXT_FILE_BYTES_MAX, HTTP_CONNECTIONS_MAX, MEMORY_BYTES_MAX, TASK_PROBE_WAIT,
-};
+use memory::limits::{CONTEXT_FILE_BYTES_MAX, HTTP_CONNECTIONS_MAX, MEMORY_BYTES_MAX};
 
 /// The largest body of an HTTP request, in bytes: an archive of a hundred full memories.
 pub(crate) const HTTP_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
@@ -118,25 +116,33 @@ pub(crate) const PROVENANCE_CHARS_MAX: usize = 200;
 /// How long a child process may take from its start until it answers for the first time. It starts in milliseconds; a
 /// machine that is this busy would not do its task either. Shorter than a workspace may take to say whether tasks can be
 /// done, so that a child that hangs is what is told.
-pub(crate) const CHILD_START_WAIT: Duration = Duration::from_secs(TASK_PROBE_WAIT.as_secs() - 2);
+#[cfg(feature = "child")]
+pub(crate) const CHILD_START_WAIT: Duration =
+    Duration::from_secs(memory::limits::TASK_PROBE_WAIT.as_secs() - 2);
 
 /// How long after its last task a child process is stopped: what the next one of a stretch would wait for is worth
 /// keeping, and what nobody uses is not.
+#[cfg(feature = "child")]
 pub(crate) const CHILD_IDLE_WAIT: Duration = Duration::from_mins(1);
 
 /// How long a child process may take to end by itself once nobody talks to it any more.
+#[cfg(feature = "child")]
 pub(crate) const CHILD_END_WAIT: Duration = Duration::from_secs(2);
 
 /// How long nobody tries to start a child process again after that failed; then twice as long.
+#[cfg(feature = "child")]
 pub(crate) const CHILD_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The longest time between two such tries.
+#[cfg(feature = "child")]
 pub(crate) const CHILD_RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 
 /// The longest line that is read from a child process, and that a child process reads: as with MCP.
+#[cfg(feature = "child")]
 pub(crate) const CHILD_LINE_BYTES_MAX: usize = MCP_LINE_BYTES_MAX;
 
 /// How much of what a child process says of its troubles is kept: its last words.
+#[cfg(feature = "child")]
 pub(crate) const CHILD_WORDS_BYTES_MAX: usize = 4 * 1024;
 
 const _: () = assert!(CONTEXT_FILE_BYTES_MAX < HTTP_BODY_BYTES_MAX);
