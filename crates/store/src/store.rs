@@ -87,7 +87,7 @@ impl Default for Settings {
     }
 }
 
-/// All memories of this host: opens roots, keeps what they share, and hands out [`Memories`].
+/// All memories of this host: opens roots, keeps what they share, and hands out [`Memories`](crate::Memories).
 ///
 /// Uses tokio: commands and the work behind them run on the runtime that they are awaited in.
 #[derive(Debug)]
