@@ -146,7 +146,8 @@ pub(super) fn is_report(text: &str, hit: &Hit) -> bool {
     let quotation = quotation_around(text, &sentence, &hit.range);
     let order = quotation.as_ref().unwrap_or(&hit.range);
     let before = plain(slice(text, sentence.start..order.start));
-    let after = plain(slice(text, order.end..sentence.end));
+    // A quotation may end behind its sentence: nothing of the sentence is after it then.
+    let after = plain(slice(text, order.end..sentence.end.max(order.end)));
     let beyond = text.ceil_char_boundary((sentence.end + SENTENCE_REACH_BYTES / 2).min(text.len()));
     let next = plain(slice(text, sentence.end..beyond));
     let turns_to_reader = [&before, &after, &next].iter().any(|part| matches(&READER, part));
