@@ -42,11 +42,10 @@ impl Memories {
     async fn carry_out(&self, command: &Command, call: &Call) -> Result<Reply, StoreError> {
         let kind = match command {
             Command::Create { .. } => ChangeKind::Create,
-            Command::View { .. } | Command::StrReplace { .. } | Command::Insert { .. } => {
-                ChangeKind::Edit
-            }
+            Command::StrReplace { .. } | Command::Insert { .. } => ChangeKind::Edit,
             Command::Delete { .. } => ChangeKind::Delete,
             Command::Rename { .. } => ChangeKind::Rename,
+            Command::View { .. } => unreachable!("a view writes nothing"),
         };
         let root = self.target(command)?;
         let mut held = [root.hold(&self.store).await?];

@@ -132,8 +132,11 @@ impl From<StoreError> for CommitError {
 pub(crate) async fn commit(
     store: &Store,
     roots: &mut [HeldRoot],
-    plan: Plan,
+    mut plan: Plan,
 ) -> Result<ChangeId, CommitError> {
+    // A file may come where a folder was, or the other way round: what goes makes room first.
+    let is_new = |step: &Step| matches!(step.what, What::Put { before: None, .. });
+    plan.steps.sort_by_key(|step| (step.root, is_new(step)));
     if plan.steps.iter().any(|step| !matches!(step.what, What::Put { .. })) {
         // Uses that wait belong to the paths as they are before.
         store.store_uses().await;

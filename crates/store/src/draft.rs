@@ -379,8 +379,6 @@ impl Draft {
             };
             steps.push(Step { root, path, what, trust });
         }
-        // A file may come where a folder was, or the other way round: what goes makes room first.
-        steps.sort_by_key(|step| (step.root, matches!(step.what, What::Put { before: None, .. })));
         Ok(steps)
     }
 
@@ -670,8 +668,12 @@ impl Draft {
         }
     }
 
-    /// Checks that no file is where a folder above a new memory has to be.
+    /// Checks that no file is where a folder above a new memory has to be. For a single command the commit, which
+    /// follows at once, finds that without a look at each folder.
     async fn check_parents(&self, path: &MemoryPath) -> Result<(), StoreError> {
+        if self.mode == Mode::Command {
+            return Ok(());
+        }
         let (mount, relative) = self.key(path)?;
         for folder in std::iter::successors(relative.parent(), RelativePath::parent) {
             let parent = virtual_path(mount, folder)?;

@@ -295,9 +295,7 @@ impl Memories {
             return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
         }
         let paths = steps.iter().filter_map(|step| path_of(&held, step)).collect();
-        let mut steps = join_moves(steps, &changes, &held);
-        // A file may come back where a folder is, or the other way round: what goes makes room first.
-        steps.sort_by_key(|step| matches!(step.what, What::Put { before: None, .. }));
+        let steps = join_moves(steps, &changes, &held);
         let warnings = self.screen_back(&held, &steps)?;
         let plan = Plan {
             kind: ChangeKind::Undo,
