@@ -37,8 +37,13 @@ pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
     // What is wrong with the state is among the findings.
     let pending = app.engine.pending().count(&memories).await.unwrap_or_default();
     let state_file = app.engine.state_file();
-    // A folder that is not there yet holds none.
-    let set_aside = set_aside_databases(state_file).unwrap_or_default();
+    let set_aside = set_aside_databases(state_file).unwrap_or_else(|error| {
+        // A folder that is not there yet holds none.
+        if error.kind() != std::io::ErrorKind::NotFound {
+            app.output.warning(&format!("cannot look for damaged databases: {error}"));
+        }
+        Vec::new()
+    });
     if app.output.json {
         let mut value = status_value(&health, state_file, next_dream);
         if !set_aside.is_empty() {
