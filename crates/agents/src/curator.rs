@@ -1,7 +1,6 @@
 //! The port that a lane calls, and the embedded curator behind it.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,6 +12,7 @@ use memory::command::{Command, CommandError, Reply};
 use memory::document::{self, Revision};
 use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
+use parking_lot::{Mutex, MutexGuard};
 use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed, Unreviewed};
 
 use crate::by_model::{AgentError, quotes_prompt};
@@ -123,7 +123,7 @@ impl<C: Clock> Embedded<C> {
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
         // What is kept is whole at every moment.
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shelf.lock()
     }
 
     /// Reads everything that may be decided on. What is no text, or too large, or gone since it was found,

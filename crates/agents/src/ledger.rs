@@ -1,8 +1,7 @@
 //! What a piece of work took, noted while it goes on: whoever stops it knows it too.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use model::Usage;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// The agents, as they are called in logs and runs.
@@ -123,6 +122,6 @@ impl Ledger {
 
     fn lock(&self) -> MutexGuard<'_, Report> {
         // What is noted is whole at every moment.
-        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+        self.report.lock()
     }
 }

@@ -7,10 +7,11 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use memory::clock::{Clock, Timestamp};
 use memory::limits::SESSIONS_MAX;
+use parking_lot::Mutex;
 use state::{SessionRow, StateError, Tasks};
 use store::Folders;
 use uuid::Uuid;
@@ -107,10 +108,6 @@ impl Uses {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Callers {
     /// Returns the callers whose sessions are kept in `tasks`, below these folders, and listen to
     /// `feeds`.
@@ -154,7 +151,7 @@ impl Callers {
             return Err(error.into());
         }
         counts.insert(workspace.to_owned(), count + 1);
-        lock(&self.uses).note(session.client.as_str());
+        self.uses.lock().note(session.client.as_str());
         Ok(session)
     }
 
@@ -165,7 +162,7 @@ impl Callers {
         let mut count = sessions.len();
         {
             // Those that this process has not heard of stay in the order in which they came.
-            let uses = lock(&self.uses);
+            let uses = self.uses.lock();
             sessions.sort_by_key(|session| uses.last(&session.client));
         }
         for session in sessions {
@@ -175,7 +172,7 @@ impl Callers {
             if !self.feeds.is_heard(workspace, &session.id) {
                 self.tasks.end_session(&session.id).await?;
                 self.feeds.end_session(workspace, &session.id);
-                lock(&self.uses).by_client.remove(&session.client);
+                self.uses.lock().by_client.remove(&session.client);
                 count -= 1;
             }
         }
@@ -187,7 +184,7 @@ impl Callers {
         let mut counts = self.counts.lock().await;
         let ended = self.tasks.end_session(session.id.as_str()).await?;
         self.feeds.end_session(&session.workspace, session.id.as_str());
-        lock(&self.uses).by_client.remove(session.client.as_str());
+        self.uses.lock().by_client.remove(session.client.as_str());
         if let Some(count) = counts.get_mut(&session.workspace)
             && ended
         {
@@ -200,7 +197,7 @@ impl Callers {
     pub async fn session(&self, id: &SessionId) -> Result<Option<Session>, StateError> {
         let session = self.tasks.session(id.as_str()).await?.and_then(read);
         if let Some(session) = &session {
-            lock(&self.uses).note(session.client.as_str());
+            self.uses.lock().note(session.client.as_str());
         }
         Ok(session)
     }
@@ -209,7 +206,7 @@ impl Callers {
     pub async fn knows(&self, workspace: &str, client: &ClientId) -> Result<bool, StateError> {
         let is_known = self.tasks.has_client(workspace, client.as_str()).await?;
         if is_known {
-            lock(&self.uses).note(client.as_str());
+            self.uses.lock().note(client.as_str());
         }
         Ok(is_known)
     }

@@ -34,12 +34,13 @@ mod watched;
 
 mod writer;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agents::Moment;
 use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::document::Revision;
+use parking_lot::{Mutex, MutexGuard};
 use state::Tasks;
 use store::Memories;
 use tokio_util::sync::CancellationToken;
@@ -315,6 +316,6 @@ impl Conversation {
     }
 
     fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.now.lock()
     }
 }

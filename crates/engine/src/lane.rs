@@ -13,11 +13,12 @@ mod schedule;
 mod shared;
 mod worker;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use memory::code::Code;
 use memory::feature::Feature;
+use parking_lot::Mutex;
 use state::{StateError, TaskCount};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -27,8 +28,8 @@ use crate::workspace::Workspace;
 
 pub use requests::{Cancelled, Rehearsal, RehearsalError, SubmitError, TaskFilter, Viewer};
 pub use schedule::NextDream;
+use shared::Shared;
 pub use shared::{DreamSchedule, LaneParts, LaneSettings, Lanes, Spent};
-use shared::{Shared, lock};
 
 /// How long between two looks at whether lanes work.
 const IDLE_LOOK_INTERVAL: Duration = Duration::from_millis(2);
@@ -74,7 +75,7 @@ impl Lanes {
 
     /// Tells whether conversations of a workspace that is [registered](Self::register) may be reviewed.
     pub(crate) fn may_review(&self, workspace: &str) -> bool {
-        let lane = lock(&self.0.lanes).get(workspace).cloned();
+        let lane = self.0.lanes.lock().get(workspace).cloned();
         lane.is_some_and(|lane| {
             let workspace = lane.workspace();
             self.0.does_reviews(&workspace)
@@ -86,7 +87,7 @@ impl Lanes {
 
     /// Tells whether a feature is on in a workspace that is known.
     pub(crate) fn has(&self, workspace: &str, feature: Feature) -> bool {
-        let lane = lock(&self.0.lanes).get(workspace).cloned();
+        let lane = self.0.lanes.lock().get(workspace).cloned();
         lane.is_some_and(|lane| self.0.has(&lane.workspace(), feature))
     }
 
@@ -97,7 +98,7 @@ impl Lanes {
 
     /// Sees to it that somebody looks for work of a workspace that is known.
     pub(crate) fn wake_known(&self, workspace: &str) {
-        let lane = lock(&self.0.lanes).get(workspace).cloned();
+        let lane = self.0.lanes.lock().get(workspace).cloned();
         if let Some(lane) = lane {
             self.0.wake(&lane);
         }
@@ -105,7 +106,7 @@ impl Lanes {
 
     /// Returns why the lane of a workspace does nothing for now, if the state or its lock file failed it.
     pub fn waits_for(&self, workspace: &Workspace) -> Option<Code> {
-        lock(&self.0.lanes).get(&workspace.id).and_then(|lane| lock(&lane.now).waits_for)
+        self.0.lanes.lock().get(&workspace.id).and_then(|lane| lane.now.lock().waits_for)
     }
 
     /// Goes on with what earlier lives of this process, or others that died, left in these workspaces.
@@ -129,7 +130,7 @@ impl Lanes {
     /// is not done stays queued in the state.
     pub async fn drain(&self, wait: Duration) {
         self.0.draining.cancel();
-        lock(&self.0.resting).take();
+        self.0.resting.lock().take();
         self.0.workers.close();
         if tokio::time::timeout(wait, self.0.workers.wait()).await.is_err() {
             self.0.halted.cancel();

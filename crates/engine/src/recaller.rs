@@ -10,8 +10,8 @@
 //! Corpora are kept in the state folder (`corpus_file`), without the texts: those are read when they are shown first.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use memory::document::Revision;
@@ -19,6 +19,7 @@ use memory::feature::Feature;
 use memory::limits::EMBED_RETRY_DELAY;
 use memory::path::MemoryPath;
 use memory::screen::Screen;
+use parking_lot::Mutex;
 use recall::limits::{CORPORA_KEPT_MAX, CORPUS_BATCH, CORPUS_KEEP_DELAY, CORPUS_REST_DELAY};
 use store::{DerivedFiles, Memories, Notice, StoreError, TurnFile};
 use tokio::sync::Notify;
@@ -116,10 +117,10 @@ impl Recaller {
         // Whoever changed something had it screened.
         memory::screen::rest();
         let changes = self.changes.load(Ordering::SeqCst);
-        let mut corpora = self.corpora.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut corpora = self.corpora.lock();
         corpora.by_name.retain(|_, (_, followed)| {
             // Somebody brings it up to date at this moment.
-            followed.held.try_read().map_or(true, |held| held.is_current(changes))
+            followed.held.try_read().is_none_or(|held| held.is_current(changes))
         });
     }
 
@@ -198,7 +199,7 @@ impl Recaller {
     }
 
     fn followed(&self) -> Vec<Arc<Followed>> {
-        let corpora = self.corpora.lock().unwrap_or_else(PoisonError::into_inner);
+        let corpora = self.corpora.lock();
         corpora.by_name.values().map(|(_, followed)| Arc::clone(followed)).collect()
     }
 
@@ -247,7 +248,7 @@ impl Recaller {
                 None => String::new(),
             })
             .collect();
-        let mut corpora = self.corpora.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut corpora = self.corpora.lock();
         corpora.wanted += 1;
         let wanted = corpora.wanted;
         if let Some((last, followed)) = corpora.by_name.get_mut(&name) {
@@ -322,7 +323,7 @@ impl Select for Recaller {
         }
         let followed = self.corpus(&asked.memories);
         // Somebody takes in what is new at this moment.
-        let held = followed.held.try_read().ok()?;
+        let held = followed.held.try_read()?;
         let is_current = held.is_current(self.changes.load(Ordering::SeqCst));
         if !is_current || held.trust != asked.memories.trust_version() {
             return None;

@@ -5,7 +5,7 @@
 //! in which prompts are answered at once again.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agents::{AgentError, Ledger, Report, RerankCandidate, rerank};
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use memory::feature::Feature;
 use memory::limits::RERANK_WAIT;
 use memory::screen::{Family, Screen, Writer};
 use model::Chat;
+use parking_lot::Mutex;
 use state::Tasks;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -56,7 +57,9 @@ impl Reranker {
     /// Returns what the model did in this process so far, by its name and how that ended.
     pub fn spent(&self) -> Vec<((String, &'static str), Spent)> {
         let name = self.0.chat.name();
-        lock(&self.0.spent)
+        self.0
+            .spent
+            .lock()
             .iter()
             .map(|(ended, spent)| ((name.to_owned(), *ended), *spent))
             .collect()
@@ -104,18 +107,18 @@ impl Shared {
         features.has(Feature::Models)
             && features.has(Feature::Recall)
             && !asked.prompt.trim().is_empty()
-            && lock(&self.backoff).until().is_none()
+            && self.backoff.lock().until().is_none()
             && !has_secret()
     }
 
     fn judge(&self, chosen: Result<Vec<usize>, AgentError>) -> Option<Vec<usize>> {
         match chosen {
             Ok(chosen) => {
-                lock(&self.backoff).answered();
+                self.backoff.lock().answered();
                 Some(chosen)
             }
             Err(error) => {
-                let rests = lock(&self.backoff).failed();
+                let rests = self.backoff.lock().failed();
                 let why = error.recorded();
                 tracing::debug!(
                     model = self.chat.name(),
@@ -130,7 +133,7 @@ impl Shared {
 
     /// Notes what the model did. That it cannot be noted keeps nothing from being recalled.
     async fn book(&self, workspace: &str, report: Report, began: Timestamp, ended: &'static str) {
-        lock(&self.spent).entry(ended).or_default().add(&report);
+        self.spent.lock().entry(ended).or_default().add(&report);
         let occasion = Occasion {
             workspace,
             task: None,
@@ -192,9 +195,4 @@ impl Select for Reranker {
         shared.recaller.retain_current(&asked, &mut found).await?;
         Ok(found)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is kept is whole at every moment.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,10 @@
 //! Conversations: what a model is shown of memories while it talks with a person.
 
 use std::fmt;
-use std::sync::Mutex;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use engine::{ConversationId, Role, TurnTold};
+use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::Result;
@@ -120,7 +120,7 @@ impl Conversation {
         let _call = self.memories.begin().ok()?;
         let cancelled = CancellationToken::new();
         let recalled = self.inner.prompt(text, None, &cancelled);
-        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = Some(cancelled.drop_guard());
+        *self.turn.lock() = Some(cancelled.drop_guard());
         recalled.map(Recall::from)
     }
 
@@ -143,7 +143,7 @@ impl Conversation {
     /// Stops looking for what fits the last prompt: the person interrupted the turn.
     pub fn cancel(&self) {
         self.inner.reset();
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.turn.lock().take();
     }
 
     /// Tells that the host compacted what the model knows. The next [`context`](Self::context) is gathered

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hasher as _;
 use std::ops::Range;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use fnv::FnvHasher;
 use jiff::civil::Date;
 use memory::path::MemoryPath;
 use memory::screen::Screen;
+use parking_lot::Mutex;
 
 use crate::look::Scratch;
 use crate::terms::{Gist, Posting, Terms, number};

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::PoisonError;
 
 use memory::path::MemoryPath;
 
@@ -183,9 +182,7 @@ impl Corpus {
         };
         let hits = found.memories.iter().filter(fits).take(options.limit);
         let hits = hits.filter_map(|scored| self.hit(&found, scored)).collect();
-        if let Some(scratch) =
-            self.scratch.lock().unwrap_or_else(PoisonError::into_inner).last_mut()
-        {
+        if let Some(scratch) = self.scratch.lock().last_mut() {
             scratch.spare = found.rows;
         }
         hits
@@ -219,10 +216,10 @@ impl Corpus {
     fn find(&self, prompt: &str, by_sense: bool, others: &[u32]) -> Found<'_> {
         let question = Question::read(prompt, self, by_sense);
         let matches = matches(self, &question, by_sense);
-        let kept = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let kept = self.scratch.lock().pop();
         let mut scratch = kept.unwrap_or_default();
         let rows = scratch.rows(self, &question, (&matches, others));
-        self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        self.scratch.lock().push(scratch);
         let scores: Vec<f32> =
             rows.list.iter().map(|row| product(&row.features, &OF_ENTRY)).collect();
         let fits: Vec<Fit> = rows.groups.iter().map(|group| rows.fit(&question, group)).collect();

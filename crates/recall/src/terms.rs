@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use crate::embedder::{Sense, Table, nearness, put_unit, table};
 use crate::words::{Kind, Word, stem};
@@ -221,14 +223,14 @@ impl Terms {
     /// Returns the terms that mean about the same as a word, the nearest first.
     pub(crate) fn near(&self, word: &Word) -> Arc<[(u32, f32)]> {
         let kept = {
-            let near = self.near.lock().unwrap_or_else(PoisonError::into_inner);
+            let near = self.near.lock();
             near.get(word.text.as_str()).cloned().unwrap_or_default()
         };
         if kept.seen == self.list.len() && kept.seen > 0 {
             return kept.terms;
         }
         let terms = self.look_near(word, &kept);
-        let mut near = self.near.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut near = self.near.lock();
         if near.len() >= NEAR_KEPT {
             near.clear();
         }

@@ -19,7 +19,7 @@ use crate::binding::{Binding, RootPlan};
 use crate::caller::Caller;
 use crate::error::StoreError;
 use crate::root::Root;
-use crate::store::{Store, lock};
+use crate::store::Store;
 
 /// A memory as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl Store {
 
     /// Returns the root that a plan leads to; the same one for everybody in this process.
     fn local_root(&self, mount: Mount, plan: RootPlan) -> Arc<Root> {
-        let mut roots = lock(&self.roots);
+        let mut roots = self.roots.lock();
         let root = roots.entry(plan.key.clone()).or_insert_with(|| {
             let name = format!("{}.lock", plan.key.place);
             let lock = self.folders.state.join("locks").join(name);
@@ -159,7 +159,7 @@ impl Store {
     ) -> Memories {
         let flat = roots.iter().any(|(mount, ..)| *mount == Mount::Flat);
         let mounts = roots.into_iter().map(|(mount, key, backend)| {
-            let mut known = lock(&self.roots);
+            let mut known = self.roots.lock();
             let has_list = self.settings.memory_list
                 && matches!(mount, Mount::Scope(Scope::Global | Scope::Workspace));
             let root = known

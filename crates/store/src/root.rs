@@ -4,13 +4,14 @@
 //! says that no other process of Quipu wrote, and brought up to date from the state otherwise; what
 //! an editor or git did is found by looking at the files.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memory::change::RootKey;
 use memory::document::{self, Revision};
 use memory::limits::{HEAD_BYTES_MAX, MEMORY_BYTES_MAX};
 use memory::path::{Mount, RelativePath};
+use parking_lot::{Mutex, MutexGuard};
 use state::Head;
 
 use crate::backend::{Backend, BackendError, Found, Stamp};
@@ -69,7 +70,7 @@ impl Root {
 
     /// Returns what is remembered. Only for a moment: never over an `.await`.
     pub(crate) fn cache(&self) -> MutexGuard<'_, RootCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock()
     }
 
     /// Notes that there is no root, with what was last recorded of it.

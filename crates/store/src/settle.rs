@@ -16,13 +16,13 @@ use crate::backend::BackendError;
 use crate::error::StoreError;
 use crate::memory_list;
 use crate::root::Root;
-use crate::store::{Store, lock};
+use crate::store::Store;
 
 impl Store {
     /// Counts a use, soon: a view must not wait for a database.
     pub(crate) async fn count_use(self: &Arc<Self>, used: Use) {
         let full = {
-            let mut waiting = lock(&self.uses);
+            let mut waiting = self.uses.lock();
             waiting.push(used);
             waiting.len() >= USAGE_PENDING_MAX
         };
@@ -35,7 +35,7 @@ impl Store {
 
     /// Stores the uses that wait. What cannot be stored is lost, and only that.
     pub(crate) async fn store_uses(&self) {
-        let uses = std::mem::take(&mut *lock(&self.uses));
+        let uses = std::mem::take(&mut *self.uses.lock());
         if uses.is_empty() {
             return;
         }
@@ -55,7 +55,7 @@ impl Store {
 
     /// Notes that a root has an open change.
     pub(crate) fn wrote(&self, root: &Arc<Root>) {
-        let mut unsettled = lock(&self.background.unsettled);
+        let mut unsettled = self.background.unsettled.lock();
         if !unsettled.0.iter().any(|known| known.key == root.key) {
             unsettled.0.push(Arc::clone(root));
         }
@@ -65,7 +65,7 @@ impl Store {
     /// Sees to it that what was written is settled: soon, or before this returns when so much is
     /// open that a start after a power cut would be slow.
     pub(crate) async fn see_to_settling(self: &Arc<Self>) {
-        let open = lock(&self.background.unsettled).1;
+        let open = self.background.unsettled.lock().1;
         if open >= OPEN_CHANGES_MAX {
             self.settle().await;
         } else {
@@ -74,7 +74,7 @@ impl Store {
     }
 
     fn start_after(self: &Arc<Self>) {
-        let mut task = lock(&self.background.task);
+        let mut task = self.background.task.lock();
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
             *task = Some(tokio::spawn(run_after(Arc::downgrade(self))));
         }
@@ -83,7 +83,7 @@ impl Store {
     /// Synchronizes what was written and closes its redo records; drops old history now and then.
     pub async fn settle(&self) {
         let _alone = self.background.settling.lock().await;
-        let (roots, writes) = lock(&self.background.unsettled).clone();
+        let (roots, writes) = self.background.unsettled.lock().clone();
         if roots.is_empty() {
             return;
         }
@@ -92,7 +92,7 @@ impl Store {
             return;
         }
         {
-            let mut unsettled = lock(&self.background.unsettled);
+            let mut unsettled = self.background.unsettled.lock();
             unsettled.1 = unsettled.1.saturating_sub(writes);
             if unsettled.1 == 0 {
                 unsettled.0.clear();
@@ -104,7 +104,7 @@ impl Store {
     async fn prune_now_and_then(&self) {
         let now = self.clock.now();
         {
-            let mut last = lock(&self.background.pruned_at);
+            let mut last = self.background.pruned_at.lock();
             if last.is_some_and(|last| now.duration_since(last).unsigned_abs() < PRUNE_INTERVAL) {
                 return;
             }
@@ -124,7 +124,7 @@ impl Store {
     pub async fn close(&self) {
         self.store_uses().await;
         self.settle().await;
-        let task = lock(&self.background.task).take();
+        let task = self.background.task.lock().take();
         if let Some(task) = task {
             // It sleeps, or has just found nothing to do: there is nothing to interrupt.
             task.abort();
@@ -140,11 +140,11 @@ async fn run_after(store: Weak<Store>) {
         tokio::time::sleep(USAGE_FLUSH_DELAY).await;
         let Some(this) = store.upgrade() else { return };
         this.store_uses().await;
-        let open = lock(&this.background.unsettled).1;
+        let open = this.background.unsettled.lock().1;
         if open == 0 {
-            let mut task = lock(&this.background.task);
+            let mut task = this.background.task.lock();
             // Decided under the same lock as starting: nobody waits for a task that is ending.
-            if lock(&this.uses).is_empty() && lock(&this.background.unsettled).1 == 0 {
+            if this.uses.lock().is_empty() && this.background.unsettled.lock().1 == 0 {
                 *task = None;
                 return;
             }
@@ -164,7 +164,7 @@ async fn run_after(store: Weak<Store>) {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        if let Some(task) = lock(&self.background.task).take() {
+        if let Some(task) = self.background.task.lock().take() {
             task.abort();
         }
     }

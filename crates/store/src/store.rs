@@ -1,7 +1,7 @@
 //! All memories of this host: what the roots share, and who hears of changes.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey};
 use memory::clock::{Clock, Timestamp};
@@ -12,6 +12,7 @@ use memory::limits::{
 use memory::path::RelativePath;
 use memory::proposal::{ProposalId, ProposalStatus};
 use memory::screen::Screen;
+use parking_lot::Mutex;
 use state::{Retention, State, Use};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
@@ -119,10 +120,6 @@ pub(crate) struct Background {
     pub(crate) pruned_at: Mutex<Option<Timestamp>>,
 }
 
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Store {
     /// Opens nothing yet: roots and state are touched when they are first needed.
     pub fn new(
@@ -185,7 +182,7 @@ impl Store {
 
     /// Returns the roots that this process has come across.
     pub(crate) fn known_roots(&self) -> Vec<Arc<Root>> {
-        lock(&self.roots).values().cloned().collect()
+        self.roots.lock().values().cloned().collect()
     }
 
     /// Returns whether anybody listens.

@@ -1,11 +1,12 @@
 //! The conversations of a process.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::limits::CONVERSATIONS_OPEN_MAX;
+use parking_lot::{Mutex, MutexGuard};
 use state::{StateError, Tasks};
 use store::Memories;
 use tokio_util::sync::CancellationToken;
@@ -153,7 +154,7 @@ impl Conversations {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

@@ -1,10 +1,11 @@
 //! What is kept of a conversation for its next review: what was said, and how far it was reviewed.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agents::{Moment, Role};
 use memory::limits::TURN_TEXTS_BYTES_MAX;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use crate::review::{Stretch, TurnTold, kept};
@@ -255,7 +256,7 @@ impl Unwritten {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Heard>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

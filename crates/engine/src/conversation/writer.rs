@@ -4,10 +4,11 @@
 //! is written once. When somebody else has written to the same conversation, what they kept is taken in first.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use memory::clock::Clock;
 use memory::limits::{CONVERSATION_WRITES_MAX, REVIEWS_UNFINISHED_MAX};
+use parking_lot::{Mutex, MutexGuard};
 use state::{ConversationRow, SegmentRow, StateError, Tasks};
 use tokio::sync::Notify;
 
@@ -252,6 +253,6 @@ impl Writer {
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }

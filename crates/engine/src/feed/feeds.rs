@@ -6,13 +6,14 @@
 //! global ones are everybody's, those of a project are those of all its workspaces.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use memory::change::{Provenance, RootKey};
 use memory::clock::Clock;
 use memory::limits::{CHANGES_WAITING_MAX, EVENTS_TOLD_AT_ONCE, EVENTS_TOLD_EVERY};
 use memory::path::{MemoryPath, Mount, RelativePath, Scope};
+use parking_lot::Mutex;
 use state::Tasks;
 use store::{ContextScope, Memories, Notice, PinNotice, ProposalNotice, Watch};
 use tokio::sync::OnceCell;
@@ -61,10 +62,6 @@ struct Feeding {
     watch: OnceCell<Watch>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Feeds {
     /// Returns feeds without a workspace, in a numbering of their own.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
@@ -94,7 +91,7 @@ impl Feeds {
     }
 
     fn open_with(&self, workspace: &str, memories: &Memories, is_trusted: bool) {
-        let mut workspaces = lock(&self.workspaces);
+        let mut workspaces = self.workspaces.lock();
         let place = workspaces.entry(workspace.to_owned()).or_insert(Place::Closed(0, 0));
         if let Place::Closed(tasks, all) = *place {
             let ring = |last| Arc::new(Ring::after(last, self.common.bounds));
@@ -113,14 +110,14 @@ impl Feeds {
 
     /// Closes the feeds of a workspace: every stream of it ends.
     pub fn close(&self, workspace: &str) {
-        if let Some(place) = lock(&self.workspaces).get_mut(workspace) {
+        if let Some(place) = self.workspaces.lock().get_mut(workspace) {
             place.close();
         }
     }
 
     /// Closes all feeds.
     pub fn close_all(&self) {
-        lock(&self.workspaces).values_mut().for_each(Place::close);
+        self.workspaces.lock().values_mut().for_each(Place::close);
     }
 
     /// Begins the stream of a session: its events are those that come from now on.
@@ -134,7 +131,7 @@ impl Feeds {
     /// Ends the stream of a session.
     pub fn end_session(&self, workspace: &str, session: &str) {
         let feeding = self.feeding(workspace);
-        if let Some(bus) = feeding.and_then(|feeding| lock(&feeding.sessions).remove(session)) {
+        if let Some(bus) = feeding.and_then(|feeding| feeding.sessions.lock().remove(session)) {
             bus.close();
         }
     }
@@ -148,7 +145,7 @@ impl Feeds {
     /// Tells whether anybody listens to the stream of a session.
     pub fn is_heard(&self, workspace: &str, session: &str) -> bool {
         self.feeding(workspace).is_some_and(|feeding| {
-            lock(&feeding.sessions).get(session).is_some_and(|bus| bus.readers() > 0)
+            feeding.sessions.lock().get(session).is_some_and(|bus| bus.readers() > 0)
         })
     }
 
@@ -306,12 +303,12 @@ impl Feeds {
     }
 
     fn feeding(&self, workspace: &str) -> Option<Arc<Feeding>> {
-        lock(&self.workspaces).get(workspace)?.open()
+        self.workspaces.lock().get(workspace)?.open()
     }
 
     /// Returns what is open, but for one workspace.
     fn feedings(&self, but: Option<&str>) -> Vec<Arc<Feeding>> {
-        let workspaces = lock(&self.workspaces);
+        let workspaces = self.workspaces.lock();
         let others = workspaces.iter().filter(|(workspace, _)| Some(workspace.as_str()) != but);
         others.filter_map(|(_, place)| place.open()).collect()
     }
@@ -336,7 +333,7 @@ impl Place {
 
 impl Feeding {
     fn session_from(&self, common: &Common, session: &str, base: u64) -> Arc<Bus> {
-        let mut sessions = lock(&self.sessions);
+        let mut sessions = self.sessions.lock();
         let bus = sessions.entry(session.to_owned()).or_insert_with(|| {
             let readers_max = common.bounds.session_streams_max;
             Bus::new(common.clone(), Arc::clone(&self.tasks), base, readers_max)
@@ -353,7 +350,7 @@ impl Feeding {
 
     fn close(&self) {
         self.all.close();
-        for bus in std::mem::take(&mut *lock(&self.sessions)).into_values() {
+        for bus in std::mem::take(&mut *self.sessions.lock()).into_values() {
             bus.close();
         }
     }

@@ -7,9 +7,10 @@
 //! otherwise. While somebody reads, it stays until no reader that keeps up can still be in it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use memory::clock::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::bus::Bounds;
@@ -114,7 +115,7 @@ impl Ring {
 
     /// Looks at, or changes, what is in it.
     pub(super) fn look<T>(&self, at: impl FnOnce(&mut Shelf) -> T) -> T {
-        at(&mut self.shelf.lock().unwrap_or_else(PoisonError::into_inner))
+        at(&mut self.shelf.lock())
     }
 
     /// Returns what says that there is more.

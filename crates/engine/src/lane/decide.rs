@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::shared::{Lane, Lanes, Shared, Spent, draft, is_scheduled, lock};
+use super::shared::{Lane, Lanes, Shared, Spent, draft, is_scheduled};
 use crate::models::{ModelWork, Occasion};
 use crate::review::is_review;
 use crate::runner::{Job, RunError, chain};
@@ -190,7 +190,7 @@ impl Shared {
 impl Lanes {
     /// Returns what models did in this process so far, by the kind of task, the model and how it ended.
     pub fn spent(&self) -> Vec<((TaskKind, String, &'static str), Spent)> {
-        lock(&self.0.spent).iter().map(|(by, spent)| (by.clone(), *spent)).collect()
+        self.0.spent.lock().iter().map(|(by, spent)| (by.clone(), *spent)).collect()
     }
 }
 
@@ -228,7 +228,7 @@ impl Shared {
     }
 
     fn count(&self, kind: TaskKind, model: &str, ended: &'static str, report: &Report) {
-        let mut all = lock(&self.spent);
+        let mut all = self.spent.lock();
         all.entry((kind, model.to_owned(), ended)).or_default().add(report);
     }
 

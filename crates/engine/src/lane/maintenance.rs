@@ -16,7 +16,7 @@ use store::Notice;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::shared::{Lane, LaneError, Lanes, Shared, lock};
+use super::shared::{Lane, LaneError, Lanes, Shared};
 use crate::runner::chain;
 use crate::task::record;
 use crate::task::{
@@ -31,7 +31,7 @@ impl Lanes {
         let shared = &self.0;
         while !shared.draining.is_cancelled() {
             let registered: Vec<_> =
-                lock(&shared.lanes).values().map(|lane| lane.workspace()).collect();
+                shared.lanes.lock().values().map(|lane| lane.workspace()).collect();
             if let Err(error) = self.maintain_once(&registered).await {
                 let retry = shared.settings.look_interval;
                 tracing::warn!(error = %chain(&error), ?retry, "lane maintenance failed; retrying");
@@ -82,8 +82,8 @@ impl Lanes {
 impl Shared {
     /// Tells whether a lane of this process publishes the end of a task by itself.
     fn is_ours(&self, id: &TaskId) -> bool {
-        lock(&self.lanes).values().any(|lane| {
-            let now = lock(&lane.now);
+        self.lanes.lock().values().any(|lane| {
+            let now = lane.now.lock();
             now.ours.contains(id) || now.current.as_ref().is_some_and(|(current, _)| current == id)
         })
     }
@@ -123,7 +123,7 @@ impl Shared {
                 Ok(Some(row)) => match Task::read(&row) {
                     Ok(task) if !task.status().is_final() => {
                         // Whoever does it has the turn; if it dies, whoever waits for the turn goes on.
-                        let lane = lock(&self.lanes).get(&row.workspace).cloned();
+                        let lane = self.lanes.lock().get(&row.workspace).cloned();
                         if let Some(lane) = lane.filter(|_| std::mem::take(&mut is_first)) {
                             self.wake(&lane);
                         }
@@ -142,14 +142,14 @@ impl Shared {
 
     /// Publishes the ends of tasks that were taken here and that other processes did.
     pub(super) async fn tell_of_others(&self, lane: &Lane) -> Result<(), LaneError> {
-        let ours: Vec<_> = lock(&lane.now).ours.iter().cloned().collect();
+        let ours: Vec<_> = lane.now.lock().ours.iter().cloned().collect();
         for id in ours {
             let row = self.parts.tasks.task(id.as_str()).await?;
             let task = row.as_ref().map(Task::read).and_then(Result::ok);
             if task.as_ref().is_some_and(|task| !task.status().is_final()) {
                 continue;
             }
-            lock(&lane.now).ours.remove(&id);
+            lane.now.lock().ours.remove(&id);
             let changed = row.is_some_and(|row| row.change.is_some());
             if let Some(task) = task.filter(|_| changed) {
                 self.publish_end(&task).await;
@@ -168,7 +168,7 @@ impl Shared {
 
     /// Notes that the end of a task is published here; `false` if it was before.
     pub(super) fn claim(&self, task: &Task, result: &TaskResult) -> bool {
-        !result.scopes().is_empty() && lock(&self.published).note(&task.id)
+        !result.scopes().is_empty() && self.published.lock().note(&task.id)
     }
 }
 
@@ -218,7 +218,7 @@ impl Shared {
         if self.attempts_lost(lane, row).await? >= TASK_ATTEMPTS_MAX {
             let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
             let failed = TaskError::new(TaskErrorCode::failed(kind));
-            let why = lock(&lane.now).waits_for;
+            let why = lane.now.lock().waits_for;
             let failed = match why {
                 Some(code) => failed.caused_by(code).with_details(code.meaning()),
                 None => failed.with_details("it was begun again and again and never ended"),
@@ -235,7 +235,7 @@ impl Shared {
         let mut seen: BTreeSet<u32> = seen.map(|run| run.attempt).collect();
         // Those that this process broke off itself, as long as there are few: not even a row that nobody can
         // write to holds the lane up for ever.
-        let broken = lock(&lane.now).broken.get(&row.id).cloned().unwrap_or_default();
+        let broken = lane.now.lock().broken.get(&row.id).cloned().unwrap_or_default();
         if broken.len() < TASK_BROKEN_MAX {
             seen.extend(broken);
         }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::decide::{Asked, Conflict, Ran};
-use super::shared::{Lane, Lanes, Shared, draft, lock};
+use super::shared::{Lane, Lanes, Shared, draft};
 use crate::runner::{Job, RunError};
 use crate::stage::Staged;
 use crate::task::record;
@@ -159,7 +159,7 @@ impl Lanes {
             at: self.0.parts.clock.now(),
         };
         // Noted first: another process may have done it before this one is told that it is queued.
-        lock(&lane.now).ours.insert(id.clone());
+        lane.now.lock().ours.insert(id.clone());
         self.0.parts.folders.make_state();
         match self.0.enqueue(new, gates).await {
             Ok(Enqueued::Queued(row)) if lane.removed.is_cancelled() => {
@@ -182,7 +182,7 @@ impl Lanes {
                 })
             }
             Ok(Enqueued::Full) => {
-                lock(&lane.now).ours.remove(&id);
+                lane.now.lock().ours.remove(&id);
                 Err(SubmitError::Full)
             }
             Err(error) => {
@@ -426,7 +426,7 @@ impl Shared {
         let end = End { status: Status::Failed.as_str(), outcome: &outcome, request: &request };
         self.parts.tasks.give_up(id.as_str(), end, self.parts.clock.now()).await?;
         {
-            let now = lock(&lane.now);
+            let now = lane.now.lock();
             if let Some((_, stop)) = now.current.as_ref().filter(|(current, _)| current == id) {
                 stop.cancel();
             }

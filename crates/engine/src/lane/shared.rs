@@ -3,7 +3,7 @@
 //! Data and the questions about it alone. The work is done in `worker`, `decide` and `maintenance`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agents::Report;
@@ -18,6 +18,7 @@ use memory::limits::{
     TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
 };
 use memory::screen::Screen;
+use parking_lot::Mutex;
 use state::{QueueLimits, StateError, Tasks};
 use store::{
     Binding, Call, Caller, Draft, Folders, Memories, OutsideRead, Store, TurnError, TurnFile,
@@ -245,14 +246,10 @@ impl Published {
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shared {
     /// Returns the lane of a workspace; the same one for everybody in this process.
     pub(super) fn lane(&self, workspace: &Workspace) -> Arc<Lane> {
-        let mut lanes = lock(&self.lanes);
+        let mut lanes = self.lanes.lock();
         let lane = lanes.entry(workspace.id.clone()).or_insert_with(|| {
             Arc::new(Lane {
                 id: workspace.id.clone(),
@@ -270,7 +267,7 @@ impl Shared {
                 removed: CancellationToken::new(),
             })
         });
-        lock(&lane.now).workspace.clone_from(workspace);
+        lane.now.lock().workspace.clone_from(workspace);
         Arc::clone(lane)
     }
 
@@ -287,7 +284,7 @@ impl Shared {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        lock(&self.lanes).values().all(|lane| lock(&lane.now).worker.is_none())
+        self.lanes.lock().values().all(|lane| lane.now.lock().worker.is_none())
     }
 
     /// Returns the memories of a workspace as a task may touch them.
@@ -328,13 +325,13 @@ pub(super) fn draft(memories: &Memories, task: &TaskId, attempt: Option<u32>) ->
 
 impl Lane {
     pub(super) fn workspace(&self) -> Workspace {
-        lock(&self.now).workspace.clone()
+        self.now.lock().workspace.clone()
     }
 
     /// Tells whether a task that the state has as running only waits to be tried again: the state failed
     /// while it was done here, and could not even take its status back.
     pub(super) fn waits_to_retry(&self, task: &Task) -> bool {
-        let now = lock(&self.now);
+        let now = self.now.lock();
         task.status() == Status::Running
             && now.waits_for.is_some()
             && now.broken.contains_key(task.id.as_str())

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::decide::{Asked, Ran, broke, never_still, step_aside};
-use super::shared::{Lane, LaneError, LaneParts, Shared, lock, provenance};
+use super::shared::{Lane, LaneError, LaneParts, Shared, provenance};
 use crate::feed::ManagedChange;
 use crate::pending::{self, Pending, Source};
 use crate::runner::{RunError, chain};
@@ -56,15 +56,15 @@ pub(super) async fn work(shared: Arc<Shared>, lane: Arc<Lane>) {
         let served = shared.serve(&lane).await;
         if let Err(error) = served {
             tracing::warn!(workspace = %lane.id, error = %chain(&error), "a lane waits to retry");
-            lock(&lane.now).waits_for = Some(error.code());
+            lane.now.lock().waits_for = Some(error.code());
             shared.rest_before_retry(&lane, delay).await;
             delay = LANE_RETRY_DELAY_MAX.min(delay * 2);
-            lock(&lane.now).asked = true;
+            lane.now.lock().asked = true;
         } else {
             delay = shared.settings.retry_delay;
-            lock(&lane.now).waits_for = None;
+            lane.now.lock().waits_for = None;
         }
-        let mut now = lock(&lane.now);
+        let mut now = lane.now.lock();
         // Decided under the same lock as waking: nobody relies on a worker that is ending.
         if !now.asked || shared.draining.is_cancelled() {
             now.worker = None;
@@ -85,7 +85,7 @@ impl Shared {
 
     /// Sees to it that somebody looks for work in a lane.
     pub(super) fn wake(self: &Arc<Self>, lane: &Arc<Lane>) {
-        let mut now = lock(&lane.now);
+        let mut now = lane.now.lock();
         now.asked = true;
         let is_idle = now.worker.as_ref().is_none_or(JoinHandle::is_finished);
         if is_idle && !self.draining.is_cancelled() {
@@ -106,7 +106,7 @@ impl Shared {
                 shared.parts.runner.rest();
             }
         });
-        *lock(&self.resting) = Some(AbortOnDropHandle::new(resting));
+        *self.resting.lock() = Some(AbortOnDropHandle::new(resting));
     }
 
     pub(super) async fn rest(&self, delay: Duration) {
@@ -118,11 +118,11 @@ impl Shared {
 
     /// Waits before a lane tries again: no longer than one retry delay once a caller asks for its work.
     async fn rest_before_retry(&self, lane: &Lane, delay: Duration) {
-        lock(&lane.now).asked = false;
+        lane.now.lock().asked = false;
         let ends = Instant::now() + delay;
         while Instant::now() < ends && !self.draining.is_cancelled() {
             self.rest(self.settings.retry_delay).await;
-            if lock(&lane.now).asked {
+            if lane.now.lock().asked {
                 return;
             }
         }
@@ -138,7 +138,7 @@ impl Shared {
         self.recover(lane).await?;
         loop {
             // Before looking: whoever queues a task afterwards asks again.
-            lock(&lane.now).asked = false;
+            lane.now.lock().asked = false;
             let slot = tokio::select! {
                 biased;
                 () = self.draining.cancelled() => return Ok(()),
@@ -151,7 +151,7 @@ impl Shared {
             let Some(row) = self.parts.tasks.begin_next(&lane.id, now).await? else { break };
             if let Err(error) = self.attempt(lane, &turn, &row).await {
                 // Nobody died: what is found running is ours.
-                let mut now = lock(&lane.now);
+                let mut now = lane.now.lock();
                 now.broken.entry(row.id.clone()).or_default().insert(row.attempts);
                 return Err(error);
             }
@@ -335,10 +335,10 @@ impl Shared {
                 Err(error) => tracing::info!(task = %row.id, code = %error.code, "failed"),
             }
             if let Ok(id) = row.id.parse() {
-                lock(&lane.now).ours.remove(&id);
+                lane.now.lock().ours.remove(&id);
             }
         }
-        lock(&lane.now).broken.remove(&row.id);
+        lane.now.lock().broken.remove(&row.id);
         self.note_end(row, status.as_str()).await;
         lane.move_on();
         Ok(finished)
@@ -423,7 +423,7 @@ struct Current<'l>(&'l Lane);
 
 impl<'l> Current<'l> {
     fn new(lane: &'l Lane, id: &TaskId, stop: &CancellationToken) -> Self {
-        lock(&lane.now).current = Some((id.clone(), stop.clone()));
+        lane.now.lock().current = Some((id.clone(), stop.clone()));
         lane.move_on();
         Self(lane)
     }
@@ -431,7 +431,7 @@ impl<'l> Current<'l> {
 
 impl Drop for Current<'_> {
     fn drop(&mut self) {
-        lock(&self.0.now).current = None;
+        self.0.now.lock().current = None;
         self.0.move_on();
     }
 }

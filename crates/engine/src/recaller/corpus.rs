@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use ::context::Mark;
@@ -11,6 +11,7 @@ use memory::document::{self, Revision};
 use memory::limits::{RECALLED_ITEM_CHARS_MAX, RECALLED_ITEMS_MAX};
 use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use recall::limits::{CORPUS_AGE_MAX, CORPUS_DRIFT_SHARE, PROMPT_CHARS_MAX};
 use recall::{Corpus, EntryHit, Hit, Likeness, Options, Reason};
 use store::backend::Stamp;
@@ -109,11 +110,11 @@ impl Followed {
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Held> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner)
+        self.held.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Held> {
-        self.held.write().unwrap_or_else(PoisonError::into_inner)
+        self.held.write()
     }
 
     /// Waits until nobody else brings it up to date or keeps it.

@@ -5,8 +5,8 @@
 //! goes on by words; the endpoint is then left alone for a while.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use memory::document::Revision;
 use memory::limits::{
@@ -16,6 +16,7 @@ use memory::limits::{
 use memory::path::MemoryPath;
 use memory::screen::{Family, Screen, Writer};
 use model::EmbedError;
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use recall::{Likeness, Vector, passages};
 use store::{DerivedFiles, TurnFile};
 use tokio::sync::Notify;
@@ -379,22 +380,22 @@ impl Meaning {
     }
 
     fn vectors(&self) -> RwLockReadGuard<'_, Vectors> {
-        self.vectors.read().unwrap_or_else(PoisonError::into_inner)
+        self.vectors.read()
     }
 
     fn vectors_mut(&self) -> RwLockWriteGuard<'_, Vectors> {
-        self.vectors.write().unwrap_or_else(PoisonError::into_inner)
+        self.vectors.write()
     }
 
     fn kept(&self) -> MutexGuard<'_, HashMap<String, Revision>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 
     fn backoff(&self) -> MutexGuard<'_, Backoff> {
-        self.backoff.lock().unwrap_or_else(PoisonError::into_inner)
+        self.backoff.lock()
     }
 
     fn prompts(&self) -> MutexGuard<'_, VecDeque<(Digest, Arc<Vector>)>> {
-        self.prompts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.prompts.lock()
     }
 }

@@ -46,7 +46,7 @@ impl Recaller {
     /// Tells whether a model would have more than one memory to choose from, as far as that is known here and now.
     pub(crate) fn has_choice(&self, asked: &Selecting) -> bool {
         let followed = self.corpus(&asked.memories);
-        let Ok(held) = followed.held.try_read() else { return true };
+        let Some(held) = followed.held.try_read() else { return true };
         held.shortlist(&asked.prompt, None, &asked.except).len() > 1
     }
 

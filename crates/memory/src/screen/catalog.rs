@@ -7,8 +7,9 @@
 //! expressions are of the kind that runs in linear time.
 
 use std::ops::Range;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 
+use parking_lot::{Mutex, MutexGuard};
 use regex::bytes::Regex;
 
 use super::pattern::{Hit, Pattern, Reach};
@@ -117,6 +118,6 @@ impl Catalog {
 
 impl Compiled {
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Regex>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

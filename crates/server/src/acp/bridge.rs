@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -20,6 +20,7 @@ use memory::limits::{
     MODEL_DECISIONS_MAX, REVIEW_WAIT_DEFAULT, TASK_ATTEMPTS_MAX, TASK_DECISIONS_MAX, TASK_WAIT,
 };
 use memory::path::MemoryPath;
+use parking_lot::Mutex;
 use protocol::acp::Method;
 use protocol::task;
 use serde_json::Value;
@@ -134,8 +135,8 @@ impl ChildRunner {
 
     /// Stops the children that have nothing to do, and waits for their ends.
     pub async fn close(&self) {
-        lock(&self.0.stopping).take();
-        let peers = std::mem::take(&mut lock(&self.0.resting).peers);
+        self.0.stopping.lock().take();
+        let peers = std::mem::take(&mut self.0.resting.lock().peers);
         for (peer, _) in peers {
             self.0.stop(peer);
         }
@@ -254,7 +255,7 @@ impl Children {
     /// Returns a child that has nothing to do, or a new one.
     async fn take(&self) -> Result<Peer, Broken> {
         loop {
-            let resting = lock(&self.resting).peers.pop();
+            let resting = self.resting.lock().peers.pop();
             let Some((mut peer, _)) = resting else { break };
             if peer.is_alive() {
                 return Ok(peer);
@@ -274,7 +275,7 @@ impl Children {
             wait: settings.start_wait,
         };
         let started = Peer::start(&start).await;
-        let mut resting = lock(&self.resting);
+        let mut resting = self.resting.lock();
         if started.is_ok() {
             (resting.failures, resting.not_before) = (0, None);
         } else {
@@ -288,7 +289,7 @@ impl Children {
 
     /// The same for a task, which waits until one may be started again.
     async fn take_patiently(&self) -> Result<Peer, Broken> {
-        if lock(&self.resting).peers.is_empty()
+        if self.resting.lock().peers.is_empty()
             && let Some(left) = self.waits()
         {
             tokio::time::sleep(left).await;
@@ -298,7 +299,7 @@ impl Children {
 
     /// Returns how long none may be started.
     fn waits(&self) -> Option<Duration> {
-        let not_before = lock(&self.resting).not_before?;
+        let not_before = self.resting.lock().not_before?;
         let left = not_before.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
@@ -309,7 +310,7 @@ impl Children {
             self.stop(peer);
             return;
         }
-        lock(&self.resting).peers.push((peer, Instant::now()));
+        self.resting.lock().peers.push((peer, Instant::now()));
         self.stop_later();
     }
 
@@ -325,7 +326,7 @@ impl Children {
                 tokio::time::sleep(wait).await;
                 let Some(children) = children.upgrade() else { return };
                 let (gone, is_empty) = {
-                    let mut resting = lock(&children.resting);
+                    let mut resting = children.resting.lock();
                     let is_old = |(_, since): &(Peer, Instant)| since.elapsed() >= wait;
                     let count = resting.peers.iter().take_while(|one| is_old(one)).count();
                     let gone: Vec<_> = resting.peers.drain(..count).collect();
@@ -339,12 +340,8 @@ impl Children {
                 }
             }
         });
-        *lock(&self.stopping) = Some(AbortOnDropHandle::new(stopping));
+        *self.stopping.lock() = Some(AbortOnDropHandle::new(stopping));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Kills a child that is of no use.

@@ -8,12 +8,13 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{Implementation, InitializeRequest, InitializeResponse};
 use engine::tellable;
+use parking_lot::{Mutex, MutexGuard};
 use protocol::acp::{NOTED, STAGE_VERSION};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
@@ -105,7 +106,7 @@ struct Words(Mutex<Vec<u8>>);
 
 impl Words {
     fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     fn add(&self, said: &[u8]) {

@@ -1,8 +1,8 @@
 //! The browsers that are logged in to the page: tickets that `quipu ui` hands out, and the tokens that they are traded for.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ pub(super) struct Logins {
 impl Logins {
     /// Gives out a ticket.
     pub(super) fn ticket(&self) -> String {
-        let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tickets = self.tickets.lock();
         tickets.retain(|_, given| given.elapsed() < UI_TICKET_AGE_MAX);
         let ticket = secret();
         make_room(&mut tickets);
@@ -31,11 +31,11 @@ impl Logins {
     /// Trades a ticket for a token, once.
     pub(super) fn trade(&self, ticket: &str) -> Option<String> {
         let given = {
-            let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tickets = self.tickets.lock();
             tickets.remove(ticket)
         };
         given.filter(|given| given.elapsed() < UI_TICKET_AGE_MAX)?;
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.tokens.lock();
         tokens.retain(|_, used| used.elapsed() < UI_SESSION_IDLE_MAX);
         let token = secret();
         make_room(&mut tokens);
@@ -45,7 +45,7 @@ impl Logins {
 
     /// Tells whether a browser has this token, and notes that it was used.
     pub(super) fn has(&self, token: &str) -> bool {
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.tokens.lock();
         match tokens.get_mut(token) {
             Some(used) if used.elapsed() < UI_SESSION_IDLE_MAX => {
                 *used = Instant::now();

@@ -5,9 +5,9 @@
 //! one client. A session of MCP is one until it ends.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use engine::OutsideRead;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::limits::{OUTSIDE_READERS_MAX, READER_IDLE_MAX};
@@ -28,7 +28,7 @@ pub(super) struct Readers(Mutex<HashMap<Reader, (OutsideRead, Instant)>>);
 impl Readers {
     /// Returns what this one has read.
     pub(super) fn of(&self, reader: Reader) -> OutsideRead {
-        let mut readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readers = self.0.lock();
         let now = Instant::now();
         let is_current = |reader: &Reader, heard: Instant| {
             matches!(reader, Reader::Session(_)) || now.duration_since(heard) <= READER_IDLE_MAX
@@ -85,6 +85,6 @@ mod tests {
         for number in 0..OUTSIDE_READERS_MAX + 10 {
             readers.of(reader(&number.to_string()));
         }
-        assert!(readers.0.lock().unwrap().len() <= OUTSIDE_READERS_MAX);
+        assert!(readers.0.lock().len() <= OUTSIDE_READERS_MAX);
     }
 }

@@ -4,12 +4,13 @@
 //! request is answered, since until then its bytes live on as values.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use hyper::body::{Body as Frames, Frame, SizeHint};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The room that all bodies share.
@@ -48,7 +49,7 @@ impl Room {
     fn take(&self, bytes: usize, held: &Held) -> Result<(), NoRoom> {
         let bytes = u32::try_from(bytes).map_err(|_| NoRoom)?;
         let more = Arc::clone(&self.0).try_acquire_many_owned(bytes).map_err(|_| NoRoom)?;
-        let mut held = held.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = held.0.lock();
         match held.as_mut() {
             Some(held) => held.merge(more),
             None => *held = Some(more),

@@ -6,12 +6,13 @@
 //! opens a stream per subscription. Both are [`Listener`]s here.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{Feeds, Memories, Notice, Watch};
 use memory::change::ChangeKind;
 use memory::path::MemoryPath;
+use parking_lot::Mutex;
 use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, SubscriptionSink};
@@ -71,10 +72,6 @@ struct Watched {
     _own: Option<Watch>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Changes {
     /// Returns changes of which nobody is told yet.
     pub(super) fn by(watcher: Watcher) -> Self {
@@ -87,7 +84,7 @@ impl Changes {
     /// before is found by the look with which a watch begins.
     pub(super) async fn watch(&self, bound: Bound) {
         let Bound { project, memories } = bound.clone();
-        *lock(&self.bound) = Some(bound);
+        *self.bound.lock() = Some(bound);
         let mut watch = self.watch.lock().await;
         if watch.as_ref().is_some_and(|watched| watched.project == project) {
             return;
@@ -110,16 +107,16 @@ impl Changes {
 
     /// Watches these memories without anybody waiting for it.
     pub(super) fn begin_to_watch(self: &Arc<Self>, bound: Bound) {
-        if lock(&self.bound).as_ref().is_some_and(|known| known.project == bound.project) {
+        if self.bound.lock().as_ref().is_some_and(|known| known.project == bound.project) {
             return;
         }
         let this = Arc::clone(self);
-        lock(&self.tasks).spawn(async move { this.watch(bound).await });
+        self.tasks.lock().spawn(async move { this.watch(bound).await });
     }
 
     /// Returns whether anything is watched, so that a change of project matters.
     pub(super) fn is_watching(&self) -> bool {
-        lock(&self.bound).is_some()
+        self.bound.lock().is_some()
     }
 
     /// Begins to tell an older client of changes, once: of the list, and of what it subscribes to.
@@ -127,23 +124,23 @@ impl Changes {
         if !self.telling.swap(true, Ordering::Relaxed) {
             let ear = Ear::Connection(peer.clone(), Arc::clone(&self.subscribed));
             let listener = Listener { notices: notices(), bound: Arc::clone(&self.bound), ear };
-            lock(&self.tasks).spawn(listener.listen());
+            self.tasks.lock().spawn(listener.listen());
         }
     }
 
     /// Adds a memory that an older client wants to hear of.
     pub(super) fn subscribe(&self, path: MemoryPath, uri: String) {
-        lock(&self.subscribed).insert(path, uri);
+        self.subscribed.lock().insert(path, uri);
     }
 
     /// Takes it out again.
     pub(super) fn unsubscribe(&self, path: &MemoryPath) {
-        lock(&self.subscribed).remove(path);
+        self.subscribed.lock().remove(path);
     }
 
     /// Notes where a stream begins that will be opened next.
     pub(super) fn begin_stream(&self, notices: Receiver<Notice>) {
-        lock(&self.beginnings).push_back(notices);
+        self.beginnings.lock().push_back(notices);
     }
 
     /// Tells of changes over a stream until the client is gone.
@@ -153,7 +150,7 @@ impl Changes {
         subscribed: Subscriptions,
         notices: impl FnOnce() -> Receiver<Notice>,
     ) {
-        let notices = lock(&self.beginnings).pop_front().unwrap_or_else(notices);
+        let notices = self.beginnings.lock().pop_front().unwrap_or_else(notices);
         let ear = Ear::Stream(sink, subscribed);
         Listener { notices, bound: Arc::clone(&self.bound), ear }.listen().await;
     }
@@ -193,7 +190,7 @@ impl Listener {
 
     /// Gathers what happened at about the same time, so that a burst is told of once.
     fn news(&mut self, first: &Notice) -> News {
-        let Some(Bound { memories, .. }) = lock(&self.bound).clone() else {
+        let Some(Bound { memories, .. }) = self.bound.lock().clone() else {
             return News::anything();
         };
         let mut news = News::default();
@@ -286,7 +283,7 @@ impl Ear {
     async fn tell(&self, news: &News) -> Result<(), Gone> {
         match self {
             Self::Connection(peer, subscribed) => {
-                let uris = news.touched.uris(&lock(subscribed));
+                let uris = news.touched.uris(&subscribed.lock());
                 for uri in uris {
                     let updated = ResourceUpdatedNotificationParam::new(uri);
                     peer.notify_resource_updated(updated).await.map_err(|_| Gone)?;

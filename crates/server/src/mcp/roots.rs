@@ -8,10 +8,11 @@
 //! and what is remembered would lie in the wrong repository.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::http::request::Parts;
 use engine::{BindingRequest, Checkout};
+use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use rmcp::RoleServer;
 use rmcp::model::{ClientResult, Extensions, ProtocolVersion, ServerRequest};
@@ -76,7 +77,7 @@ impl Roots {
 
     /// Forgets what the client said.
     pub(super) fn changed(&self) {
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
+        *self.answer.lock() = Arc::default();
     }
 
     /// Returns the project that a request is about, asking the client for its roots if that was not done.
@@ -96,7 +97,7 @@ impl Roots {
         if is_decided || !has_roots(peer) {
             return ClientProject::Bound;
         }
-        let answer = Arc::clone(&self.answer.lock().unwrap_or_else(PoisonError::into_inner));
+        let answer = Arc::clone(&self.answer.lock());
         answer.get_or_init(|| self.ask(peer)).await.clone()
     }
 

@@ -6,12 +6,13 @@
 //! session serves nobody but its client.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::stream::{Stream, StreamExt as _, unfold};
 use memory::access::AgentClass;
 use memory::limits::MCP_SESSIONS_MAX;
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError,
@@ -70,7 +71,7 @@ impl Sessions {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Known>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 
     /// Makes room for a session: ends those unused longest that nobody listens to, until there are fewer

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use memory::context_file::{Asked, imports};
 use memory::document::Revision;
 use memory::limits::{
     CONTEXT_BYTES_MAX, CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX, IMPORT_DEPTH_MAX,
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use super::load::Loaded;
 use crate::backend::local::{Anchor, look_for_link, look_through, read_at_hand, read_contained};
@@ -199,7 +200,7 @@ impl ContextCache {
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered> {
-        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+        self.remembered.lock()
     }
 }
 

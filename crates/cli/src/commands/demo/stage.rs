@@ -6,9 +6,9 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memory::code::Code;
+use parking_lot::{Mutex, MutexGuard};
 use tempfile::TempDir;
 
 use crate::exit::Failure;
@@ -196,6 +196,6 @@ impl Stage {
     }
 
     fn props(&self) -> MutexGuard<'_, Props> {
-        self.props.lock().unwrap_or_else(PoisonError::into_inner)
+        self.props.lock()
     }
 }

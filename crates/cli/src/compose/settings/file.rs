@@ -1,10 +1,10 @@
 //! The settings file as a page shows and writes it: value by value, with comments and order kept.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use memory::feature::Feature;
 use memory::screen::{Family, Policy};
+use parking_lot::Mutex;
 use protocol::settings::{Setting, SettingFrom, SettingKind, Settings as Shown};
 use serde_json::Value as Json;
 use server::http::{SettingsError, SettingsStore};
@@ -143,7 +143,7 @@ impl SettingsStore for SettingsFile {
                 Some(named.kind.read(value).map_err(|what| refused(format!("`{key}` {what}")))?)
             }
         };
-        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = self.writing.lock();
         let before = self.read()?;
         let text = before.as_deref().unwrap_or_default();
         // Some editors begin a file with a byte order mark; it stays.

@@ -9,10 +9,11 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use memory::change::ChangeId;
+use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 use super::blocking;
@@ -34,7 +35,7 @@ impl LockFile {
 
     /// Returns the open file; makes it and its folder where they do not exist.
     fn open(&self) -> io::Result<Arc<File>> {
-        let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.file.lock();
         if let Some(file) = &*slot {
             return Ok(Arc::clone(file));
         }
@@ -54,7 +55,7 @@ impl LockFile {
 
     /// Lets the next turn open the file at the path anew.
     fn forget(&self) {
-        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.file.lock() = None;
     }
 
     /// Returns what the file says of its last writer, without taking the lock.
@@ -294,7 +295,7 @@ fn cannot_open(error: io::Error) -> BackendError {
 
 /// Returns the file that is open, or opens the one at the path.
 async fn open_file(lock: &Arc<LockFile>) -> Result<Arc<File>, BackendError> {
-    let open = lock.file.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let open = lock.file.lock().clone();
     if let Some(file) = open {
         return Ok(file);
     }

@@ -6,12 +6,13 @@
 use std::collections::VecDeque;
 use std::io;
 use std::num::NonZero;
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, LazyLock, mpsc};
 use std::thread;
 
 use cap_std::fs::Dir;
 use memory::limits::WALKED_ENTRIES_MAX;
 use memory::path::RelativePath;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 use tokio::runtime::Handle;
 
@@ -379,7 +380,7 @@ struct Waiting {
 
 impl Queue {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 
     fn put(&self, batch: Vec<Question>) {
@@ -394,8 +395,9 @@ impl Queue {
     /// Waits for a batch; `None` when no more will come.
     fn wait(&self) -> Option<Vec<Question>> {
         let is_idle = |waiting: &mut Waiting| waiting.batches.is_empty() && !waiting.closed;
-        let waiting = self.changed.wait_while(self.waiting(), is_idle);
-        waiting.unwrap_or_else(PoisonError::into_inner).batches.pop_front()
+        let mut waiting = self.waiting();
+        self.changed.wait_while(&mut waiting, is_idle);
+        waiting.batches.pop_front()
     }
 
     fn close(&self) {
