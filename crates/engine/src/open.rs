@@ -18,7 +18,7 @@ use state::{SqliteState, StateError, StateRepair, Tasks as _};
 use store::{
     Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
     Folders, Listed, Memories, NotLoaded, Notice, Settings, Store, StoreError, TrustedFolders,
-    TurnFile, Unreviewed,
+    Unreviewed,
 };
 use tokio::sync::broadcast;
 
@@ -133,8 +133,8 @@ impl Engine {
         if let Some(embeddings) = embeddings {
             let bounds = (VECTORS_FILE_BYTES_MAX, VECTORS_FILES_MAX, VECTORS_KEPT_FOR);
             let vectors = DerivedFiles::new(&folders, VECTORS_FOLDER, bounds);
-            let turn = TurnFile::new(&folders, VECTORS_FOLDER);
-            recaller = recaller.with_embeddings(embeddings, (vectors, turn));
+            let lock = folders.lock(VECTORS_FOLDER);
+            recaller = recaller.with_embeddings(embeddings, (vectors, lock));
         }
         let recaller = Arc::new(recaller);
         let reranker = models.of(ModelJob::Recall).map(|chat| {

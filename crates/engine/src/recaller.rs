@@ -21,7 +21,8 @@ use memory::path::MemoryPath;
 use memory::screen::Screen;
 use parking_lot::Mutex;
 use recall::limits::{CORPORA_KEPT_MAX, CORPUS_BATCH, CORPUS_KEEP_DELAY, CORPUS_REST_DELAY};
-use store::{DerivedFiles, Memories, Notice, StoreError, TurnFile};
+use state::FileLock;
+use store::{DerivedFiles, Memories, Notice, StoreError};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -76,11 +77,11 @@ impl Recaller {
         Self { screen, corpora, changes, files, drifted: Notify::new(), meaning: None }
     }
 
-    /// Returns it with vectors of this endpoint, which are kept in `files` and asked for by whoever has the `turn`.
+    /// Returns it with vectors of this endpoint, which are kept in `files` and asked for by the process that holds the lock.
     pub(crate) fn with_embeddings(
         self,
         embeddings: Embeddings,
-        kept: (DerivedFiles, TurnFile),
+        kept: (DerivedFiles, FileLock),
     ) -> Self {
         let meaning = Meaning::new(embeddings, self.screen.clone(), kept);
         Self { meaning: Some(Arc::new(meaning)), ..self }

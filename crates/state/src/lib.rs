@@ -6,12 +6,15 @@
 //! started.
 
 mod error;
+mod file_lock;
+pub mod private_files;
 mod proposal;
 mod record;
 mod sqlite;
 mod task;
 
 pub use error::StateError;
+pub use file_lock::{FileLock, FileLockError, FileLockGuard, LockMode};
 pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 pub use record::{
     ChangeQuery, Head, Mark, NewChange, NewFileChange, OpenChange, OpenFile, PathChange, Pruned,

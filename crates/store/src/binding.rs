@@ -12,6 +12,8 @@ use std::str::FromStr;
 use memory::change::RootKey;
 use memory::document::Revision;
 use memory::path::{Layout, Mount, Scope};
+use state::FileLock;
+use state::private_files::make_private_folder;
 
 use crate::backend::local::{Anchor, Privacy};
 use crate::checkout_record::CheckoutRecord;
@@ -30,10 +32,24 @@ impl Folders {
     /// Makes the folder of the state, for the person alone, which the state itself does not. Where that
     /// cannot be, whatever has to be kept says so by itself.
     pub fn make_state(&self) {
-        if let Err(error) = host::make_private_folder(&self.state) {
+        if let Err(error) = make_private_folder(&self.state) {
             // Who may only read has chosen so.
             tracing::debug!(%error, "the folder of the state cannot be made");
         }
+    }
+
+    /// Returns the lock of this name, which processes take for work that one of them may do at a time. The name has
+    /// letters, digits, `.`, `_` and `-`.
+    pub fn lock(&self, name: &str) -> FileLock {
+        FileLock::with_folder(self.lock_file(name))
+    }
+
+    pub(crate) fn lock_file(&self, name: &str) -> PathBuf {
+        self.locks().join(format!("{name}.lock"))
+    }
+
+    pub(crate) fn locks(&self) -> PathBuf {
+        self.state.join("locks")
     }
 }
 

@@ -10,6 +10,8 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use state::private_files::make_private_folder;
+
 use crate::binding::Folders;
 use crate::host;
 
@@ -52,7 +54,7 @@ impl DerivedFiles {
         if bytes.len() > self.bytes_max {
             return Ok(());
         }
-        host::make_private_folder(&self.folder)?;
+        make_private_folder(&self.folder)?;
         let number = WRITES.fetch_add(1, Ordering::Relaxed);
         let temporary = format!("{name}.{}-{number}.{TEMPORARY}", process::id());
         host::put_private_file(&self.folder, (&temporary, name), bytes)?;

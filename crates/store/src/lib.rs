@@ -60,8 +60,6 @@ mod checkout_record;
 
 mod watch;
 
-mod turn;
-
 mod error;
 
 pub mod backend;
@@ -87,6 +85,5 @@ pub use history::{ChangesQuery, Dry, Elsewhere, FileDiff, UndoTarget, Undone};
 pub use memories::{Listed, Listing, Memories, MemoryText, MountState, Saved, Surveyed};
 pub use memory_list::MEMORY_LIST;
 pub use store::{Notice, PinNotice, ProposalNotice, Settings, Store};
-pub use turn::{Turn, TurnError, TurnFile};
 pub use unreviewed::{Influenced, Unreviewed};
 pub use watch::Watch;

@@ -141,8 +141,7 @@ impl Store {
     fn local_root(&self, mount: Mount, plan: RootPlan) -> Arc<Root> {
         let mut roots = self.roots.lock();
         let root = roots.entry(plan.key.clone()).or_insert_with(|| {
-            let name = format!("{}.lock", plan.key.place);
-            let lock = self.folders.state.join("locks").join(name);
+            let lock = self.folders.lock_file(&plan.key.place);
             let has_list = plan.may_have_list && self.settings.memory_list;
             let backend = Arc::new(LocalBackend::new(plan.anchor, lock));
             Arc::new(Root::new(mount, plan.key, backend, has_list).recording(plan.checkout))

@@ -19,10 +19,8 @@ use memory::limits::{
 };
 use memory::screen::Screen;
 use parking_lot::Mutex;
-use state::{QueueLimits, StateError, Tasks};
-use store::{
-    Binding, Call, Caller, Draft, Folders, Memories, OutsideRead, Store, TurnError, TurnFile,
-};
+use state::{FileLock, FileLockError, QueueLimits, StateError, Tasks};
+use store::{Binding, Call, Caller, Draft, Folders, Memories, OutsideRead, Store};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -179,7 +177,8 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) id: String,
-    pub(super) turn: TurnFile,
+    /// Held by the process that does the tasks of the lane.
+    pub(super) lock: FileLock,
     pub(super) now: Mutex<Now>,
     /// Counts whatever happens in the lane, so that those who wait look again.
     pub(super) moved: watch::Sender<u64>,
@@ -210,7 +209,7 @@ pub(super) struct Now {
 pub(super) enum LaneError {
     /// The lock file cannot be used.
     #[error(transparent)]
-    Turn(#[from] TurnError),
+    Lock(#[from] FileLockError),
     /// The state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
@@ -223,7 +222,7 @@ impl LaneError {
     pub(super) fn code(&self) -> Code {
         match self {
             Self::State(error) => error.code(),
-            Self::Turn(_) | Self::Lost => Code::StorageFailed,
+            Self::Lock(_) | Self::Lost => Code::StorageFailed,
         }
     }
 }
@@ -253,7 +252,7 @@ impl Shared {
         let lane = lanes.entry(workspace.id.clone()).or_insert_with(|| {
             Arc::new(Lane {
                 id: workspace.id.clone(),
-                turn: TurnFile::new(&self.parts.folders, &format!("lane-{}", workspace.id)),
+                lock: self.parts.folders.lock(&format!("lane-{}", workspace.id)),
                 now: Mutex::new(Now {
                     workspace: workspace.clone(),
                     worker: None,

@@ -18,7 +18,8 @@ use memory::screen::{Family, Screen, Writer};
 use model::EmbedError;
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use recall::{Likeness, Vector, passages};
-use store::{DerivedFiles, TurnFile};
+use state::{FileLock, LockMode};
+use store::DerivedFiles;
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
@@ -41,7 +42,8 @@ pub(super) struct Meaning {
     /// By whom and how vectors were made.
     made_by: Revision,
     files: DerivedFiles,
-    turn: TurnFile,
+    /// Held by the process that asks for vectors of entries.
+    lock: FileLock,
     vectors: RwLock<Vectors>,
     /// What of each root is in its file.
     kept: Mutex<HashMap<String, Revision>>,
@@ -89,7 +91,7 @@ impl Meaning {
     pub(super) fn new(
         embeddings: Embeddings,
         screen: Screen,
-        (files, turn): (DerivedFiles, TurnFile),
+        (files, lock): (DerivedFiles, FileLock),
     ) -> Self {
         let rules = screen.fingerprint();
         let name = embeddings.endpoint.name();
@@ -100,7 +102,7 @@ impl Meaning {
             embeddings,
             screen,
             files,
-            turn,
+            lock,
             vectors: RwLock::default(),
             kept: Mutex::default(),
             backoff: Mutex::default(),
@@ -186,17 +188,21 @@ impl Meaning {
             return Filled::NotYet;
         }
         self.take_up(followed).await;
-        let mut turn = None;
+        let mut guard = None;
         let filled = loop {
             let lacking = self.lacking(followed, &refused).await;
             if lacking.is_empty() {
                 followed.whole.store(seen, Ordering::SeqCst);
                 break Filled::All;
             }
-            if turn.is_none() {
-                turn = self.turn.take_if_free().await;
+            if guard.is_none() {
+                guard = self.lock.try_acquire(LockMode::Exclusive).unwrap_or_else(|error| {
+                    // Where nothing can be kept, words alone do, and nothing is said each time.
+                    tracing::debug!(error = chain(&error), "no entries are sent to the endpoint");
+                    None
+                });
             }
-            if turn.is_none() || self.ask_all(lacking, &mut refused).await == Filled::NotYet {
+            if guard.is_none() || self.ask_all(lacking, &mut refused).await == Filled::NotYet {
                 break Filled::NotYet;
             }
         };

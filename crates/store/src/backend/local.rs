@@ -197,12 +197,11 @@ impl Backend for LocalBackend {
     }
 
     async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError> {
-        Ok(Box::new(lock::hold(&self.lock, wait).await?))
+        Ok(Box::new(self.lock.acquire(wait).await?))
     }
 
     async fn lock_if_free(&self) -> Result<Option<Box<dyn Held>>, BackendError> {
-        let held = lock::hold_if_free(&self.lock).await?;
-        Ok(held.map(|held| Box::new(held) as Box<dyn Held>))
+        Ok(self.lock.try_acquire()?.map(|held| Box::new(held) as _))
     }
 
     async fn last_write(&self) -> LastWrite {

@@ -59,13 +59,13 @@ impl TrustError {
 /// The list of trusted folders of this host.
 #[derive(Clone, Debug)]
 pub struct TrustedFolders {
-    state: PathBuf,
+    folders: Folders,
 }
 
 impl TrustedFolders {
     /// Returns the list that is kept there.
     pub fn new(folders: &Folders) -> Self {
-        Self { state: folders.state.clone() }
+        Self { folders: folders.clone() }
     }
 
     /// Returns the folders, in the order of their paths.
@@ -76,7 +76,7 @@ impl TrustedFolders {
 
     /// Returns when the list was last written; `None` if there is none.
     pub(crate) fn version(&self) -> Option<SystemTime> {
-        host::facts(&self.state.join(FOLDER).join(FILE))?.modified().ok()
+        host::facts(&self.folders.state.join(FOLDER).join(FILE))?.modified().ok()
     }
 
     /// Tells whether a folder is trusted, or one above it is.
@@ -142,8 +142,8 @@ impl TrustedFolders {
     }
 
     fn place(&self) -> Result<(LocalBackend, RelativePath), BackendError> {
-        let anchor = Anchor::new(self.state.clone(), &[FOLDER], Privacy::Private);
-        let lock = self.state.join("locks").join("trust.lock");
+        let anchor = Anchor::new(self.folders.state.clone(), &[FOLDER], Privacy::Private);
+        let lock = self.folders.lock_file("trust");
         let file = RelativePath::parse(FILE).map_err(|_| BackendError::Escapes(FILE.to_owned()))?;
         Ok((LocalBackend::new(anchor, lock), file))
     }

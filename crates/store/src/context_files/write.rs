@@ -113,7 +113,7 @@ impl ContextFiles {
         if given.contains('\0') {
             return Err(ContextFileError::NoText);
         }
-        let backend = spot.backend(&self.folders.state);
+        let backend = spot.backend(&self.folders);
         let at = ContextFileError::at(spot.path());
         let mut held = backend.lock(LOCK_WAIT).await.map_err(&at)?;
         if held.was_interrupted() {
@@ -210,7 +210,7 @@ impl ContextFiles {
     ) -> Result<(LocalBackend, RelativePath), BackendError> {
         let names = [REPLACED_FOLDER];
         let anchor = Anchor::new(self.folders.state.clone(), &names, Privacy::Private);
-        let lock = self.folders.state.join("locks").join("context-files.lock");
+        let lock = self.folders.lock_file("context-files");
         let name = format!("{}-{file}", digest(&spot.folder()));
         let name = RelativePath::parse(&name)
             .map_err(|_| BackendError::Escapes("a name that is too long".to_owned()))?;
