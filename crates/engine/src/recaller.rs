@@ -9,11 +9,11 @@
 //!
 //! Corpora are kept in the state folder (`corpus_file`), without the texts: those are read when they are shown first.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use memory::cache::Cache;
 use memory::document::Revision;
 use memory::feature::Feature;
 use memory::limits::EMBED_RETRY_DELAY;
@@ -51,8 +51,8 @@ pub(crate) use self::shortlist::{Candidate, Shortlist};
 #[derive(Debug)]
 pub struct Recaller {
     screen: Screen,
-    /// Corpora by what they are of, each with when it was wanted last.
-    corpora: Mutex<Corpora>,
+    /// Corpora by what they are of.
+    corpora: Mutex<Cache<String, Arc<Followed>, CORPORA_KEPT_MAX>>,
     /// How often something changed, as far as anybody told.
     changes: AtomicU64,
     /// Where corpora are kept, if they are.
@@ -61,12 +61,6 @@ pub struct Recaller {
     drifted: Notify,
     /// What an endpoint tells, if a person named one.
     meaning: Option<Arc<Meaning>>,
-}
-
-#[derive(Debug, Default)]
-struct Corpora {
-    wanted: u64,
-    by_name: BTreeMap<String, (u64, Arc<Followed>)>,
 }
 
 impl Recaller {
@@ -119,7 +113,7 @@ impl Recaller {
         memory::screen::rest();
         let changes = self.changes.load(Ordering::SeqCst);
         let mut corpora = self.corpora.lock();
-        corpora.by_name.retain(|_, (_, followed)| {
+        corpora.retain(|followed| {
             // Somebody brings it up to date at this moment.
             followed.held.try_read().is_none_or(|held| held.is_current(changes))
         });
@@ -200,8 +194,7 @@ impl Recaller {
     }
 
     fn followed(&self) -> Vec<Arc<Followed>> {
-        let corpora = self.corpora.lock();
-        corpora.by_name.values().map(|(_, followed)| Arc::clone(followed)).collect()
+        self.corpora.lock().values().map(Arc::clone).collect()
     }
 
     fn want_vectors(&self) {
@@ -239,7 +232,7 @@ impl Recaller {
         Some(Alike { meaning, vector: vector? })
     }
 
-    /// Returns the corpus of what these memories are; those that nobody wanted for the longest time go.
+    /// Returns the corpus of what these memories are.
     fn corpus(&self, memories: &Memories) -> Arc<Followed> {
         let name: String = memories
             .mounts()
@@ -250,23 +243,14 @@ impl Recaller {
             })
             .collect();
         let mut corpora = self.corpora.lock();
-        corpora.wanted += 1;
-        let wanted = corpora.wanted;
-        if let Some((last, followed)) = corpora.by_name.get_mut(&name) {
-            *last = wanted;
+        if let Some(followed) = corpora.get(&name) {
             return Arc::clone(followed);
-        }
-        if corpora.by_name.len() >= CORPORA_KEPT_MAX {
-            let oldest = corpora.by_name.iter().min_by_key(|(_, (last, _))| *last);
-            if let Some(name) = oldest.map(|(name, _)| name.clone()) {
-                corpora.by_name.remove(&name);
-            }
         }
         let place = Place::new(self.files.clone(), &name);
         let roots = memories.mounts().into_iter();
         let roots = roots.filter_map(|mount| Some((mount.mount, mount.key?.place)));
         let followed = Arc::new(Followed::new(self.screen.clone(), place, roots.collect()));
-        corpora.by_name.insert(name, (wanted, Arc::clone(&followed)));
+        corpora.insert(name, Arc::clone(&followed));
         followed
     }
 

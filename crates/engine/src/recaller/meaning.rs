@@ -4,10 +4,11 @@
 //! corpus holds of them. A prompt is sent while somebody looks for what fits it. Whatever goes wrong, recall
 //! goes on by words; the endpoint is then left alone for a while.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use memory::cache::Cache;
 use memory::document::Revision;
 use memory::limits::{
     EMBED_BATCH_FIRST, EMBED_BATCH_WAIT, EMBED_CHARS_MAX, EMBED_REFUSALS_MAX, PROMPT_VECTORS_KEPT,
@@ -48,7 +49,7 @@ pub(super) struct Meaning {
     /// What of each root is in its file.
     kept: Mutex<HashMap<String, Revision>>,
     backoff: Mutex<Backoff>,
-    prompts: Mutex<VecDeque<(Digest, Arc<Vector>)>>,
+    prompts: Mutex<Cache<Digest, Arc<Vector>, PROMPT_VECTORS_KEPT>>,
     /// Held by whoever asks for vectors of entries: those that the endpoint does not take.
     refused: tokio::sync::Mutex<HashSet<Digest>>,
     /// Told when there may be entries without a vector.
@@ -135,7 +136,7 @@ impl Meaning {
     pub(super) async fn of_prompt(&self, prompt: &str) -> Option<Arc<Vector>> {
         let sent: String = prompt.trim().chars().take(EMBED_CHARS_MAX).collect();
         let digest = Digest::of(&sent);
-        if let Some((_, known)) = self.prompts().iter().find(|(of, _)| *of == digest) {
+        if let Some(known) = self.prompts.lock().get(&digest) {
             return Some(Arc::clone(known));
         }
         if sent.is_empty() || self.is_resting() || self.has_secret(prompt) {
@@ -144,10 +145,7 @@ impl Meaning {
         match self.ask(&[&sent], self.embeddings.wait).await {
             Ok(vectors) => {
                 let vector = Arc::new(vectors.into_iter().next()?);
-                let mut prompts = self.prompts();
-                prompts.push_back((digest, Arc::clone(&vector)));
-                let over = prompts.len().saturating_sub(PROMPT_VECTORS_KEPT);
-                drop(prompts.drain(..over));
+                self.prompts.lock().insert(digest, Arc::clone(&vector));
                 Some(vector)
             }
             Err(trouble) => {
@@ -399,9 +397,5 @@ impl Meaning {
 
     fn backoff(&self) -> MutexGuard<'_, Backoff> {
         self.backoff.lock()
-    }
-
-    fn prompts(&self) -> MutexGuard<'_, VecDeque<(Digest, Arc<Vector>)>> {
-        self.prompts.lock()
     }
 }
