@@ -49,7 +49,7 @@ impl CheckoutRecord {
         make_private_folder(&self.workspace)?;
         let temporary = format!("{RECORD}.{}", std::process::id());
         let bytes = self.checkout.as_os_str().as_bytes();
-        host::put_private_file(&self.workspace, (&temporary, RECORD), bytes)
+        host::put_private_file(&self.workspace, &temporary, RECORD, bytes)
     }
 }
 

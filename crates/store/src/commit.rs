@@ -159,7 +159,7 @@ pub(crate) async fn commit(
         Err(error) => Err(Unplaced { error, undone: true }),
     };
     if let Err(unplaced) = placed {
-        return Err(give_up(store, roots, (id, &plan.steps), unplaced).await);
+        return Err(give_up(store, roots, id, &plan.steps, unplaced).await);
     }
     for root in roots.iter_mut() {
         root.held.end(Some(id)).map_err(StoreError::at(root.root.mount))?;
@@ -180,7 +180,8 @@ struct Unplaced {
 async fn give_up(
     store: &Store,
     roots: &mut [HeldRoot],
-    (id, steps): (ChangeId, &[Step]),
+    id: ChangeId,
+    steps: &[Step],
     unplaced: Unplaced,
 ) -> CommitError {
     if !unplaced.undone {

@@ -57,7 +57,7 @@ impl DerivedFiles {
         make_private_folder(&self.folder)?;
         let number = WRITES.fetch_add(1, Ordering::Relaxed);
         let temporary = format!("{name}.{}-{number}.{TEMPORARY}", process::id());
-        host::put_private_file(&self.folder, (&temporary, name), bytes)?;
+        host::put_private_file(&self.folder, &temporary, name, bytes)?;
         self.sweep(name);
         Ok(())
     }

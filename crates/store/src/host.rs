@@ -121,7 +121,8 @@ pub(crate) fn read_used_file(path: &Path, bytes_max: usize) -> Option<Vec<u8>> {
 #[expect(clippy::disallowed_methods, reason = "this is the one place that moves such files")]
 pub(crate) fn put_private_file(
     folder: &Path,
-    (temporary, name): (&str, &str),
+    temporary: &str,
+    name: &str,
     bytes: &[u8],
 ) -> io::Result<()> {
     let from = folder.join(temporary);

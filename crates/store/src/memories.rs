@@ -256,8 +256,12 @@ impl Memories {
 
     /// Returns the keys of the roots that are mounted.
     pub fn roots(&self) -> Vec<RootKey> {
-        let roots = self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok());
-        roots.map(|root| root.key.clone()).collect()
+        self.open_roots().map(|root| root.key.clone()).collect()
+    }
+
+    /// Returns the roots that are mounted and available.
+    pub(crate) fn open_roots(&self) -> impl Iterator<Item = &Arc<Root>> {
+        self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok())
     }
 
     /// Returns who asks.

@@ -64,7 +64,7 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recove
     // What is to be there comes first: the source of a move goes only when its target is in place.
     wanted.sort_by_key(|(_, wanted)| wanted.last.is_none());
     for (path, wanted) in &wanted {
-        finished += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
+        finished += usize::from(finish_file(store, &root, path, wanted, restarted).await?);
     }
     if unfinished.iter().any(|open| open.change.kind == ChangeKind::Undo) {
         // What goes may have stood, or may have left an empty folder, where a file comes back.
@@ -72,7 +72,7 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recove
             if matches!(root.backend.kind(path).await, Ok(Some(Kind::Folder))) {
                 root.backend.remove_empty(path).await.map_err(&at)?;
             }
-            finished += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
+            finished += usize::from(finish_file(store, &root, path, wanted, restarted).await?);
         }
     }
     if let Some(FolderChange { path, moved_to: None, root: place }) =
@@ -186,7 +186,8 @@ async fn finish_file(
     store: &Store,
     root: &Root,
     path: &RelativePath,
-    (wanted, restarted): (&Wanted, bool),
+    wanted: &Wanted,
+    restarted: bool,
 ) -> Result<bool, StoreError> {
     let now = match root.backend.read(path, HISTORY_FILE_BYTES_MAX).await {
         Ok(read) => Some(read),

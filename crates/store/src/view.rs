@@ -103,7 +103,7 @@ impl Memories {
         let mut rows = rows(root.mount, &walk);
         let more = keep_first(&mut rows, walk.in_reach);
         self.mark_objections(&mut rows).await;
-        Ok(done(view_folder(path, walk.bytes_total, &rows, more)))
+        Ok(Reply::done(view_folder(path, walk.bytes_total, &rows, more)))
     }
 
     async fn view_top(&self) -> Result<Reply, StoreError> {
@@ -142,7 +142,7 @@ impl Memories {
         }
         let more = keep_first(&mut rows, in_reach);
         self.mark_objections(&mut rows).await;
-        Ok(done(view_folder(&MemoryPath::Top, total, &rows, more)))
+        Ok(Reply::done(view_folder(&MemoryPath::Top, total, &rows, more)))
     }
 
     /// Reads a memory for a person or a program; not a use.
@@ -312,10 +312,6 @@ impl Memories {
     }
 }
 
-fn done(text: String) -> Reply {
-    Reply::Done { text, change: None, revision: None, warnings: Vec::new() }
-}
-
 /// Returns what a walk found, but for what lies too deep for a path in its scope.
 fn rows(mount: Mount, walk: &Walk) -> Vec<Row> {
     let mut rows = Vec::with_capacity(walk.files.len() + walk.folders.len());
@@ -337,7 +333,6 @@ fn keep_first(rows: &mut Vec<Row>, in_reach: usize) -> usize {
     in_reach.saturating_sub(rows.len())
 }
 
-/// Leaves out the character that the end of a partial read cut through.
 /// Returns whether part of a file was asked for.
 const fn is_part(lines: &Lines) -> bool {
     !matches!(lines, Lines::Whole)

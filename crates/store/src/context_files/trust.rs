@@ -132,7 +132,7 @@ impl TrustedFolders {
             let lines = folders.iter().map(|folder| format!("{}\n", folder.display()));
             let text: String = std::iter::once(HEADING.to_owned()).chain(lines).collect();
             let expect = stamp.map_or(Expect::Absent, Expect::File);
-            match put(&backend, &mut *held, &file, (text.as_bytes(), expect)).await {
+            match put(&backend, &mut *held, &file, text.as_bytes(), expect).await {
                 // Somebody edits the list at this moment.
                 Err(BackendError::Changed | BackendError::Occupied) => {}
                 put => return Ok(put.map(|()| true)?),

@@ -14,7 +14,7 @@ use memory::limits::{CONTEXT_FILE_BYTES_MAX, LOCK_WAIT, OUTSIDE_RACE_RETRIES};
 use memory::path::RelativePath;
 use memory::screen::{Finding, Policy, ValueDigest, Writer};
 
-use super::find::{Current, Spot};
+use super::find::Spot;
 use super::{ContextFileError, ContextFiles, ContextSaved, ContextScope};
 use crate::backend::local::{Anchor, LocalBackend, Privacy};
 use crate::backend::{Backend as _, BackendError, Expect, Held};
@@ -128,34 +128,24 @@ impl ContextFiles {
             }
             let warnings = self.screened(before.unwrap_or_default(), &after)?;
             let bytes_written = written(before.map_or(0, str::len), after.len());
-            if self.put((&spot, &backend), &mut *held, current, after).await? {
-                let changed =
-                    ContextSaved { changed: true, bytes_written, warnings, ..unchanged() };
-                return Ok(changed);
+            let expect = current.as_ref().map_or(Expect::Absent, |one| Expect::File(one.stamp));
+            if let Some(current) = current {
+                self.keep(&spot, current.text).await.map_err(&at)?;
+            }
+            match put(&backend, &mut *held, &spot.file, after.as_bytes(), expect).await {
+                Ok(()) => {
+                    return Ok(ContextSaved {
+                        changed: true,
+                        bytes_written,
+                        warnings,
+                        ..unchanged()
+                    });
+                }
+                Err(BackendError::Changed | BackendError::Occupied) => {}
+                Err(error) => return Err(at(error)),
             }
         }
         Err(at(BackendError::Changed))
-    }
-
-    /// Puts a text in place of what was read; returns whether that was still there.
-    async fn put(
-        &self,
-        (spot, backend): (&Spot, &LocalBackend),
-        held: &mut dyn Held,
-        current: Option<Current>,
-        after: String,
-    ) -> Result<bool, ContextFileError> {
-        let at = ContextFileError::at(spot.path());
-        let expect = current.as_ref().map_or(Expect::Absent, |one| Expect::File(one.stamp));
-        if let Some(current) = current {
-            self.keep(spot, current.text).await.map_err(&at)?;
-        }
-        let put = put(backend, held, &spot.file, (after.as_bytes(), expect)).await;
-        match put {
-            Ok(()) => Ok(true),
-            Err(BackendError::Changed | BackendError::Occupied) => Ok(false),
-            Err(error) => Err(at(error)),
-        }
     }
 
     /// Returns what screening warns of in what a write brings in.
@@ -193,7 +183,7 @@ impl ContextFiles {
                 Err(BackendError::NotFound) => Expect::Absent,
                 Err(error) => return Err(error),
             };
-            match put(&backend, &mut *held, &name, (text.as_bytes(), expect)).await {
+            match put(&backend, &mut *held, &name, text.as_bytes(), expect).await {
                 // Somebody tidies up at this moment.
                 Err(BackendError::Changed | BackendError::Occupied) => {}
                 put => return put,
@@ -251,7 +241,8 @@ pub(super) async fn put(
     backend: &LocalBackend,
     held: &mut dyn Held,
     file: &RelativePath,
-    (bytes, expect): (&[u8], Expect),
+    bytes: &[u8],
+    expect: Expect,
 ) -> Result<(), BackendError> {
     held.begin()?;
     let published = match backend.stage_safely(file, bytes.into()).await {
