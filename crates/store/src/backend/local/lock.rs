@@ -300,7 +300,7 @@ async fn open_file(lock: &Arc<LockFile>) -> Result<Arc<File>, BackendError> {
         return Ok(file);
     }
     let opening = Arc::clone(lock);
-    blocking(Box::new(move || opening.open().map_err(cannot_open))).await
+    blocking(move || opening.open().map_err(cannot_open)).await
 }
 
 /// Locks the file.
@@ -312,10 +312,10 @@ async fn lock_file(lock: &Arc<LockFile>) -> Result<Locked, BackendError> {
         // Waiting is left to the operating system, which serves those who wait in turn. When the
         // deadline passes first, the lock that still arrives is dropped, and so given back.
         Err(TryLockError::WouldBlock) => {
-            blocking(Box::new(move || {
+            blocking(move || {
                 file.lock().map_err(cannot_open)?;
                 Ok(Locked(file))
-            }))
+            })
             .await
         }
     }
