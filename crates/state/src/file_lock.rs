@@ -64,9 +64,6 @@ impl FileLock {
 
     /// Acquires the lock, and waits as long as it is held.
     pub async fn acquire(&self, mode: LockMode) -> Result<FileLockGuard, FileLockError> {
-        if let Some(guard) = self.try_acquire(mode)? {
-            return Ok(guard);
-        }
         self.wait(mode).await.map_err(|source| self.error(source))
     }
 
@@ -94,10 +91,15 @@ impl FileLock {
         }
     }
 
-    /// Waits in a thread of its own: that may take as long as another process works, and the end of the program
-    /// waits for the threads of a pool but not for this one. If the caller stops waiting, the guard that still arrives
-    /// is dropped.
+    /// Waits for a lock that is held in a thread of its own: that may take as long as another process works, and the
+    /// end of the program waits for the threads of a pool but not for this one. If the caller stops waiting, the guard
+    /// that still arrives is dropped.
     async fn wait(&self, mode: LockMode) -> io::Result<FileLockGuard> {
+        let lock = self.clone();
+        let free = tokio::task::spawn_blocking(move || lock.try_lock(mode));
+        if let Some(guard) = free.await.map_err(io::Error::other)?? {
+            return Ok(guard);
+        }
         let (sender, receiver) = oneshot::channel();
         let lock = self.clone();
         let wait = move || drop(sender.send(lock.lock(mode)));

@@ -13,7 +13,7 @@ use memory::limits::{
 use parking_lot::Mutex;
 
 use super::load::Loaded;
-use crate::backend::local::{Anchor, look_for_link, look_through, read_at_hand, read_contained};
+use crate::backend::local::{Anchor, look_for_link, look_through, read_contained};
 use crate::backend::{BackendError, Kind, Read, Stamp, Stat};
 
 /// Why a context file is not loaded. Says nothing of where it is: a model may be shown it.
@@ -186,35 +186,35 @@ impl ContextCache {
     }
 }
 
-/// How much one thread does before a second one is worth its start, in bytes to look through.
-const WORK_A_THREAD: usize = 128 * 1024;
-
-/// What a file counts as besides its bytes if it has to be waited for.
-const WAIT_AS_BYTES: usize = WORK_A_THREAD / 16;
+/// Unread files that one thread reads before a second one is worth its start.
+const FILES_A_THREAD: usize = 16;
 
 /// Threads that read at the same time.
 const THREADS_MAX: usize = 4;
 
-/// Reads files and finds their imports; several at once where there is much to wait for or to look through.
+/// Reads files and finds their imports; several at once where many were not read before.
 pub(super) fn read_all(
     places: &[&Place],
     cache: &ContextCache,
 ) -> Vec<Result<Arc<Parsed>, NotLoaded>> {
-    let begun: Vec<_> = places.iter().map(|&place| (place, Begun::at(place, cache))).collect();
-    let work: usize = begun.iter().map(|(_, begun)| begun.work()).sum();
+    let known: Vec<_> = places.iter().map(|&place| (place, cache.text(place))).collect();
+    let unread = known.iter().filter(|(_, text)| text.is_none()).count();
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = (work / WORK_A_THREAD).min(THREADS_MAX).min(cores);
-    let finish = |(place, begun): (&Place, Begun)| begun.finish(place, cache);
+    let threads = (unread / FILES_A_THREAD).min(THREADS_MAX).min(cores);
+    let read = |(place, text): (&Place, Option<Arc<Parsed>>)| match text {
+        Some(text) => Ok(text),
+        None => read(place, cache),
+    };
     if threads <= 1 {
-        return begun.into_iter().map(finish).collect();
+        return known.into_iter().map(read).collect();
     }
-    let in_each = begun.len().div_ceil(threads);
-    let mut begun = begun.into_iter();
+    let in_each = known.len().div_ceil(threads);
+    let mut known = known.into_iter();
     std::thread::scope(|scope| {
-        let parts = std::iter::repeat_with(|| begun.by_ref().take(in_each).collect::<Vec<_>>());
+        let parts = std::iter::repeat_with(|| known.by_ref().take(in_each).collect::<Vec<_>>());
         let threads: Vec<_> = parts
             .take(threads)
-            .map(|part| scope.spawn(move || part.into_iter().map(finish).collect::<Vec<_>>()))
+            .map(|part| scope.spawn(move || part.into_iter().map(read).collect::<Vec<_>>()))
             .collect();
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(read) => read,
@@ -224,46 +224,14 @@ pub(super) fn read_all(
     })
 }
 
-/// How far the read of a file is before anybody waits for it.
-enum Begun {
-    /// It was read before.
-    Known(Arc<Parsed>),
-    /// The kernel had its bytes at hand.
-    Read(Read),
-    /// It has to be waited for.
-    Waits,
-}
-
-impl Begun {
-    fn at(place: &Place, cache: &ContextCache) -> Self {
-        match cache.text(place) {
-            Some(text) => Self::Known(text),
-            None => read_at_hand(&place.folder, &place.file, CONTEXT_FILE_BYTES_MAX)
-                .map_or(Self::Waits, Self::Read),
-        }
-    }
-
-    fn work(&self) -> usize {
-        match self {
-            Self::Known(_) => 0,
-            Self::Read(read) => read.bytes.len(),
-            Self::Waits => WAIT_AS_BYTES,
-        }
-    }
-
-    fn finish(self, place: &Place, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
-        let read = match self {
-            Self::Known(text) => return Ok(text),
-            Self::Read(read) => read,
-            Self::Waits => read_contained(&place.folder, &place.file, CONTEXT_FILE_BYTES_MAX)
-                .map_err(|error| match error {
-                    BackendError::Escapes(_) => NotLoaded::Link,
-                    BackendError::WrongKind => NotLoaded::NotAFile,
-                    _ => NotLoaded::Unreadable,
-                })?,
-        };
-        parse(place, read, cache)
-    }
+fn read(place: &Place, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
+    let read = read_contained(&place.folder, &place.file, CONTEXT_FILE_BYTES_MAX);
+    let read = read.map_err(|error| match error {
+        BackendError::Escapes(_) => NotLoaded::Link,
+        BackendError::WrongKind => NotLoaded::NotAFile,
+        _ => NotLoaded::Unreadable,
+    })?;
+    parse(place, read, cache)
 }
 
 fn parse(place: &Place, read: Read, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
@@ -298,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_a_link_is_not_read_whichever_way() {
+    fn what_became_a_link_is_not_read() {
         let top = tempfile::tempdir().unwrap();
         let base = top.path().join("project");
         fs::create_dir_all(base.join("sub")).unwrap();
@@ -307,33 +275,32 @@ mod tests {
             fs::write(folder.join("a.md"), "text").unwrap();
         }
         let whole = place(&base, &["sub"], "a.md");
-        let ways = |place: &Place| {
-            let cache = ContextCache::default();
-            [Begun::at(place, &cache), Begun::Waits]
-                .map(|begun| begun.finish(place, &cache).map(|parsed| parsed.text.to_string()))
+        let text = |place: &Place| {
+            read(place, &ContextCache::default()).map(|parsed| parsed.text.to_string())
         };
-        assert_eq!(ways(&whole), [Ok("text".to_owned()), Ok("text".to_owned())]);
+        assert_eq!(text(&whole), Ok("text".to_owned()));
         fs::remove_file(base.join("sub/a.md")).unwrap();
         symlink("../../outside/a.md", base.join("sub/a.md")).unwrap();
-        assert_eq!(ways(&whole), [const { Err(NotLoaded::NotAFile) }; 2]);
+        assert_eq!(text(&whole), Err(NotLoaded::NotAFile));
         fs::remove_dir_all(base.join("sub")).unwrap();
         symlink("../outside", base.join("sub")).unwrap();
-        assert_eq!(ways(&whole), [const { Err(NotLoaded::Link) }; 2]);
+        assert_eq!(text(&whole), Err(NotLoaded::Link));
     }
 
     #[test]
-    fn many_large_files_are_told_in_their_order() {
+    fn many_files_are_told_in_their_order() {
         let top = tempfile::tempdir().unwrap();
-        let names: Vec<_> = (0..7).map(|number| format!("{number}.md")).collect();
+        let count = FILES_A_THREAD * THREADS_MAX;
+        let names: Vec<_> = (0..count).map(|number| format!("{number}.md")).collect();
         for name in &names {
-            fs::write(top.path().join(name), name.repeat(WORK_A_THREAD / 8)).unwrap();
+            fs::write(top.path().join(name), name).unwrap();
         }
         let places: Vec<_> = names.iter().map(|name| place(top.path(), &[], name)).collect();
         let places: Vec<_> = places.iter().collect();
         let texts = read_all(&places, &ContextCache::default());
         assert_eq!(texts.len(), names.len());
         for (text, name) in texts.into_iter().zip(&names) {
-            assert!(text.unwrap().text.starts_with(name.as_str()), "{name}");
+            assert_eq!(*text.unwrap().text, **name);
         }
     }
 }
