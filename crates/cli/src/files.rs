@@ -213,7 +213,8 @@ pub(crate) fn link(path: &Path) -> NotReplaced {
 /// A file that is not there is made for `readers`.
 pub(crate) fn replace(
     path: &Path,
-    (before, after): (Option<&str>, Option<&str>),
+    before: Option<&str>,
+    after: Option<&str>,
     readers: Readers,
 ) -> Result<(), NotReplaced> {
     may_replace(path)?;

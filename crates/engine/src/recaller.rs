@@ -75,9 +75,10 @@ impl Recaller {
     pub(crate) fn with_embeddings(
         self,
         embeddings: Embeddings,
-        kept: (DerivedFiles, FileLock),
+        files: DerivedFiles,
+        lock: FileLock,
     ) -> Self {
-        let meaning = Meaning::new(embeddings, self.screen.clone(), kept);
+        let meaning = Meaning::new(embeddings, self.screen.clone(), files, lock);
         Self { meaning: Some(Arc::new(meaning)), ..self }
     }
 

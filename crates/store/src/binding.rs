@@ -16,8 +16,8 @@ use state::FileLock;
 use state::private_files::make_private_folder;
 
 use crate::backend::local::{Anchor, Privacy};
-use crate::checkout_record::CheckoutRecord;
 use crate::host;
+use crate::workspace::CheckoutRecord;
 
 /// Where this host keeps things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -256,8 +256,8 @@ impl Binding {
         } else {
             let checkout = request.project_dir.as_deref().and_then(Checkout::find);
             let why = request.no_project.as_deref();
-            let workspace = workspace(&request.workspace, (checkout.as_ref(), why), folders);
-            let project = project(request.project_root, (checkout, why), folders);
+            let workspace = workspace(&request.workspace, checkout.as_ref(), why, folders);
+            let project = project(request.project_root, checkout, why, folders);
             (Layout::Scoped, vec![global(folders), project, workspace])
         };
         let mounts = without_twins(mounts);
@@ -310,7 +310,8 @@ fn global(folders: &Folders) -> MountPlan {
 
 fn project(
     place: ProjectRoot,
-    (checkout, why): (Option<Checkout>, Option<&str>),
+    checkout: Option<Checkout>,
+    why: Option<&str>,
     folders: &Folders,
 ) -> MountPlan {
     let mount = Mount::Scope(Scope::Project);
@@ -331,7 +332,8 @@ fn project(
 
 fn workspace(
     choice: &WorkspaceChoice,
-    (checkout, no_project): (Option<&Checkout>, Option<&str>),
+    checkout: Option<&Checkout>,
+    no_project: Option<&str>,
     folders: &Folders,
 ) -> MountPlan {
     let mount = Mount::Scope(Scope::Workspace);

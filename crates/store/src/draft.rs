@@ -452,7 +452,7 @@ impl Draft {
     fn keep(&mut self, path: &MemoryPath, base: &mut Current) -> Result<(), CommandError> {
         match (&base.content, self.mode) {
             // Without its bytes it could neither be kept nor given back.
-            (None, Mode::Edits) => return Err(outgrew(path, base)),
+            (None, Mode::Edits) => return Err(outgrew(path, base.bytes)),
             (Some((bytes, _)), Mode::Command) => {
                 self.bytes_kept += bytes.len();
                 if self.bytes_kept > HISTORY_CHANGE_BYTES_MAX {
@@ -470,7 +470,7 @@ impl Draft {
         let file = self.load(path).await?;
         match &file.base {
             Some(base) if !file.is_written && base.bytes > MEMORY_BYTES_MAX as u64 => {
-                Err(outgrew(path, base).into())
+                Err(outgrew(path, base.bytes).into())
             }
             _ => Ok(file),
         }

@@ -434,7 +434,7 @@ impl Examined<'_> {
             };
             let path = path.to_string();
             if usize::try_from(file.stat.bytes).is_ok_and(|bytes| bytes <= MEMORY_BYTES_MAX) {
-                self.file(memories, file, (path, depth)).await?;
+                self.file(memories, file, path, depth).await?;
             } else {
                 let detail = "is larger than a memory may be; it can be viewed in part, renamed \
                               or deleted, not edited";
@@ -448,7 +448,8 @@ impl Examined<'_> {
         &mut self,
         memories: &Memories,
         file: &Found,
-        (path, depth): (String, Depth),
+        path: String,
+        depth: Depth,
     ) -> Result<(), StoreError> {
         let at = StoreError::at(self.root.mount);
         let head = document_head(self.root, file).await.map_err(&at)?;

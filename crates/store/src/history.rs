@@ -421,7 +421,8 @@ impl Memories {
 
     /// Returns the changes to take back, newest first.
     async fn targeted(&self, target: &UndoTarget) -> Result<Vec<Change>, StoreError> {
-        let query = match target {
+        let mut query = ChangesQuery { max: usize::MAX, ..ChangesQuery::default() };
+        match target {
             UndoTarget::Change(id) => return Ok(vec![self.change(*id).await?]),
             UndoTarget::Changes(ids) => {
                 let ids: BTreeSet<_> = ids.iter().collect();
@@ -434,21 +435,12 @@ impl Memories {
                 }
                 return Ok(changes);
             }
-            UndoTarget::Task(task) => {
-                ChangesQuery { task: Some(task.clone()), max: usize::MAX, ..Default::default() }
+            UndoTarget::Task(task) => query.task = Some(task.clone()),
+            UndoTarget::Session(session) => query.session = Some(session.clone()),
+            UndoTarget::Span { since, until } => {
+                (query.since, query.until) = (Some(*since), Some(*until));
             }
-            UndoTarget::Session(session) => ChangesQuery {
-                session: Some(session.clone()),
-                max: usize::MAX,
-                ..Default::default()
-            },
-            UndoTarget::Span { since, until } => ChangesQuery {
-                since: Some(*since),
-                until: Some(*until),
-                max: usize::MAX,
-                ..Default::default()
-            },
-        };
+        }
         let mut changes = self.recorded_changes(&query).await?;
         if matches!(target, UndoTarget::Span { .. }) {
             // A stretch of time is about what was done through Quipu; an editor's work stays.

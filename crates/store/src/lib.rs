@@ -56,8 +56,6 @@ mod memory_list;
 
 mod workspace;
 
-mod checkout_record;
-
 mod watch;
 
 mod error;
@@ -76,7 +74,7 @@ pub use context_files::{
     ContextScope, ContextSettings, LoadOptions, LoadScope, Loaded, NotLoaded, Origin, PassedOver,
     Skipped, TrustError, TrustedFolders,
 };
-pub use derived::DerivedFiles;
+pub use derived::{DerivedFiles, DerivedLimits};
 pub use draft::{Draft, DraftedEdit};
 pub use error::{Blocked, StoreError};
 pub use glance::Glanced;

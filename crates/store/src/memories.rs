@@ -127,14 +127,17 @@ impl Store {
             let root = plan.root.map(|root| self.local_root(mount, root));
             BoundMount { mount, access, root, in_checkout }
         });
-        Memories {
-            store: Arc::clone(self),
-            layout: binding.layout,
-            mounts: mounts.collect(),
-            caller,
-            answered: Vec::new(),
-            features: Features::default(),
-        }
+        self.bound(binding.layout, mounts.collect(), caller)
+    }
+
+    fn bound(
+        self: &Arc<Self>,
+        layout: Layout,
+        mounts: Vec<BoundMount>,
+        caller: Caller,
+    ) -> Memories {
+        let (store, features) = (Arc::clone(self), Features::default());
+        Memories { store, layout, mounts, caller, answered: Vec::new(), features }
     }
 
     /// Returns the root that a plan leads to; the same one for everybody in this process.
@@ -167,14 +170,8 @@ impl Store {
             let access = access(caller.class, mount);
             BoundMount { mount, access, root: Ok(Arc::clone(root)), in_checkout: false }
         });
-        Memories {
-            store: Arc::clone(self),
-            layout: if flat { Layout::Flat } else { Layout::Scoped },
-            mounts: mounts.collect(),
-            caller,
-            answered: Vec::new(),
-            features: Features::default(),
-        }
+        let layout = if flat { Layout::Flat } else { Layout::Scoped };
+        self.bound(layout, mounts.collect(), caller)
     }
 }
 

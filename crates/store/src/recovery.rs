@@ -202,9 +202,13 @@ async fn finish_file(
     if found == wanted.last {
         return Ok(false);
     }
-    let done = match wanted.last {
-        None => remove_leftover(root, path, now, wanted).await,
-        Some(last) => {
+    let stamp = now.as_ref().map(|read| read.stat.stamp);
+    let done = match (wanted.last, stamp) {
+        (None, Some(stamp)) if wanted.known.contains(&found) => {
+            root.backend.remove_file(path, stamp).await
+        }
+        (None, _) => return Ok(false),
+        (Some(last), stamp) => {
             let bytes = match &wanted.bytes {
                 Some(bytes) => Some(bytes.clone()),
                 None => store.state.content(&last).await.unwrap_or_default(),
@@ -214,11 +218,15 @@ async fn finish_file(
             if !wanted.known.contains(&found) && !now.as_ref().is_some_and(torn) {
                 return Ok(false);
             }
-            write_again(root, path, now, bytes).await
+            let expect = stamp.map_or(Expect::Absent, Expect::File);
+            match root.backend.stage(path, Arc::from(bytes)).await {
+                Ok(staged) => staged.publish(expect).await,
+                Err(error) => Err(error),
+            }
         }
     };
     match done {
-        Ok(done) => Ok(done),
+        Ok(()) => Ok(true),
         // Somebody outside was quicker: theirs stays, and is noticed like any edit from outside.
         Err(
             BackendError::Changed
@@ -229,32 +237,6 @@ async fn finish_file(
         ) => Ok(false),
         Err(error) => Err(StoreError::at(root.mount)(error)),
     }
-}
-
-async fn write_again(
-    root: &Root,
-    path: &RelativePath,
-    now: Option<Read>,
-    bytes: Vec<u8>,
-) -> Result<bool, BackendError> {
-    let staged = root.backend.stage(path, Arc::from(bytes)).await?;
-    let expect = now.map_or(Expect::Absent, |read| Expect::File(read.stat.stamp));
-    staged.publish(expect).await?;
-    Ok(true)
-}
-
-async fn remove_leftover(
-    root: &Root,
-    path: &RelativePath,
-    now: Option<Read>,
-    wanted: &Wanted,
-) -> Result<bool, BackendError> {
-    let Some(read) = now else { return Ok(false) };
-    if !wanted.known.contains(&Some(Revision::of(&read.bytes))) {
-        return Ok(false);
-    }
-    root.backend.remove_file(path, read.stat.stamp).await?;
-    Ok(true)
 }
 
 /// Returns whether `found` is `whole` as a power cut leaves it: cut short, or with stretches that

@@ -16,7 +16,7 @@ use state::Head;
 
 use crate::backend::{Backend, BackendError, Found, Stamp};
 use crate::cache::{FileHead, RootCache};
-use crate::checkout_record::CheckoutRecord;
+use crate::workspace::CheckoutRecord;
 
 /// One root.
 #[derive(Debug)]

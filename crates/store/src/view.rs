@@ -14,7 +14,7 @@ use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{Mark, Use};
 
 use crate::backend::{BackendError, Extent, Kind, Walk};
-use crate::checks::{look, refuse, virtual_path};
+use crate::checks::{look, outgrew, refuse, virtual_path};
 use crate::error::StoreError;
 use crate::memories::{BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
 use crate::root::{Root, document_head, whole_characters};
@@ -62,8 +62,7 @@ impl Memories {
         };
         let whole = read.is_whole();
         if !whole && !is_part(lines) {
-            let bytes = usize::try_from(read.stat.bytes).unwrap_or(usize::MAX);
-            return Err(CommandError::OutgrewCap { path: path.clone(), bytes }.into());
+            return Err(outgrew(path, read.stat.bytes).into());
         }
         let text = command::text_of(path, whole_characters(&read.bytes, whole))?;
         let mut shown = view_file(path, text, lines)?;
@@ -152,8 +151,7 @@ impl Memories {
         let read = root.backend.read(relative, MEMORY_BYTES_MAX).await;
         let read = read.map_err(refuse(root.mount, path))?;
         if !read.is_whole() {
-            let bytes = usize::try_from(read.stat.bytes).unwrap_or(usize::MAX);
-            return Err(CommandError::OutgrewCap { path: path.clone(), bytes }.into());
+            return Err(outgrew(path, read.stat.bytes).into());
         }
         let text = command::text_of(path, &read.bytes)?.to_owned();
         let revision = Revision::of(&read.bytes);

@@ -444,8 +444,9 @@ fn write(change: &Change, scope: Reach) -> Result<(), Failure> {
         Reach::User => Readers::Owner,
         Reach::Project => Readers::Usual,
     };
-    let texts = (change.before.as_deref(), change.edited.text.as_deref());
-    files::replace(&change.path, texts, readers).map_err(|why| not_replaced(&change.path, &why))
+    let (before, after) = (change.before.as_deref(), change.edited.text.as_deref());
+    files::replace(&change.path, before, after, readers)
+        .map_err(|why| not_replaced(&change.path, &why))
 }
 
 fn show_difference(app: &App, changes: &[Change]) -> Result<(), Failure> {

@@ -2,12 +2,13 @@
 //!
 //! Data and the questions about it alone. The work is done in `worker`, `decide` and `maintenance`.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use agents::Report;
 use memory::access::AgentClass;
+use memory::cache::Cache;
 use memory::change::{ChangeKind, Provenance, Trust};
 use memory::clock::{Clock, Timestamp};
 use memory::code::Code;
@@ -227,21 +228,16 @@ impl LaneError {
     }
 }
 
-/// The tasks whose end was published here, the latest last.
+/// The tasks whose end was published here.
 #[derive(Debug, Default)]
-pub(super) struct Published(VecDeque<TaskId>);
+pub(super) struct Published(Cache<TaskId, (), TASKS_KEPT_MAX>);
 
 impl Published {
     /// Notes a task; `false` if it is noted already.
     pub(super) fn note(&mut self, id: &TaskId) -> bool {
-        if self.0.contains(id) {
-            return false;
-        }
-        if self.0.len() == TASKS_KEPT_MAX {
-            self.0.pop_front();
-        }
-        self.0.push_back(id.clone());
-        true
+        let is_new = self.0.get(id).is_none();
+        self.0.insert(id.clone(), ());
+        is_new
     }
 }
 

@@ -92,7 +92,8 @@ impl Meaning {
     pub(super) fn new(
         embeddings: Embeddings,
         screen: Screen,
-        (files, lock): (DerivedFiles, FileLock),
+        files: DerivedFiles,
+        lock: FileLock,
     ) -> Self {
         let rules = screen.fingerprint();
         let name = embeddings.endpoint.name();

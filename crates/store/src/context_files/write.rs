@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memory::command::{CommandError, Warning};
+use memory::command::Warning;
 use memory::context_file;
 use memory::document::Revision;
 use memory::limits::{CONTEXT_FILE_BYTES_MAX, LOCK_WAIT, OUTSIDE_RACE_RETRIES};
 use memory::path::RelativePath;
-use memory::screen::{Finding, Policy, ValueDigest, Writer};
+use memory::screen::Writer;
 
 use super::find::Spot;
 use super::{ContextFileError, ContextFiles, ContextSaved, ContextScope};
@@ -20,6 +20,7 @@ use crate::backend::local::{Anchor, LocalBackend, Privacy};
 use crate::backend::{Backend as _, BackendError, Expect, Held};
 use crate::binding::digest;
 use crate::caller::Expected;
+use crate::checks::{refuse_or_warn, with_digests};
 
 /// The folder in the state that has what writes replaced last.
 const REPLACED_FOLDER: &str = "context-files";
@@ -151,22 +152,9 @@ impl ContextFiles {
     /// Returns what screening warns of in what a write brings in.
     fn screened(&self, before: &str, after: &str) -> Result<Vec<Warning>, ContextFileError> {
         let writer = self.writer();
-        let found = self.screen.introduced(before, after, writer);
-        let answered = |found: &Finding| {
-            writer == Writer::Person
-                && (self.answered.contains(&found.rule)
-                    || self.answered.contains(&found.family.as_str()))
-        };
-        let refused = found.iter().find(|one| one.policy == Policy::Refuse && !answered(one));
-        if let Some(one) = refused {
-            return Err(ContextFileError::Screened(CommandError::Screened {
-                family: one.family.as_str(),
-                rule: one.rule,
-                line: one.line,
-                digest: ValueDigest::of(one, after),
-            }));
-        }
-        Ok(found.iter().map(|one| Warning { rule: one.rule, line: one.line }).collect())
+        let found = with_digests(after, self.screen.introduced(before, after, writer));
+        let answered = if writer == Writer::Person { &self.answered[..] } else { &[] };
+        refuse_or_warn(&found, answered).map_err(ContextFileError::Screened)
     }
 
     /// Keeps what a write is about to replace, on the disk, in the place of what was kept before.
