@@ -4,7 +4,7 @@
 //! processes itself. Every acquisition opens the file for itself. Two acquisitions in one process so exclude each other
 //! too, and the release of one never releases the other, not even one whose caller stopped waiting for it.
 //!
-//! A lock file that was removed or replaced excludes nobody that comes later. An acquisition notices that and locks the
+//! A lock file that was removed or replaced does not exclude later processes. An acquisition notices that and locks the
 //! file that is at the path then; a holder asks [`FileLockGuard::is_current`].
 
 use std::fs::{File, TryLockError};

@@ -3,7 +3,7 @@
 //! Files are the truth; this is the memory of the truth. Two ports, [`State`] for what became of the
 //! memories and [`Tasks`] for what is to be done about them, with one adapter on SQLite here. Nothing in this crate names a memory's file, decides who may do what, or reads a
 //! clock: times and facts are handed over. A damaged database is set aside whole, and an empty one is
-//! started.
+//! started. What all processes of a host share beside the database is here too: locks and private files.
 
 mod error;
 mod file_lock;

@@ -16,8 +16,8 @@ use state::FileLock;
 use state::private_files::make_private_folder;
 
 use crate::backend::local::{Anchor, Privacy};
+use crate::checkout_record::CheckoutRecord;
 use crate::host;
-use crate::workspace::CheckoutRecord;
 
 /// Where this host keeps things.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -56,6 +56,8 @@ mod memory_list;
 
 mod workspace;
 
+mod checkout_record;
+
 mod watch;
 
 mod error;

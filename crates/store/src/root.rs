@@ -16,7 +16,7 @@ use state::Head;
 
 use crate::backend::{Backend, BackendError, Found, Stamp};
 use crate::cache::{FileHead, RootCache};
-use crate::workspace::CheckoutRecord;
+use crate::checkout_record::CheckoutRecord;
 
 /// One root.
 #[derive(Debug)]

@@ -1,3 +1,4 @@
+//! Claims about lock files: between open files of one process, and between two processes.
 #![expect(clippy::disallowed_methods, reason = "lock files are removed and replaced by hand")]
 
 use std::fs;

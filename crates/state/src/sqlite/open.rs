@@ -1,7 +1,7 @@
 //! Opening the database: making it, switching it to write-ahead, migrating it, and noticing that it
 //! is not one.
 //!
-//! Whoever may change the schema holds the lock file alone, so that any number of processes may come
+//! A process that may change the schema holds the lock file alone, so that any number of processes may come
 //! first at the same time.
 
 use std::path::Path;

@@ -1,0 +1,83 @@
+//! The record of the checkout that a workspace belongs to, in the folder of the workspace.
+
+use std::ffi::OsString;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use state::private_files::make_private_folder;
+
+use crate::host;
+
+/// The name of the record in the folder of a workspace: the bytes of a path, and nothing else.
+pub(crate) const RECORD: &str = "checkout";
+
+/// The longest path that is read, in bytes: the kernel accepts no longer one.
+const CHECKOUT_PATH_BYTES_MAX: u64 = 4_096;
+
+/// A record that is yet to be written.
+#[derive(Debug)]
+pub(crate) struct CheckoutRecord {
+    workspace: PathBuf,
+    checkout: PathBuf,
+    is_written: AtomicBool,
+}
+
+impl CheckoutRecord {
+    /// Returns the record in the folder of a workspace that belongs to the checkout at this real path.
+    pub(crate) fn new(workspace: PathBuf, checkout: PathBuf) -> Self {
+        Self { workspace, checkout, is_written: AtomicBool::new(false) }
+    }
+
+    /// Writes the record where it is missing. A failure is logged: a change must not fail for it.
+    pub(crate) fn write(&self) {
+        let was_written = self.is_written.swap(true, Ordering::Relaxed);
+        // Another process may have removed the workspace.
+        if was_written && host::facts(&self.workspace.join(RECORD)).is_some() {
+            return;
+        }
+        if let Err(error) = self.put() {
+            tracing::warn!(%error, "the checkout of a workspace cannot be recorded");
+        }
+    }
+
+    fn put(&self) -> io::Result<()> {
+        if read(&self.workspace).as_ref() == Some(&self.checkout) {
+            return Ok(());
+        }
+        make_private_folder(&self.workspace)?;
+        let temporary = format!("{RECORD}.{}", std::process::id());
+        let bytes = self.checkout.as_os_str().as_bytes();
+        host::put_private_file(&self.workspace, &temporary, RECORD, bytes)
+    }
+}
+
+/// Returns the checkout that the folder of a workspace names; `None` if it names none.
+pub(crate) fn read(workspace: &Path) -> Option<PathBuf> {
+    let file = host::open_existing_file(&workspace.join(RECORD)).ok()?;
+    let mut bytes = Vec::new();
+    let read = file.take(CHECKOUT_PATH_BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
+    let is_path = read > 0 && u64::try_from(read).ok()? <= CHECKOUT_PATH_BYTES_MAX;
+    is_path.then(|| PathBuf::from(OsString::from_vec(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_says_where_the_checkout_is_and_is_written_again_when_it_went() {
+        let home = tempfile::tempdir().unwrap();
+        let folders = home.path();
+        assert_eq!(read(&folders.join("shop-1")), None);
+        // A path need not be text.
+        let checkout = PathBuf::from(OsString::from_vec(b"/srv/sh\xffop\n".to_vec()));
+        let record = CheckoutRecord::new(folders.join("shop-1"), checkout.clone());
+        for _ in 0..2 {
+            record.write();
+            assert_eq!(read(&folders.join("shop-1")).as_ref(), Some(&checkout));
+            host::remove_file(&folders.join("shop-1").join(RECORD)).unwrap();
+        }
+    }
+}
