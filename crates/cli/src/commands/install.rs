@@ -8,6 +8,7 @@ use clap::ValueEnum as _;
 use memory::change::unified_diff;
 use memory::code::Code;
 use serde_json::json;
+use state::private_files::make_private_folder;
 
 use crate::args::{Globals, Install, Installation, Uninstall};
 use crate::commands::ask;
@@ -358,7 +359,7 @@ fn write_record(record: &Record) -> Result<(), Failure> {
     } else {
         let folder = file.parent().unwrap_or(Path::new("."));
         let text = json!(record).to_string();
-        let made = files::make_private_folder(folder);
+        let made = make_private_folder(folder);
         made.and_then(|()| files::write_out(&file, text.as_bytes(), Overwrite::Always))
     };
     written.map_err(|error| Failure::file("write", &file, &error))
@@ -443,8 +444,9 @@ fn write(change: &Change, scope: Reach) -> Result<(), Failure> {
         Reach::User => Readers::Owner,
         Reach::Project => Readers::Usual,
     };
-    let texts = (change.before.as_deref(), change.edited.text.as_deref());
-    files::replace(&change.path, texts, readers).map_err(|why| not_replaced(&change.path, &why))
+    let (before, after) = (change.before.as_deref(), change.edited.text.as_deref());
+    files::replace(&change.path, before, after, readers)
+        .map_err(|why| not_replaced(&change.path, &why))
 }
 
 fn show_difference(app: &App, changes: &[Change]) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use server::http::{self, Host, Hosts, Listener, Rules, Token};
+use state::private_files::make_private;
 use store::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +30,7 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
             .help("give `--allow-remote --behind-proxy` when a proxy before it speaks TLS"));
     }
     let workspaces = workspaces(app, args)?;
-    let mut lock = Lock::take(&app.folders.state)?;
+    let lock = Lock::take(&app.folders.state)?;
     let socket = daemon::socket(&app.folders.state);
     let (listeners, address) = listen((args.host, args.port).into(), socket.as_deref())?;
     let url = format!("http://{address}");
@@ -177,7 +178,7 @@ fn listen(
         // The lock is ours, so nobody listens at what lies there.
         files::remove(path).map_err(|error| wrong(&error))?;
         listeners.push(Listener::at_socket(path).map_err(|error| wrong(&error))?);
-        files::make_private(path).map_err(|error| wrong(&error))?;
+        make_private(path).map_err(|error| wrong(&error))?;
     }
     Ok((listeners, bound))
 }

@@ -184,7 +184,7 @@ fn many_at_once_are_done_one_after_the_other() {
 }
 
 /// Holds the one lane of a place, as a process does that has work there.
-fn hold_lane(place: &Place) -> store::Turn {
+fn hold_lane(place: &Place) -> state::FileLockGuard {
     let state = place.home().join("state");
     let mut names = std::fs::read_dir(state.join("locks")).unwrap().filter_map(|entry| {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -193,7 +193,7 @@ fn hold_lane(place: &Place) -> store::Turn {
     let name = names.next().unwrap();
     let folders = store::Folders { data: place.home(), state };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(store::TurnFile::new(&folders, &name).take()).unwrap()
+    runtime.block_on(folders.lock(&name).acquire(state::LockMode::Exclusive)).unwrap()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A lane at work: takes its turn, begins the oldest task, decides on a draft, commits, says so.
+//! A lane at work: acquires its lock, begins the oldest task, decides on a draft, commits, says so.
 //!
 //! The order is what makes a task happen once: what will have come of it is durable before its draft is
 //! committed, the change names the task, and only then is the task finished and published. Dying in
@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use memory::feature::Feature;
 use memory::limits::LANE_RETRY_DELAY_MAX;
-use state::{Attempt, End, NewProposal, RunRow, StateError, TaskRow};
-use store::{Draft, StoreError, Turn};
+use state::{Attempt, End, FileLockGuard, LockMode, NewProposal, RunRow, StateError, TaskRow};
+use store::{Draft, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -128,12 +128,12 @@ impl Shared {
         }
     }
 
-    /// Does whatever is queued in a lane, once it is this process's turn.
+    /// Does whatever is queued in a lane, once this process holds its lock.
     async fn serve(&self, lane: &Lane) -> Result<(), LaneError> {
-        let turn = tokio::select! {
+        let held = tokio::select! {
             biased;
             () = self.draining.cancelled() => return Ok(()),
-            turn = lane.turn.take() => turn?,
+            held = lane.lock.acquire(LockMode::Exclusive) => held?,
         };
         self.recover(lane).await?;
         loop {
@@ -144,12 +144,12 @@ impl Shared {
                 () = self.draining.cancelled() => return Ok(()),
                 slot = self.slots.acquire() => slot,
             };
-            if !turn.is_current() {
+            if !held.is_current() {
                 return Err(LaneError::Lost);
             }
             let now = self.parts.clock.now();
             let Some(row) = self.parts.tasks.begin_next(&lane.id, now).await? else { break };
-            if let Err(error) = self.attempt(lane, &turn, &row).await {
+            if let Err(error) = self.attempt(lane, &held, &row).await {
                 // Nobody died: what is found running is ours.
                 let mut now = lane.now.lock();
                 now.broken.entry(row.id.clone()).or_default().insert(row.attempts);
@@ -161,7 +161,12 @@ impl Shared {
     }
 
     /// Does one task that was begun.
-    async fn attempt(&self, lane: &Lane, turn: &Turn, row: &TaskRow) -> Result<(), LaneError> {
+    async fn attempt(
+        &self,
+        lane: &Lane,
+        held: &FileLockGuard,
+        row: &TaskRow,
+    ) -> Result<(), LaneError> {
         let task = match Task::read(row) {
             Ok(task) => task,
             Err(unreadable) => {
@@ -182,7 +187,7 @@ impl Shared {
         let stop = self.halted.child_token();
         let _current = Current::new(lane, &task.id, &stop);
         self.note_start(row).await;
-        match self.end(lane, turn, (row.attempt(), &task), &stop).await? {
+        match self.end(lane, held, (row.attempt(), &task), &stop).await? {
             Ended::With(Outcome { mut result, changed, proposals }) => {
                 if let Ok(result) = &mut result {
                     self.store_proposals(&task, result, &proposals).await?;
@@ -216,7 +221,7 @@ impl Shared {
     async fn end(
         &self,
         lane: &Lane,
-        turn: &Turn,
+        held: &FileLockGuard,
         (attempt, task): (Attempt<'_>, &Task),
         stop: &CancellationToken,
     ) -> Result<Ended, LaneError> {
@@ -244,7 +249,7 @@ impl Shared {
             if !changed {
                 return Ok(Ended::With(outcome));
             }
-            if !turn.is_current() {
+            if !held.is_current() {
                 return Err(LaneError::Lost);
             }
             // A commit that has begun comes to its end, so it must not begin late.

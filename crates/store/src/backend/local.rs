@@ -170,12 +170,13 @@ impl Backend for LocalBackend {
     }
 
     async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError> {
-        Ok(Box::new(lock::hold(&self.lock, wait).await?))
+        Ok(Box::new(self.lock.acquire(wait).await?))
     }
 
     async fn lock_if_free(&self) -> Result<Option<Box<dyn Held>>, BackendError> {
-        let held = lock::hold_if_free(&self.lock).await?;
-        Ok(held.map(|held| Box::new(held) as Box<dyn Held>))
+        let lock = Arc::clone(&self.lock);
+        let held = blocking(move || lock.try_acquire()).await?;
+        Ok(held.map(|held| Box::new(held) as _))
     }
 
     async fn last_write(&self) -> LastWrite {

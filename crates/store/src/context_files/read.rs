@@ -1,16 +1,16 @@
 //! Reading context files: through no link, several at once where that is worth it, and again only if they changed.
 
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use memory::cache::Cache;
 use memory::context_file::{Asked, imports};
 use memory::document::Revision;
 use memory::limits::{
     CONTEXT_BYTES_MAX, CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX, IMPORT_DEPTH_MAX,
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::load::Loaded;
 use crate::backend::local::{Anchor, look_for_link, look_through, read_contained};
@@ -130,14 +130,15 @@ impl Probes {
 /// What loads of one process remember. Only what no file tells otherwise is ever used.
 #[derive(Debug, Default)]
 pub struct ContextCache {
-    remembered: Mutex<Remembered>,
+    texts: Mutex<Cache<PathBuf, (Stamp, Arc<Parsed>), CACHED_BYTES_MAX>>,
+    loads: Mutex<Cache<Question, CachedLoad, CACHED_LOADS_MAX>>,
 }
 
-#[derive(Debug, Default)]
-struct Remembered {
-    texts: HashMap<PathBuf, (Stamp, Arc<Parsed>)>,
-    bytes: usize,
-    loads: HashMap<Question, (Arc<Probes>, Arc<Loaded>)>,
+/// What was loaded, and what it came from.
+#[derive(Clone, Debug)]
+struct CachedLoad {
+    probes: Arc<Probes>,
+    loaded: Arc<Loaded>,
 }
 
 /// What a load depends on beside the files.
@@ -150,57 +151,38 @@ pub(super) struct Question {
     pub(super) by_host: Vec<String>,
 }
 
-/// Bytes of texts that are remembered: four folders' worth.
-const REMEMBERED_BYTES_MAX: usize = 4 * CONTEXT_BYTES_MAX;
+/// Bytes of texts that are cached: four folders' worth.
+const CACHED_BYTES_MAX: usize = 4 * CONTEXT_BYTES_MAX;
 
-/// Loads that are remembered: the folders that a person's agents work in.
-const REMEMBERED_LOADS_MAX: usize = 32;
+/// Loads that are cached: the folders that a person's agents work in.
+const CACHED_LOADS_MAX: usize = 32;
 
 impl ContextCache {
     /// Returns what was loaded before, if nothing that it came from has changed.
     pub(super) fn loaded(&self, question: &Question) -> Option<Arc<Loaded>> {
-        let (probes, loaded) = {
-            let remembered = self.lock();
-            let (probes, loaded) = remembered.loads.get(question)?;
-            (Arc::clone(probes), Arc::clone(loaded))
-        };
+        let CachedLoad { probes, loaded } = self.loads.lock().get(question).cloned()?;
         probes.hold().then_some(loaded)
     }
 
-    /// Remembers what was loaded, unless a file could change yet without anybody noticing.
-    pub(super) fn remember(&self, question: Question, probes: Probes, loaded: &Arc<Loaded>) {
-        if probes.is_fresh {
-            return;
+    /// Caches what was loaded, unless a file may change yet and leave the same stamp.
+    pub(super) fn insert_load(&self, question: Question, probes: Probes, loaded: &Arc<Loaded>) {
+        if !probes.is_fresh {
+            let load = CachedLoad { probes: Arc::new(probes), loaded: Arc::clone(loaded) };
+            self.loads.lock().insert(question, load);
         }
-        let mut remembered = self.lock();
-        if remembered.loads.len() >= REMEMBERED_LOADS_MAX {
-            remembered.loads.clear();
-        }
-        remembered.loads.insert(question, (Arc::new(probes), Arc::clone(loaded)));
     }
 
     fn text(&self, place: &Place) -> Option<Arc<Parsed>> {
-        let remembered = self.lock();
-        let (stamp, text) = remembered.texts.get(&place.path)?;
+        let mut texts = self.texts.lock();
+        let (stamp, text) = texts.get(&place.path)?;
         (*stamp == place.stamp).then(|| Arc::clone(text))
     }
 
-    fn keep(&self, place: &Place, stat: Stat, text: &Arc<Parsed>) {
-        if stat.recent {
-            return;
+    fn insert_text(&self, place: &Place, stat: Stat, text: &Arc<Parsed>) {
+        if !stat.recent {
+            let (entry, bytes) = ((stat.stamp, Arc::clone(text)), text.text.len());
+            self.texts.lock().insert_weighted(place.path.clone(), entry, bytes);
         }
-        let mut remembered = self.lock();
-        if remembered.bytes + text.text.len() > REMEMBERED_BYTES_MAX {
-            remembered.texts.clear();
-            remembered.bytes = 0;
-        }
-        let replaced = remembered.texts.insert(place.path.clone(), (stat.stamp, Arc::clone(text)));
-        remembered.bytes += text.text.len();
-        remembered.bytes -= replaced.map_or(0, |(_, text)| text.text.len());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Remembered> {
-        self.remembered.lock()
     }
 }
 
@@ -263,7 +245,7 @@ fn parse(place: &Place, read: Read, cache: &ContextCache) -> Result<Arc<Parsed>,
     let (asked, asks_more) = imports(&text);
     let revision = Revision::of(text.as_bytes());
     let text = Arc::new(Parsed { text: Arc::from(text), revision, asked, asks_more });
-    cache.keep(place, read.stat, &text);
+    cache.insert_text(place, read.stat, &text);
     Ok(text)
 }
 

@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use memory::code::Code;
 use parking_lot::{Mutex, MutexGuard};
+use state::private_files::make_private_folder;
 use tempfile::TempDir;
 
 use crate::exit::Failure;
@@ -60,7 +61,7 @@ impl Stage {
             props: Mutex::new(Props { folder: Some(folder), cleared: false, running: Vec::new() }),
         };
         for folder in [stage.home(), stage.checkout(), stage.temporary()] {
-            files::make_private_folder(&folder).map_err(told)?;
+            make_private_folder(&folder).map_err(told)?;
         }
         Ok(stage)
     }

@@ -164,8 +164,7 @@ impl SettingsStore for SettingsFile {
         let after = format!("{mark}{document}");
         Settings::parse(&after, &self.path).map_err(|failure| refused(told(failure)))?;
         if before.as_deref() != Some(&*after) && !(before.is_none() && after.is_empty()) {
-            let change = (before.as_deref(), Some(&*after));
-            files::replace(&self.path, change, Readers::Owner)
+            files::replace(&self.path, before.as_deref(), Some(&after), Readers::Owner)
                 .map_err(|why| self.not_written(why))?;
         }
         self.shown(Some(&after))
