@@ -6,9 +6,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use clap_complete::engine::ArgValueCompleter;
-
-use crate::complete;
 
 #[cfg(feature = "child")]
 mod acp;
@@ -223,7 +220,6 @@ Examples:
   quipu view project/build.md --lines 40:        from line 40 to the end")]
 pub(crate) struct View {
     /// The memory
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
 
     /// Only lines A to B, counted from 1; either may be left out
@@ -248,7 +244,6 @@ Examples:
   quipu create global/ci.md --allow secrets.assignment 'password = \"example-Pa55\"'")]
 pub(crate) struct Create {
     /// Where: nothing may be there yet
-    #[arg(add = ArgValueCompleter::new(complete::folders))]
     pub(crate) path: String,
 
     /// The text, or `-` for stdin
@@ -263,7 +258,7 @@ pub(crate) struct Create {
 #[derive(Args, Debug, Default)]
 pub(crate) struct Answered {
     /// Write it although RULE objects: a screening rule, as the refusal names it, or a family
-    #[arg(long = "allow", value_name = "RULE", add = ArgValueCompleter::new(complete::rules))]
+    #[arg(long = "allow", value_name = "RULE")]
     pub(crate) rules: Vec<String>,
 }
 
@@ -277,7 +272,6 @@ Examples:
   quipu replace global/prefs.md ', mostly' ''")]
 pub(crate) struct Replace {
     /// The memory
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
     /// What is there
     #[arg(allow_hyphen_values = true)]
@@ -298,7 +292,6 @@ Examples:
   quipu insert project/todo.md 3 < more.txt          after line 3")]
 pub(crate) struct Insert {
     /// The memory
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
     /// After which line; 0 is the top
     #[arg(allow_negative_numbers = true)]
@@ -322,7 +315,7 @@ Examples:
   quipu rm -y workspace/drafts           without a question, and in scripts")]
 pub(crate) struct Rm {
     /// Memories or folders
-    #[arg(required = true, add = ArgValueCompleter::new(complete::memories))]
+    #[arg(required = true)]
     pub(crate) paths: Vec<String>,
 
     #[command(flatten)]
@@ -349,10 +342,8 @@ Examples:
   quipu mv workspace/plan.md project/            it outlives the workspace then")]
 pub(crate) struct Mv {
     /// The path that it has
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) from: String,
     /// The path that it gets
-    #[arg(add = ArgValueCompleter::new(complete::folders))]
     pub(crate) to: String,
 
     #[command(flatten)]
@@ -373,7 +364,6 @@ Examples:
   quipu edit global/prefs.md --draft FILE        goes on with a draft that was kept")]
 pub(crate) struct Edit {
     /// The memory; made if it is not there
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
 
     /// Begin with the text of FILE, which an earlier edit kept
@@ -394,7 +384,7 @@ Examples:
   quipu ls --json | jq -r '.memories[] | select(.pinned).path'")]
 pub(crate) struct Pin {
     /// Memories
-    #[arg(required = true, add = ArgValueCompleter::new(complete::memories))]
+    #[arg(required = true)]
     pub(crate) paths: Vec<String>,
 }
 
@@ -411,7 +401,6 @@ Examples:
   quipu accept project -y            everything in the project, unseen")]
 pub(crate) struct Accept {
     /// Memories, or folders with all in them
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) paths: Vec<String>,
 
     #[command(flatten)]
@@ -433,7 +422,6 @@ pub(crate) struct Grep {
     pub(crate) pattern: String,
 
     /// A memory, folder or scope to search in
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: Option<String>,
 
     /// PATTERN is a regular expression
@@ -473,11 +461,10 @@ Examples:
   quipu log --json | jq -r .id")]
 pub(crate) struct Log {
     /// Only changes of this memory, or below this folder
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: Option<String>,
 
     /// Only changes of this task
-    #[arg(long, value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
+    #[arg(long, value_name = "TASK")]
     pub(crate) task: Option<String>,
 
     #[command(flatten)]
@@ -505,7 +492,6 @@ pub(crate) struct Span {
 #[command(after_help = "Example:\n  quipu show 42")]
 pub(crate) struct Show {
     /// Its number, as `quipu log` lists it
-    #[arg(add = ArgValueCompleter::new(complete::changes))]
     pub(crate) change: i64,
 }
 
@@ -523,11 +509,10 @@ Examples:
   quipu diff global/prefs.md 42     from what change 42 left to what is there now")]
 pub(crate) struct Diff {
     /// A change's number or a memory
-    #[arg(value_name = "CHANGE|PATH", add = ArgValueCompleter::new(complete::changes_and_memories))]
+    #[arg(value_name = "CHANGE|PATH")]
     pub(crate) subject: Option<String>,
 
     /// A change's number, or a revision or its first digits, of the memory
-    #[arg(add = ArgValueCompleter::new(complete::changes))]
     pub(crate) revision: Option<String>,
 }
 
@@ -546,11 +531,11 @@ Examples:
   quipu undo --since 2h --dry-run        what would be taken back")]
 pub(crate) struct Undo {
     /// The change's number; if nothing is said, the last one that was made through Quipu
-    #[arg(conflicts_with_all = ["task", "since", "until"], add = ArgValueCompleter::new(complete::changes))]
+    #[arg(conflicts_with_all = ["task", "since", "until"])]
     pub(crate) change: Option<i64>,
 
     /// All changes of this task
-    #[arg(long, value_name = "TASK", conflicts_with_all = ["since", "until"], add = ArgValueCompleter::new(complete::tasks))]
+    #[arg(long, value_name = "TASK", conflicts_with_all = ["since", "until"])]
     pub(crate) task: Option<String>,
 
     #[command(flatten)]
@@ -598,7 +583,7 @@ pub(crate) struct Import {
     pub(crate) format: ImportFormat,
 
     /// The scope or folder to write to
-    #[arg(long, value_name = "SCOPE[/FOLDER]", default_value = "global", add = ArgValueCompleter::new(complete::folders))]
+    #[arg(long, value_name = "SCOPE[/FOLDER]", default_value = "global")]
     pub(crate) to: String,
 
     /// Show what would be made and change nothing
@@ -635,7 +620,6 @@ Examples:
   quipu export global --to ~/backup/memories")]
 pub(crate) struct Export {
     /// A memory, folder or scope; everything if not given
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: Option<String>,
 
     /// A folder, or `-` for a tar archive on stdout

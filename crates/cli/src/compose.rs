@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use engine::{
     BindingRequest, Call, Caller, Config, ContextFiles, Engine, EngineError, Folders, Memories,
-    ProjectRoot, Task, TaskFilter, Workspace, WorkspaceChoice, WorkspaceId,
+    ProjectRoot, Workspace, WorkspaceChoice, WorkspaceId,
 };
 use etcetera::BaseStrategy;
 use memory::access::AgentClass;
@@ -23,7 +23,6 @@ use crate::exit::Failure;
 use crate::files;
 use crate::install::agents::Homes;
 use crate::interrupt::Interrupts;
-use crate::lane::Lane;
 use crate::render::Output;
 use crate::render::pager::Pager;
 use crate::render::progress;
@@ -124,13 +123,6 @@ impl Glimpse {
     /// Reads a path as [`App::path`] does.
     pub(crate) fn path(&self, text: &str) -> Result<MemoryPath, Failure> {
         parse_path(text, layout(&self.binding))
-    }
-
-    /// Returns the latest tasks; none where they cannot be looked at.
-    pub(crate) async fn tasks(&self, max: usize) -> Vec<Task> {
-        let lane = Lane::new(&self.engine, workspace(&self.binding));
-        let filter = TaskFilter { max: Some(max), ..TaskFilter::default() };
-        lane.list(filter).await.unwrap_or_default()
     }
 
     /// Closes the state, if it was opened.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::args::{Answered, Context, Moment};
 use crate::compose::App;
 use crate::exit::{Failure, Status};
-use crate::hooks::Host;
+use crate::hooks::host::Host;
 use crate::render::table::Column;
 use crate::render::text::Text;
 use crate::render::{FAINT, Look, MARK, STRONG, WARN, counted, short, table, visible};

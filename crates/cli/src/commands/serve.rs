@@ -18,7 +18,7 @@ use crate::compose::{self, App, RunnerKind, SettingsFile};
 use crate::daemon::{self, Lock, Place};
 use crate::exit::{Failure, Status};
 use crate::files;
-use crate::hooks;
+use crate::hooks::host;
 use crate::render::{print, visible};
 
 /// Serves until a signal comes; a second one does not wait for what is under way.
@@ -48,7 +48,7 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
         rules,
         connections_max: connections_max(),
         settings: Some(Arc::new(SettingsFile::new(app.features.clone())?)),
-        agents: hooks::Host::all(),
+        agents: host::Host::all(),
     };
     lock.say(&place)?;
     // Whoever reads where it listens may end it at once.

@@ -24,9 +24,9 @@ use crate::compose::Glimpse;
 use crate::daemon;
 use crate::exit::{Failure, chain};
 use crate::files;
-use crate::hooks::transcript;
+use crate::hooks::host::{Event, Format, Resumed};
 use crate::hooks::wire::Told;
-use crate::hooks::{Event, Format, Resumed, note};
+use crate::hooks::{note, transcript};
 
 /// A session of an agent, for as long as one hook runs.
 pub(super) struct Session {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use crate::files;
-use crate::hooks::Host;
+use crate::hooks::host::{self, Host};
 use crate::install::entry::Entry;
 use crate::install::{GUARD, HookForm, Part, ServerForm, Setting};
 
@@ -277,8 +277,7 @@ impl AgentName {
 
     /// Returns its word at the command line.
     pub(crate) fn word(self) -> String {
-        let value = self.to_possible_value().expect("no agent is hidden from the command line");
-        value.get_name().to_owned()
+        host::word(&self)
     }
 
     /// Tells whether the agent is on this machine: its program, or a folder of its settings.
@@ -448,7 +447,7 @@ impl Wanted {
 
     fn hooks(&self) -> Vec<Part> {
         let Some(host) = self.agent.agent().host else { return Vec::new() };
-        let (word, format) = (host.word(), host.format());
+        let (word, format) = (host::word(&host), host.format());
         let program = shell_word(&self.program);
         // Others who work on the project may not have the program.
         let guard = if self.project.is_some() { GUARD } else { "" };
@@ -456,7 +455,7 @@ impl Wanted {
         events
             .map(|(event, name)| Part::Hook {
                 event: name,
-                command: format!("{guard}{program} hook {} --agent {word}", event.word()),
+                command: format!("{guard}{program} hook {} --agent {word}", host::word(event)),
                 timeout: HOOK_SECONDS * format.second,
                 form: match host {
                     Host::Copilot => HookForm::Flat,
