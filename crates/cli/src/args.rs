@@ -7,30 +7,23 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
-#[cfg(feature = "child")]
-mod acp;
+mod agents;
 mod context;
-mod hook;
-mod install;
 mod ls;
-mod mcp;
 mod models;
 mod overview;
 mod pending;
 mod reference;
 mod serve;
 mod service;
-mod settings;
 mod tasks;
 mod workspace;
 
 #[cfg(feature = "child")]
-pub(crate) use acp::Acp;
+pub(crate) use agents::Acp;
+pub(crate) use agents::{Hook, Install, Installation, Mcp, Uninstall};
 pub(crate) use context::{Context, Moment, Recall, Trust};
-pub(crate) use hook::Hook;
-pub(crate) use install::{Install, Installation, Uninstall};
 pub(crate) use ls::{Filter, Ls, Order};
-pub(crate) use mcp::Mcp;
 pub(crate) use models::{Models, Runs};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{Chosen, PendingAction, PendingArgs};
@@ -50,7 +43,7 @@ pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs, WorkspaceRm};
     version,
     max_term_width = 100,
     after_help = "Run `quipu help COMMAND` for examples, `quipu man` for the manual page.",
-    after_long_help = settings::long_help()
+    after_long_help = overview::long_help()
 )]
 pub(crate) struct Cli {
     #[command(flatten)]

@@ -28,9 +28,7 @@ use crate::render::pager::Pager;
 use crate::render::progress;
 
 mod features;
-
 mod runner;
-
 mod settings;
 
 pub(crate) use features::Origin as FeatureOrigin;
@@ -278,6 +276,15 @@ fn workspace(binding: &BindingRequest) -> Workspace {
     Workspace::new(binding.project_dir.clone().unwrap_or_default(), binding.clone())
 }
 
+/// Returns the workspace of a folder, by its real path.
+pub(crate) fn workspace_of(folder: PathBuf, project_root: ProjectRoot) -> Workspace {
+    let project_dir = Some(folder.clone());
+    Workspace::new(
+        folder,
+        BindingRequest { project_dir, project_root, ..BindingRequest::default() },
+    )
+}
+
 const fn layout(binding: &BindingRequest) -> Layout {
     if binding.flat.is_some() { Layout::Flat } else { Layout::Scoped }
 }
@@ -344,6 +351,12 @@ pub(crate) fn agent_homes() -> Result<Homes, Failure> {
         home,
         config,
     })
+}
+
+/// Returns the program that runs, by its whole path.
+pub(crate) fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::file("find the program to start", Path::new(NAME), &error))
 }
 
 /// Returns the words that the program was called with, its own name first.

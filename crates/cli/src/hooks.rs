@@ -22,13 +22,9 @@ use crate::hooks::wire::Told;
 use crate::{files, render};
 
 pub(crate) mod host;
-
 mod pending;
-
 mod session;
-
 mod transcript;
-
 mod wire;
 
 /// How long an agent is kept waiting, in all that is likely to happen: reading takes a hundredth of it.

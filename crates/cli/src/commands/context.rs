@@ -247,9 +247,6 @@ fn hot_reason(hot: &HotShown) -> String {
 }
 
 fn hot_table(hot: &[HotShown], look: Look) -> String {
-    if hot.is_empty() {
-        return String::new();
-    }
     let columns = [
         Column::left("SHOWN").styled(WARN),
         Column::left("PIN").styled(WARN),
@@ -264,8 +261,7 @@ fn hot_table(hot: &[HotShown], look: Look) -> String {
         let path = format!("{}{note}", short(&one.path));
         vec![mark(one.shown), mark(one.pinned), one.uses.to_string(), heat, path]
     };
-    let rows: Vec<_> = hot.iter().map(row).collect();
-    table::aligned(&columns, &rows, look)
+    table::aligned(&columns, hot.iter().map(row), look)
 }
 
 fn hot_line(hot: &HotShown) -> String {

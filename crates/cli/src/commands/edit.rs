@@ -21,6 +21,7 @@ use crate::compose::{App, call};
 use crate::exit::{Difference, Failure, Status};
 use crate::files;
 use crate::render::short;
+use crate::render::text::shell_word;
 
 /// Edits a memory.
 pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
@@ -126,20 +127,11 @@ fn keep(
     match drafts::write(app, path, bytes, holds_secret) {
         Ok(draft) => failure.more_help(format!(
             "nothing was overwritten; your text is kept{how_long}, `quipu edit {} --draft {}` goes on with it",
-            quoted(&short(path)),
-            quoted(&draft.display().to_string()),
+            shell_word(&short(path)),
+            shell_word(&draft.display().to_string()),
         )),
         Err(error) => failure.help(format!("your text could not be kept either: {error}")),
     }
-}
-
-/// Returns a word as a shell takes it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn tell_unchanged(
@@ -171,17 +163,4 @@ fn tell_saved(app: &App, path: &MemoryPath, saved: &Saved) -> Result<Status, Fai
     }
     app.output.note(&with_change(&format!("saved {}", short(path)), saved.change));
     Ok(Status::Done)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_is_quoted_for_a_shell_where_it_needs_to_be() {
-        assert_eq!(quoted("global/a-b.md"), "global/a-b.md");
-        assert_eq!(quoted("global/my notes.md"), "'global/my notes.md'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
-    }
 }

@@ -249,8 +249,7 @@ fn wanted(app: &App, agent: AgentName, scope: Reach) -> Result<Wanted, Failure> 
 }
 
 fn this_program() -> Result<String, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::file("find the program to start", Path::new("quipu"), &error))?;
+    let program = compose::this_program()?;
     program.to_str().map(str::to_owned).ok_or_else(|| {
         Failure::usage(format!("`{}` cannot stand in settings", program.display()))
             .help("install the program where the path is plain text")

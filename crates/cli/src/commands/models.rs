@@ -79,7 +79,7 @@ fn text(models: &Models, asked: &[Asked<'_>], look: Look) -> String {
 
 fn lines(columns: &[Column], rows: &[Vec<String>], look: Look) -> String {
     if look.columns {
-        return table::aligned(columns, rows, look);
+        return table::aligned(columns, rows.iter().cloned(), look);
     }
     rows.iter().map(|row| row.join("\t") + "\n").collect()
 }

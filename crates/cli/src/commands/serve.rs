@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{BindingRequest, Workspace, WorkspaceChoice};
+use engine::Workspace;
 use memory::code::Code;
 use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -19,6 +19,7 @@ use crate::daemon::{self, Lock, Place};
 use crate::exit::{Failure, Status};
 use crate::files;
 use crate::hooks::host;
+use crate::render::text::quoted;
 use crate::render::{print, visible};
 
 /// Serves until a signal comes; a second one does not wait for what is under way.
@@ -152,13 +153,7 @@ fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
 fn workspace(app: &App, folder: &Path) -> Result<Workspace, Failure> {
     let real = files::real_path(&compose::expand(folder.to_owned()))
         .map_err(|error| Failure::file("serve the workspace", folder, &error))?;
-    let binding = BindingRequest {
-        project_dir: Some(real.clone()),
-        project_root: app.binding().project_root,
-        workspace: WorkspaceChoice::Checkout,
-        ..BindingRequest::default()
-    };
-    Ok(Workspace::new(real, binding))
+    Ok(compose::workspace_of(real, app.binding().project_root))
 }
 
 /// Listens at an address and at a socket; returns the address that was bound, too.
@@ -224,9 +219,4 @@ fn announce(app: &App, host: &Host, place: &Place) -> Result<(), Failure> {
         visible::line(&folders.join(", "))
     );
     print(text.as_bytes())
-}
-
-/// Returns one word of a shell, inside of double quotes, that means this text.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -47,10 +47,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<Status, Failure> {
 fn install(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Status, Failure> {
     check(&args.serve)?;
     let log = app.folders.state.join("daemon.log");
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::file("find the program to start", Path::new("quipu"), &error))?;
     let service = Service {
-        program,
+        program: compose::this_program()?,
         args: args.serve.clone(),
         folder: compose::here().ok_or_else(|| Failure::usage("there is no current folder"))?,
         environment: compose::folder_variables(),

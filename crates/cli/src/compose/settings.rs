@@ -22,13 +22,9 @@ use crate::exit::Failure;
 use crate::files;
 
 mod embeddings;
-
 mod file;
-
 mod known;
-
 mod models;
-
 mod schema;
 
 pub(crate) use self::file::SettingsFile;

@@ -190,11 +190,10 @@ async fn at_daemon(place: &Glimpse, told: &Told) -> Option<Result<Option<String>
         Ok(_) => {}
         // It serves other folders, or is about to end.
         Err(ClientError::Refused(_) | ClientError::Unreachable(_)) => return None,
-        Err(error) => return Some(Err(failure(&error))),
+        Err(error) => return Some(Err(error.into())),
     }
     let answer = in_time(place.state_folder(), tell(&client, place, told)).await?;
-    let answer = answer.map_err(|error| failure(&error));
-    Some(answer.map(|shown| {
+    Some(answer.map_err(Failure::from).map(|shown| {
         let recalled = shown.recalled.map(|recalled| recalled.text);
         beside(recalled, shown.changes.map(|changes| changes.text))
     }))
@@ -243,10 +242,6 @@ fn answer_for_review(place: &Glimpse, told: &Told) -> Option<String> {
     }
     let said = told.answer.clone().filter(|answer| !answer.trim().is_empty());
     said.or_else(|| transcript::last_answer(told.transcript.as_deref()?))
-}
-
-fn failure(error: &ClientError) -> Failure {
-    Failure::new(Code::StorageFailed, chain(error))
 }
 
 /// Returns lanes that do reviews by the rules.

@@ -11,6 +11,7 @@ use crate::files;
 use crate::hooks::host::{self, Host};
 use crate::install::entry::Entry;
 use crate::install::{GUARD, HookForm, Part, ServerForm, Setting};
+use crate::render::text::shell_word;
 
 /// How long an agent waits for a hook before it goes on, in seconds; a hook gives up far earlier by itself.
 const HOOK_SECONDS: u64 = 5;
@@ -478,14 +479,4 @@ fn opencode_file(folder: &Path) -> &'static str {
 pub(crate) fn generic_configuration(program: &str) -> serde_json::Value {
     let server = serde_json::json!({ "command": program, "args": ["mcp"] });
     serde_json::json!({ "mcpServers": { "quipu": server } })
-}
-
-/// Returns a text as one word of a shell; plain ones as they are.
-fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }

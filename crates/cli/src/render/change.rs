@@ -127,19 +127,16 @@ pub(crate) fn log(memories: &Memories, changes: &[Change], now: Timestamp, look:
         Column::left("BY"),
         Column::left("WHAT").styled(STRONG),
     ];
-    let rows: Vec<_> = changes
-        .iter()
-        .map(|change| {
-            vec![
-                change.id.to_string(),
-                time::ago(change.at, now),
-                action(change).to_owned(),
-                who(&change.provenance),
-                what(memories, change),
-            ]
-        })
-        .collect();
-    table::aligned(&columns, &rows, look)
+    let row = |change: &Change| {
+        vec![
+            change.id.to_string(),
+            time::ago(change.at, now),
+            action(change).to_owned(),
+            who(&change.provenance),
+            what(memories, change),
+        ]
+    };
+    table::aligned(&columns, changes.iter().map(row), look)
 }
 
 fn plain_line(memories: &Memories, change: &Change) -> String {

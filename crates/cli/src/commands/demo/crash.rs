@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memory::clock::Clock as _;
 use serde_json::{Value, json};
-use store::clock::SystemClock;
 
 use super::client::Client;
 use super::stage::{Stage, text_of};
 use super::teller::Teller;
+use crate::compose;
 use crate::exit::Failure;
 use crate::render::counted;
 
@@ -64,7 +63,7 @@ fn blow(storm: &mut Storm, mut client: Client<'_>, attempt: usize) -> Result<(),
         let (what, arguments) = storm.write(&format!("{attempt}-{number}"), number);
         sent.insert(client.send_call(&arguments)?, what);
     }
-    let answers = 20 + usize::try_from(SystemClock.now().as_nanosecond() % 100).unwrap_or(0);
+    let answers = 20 + usize::try_from(compose::now().as_nanosecond() % 100).unwrap_or(0);
     let mut answered = Vec::new();
     while answered.len() < answers {
         answered.push(client.next_call()?);

@@ -496,7 +496,7 @@ mod tests {
             for Known { key, shown: value, .. } in
                 table.settings.iter().filter(|one| one.is_default)
             {
-                shown.push_str(&format!("{}{dot}{key} = {value}\n", table.name));
+                shown.extend([table.name, dot, key, " = ", value, "\n"]);
             }
         }
         let read = |text: &str| {
