@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use serde::Deserialize;
 
 mod agents;
 mod context;
@@ -28,9 +29,7 @@ pub(crate) use models::{Models, Runs};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{Chosen, PendingAction, PendingArgs};
 pub(crate) use reference::{Reference, Topic};
-#[cfg(feature = "child")]
-pub(crate) use serve::RunnerName;
-pub(crate) use serve::{DEFAULT_PORT, Events, Guard, Serve, Token, Ui};
+pub(crate) use serve::{DEFAULT_PORT, Events, Guard, RunnerKind, Serve, Token, Ui};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};
 pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs, WorkspaceRm};
@@ -122,7 +121,8 @@ pub(crate) struct Globals {
 }
 
 /// Where project memories lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum ProjectPlace {
     /// In the checkout, at `.quipu/memory`
     Repo,

@@ -34,7 +34,7 @@ mod settings;
 pub(crate) use features::Origin as FeatureOrigin;
 pub(crate) use runner::{Chosen, Runners};
 pub(crate) use settings::{
-    RunnerKind, Settings, SettingsFile, help as settings_help, schema as settings_schema,
+    Settings, SettingsFile, help as settings_help, schema as settings_schema,
 };
 
 use self::features::Said;
@@ -428,10 +428,9 @@ fn binding(
         }
         None => here.map(Path::to_owned),
     };
-    let project_root = match globals.project_root {
-        Some(ProjectPlace::Repo) => ProjectRoot::Repo,
+    let project_root = match globals.project_root.or(settings.project_root()) {
+        None | Some(ProjectPlace::Repo) => ProjectRoot::Repo,
         Some(ProjectPlace::Host) => ProjectRoot::Host,
-        None => settings.project_root(),
     };
     let flat = globals.flat.as_ref().map(absolute);
     if let Some(folder) = flat.as_ref().filter(|path| files::is_no_folder(path)) {

@@ -14,7 +14,7 @@ use store::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Guard, Serve};
-use crate::compose::{self, App, RunnerKind, SettingsFile};
+use crate::compose::{self, App, SettingsFile};
 use crate::daemon::{self, Lock, Place};
 use crate::exit::{Failure, Status};
 use crate::files;
@@ -39,7 +39,11 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     if let Some(concurrent_max) = args.max_concurrent_tasks {
         settings.concurrent_max = concurrent_max.get();
     }
-    let chosen = app.runners.of_daemon(&app.engine, runner_of(args));
+    #[cfg(feature = "child")]
+    let flag = args.runner;
+    #[cfg(not(feature = "child"))]
+    let flag = None;
+    let chosen = app.runners.of_daemon(&app.engine, flag);
     let runner = Arc::clone(&chosen.runner);
     let host = Host {
         engine: app.engine.clone(),
@@ -74,19 +78,6 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
         files::remove(socket).unwrap_or_default();
     }
     Ok(Status::Done)
-}
-
-#[cfg(feature = "child")]
-fn runner_of(args: &Serve) -> Option<RunnerKind> {
-    args.runner.map(|name| match name {
-        crate::args::RunnerName::Child => RunnerKind::Child,
-        crate::args::RunnerName::Inline => RunnerKind::InProcess,
-    })
-}
-
-#[cfg(not(feature = "child"))]
-const fn runner_of(_: &Serve) -> Option<RunnerKind> {
-    None
 }
 
 /// Returns who may call, and the file that holds the token if one does.

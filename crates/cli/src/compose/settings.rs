@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use engine::{Address, BadUrl, Config, DreamSchedule, ImportStyle, ModelJob, ProjectRoot, Reach};
+use engine::{Address, BadUrl, Config, DreamSchedule, ImportStyle, ModelJob, Reach};
 use memory::feature::feature;
 use memory::path::RelativePath;
 use memory::screen::Policy;
@@ -18,6 +18,7 @@ use toml::Spanned;
 use self::embeddings::Endpoints;
 use super::features::{Named, Set};
 use super::runner::Runners;
+use crate::args::{ProjectPlace, RunnerKind};
 use crate::exit::Failure;
 use crate::files;
 
@@ -75,7 +76,7 @@ pub(crate) struct Settings {
     memory_review_model: Option<Spanned<String>>,
     memory_review_timeout: Option<u64>,
     memory_review_verbose: Option<bool>,
-    project_root: Option<Place>,
+    project_root: Option<ProjectPlace>,
     runner: Option<Spanned<RunnerKind>>,
     child_idle_seconds: Option<u32>,
     retention: Retention,
@@ -97,23 +98,6 @@ pub(crate) struct Settings {
 #[serde(default, deny_unknown_fields)]
 struct OfWorkspace {
     features: BTreeMap<String, Spanned<bool>>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Place {
-    Repo,
-    Host,
-}
-
-/// Where tasks are done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RunnerKind {
-    /// In the process that was asked for them.
-    InProcess,
-    /// In a child of it.
-    Child,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -413,12 +397,9 @@ impl Settings {
         self.set.clone()
     }
 
-    /// Returns where project memories lie.
-    pub(crate) const fn project_root(&self) -> ProjectRoot {
-        match self.project_root {
-            None | Some(Place::Repo) => ProjectRoot::Repo,
-            Some(Place::Host) => ProjectRoot::Host,
-        }
+    /// Returns where project memories lie, if that is set.
+    pub(crate) const fn project_root(&self) -> Option<ProjectPlace> {
+        self.project_root
     }
 }
 

@@ -1,36 +1,21 @@
 //! `quipu serve` as a process of its own, on the loopback.
 
 mod abuse;
-
 mod context_files;
 mod conversations;
-
 pub(crate) mod crash;
-
 mod curation;
-
 mod described;
-
 mod events;
-
 mod mcp;
-
 mod mcp_session;
-
 mod memories;
-
 mod page;
-
 mod pending;
-
 mod published_client;
-
 mod rust_client;
-
 mod start;
-
 mod tasks;
-
 mod together;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -69,6 +54,13 @@ impl Drop for Daemon {
 }
 
 impl Daemon {
+    /// Starts one for the checkout of a place of its own.
+    pub(crate) fn in_new_place() -> (Place, Self) {
+        let place = Place::new();
+        let daemon = Self::start(&place);
+        (place, daemon)
+    }
+
     /// Starts one for the place's checkout.
     pub(crate) fn start(place: &Place) -> Self {
         Self::start_with(place, &[])

@@ -7,16 +7,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
-use store::backend::Backend as _;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
 
 use crate::daemon::{Daemon, PATIENCE};
 use crate::mcp_clients::tool;
 use crate::place::{Ended, Place};
-use crate::processes::lock_file;
+use crate::processes::hold_root;
 
 fn fixtures() -> Vec<(String, String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hooks");
@@ -341,10 +339,7 @@ fn settings_and_a_home_that_are_of_no_use_do_not_reach_the_agent() {
 fn a_root_that_somebody_writes_to_is_read_all_the_same() {
     let place = Place::new();
     place.create("global/a.md", "a");
-    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
-    let backend = LocalBackend::new(root, lock_file(&place));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let held = runtime.block_on(backend.lock(Duration::from_secs(1))).unwrap();
+    let held = hold_root(&place);
     let start = fixture(&place, "codex", "session-start");
     let ended = hook(&place, &["session-start", "--agent", "codex"], &start);
     assert!(ended.stdout.contains("/memories/global/a.md"), "{ended:?}");

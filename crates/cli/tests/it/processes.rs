@@ -7,9 +7,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::json;
-use store::backend::Backend;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
+use store::backend::{Backend, Held};
 use testkit::{delay_fault, eventually};
+use tokio::runtime::Runtime;
 
 use crate::place::Place;
 use crate::served::Served;
@@ -26,6 +27,15 @@ fn lines(place: &Place) -> BTreeSet<String> {
     let lines: BTreeSet<_> = text.lines().map(str::to_owned).collect();
     assert_eq!(lines.len(), text.lines().count(), "a line is there twice");
     lines
+}
+
+/// Holds the root of the person's memories, as a process that writes there does; lets go when it is dropped.
+pub(crate) fn hold_root(place: &Place) -> (Box<dyn Held>, Runtime) {
+    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
+    let backend = LocalBackend::new(root, lock_file(place));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let held = runtime.block_on(backend.lock(Duration::from_secs(10))).unwrap();
+    (held, runtime)
 }
 
 /// Returns the lock file of the one root that was written to.
@@ -97,10 +107,7 @@ fn a_root_held_for_too_long_is_told_and_shown() {
     let place = Place::new();
     place.create("global/a.md", "a\n");
     let mut served = Served::start(&place);
-    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
-    let backend = LocalBackend::new(root, lock_file(&place));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut held = runtime.block_on(backend.lock(Duration::from_secs(1))).unwrap();
+    let (mut held, _runtime) = hold_root(&place);
     // It has written, so the lock file says who it is.
     held.begin().unwrap();
     held.end(None).unwrap();

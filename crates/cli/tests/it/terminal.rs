@@ -3,15 +3,12 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use regex::Regex;
-use store::backend::Backend as _;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
 
 use crate::pending::propose;
 use crate::place::Place;
-use crate::processes::lock_file;
+use crate::processes::hold_root;
 
 /// A command line that runs in a terminal.
 struct Session {
@@ -311,11 +308,8 @@ fn ctrl_c_at_a_question_changes_nothing() {
 fn what_takes_long_shows_what_it_does_until_it_is_done() {
     let place = Place::new();
     place.create("global/a.md", "a");
-    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
-    let backend = LocalBackend::new(root, lock_file(&place));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     // Somebody holds the root, so that the command has to wait.
-    let held = runtime.block_on(backend.lock(Duration::from_secs(1))).unwrap();
+    let held = hold_root(&place);
     let mut session = Session::begin(in_terminal(&place, "quipu create global/b.md b"));
     session.wait_for("writing");
     drop(held);

@@ -33,8 +33,7 @@ fn is_unharmed(daemon: &Daemon) {
 
 #[test]
 fn nobody_gets_in_without_the_token() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let write = ("POST", "/workspace/memory/remember");
     let all = [write, ("GET", "/capabilities"), ("GET", "/v1/memories"), ("GET", "/v1/events")];
     let all = all.into_iter().chain([
@@ -106,8 +105,7 @@ fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
 
 #[test]
 fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let check = |body: &[u8], expected: (u16, &str)| {
         let (status, code) = daemon.ask("POST", "/workspace/memory/remember").bytes(body).code();
         assert_eq!((status, code.as_str()), expected, "{:?}", &body[..body.len().min(40)]);
@@ -152,8 +150,7 @@ fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
 
 #[test]
 fn a_client_that_still_sends_reads_why_its_body_is_refused() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/large_body.mjs");
     let mut client = assert_cmd::Command::new(tool("QUIPU_TEST_NODE"));
     client.arg(script).args([daemon.said["url"].as_str().unwrap(), TOKEN]);
@@ -179,8 +176,7 @@ fn a_client_that_still_sends_reads_why_its_body_is_refused() {
 
 #[test]
 fn a_head_without_end_is_cut_off() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let line = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
     let long = format!("{line}X: {}\r\n\r\n", "x".repeat(1024 * 1024));
     assert_eq!(Answer::of(&raw(&daemon, long.as_bytes())).status, 431);
@@ -199,8 +195,7 @@ fn a_head_without_end_is_cut_off() {
 
 #[test]
 fn unknown_paths_and_methods_are_told_as_json() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let code = |method: &str, path: &str| daemon.ask(method, path).code();
     for path in
         ["/", "/nowhere", "/v1", "/v2/memories", "/workspace/memory/review/x", "/%00", "//health"]
@@ -241,8 +236,7 @@ fn ask_over(stream: &mut (impl Read + Write), token: &str) -> String {
 
 #[test]
 fn ten_thousand_idle_connections_keep_nobody_out_and_cost_little() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let mut known = daemon.connect();
     assert!(ask_over(&mut known, TOKEN).starts_with("HTTP/1.1 200 "));
     let before = daemon.memory_peak();
@@ -301,8 +295,7 @@ fn the_socket_is_served_however_many_come_in_at_the_port_and_have_the_token() {
 #[test]
 fn a_gigabyte_without_a_length_is_not_taken() {
     const MEBIBYTE: usize = 1024 * 1024;
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let before = daemon.memory_peak();
     let mut stream = daemon.connect();
     let head = format!(
@@ -321,8 +314,7 @@ fn a_gigabyte_without_a_length_is_not_taken() {
 
 #[test]
 fn all_bodies_together_have_a_bound() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let (bytes, half) = (10 * 1024 * 1024, 9 * 1024 * 1024);
     let head = format!(
         "POST /v1/tool HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
@@ -361,8 +353,7 @@ fn all_bodies_together_have_a_bound() {
 
 #[test]
 fn a_path_that_is_no_text_is_told_as_json() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     for (method, path) in [
         ("GET", "/v1/memories/global/%FF.md"),
         ("PUT", "/v1/memories/global/%C3%28.md"),
@@ -381,8 +372,7 @@ fn a_path_that_is_no_text_is_told_as_json() {
 
 #[test]
 fn an_empty_client_id_does_not_hide_the_other_header() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let ask = |value: &str| {
         let ask = daemon.ask("GET", "/v1/tasks").header("X-Qwen-Client-Id", "");
         ask.header("X-Quipu-Client-Id", value).code()
@@ -395,8 +385,7 @@ fn an_empty_client_id_does_not_hide_the_other_header() {
 #[test]
 fn the_socket_is_for_this_person_and_asks_for_the_token_too() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let path = socket(&place);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let ask = |token: &str| -> Answer {

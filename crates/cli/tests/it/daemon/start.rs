@@ -33,8 +33,7 @@ fn a_token_is_made_on_the_first_start_and_kept_for_this_person() {
 
 #[test]
 fn a_state_folder_has_one_daemon_and_a_second_is_told_where() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let second = place.run(&["serve", "--port", "0"]);
     let url = daemon.said["url"].as_str().unwrap();
     let told = format!("error: a daemon listens at {url} already (process ");
@@ -49,8 +48,7 @@ fn a_state_folder_has_one_daemon_and_a_second_is_told_where() {
 
 #[test]
 fn what_cannot_be_served_is_refused_with_what_to_do() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let port = daemon.address().rsplit(':').next().unwrap().to_owned();
     let other = Place::new();
     let check = |args: &[&str], status: i32, told: &str| {
@@ -150,8 +148,7 @@ fn several_workspaces_are_served_side_by_side() {
 
 #[test]
 fn while_it_ends_a_daemon_takes_no_tasks_and_polls_are_answered() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let task = daemon.task("remember", &json!({ "content": "I like tea." }));
     // Somebody holds the memories, so that a task runs for a while.
     let lock = std::fs::read_dir(place.home().join("state/locks")).unwrap();

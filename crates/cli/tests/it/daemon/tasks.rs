@@ -19,8 +19,7 @@ fn body_of(kind: &str) -> Value {
 
 #[test]
 fn a_text_is_remembered_forgotten_and_tidied_up() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let asked = daemon.post("/workspace/memory/remember", &body_of("remember"));
     assert_eq!(asked.status, 202);
     let queued = asked.json();
@@ -56,8 +55,7 @@ fn a_text_is_remembered_forgotten_and_tidied_up() {
 
 #[test]
 fn what_is_wrong_with_a_body_has_its_own_code() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let check = |kind: &str, body: Value, expected: (u16, &str)| {
         let ask = daemon.ask("POST", &format!("/workspace/memory/{kind}"));
         let shown = body.to_string();
@@ -209,8 +207,7 @@ fn memory_that_is_off_takes_no_tasks_and_is_not_offered() {
 
 #[test]
 fn a_task_is_seen_by_its_client_alone_and_under_its_kind_alone() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let ((_, ours), (_, theirs)) = (daemon.session(), daemon.session());
     let submit = |client: Option<&str>| {
         let mut ask = daemon.ask("POST", "/workspace/memory/remember").json(&body_of("remember"));
@@ -259,8 +256,7 @@ fn a_task_is_seen_by_its_client_alone_and_under_its_kind_alone() {
 
 #[test]
 fn who_has_left_cannot_poll() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     for leave in ["DELETE /session/ID", "POST /session/ID/detach"] {
         let (session, client) = daemon.session();
         let ask = daemon.ask("POST", "/workspace/memory/remember").json(&body_of("remember"));
@@ -289,8 +285,7 @@ pub(super) fn hold_lane(place: &Place, daemon: &Daemon) -> File {
 
 #[test]
 fn a_lane_is_full_with_sixteen_and_minor_tasks_leave_room() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     daemon.task("dream", &json!({}));
     let held = hold_lane(&place, &daemon);
     let submit = |kind: &str| {
@@ -326,8 +321,7 @@ fn a_lane_is_full_with_sixteen_and_minor_tasks_leave_room() {
 
 #[test]
 fn a_task_that_cannot_be_done_says_why_in_one_sentence() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let secret = "The key is sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKl";
     let failed = daemon.task("remember", &json!({ "content": secret }));
     assert_eq!(failed["status"], "failed", "{failed}");
@@ -338,8 +332,7 @@ fn a_task_that_cannot_be_done_says_why_in_one_sentence() {
 
 #[test]
 fn what_was_queued_is_done_after_a_kill() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     daemon.task("dream", &json!({}));
     let held = hold_lane(&place, &daemon);
     let queued = daemon.post("/workspace/memory/remember", &body_of("remember")).json();
