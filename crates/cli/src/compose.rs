@@ -278,11 +278,13 @@ fn workspace(binding: &BindingRequest) -> Workspace {
 
 /// Returns the workspace of a folder, by its real path.
 pub(crate) fn workspace_of(folder: PathBuf, project_root: ProjectRoot) -> Workspace {
-    let project_dir = Some(folder.clone());
-    Workspace::new(
-        folder,
-        BindingRequest { project_dir, project_root, ..BindingRequest::default() },
-    )
+    let binding = BindingRequest {
+        project_dir: Some(folder.clone()),
+        project_root,
+        workspace: WorkspaceChoice::Checkout,
+        ..BindingRequest::default()
+    };
+    Workspace::new(folder, binding)
 }
 
 const fn layout(binding: &BindingRequest) -> Layout {

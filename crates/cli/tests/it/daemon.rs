@@ -199,6 +199,14 @@ impl Daemon {
         })
     }
 
+    /// Waits until the task at a path has a status.
+    pub(crate) fn reaches(&self, path: &str, status: &str) {
+        eventually(|| {
+            let task = self.get(path).json();
+            if task["status"] == status { Ok(()) } else { Err(task) }
+        });
+    }
+
     /// Begins a session; returns its id and its client's.
     pub(crate) fn session(&self) -> (String, String) {
         let session = self.post("/session", &serde_json::json!({}));

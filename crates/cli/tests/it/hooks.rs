@@ -10,6 +10,7 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use crate::daemon::{Daemon, PATIENCE};
 use crate::mcp_clients::tool;
@@ -413,12 +414,7 @@ fn a_daemon_that_serves_the_folder_is_asked_and_another_one_is_not() {
     let daemon = serving(&place);
     let asked = prompted(&place, "qwen", "who is the harbour master?");
     let result = fixture(&place, "qwen", "post-tool-use");
-    let mut told = shown(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked));
-    let begun = Instant::now();
-    while told.is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "nothing is shown");
-        told = shown(&hook(&place, &["post-tool-use", "--agent", "qwen"], &result));
-    }
+    let told = told_by_then(&place, &asked);
     assert!(told.contains("is called Olga."), "{told}");
     assert_eq!(shown(&hook(&place, &["post-tool-use", "--agent", "qwen"], &result)), "");
     for event in ["stop", "pre-compact", "session-end"] {
@@ -457,6 +453,19 @@ fn a_daemon_that_hangs_is_not_waited_for() {
     daemon.signal("CONT");
     daemon.signal("TERM");
     assert_eq!(daemon.end().0, Some(0));
+}
+
+/// Returns what a model is shown beside a prompt, or behind a tool's result after it.
+fn told_by_then(place: &Place, asked: &str) -> String {
+    let beside = shown(&hook(place, &["user-prompt", "--agent", "qwen"], asked));
+    if !beside.is_empty() {
+        return beside;
+    }
+    let result = fixture(place, "qwen", "post-tool-use");
+    eventually(|| {
+        let behind = shown(&hook(place, &["post-tool-use", "--agent", "qwen"], &result));
+        if behind.is_empty() { Err("nothing is shown") } else { Ok(behind) }
+    })
 }
 
 /// Starts a daemon whose token is in its file, where hooks find it.
@@ -604,13 +613,7 @@ fn a_daemon_tells_what_changed_since_a_hook_began_the_session() {
     assert!(shown(&hook(&place, &args, &begun(&place, "qwen", "startup"))).contains("a.md"));
     place.create("project/b.md", "b\n");
     let asked = prompted(&place, "qwen", "what do penguins eat in winter?");
-    let result = fixture(&place, "qwen", "post-tool-use");
-    let mut told = shown(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked));
-    let since = Instant::now();
-    while told.is_empty() {
-        assert!(since.elapsed() < PATIENCE, "nothing is told");
-        told = shown(&hook(&place, &["post-tool-use", "--agent", "qwen"], &result));
-    }
+    let told = told_by_then(&place, &asked);
     assert!(
         told.starts_with("<memory_changes>\n") && told.contains("b.md — \"b\" [new]"),
         "{told}"

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use super::{Answer, Daemon, TOKEN, socket};
 use crate::mcp_clients::tool;
@@ -23,6 +24,11 @@ fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).map(drop).unwrap_or_default();
     answer
+}
+
+/// Returns the head of a request with the token, and with more lines.
+fn head(line: &str, more: &str) -> String {
+    format!("{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{more}\r\n\r\n")
 }
 
 /// Nothing was written, and the daemon serves as before.
@@ -127,11 +133,8 @@ fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
     check("{\"content\":".repeat(100_000).as_bytes(), (400, "invalid_json"));
 
     // A body of which nobody said how long it is, without end.
-    let head = format!(
-        "POST /workspace/memory/remember HTTP/1.1\r\nHost: localhost\r\n\
-         Authorization: Bearer {TOKEN}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-    );
-    let mut endless = head.into_bytes();
+    let chunked = "Transfer-Encoding: chunked\r\nConnection: close";
+    let mut endless = head("POST /workspace/memory/remember", chunked).into_bytes();
     for _ in 0..11 {
         endless.extend_from_slice(b"100000\r\n");
         endless.extend_from_slice(&vec![b'x'; 0x10_0000]);
@@ -140,10 +143,7 @@ fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
     assert_eq!(Answer::of(&raw(&daemon, &endless)).status, 413);
 
     // A gigabyte that is only announced is refused before it comes.
-    let head = format!(
-        "POST /v1/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-         Content-Length: 1073741824\r\n\r\n"
-    );
+    let head = head("POST /v1/import", "Content-Length: 1073741824");
     assert_eq!(Answer::of(&raw(&daemon, head.as_bytes())).status, 413);
     is_unharmed(&daemon);
 }
@@ -162,11 +162,7 @@ fn a_client_that_still_sends_reads_why_its_body_is_refused() {
 
     // A client that reads nothing before it has sent everything.
     let body = vec![b' '; 20 * 1024 * 1024];
-    let head = format!(
-        "POST /v1/tool HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-         Content-Length: {}\r\n\r\n",
-        body.len()
-    );
+    let head = head("POST /v1/tool", &format!("Content-Length: {}", body.len()));
     let mut stream = daemon.connect();
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(&body).unwrap();
@@ -286,10 +282,8 @@ fn the_socket_is_served_however_many_come_in_at_the_port_and_have_the_token() {
         assert!(ask_over(&mut stream, TOKEN).starts_with("HTTP/1.1 200 "));
     }
     drop(crowd);
-    let begun = std::time::Instant::now();
-    while ask_over(&mut daemon.connect(), TOKEN).is_empty() {
-        assert!(begun.elapsed() < super::PATIENCE, "nobody gets in");
-    }
+    let is_shut = || ask_over(&mut daemon.connect(), TOKEN).is_empty();
+    eventually(|| if is_shut() { Err("nobody gets in") } else { Ok(()) });
 }
 
 #[test]
@@ -298,10 +292,7 @@ fn a_gigabyte_without_a_length_is_not_taken() {
     let (_place, daemon) = Daemon::in_new_place();
     let before = daemon.memory_peak();
     let mut stream = daemon.connect();
-    let head = format!(
-        "POST /v1/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-         Transfer-Encoding: chunked\r\n\r\n"
-    );
+    let head = head("POST /v1/import", "Transfer-Encoding: chunked");
     stream.write_all(head.as_bytes()).unwrap();
     let chunk = [b"100000\r\n", vec![b'x'; MEBIBYTE].as_slice(), b"\r\n"].concat();
     let taken = (0..1_024).take_while(|_| stream.write_all(&chunk).is_ok()).count();
@@ -316,10 +307,7 @@ fn a_gigabyte_without_a_length_is_not_taken() {
 fn all_bodies_together_have_a_bound() {
     let (_place, daemon) = Daemon::in_new_place();
     let (bytes, half) = (10 * 1024 * 1024, 9 * 1024 * 1024);
-    let head = format!(
-        "POST /v1/tool HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-         Content-Length: {bytes}\r\n\r\n"
-    );
+    let head = head("POST /v1/tool", &format!("Content-Length: {bytes}"));
     // Bodies that stop before their end hold what has come of them.
     let mut waiting: Vec<_> = (0..4)
         .map(|_| {
@@ -333,22 +321,16 @@ fn all_bodies_together_have_a_bound() {
         let body = [b"{\"command\": \"view\", \"path\": \"".to_vec(), vec![b'x'; half]].concat();
         daemon.ask("POST", "/v1/tool").bytes(&body).send()
     };
-    let begun = std::time::Instant::now();
-    loop {
-        let refused = large();
-        if refused.status == 503 {
-            assert_eq!(refused.json()["code"], "overloaded");
-            assert_eq!(refused.header("Retry-After"), Some("1"));
-            break;
-        }
-        assert!(begun.elapsed() < super::PATIENCE, "there is no bound");
-    }
+    let refused = eventually(|| {
+        let answer = large();
+        if answer.status == 503 { Ok(answer) } else { Err("there is no bound") }
+    });
+    assert_eq!(refused.json()["code"], "overloaded");
+    assert_eq!(refused.header("Retry-After"), Some("1"));
     let small = json!({ "command": "view", "path": "/memories" });
     assert_eq!(daemon.post("/v1/tool", &small).status, 200, "small ones still fit");
     waiting.clear();
-    while large().status == 503 {
-        assert!(begun.elapsed() < super::PATIENCE, "no room comes free");
-    }
+    eventually(|| if large().status == 503 { Err("no room comes free") } else { Ok(()) });
 }
 
 #[test]

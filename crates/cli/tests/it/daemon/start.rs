@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use serde_json::json;
+use testkit::eventually;
 
 use super::Daemon;
 use crate::place::Place;
@@ -129,12 +130,7 @@ fn several_workspaces_are_served_side_by_side() {
     let asked = daemon.post(&format!("/workspaces/{shop}/memory/remember"), &body).json();
     let id = asked["taskId"].as_str().unwrap();
     assert_eq!(daemon.ask("GET", &format!("/workspace/memory/remember/{id}")).send().status, 404);
-    let begun = std::time::Instant::now();
-    while daemon.get(&format!("/workspaces/{shop}/memory/remember/{id}")).json()["status"]
-        != "completed"
-    {
-        assert!(begun.elapsed() < super::PATIENCE, "it does not end");
-    }
+    daemon.reaches(&format!("/workspaces/{shop}/memory/remember/{id}"), "completed");
     let listed = |query: &str| {
         daemon.get(&format!("/v1/memories?scope=project{query}")).json()["total"].clone()
     };
@@ -164,21 +160,16 @@ fn while_it_ends_a_daemon_takes_no_tasks_and_polls_are_answered() {
     let running =
         daemon.post("/workspace/memory/remember", &json!({ "content": "I drive a bus." })).json();
     let id = running["taskId"].as_str().unwrap();
-    let begun = std::time::Instant::now();
-    while daemon.get(&format!("/workspace/memory/remember/{id}")).json()["status"] != "running" {
-        assert!(begun.elapsed() < super::PATIENCE, "it does not begin");
-    }
+    daemon.reaches(&format!("/workspace/memory/remember/{id}"), "running");
     daemon.signal("TERM");
-    loop {
-        let ask = daemon.ask("POST", "/workspace/memory/dream");
-        let (status, code) = ask.code();
-        if status == 503 {
+    eventually(|| match daemon.ask("POST", "/workspace/memory/dream").code() {
+        (503, code) => {
             assert_eq!(code, "workspace_draining");
-            break;
+            Ok(())
         }
-        assert_eq!(status, 202);
-        assert!(begun.elapsed() < super::PATIENCE, "it does not end");
-    }
+        (202, _) => Err("it does not end"),
+        other => panic!("{other:?}"),
+    });
     let poll = format!("/workspace/memory/remember/{}", task["taskId"].as_str().unwrap());
     assert_eq!(daemon.get(&poll).json()["status"], "completed");
     drop(held);
