@@ -103,7 +103,7 @@ fn changes(typed: &OsStr) -> Vec<CompletionCandidate> {
 /// Offers the newest tasks; none where they cannot be looked at.
 fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
     ids(typed, async |glimpse: &Glimpse| {
-        let lane = Lane::new(glimpse.engine(), glimpse.workspace());
+        let lane = Lane::new(&glimpse.engine, glimpse.workspace());
         let filter = TaskFilter { max: Some(TASKS_MAX), ..TaskFilter::default() };
         let listed = lane.list(filter).await.unwrap_or_default();
         listed.iter().map(|one| (one.id.to_string(), one.status().as_str().to_owned())).collect()
@@ -113,7 +113,7 @@ fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
 /// Offers the proposals that wait.
 fn proposals(typed: &OsStr) -> Vec<CompletionCandidate> {
     ids(typed, async |glimpse: &Glimpse| {
-        let pending = glimpse.engine().pending();
+        let pending = glimpse.engine.pending();
         let page = pending.list(&glimpse.memories, None, PROPOSALS_LISTED_MAX).await;
         page.unwrap_or_default().proposals.iter().map(pending::offered).collect()
     })
@@ -216,6 +216,28 @@ fn globals() -> Globals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_arguments_that_are_looked_up_are_those_of_the_grammar() {
+        fn walk(command: &Command, found: &mut Vec<String>) {
+            let name = command.get_name();
+            let ids = command.get_arguments().map(|argument| argument.get_id().as_str());
+            let looked_up = ids.filter(|id| lookup(name, id).is_some());
+            found.extend(looked_up.map(|id| format!("{name}.{id}")));
+            command.get_subcommands().for_each(|command| walk(command, found));
+        }
+        let mut found = Vec::new();
+        walk(&Cli::command(), &mut found);
+        found.sort_unstable();
+        assert_eq!(
+            found.join(" "),
+            "accept.ids accept.paths create.path create.rules diff.revision diff.subject \
+             edit.path edit.rules export.path forget.file grep.path import.rules import.to \
+             insert.path insert.rules log.path log.task ls.path mv.from mv.rules mv.to pin.paths \
+             reject.ids replace.path replace.rules rm.paths save.rules show.change show.id \
+             tasks.cancel undo.change undo.task unpin.paths view.path"
+        );
+    }
 
     #[test]
     fn a_name_is_offered_when_every_shell_takes_it_literally() {

@@ -58,16 +58,19 @@ pub(crate) struct App {
     pub(crate) features: Said,
     /// What settings say of where tasks are done.
     pub(crate) runners: Runners,
-    binding: BindingRequest,
+    /// What the flags mount.
+    pub(crate) binding: BindingRequest,
 }
 
 /// What a shell that completes a word looks with.
 pub(crate) struct Glimpse {
     /// The memories that the flags mount.
     pub(crate) memories: Memories,
-    engine: Engine,
+    /// The library.
+    pub(crate) engine: Engine,
+    /// Where memories and state lie.
+    pub(crate) folders: Folders,
     binding: BindingRequest,
-    folders: Folders,
 }
 
 impl Glimpse {
@@ -84,22 +87,12 @@ impl Glimpse {
         let open = |config| open(Config { embeddings: None, ..config });
         let Composed { engine, binding, folders, .. } = Composed::with(globals, open)?;
         let memories = engine.memories(&binding, Caller::person("cli"));
-        Ok(Self { memories, engine, binding, folders })
+        Ok(Self { memories, engine, folders, binding })
     }
 
     /// The same for somebody who may have to write.
     pub(crate) fn working(globals: &Globals) -> Result<Self, Failure> {
         Self::with(globals, Engine::open)
-    }
-
-    /// Returns the library.
-    pub(crate) const fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
-    /// Returns the folder of the state.
-    pub(crate) fn state_folder(&self) -> &Path {
-        &self.folders.state
     }
 
     /// Tells whether any of these features is on, so that there may be something to say.
@@ -143,7 +136,7 @@ impl App {
     /// Reads settings and environment, and opens the engine. What fails is told through the output,
     /// which is handed back.
     pub(crate) fn compose(globals: Globals, output: Output) -> Result<Self, (Output, Failure)> {
-        match Composed::new(&globals) {
+        match Composed::with(&globals, Engine::open) {
             Ok(Composed { folders, binding, engine, features, runners, pager }) => {
                 if binding.project_dir.is_none() && binding.flat.is_none() {
                     output.warning("the current folder no longer exists, so there is no project");
@@ -185,11 +178,6 @@ impl App {
         files.answering_for(&answered.rules).map_err(|error| unknown_rule(&error))
     }
 
-    /// Returns what the flags mount.
-    pub(crate) const fn binding(&self) -> &BindingRequest {
-        &self.binding
-    }
-
     /// Returns the workspace that the flags and the current folder mean.
     pub(crate) fn workspace(&self) -> Workspace {
         workspace(&self.binding)
@@ -223,10 +211,6 @@ impl App {
 }
 
 impl Composed {
-    fn new(globals: &Globals) -> Result<Self, Failure> {
-        Self::with(globals, Engine::open)
-    }
-
     fn with(
         globals: &Globals,
         open: impl FnOnce(Config) -> Result<Engine, EngineError>,

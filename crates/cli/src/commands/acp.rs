@@ -28,7 +28,7 @@ pub(crate) async fn run(app: &App) -> Result<Status, Failure> {
     let here = app.workspace();
     // Whoever named a project, or a single folder, is not overruled by the client.
     let is_named = app.globals.project.is_some() || app.globals.flat.is_some();
-    let project_root = app.binding().project_root;
+    let project_root = app.binding.project_root;
     let find = move |folder: Option<&Path>| match folder.filter(|_| !is_named) {
         None => Ok(here.clone()),
         Some(folder) => workspace(folder, project_root),

@@ -258,7 +258,7 @@ fn this_program() -> Result<String, Failure> {
 
 /// Returns the top of the checkout, else the folder itself.
 fn project_folder(app: &App) -> Result<PathBuf, Failure> {
-    let folder = app.binding().project_dir.clone();
+    let folder = app.binding.project_dir.clone();
     let folder = folder.ok_or_else(|| Failure::usage("there is no current folder"))?;
     let top = folder.ancestors().find(|above| files::is_there(&above.join(".git")));
     Ok(top.unwrap_or(&folder).to_owned())

@@ -54,11 +54,6 @@ pub(crate) async fn run(app: &App, args: &Runs) -> Result<Status, Failure> {
             ]
         })
         .collect();
-    if !look.columns {
-        let lines: String = cells.iter().map(|row| row.join("\t") + "\n").collect();
-        app.output.text(&lines)?;
-        return Ok(Status::Done);
-    }
     let columns = [
         Column::left("AGE").styled(FAINT),
         Column::left("JOB").styled(STRONG),
@@ -71,7 +66,7 @@ pub(crate) async fn run(app: &App, args: &Runs) -> Result<Status, Failure> {
         Column::right("USD"),
         Column::left("ENDED"),
     ];
-    app.output.text(&table::aligned(&columns, cells, look))?;
+    app.output.text(&table::lines(&columns, cells, look))?;
     Ok(Status::Done)
 }
 

@@ -144,7 +144,7 @@ fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
 fn workspace(app: &App, folder: &Path) -> Result<Workspace, Failure> {
     let real = files::real_path(&compose::expand(folder.to_owned()))
         .map_err(|error| Failure::file("serve the workspace", folder, &error))?;
-    Ok(compose::workspace_of(real, app.binding().project_root))
+    Ok(compose::workspace_of(real, app.binding.project_root))
 }
 
 /// Listens at an address and at a socket; returns the address that was bound, too.

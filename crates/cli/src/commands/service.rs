@@ -71,7 +71,7 @@ fn install(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Stat
             "QUIPU_TOKEN is not handed on: the service makes a token, or takes --token-file",
         );
     }
-    tell(app, ("wrote", file), &manager.steps_to_start(file, &log))
+    tell(app, "wrote", file, &manager.steps_to_start(file, &log))
 }
 
 /// Refuses what the daemon would not understand, and a token that everybody could read.
@@ -110,7 +110,7 @@ fn uninstall(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<St
     for path in link.iter().map(PathBuf::as_path).chain([file]) {
         files::remove(path).map_err(|error| Failure::file("remove", path, &error))?;
     }
-    tell(app, ("removed", file), &manager.steps_to_end())
+    tell(app, "removed", file, &manager.steps_to_end())
 }
 
 /// Tells whether the file is there; refuses to touch one that was not written here.
@@ -128,7 +128,8 @@ fn ours(file: &Path) -> Result<bool, Failure> {
 
 fn tell(
     app: &App,
-    (done, file): (&str, &Path),
+    done: &str,
+    file: &Path,
     steps: &[(String, &'static str)],
 ) -> Result<Status, Failure> {
     if app.output.json {

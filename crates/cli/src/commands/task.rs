@@ -123,25 +123,16 @@ fn check(text: &str, blank: &str) -> Result<(), Failure> {
 /// Tidies up.
 pub(crate) async fn dream(app: &App, args: &Dream) -> Result<Status, Failure> {
     let (dry, consent) = (args.dry_run, args.consent);
-    if !dry && !consented(app, consent, &Request::Dream, ("dream", "rewrites memories")).await? {
-        return Ok(Status::Refused);
+    if !dry {
+        ask::require_consent(app, consent, "dream", "rewrites memories")?;
+        if !consent.yes {
+            let rehearsed = Lane::open(app).rehearse(app, &Request::Dream, "looking").await?;
+            if !agreed(app, &rehearsed.result, &rehearsed.diffs).await? {
+                return Ok(Status::Refused);
+            }
+        }
     }
     run(app, Request::Dream, dry, "dreaming").await
-}
-
-/// Shows a person what a task would take away, and asks. What would take nothing away needs no question.
-async fn consented(
-    app: &App,
-    consent: Consent,
-    request: &Request,
-    (command, does): (&str, &str),
-) -> Result<bool, Failure> {
-    ask::require_consent(app, consent, command, does)?;
-    if consent.yes {
-        return Ok(true);
-    }
-    let Rehearsal { result, diffs } = Lane::open(app).rehearse(app, request, "looking").await?;
-    agreed(app, &result, &diffs).await
 }
 
 /// Shows what would change, and asks whether it may.

@@ -349,7 +349,7 @@ impl Settings {
     /// Returns what is wrong with the name of the model of reviews, and where.
     fn wrong_review_model(&self) -> Option<(Range<usize>, String)> {
         let named = self.review_model()?;
-        let what = self.models.mistake_in(named.get_ref())?;
+        let what = self.models.parse(named.get_ref()).err()?;
         Some((named.span(), format!("memory_review_model: {what}")))
     }
 

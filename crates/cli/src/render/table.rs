@@ -63,6 +63,14 @@ pub(crate) fn aligned(
     table
 }
 
+/// Returns rows in columns for a person, and with tabs between the cells for a program.
+pub(crate) fn lines(columns: &[Column], rows: Vec<Vec<String>>, look: Look) -> String {
+    if look.columns {
+        return aligned(columns, rows, look);
+    }
+    rows.iter().map(|row| row.join("\t") + "\n").collect()
+}
+
 fn line(columns: &[Column], widths: &[usize], row: &[String], look: Look) -> String {
     let mut line = String::new();
     let mut used = 0;

@@ -73,8 +73,8 @@ impl Daemon {
     }
 
     pub(crate) fn command(place: &Place, args: &[&str]) -> Command {
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.args(["serve", "--port", "0", "--json"]).args(args);
+        let mut command = place.command(&["serve", "--port", "0", "--json"]);
+        command.args(args);
         // All of these tests hold whoever does the tasks.
         if let Some(runner) = std::env::var_os("QUIPU_TEST_RUNNER")
             && !args.contains(&"--runner")
@@ -136,7 +136,7 @@ impl Daemon {
     /// Returns the processes that it started, those that ended and that it did not look at among them.
     #[cfg(feature = "child")]
     pub(crate) fn children(&self) -> Vec<u32> {
-        crate::children::children_of(self.id())
+        crate::processes::children_of(self.id())
     }
 
     /// Kills it as `kill -9` does.

@@ -73,8 +73,7 @@ fn run(place: &Place, line: &str) -> (i32, String) {
 
 #[test]
 fn a_listing_has_columns_and_color() {
-    let place = Place::new();
-    place.create("global/a.md", "---\ndescription: About me\n---\n");
+    let place = Place::with(&[("global/a.md", "---\ndescription: About me\n---\n")]);
     place.done(&["pin", "global/a.md"]);
     let (status, screen) = run(&place, "quipu ls");
     assert_eq!(status, 0);
@@ -106,8 +105,7 @@ fn a_terminal_does_not_obey_a_memory() {
 
 #[test]
 fn a_long_text_goes_through_the_pager_unless_it_shall_not() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     let paged = |line: &str, pager: &str| {
         let mut command = in_terminal(&place, line);
         command.env("QUIPU_PAGER", pager);
@@ -141,8 +139,7 @@ fn a_folder_is_deleted_after_a_yes() {
 
 #[test]
 fn the_last_change_is_shown_before_it_is_taken_back() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     place.done(&["replace", "global/a.md", "one", "two"]);
     let answer = |keys: &str| {
         let mut session = Session::begin(in_terminal(&place, "quipu undo --color never"));
@@ -268,8 +265,7 @@ fn a_text_with_a_secret_is_kept_or_edited_again_as_the_person_says() {
 
 #[tokio::test]
 async fn all_proposals_are_listed_before_a_person_agrees() {
-    let place = Place::new();
-    place.create("global/tea.md", "- Likes tea\n- Drinks tea\n");
+    let place = Place::with(&[("global/tea.md", "- Likes tea\n- Drinks tea\n")]);
     propose(&place, "both say it", &[("global", "tea.md", Some("Drinks tea"), None)]).await;
     let choose = |key: &str| {
         let mut session = Session::begin(in_terminal(&place, "quipu pending accept --all"));
@@ -295,8 +291,7 @@ async fn all_proposals_are_listed_before_a_person_agrees() {
 
 #[test]
 fn ctrl_c_at_a_question_changes_nothing() {
-    let place = Place::new();
-    place.create("global/notes/a.md", "a");
+    let place = Place::with(&[("global/notes/a.md", "a")]);
     let mut session = Session::begin(in_terminal(&place, "quipu rm global/notes"));
     session.wait_for("[y/N] ");
     session.press("\u{3}");
@@ -306,8 +301,7 @@ fn ctrl_c_at_a_question_changes_nothing() {
 
 #[test]
 fn what_takes_long_shows_what_it_does_until_it_is_done() {
-    let place = Place::new();
-    place.create("global/a.md", "a");
+    let place = Place::with(&[("global/a.md", "a")]);
     // Somebody holds the root, so that the command has to wait.
     let held = hold_root(&place);
     let mut session = Session::begin(in_terminal(&place, "quipu create global/b.md b"));
@@ -348,8 +342,7 @@ fn an_archive_is_not_printed_on_a_terminal() {
 
 #[test]
 fn an_edit_that_is_ended_leaves_no_file_behind() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     let (begun, go) = (place.path().join("begun"), place.path().join("go"));
     for pipe in [&begun, &go] {
         assert!(Command::new("mkfifo").arg(pipe).status().unwrap().success());

@@ -291,7 +291,10 @@ pub(crate) fn help() -> String {
 
 /// Returns the first number that is out of its bounds, and where. The text was read as settings before.
 pub(super) fn out_of_bounds(text: &str) -> Option<(Range<usize>, String)> {
-    let document = Document::parse(text).ok()?;
+    let document = match Document::parse(text) {
+        Ok(document) => document,
+        Err(error) => return Some((error.span().unwrap_or_default(), error.message().to_owned())),
+    };
     KNOWN.iter().find_map(|KnownTable { name, settings, .. }| {
         let table: &dyn TableLike = match *name {
             "" => document.as_table(),
@@ -305,7 +308,8 @@ pub(super) fn out_of_bounds(text: &str) -> Option<(Range<usize>, String)> {
             }
             let full = if name.is_empty() { (*key).to_owned() } else { format!("{name}.{key}") };
             let least = if *min == 0 { "at most".to_owned() } else { format!("from {min} to") };
-            Some((item.span()?, format!("{full} must be {least} {max}")))
+            let span = item.span().expect("what was parsed has a place");
+            Some((span, format!("{full} must be {least} {max}")))
         })
     })
 }

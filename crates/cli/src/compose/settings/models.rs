@@ -119,7 +119,7 @@ impl Named {
     }
 
     /// Reads the name of a model: the provider's and its own; `None` for none.
-    fn parse<'a>(&self, named: &'a str) -> Result<Option<(&'a str, &'a str)>, String> {
+    pub(super) fn parse<'a>(&self, named: &'a str) -> Result<Option<(&'a str, &'a str)>, String> {
         if named == RULES {
             return Ok(None);
         }
@@ -157,11 +157,6 @@ impl Named {
             models.background_tokens = tokens;
         }
         models
-    }
-
-    /// Returns what is wrong with the name of a model that stands outside of this table.
-    pub(super) fn mistake_in(&self, named: &str) -> Option<String> {
-        self.parse(named).err()
     }
 
     /// Returns the model of a name that stands outside of this table; `None` for the rules.

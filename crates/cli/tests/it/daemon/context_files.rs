@@ -333,8 +333,7 @@ fn facts_from_many_processes_are_all_there() {
     let daemon = Daemon::start(&place);
     let processes: Vec<_> = (0..6)
         .map(|number| {
-            let mut quipu = place.program(env!("CARGO_BIN_EXE_quipu"));
-            quipu.args(["save", "--scope", "project", "--quiet"]);
+            let mut quipu = place.command(&["save", "--scope", "project", "--quiet"]);
             quipu.arg(format!("fact p{number}.")).spawn().unwrap()
         })
         .collect();

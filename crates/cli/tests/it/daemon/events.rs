@@ -133,11 +133,7 @@ fn an_event_of_a_file_says_by_whom_it_was_changed_and_how_far_it_may_be_trusted(
 
     let mcp = place.run(&["mcp", "--session", "s-1"]);
     assert_eq!(mcp.status, 0, "{}", mcp.stderr);
-    let mut served = crate::served::Served::start_as({
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.args(["mcp", "--session", "s-1"]);
-        command
-    });
+    let mut served = crate::served::Served::start_as(place.command(&["mcp", "--session", "s-1"]));
     served.create("/memories/global/c.md", "c\n");
     served.leave();
     let told = data(&stream.next().unwrap());
@@ -146,8 +142,7 @@ fn an_event_of_a_file_says_by_whom_it_was_changed_and_how_far_it_may_be_trusted(
 
 #[test]
 fn pins_are_told_with_who_set_them() {
-    let place = Place::new();
-    place.create("global/a.md", "a\n");
+    let place = Place::with(&[("global/a.md", "a\n")]);
     let daemon = Daemon::start(&place);
     let (_, client) = daemon.session();
     let stream = daemon.stream("/v1/events", &[]);

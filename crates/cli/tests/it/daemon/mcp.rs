@@ -453,8 +453,7 @@ fn a_handshake_counts_whatever_revision_it_names() {
 
 #[test]
 fn the_bodies_of_a_session_are_counted_until_their_calls_are_done() {
-    let place = Place::new();
-    place.create("global/a.md", "a\n");
+    let place = Place::with(&[("global/a.md", "a\n")]);
     let daemon = Daemon::start(&place);
     let session = Session::begin(&daemon, "/mcp");
     let held = hold_root(&place);

@@ -142,8 +142,7 @@ fn several_memories_go_as_one_change_or_not_at_all() {
 
 #[test]
 fn an_earlier_text_is_read_by_its_revision_where_it_was() {
-    let place = Place::new();
-    place.create("project/a.md", "- one\n");
+    let place = Place::with(&[("project/a.md", "- one\n")]);
     let elsewhere = place.path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     let folder = elsewhere.display().to_string();

@@ -23,9 +23,9 @@ use protocol::task::{
 use serde_json::json;
 
 use self::line::Line;
-use super::tasks::hold_lane;
 use super::{Daemon, PATIENCE, TOKEN, socket};
 use crate::place::Place;
+use crate::processes::{Locks, hold_locks};
 
 #[path = "../../../../protocol/examples/client.rs"]
 #[expect(dead_code, unreachable_pub, reason = "an example is a program of its own")]
@@ -127,7 +127,7 @@ async fn a_task_that_waits_can_be_left_alone_or_taken_back() {
     let (place, daemon) = Daemon::in_new_place();
     let client = client(&daemon);
     remembered(&client, "I like tea.").await;
-    let held = hold_lane(&place, &daemon);
+    let held = hold_locks(&place, Locks::Lanes);
     let (left, taken) = (client.dream().await.unwrap(), client.dream().await.unwrap());
     match client.wait_for(&left.task_id, Duration::from_millis(500)).await {
         Err(ClientError::TaskUnfinished { task, .. }) => {
@@ -405,7 +405,7 @@ async fn a_task_is_waited_for_while_the_daemon_starts_anew() {
     let line = Line::to(daemon.address());
     let client = client_at(&line.url());
     remembered(&client, "I like tea.").await;
-    let held = hold_lane(&place, &daemon);
+    let held = hold_locks(&place, Locks::Lanes);
     let task = client.remember(&text("I drive a bus.")).await.unwrap();
     let waiting = tokio::spawn({
         let (client, id) = (client.clone(), task.task_id.clone());

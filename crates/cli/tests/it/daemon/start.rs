@@ -9,6 +9,7 @@ use testkit::eventually;
 
 use super::Daemon;
 use crate::place::Place;
+use crate::processes::{Locks, hold_locks};
 
 #[test]
 fn a_token_is_made_on_the_first_start_and_kept_for_this_person() {
@@ -70,8 +71,8 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
 #[test]
 fn the_lines_that_are_printed_work_as_printed() {
     let place = Place::new();
-    let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-    command.args(["serve", "--port", "0"]).stdout(Stdio::piped());
+    let mut command = place.command(&["serve", "--port", "0"]);
+    command.stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut printed = String::new();
@@ -147,16 +148,7 @@ fn while_it_ends_a_daemon_takes_no_tasks_and_polls_are_answered() {
     let (place, daemon) = Daemon::in_new_place();
     let task = daemon.task("remember", &json!({ "content": "I like tea." }));
     // Somebody holds the memories, so that a task runs for a while.
-    let lock = std::fs::read_dir(place.home().join("state/locks")).unwrap();
-    let held: Vec<_> = lock
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| !path.to_string_lossy().contains("lane-"))
-        .map(|path| {
-            let file = std::fs::File::options().write(true).open(path).unwrap();
-            file.lock().unwrap();
-            file
-        })
-        .collect();
+    let held = hold_locks(&place, Locks::Roots);
     let running =
         daemon.post("/workspace/memory/remember", &json!({ "content": "I drive a bus." })).json();
     let id = running["taskId"].as_str().unwrap();

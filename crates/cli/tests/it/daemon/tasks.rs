@@ -1,11 +1,10 @@
 //! Every row of the error table of the task API, the order of its checks, and who sees what.
 
-use std::fs::File;
-
 use serde_json::{Value, json};
 
 use super::Daemon;
 use crate::place::Place;
+use crate::processes::{Locks, hold_locks};
 
 const KINDS: [&str; 3] = ["remember", "forget", "dream"];
 
@@ -275,19 +274,11 @@ fn who_has_left_cannot_poll() {
     }
 }
 
-/// Takes the turn of the daemon's lane, so that its tasks wait.
-pub(super) fn hold_lane(place: &Place, daemon: &Daemon) -> File {
-    let lock = format!("state/locks/lane-{}.lock", daemon.workspace(0));
-    let file = File::options().write(true).open(place.home().join(lock)).unwrap();
-    file.lock().unwrap();
-    file
-}
-
 #[test]
 fn a_lane_is_full_with_sixteen_and_minor_tasks_leave_room() {
     let (place, daemon) = Daemon::in_new_place();
     daemon.task("dream", &json!({}));
-    let held = hold_lane(&place, &daemon);
+    let held = hold_locks(&place, Locks::Lanes);
     let submit = |kind: &str| {
         daemon.ask("POST", &format!("/workspace/memory/{kind}")).json(&body_of(kind)).send()
     };
@@ -334,7 +325,7 @@ fn a_task_that_cannot_be_done_says_why_in_one_sentence() {
 fn what_was_queued_is_done_after_a_kill() {
     let (place, daemon) = Daemon::in_new_place();
     daemon.task("dream", &json!({}));
-    let held = hold_lane(&place, &daemon);
+    let held = hold_locks(&place, Locks::Lanes);
     let queued = daemon.post("/workspace/memory/remember", &body_of("remember")).json();
     let id = queued["taskId"].as_str().unwrap().to_owned();
     daemon.kill();
