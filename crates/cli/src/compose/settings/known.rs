@@ -21,7 +21,7 @@ const CHILD_IDLE_SECONDS_MAX: u64 = 86_400;
 const TASKS_KEPT_MINUTES_MAX: u64 = 43_200;
 
 /// The most of a number that needs no bound but that of its type.
-const COUNT_MAX: u64 = u32::MAX as u64;
+const SETTING_COUNT_MAX: u64 = u32::MAX as u64;
 
 /// What kind of value a setting has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +180,7 @@ const TOP: &[Known] = &[
 
 const RETENTION: &[Known] = &[
     number("days", "90", (0, RETENTION_DAYS_MAX), "how long history is kept"),
-    number("mib", "256", (0, COUNT_MAX), "how much of earlier contents is kept"),
+    number("mib", "256", (0, SETTING_COUNT_MAX), "how much of earlier contents is kept"),
 ];
 
 const TASKS: &[Known] = &[number(
@@ -193,7 +193,7 @@ const TASKS: &[Known] = &[number(
 const DREAM: &[Known] = &[
     switch("schedule", "false", "whether the daemon dreams although nobody asks"),
     number("every_hours", "24", (1, DREAM_EVERY_HOURS_MAX), "how long after the last dream"),
-    number("after_sessions", "5", (0, COUNT_MAX), "after how many sessions since"),
+    number("after_sessions", "5", (0, SETTING_COUNT_MAX), "after how many sessions since"),
 ];
 
 const CONTEXT: &[Known] = &[
@@ -218,7 +218,7 @@ const MODELS: &[Known] = &[
     number(
         "background_tokens",
         "1000000",
-        (0, COUNT_MAX),
+        (0, SETTING_COUNT_MAX),
         "tokens that models may take in a day for work that nobody asked for",
     ),
 ];
