@@ -250,8 +250,7 @@ fn wanted(app: &App, agent: AgentName, scope: Reach) -> Result<Wanted, Failure> 
 }
 
 fn this_program() -> Result<String, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::file("find the program to start", Path::new("quipu"), &error))?;
+    let program = compose::this_program()?;
     program.to_str().map(str::to_owned).ok_or_else(|| {
         Failure::usage(format!("`{}` cannot stand in settings", program.display()))
             .help("install the program where the path is plain text")
@@ -260,7 +259,7 @@ fn this_program() -> Result<String, Failure> {
 
 /// Returns the top of the checkout, else the folder itself.
 fn project_folder(app: &App) -> Result<PathBuf, Failure> {
-    let folder = app.binding().project_dir.clone();
+    let folder = app.binding.project_dir.clone();
     let folder = folder.ok_or_else(|| Failure::usage("there is no current folder"))?;
     let top = folder.ancestors().find(|above| files::is_there(&above.join(".git")));
     Ok(top.unwrap_or(&folder).to_owned())

@@ -8,8 +8,8 @@ use memory::document::Revision;
 use state::private_files::make_private_folder;
 
 use crate::exit::Failure;
+use crate::hooks::host::{Event, Format};
 use crate::hooks::wire::Told;
-use crate::hooks::{Event, Format};
 use crate::{compose, files};
 
 /// How long a text is kept of a session that ended without a word.
