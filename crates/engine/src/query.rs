@@ -17,7 +17,7 @@ use memory::document::Revision;
 use memory::limits::STALE_AFTER;
 use memory::path::{MemoryPath, Mount};
 use state::PathChange;
-use store::{Listed, Memories, StoreError};
+use store::{Listed, Memories, MemoryText, StoreError};
 
 /// In which order memories come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,9 +162,11 @@ pub async fn browse(memories: &Memories, wanted: &Browse) -> Result<Page, StoreE
     let mut known = Vec::with_capacity(page.len());
     let paths: Vec<_> = page.iter().map(|listed| &listed.path).collect();
     let mut last = memories.last_changes(&paths, LAST_CHANGES_MAX).await?;
-    for listed in page {
+    let reads = memories.read_each(&paths).await;
+    let findings = memories.objections(&paths).await;
+    for ((listed, read), findings) in page.into_iter().zip(reads).zip(findings) {
         let changes = last.remove(&listed.path).unwrap_or_default();
-        known.extend(look_up(memories, listed, &changes).await?);
+        known.extend(details(listed, read, &changes, findings)?);
     }
     Ok(Page { memories: known, total, next })
 }
@@ -215,12 +217,13 @@ fn begin(all: &[Listed], cursor: &Cursor) -> usize {
 }
 
 /// Returns what is known of a memory; `None` when it went meanwhile.
-async fn look_up(
-    memories: &Memories,
+fn details(
     listed: Listed,
+    read: Result<MemoryText, StoreError>,
     changes: &[PathChange],
+    findings: Arc<[Warning]>,
 ) -> Result<Option<Known>, StoreError> {
-    let revision = match memories.read(&listed.path).await {
+    let revision = match read {
         Ok(read) => Some(read.revision),
         Err(StoreError::Refused(refusal)) if refusal.code() == memory::code::Code::NotFound => {
             return Ok(None);
@@ -230,7 +233,6 @@ async fn look_up(
     };
     let last_author = changes.first().map(|change| change.actor);
     let last_write = revision.and_then(|revision| write_of(changes, revision));
-    let findings = memories.objections(&listed.path).await;
     Ok(Some(Known { listed, revision, last_author, last_write, findings }))
 }
 

@@ -280,8 +280,9 @@ async fn standing(
 ) -> HashMap<MemoryPath, Standing> {
     let unreviewed = memories.unreviewed(texts).await;
     let mut found = HashMap::new();
-    for (path, _) in texts {
-        let is_objected = !memories.objections(path).await.is_empty();
+    let paths: Vec<_> = texts.iter().map(|(path, _)| *path).collect();
+    for (path, objections) in paths.iter().zip(memories.objections(&paths).await) {
+        let is_objected = !objections.is_empty();
         let unreviewed = unreviewed.get(*path).copied();
         if is_objected || unreviewed.is_some() {
             found.insert((*path).clone(), Standing { is_objected, unreviewed });
@@ -360,10 +361,11 @@ async fn read_heads(
     memories: &Memories,
     paths: impl Iterator<Item = (usize, &MemoryPath)> + Send,
 ) -> (Vec<Head>, Vec<usize>) {
-    let mut read = Vec::new();
-    for (place, path) in paths {
-        read.extend(memories.read_if_readable(path).await.map(|text| (place, path, text)));
-    }
+    let (places, paths): (Vec<_>, Vec<_>) = paths.unzip();
+    let texts = memories.read_readable(&paths).await;
+    let read = places.into_iter().zip(paths).zip(texts);
+    let read: Vec<_> =
+        read.filter_map(|((place, path), text)| Some((place, path, text?))).collect();
     let texts: Vec<_> = read.iter().map(|(_, path, read)| (*path, Some(read.revision))).collect();
     let standing = standing(memories, &texts).await;
     let (mut heads, mut kept_out) = (Vec::new(), Vec::new());

@@ -226,6 +226,20 @@ pub trait Backend: Debug + Send + Sync {
     /// Reads the first `max` bytes of a file.
     async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError>;
 
+    /// Reads the first `max` bytes of several files, each as [`Self::read`] does, in their order. A backend for which
+    /// each call takes a while answers all of them by one.
+    async fn read_many(
+        &self,
+        paths: &[RelativePath],
+        max: usize,
+    ) -> Vec<Result<Read, BackendError>> {
+        let mut read = Vec::with_capacity(paths.len());
+        for path in paths {
+            read.push(self.read(path, max).await);
+        }
+        read
+    }
+
     /// Makes new bytes ready beside their place; makes the root and the folders on the way.
     async fn stage(
         &self,

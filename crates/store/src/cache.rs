@@ -12,7 +12,7 @@ use memory::change::ChangeId;
 use memory::clock::Timestamp;
 use memory::command::Warning;
 use memory::document::{self, Revision};
-use memory::limits::SCOPE_FILES_MAX;
+use memory::limits::{HEAD_BYTES_MAX, SCOPE_FILES_MAX};
 use memory::path::RelativePath;
 use state::Head;
 
@@ -49,6 +49,26 @@ pub(crate) struct FileHead {
     pub(crate) is_text: bool,
 }
 
+impl FileHead {
+    /// Reads the first bytes of a file, at most [`HEAD_BYTES_MAX`].
+    pub(crate) fn read(bytes: &[u8]) -> Self {
+        let text = str::from_utf8(whole_characters(bytes, bytes.len() < HEAD_BYTES_MAX));
+        Self {
+            head: document::head(bytes),
+            generated: text.is_ok_and(document::is_generated_list),
+            is_text: text.is_ok_and(|text| !text.contains('\0')),
+        }
+    }
+}
+
+/// Returns the bytes without a character that was cut at their end.
+pub(crate) fn whole_characters(bytes: &[u8], whole: bool) -> &[u8] {
+    match str::from_utf8(bytes) {
+        Err(error) if !whole && error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        _ => bytes,
+    }
+}
+
 /// What a process remembers of a root between commands.
 #[derive(Debug, Default)]
 pub(crate) struct RootCache {
@@ -66,7 +86,7 @@ pub(crate) struct RootCache {
     pub(crate) documents: FileCache<Arc<FileHead>>,
     /// What screening objects to.
     pub(crate) objections: FileCache<Arc<[Warning]>>,
-    pub(crate) revisions: FileCache<Revision>,
+    pub(crate) revisions: FileCache<Option<Revision>>,
 }
 
 /// The names in a root, for what only a look at all of them can tell.

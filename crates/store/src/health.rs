@@ -19,7 +19,7 @@ use crate::checks::virtual_path;
 use crate::error::StoreError;
 use crate::host;
 use crate::memories::{BoundMount, Memories};
-use crate::root::{Root, document_head};
+use crate::root::{Root, document_heads};
 
 mod advice;
 
@@ -433,7 +433,9 @@ impl Examined<'_> {
         files: &[Found],
         depth: Depth,
     ) -> Result<(), StoreError> {
-        for file in files {
+        let heads = document_heads(self.root, files).await;
+        let heads = heads.map_err(StoreError::at(self.root.mount))?;
+        for (file, head) in files.iter().zip(heads) {
             let Ok(path) = virtual_path(self.root.mount, file.path.clone()) else {
                 let name = file.path.to_string();
                 self.skipped(&[Skipped { name, reason: SkipReason::TooDeep }]);
@@ -441,7 +443,7 @@ impl Examined<'_> {
             };
             let path = path.to_string();
             if usize::try_from(file.stat.bytes).is_ok_and(|bytes| bytes <= MEMORY_BYTES_MAX) {
-                self.file(memories, file, path, depth).await?;
+                self.file(memories, (file, &head), path, depth).await?;
             } else {
                 let detail = "is larger than a memory may be; it can be viewed in part, renamed \
                               or deleted, not edited";
@@ -454,12 +456,10 @@ impl Examined<'_> {
     async fn file(
         &mut self,
         memories: &Memories,
-        file: &Found,
+        (file, head): (&Found, &FileHead),
         path: String,
         depth: Depth,
     ) -> Result<(), StoreError> {
-        let at = StoreError::at(self.root.mount);
-        let head = document_head(self.root, file).await.map_err(&at)?;
         if head.is_text
             && let Some(why) = &head.head.malformed
         {
@@ -475,7 +475,7 @@ impl Examined<'_> {
             match str::from_utf8(&read.bytes) {
                 Ok(text) if !text.contains('\0') => {
                     self.screened(memories, &path, text);
-                    self.written(&path, &head, text);
+                    self.written(&path, head, text);
                 }
                 _ => is_text = false,
             }

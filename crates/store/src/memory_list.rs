@@ -9,7 +9,7 @@ use memory::path::{MemoryPath, RelativePath};
 
 use crate::backend::{BackendError, Expect, Extent, Kind};
 use crate::error::StoreError;
-use crate::root::{Root, document_head};
+use crate::root::{Root, document_heads};
 use crate::store::Store;
 
 /// The name of the generated listing at the top of a root that has one.
@@ -59,10 +59,8 @@ pub(crate) async fn renew(store: &Store, root: &Arc<Root>) -> Result<(), StoreEr
     let Ok(path) = RelativePath::parse(MEMORY_LIST) else { return Ok(()) };
     let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
     let files: Vec<_> = walk.files.iter().filter(|file| !root.is_list(&file.path)).collect();
-    let mut heads = Vec::with_capacity(MEMORY_LIST_LINES_MAX.min(files.len()));
-    for file in files.iter().take(MEMORY_LIST_LINES_MAX) {
-        heads.push(document_head(root, file).await.map_err(&at)?);
-    }
+    let listed = files.iter().copied().take(MEMORY_LIST_LINES_MAX);
+    let heads = document_heads(root, listed).await.map_err(&at)?;
     // What is beyond the lines is only counted, so nothing needs to be known of it.
     let heads = heads.iter().map(Some).chain(std::iter::repeat(None));
     let items: Vec<_> = files

@@ -80,10 +80,9 @@ pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, Sto
     }
     // A first look without holding anybody up; only what differs is looked at again below.
     let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
+    let files: Vec<_> = walk.files.iter().filter(|file| !root.is_list(&file.path)).collect();
     // Reading all of them takes its time the first time; what it finds is remembered.
-    for file in walk.files.iter().filter(|file| !root.is_list(&file.path)) {
-        differs(root, file).await.map_err(&at)?;
-    }
+    differing(root, &files).await.map_err(&at)?;
     let mut suspects = Vec::new();
     {
         let mut held = root.hold(store).await?;
@@ -93,11 +92,7 @@ pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, Sto
             let gone = known.recorded().filter(|head| !present.contains(&head.path));
             suspects.extend(gone.map(|head| head.path.clone()));
         }
-        for file in &walk.files {
-            if !root.is_list(&file.path) && differs(root, file).await.map_err(&at)? {
-                suspects.push(file.path.clone());
-            }
-        }
+        suspects.extend(differing(root, &files).await.map_err(&at)?);
         let mut edits = edits(root, &suspects).await.map_err(&at)?;
         // Whoever touched an influenced text outside has not reviewed it.
         if edits.iter().any(|edit| edit.change.before.is_some()) {
@@ -114,22 +109,28 @@ pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, Sto
     }
 }
 
-/// Returns whether a file is not what was last recorded of it.
-async fn differs(root: &Root, file: &Found) -> Result<bool, BackendError> {
-    let recorded = root.cache().head(&file.path).and_then(|head| head.revision);
-    let revision = match root.revision(&file.path, Some(file.stat.stamp)).await {
-        Ok(Some(revision)) => revision,
-        // What is no memory any more, or too large to be one, has no history.
-        Ok(None)
-        | Err(
-            BackendError::NotFound
-            | BackendError::WrongKind
-            | BackendError::Escapes(_)
-            | BackendError::Io { .. },
-        ) => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    Ok(recorded != Some(revision))
+/// Returns the files that are not what was last recorded of them.
+async fn differing(root: &Root, files: &[&Found]) -> Result<Vec<RelativePath>, BackendError> {
+    let versions: Vec<_> = files.iter().map(|file| (&file.path, file.stat.stamp)).collect();
+    let mut differing = Vec::new();
+    for (file, revision) in files.iter().zip(root.revisions(&versions).await) {
+        let revision = match revision {
+            Ok(Some(revision)) => revision,
+            // What is no memory any more, or too large to be one, has no history.
+            Ok(None)
+            | Err(
+                BackendError::NotFound
+                | BackendError::WrongKind
+                | BackendError::Escapes(_)
+                | BackendError::Io { .. },
+            ) => continue,
+            Err(error) => return Err(error),
+        };
+        if root.cache().head(&file.path).and_then(|head| head.revision) != Some(revision) {
+            differing.push(file.path.clone());
+        }
+    }
+    Ok(differing)
 }
 
 /// Looks again at what differed, while the root is held, and says what became of it.

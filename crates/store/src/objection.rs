@@ -12,27 +12,50 @@ use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{MemoryPath, Mount, RelativePath};
 use memory::screen::Writer;
 
+use crate::backend::Read;
+use crate::cache::whole_characters;
 use crate::memories::{BoundMount, Memories};
-use crate::root::whole_characters;
+use crate::root::Root;
 
 impl Memories {
-    /// Returns what screening objects to in the name and the text of a memory that travels with a
-    /// repository, each rule once; nothing for other memories. What cannot be read has no text.
-    pub async fn objections(&self, path: &MemoryPath) -> Arc<[Warning]> {
-        let MemoryPath::Inside(mount, relative) = path else { return Arc::default() };
-        let Some(root) = self.cloned_into(*mount).and_then(|bound| bound.root.as_ref().ok()) else {
-            return Arc::default();
-        };
-        let read = root.backend.read(relative, MEMORY_BYTES_MAX).await;
-        let Ok(read) = read else { return self.objected(relative, "").into() };
-        let known = root.cache().objections.get(relative, read.stat.stamp);
-        if let Some(known) = known {
-            return known;
+    /// Returns what screening objects to in the names and the texts of memories, in their order: each rule once, and
+    /// nothing for memories that do not travel with a repository. What cannot be read has no text.
+    pub async fn objections(&self, paths: &[&MemoryPath]) -> Vec<Arc<[Warning]>> {
+        let mut found = vec![Arc::default(); paths.len()];
+        for bound in self.mounts.iter().filter(|bound| bound.in_checkout) {
+            let Ok(root) = &bound.root else { continue };
+            let inside = |(at, path): (usize, &&MemoryPath)| match path {
+                MemoryPath::Inside(mount, relative) if *mount == bound.mount => {
+                    Some((at, relative.clone()))
+                }
+                _ => None,
+            };
+            let (places, files): (Vec<_>, Vec<_>) =
+                paths.iter().enumerate().filter_map(inside).unzip();
+            for (at, objections) in places.into_iter().zip(self.objections_in(root, &files).await) {
+                found[at] = objections;
+            }
         }
-        let text = str::from_utf8(whole_characters(&read.bytes, read.is_whole()));
-        let found: Arc<[Warning]> = self.objected(relative, text.unwrap_or_default()).into();
-        root.cache().objections.insert(relative, read.stat.stamp, Arc::clone(&found));
         found
+    }
+
+    async fn objections_in(&self, root: &Root, files: &[RelativePath]) -> Vec<Arc<[Warning]>> {
+        let stamps = root.stamps(files).await;
+        let versions =
+            files.iter().zip(&stamps).filter_map(|(file, stamp)| Some((file, (*stamp)?)));
+        let versions: Vec<_> = versions.collect();
+        let objected = |file: &RelativePath, read: &Read| -> Arc<[Warning]> {
+            let text = str::from_utf8(whole_characters(&read.bytes, read.is_whole()));
+            self.objected(file, text.unwrap_or_default()).into()
+        };
+        let read =
+            root.derived(&versions, MEMORY_BYTES_MAX, |cache| &mut cache.objections, objected);
+        let mut read = read.await.into_iter();
+        let all = files.iter().zip(stamps).map(|(file, stamp)| {
+            let read = stamp.and_then(|_| read.next().expect("each version is read").ok());
+            read.unwrap_or_else(|| self.objected(file, "").into())
+        });
+        all.collect()
     }
 
     /// Returns what screening objects to in a text that was read from a memory.
@@ -53,10 +76,16 @@ impl Memories {
         if !self.mounts.iter().any(|bound| bound.in_checkout) {
             return;
         }
-        for row in rows.iter_mut().filter(|row| !row.path.ends_with('/')) {
-            let Ok(path) = MemoryPath::parse(&row.path, self.layout) else { continue };
-            if let Some(first) = self.objections(&path).await.first() {
-                row.note = Some(format!("matches the screening rule `{}`", first.rule));
+        let (places, paths): (Vec<_>, Vec<_>) = rows
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| !row.path.ends_with('/'))
+            .filter_map(|(at, row)| Some((at, MemoryPath::parse(&row.path, self.layout).ok()?)))
+            .unzip();
+        let objections = self.objections(&paths.iter().collect::<Vec<_>>()).await;
+        for (at, objections) in places.into_iter().zip(objections) {
+            if let Some(first) = objections.first() {
+                rows[at].note = Some(format!("matches the screening rule `{}`", first.rule));
             }
         }
     }

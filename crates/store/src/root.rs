@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use memory::change::RootKey;
-use memory::document::{self, Revision};
+use memory::document::Revision;
 use memory::limits::{HEAD_BYTES_MAX, MEMORY_BYTES_MAX};
 use memory::path::{Mount, RelativePath};
 use parking_lot::{Mutex, MutexGuard};
 use state::Head;
 
-use crate::backend::{Backend, BackendError, Found, Stamp};
-use crate::cache::{FileHead, RootCache};
+use crate::backend::{Backend, BackendError, Found, Read, Stamp};
+use crate::cache::{FileCache, FileHead, RootCache};
 use crate::checkout_record::CheckoutRecord;
 
 /// One root.
@@ -88,64 +88,79 @@ impl Root {
         self.looks.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Returns the revision of a memory; its file is read only if that is not known of this version of it. `None` if it is
-    /// larger than a memory may be.
-    pub(crate) async fn revision(
+    /// Returns the versions of files, in their order; `None` for what is no file or cannot be opened.
+    pub(crate) async fn stamps(&self, paths: &[RelativePath]) -> Vec<Option<Stamp>> {
+        let read = self.backend.read_many(paths, 0).await;
+        read.into_iter().map(|read| read.ok().map(|read| read.stat.stamp)).collect()
+    }
+
+    /// Returns the revisions of files, in their order; `None` for a file that is larger than a memory may be.
+    pub(crate) async fn revisions(
         &self,
-        path: &RelativePath,
-        stamp: Option<Stamp>,
-    ) -> Result<Option<Revision>, BackendError> {
-        let known = stamp.and_then(|stamp| self.cache().revisions.get(path, stamp));
-        if let Some(revision) = known {
-            return Ok(Some(revision));
+        files: &[(&RelativePath, Stamp)],
+    ) -> Vec<Result<Option<Revision>, BackendError>> {
+        let revision = |_: &_, read: &Read| read.is_whole().then(|| Revision::of(&read.bytes));
+        self.derived(files, MEMORY_BYTES_MAX, |cache| &mut cache.revisions, revision).await
+    }
+
+    /// Returns what `derive` makes of files, in their order. It comes from the cache for the version that the caller
+    /// saw, else from at most `max` bytes that are read now.
+    pub(crate) async fn derived<T: Clone + Send>(
+        &self,
+        files: &[(&RelativePath, Stamp)],
+        max: usize,
+        cache: fn(&mut RootCache) -> &mut FileCache<T>,
+        derive: impl Fn(&RelativePath, &Read) -> T + Send + Sync,
+    ) -> Vec<Result<T, BackendError>> {
+        let mut values: Vec<Option<Result<T, BackendError>>> = {
+            let mut known = self.cache();
+            let cache = cache(&mut known);
+            files.iter().map(|(path, stamp)| cache.get(path, *stamp).map(Ok)).collect()
+        };
+        let unknown: Vec<usize> = (0..files.len()).filter(|&at| values[at].is_none()).collect();
+        for part in unknown.chunks(FILES_READ_AT_ONCE) {
+            let paths: Vec<_> = part.iter().map(|&at| files[at].0.clone()).collect();
+            let reads = self.backend.read_many(&paths, max).await;
+            for ((&at, path), read) in part.iter().zip(&paths).zip(reads) {
+                values[at] = Some(read.map(|read| {
+                    let value = derive(path, &read);
+                    if !read.stat.recent {
+                        cache(&mut self.cache()).insert(path, read.stat.stamp, value.clone());
+                    }
+                    value
+                }));
+            }
         }
-        let read = self.backend.read(path, MEMORY_BYTES_MAX).await?;
-        if !read.is_whole() {
-            return Ok(None);
-        }
-        let revision = Revision::of(&read.bytes);
-        if !read.stat.recent {
-            self.cache().revisions.insert(path, read.stat.stamp, revision);
-        }
-        Ok(Some(revision))
+        values.into_iter().map(|value| value.expect("a backend reads each file")).collect()
     }
 }
 
-/// Reads the frontmatter of a file that a walk found, or remembers it.
-pub(crate) async fn document_head(
+/// How many files are read by one call of the backend: a call is handed to another thread, and the bytes of all of
+/// its files are in memory together.
+pub(crate) const FILES_READ_AT_ONCE: usize = 64;
+
+/// Reads the frontmatter of files that a walk found, in their order.
+pub(crate) async fn document_heads<'f>(
     root: &Root,
-    file: &Found,
-) -> Result<Arc<FileHead>, BackendError> {
-    let known = root.cache().documents.get(&file.path, file.stat.stamp);
-    if let Some(head) = known {
-        return Ok(head);
-    }
-    let bytes = match root.backend.read(&file.path, HEAD_BYTES_MAX).await {
-        Ok(read) => read.bytes,
-        // It went away since the walk, or became something else: it says nothing then.
-        Err(BackendError::NotFound | BackendError::WrongKind | BackendError::Escapes(_)) => {
-            Vec::new()
-        }
-        // One file that cannot be read must not hide the others.
-        Err(BackendError::Io { .. }) => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    let text = str::from_utf8(whole_characters(&bytes, bytes.len() < HEAD_BYTES_MAX));
-    let head = Arc::new(FileHead {
-        head: document::head(&bytes),
-        generated: text.is_ok_and(document::is_generated_list),
-        is_text: text.is_ok_and(|text| !text.contains('\0')),
+    files: impl IntoIterator<Item = &'f Found>,
+) -> Result<Vec<Arc<FileHead>>, BackendError> {
+    let files: Vec<_> = files.into_iter().map(|file| (&file.path, file.stat.stamp)).collect();
+    let heads = root.derived(
+        &files,
+        HEAD_BYTES_MAX,
+        |cache| &mut cache.documents,
+        |_, read| Arc::new(FileHead::read(&read.bytes)),
+    );
+    let heads = heads.await.into_iter().map(|head| match head {
+        // It went away since the walk, or became something else: it says nothing then. And one file that
+        // cannot be read must not hide the others.
+        Err(
+            BackendError::NotFound
+            | BackendError::WrongKind
+            | BackendError::Escapes(_)
+            | BackendError::Io { .. },
+        ) => Ok(Arc::new(FileHead::read(&[]))),
+        head => head,
     });
-    if !file.stat.recent {
-        root.cache().documents.insert(&file.path, file.stat.stamp, Arc::clone(&head));
-    }
-    Ok(head)
-}
-
-/// Returns the bytes without a character that was cut at their end.
-pub(crate) fn whole_characters(bytes: &[u8], whole: bool) -> &[u8] {
-    match str::from_utf8(bytes) {
-        Err(error) if !whole && error.error_len().is_none() => &bytes[..error.valid_up_to()],
-        _ => bytes,
-    }
+    heads.collect()
 }

@@ -117,6 +117,21 @@ pub struct Influenced {
     pub change: Change,
 }
 
+/// Adds the revisions that files have now where the caller knows none. What cannot be read is nothing that was
+/// written here, and stays without.
+async fn add_revisions(root: &Root, texts: &mut [(RelativePath, Option<Revision>)]) {
+    let lacking = texts.iter().filter(|(_, revision)| revision.is_none());
+    let paths: Vec<_> = lacking.map(|(path, _)| path.clone()).collect();
+    let stamps = root.stamps(&paths).await;
+    let versions = paths.iter().zip(stamps).filter_map(|(path, stamp)| Some((path, stamp?)));
+    let versions: Vec<_> = versions.collect();
+    let read: HashMap<_, _> =
+        versions.iter().map(|(path, _)| *path).zip(root.revisions(&versions).await).collect();
+    for (path, revision) in texts.iter_mut().filter(|(_, revision)| revision.is_none()) {
+        *revision = read.get(path).and_then(|read| *read.as_ref().ok()?);
+    }
+}
+
 impl Memories {
     /// Returns how far each of these texts may be trusted, in their order: what was recorded of it, if it is still of
     /// this revision; any other text came from outside.
@@ -145,9 +160,9 @@ impl Memories {
     }
 
     /// Returns those of these memories that nobody here reviewed; `None` stands for the revision that is there now.
-    pub async fn unreviewed(
+    pub async fn unreviewed<'p>(
         &self,
-        texts: &[(&MemoryPath, Option<Revision>)],
+        texts: &[(&'p MemoryPath, Option<Revision>)],
     ) -> HashMap<MemoryPath, Unreviewed> {
         let mut found = HashMap::new();
         for bound in &self.mounts {
@@ -165,23 +180,16 @@ impl Memories {
                 heads.unwrap_or_default()
             };
             let waiting = WaitingTexts::new(&influenced, &heads);
-            let (mut paths, mut of_root) = (Vec::new(), Vec::new());
-            for &(path, read) in texts {
-                let Some(relative) = path.relative() else { continue };
-                if path.mount() != Some(bound.mount) {
-                    continue;
+            let inside = |&(path, read): &(&'p MemoryPath, Option<Revision>)| {
+                let relative = path.relative().filter(|_| path.mount() == Some(bound.mount))?;
+                Some((path, (relative.clone(), read)))
+            };
+            let (paths, mut of_root): (Vec<_>, Vec<_>) = texts.iter().filter_map(inside).unzip();
+            add_revisions(root, &mut of_root).await;
+            for (path, (relative, revision)) in paths.iter().zip(&of_root) {
+                if let Some(why) = waiting.why(relative, *revision) {
+                    found.insert((*path).clone(), why);
                 }
-                let revision = if read.is_some() {
-                    read
-                } else {
-                    // What cannot be read is nothing that somebody here wrote.
-                    root.revision(relative, None).await.unwrap_or_default()
-                };
-                if let Some(why) = waiting.why(relative, revision) {
-                    found.insert(path.clone(), why);
-                }
-                paths.push(path);
-                of_root.push((relative.clone(), revision));
             }
             if bound.in_checkout {
                 self.came_with_repository(bound, root, (&paths, &of_root), &mut found).await;
@@ -203,8 +211,9 @@ impl Memories {
         let outside = paths.iter().zip(trusted).filter(|(_, trust)| *trust == Trust::Outside);
         let outside: Vec<&MemoryPath> = outside.map(|(path, _)| *path).collect();
         let is_trusted = !outside.is_empty() && self.is_trusted(bound).await;
-        for path in outside {
-            let is_silent = !is_trusted || !self.objections(path).await.is_empty();
+        let objections = self.objections(&outside).await;
+        for (path, objections) in outside.into_iter().zip(objections) {
+            let is_silent = !is_trusted || !objections.is_empty();
             let shown = if is_silent { Unreviewed::Silent } else { Unreviewed::Marked };
             found.entry(path.clone()).or_insert(shown);
         }
@@ -239,7 +248,9 @@ impl Memories {
                 let Some(revision) = head.revision else { continue };
                 let Some(&id) = influenced.get(&revision) else { continue };
                 let path = virtual_path(bound.mount, head.path)?;
-                let Some(read) = self.read_if_readable(&path).await else { continue };
+                let Some(read) = self.read_readable(&[&path]).await.pop().flatten() else {
+                    continue;
+                };
                 if let Some(change) = self.store.state.change(id).await? {
                     found.push(Influenced { path, revision: read.revision, why, change });
                 }

@@ -14,10 +14,11 @@ use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{Mark, Use};
 
 use crate::backend::{BackendError, Extent, Kind, Walk};
+use crate::cache::whole_characters;
 use crate::checks::{look, outgrew, refuse, virtual_path};
 use crate::error::StoreError;
 use crate::memories::{BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
-use crate::root::{Root, document_head, whole_characters};
+use crate::root::{FILES_READ_AT_ONCE, Root, document_heads};
 use crate::unreviewed::Unreviewed;
 
 impl Memories {
@@ -146,29 +147,57 @@ impl Memories {
 
     /// Reads a memory for a person or a program; not a use.
     pub async fn read(&self, path: &MemoryPath) -> Result<MemoryText, StoreError> {
-        let (root, relative) = self.inside(path)?;
-        root.make_whole(&self.store).await;
-        let read = root.backend.read(relative, MEMORY_BYTES_MAX).await;
-        let read = read.map_err(refuse(root.mount, path))?;
-        if !read.is_whole() {
-            return Err(outgrew(path, read.stat.bytes).into());
-        }
-        let text = command::text_of(path, &read.bytes)?.to_owned();
-        let revision = Revision::of(&read.bytes);
-        Ok(MemoryText { text, revision, modified_at: read.stat.modified_at })
+        self.read_some(&[path]).await.pop().expect("one path has one answer")
     }
 
-    /// Reads one memory of many, of which a bad one must not hide the others: `None` when it is gone, is no text,
+    /// Reads several memories, each as [`Self::read`] does, in their order.
+    pub async fn read_each(&self, paths: &[&MemoryPath]) -> Vec<Result<MemoryText, StoreError>> {
+        let mut read = Vec::with_capacity(paths.len());
+        for same in paths.chunk_by(|one, next| one.mount() == next.mount()) {
+            for part in same.chunks(FILES_READ_AT_ONCE) {
+                read.extend(self.read_some(part).await);
+            }
+        }
+        read
+    }
+
+    /// Reads memories of one scope.
+    async fn read_some(&self, paths: &[&MemoryPath]) -> Vec<Result<MemoryText, StoreError>> {
+        let inside: Vec<_> = paths.iter().map(|path| self.inside(path)).collect();
+        let mut reads = Vec::new();
+        if let Some((root, _)) = inside.iter().flatten().next() {
+            root.make_whole(&self.store).await;
+            let files: Vec<_> = inside.iter().flatten().map(|(_, file)| (*file).clone()).collect();
+            reads = root.backend.read_many(&files, MEMORY_BYTES_MAX).await;
+        }
+        let mut reads = reads.into_iter();
+        let texts = paths.iter().zip(inside).map(|(path, inside)| {
+            let (root, _) = inside?;
+            let read = reads.next().expect("a backend reads each file");
+            let read = read.map_err(refuse(root.mount, path))?;
+            if !read.is_whole() {
+                return Err(outgrew(path, read.stat.bytes).into());
+            }
+            let text = command::text_of(path, &read.bytes)?.to_owned();
+            let revision = Revision::of(&read.bytes);
+            Ok(MemoryText { text, revision, modified_at: read.stat.modified_at })
+        });
+        texts.collect()
+    }
+
+    /// Reads several memories, of which a bad one must not hide the others: `None` for one that is gone, is no text,
     /// outgrew the cap, or cannot be read, which is logged. Not a use.
-    pub async fn read_if_readable(&self, path: &MemoryPath) -> Option<MemoryText> {
-        match self.read(path).await {
+    pub async fn read_readable(&self, paths: &[&MemoryPath]) -> Vec<Option<MemoryText>> {
+        let read = self.read_each(paths).await;
+        let texts = paths.iter().zip(read).map(|(path, read)| match read {
             Ok(read) => Some(read),
             Err(StoreError::Refused(_)) => None,
             Err(error) => {
                 tracing::warn!(%path, error = &error as &dyn std::error::Error, "a memory cannot be read and is passed over");
                 None
             }
-        }
+        });
+        texts.collect()
     }
 
     /// Tells whether something stands at this path that is no folder, such as a link, or that cannot be looked at.
@@ -271,8 +300,8 @@ impl Memories {
             listing.not_whole.push(bound.mount);
         }
         listing.left_out += left_out;
-        for file in &walk.files {
-            let head = document_head(root, file).await.map_err(StoreError::at(bound.mount))?;
+        let heads = document_heads(root, &walk.files).await.map_err(StoreError::at(bound.mount))?;
+        for (file, head) in walk.files.iter().zip(heads) {
             if root.is_list(&file.path) && head.generated {
                 continue;
             }

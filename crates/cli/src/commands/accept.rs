@@ -133,14 +133,16 @@ async fn waiting(
     let listing = app.wait("listing", listing(memories, under)).await?;
     let paths: Vec<_> = listing.memories.iter().map(|one| (&one.path, None)).collect();
     let unreviewed = memories.unreviewed(&paths).await;
-    let mut waiting = Vec::new();
-    for listed in &listing.memories {
-        let Some(&why) = unreviewed.get(&listed.path) else { continue };
-        let read = memories.read_if_readable(&listed.path).await;
+    let waiting = listing.memories.iter();
+    let waiting: Vec<_> =
+        waiting.filter_map(|one| Some((one, *unreviewed.get(&one.path)?))).collect();
+    let paths: Vec<_> = waiting.iter().map(|(one, _)| &one.path).collect();
+    let texts = memories.read_readable(&paths).await;
+    let waiting = waiting.iter().zip(texts).map(|((listed, why), read)| {
         let (path, description) = (listed.path.clone(), listed.description.clone());
-        waiting.push(Waiting { path, why, description, read });
-    }
-    Ok(waiting)
+        Waiting { path, why: *why, description, read }
+    });
+    Ok(waiting.collect())
 }
 
 const fn word(why: Unreviewed) -> &'static str {

@@ -188,8 +188,10 @@ impl Followed {
         new: &[Surveyed],
         update: &mut Update,
     ) {
-        for Surveyed { path, stamp, .. } in new {
-            match memories.read_if_readable(path).await {
+        let paths: Vec<_> = new.iter().map(|one| &one.path).collect();
+        let texts = memories.read_readable(&paths).await;
+        for (Surveyed { path, stamp, .. }, text) in new.iter().zip(texts) {
+            match text {
                 Some(read) if !is_list(path, &read.text) => {
                     let (revision, modified_at) = (read.revision, read.modified_at);
                     let text = OnceLock::from(Arc::from(read.text));
@@ -225,8 +227,8 @@ impl Followed {
         paths: &[MemoryPath],
     ) -> Vec<MemoryPath> {
         let mut changed = Vec::new();
-        for path in paths {
-            let now = memories.read_if_readable(path).await;
+        let texts = memories.read_readable(&paths.iter().collect::<Vec<_>>()).await;
+        for (path, now) in paths.iter().zip(texts) {
             let held = self.read();
             match (now, held.memories.get(path)) {
                 (Some(now), Some(read)) if now.revision == read.revision => {

@@ -58,8 +58,8 @@ pub(super) async fn list(
     let mut resources = Vec::with_capacity(listed.len());
     let paths: Vec<_> = listed.iter().map(|memory| (&memory.path, None)).collect();
     let unreviewed = memories.unreviewed(&paths).await;
-    for memory in listed {
-        let objections = memories.objections(&memory.path).await;
+    let paths: Vec<_> = listed.iter().map(|memory| &memory.path).collect();
+    for (memory, objections) in listed.into_iter().zip(memories.objections(&paths).await) {
         resources.push(if !objections.is_empty() {
             silent(memory, notice(&objections))
         } else if let Some([notice, _]) = notices(&unreviewed, &memory.path) {
@@ -134,7 +134,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let path = path_of(uri, memories.layout())?;
     let memory = memories.read(&path).await.map_err(|error| mcp_error("resources/read", error))?;
-    let objections = memories.objections(&path).await;
+    let objections = memories.objections(&[&path]).await.remove(0);
     let unreviewed = memories.unreviewed(&[(&path, Some(memory.revision))]).await;
     memories.note_read(unreviewed.get(&path).copied());
     // It stands before the text: what a model has read first it reads the rest by.

@@ -99,12 +99,14 @@ async fn blocking<T: Send + 'static>(
         Ok(result) => result,
         Err(died) => match died.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(cancelled) => Err(BackendError::Io {
-                doing: "finish: the program is shutting down",
-                source: cancelled.into(),
-            }),
+            Err(_) => Err(shutting_down()),
         },
     }
+}
+
+fn shutting_down() -> BackendError {
+    let source = std::io::ErrorKind::Interrupted.into();
+    BackendError::Io { doing: "finish: the program is shutting down", source }
 }
 
 #[async_trait]
@@ -129,11 +131,20 @@ impl Backend for LocalBackend {
 
     async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
         let path = path.clone();
-        self.run(move |anchor| {
-            let folder = anchor.folder_of(&path)?.ok_or(BackendError::NotFound)?;
-            read_in(&folder, path.file_name(), max)
-        })
-        .await
+        self.run(move |anchor| read_at(anchor, &path, max)).await
+    }
+
+    async fn read_many(
+        &self,
+        paths: &[RelativePath],
+        max: usize,
+    ) -> Vec<Result<Read, BackendError>> {
+        let of_all = paths.to_vec();
+        let read = self.run(move |anchor| {
+            Ok(of_all.iter().map(|path| read_at(anchor, path, max)).collect::<Vec<_>>())
+        });
+        // Only the end of the program keeps all of them from being read.
+        read.await.unwrap_or_else(|_| paths.iter().map(|_| Err(shutting_down())).collect())
     }
 
     async fn stage(
@@ -250,6 +261,11 @@ fn refine(folder: &Dir, name: &str, error: std::io::Error) -> BackendError {
         Ok(Kind::Other | Kind::Folder) => BackendError::WrongKind,
         Ok(Kind::File) | Err(_) => BackendError::from_io("open a memory", error),
     }
+}
+
+fn read_at(anchor: &Anchor, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
+    let folder = anchor.folder_of(path)?.ok_or(BackendError::NotFound)?;
+    read_in(&folder, path.file_name(), max)
 }
 
 fn read_in(folder: &Dir, name: &str, max: usize) -> Result<Read, BackendError> {

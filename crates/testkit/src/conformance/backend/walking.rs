@@ -178,7 +178,7 @@ async fn a_read_takes_the_first_bytes_and_says_whether_that_is_all(rig: &Rig) {
 
 async fn nothing_is_read_through_a_link(rig: &Rig) {
     one_of_everything(rig).await;
-    for (at, expected) in [
+    let refused = [
         ("link", "wrong kind"),
         ("pipe", "wrong kind"),
         ("d", "wrong kind"),
@@ -187,9 +187,18 @@ async fn nothing_is_read_through_a_link(rig: &Rig) {
         ("d/a.md/b.md", "wrong kind"),
         ("d/b.md", "not found"),
         ("e/f.md", "not found"),
-    ] {
+    ];
+    for (at, expected) in refused {
         assert_eq!(word(rig.backend.read(&path(at), 99).await), expected, "{at}");
     }
+    // Of several files at once, none of these hides the others.
+    let mut paths: Vec<_> = refused.iter().map(|(at, _)| path(at)).collect();
+    paths.push(path("d/a.md"));
+    let mut read = rig.backend.read_many(&paths, 3).await;
+    assert_eq!(read.pop().unwrap().unwrap().bytes, b"tex");
+    let words: Vec<_> = read.into_iter().map(word).collect();
+    assert_eq!(words, refused.map(|(_, expected)| expected));
+    assert!(rig.backend.read_many(&[], 3).await.is_empty());
 }
 
 async fn a_version_has_one_stamp_and_a_new_version_another(rig: &Rig) {
