@@ -128,7 +128,7 @@ pub use store::{
     UndoTarget, Undone, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
 pub use task::{
-    Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,
-    TaskId, TaskKind, TaskProposals, TaskResult, TaskState, UnknownKind, tellable,
+    Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskDetails, TaskError,
+    TaskErrorCode, TaskId, TaskKind, TaskProposals, TaskResult, TaskState, tellable,
 };
 pub use workspace::{Switches, Workspace};

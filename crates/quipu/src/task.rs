@@ -5,8 +5,8 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
 use engine::{
-    Cancelled, ContextMode, EntryAction, ForgetRequest, RememberRequest, Request, TaskFilter,
-    TaskId, TaskResult, TaskState,
+    Cancelled, ContextMode, EntryAction, ForgetRequest, RememberRequest, Request, TaskDetails,
+    TaskFilter, TaskId, TaskResult, TaskState,
 };
 use memory::access::AgentClass;
 use memory::path::{MemoryPath, Scope};
@@ -253,21 +253,20 @@ fn status(id: &TaskId, state: TaskState) -> TaskStatus {
 }
 
 fn report(id: TaskId, result: TaskResult) -> TaskReport {
-    let changed = result.changes().iter().filter(|entry| entry.action != EntryAction::Known);
+    let changed = result.changes.iter().filter(|entry| entry.action != EntryAction::Known);
     let mut memories: Vec<_> = changed.map(|entry| entry.path.clone()).collect();
     memories.sort();
     memories.dedup();
-    let proposals = result.proposals().count();
-    let summary = result.summary().to_owned();
-    let candidates = match result {
-        TaskResult::Forgotten { candidates, .. } => {
+    let proposals = result.proposals.count();
+    let candidates = match result.details {
+        TaskDetails::Forgotten { candidates, .. } => {
             candidates.into_iter().map(|candidate| candidate.entry).collect()
         }
-        TaskResult::Remembered { .. } | TaskResult::Dreamt { .. } | TaskResult::Reviewed { .. } => {
-            Vec::new()
-        }
+        TaskDetails::Remembered { .. }
+        | TaskDetails::Dreamt { .. }
+        | TaskDetails::Reviewed { .. } => Vec::new(),
     };
-    TaskReport { id, summary, memories, proposals, candidates }
+    TaskReport { id, summary: result.summary, memories, proposals, candidates }
 }
 
 impl fmt::Debug for TaskRequest {

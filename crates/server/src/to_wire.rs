@@ -10,7 +10,8 @@ mod pending;
 use std::collections::BTreeSet;
 
 use engine::{
-    Known, LastWrite, Memories, MemoryText, NextDream, RootHealth, TaskResult, TaskState,
+    Known, LastWrite, Memories, MemoryText, NextDream, RootHealth, TaskDetails, TaskResult,
+    TaskState,
 };
 use memory::change::{Change, Trust};
 use memory::clock::Timestamp;
@@ -208,58 +209,55 @@ pub(crate) fn listed_task(listed: &engine::Task) -> task::ListedTask {
 
 pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
     let topics = |topics: &BTreeSet<engine::Topic>| topics.iter().copied().map(topic).collect();
-    match result {
-        TaskResult::Remembered { summary, files_touched, scopes, changes, proposals } => {
+    let paths = |files: &[MemoryPath]| files.iter().map(ToString::to_string).collect();
+    let summary = result.summary.clone();
+    let touched_scopes = target_scopes(&result.scopes);
+    let changes = result.changes.iter().map(entry_note).collect();
+    let proposals = count(result.proposals.count());
+    match &result.details {
+        TaskDetails::Remembered { files_touched } => {
             task::TaskResult::Remember(task::RememberResult {
-                summary: summary.clone(),
-                files_touched: files_touched.iter().map(ToString::to_string).collect(),
-                touched_scopes: target_scopes(scopes),
-                changes: changes.iter().map(entry_note).collect(),
-                proposals: count(proposals.count()),
+                summary,
+                files_touched: paths(files_touched),
+                touched_scopes,
+                changes,
+                proposals,
             })
         }
-        TaskResult::Forgotten {
-            summary,
-            removed,
-            topics: touched,
-            scopes,
-            changes,
-            candidates,
-            proposals,
-        } => {
+        TaskDetails::Forgotten { removed, topics: touched, candidates } => {
             let entry = |entry: &engine::Removed| task::RemovedEntry {
                 topic: topic(entry.topic),
                 summary: entry.summary.clone(),
                 file_path: entry.path.to_string(),
             };
             task::TaskResult::Forget(task::ForgetResult {
-                summary: summary.clone(),
+                summary,
                 removed_entries: removed.iter().map(entry).collect(),
                 touched_topics: topics(touched),
-                touched_scopes: target_scopes(scopes),
-                changes: changes.iter().map(entry_note).collect(),
-                proposals: count(proposals.count()),
+                touched_scopes,
+                changes,
+                proposals,
                 candidates: candidates.iter().map(candidate).collect(),
             })
         }
-        TaskResult::Dreamt { summary, topics: touched, scopes, deduped, changes, proposals } => {
+        TaskDetails::Dreamt { topics: touched, deduped } => {
             task::TaskResult::Dream(task::DreamResult {
-                summary: summary.clone(),
+                summary,
                 touched_topics: topics(touched),
-                touched_scopes: target_scopes(scopes),
+                touched_scopes,
                 deduped_entries: count(*deduped),
-                changes: changes.iter().map(entry_note).collect(),
-                proposals: count(proposals.count()),
+                changes,
+                proposals,
             })
         }
-        TaskResult::Reviewed { summary, files_touched, scopes, changes, proposals, skipped } => {
+        TaskDetails::Reviewed { files_touched, skipped } => {
             let left_out = skipped.iter().map(|(why, count)| (why.as_str().to_owned(), *count));
             task::TaskResult::Review(task::ReviewResult {
-                summary: summary.clone(),
-                files_touched: files_touched.iter().map(ToString::to_string).collect(),
-                touched_scopes: target_scopes(scopes),
-                changes: changes.iter().map(entry_note).collect(),
-                proposals: count(proposals.count()),
+                summary,
+                files_touched: paths(files_touched),
+                touched_scopes,
+                changes,
+                proposals,
                 left_out: left_out.collect(),
             })
         }

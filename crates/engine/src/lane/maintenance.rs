@@ -168,7 +168,7 @@ impl Shared {
 
     /// Notes that the end of a task is published here; `false` if it was before.
     pub(super) fn claim(&self, task: &Task, result: &TaskResult) -> bool {
-        !result.scopes().is_empty() && self.published.lock().note(&task.id)
+        !result.scopes.is_empty() && self.published.lock().note(&task.id)
     }
 }
 
@@ -186,7 +186,7 @@ impl Shared {
             } else if !self.put_back(lane, &row).await?
                 && let Some(row) = self.parts.tasks.task(&row.id).await?
                 && row.change.is_some()
-                && !record::has_ended(&row)
+                && !row.status.is_final()
             {
                 // Whoever had it was not dead.
                 self.complete(lane, &row).await?;
@@ -199,7 +199,7 @@ impl Shared {
     async fn fail_unreadable(&self, lane: &Lane) -> Result<(), LaneError> {
         let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
         let outcome = record::outcome_text(&Err(failed.with_details("its record cannot be read")));
-        let end = End { status: Status::Failed.as_str(), outcome: &outcome, request: "{}" };
+        let end = End { status: Status::Failed, outcome: &outcome, request: "{}" };
         let now = self.parts.clock.now();
         let failed = self.parts.tasks.fail_unreadable(&lane.id, end, now).await?;
         if failed > 0 {
@@ -216,8 +216,7 @@ impl Shared {
             return Ok(false);
         }
         if self.attempts_lost(lane, row).await? >= TASK_ATTEMPTS_MAX {
-            let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
-            let failed = TaskError::new(TaskErrorCode::failed(kind));
+            let failed = TaskError::new(TaskErrorCode::failed(row.kind));
             let why = lane.now.lock().waits_for;
             let failed = match why {
                 Some(code) => failed.caused_by(code).with_details(code.meaning()),
@@ -246,14 +245,13 @@ impl Shared {
 
     /// Completes a task whose change is recorded, with the outcome that was prepared.
     async fn complete(&self, lane: &Lane, row: &TaskRow) -> Result<(), LaneError> {
-        let done = TaskRow { status: "completed".to_owned(), ..row.clone() };
+        let done = TaskRow { status: Status::Completed, ..row.clone() };
         let task = match Task::read(&done) {
             Ok(task) => task,
             Err(unreadable) => {
                 // It was prepared before its change was, but perhaps by another version.
                 tracing::warn!(error = %unreadable, "what came of a task is not known");
-                let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
-                let failed = TaskError::new(TaskErrorCode::failed(kind));
+                let failed = TaskError::new(TaskErrorCode::failed(row.kind));
                 let failed = failed.with_details("memories were changed; history knows how");
                 self.finish(lane, row, &Err(failed)).await?;
                 return Ok(());

@@ -153,7 +153,7 @@ impl Lanes {
         let new = NewTask {
             id: id.to_string(),
             workspace: workspace.id.clone(),
-            kind: kind.as_str().to_owned(),
+            kind,
             client: asker.client.as_ref().map(ToString::to_string),
             request: record::request_text(&request, &asker, refusal.as_ref()),
             at: self.0.parts.clock.now(),
@@ -271,8 +271,8 @@ impl Lanes {
     ) -> Result<Vec<Task>, StateError> {
         let query = TaskQuery {
             workspace: Some(workspace.id.clone()),
-            kind: filter.kind.map(|kind| kind.as_str().to_owned()),
-            status: filter.status.map(|status| status.as_str().to_owned()),
+            kind: filter.kind,
+            status: filter.status,
             owner: match viewer {
                 Viewer::Person => OwnedBy::Anybody,
                 Viewer::Client(None) => OwnedBy::Nobody,
@@ -408,9 +408,9 @@ impl Shared {
         let row = self.parts.tasks.task(id.as_str()).await?;
         Ok(row.filter(|row| {
             row.workspace == workspace.id
-                && row.kind == kind.as_str()
+                && row.kind == kind
                 && viewer.sees(row.client.as_deref())
-                && (!record::has_ended(row) || row.updated_at >= self.ended_since())
+                && (!row.status.is_final() || row.updated_at >= self.ended_since())
         }))
     }
 
@@ -423,7 +423,7 @@ impl Shared {
     ) -> Result<(), StateError> {
         let outcome = record::outcome_text(&Err(TaskError::new(why)));
         let request = record::kept_request_text(request);
-        let end = End { status: Status::Failed.as_str(), outcome: &outcome, request: &request };
+        let end = End { status: Status::Failed, outcome: &outcome, request: &request };
         self.parts.tasks.give_up(id.as_str(), end, self.parts.clock.now()).await?;
         {
             let now = lane.now.lock();

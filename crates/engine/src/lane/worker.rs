@@ -23,7 +23,9 @@ use crate::feed::ManagedChange;
 use crate::pending::{self, Pending, Source};
 use crate::runner::{RunError, chain};
 use crate::task::record;
-use crate::task::{Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult};
+use crate::task::{
+    Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskProposals, TaskResult,
+};
 use crate::workspace::Workspace;
 
 /// What became of a task that was begun.
@@ -166,8 +168,7 @@ impl Shared {
             Ok(task) => task,
             Err(unreadable) => {
                 tracing::warn!(error = %unreadable, "a task cannot be done");
-                let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
-                let failed = TaskError::new(TaskErrorCode::failed(kind));
+                let failed = TaskError::new(TaskErrorCode::failed(row.kind));
                 return self.finish(lane, row, &Err(failed)).await.map(drop);
             }
         };
@@ -259,7 +260,7 @@ impl Shared {
                 self.make_whole(lane, task).await;
                 return Ok(Ended::With(outcome));
             }
-            if row.is_some_and(|row| row.attempt() != attempt || record::has_ended(&row)) {
+            if row.is_some_and(|row| row.attempt() != attempt || row.status.is_final()) {
                 return Err(LaneError::Lost);
             }
             match why.as_run_error(task.kind()) {
@@ -302,7 +303,7 @@ impl Shared {
         let LaneParts { store, tasks, clock, .. } = &self.parts;
         let pending = Pending::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock));
         let provenance = provenance(&task.request, &task.asker);
-        result.note_stored(pending.add(proposals, &provenance).await?);
+        result.proposals = TaskProposals::Stored(pending.add(proposals, &provenance).await?);
         Ok(())
     }
 
@@ -326,7 +327,7 @@ impl Shared {
     ) -> Result<bool, LaneError> {
         let (status, text) = (status_of(outcome), record::outcome_text(outcome));
         let request = record::kept_request_text(&row.request);
-        let end = End { status: status.as_str(), outcome: &text, request: &request };
+        let end = End { status, outcome: &text, request: &request };
         let now = self.parts.clock.now();
         let finished = self.parts.tasks.finish_task(row.attempt(), end, now).await?;
         if finished {
@@ -349,7 +350,7 @@ impl Shared {
         if !self.claim(task, result) {
             return;
         }
-        let saved = result.changes().len();
+        let saved = result.changes.len();
         if task.kind() == TaskKind::Review && (saved == 0 || !self.settings.review_verbose) {
             return;
         }
@@ -357,7 +358,7 @@ impl Shared {
             workspace: task.workspace.clone(),
             source: task.kind(),
             task: task.id.clone(),
-            scopes: result.scopes().clone(),
+            scopes: result.scopes.clone(),
             originator: task.asker.client.clone(),
             saved,
         };

@@ -351,9 +351,11 @@ async fn what_a_child_says_that_it_did_is_not_believed() {
     let world = World::open(place, child.clone());
     let task = world.done(remember("I keep bees.")).await;
     let TaskState::Completed(result) = &task.state else { panic!("{task:?}") };
-    assert_eq!(result.summary(), "line break [31m");
-    assert_eq!(format!("{:?}", result.scopes()), "{Scope(Global)}");
-    let engine::TaskResult::Remembered { files_touched, .. } = result else { panic!("{result:?}") };
+    assert_eq!(result.summary, "line break [31m");
+    assert_eq!(format!("{:?}", result.scopes), "{Scope(Global)}");
+    let engine::TaskDetails::Remembered { files_touched } = &result.details else {
+        panic!("{result:?}")
+    };
     assert_eq!(files_touched.len(), 1);
     child.close().await;
     let place = world.close().await;

@@ -201,7 +201,7 @@ async fn what_nobody_resumes_stays() {
     process.close().await;
     let state = SqliteState::new(host.folders.state.join("quipu.db"));
     let tasks: Arc<dyn Tasks> = Arc::new(state);
-    assert_eq!(tasks.task(task.id.as_str()).await.unwrap().unwrap().status, "running");
+    assert_eq!(tasks.task(task.id.as_str()).await.unwrap().unwrap().status, Status::Running);
     assert_eq!(*host.runner.begun.lock().unwrap(), [""; 0]);
 }
 
@@ -219,7 +219,7 @@ async fn what_a_dead_process_left_is_found_although_nobody_asks() {
         let task = left_running(&host, &format!("add {path} x"), attempts).await;
         loop {
             let row = daemon.tasks.task(task.id.as_str()).await.unwrap().unwrap();
-            if row.status == "completed" {
+            if row.status == Status::Completed {
                 break;
             }
             tokio::task::yield_now().await;
