@@ -91,7 +91,7 @@ pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use host_workspaces::{HostWorkspace, WorkspaceRemoval, WorkspaceRemovalError};
 pub use lane::{
     Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, RehearsalError,
-    Spent, SubmitError, TaskFilter, Viewer,
+    Spent, StageError, SubmitError, TaskFilter, Viewer,
 };
 pub use model::{Address, BadUrl, Chat, ChatError, Endpoint, Key, Reach, Wire};
 pub use models::{

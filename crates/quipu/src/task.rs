@@ -124,7 +124,7 @@ impl Memories {
     pub async fn task(&self, id: &TaskId) -> Result<Option<Task>> {
         let _call = self.begin()?;
         let lanes = &self.quipu.0.serving.lanes;
-        let task = lanes.get(&self.workspace, (id.kind(), id), self.caller.viewer()).await?;
+        let task = lanes.get(&self.workspace, id, self.caller.viewer()).await?;
         Ok(task.map(|_| Task { memories: self.clone(), id: id.clone() }))
     }
 
@@ -189,7 +189,7 @@ impl Task {
     pub async fn status(&self) -> Result<TaskStatus> {
         let _call = self.memories.begin()?;
         let lanes = &self.memories.quipu.0.serving.lanes;
-        let id = (self.id.kind(), &self.id);
+        let id = &self.id;
         let task = lanes.get(&self.memories.workspace, id, self.memories.caller.viewer()).await?;
         let task = task.ok_or_else(|| self.unknown())?;
         Ok(status(&self.id, task.state.clone()))
@@ -218,7 +218,7 @@ impl Task {
     pub async fn cancel(&self) -> Result<TaskStatus> {
         let _call = self.memories.begin()?;
         let lanes = &self.memories.quipu.0.serving.lanes;
-        let id = (self.id.kind(), &self.id);
+        let id = &self.id;
         let cancelled =
             lanes.cancel(&self.memories.workspace, id, self.memories.caller.viewer()).await?;
         match cancelled.ok_or_else(|| self.unknown())? {

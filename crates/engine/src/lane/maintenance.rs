@@ -196,9 +196,10 @@ impl Shared {
     }
 
     /// Fails what runs and cannot be read: nobody can do it, and everything else would wait for it.
-    async fn fail_unreadable(&self, lane: &Lane) -> Result<(), LaneError> {
+    /// Returns how many there were.
+    pub(super) async fn fail_unreadable(&self, lane: &Lane) -> Result<u64, LaneError> {
         let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
-        let outcome = record::outcome_text(&Err(failed.with_details("its record cannot be read")));
+        let outcome = record::outcome_text(Err(&failed.with_details("its record cannot be read")));
         let end = End { status: Status::Failed, outcome: &outcome, request: "{}" };
         let now = self.parts.clock.now();
         let failed = self.parts.tasks.fail_unreadable(&lane.id, end, now).await?;
@@ -206,7 +207,7 @@ impl Shared {
             tracing::error!(workspace = %lane.id, failed, "tasks that cannot be read were failed");
             lane.move_on();
         }
-        Ok(())
+        Ok(failed)
     }
 
     /// Lets a task of which nothing happened be done once more, or gives it up. Returns whether nothing has.
@@ -222,7 +223,7 @@ impl Shared {
                 Some(code) => failed.caused_by(code).with_details(code.meaning()),
                 None => failed.with_details("it was begun again and again and never ended"),
             };
-            self.finish(lane, row, &Err(failed)).await?;
+            self.finish(lane, row, Err(&failed)).await?;
         }
         Ok(true)
     }
@@ -253,7 +254,7 @@ impl Shared {
                 tracing::warn!(error = %unreadable, "what came of a task is not known");
                 let failed = TaskError::new(TaskErrorCode::failed(row.kind));
                 let failed = failed.with_details("memories were changed; history knows how");
-                self.finish(lane, row, &Err(failed)).await?;
+                self.finish(lane, row, Err(&failed)).await?;
                 return Ok(());
             }
         };
@@ -272,7 +273,7 @@ impl Shared {
         if let Ok(result) = &mut outcome {
             self.store_proposals(&task, result, &record::unstored_proposals(row, &task)).await?;
         }
-        if self.finish(lane, row, &outcome).await?
+        if self.finish(lane, row, outcome.as_ref()).await?
             && let Ok(result) = &outcome
         {
             self.publish(&task, result).await;
@@ -282,7 +283,7 @@ impl Shared {
 
     /// Puts in place what a change that stopped half-way has recorded, as the next writer would.
     pub(super) async fn make_whole(&self, lane: &Lane, task: &Task) {
-        let memories = self.memories(&lane.workspace(), (&task.request, &task.asker));
+        let memories = self.memories(&lane.workspace(), &task.request, &task.asker);
         if let Err(error) = memories.notice().await {
             tracing::warn!(task = %task.id, error = %chain(&error), "a change is completed later");
         }

@@ -185,7 +185,7 @@ pub(crate) fn kept_request_text(request: &str) -> String {
 }
 
 /// Returns the outcome of a task as text for the state.
-pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
+pub(crate) fn outcome_text(outcome: Result<&TaskResult, &TaskError>) -> String {
     text(&match outcome {
         Ok(result) => result_record(result),
         Err(error) => {
@@ -348,9 +348,8 @@ fn read_review(record: ReviewRecord) -> Result<ReviewRequest, String> {
 }
 
 fn read_error(record: &ErrorRecord) -> Result<TaskError, String> {
-    let code = TaskErrorCode::ALL.into_iter().find(|code| code.as_str() == record.code);
-    let code = code.ok_or_else(|| format!("unknown code `{}`", record.code))?;
-    let mut failed = TaskError::new(code);
+    let code: Result<TaskErrorCode, _> = record.code.parse();
+    let mut failed = TaskError::new(code.map_err(|_| format!("unknown code `{}`", record.code))?);
     // One of a later version is none.
     failed.cause = record.cause.as_deref().and_then(|code| code.parse().ok());
     Ok(failed.with_details(record.details.as_deref().unwrap_or_default()))

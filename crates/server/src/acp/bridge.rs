@@ -362,7 +362,7 @@ fn of_refusal(kind: TaskKind, Refusal { data, .. }: &Refusal) -> RunError {
     if told == "conflict" {
         return RunError::Conflict;
     }
-    let known = TaskErrorCode::ALL.into_iter().find(|code| code.as_str() == told);
+    let known: Option<TaskErrorCode> = told.parse().ok();
     // Nobody took it back, and there is no workspace in the child that could go.
     let is_ours = |code: &TaskErrorCode| {
         !matches!(code, TaskErrorCode::Cancelled | TaskErrorCode::WorkspaceRemoved)

@@ -150,8 +150,7 @@ async fn a_task_that_is_taken_back_kills_its_child() {
     let by = engine::Asker::client("test", None);
     let task = world.lanes.submit(&world.workspace, remember("I keep bees."), by).await.unwrap();
     eventually(|| fs::metadata(&at));
-    let id = (task.kind(), &task.id);
-    world.lanes.cancel(&world.workspace, id, engine::Viewer::Person).await.unwrap();
+    world.lanes.cancel(&world.workspace, &task.id, engine::Viewer::Person).await.unwrap();
     let ended = world.lanes.wait(&world.workspace, &task.id).await.unwrap().unwrap();
     assert!(matches!(ended.state, TaskState::Failed(error) if error.code.as_str() == "cancelled"));
     let place = world.close().await;

@@ -313,7 +313,7 @@ async fn a_task_whose_change_is_recorded_is_too_late_to_take_back() {
     // As the lane has it right before the commit.
     let attempt = Attempt { task: task.id.as_str(), number: 1 };
     assert!(process.tasks.prepare_outcome(attempt, "{}").await.unwrap());
-    let id = (task.kind(), &task.id);
+    let id = &task.id;
     let cancelled = process.lanes().cancel(&process.workspace, id, Viewer::Person).await.unwrap();
     assert!(matches!(cancelled, Some(Cancelled::Stopping(_))), "{cancelled:?}");
     process.close().await;
