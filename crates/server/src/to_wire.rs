@@ -21,6 +21,8 @@ use memory::path::{MemoryPath, Mount, Scope};
 use memory::tool::Rendered;
 use protocol::{changes, context_files, conversation, memories, status, task};
 
+use crate::twins::Twin;
+
 pub(crate) use events::event;
 pub(crate) use health::{health, repaired};
 pub(crate) use pending::{decisions, proposal};
@@ -57,16 +59,6 @@ pub(crate) fn target_scopes(mounts: &BTreeSet<Mount>) -> Vec<task::TargetScope> 
     scopes.into_iter().collect()
 }
 
-/// Returns why a context file is loaded.
-pub(crate) const fn load_scope(scope: engine::LoadScope) -> context_files::LoadScope {
-    match scope {
-        engine::LoadScope::Global => context_files::LoadScope::Global,
-        engine::LoadScope::Project => context_files::LoadScope::Project,
-        engine::LoadScope::Included => context_files::LoadScope::Included,
-        engine::LoadScope::Extension => context_files::LoadScope::Extension,
-    }
-}
-
 /// Returns the context files of a folder as a model is shown them.
 pub(crate) fn loaded_context(shown: engine::ContextText) -> context_files::LoadedContext {
     let files = shown.files.iter().map(loaded_file).collect();
@@ -77,7 +69,7 @@ pub(crate) fn loaded_context(shown: engine::ContextText) -> context_files::Loade
 fn loaded_file(file: &engine::FileShown) -> context_files::LoadedFile {
     context_files::LoadedFile {
         path: file.path.display().to_string(),
-        scope: load_scope(file.scope),
+        scope: file.scope.twin(),
         parent: file.parent.as_ref().map(|parent| parent.display().to_string()),
         bytes: count(file.bytes),
         tokens: count(file.tokens),
@@ -139,45 +131,10 @@ pub(crate) const fn context_scope(scope: engine::ContextScope) -> context_files:
     }
 }
 
-/// Returns the kind of a task.
-const fn work_kind(kind: engine::TaskKind) -> task::WorkKind {
-    match kind {
-        engine::TaskKind::Remember => task::WorkKind::Remember,
-        engine::TaskKind::Forget => task::WorkKind::Forget,
-        engine::TaskKind::Dream => task::WorkKind::Dream,
-        engine::TaskKind::Review => task::WorkKind::Review,
-    }
-}
-
-const fn task_status(status: engine::Status) -> task::TaskStatus {
-    match status {
-        engine::Status::Queued => task::TaskStatus::Queued,
-        engine::Status::Running => task::TaskStatus::Running,
-        engine::Status::Completed => task::TaskStatus::Completed,
-        engine::Status::Failed => task::TaskStatus::Failed,
-    }
-}
-
-const fn topic(topic: engine::Topic) -> task::Topic {
-    match topic {
-        engine::Topic::User => task::Topic::User,
-        engine::Topic::Feedback => task::Topic::Feedback,
-        engine::Topic::Project => task::Topic::Project,
-        engine::Topic::Reference => task::Topic::Reference,
-    }
-}
-
-const fn context_mode(mode: engine::ContextMode) -> task::ContextMode {
-    match mode {
-        engine::ContextMode::Workspace => task::ContextMode::Workspace,
-        engine::ContextMode::Clean => task::ContextMode::Clean,
-    }
-}
-
 /// Returns a task.
 pub(crate) fn task(task: &engine::Task) -> task::Task {
     let (mode, scope) = match &task.request {
-        engine::Request::Remember(asked) => (Some(context_mode(asked.context_mode)), asked.scope),
+        engine::Request::Remember(asked) => (Some(asked.context_mode.twin()), asked.scope),
         engine::Request::Forget(asked) => (None, asked.scope),
         engine::Request::Dream | engine::Request::Review(_) => (None, None),
     };
@@ -188,7 +145,7 @@ pub(crate) fn task(task: &engine::Task) -> task::Task {
     };
     task::Task {
         task_id: task.id.to_string(),
-        status: task_status(task.status()),
+        status: task.status().twin(),
         context_mode: mode,
         scope: scope.map(|scope| target_scope(Mount::Scope(scope))),
         created_at: time(task.created_at),
@@ -201,14 +158,15 @@ pub(crate) fn task(task: &engine::Task) -> task::Task {
 /// Returns a task of a list.
 pub(crate) fn listed_task(listed: &engine::Task) -> task::ListedTask {
     task::ListedTask {
-        kind: work_kind(listed.kind()),
+        kind: listed.kind().twin(),
         workspace_id: listed.workspace.clone(),
         task: task(listed),
     }
 }
 
 pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
-    let topics = |topics: &BTreeSet<engine::Topic>| topics.iter().copied().map(topic).collect();
+    let topics =
+        |topics: &BTreeSet<engine::Topic>| topics.iter().copied().map(Twin::twin).collect();
     let paths = |files: &[MemoryPath]| files.iter().map(ToString::to_string).collect();
     let summary = result.summary.clone();
     let touched_scopes = target_scopes(&result.scopes);
@@ -226,7 +184,7 @@ pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
         }
         TaskDetails::Forgotten { removed, topics: touched, candidates } => {
             let entry = |entry: &engine::Removed| task::RemovedEntry {
-                topic: topic(entry.topic),
+                topic: entry.topic.twin(),
                 summary: entry.summary.clone(),
                 file_path: entry.path.to_string(),
             };
@@ -442,7 +400,7 @@ pub(crate) fn run(run: &engine::Run, status: Option<engine::Status>) -> protocol
         ended_at: time(run.ended_at),
         changes: run.changes.iter().map(|id| id.0).collect(),
         memories: count(run.memories.len()),
-        status: status.map(task_status),
+        status: status.map(Twin::twin),
     }
 }
 

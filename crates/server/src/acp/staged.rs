@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use engine::{
     BindingRequest, Candidate, EntryNote, Message, ProjectRoot, Removed, Report, Request,
     ReviewRequest, Staged, StagedEdit, TaskDetails, TaskId, TaskKind, TaskProposals, TaskResult,
-    Topic, Usage, Workspace, WorkspaceChoice, inside, tellable,
+    Usage, Workspace, WorkspaceChoice, inside, tellable,
 };
 use memory::limits::TASK_DETAILS_CHARS_MAX;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
@@ -21,6 +21,7 @@ use protocol::acp::{
 use protocol::task;
 use serde_json::{Map, Value, json};
 
+use crate::twins::Twin;
 use crate::{from_wire, to_wire};
 
 /// More than any model takes for a task: what is above that is no count.
@@ -45,14 +46,11 @@ pub(super) fn parameters(task: &TaskId, request: &Request, workspace: &Workspace
         review,
     };
     let mut fields = json!({ "_meta": { "quipu": { "stage": stage } } });
-    let mode = |mode| match mode {
-        engine::ContextMode::Workspace => task::ContextMode::Workspace,
-        engine::ContextMode::Clean => task::ContextMode::Clean,
-    };
     match request {
         Request::Remember(asked) => {
             fields["content"] = asked.content.clone().into();
-            fields["contextMode"] = mode(asked.context_mode).as_str().into();
+            let mode: task::ContextMode = asked.context_mode.twin();
+            fields["contextMode"] = mode.as_str().into();
         }
         Request::Forget(asked) => {
             fields["query"] = asked.query.clone().into();
@@ -327,18 +325,18 @@ impl Reader {
                 let of: task::ForgetResult = serde_json::from_value(fields).ok()?;
                 let removed = of.removed_entries.into_iter().filter_map(|one| {
                     let path = self.path(&one.file_path)?;
-                    Some(Removed { topic: topic(one.topic), summary: one_line(&one.summary), path })
+                    Some(Removed { topic: one.topic.twin(), summary: one_line(&one.summary), path })
                 });
                 let details = TaskDetails::Forgotten {
                     removed: removed.collect(),
-                    topics: of.touched_topics.into_iter().map(topic).collect(),
+                    topics: of.touched_topics.into_iter().map(Twin::twin).collect(),
                     candidates: self.candidates(of.candidates),
                 };
                 (of.summary, of.changes, details)
             }
             TaskKind::Dream => {
                 let of: task::DreamResult = serde_json::from_value(fields).ok()?;
-                let topics = of.touched_topics.into_iter().map(topic).collect();
+                let topics = of.touched_topics.into_iter().map(Twin::twin).collect();
                 let deduped = usize::try_from(of.deduped_entries).ok()?;
                 (of.summary, of.changes, TaskDetails::Dreamt { topics, deduped })
             }
@@ -394,15 +392,6 @@ impl Reader {
 fn one_line(text: &str) -> String {
     let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     shown.take(4 * TASK_DETAILS_CHARS_MAX).collect()
-}
-
-const fn topic(topic: task::Topic) -> Topic {
-    match topic {
-        task::Topic::User => Topic::User,
-        task::Topic::Feedback => Topic::Feedback,
-        task::Topic::Project => Topic::Project,
-        task::Topic::Reference => Topic::Reference,
-    }
 }
 
 fn scope(word: &str) -> Option<Scope> {

@@ -25,6 +25,7 @@ use super::request::{Path, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
 use crate::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
+use crate::twins::Twin;
 use crate::{from_wire, to_wire};
 
 pub(super) fn routes() -> Routes {
@@ -74,7 +75,7 @@ async fn list(
         mount: mount(&memories, wanted.scope.as_deref())?,
         words: wanted.q,
         pinned: wanted.pinned,
-        order: from_wire::order(wanted.sort.unwrap_or(Sort::Path)),
+        order: wanted.sort.unwrap_or(Sort::Path).twin(),
         after: match wanted.cursor.as_deref().map(str::parse::<Cursor>) {
             None => None,
             Some(Ok(cursor)) => Some(cursor),

@@ -23,6 +23,7 @@ use super::request::Path;
 use super::routes::{Routes, routes};
 use crate::error::{ErrorResponse, submit_code};
 use crate::limits::HTTP_RETRY_AFTER_SECONDS;
+use crate::twins::Twin;
 use crate::{from_wire, to_wire};
 
 /// By which way tasks come in that are asked for here.
@@ -194,8 +195,8 @@ async fn list(
     let workspace = daemon.trusted(wanted.workspace.as_deref())?;
     let client = daemon.client(workspace, &headers).await?;
     let filter = TaskFilter {
-        kind: wanted.kind.map(from_wire::work_kind),
-        status: wanted.status.map(from_wire::status),
+        kind: wanted.kind.map(Twin::twin),
+        status: wanted.status.map(Twin::twin),
         max: Some(wanted.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX)),
     };
     let viewer = Viewer::Client(client.as_ref());

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use engine::{
     ContextMode, DraftedEdit, EntryAction, ForgetRequest, LeftOut, Moment, RememberRequest, Role,
+    Topic,
 };
 use memory::document::Revision;
 use memory::proposal::ProposalKind;
