@@ -249,7 +249,7 @@ impl SqliteState {
         if !is_sound || !seat.is_reusable {
             return open::close(connection).await;
         }
-        let mut idle = self.idle_readers();
+        let mut idle = self.idle_readers.lock();
         if idle.len() < IDLE_READERS_MAX {
             idle.push(Opened { connection, file: seat.file, is_reusable: true });
         }
@@ -258,7 +258,7 @@ impl SqliteState {
     async fn reader(&self) -> Result<Option<Opened>, Fault> {
         let file = file::identity(&self.path)?;
         // A reader of a file that is gone from here is dropped, which closes it.
-        while let Some(idle) = self.idle_readers().pop() {
+        while let Some(idle) = self.idle_readers.lock().pop() {
             if Some(idle.file) == file {
                 return Ok(Some(idle));
             }
@@ -275,10 +275,6 @@ impl SqliteState {
                 }
             }
         }
-    }
-
-    fn idle_readers(&self) -> parking_lot::MutexGuard<'_, Vec<Opened>> {
-        self.idle_readers.lock()
     }
 
     /// Runs `work` on the connection that writes, and makes the database if there is none.
@@ -404,7 +400,7 @@ impl SqliteState {
             if let Some(opened) = writer.opened.take() {
                 open::close(opened.connection).await;
             }
-            self.idle_readers().clear();
+            self.idle_readers.lock().clear();
             let gate = match writer.gate.take() {
                 Some(gate) => gate,
                 None => Gate::open(&self.path)?,
@@ -588,7 +584,7 @@ impl State for SqliteState {
     async fn close(&self) {
         let mut writer = self.writer.lock().await;
         // Readers first: whoever closes last writes the rest back into the database.
-        let readers = std::mem::take(&mut *self.idle_readers());
+        let readers = std::mem::take(&mut *self.idle_readers.lock());
         for opened in readers.into_iter().chain(writer.opened.take()) {
             open::close(opened.connection).await;
         }

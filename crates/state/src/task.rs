@@ -350,7 +350,8 @@ pub trait Tasks: Debug + Send + Sync {
     /// when nothing else waits. While one runs, none is begun.
     ///
     /// Survives a kill. After a power cut the task may be queued again with one attempt less; then
-    /// nothing of this attempt is on the disk.
+    /// nothing of this attempt is on the disk. One that cannot be read, such as of a kind that only a later version
+    /// knows, is begun and is an error; [`fail_unreadable`](Self::fail_unreadable) ends it.
     async fn begin_next(
         &self,
         workspace: &str,

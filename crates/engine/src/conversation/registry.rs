@@ -6,7 +6,7 @@ use std::sync::Arc;
 use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::limits::CONVERSATIONS_OPEN_MAX;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use state::{StateError, Tasks};
 use store::Memories;
 use tokio_util::sync::CancellationToken;
@@ -116,16 +116,16 @@ impl Conversations {
             }),
             unwritten: Unwritten::default(),
         });
-        let conversation = self.lock().take_in(new);
+        let conversation = self.open.lock().take_in(new);
         if !resumed {
-            conversation.keep(&conversation.now());
+            conversation.keep(&conversation.now.lock());
         }
         Ok(Opened { resumed, ..of_workspace(conversation, workspace)? })
     }
 
     /// Returns a conversation that is under way; [`open`](Self::open) also finds one of before.
     pub fn at_hand(&self, id: &ConversationId) -> Option<Arc<Conversation>> {
-        self.lock().used(id)
+        self.open.lock().used(id)
     }
 
     /// Returns the id of the workspace of a conversation, at hand or not.
@@ -139,7 +139,7 @@ impl Conversations {
     /// Lets a conversation go: what is looked for is dropped. What it was shown stays known, so that it may go
     /// on some day. Returns whether it was at hand.
     pub async fn close(&self, id: &ConversationId) -> bool {
-        let open = self.lock().by_id.remove(id);
+        let open = self.open.lock().by_id.remove(id);
         if let Some((_, conversation)) = &open {
             conversation.reset();
             conversation.ended();
@@ -151,10 +151,6 @@ impl Conversations {
     /// Waits until all is kept that was shown until now.
     pub async fn written(&self) {
         self.writer.written().await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock()
     }
 }
 

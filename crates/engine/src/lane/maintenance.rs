@@ -196,8 +196,7 @@ impl Shared {
     }
 
     /// Fails what runs and cannot be read: nobody can do it, and everything else would wait for it.
-    /// Returns how many there were.
-    pub(super) async fn fail_unreadable(&self, lane: &Lane) -> Result<u64, LaneError> {
+    async fn fail_unreadable(&self, lane: &Lane) -> Result<(), LaneError> {
         let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
         let outcome = record::outcome_text(Err(&failed.with_details("its record cannot be read")));
         let end = End { status: Status::Failed, outcome: &outcome, request: "{}" };
@@ -207,7 +206,7 @@ impl Shared {
             tracing::error!(workspace = %lane.id, failed, "tasks that cannot be read were failed");
             lane.move_on();
         }
-        Ok(failed)
+        Ok(())
     }
 
     /// Lets a task of which nothing happened be done once more, or gives it up. Returns whether nothing has.

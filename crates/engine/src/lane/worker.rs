@@ -143,13 +143,7 @@ impl Shared {
                 return Err(LaneError::Lost);
             }
             let now = self.parts.clock.now();
-            let Some(row) = self.parts.tasks.begin_next(&lane.id, now).await? else {
-                // What was begun and cannot be read holds up the others.
-                if self.fail_unreadable(lane).await? == 0 {
-                    break;
-                }
-                continue;
-            };
+            let Some(row) = self.parts.tasks.begin_next(&lane.id, now).await? else { break };
             if let Err(error) = self.attempt(lane, &turn, &row).await {
                 // Nobody died: what is found running is ours.
                 let mut now = lane.now.lock();

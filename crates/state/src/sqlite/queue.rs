@@ -149,7 +149,7 @@ pub(super) async fn begin_next(
     .bind(stored_time(at));
     let rows = unsynchronized(connection, script).await?;
     let task = rows.first().map(|row| task(Columns(row))).transpose();
-    task.map_err(|_| Fault::Damaged("a task holds what cannot be".to_owned()))
+    task.map_err(|_| Fault::UnreadableTask)
 }
 
 /// Reads the running tasks of a workspace.
