@@ -175,7 +175,7 @@ impl<C: Clock> Embedded<C> {
         unsearched: &mut Vec<MemoryPath>,
     ) -> Vec<Stored> {
         let known: Vec<Option<Source>> = {
-            let read_before = self.shelf();
+            let mut read_before = self.shelf();
             let find = |one: &Surveyed| read_before.find(place, &one.path, one.stamp?);
             surveyed.iter().map(find).collect()
         };

@@ -3,6 +3,7 @@
 //! A memory is read again only if its file has another stamp. What is kept is a copy and bounded; whoever
 //! edits a memory compares it with the file once more before anything is entered.
 
+use memory::cache::Cache;
 use memory::path::MemoryPath;
 use store::backend::Stamp;
 
@@ -17,31 +18,22 @@ const BYTES_A_BYTE: usize = 5;
 /// A memory as it was read.
 pub(crate) type Kept = (MemoryPath, Stamp, Source);
 
-/// Memories as they were read, root by root: the one that was wanted last comes last.
+/// Memories as they were read, by the name of their root, in the order of their paths.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf(Vec<Place>);
-
-/// The memories of a root, in the order of their paths.
-#[derive(Debug)]
-struct Place {
-    name: String,
-    texts: Vec<Kept>,
-    bytes: usize,
-}
+pub(crate) struct Shelf(Cache<String, Vec<Kept>, KEPT_BYTES_MAX>);
 
 impl Shelf {
     /// Returns the text of a memory if it was read in this version.
-    pub(crate) fn find(&self, place: &str, path: &MemoryPath, stamp: Stamp) -> Option<Source> {
-        let texts = &self.0.iter().find(|one| one.name == place)?.texts;
+    pub(crate) fn find(&mut self, place: &str, path: &MemoryPath, stamp: Stamp) -> Option<Source> {
+        let texts = self.0.get(place)?;
         let at = texts.binary_search_by(|(known, ..)| known.cmp(path)).ok()?;
         let (_, known, text) = texts.get(at)?;
         (*known == stamp).then(|| text.clone())
     }
 
-    /// Keeps the memories of a root, in the order of their paths, in place of those that it had. Roots that
-    /// nobody has wanted for the longest time give way; what then is too much is not kept.
+    /// Caches the memories of a root, in the order of their paths, in place of those that it had. What is too much for
+    /// the whole cache is left out.
     pub(crate) fn keep(&mut self, place: &str, mut texts: Vec<Kept>) {
-        self.0.retain(|one| one.name != place);
         let mut bytes = 0;
         // Rather the first of many for good than the last of them for nothing.
         texts.retain(|(.., text)| {
@@ -50,15 +42,12 @@ impl Shelf {
             bytes += if fits { more } else { 0 };
             fits
         });
-        self.0.push(Place { name: place.to_owned(), texts, bytes });
-        while self.0.iter().map(|place| place.bytes).sum::<usize>() > KEPT_BYTES_MAX {
-            self.0.remove(0);
-        }
+        self.0.insert_weighted(place.to_owned(), texts, bytes);
     }
 
     /// Forgets the words that a task needed and the next one may not.
     pub(crate) fn rest(&mut self) {
-        for (.., text) in self.0.iter_mut().flat_map(|place| &mut place.texts) {
+        for (.., text) in self.0.values_mut().flatten() {
             text.rest();
         }
     }
@@ -77,7 +66,7 @@ mod tests {
         vec![(path, STAMP, "x".repeat(bytes).into())]
     }
 
-    fn has(shelf: &Shelf, place: &str) -> bool {
+    fn has(shelf: &mut Shelf, place: &str) -> bool {
         shelf.find(place, &texts(0)[0].0, STAMP).is_some()
     }
 
@@ -85,10 +74,10 @@ mod tests {
     fn a_memory_of_another_stamp_or_place_is_not_the_one_that_was_read() {
         let mut shelf = Shelf::default();
         shelf.keep("a", texts(1));
-        assert!(has(&shelf, "a") && !has(&shelf, "b"));
+        assert!(has(&mut shelf, "a") && !has(&mut shelf, "b"));
         assert!(shelf.find("a", &texts(0)[0].0, Stamp([1, 2, 3, 5])).is_none());
         shelf.keep("a", Vec::new());
-        assert!(!has(&shelf, "a"), "it was not there any more");
+        assert!(!has(&mut shelf, "a"), "it was not there any more");
     }
 
     #[test]
@@ -99,8 +88,8 @@ mod tests {
         shelf.keep("b", texts(half));
         shelf.keep("a", texts(half));
         shelf.keep("c", texts(half));
-        assert_eq!(["a", "b", "c"].map(|place| has(&shelf, place)), [true, false, true]);
+        assert_eq!(["a", "b", "c"].map(|place| has(&mut shelf, place)), [true, false, true]);
         shelf.keep("d", texts(3 * half));
-        assert_eq!(["a", "c", "d"].map(|place| has(&shelf, place)), [true, true, false]);
+        assert_eq!(["a", "c", "d"].map(|place| has(&mut shelf, place)), [true, true, false]);
     }
 }

@@ -6,41 +6,30 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use clap_complete::engine::ArgValueCompleter;
+use serde::Deserialize;
 
-use crate::complete;
-
-#[cfg(feature = "child")]
-mod acp;
+mod agents;
 mod context;
-mod hook;
-mod install;
 mod ls;
-mod mcp;
 mod models;
 mod overview;
 mod pending;
 mod reference;
 mod serve;
 mod service;
-mod settings;
 mod tasks;
 mod workspace;
 
 #[cfg(feature = "child")]
-pub(crate) use acp::Acp;
+pub(crate) use agents::Acp;
+pub(crate) use agents::{Hook, Install, Installation, Mcp, Uninstall};
 pub(crate) use context::{Context, Moment, Recall, Trust};
-pub(crate) use hook::Hook;
-pub(crate) use install::{Install, Installation, Uninstall};
 pub(crate) use ls::{Filter, Ls, Order};
-pub(crate) use mcp::Mcp;
 pub(crate) use models::{Models, Runs};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{Chosen, PendingAction, PendingArgs};
 pub(crate) use reference::{Reference, Topic};
-#[cfg(feature = "child")]
-pub(crate) use serve::RunnerName;
-pub(crate) use serve::{DEFAULT_PORT, Events, Guard, Serve, Token, Ui};
+pub(crate) use serve::{DEFAULT_PORT, Events, Guard, RunnerKind, Serve, Token, Ui};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};
 pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs, WorkspaceRm};
@@ -53,7 +42,7 @@ pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs, WorkspaceRm};
     version,
     max_term_width = 100,
     after_help = "Run `quipu help COMMAND` for examples, `quipu man` for the manual page.",
-    after_long_help = settings::long_help()
+    after_long_help = overview::long_help()
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -132,7 +121,8 @@ pub(crate) struct Globals {
 }
 
 /// Where project memories lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum ProjectPlace {
     /// In the checkout, at `.quipu/memory`
     Repo,
@@ -223,7 +213,6 @@ Examples:
   quipu view project/build.md --lines 40:        from line 40 to the end")]
 pub(crate) struct View {
     /// The memory
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
 
     /// Only lines A to B, counted from 1; either may be left out
@@ -248,7 +237,6 @@ Examples:
   quipu create global/ci.md --allow secrets.assignment 'password = \"example-Pa55\"'")]
 pub(crate) struct Create {
     /// Where: nothing may be there yet
-    #[arg(add = ArgValueCompleter::new(complete::folders))]
     pub(crate) path: String,
 
     /// The text, or `-` for stdin
@@ -263,7 +251,7 @@ pub(crate) struct Create {
 #[derive(Args, Debug, Default)]
 pub(crate) struct Answered {
     /// Write it although RULE objects: a screening rule, as the refusal names it, or a family
-    #[arg(long = "allow", value_name = "RULE", add = ArgValueCompleter::new(complete::rules))]
+    #[arg(long = "allow", value_name = "RULE")]
     pub(crate) rules: Vec<String>,
 }
 
@@ -277,7 +265,6 @@ Examples:
   quipu replace global/prefs.md ', mostly' ''")]
 pub(crate) struct Replace {
     /// The memory
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
     /// What is there
     #[arg(allow_hyphen_values = true)]
@@ -298,7 +285,6 @@ Examples:
   quipu insert project/todo.md 3 < more.txt          after line 3")]
 pub(crate) struct Insert {
     /// The memory
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
     /// After which line; 0 is the top
     #[arg(allow_negative_numbers = true)]
@@ -322,7 +308,7 @@ Examples:
   quipu rm -y workspace/drafts           without a question, and in scripts")]
 pub(crate) struct Rm {
     /// Memories or folders
-    #[arg(required = true, add = ArgValueCompleter::new(complete::memories))]
+    #[arg(required = true)]
     pub(crate) paths: Vec<String>,
 
     #[command(flatten)]
@@ -349,10 +335,8 @@ Examples:
   quipu mv workspace/plan.md project/            it outlives the workspace then")]
 pub(crate) struct Mv {
     /// The path that it has
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) from: String,
     /// The path that it gets
-    #[arg(add = ArgValueCompleter::new(complete::folders))]
     pub(crate) to: String,
 
     #[command(flatten)]
@@ -373,7 +357,6 @@ Examples:
   quipu edit global/prefs.md --draft FILE        goes on with a draft that was kept")]
 pub(crate) struct Edit {
     /// The memory; made if it is not there
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
 
     /// Begin with the text of FILE, which an earlier edit kept
@@ -394,7 +377,7 @@ Examples:
   quipu ls --json | jq -r '.memories[] | select(.pinned).path'")]
 pub(crate) struct Pin {
     /// Memories
-    #[arg(required = true, add = ArgValueCompleter::new(complete::memories))]
+    #[arg(required = true)]
     pub(crate) paths: Vec<String>,
 }
 
@@ -411,7 +394,6 @@ Examples:
   quipu accept project -y            everything in the project, unseen")]
 pub(crate) struct Accept {
     /// Memories, or folders with all in them
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) paths: Vec<String>,
 
     #[command(flatten)]
@@ -433,7 +415,6 @@ pub(crate) struct Grep {
     pub(crate) pattern: String,
 
     /// A memory, folder or scope to search in
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: Option<String>,
 
     /// PATTERN is a regular expression
@@ -473,11 +454,10 @@ Examples:
   quipu log --json | jq -r .id")]
 pub(crate) struct Log {
     /// Only changes of this memory, or below this folder
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: Option<String>,
 
     /// Only changes of this task
-    #[arg(long, value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
+    #[arg(long, value_name = "TASK")]
     pub(crate) task: Option<String>,
 
     #[command(flatten)]
@@ -505,7 +485,6 @@ pub(crate) struct Span {
 #[command(after_help = "Example:\n  quipu show 42")]
 pub(crate) struct Show {
     /// Its number, as `quipu log` lists it
-    #[arg(add = ArgValueCompleter::new(complete::changes))]
     pub(crate) change: i64,
 }
 
@@ -523,11 +502,10 @@ Examples:
   quipu diff global/prefs.md 42     from what change 42 left to what is there now")]
 pub(crate) struct Diff {
     /// A change's number or a memory
-    #[arg(value_name = "CHANGE|PATH", add = ArgValueCompleter::new(complete::changes_and_memories))]
+    #[arg(value_name = "CHANGE|PATH")]
     pub(crate) subject: Option<String>,
 
     /// A change's number, or a revision or its first digits, of the memory
-    #[arg(add = ArgValueCompleter::new(complete::changes))]
     pub(crate) revision: Option<String>,
 }
 
@@ -546,11 +524,11 @@ Examples:
   quipu undo --since 2h --dry-run        what would be taken back")]
 pub(crate) struct Undo {
     /// The change's number; if nothing is said, the last one that was made through Quipu
-    #[arg(conflicts_with_all = ["task", "since", "until"], add = ArgValueCompleter::new(complete::changes))]
+    #[arg(conflicts_with_all = ["task", "since", "until"])]
     pub(crate) change: Option<i64>,
 
     /// All changes of this task
-    #[arg(long, value_name = "TASK", conflicts_with_all = ["since", "until"], add = ArgValueCompleter::new(complete::tasks))]
+    #[arg(long, value_name = "TASK", conflicts_with_all = ["since", "until"])]
     pub(crate) task: Option<String>,
 
     #[command(flatten)]
@@ -598,7 +576,7 @@ pub(crate) struct Import {
     pub(crate) format: ImportFormat,
 
     /// The scope or folder to write to
-    #[arg(long, value_name = "SCOPE[/FOLDER]", default_value = "global", add = ArgValueCompleter::new(complete::folders))]
+    #[arg(long, value_name = "SCOPE[/FOLDER]", default_value = "global")]
     pub(crate) to: String,
 
     /// Show what would be made and change nothing
@@ -635,7 +613,6 @@ Examples:
   quipu export global --to ~/backup/memories")]
 pub(crate) struct Export {
     /// A memory, folder or scope; everything if not given
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: Option<String>,
 
     /// A folder, or `-` for a tar archive on stdout

@@ -20,72 +20,39 @@ use crate::hooks;
 mod accept;
 #[cfg(feature = "child")]
 pub(crate) mod acp;
-
 mod ask;
-
 mod context;
-
 pub(crate) mod demo;
-
 mod drafts;
-
 mod edit;
-
 mod editor;
-
 mod events;
-
 mod export;
-
-mod grep;
-mod recall;
-
 mod features;
-
-mod models;
-
-mod runs;
-
+mod grep;
 mod history;
-
-pub(crate) mod origin;
-
 mod import;
-
 mod install;
-
 mod ls;
-
 pub(crate) mod mcp;
-
-pub(crate) mod reference;
-
+mod models;
+pub(crate) mod origin;
 pub(crate) mod pending;
-
+mod recall;
+pub(crate) mod reference;
+mod runs;
 mod save;
-
 pub(crate) mod serve;
-
 mod service;
-
 pub(crate) mod shell;
-
 mod status;
-
 mod task;
-
 mod token;
-
 mod trust;
-
 mod ui;
-
 mod undo;
-
 mod view;
-
 mod workspace;
-
 mod write;
 
 /// Returns the feature that a command needs, if it needs one.

@@ -8,10 +8,10 @@ use std::ffi::OsStr;
 use std::future::Future;
 use std::time::Duration;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
-use clap_complete::engine::CompletionCandidate;
-use engine::{ChangesQuery, Glanced};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use engine::{ChangesQuery, Glanced, TaskFilter};
 use memory::change::Change;
 use memory::limits::PROPOSALS_LISTED_MAX;
 use memory::path::MemoryPath;
@@ -20,6 +20,7 @@ use crate::args::{Cli, Globals};
 use crate::commands::pending;
 use crate::compose::{self, Glimpse};
 use crate::exit::Status;
+use crate::lane::Lane;
 use crate::render::{change, short};
 
 /// The variable by which a shell asks.
@@ -37,10 +38,13 @@ const TASKS_MAX: usize = 20;
 /// How long a shell is kept waiting: a person has gone on typing then.
 const COMPLETE_WAIT: Duration = Duration::from_secs(2);
 
+/// What is offered for a word that was begun.
+type Lookup = fn(&OsStr) -> Vec<CompletionCandidate>;
+
 /// Answers a shell; `None` when none asked. Must come before any thread and any output.
 pub(crate) fn answer() -> Option<Status> {
     let (words, here) = (compose::words(), compose::here());
-    let asked = CompleteEnv::with_factory(Cli::command).var(VARIABLE);
+    let asked = CompleteEnv::with_factory(|| with_lookups(Cli::command())).var(VARIABLE);
     match asked.try_complete(words, here.as_deref()) {
         Ok(answered) => answered.then_some(Status::Done),
         // No such shell is known. The person who set the variable is told.
@@ -48,59 +52,81 @@ pub(crate) fn answer() -> Option<Status> {
     }
 }
 
+/// Returns a command whose arguments, and those of its subcommands, are looked up.
+fn with_lookups(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    let with_lookup = |argument: Arg| match lookup(&name, argument.get_id().as_str()) {
+        Some(lookup) => argument.add(ArgValueCompleter::new(lookup)),
+        None => argument,
+    };
+    command.mut_args(with_lookup).mut_subcommands(with_lookups)
+}
+
+/// Returns what is looked up for an argument of a command, by the name of its field.
+fn lookup(command: &str, argument: &str) -> Option<Lookup> {
+    Some(match (command, argument) {
+        ("create", "path") | ("mv" | "import", "to") => folders,
+        ("ls" | "view" | "replace" | "insert" | "edit" | "grep" | "log" | "export", "path")
+        | ("rm" | "pin" | "unpin" | "accept", "paths")
+        | ("mv", "from")
+        | ("forget", "file") => memories,
+        ("show" | "undo", "change") | ("diff", "revision") => changes,
+        ("diff", "subject") => changes_and_memories,
+        ("log" | "undo", "task") | ("tasks", "cancel") => tasks,
+        // Of `quipu pending`.
+        ("show", "id") | ("accept" | "reject", "ids") => proposals,
+        (_, "rules") => rules,
+        _ => return None,
+    })
+}
+
 /// Offers memories, and the folders on the way to them.
-pub(crate) fn memories(typed: &OsStr) -> Vec<CompletionCandidate> {
+fn memories(typed: &OsStr) -> Vec<CompletionCandidate> {
     paths(typed, true)
 }
 
 /// Offers folders and scopes.
-pub(crate) fn folders(typed: &OsStr) -> Vec<CompletionCandidate> {
+fn folders(typed: &OsStr) -> Vec<CompletionCandidate> {
     paths(typed, false)
 }
 
 /// Offers the newest changes.
-pub(crate) fn changes(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(typed) = typed.to_str() else { return Vec::new() };
+fn changes(typed: &OsStr) -> Vec<CompletionCandidate> {
     let query = ChangesQuery { max: CHANGES_MAX, ..ChangesQuery::default() };
-    let recorded = glimpse(async |glimpse: &Glimpse| {
+    ids(typed, async |glimpse: &Glimpse| {
         let recorded = glimpse.memories.recorded_changes(&query).await.unwrap_or_default();
         let told = |one: &Change| (one.id.0.to_string(), change::in_short(&glimpse.memories, one));
-        recorded.iter().map(told).collect::<Vec<_>>()
-    });
-    let recorded = recorded.unwrap_or_default().into_iter().enumerate();
-    recorded
-        .filter(|(_, (id, _))| id.starts_with(typed))
-        .map(|(order, (id, about))| {
-            CompletionCandidate::new(id).help(Some(about.into())).display_order(Some(order))
-        })
-        .collect()
+        recorded.iter().map(told).collect()
+    })
 }
 
-/// Offers the newest tasks.
-pub(crate) fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(typed) = typed.to_str() else { return Vec::new() };
-    let listed = glimpse(async |glimpse: &Glimpse| glimpse.tasks(TASKS_MAX).await);
-    let listed = listed.unwrap_or_default().into_iter().enumerate();
-    listed
-        .map(|(order, task)| (order, task.id.to_string(), task.status().as_str()))
-        .filter(|(_, id, _)| id.starts_with(typed))
-        .map(|(order, id, status)| {
-            CompletionCandidate::new(id).help(Some(status.into())).display_order(Some(order))
-        })
-        .collect()
+/// Offers the newest tasks; none where they cannot be looked at.
+fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
+    ids(typed, async |glimpse: &Glimpse| {
+        let lane = Lane::new(&glimpse.engine, glimpse.workspace());
+        let filter = TaskFilter { max: Some(TASKS_MAX), ..TaskFilter::default() };
+        let listed = lane.list(filter).await.unwrap_or_default();
+        listed.iter().map(|one| (one.id.to_string(), one.status().as_str().to_owned())).collect()
+    })
 }
 
 /// Offers the proposals that wait.
-pub(crate) fn proposals(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(typed) = typed.to_str() else { return Vec::new() };
-    let waiting = glimpse(async |glimpse: &Glimpse| {
-        let pending = glimpse.engine().pending();
+fn proposals(typed: &OsStr) -> Vec<CompletionCandidate> {
+    ids(typed, async |glimpse: &Glimpse| {
+        let pending = glimpse.engine.pending();
         let page = pending.list(&glimpse.memories, None, PROPOSALS_LISTED_MAX).await;
-        let page = page.unwrap_or_default();
-        page.proposals.iter().map(pending::offered).collect::<Vec<_>>()
-    });
-    let waiting = waiting.unwrap_or_default().into_iter().enumerate();
-    waiting
+        page.unwrap_or_default().proposals.iter().map(pending::offered).collect()
+    })
+}
+
+/// Offers ids that begin as typed, each with what it is about, in the order in which they were found.
+fn ids(
+    typed: &OsStr,
+    find: impl AsyncFnOnce(&Glimpse) -> Vec<(String, String)>,
+) -> Vec<CompletionCandidate> {
+    let Some(typed) = typed.to_str() else { return Vec::new() };
+    let found = glimpse(find).unwrap_or_default().into_iter().enumerate();
+    found
         .filter(|(_, (id, _))| id.starts_with(typed))
         .map(|(order, (id, about))| {
             CompletionCandidate::new(id).help(Some(about.into())).display_order(Some(order))
@@ -109,14 +135,14 @@ pub(crate) fn proposals(typed: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// Offers the newest changes, and memories.
-pub(crate) fn changes_and_memories(typed: &OsStr) -> Vec<CompletionCandidate> {
+fn changes_and_memories(typed: &OsStr) -> Vec<CompletionCandidate> {
     let mut offered = changes(typed);
     offered.extend(memories(typed));
     offered
 }
 
 /// Offers the screening rules and their families.
-pub(crate) fn rules(typed: &OsStr) -> Vec<CompletionCandidate> {
+fn rules(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_str().unwrap_or_default();
     memory::screen::rules()
         .iter()
@@ -190,6 +216,28 @@ fn globals() -> Globals {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_arguments_that_are_looked_up_are_those_of_the_grammar() {
+        fn walk(command: &Command, found: &mut Vec<String>) {
+            let name = command.get_name();
+            let ids = command.get_arguments().map(|argument| argument.get_id().as_str());
+            let looked_up = ids.filter(|id| lookup(name, id).is_some());
+            found.extend(looked_up.map(|id| format!("{name}.{id}")));
+            command.get_subcommands().for_each(|command| walk(command, found));
+        }
+        let mut found = Vec::new();
+        walk(&Cli::command(), &mut found);
+        found.sort_unstable();
+        assert_eq!(
+            found.join(" "),
+            "accept.ids accept.paths create.path create.rules diff.revision diff.subject \
+             edit.path edit.rules export.path forget.file grep.path import.rules import.to \
+             insert.path insert.rules log.path log.task ls.path mv.from mv.rules mv.to pin.paths \
+             reject.ids replace.path replace.rules rm.paths save.rules show.change show.id \
+             tasks.cancel undo.change undo.task unpin.paths view.path"
+        );
+    }
 
     #[test]
     fn a_name_is_offered_when_every_shell_takes_it_literally() {

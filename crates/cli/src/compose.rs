@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use engine::{
     BindingRequest, Call, Caller, Config, ContextFiles, Engine, EngineError, Folders, Memories,
-    ProjectRoot, Task, TaskFilter, Workspace, WorkspaceChoice, WorkspaceId,
+    ProjectRoot, Workspace, WorkspaceChoice, WorkspaceId,
 };
 use etcetera::BaseStrategy;
 use memory::access::AgentClass;
@@ -23,21 +23,18 @@ use crate::exit::Failure;
 use crate::files;
 use crate::install::agents::Homes;
 use crate::interrupt::Interrupts;
-use crate::lane::Lane;
 use crate::render::Output;
 use crate::render::pager::Pager;
 use crate::render::progress;
 
 mod features;
-
 mod runner;
-
 mod settings;
 
 pub(crate) use features::Origin as FeatureOrigin;
 pub(crate) use runner::{Chosen, Runners};
 pub(crate) use settings::{
-    RunnerKind, Settings, SettingsFile, help as settings_help, schema as settings_schema,
+    Settings, SettingsFile, help as settings_help, schema as settings_schema,
 };
 
 use self::features::Said;
@@ -61,16 +58,19 @@ pub(crate) struct App {
     pub(crate) features: Said,
     /// What settings say of where tasks are done.
     pub(crate) runners: Runners,
-    binding: BindingRequest,
+    /// What the flags mount.
+    pub(crate) binding: BindingRequest,
 }
 
 /// What a shell that completes a word looks with.
 pub(crate) struct Glimpse {
     /// The memories that the flags mount.
     pub(crate) memories: Memories,
-    engine: Engine,
+    /// The library.
+    pub(crate) engine: Engine,
+    /// Where memories and state lie.
+    pub(crate) folders: Folders,
     binding: BindingRequest,
-    folders: Folders,
 }
 
 impl Glimpse {
@@ -87,22 +87,12 @@ impl Glimpse {
         let open = |config| open(Config { embeddings: None, ..config });
         let Composed { engine, binding, folders, .. } = Composed::with(globals, open)?;
         let memories = engine.memories(&binding, Caller::person("cli"));
-        Ok(Self { memories, engine, binding, folders })
+        Ok(Self { memories, engine, folders, binding })
     }
 
     /// The same for somebody who may have to write.
     pub(crate) fn working(globals: &Globals) -> Result<Self, Failure> {
         Self::with(globals, Engine::open)
-    }
-
-    /// Returns the library.
-    pub(crate) const fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
-    /// Returns the folder of the state.
-    pub(crate) fn state_folder(&self) -> &Path {
-        &self.folders.state
     }
 
     /// Tells whether any of these features is on, so that there may be something to say.
@@ -126,13 +116,6 @@ impl Glimpse {
         parse_path(text, layout(&self.binding))
     }
 
-    /// Returns the latest tasks; none where they cannot be looked at.
-    pub(crate) async fn tasks(&self, max: usize) -> Vec<Task> {
-        let lane = Lane::new(&self.engine, workspace(&self.binding));
-        let filter = TaskFilter { max: Some(max), ..TaskFilter::default() };
-        lane.list(filter).await.unwrap_or_default()
-    }
-
     /// Closes the state, if it was opened.
     pub(crate) async fn close(&self) {
         self.engine.close().await;
@@ -153,7 +136,7 @@ impl App {
     /// Reads settings and environment, and opens the engine. What fails is told through the output,
     /// which is handed back.
     pub(crate) fn compose(globals: Globals, output: Output) -> Result<Self, (Output, Failure)> {
-        match Composed::new(&globals) {
+        match Composed::with(&globals, Engine::open) {
             Ok(Composed { folders, binding, engine, features, runners, pager }) => {
                 if binding.project_dir.is_none() && binding.flat.is_none() {
                     output.warning("the current folder no longer exists, so there is no project");
@@ -195,11 +178,6 @@ impl App {
         files.answering_for(&answered.rules).map_err(|error| unknown_rule(&error))
     }
 
-    /// Returns what the flags mount.
-    pub(crate) const fn binding(&self) -> &BindingRequest {
-        &self.binding
-    }
-
     /// Returns the workspace that the flags and the current folder mean.
     pub(crate) fn workspace(&self) -> Workspace {
         workspace(&self.binding)
@@ -233,10 +211,6 @@ impl App {
 }
 
 impl Composed {
-    fn new(globals: &Globals) -> Result<Self, Failure> {
-        Self::with(globals, Engine::open)
-    }
-
     fn with(
         globals: &Globals,
         open: impl FnOnce(Config) -> Result<Engine, EngineError>,
@@ -284,6 +258,17 @@ fn unknown_rule(error: &UnknownRule) -> Failure {
 
 fn workspace(binding: &BindingRequest) -> Workspace {
     Workspace::new(binding.project_dir.clone().unwrap_or_default(), binding.clone())
+}
+
+/// Returns the workspace of a folder, by its real path.
+pub(crate) fn workspace_of(folder: PathBuf, project_root: ProjectRoot) -> Workspace {
+    let binding = BindingRequest {
+        project_dir: Some(folder.clone()),
+        project_root,
+        workspace: WorkspaceChoice::Checkout,
+        ..BindingRequest::default()
+    };
+    Workspace::new(folder, binding)
 }
 
 const fn layout(binding: &BindingRequest) -> Layout {
@@ -352,6 +337,12 @@ pub(crate) fn agent_homes() -> Result<Homes, Failure> {
         home,
         config,
     })
+}
+
+/// Returns the program that runs, by its whole path.
+pub(crate) fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::file("find the program to start", Path::new(NAME), &error))
 }
 
 /// Returns the words that the program was called with, its own name first.
@@ -423,10 +414,9 @@ fn binding(
         }
         None => here.map(Path::to_owned),
     };
-    let project_root = match globals.project_root {
-        Some(ProjectPlace::Repo) => ProjectRoot::Repo,
+    let project_root = match globals.project_root.or(settings.project_root()) {
+        None | Some(ProjectPlace::Repo) => ProjectRoot::Repo,
         Some(ProjectPlace::Host) => ProjectRoot::Host,
-        None => settings.project_root(),
     };
     let flat = globals.flat.as_ref().map(absolute);
     if let Some(folder) = flat.as_ref().filter(|path| files::is_no_folder(path)) {

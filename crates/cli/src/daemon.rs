@@ -3,13 +3,14 @@
 //! All lie in the state folder, where only this person gets at them. A daemon holds the lock as long
 //! as it lives, so that a state folder has one; what the lock file says is where it listens.
 
-use std::fs::{File, TryLockError};
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use memory::code::Code;
 use protocol::client::{BadDoor, Client, Door};
 use serde::{Deserialize, Serialize};
+use state::private_files::make_private_folder;
+use state::{FileLock, FileLockGuard, LockMode};
 
 use crate::compose;
 use crate::exit::Failure;
@@ -54,44 +55,36 @@ impl Place {
 
 /// The right to be the daemon of a state folder; given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Lock {
-    file: File,
-    path: PathBuf,
-}
+pub(crate) struct Lock(FileLockGuard);
 
 impl Lock {
     /// Takes the lock. A failure says where the daemon that has it listens.
     pub(crate) fn take(state: &Path) -> Result<Self, Failure> {
-        let path = lock_file(state);
-        let wrong = |error: &std::io::Error| Failure::file("lock", &path, error);
-        files::make_private_folder(state).map_err(|error| wrong(&error))?;
-        let file = files::open_private(&path).map_err(|error| wrong(&error))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { file, path }),
-            Err(TryLockError::Error(error)) => Err(wrong(&error)),
-            Err(TryLockError::WouldBlock) => {
-                let what = match find(state) {
-                    Some(Place { pid, url, .. }) => {
-                        format!("a daemon listens at {url} already (process {pid})")
-                    }
-                    None => "a daemon is starting, or ending, already".to_owned(),
-                };
-                Err(Failure::new(Code::Locked, what)
-                    .help("one serves all; `--workspace DIR` gives it more folders"))
-            }
-        }
+        let lock = FileLock::with_folder(lock_file(state)).try_acquire(LockMode::Exclusive);
+        let lock = lock.map_err(|error| Failure::file("lock", &error.path, &error.source))?;
+        lock.map(Self).ok_or_else(|| {
+            let what = match find(state) {
+                Some(Place { pid, url, .. }) => {
+                    format!("a daemon listens at {url} already (process {pid})")
+                }
+                None => "a daemon is starting, or ending, already".to_owned(),
+            };
+            Failure::new(Code::Locked, what)
+                .help("one serves all; `--workspace DIR` gives it more folders")
+        })
     }
 
     /// Says where the daemon listens.
-    pub(crate) fn say(&mut self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn say(&self, place: &Place) -> Result<(), Failure> {
         let text = serde_json::to_string(place).unwrap_or_default();
-        let written = self.clear().and_then(|()| self.file.write_all(text.as_bytes()));
-        written.map_err(|error| Failure::file("write", &self.path, &error))
+        let written = self.clear().and_then(|()| self.0.file().write_all(text.as_bytes()));
+        written.map_err(|error| Failure::file("write", self.0.path(), &error))
     }
 
-    fn clear(&mut self) -> std::io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.rewind()
+    fn clear(&self) -> std::io::Result<()> {
+        let mut file = self.0.file();
+        file.set_len(0)?;
+        file.rewind()
     }
 }
 
@@ -123,7 +116,7 @@ pub(crate) fn token(path: &Path) -> Result<String, Failure> {
         return Ok(token.trim().to_owned());
     }
     if let Some(folder) = path.parent() {
-        files::make_private_folder(folder).map_err(|error| wrong(&error))?;
+        make_private_folder(folder).map_err(|error| wrong(&error))?;
     }
     let mut made = files::random_hex(TOKEN_BYTES).map_err(|error| wrong(&error))?;
     made.push('\n');
@@ -169,7 +162,7 @@ mod tests {
     fn a_state_folder_has_one_daemon() {
         let home = tempfile::tempdir().unwrap();
         let state = home.path().join("state");
-        let mut lock = Lock::take(&state).unwrap();
+        let lock = Lock::take(&state).unwrap();
         assert_eq!(find(&state), None);
         let place = Place {
             pid: 7,

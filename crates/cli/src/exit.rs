@@ -1,6 +1,6 @@
 //! How a command ends: the exit statuses, and what went wrong with what to do about it.
 //!
-//! One table maps the stable codes to exit statuses; [`HELP`] and the generated reference tell
+//! One table maps the stable codes to exit statuses; [`help`] and the generated reference tell
 //! people the same. Printing a failure is [`render`](crate::render)'s.
 
 use std::io;
@@ -8,65 +8,37 @@ use std::io;
 use engine::{ContextFileError, EngineError, StateError, StoreError, TrustError};
 use memory::code::Code;
 use memory::command::CommandError;
+use protocol::client::ClientError;
+use strum::VariantArray;
 
-/// How a command ended, as a shell sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a command ended, as a shell sees it: by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
+#[repr(u8)]
 pub(crate) enum Status {
     /// It was done.
-    Done,
+    Done = 0,
     /// It cannot be done as asked: nothing there, no match, something needs attention.
-    Refused,
+    Refused = 1,
     /// The command line, a path or a setting is wrong.
-    Usage,
+    Usage = 2,
     /// Somebody else got there first.
-    Conflict,
+    Conflict = 3,
     /// It is not allowed.
-    Forbidden,
+    Forbidden = 4,
     /// A limit is reached.
-    Limit,
+    Limit = 5,
     /// The machine failed.
-    Fault,
-    /// Another process is at it; the same command may succeed later.
-    TryAgain,
-    /// A person pressed Ctrl-C.
-    Interrupted,
+    Fault = 6,
+    /// Another process is at it; the same command may succeed later. `EX_TEMPFAIL` of sysexits.h, which scripts and
+    /// mailers know.
+    TryAgain = 75,
+    /// A person pressed Ctrl-C. 128 and the number of SIGINT, as shells count.
+    Interrupted = 130,
     /// The system, or a closed terminal, asked to end.
-    Terminated,
+    Terminated = 143,
 }
 
 impl Status {
-    /// Every status, in the order of the documentation.
-    pub(crate) const ALL: [Self; 10] = [
-        Self::Done,
-        Self::Refused,
-        Self::Usage,
-        Self::Conflict,
-        Self::Forbidden,
-        Self::Limit,
-        Self::Fault,
-        Self::TryAgain,
-        Self::Interrupted,
-        Self::Terminated,
-    ];
-
-    /// Returns the number.
-    pub(crate) const fn number(self) -> u8 {
-        match self {
-            Self::Done => 0,
-            Self::Refused => 1,
-            Self::Usage => 2,
-            Self::Conflict => 3,
-            Self::Forbidden => 4,
-            Self::Limit => 5,
-            Self::Fault => 6,
-            // EX_TEMPFAIL of sysexits.h, which scripts and mailers know.
-            Self::TryAgain => 75,
-            // 128 and the number of SIGINT, as shells count.
-            Self::Interrupted => 130,
-            Self::Terminated => 143,
-        }
-    }
-
     /// Returns what it says, for help and reference.
     pub(crate) const fn meaning(self) -> &'static str {
         match self {
@@ -108,23 +80,16 @@ impl Status {
 
 impl From<Status> for std::process::ExitCode {
     fn from(status: Status) -> Self {
-        Self::from(status.number())
+        Self::from(status as u8)
     }
 }
 
-/// The statuses as they stand at the end of the long help; a test compares them with the table.
-pub(crate) const HELP: &str = "\
-Exit status:
-    0  done
-    1  it cannot be done as asked, nothing matched, or attention is needed
-    2  the command line, a path or a setting is wrong
-    3  somebody else got there first
-    4  not allowed
-    5  a limit is reached
-    6  the machine failed
-   75  another process holds the memories; try again
-  130  interrupted by Ctrl-C
-  143  ended by a signal";
+/// Returns the statuses as they stand at the end of the long help.
+pub(crate) fn help() -> String {
+    let line = |status: &Status| format!("\n{:>5}  {}", *status as u8, status.meaning());
+    let lines: String = Status::VARIANTS.iter().map(line).collect();
+    format!("Exit status:{lines}")
+}
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -307,6 +272,12 @@ impl From<EngineError> for Failure {
     }
 }
 
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self::new(Code::StorageFailed, chain(&error))
+    }
+}
+
 impl From<StateError> for Failure {
     fn from(error: StateError) -> Self {
         StoreError::from(error).into()
@@ -361,20 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_help_lists_the_table() {
-        let lines: Vec<_> = Status::ALL
-            .iter()
-            .map(|status| format!("{:>5}  {}", status.number(), status.meaning()))
-            .collect();
-        assert_eq!(HELP, format!("Exit status:\n{}", lines.join("\n")));
-    }
-
-    #[test]
-    fn numbers_are_distinct_and_no_code_means_success() {
-        let mut numbers = Status::ALL.map(Status::number).to_vec();
-        numbers.sort_unstable();
-        numbers.dedup();
-        assert_eq!(numbers.len(), Status::ALL.len());
+    fn no_code_means_success() {
         for &code in Code::ALL {
             assert_ne!(Status::of(code), Status::Done, "{code}");
         }

@@ -5,14 +5,14 @@
 //! binary names a file's contents.
 
 #![expect(clippy::disallowed_methods, reason = "the command line's own files, kept in one place")]
-#![expect(clippy::disallowed_types, reason = "the command line's own files, kept in one place")]
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use engine::import::SourceFile;
 use memory::limits::IMPORT_FILES_MAX;
+use state::private_files::{append_private_file, create_private_file, make_private_folder};
 
 /// The largest file that an import reads, in bytes; a server-memory log may be large.
 const IMPORT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -48,42 +48,19 @@ pub(crate) fn read_end(path: &Path, bytes_max: u64) -> io::Result<(Vec<u8>, bool
     Ok((bytes, from == 0))
 }
 
-/// Makes a folder, and those above it, that only this person may enter.
-pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
 /// Makes a temporary folder that only this person may enter; it is gone when the value is.
 pub(crate) fn private_temporary_folder(prefix: &str) -> io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix);
-    #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     builder.tempdir()
 }
 
 /// Writes a file that only this person may read; one that is there is not touched.
 pub(crate) fn write_new_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = create_private_file(path)?;
     file.write_all(bytes)?;
     file.sync_all()
-}
-
-/// Opens a file that only this person may read, for reading and writing; makes it if it is not there.
-pub(crate) fn open_private(path: &Path) -> io::Result<fs::File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 /// Adds bytes to a file that only this person may read; makes it if it is not there, and begins anew when it is
@@ -92,20 +69,11 @@ pub(crate) fn append_private(path: &Path, bytes: &[u8], max: u64) -> io::Result<
     if let Some(folder) = path.parent() {
         make_private_folder(folder)?;
     }
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = append_private_file(path)?;
     if file.metadata()?.len() > max {
         file.set_len(0)?;
     }
     file.write_all(bytes)
-}
-
-/// Lets only this person use what is at a path.
-pub(crate) fn make_private(path: &Path) -> io::Result<()> {
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
 }
 
 /// Returns who may do what with a file, as `chmod` counts.
@@ -245,7 +213,8 @@ pub(crate) fn link(path: &Path) -> NotReplaced {
 /// A file that is not there is made for `readers`.
 pub(crate) fn replace(
     path: &Path,
-    (before, after): (Option<&str>, Option<&str>),
+    before: Option<&str>,
+    after: Option<&str>,
     readers: Readers,
 ) -> Result<(), NotReplaced> {
     may_replace(path)?;

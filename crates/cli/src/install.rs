@@ -12,19 +12,12 @@ use crate::install::jsonc::Step;
 use crate::install::record::{PriorSetting, Replacement};
 
 pub(crate) mod agents;
-
 pub(crate) mod entry;
-
-pub(crate) mod record;
-
 mod hook;
-
 mod jsonc;
-
 mod plugin;
-
+pub(crate) mod record;
 mod server;
-
 mod toml;
 
 /// The name under which agents know the MCP server.

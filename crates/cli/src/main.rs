@@ -4,29 +4,17 @@
 //! is in [`commands`], how they end in [`exit`], what is printed in [`render`].
 
 mod args;
-
-mod complete;
-
-mod compose;
-
-mod daemon;
-
 mod commands;
-
-mod render;
-
+mod complete;
+mod compose;
+mod daemon;
 mod exit;
-
 mod files;
-
 mod hooks;
-
 mod install;
-
 mod interrupt;
-
 mod lane;
-
+mod render;
 mod service;
 
 use std::process::ExitCode;

@@ -16,19 +16,12 @@ use crate::exit::{Failure, Told};
 use crate::render::text::Text;
 
 pub(crate) mod change;
-
 pub(crate) mod diff;
-
 pub(crate) mod pager;
-
 pub(crate) mod progress;
-
 pub(crate) mod table;
-
 pub(crate) mod text;
-
 pub(crate) mod time;
-
 pub(crate) mod visible;
 
 /// What stands out: paths, numbers of changes.

@@ -13,6 +13,7 @@ use memory::limits::{
 };
 
 use crate::exit::{Failure, Status};
+use crate::render::text;
 
 /// What the service is called.
 pub(crate) const NAME: &str = "quipu";
@@ -96,11 +97,11 @@ impl Starter {
             ],
             Self::Launchd => vec![
                 (
-                    format!("launchctl bootstrap gui/$(id -u) {}", word(file)),
+                    format!("launchctl bootstrap gui/$(id -u) {}", quoted_path(file)),
                     "starts it, now and at each login",
                 ),
                 (format!("launchctl print gui/$(id -u)/{NAME}"), "shows how it is"),
-                (format!("tail -f {}", word(log)), "shows what it says"),
+                (format!("tail -f {}", quoted_path(log)), "shows what it says"),
             ],
         }
     }
@@ -159,7 +160,7 @@ fn unit(service: &Service) -> Result<String, Failure> {
         return Err(unfit(folder));
     }
     let folder = folder.replace('%', "%%");
-    let (seconds, files, usage) = (seconds_to_end(), files(), Status::Usage.number());
+    let (seconds, files, usage) = (seconds_to_end(), files(), Status::Usage as u8);
     Ok(format!(
         "# {MARK}; `systemctl --user edit {NAME}` adds to it.
 [Unit]
@@ -277,9 +278,8 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// Returns a path as one word of a shell.
-fn word(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+fn quoted_path(path: &Path) -> String {
+    text::quoted(&path.display().to_string())
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use recall::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
 use state::{SqliteState, StateError, StateRepair, Tasks as _};
 use store::{
     Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
-    Folders, Listed, Memories, NotLoaded, Notice, Settings, Store, StoreError, TrustedFolders,
-    TurnFile, Unreviewed,
+    DerivedLimits, Folders, Listed, Memories, NotLoaded, Notice, Settings, Store, StoreError,
+    TrustedFolders, Unreviewed,
 };
 use tokio::sync::broadcast;
 
@@ -127,14 +127,22 @@ impl Engine {
         let models = Some(models).filter(|_| features.has(Feature::Models)).unwrap_or_default();
         let dream = dream.filter(|_| features.has(Feature::ScheduledDreams));
         let embeddings = config.embeddings.filter(|_| features.has(Feature::Models));
-        let bounds = (CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR);
-        let corpora = DerivedFiles::new(&folders, CORPORA_FOLDER, bounds);
+        let limits = DerivedLimits {
+            bytes_max: CORPUS_FILE_BYTES_MAX,
+            files_max: CORPUS_FILES_MAX,
+            kept_for: CORPUS_KEPT_FOR,
+        };
+        let corpora = DerivedFiles::new(&folders, CORPORA_FOLDER, limits);
         let mut recaller = Recaller::new(screen.clone(), Some(corpora));
         if let Some(embeddings) = embeddings {
-            let bounds = (VECTORS_FILE_BYTES_MAX, VECTORS_FILES_MAX, VECTORS_KEPT_FOR);
-            let vectors = DerivedFiles::new(&folders, VECTORS_FOLDER, bounds);
-            let turn = TurnFile::new(&folders, VECTORS_FOLDER);
-            recaller = recaller.with_embeddings(embeddings, (vectors, turn));
+            let limits = DerivedLimits {
+                bytes_max: VECTORS_FILE_BYTES_MAX,
+                files_max: VECTORS_FILES_MAX,
+                kept_for: VECTORS_KEPT_FOR,
+            };
+            let vectors = DerivedFiles::new(&folders, VECTORS_FOLDER, limits);
+            let lock = folders.lock(VECTORS_FOLDER);
+            recaller = recaller.with_embeddings(embeddings, vectors, lock);
         }
         let recaller = Arc::new(recaller);
         let reranker = models.of(ModelJob::Recall).map(|chat| {
@@ -174,8 +182,9 @@ impl Engine {
 
     /// Returns the context files for the folder of a workspace, as `caller` may touch them.
     pub fn context_files(&self, workspace: &Workspace, caller: Caller) -> ContextFiles {
-        let shared = (self.folders.clone(), Arc::clone(&self.context), self.screen.clone());
-        let files = ContextFiles::new(shared, workspace.cwd.clone(), caller)
+        let (folders, settings) = (self.folders.clone(), Arc::clone(&self.context));
+        let cwd = workspace.cwd.clone();
+        let files = ContextFiles::new(folders, settings, self.screen.clone(), cwd, caller)
             .remembering(Arc::clone(&self.context_cache))
             .with_features(self.switches.of(workspace));
         if workspace.binding.read_only { files.read_only() } else { files }

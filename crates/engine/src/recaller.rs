@@ -9,11 +9,11 @@
 //!
 //! Corpora are kept in the state folder (`corpus_file`), without the texts: those are read when they are shown first.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use memory::cache::Cache;
 use memory::document::Revision;
 use memory::feature::Feature;
 use memory::limits::EMBED_RETRY_DELAY;
@@ -21,7 +21,8 @@ use memory::path::MemoryPath;
 use memory::screen::Screen;
 use parking_lot::Mutex;
 use recall::limits::{CORPORA_KEPT_MAX, CORPUS_BATCH, CORPUS_KEEP_DELAY, CORPUS_REST_DELAY};
-use store::{DerivedFiles, Memories, Notice, StoreError, TurnFile};
+use state::FileLock;
+use store::{DerivedFiles, Memories, Notice, StoreError};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -50,8 +51,8 @@ pub(crate) use self::shortlist::{Candidate, Shortlist};
 #[derive(Debug)]
 pub struct Recaller {
     screen: Screen,
-    /// Corpora by what they are of, each with when it was wanted last.
-    corpora: Mutex<Corpora>,
+    /// Corpora by what they are of.
+    corpora: Mutex<Cache<String, Arc<Followed>, CORPORA_KEPT_MAX>>,
     /// How often something changed, as far as anybody told.
     changes: AtomicU64,
     /// Where corpora are kept, if they are.
@@ -62,12 +63,6 @@ pub struct Recaller {
     meaning: Option<Arc<Meaning>>,
 }
 
-#[derive(Debug, Default)]
-struct Corpora {
-    wanted: u64,
-    by_name: BTreeMap<String, (u64, Arc<Followed>)>,
-}
-
 impl Recaller {
     /// Returns one that has looked at nothing yet. What the screen objects to is never found. Corpora are
     /// kept in `files`, if there is such a folder.
@@ -76,13 +71,14 @@ impl Recaller {
         Self { screen, corpora, changes, files, drifted: Notify::new(), meaning: None }
     }
 
-    /// Returns it with vectors of this endpoint, which are kept in `files` and asked for by whoever has the `turn`.
+    /// Returns it with vectors of this endpoint, which are kept in `files` and asked for by the process that holds the lock.
     pub(crate) fn with_embeddings(
         self,
         embeddings: Embeddings,
-        kept: (DerivedFiles, TurnFile),
+        files: DerivedFiles,
+        lock: FileLock,
     ) -> Self {
-        let meaning = Meaning::new(embeddings, self.screen.clone(), kept);
+        let meaning = Meaning::new(embeddings, self.screen.clone(), files, lock);
         Self { meaning: Some(Arc::new(meaning)), ..self }
     }
 
@@ -118,7 +114,7 @@ impl Recaller {
         memory::screen::rest();
         let changes = self.changes.load(Ordering::SeqCst);
         let mut corpora = self.corpora.lock();
-        corpora.by_name.retain(|_, (_, followed)| {
+        corpora.retain(|followed| {
             // Somebody brings it up to date at this moment.
             followed.held.try_read().is_none_or(|held| held.is_current(changes))
         });
@@ -199,8 +195,7 @@ impl Recaller {
     }
 
     fn followed(&self) -> Vec<Arc<Followed>> {
-        let corpora = self.corpora.lock();
-        corpora.by_name.values().map(|(_, followed)| Arc::clone(followed)).collect()
+        self.corpora.lock().values().map(Arc::clone).collect()
     }
 
     fn want_vectors(&self) {
@@ -238,7 +233,7 @@ impl Recaller {
         Some(Alike { meaning, vector: vector? })
     }
 
-    /// Returns the corpus of what these memories are; those that nobody wanted for the longest time go.
+    /// Returns the corpus of what these memories are.
     fn corpus(&self, memories: &Memories) -> Arc<Followed> {
         let name: String = memories
             .mounts()
@@ -249,23 +244,14 @@ impl Recaller {
             })
             .collect();
         let mut corpora = self.corpora.lock();
-        corpora.wanted += 1;
-        let wanted = corpora.wanted;
-        if let Some((last, followed)) = corpora.by_name.get_mut(&name) {
-            *last = wanted;
+        if let Some(followed) = corpora.get(&name) {
             return Arc::clone(followed);
-        }
-        if corpora.by_name.len() >= CORPORA_KEPT_MAX {
-            let oldest = corpora.by_name.iter().min_by_key(|(_, (last, _))| *last);
-            if let Some(name) = oldest.map(|(name, _)| name.clone()) {
-                corpora.by_name.remove(&name);
-            }
         }
         let place = Place::new(self.files.clone(), &name);
         let roots = memories.mounts().into_iter();
         let roots = roots.filter_map(|mount| Some((mount.mount, mount.key?.place)));
         let followed = Arc::new(Followed::new(self.screen.clone(), place, roots.collect()));
-        corpora.by_name.insert(name, (wanted, Arc::clone(&followed)));
+        corpora.insert(name, Arc::clone(&followed));
         followed
     }
 

@@ -142,6 +142,13 @@ pub enum Reply {
     Refused(CommandError),
 }
 
+impl Reply {
+    /// Returns the reply of a command that was carried out and shows no memory.
+    pub const fn done(text: String) -> Self {
+        Self::Done { text, change: None, revision: None, warnings: Vec::new() }
+    }
+}
+
 /// A screening rule that a text matched and that only warns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Warning {

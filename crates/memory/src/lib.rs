@@ -32,6 +32,8 @@ pub mod text;
 
 pub mod json;
 
+pub mod cache;
+
 pub mod clock;
 
 pub mod limits;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use memory::cache::Cache;
 use parking_lot::Mutex;
 
 use crate::embedder::{Sense, Table, nearness, put_unit, table};
@@ -104,7 +105,7 @@ pub(crate) struct Terms {
     tokens: Vec<u32>,
     /// The vectors, sense by sense and term by term; made when they are needed first.
     vectors: [OnceLock<Vec<i8>>; 2],
-    near: Mutex<HashMap<Box<str>, Near>>,
+    near: Mutex<Cache<Box<str>, Near, NEAR_KEPT>>,
 }
 
 impl Terms {
@@ -222,20 +223,13 @@ impl Terms {
 
     /// Returns the terms that mean about the same as a word, the nearest first.
     pub(crate) fn near(&self, word: &Word) -> Arc<[(u32, f32)]> {
-        let kept = {
-            let near = self.near.lock();
-            near.get(word.text.as_str()).cloned().unwrap_or_default()
-        };
+        let kept = self.near.lock().get(word.text.as_str()).cloned().unwrap_or_default();
         if kept.seen == self.list.len() && kept.seen > 0 {
             return kept.terms;
         }
         let terms = self.look_near(word, &kept);
-        let mut near = self.near.lock();
-        if near.len() >= NEAR_KEPT {
-            near.clear();
-        }
         let kept = Near { seen: self.list.len(), terms: Arc::clone(&terms) };
-        near.insert(word.text.as_str().into(), kept);
+        self.near.lock().insert(word.text.as_str().into(), kept);
         terms
     }
 

@@ -3,15 +3,18 @@
 //! Files are the truth; this is the memory of the truth. Two ports, [`State`] for what became of the
 //! memories and [`Tasks`] for what is to be done about them, with one adapter on SQLite here. Nothing in this crate names a memory's file, decides who may do what, or reads a
 //! clock: times and facts are handed over. A damaged database is set aside whole, and an empty one is
-//! started.
+//! started. What all processes of a host share beside the database is here too: locks and private files.
 
 mod error;
+mod file_lock;
+pub mod private_files;
 mod proposal;
 mod record;
 mod sqlite;
 mod task;
 
 pub use error::StateError;
+pub use file_lock::{FileLock, FileLockError, FileLockGuard, LockMode};
 pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 pub use record::{
     ChangeQuery, Head, Mark, NewChange, NewFileChange, OpenChange, OpenFile, PathChange, Pruned,

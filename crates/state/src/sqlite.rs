@@ -45,11 +45,12 @@ pub use crate::sqlite::repair::StateRepair;
 
 use crate::State;
 use crate::error::{Fault, StateError};
+use crate::file_lock::{FileLockGuard, LockMode};
 use crate::record::{
     ChangeQuery, Head, Mark, NewChange, OpenChange, PathChange, Pruned, Retention, Stats, Use,
 };
 use crate::sqlite::check::Depth;
-use crate::sqlite::file::{FileId, Gate, Held, Hold};
+use crate::sqlite::file::FileId;
 use crate::sqlite::open::{Opened, Readable};
 use crate::sqlite::prune::Pruning;
 
@@ -83,7 +84,8 @@ use call;
 #[derive(Debug)]
 pub struct SqliteState {
     path: PathBuf,
-    writer: tokio::sync::Mutex<Writer>,
+    /// The connection that writes, taken out while it does.
+    writer: tokio::sync::Mutex<Option<Opened>>,
     /// Held by the next of those who write in their own turn; the others wait here, and not for the writer.
     next: tokio::sync::Mutex<()>,
     /// One for each reader that may be at work.
@@ -94,13 +96,6 @@ pub struct SqliteState {
     mends: bool,
     /// Changes settled since the log was last copied back.
     settled: AtomicUsize,
-}
-
-/// What one writer at a time holds.
-#[derive(Debug, Default)]
-struct Writer {
-    gate: Option<Gate>,
-    opened: Option<Opened>,
 }
 
 /// When a call writes that comes while others wait.
@@ -123,18 +118,18 @@ struct ReaderSeat<'state> {
     _permit: SemaphorePermit<'state>,
 }
 
-/// The place of the one who writes. The gate is given up before the place is.
+/// The place of the one who writes. The lock file is released before the place is.
 struct WriterSeat<'state> {
     file: FileId,
-    _held: Held,
-    writer: MutexGuard<'state, Writer>,
+    _lock: FileLockGuard,
+    writer: MutexGuard<'state, Option<Opened>>,
 }
 
 impl WriterSeat<'_> {
     /// Ends the writing: the next one has the connection, if what was done with it went well.
     async fn give_back(mut self, connection: SqliteConnection, is_sound: bool) {
         if is_sound {
-            self.writer.opened = Some(Opened { connection, file: self.file, is_reusable: true });
+            *self.writer = Some(Opened { connection, file: self.file, is_reusable: true });
         } else {
             // Closing rolls back whatever the failed statement left open.
             open::close(connection).await;
@@ -350,7 +345,7 @@ impl SqliteState {
     }
 
     /// Waits for the writer.
-    async fn writer(&self, turn: Turn) -> MutexGuard<'_, Writer> {
+    async fn writer(&self, turn: Turn) -> MutexGuard<'_, Option<Opened>> {
         let _next = match turn {
             Turn::Own => Some(self.next.lock().await),
             Turn::Ahead => None,
@@ -362,30 +357,24 @@ impl SqliteState {
         let mut writer = self.writer(turn).await;
         loop {
             self.open_writer(&mut writer).await?;
-            let Some(gate) = &writer.gate else { continue };
-            let held = gate.hold(Hold::Shared).await?;
-            // Looked at under the gate: from here on nobody sets the file aside.
-            let Some(Opened { connection, file, .. }) = writer.opened.take() else { continue };
+            let lock = file::lock(&self.path, LockMode::Shared).await?;
+            // Looked at under the lock: from here on no process sets the file aside.
+            let Some(Opened { connection, file, .. }) = writer.take() else { continue };
             if file::identity(&self.path)? == Some(file) {
-                return Ok((connection, WriterSeat { file, _held: held, writer }));
+                return Ok((connection, WriterSeat { file, _lock: lock, writer }));
             }
         }
     }
 
     /// Sees to it that the writer is open on the file that stands at the path.
-    async fn open_writer(&self, writer: &mut Writer) -> Result<(), Fault> {
+    async fn open_writer(&self, writer: &mut Option<Opened>) -> Result<(), Fault> {
         let file = file::identity(&self.path)?;
-        if writer.opened.as_ref().is_some_and(|opened| Some(opened.file) == file) {
+        if writer.as_ref().is_some_and(|opened| Some(opened.file) == file) {
             return Ok(());
         }
-        drop(writer.opened.take());
-        let gate = match writer.gate.take() {
-            Some(gate) => gate,
-            None => Gate::open(&self.path)?,
-        };
-        let gate = writer.gate.insert(gate);
-        let _held = gate.hold(Hold::Alone).await?;
-        writer.opened = Some(open::writer(&self.path).await?);
+        drop(writer.take());
+        let _lock = file::lock(&self.path, LockMode::Exclusive).await?;
+        *writer = Some(open::writer(&self.path).await?);
         Ok(())
     }
 
@@ -397,16 +386,11 @@ impl SqliteState {
             if file::identity(&self.path)?.is_none() {
                 return Ok(None);
             }
-            if let Some(opened) = writer.opened.take() {
+            if let Some(opened) = writer.take() {
                 open::close(opened.connection).await;
             }
             self.idle_readers.lock().clear();
-            let gate = match writer.gate.take() {
-                Some(gate) => gate,
-                None => Gate::open(&self.path)?,
-            };
-            let gate = writer.gate.insert(gate);
-            let _held = gate.hold(Hold::Alone).await?;
+            let _lock = file::lock(&self.path, LockMode::Exclusive).await?;
             let done = repair::repair(&self.path, depth).await?;
             if done.is_some() {
                 let mut last = self.last_repair.lock();
@@ -585,9 +569,8 @@ impl State for SqliteState {
         let mut writer = self.writer.lock().await;
         // Readers first: whoever closes last writes the rest back into the database.
         let readers = std::mem::take(&mut *self.idle_readers.lock());
-        for opened in readers.into_iter().chain(writer.opened.take()) {
+        for opened in readers.into_iter().chain(writer.take()) {
             open::close(opened.connection).await;
         }
-        writer.gate = None;
     }
 }

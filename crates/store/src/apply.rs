@@ -3,7 +3,9 @@
 //! A command that writes is a draft of one command, made and committed while its root is held. Whatever
 //! the caller can mend is a refusal inside the reply and has changed nothing.
 
-use memory::change::{Actor, ChangeKind};
+use std::sync::Arc;
+
+use memory::change::{Actor, ChangeId, ChangeKind};
 use memory::command::view::WAITS;
 use memory::command::{Command, CommandError, Reply};
 use memory::document::Revision;
@@ -17,6 +19,7 @@ use crate::commit::CommitError;
 use crate::draft::Draft;
 use crate::error::StoreError;
 use crate::memories::{Memories, Saved};
+use crate::root::Root;
 use crate::store::PinNotice;
 
 impl Memories {
@@ -38,7 +41,7 @@ impl Memories {
         }
     }
 
-    /// Carries out a command that writes, again if somebody outside wrote in the middle of it.
+    /// Carries out a command that writes.
     async fn carry_out(&self, command: &Command, call: &Call) -> Result<Reply, StoreError> {
         let kind = match command {
             Command::Create { .. } => ChangeKind::Create,
@@ -48,26 +51,45 @@ impl Memories {
             Command::View { .. } => unreachable!("a view writes nothing"),
         };
         let root = self.target(command)?;
+        let path = command.paths().next().expect("each command has a path");
+        let plan = || async move {
+            let mut draft = Draft::of_command(self, kind, call);
+            let reply = draft.carry_out(command).await?;
+            Ok((draft, reply))
+        };
+        let (mut reply, id) = self.write(root, path, plan).await?;
+        if let Reply::Done { text, change, .. } = &mut reply {
+            *change = id;
+            *text = self.with_notice(command, std::mem::take(text));
+        }
+        Ok(reply)
+    }
+
+    /// Plans a draft of one command while its root is held, and commits it. Does both again if a file was changed
+    /// outside in between: what is there then may still be as expected.
+    async fn write<T, Planning>(
+        &self,
+        root: &Arc<Root>,
+        path: &MemoryPath,
+        plan: impl Fn() -> Planning,
+    ) -> Result<(T, Option<ChangeId>), StoreError>
+    where
+        Planning: Future<Output = Result<(Draft, T), StoreError>>,
+    {
         let mut held = [root.hold(&self.store).await?];
         for _ in 0..OUTSIDE_RACE_RETRIES {
-            let mut draft = Draft::of_command(self, kind, call);
-            let mut reply = draft.carry_out(command).await?;
+            let (draft, planned) = plan().await?;
             match draft.commit_held(&mut held).await {
-                Ok(id) => {
+                Ok(change) => {
                     drop(held);
                     self.store.see_to_settling().await;
-                    if let Reply::Done { text, change, .. } = &mut reply {
-                        *change = id;
-                        *text = self.with_notice(command, std::mem::take(text));
-                    }
-                    return Ok(reply);
+                    return Ok((planned, change));
                 }
                 Err(CommitError::Raced) => {}
                 Err(CommitError::Store(error)) => return Err(error),
             }
         }
-        let path = command.paths().next().expect("each command has a path").clone();
-        Err(CommandError::Conflict { path, current: None }.into())
+        Err(CommandError::Conflict { path: path.clone(), current: None }.into())
     }
 
     /// Adds to the answer to a write that it waits for a review, if it does.
@@ -95,23 +117,14 @@ impl Memories {
     ) -> Result<Saved, StoreError> {
         self.check_writable(path)?;
         let (root, _) = self.inside(path)?;
-        let mut held = [root.hold(&self.store).await?];
-        for _ in 0..OUTSIDE_RACE_RETRIES {
+        let expected = &expected;
+        let plan = || async move {
             let mut draft = Draft::of_command(self, ChangeKind::Save, call);
-            let (warnings, made) = draft.save(path, text, &expected).await?;
-            match draft.commit_held(&mut held).await {
-                Ok(change) => {
-                    drop(held);
-                    self.store.see_to_settling().await;
-                    let revision = Revision::of(text.as_bytes());
-                    return Ok(Saved { revision, change, made, warnings });
-                }
-                // Somebody outside wrote meanwhile, and what is there now may still be as expected.
-                Err(CommitError::Raced) => {}
-                Err(CommitError::Store(error)) => return Err(error),
-            }
-        }
-        Err(CommandError::Conflict { path: path.clone(), current: None }.into())
+            let saved = draft.save(path, text, expected).await?;
+            Ok((draft, saved))
+        };
+        let ((warnings, made), change) = self.write(root, path, plan).await?;
+        Ok(Saved { revision: Revision::of(text.as_bytes()), change, made, warnings })
     }
 
     /// Pins or unpins a memory; returns whether that changed anything. Only a person pins.

@@ -223,11 +223,6 @@ pub trait Backend: Debug + Send + Sync {
     /// Returns what is at a path, without following or opening it.
     async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError>;
 
-    /// Returns the version of a file if that can be told on the spot, without waiting for a disk.
-    fn stamp_at_hand(&self, _path: &RelativePath) -> Option<Stamp> {
-        None
-    }
-
     /// Reads the first `max` bytes of a file.
     async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError>;
 

@@ -12,6 +12,8 @@ use std::str::FromStr;
 use memory::change::RootKey;
 use memory::document::Revision;
 use memory::path::{Layout, Mount, Scope};
+use state::FileLock;
+use state::private_files::make_private_folder;
 
 use crate::backend::local::{Anchor, Privacy};
 use crate::checkout_record::CheckoutRecord;
@@ -30,10 +32,24 @@ impl Folders {
     /// Makes the folder of the state, for the person alone, which the state itself does not. Where that
     /// cannot be, whatever has to be kept says so by itself.
     pub fn make_state(&self) {
-        if let Err(error) = host::make_private_folder(&self.state) {
+        if let Err(error) = make_private_folder(&self.state) {
             // Who may only read has chosen so.
             tracing::debug!(%error, "the folder of the state cannot be made");
         }
+    }
+
+    /// Returns the lock of this name, which processes take for work that one of them may do at a time. The name has
+    /// letters, digits, `.`, `_` and `-`.
+    pub fn lock(&self, name: &str) -> FileLock {
+        FileLock::with_folder(self.lock_file(name))
+    }
+
+    pub(crate) fn lock_file(&self, name: &str) -> PathBuf {
+        self.locks().join(format!("{name}.lock"))
+    }
+
+    pub(crate) fn locks(&self) -> PathBuf {
+        self.state.join("locks")
     }
 }
 
@@ -240,8 +256,8 @@ impl Binding {
         } else {
             let checkout = request.project_dir.as_deref().and_then(Checkout::find);
             let why = request.no_project.as_deref();
-            let workspace = workspace(&request.workspace, (checkout.as_ref(), why), folders);
-            let project = project(request.project_root, (checkout, why), folders);
+            let workspace = workspace(&request.workspace, checkout.as_ref(), why, folders);
+            let project = project(request.project_root, checkout, why, folders);
             (Layout::Scoped, vec![global(folders), project, workspace])
         };
         let mounts = without_twins(mounts);
@@ -294,7 +310,8 @@ fn global(folders: &Folders) -> MountPlan {
 
 fn project(
     place: ProjectRoot,
-    (checkout, why): (Option<Checkout>, Option<&str>),
+    checkout: Option<Checkout>,
+    why: Option<&str>,
     folders: &Folders,
 ) -> MountPlan {
     let mount = Mount::Scope(Scope::Project);
@@ -315,7 +332,8 @@ fn project(
 
 fn workspace(
     choice: &WorkspaceChoice,
-    (checkout, no_project): (Option<&Checkout>, Option<&str>),
+    checkout: Option<&Checkout>,
+    no_project: Option<&str>,
     folders: &Folders,
 ) -> MountPlan {
     let mount = Mount::Scope(Scope::Workspace);

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use memory::cache::Cache;
 use memory::change::ChangeId;
 use memory::clock::Timestamp;
 use memory::command::Warning;
@@ -17,29 +18,23 @@ use state::Head;
 
 use crate::backend::Stamp;
 
-/// Values derived from files, each for one version of its file.
-///
-/// Holds at most as many as a root may have files; when it is full, all are evicted, because a root that has so
-/// many distinct paths has lost most of the old ones.
+/// Values derived from files, each for one version of its file: at most as many as a root may have files.
 #[derive(Debug)]
-pub(crate) struct FileCache<T>(HashMap<RelativePath, (Stamp, T)>);
+pub(crate) struct FileCache<T>(Cache<RelativePath, (Stamp, T), SCOPE_FILES_MAX>);
 
 impl<T> Default for FileCache<T> {
     fn default() -> Self {
-        Self(HashMap::new())
+        Self(Cache::default())
     }
 }
 
 impl<T: Clone> FileCache<T> {
     /// Returns the value for this version of a file.
-    pub(crate) fn get(&self, path: &RelativePath, stamp: Stamp) -> Option<T> {
+    pub(crate) fn get(&mut self, path: &RelativePath, stamp: Stamp) -> Option<T> {
         self.0.get(path).filter(|(of, _)| *of == stamp).map(|(_, value)| value.clone())
     }
 
     pub(crate) fn insert(&mut self, path: &RelativePath, stamp: Stamp, value: T) {
-        if self.0.len() >= SCOPE_FILES_MAX && !self.0.contains_key(path) {
-            self.0.clear();
-        }
         self.0.insert(path.clone(), (stamp, value));
     }
 }

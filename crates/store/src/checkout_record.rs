@@ -6,6 +6,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use state::private_files::make_private_folder;
+
 use crate::host;
 
 /// The name of the record in the folder of a workspace: the bytes of a path, and nothing else.
@@ -44,10 +46,10 @@ impl CheckoutRecord {
         if read(&self.workspace).as_ref() == Some(&self.checkout) {
             return Ok(());
         }
-        host::make_private_folder(&self.workspace)?;
+        make_private_folder(&self.workspace)?;
         let temporary = format!("{RECORD}.{}", std::process::id());
         let bytes = self.checkout.as_os_str().as_bytes();
-        host::put_private_file(&self.workspace, (&temporary, RECORD), bytes)
+        host::put_private_file(&self.workspace, &temporary, RECORD, bytes)
     }
 }
 

@@ -121,20 +121,9 @@ impl Memories {
         before: Option<&str>,
         after: &str,
     ) -> Result<Vec<Warning>, CommandError> {
-        let findings = self.findings(path, before, after);
-        let refused = findings
-            .iter()
-            .find(|(found, _)| found.policy == Policy::Refuse && !self.answers_for(found));
-        if let Some((found, digest)) = refused {
-            return Err(CommandError::Screened {
-                family: found.family.as_str(),
-                rule: found.rule,
-                line: found.line,
-                digest: digest.clone(),
-            });
-        }
-        let warning = |(found, _): &(Finding, _)| Warning { rule: found.rule, line: found.line };
-        Ok(findings.iter().map(warning).collect())
+        let is_person = self.caller.provenance.actor == Actor::Person;
+        let answered = if is_person { &self.answered[..] } else { &[] };
+        refuse_or_warn(&self.findings(path, before, after), answered)
     }
 
     /// Returns what screening finds in the text that a memory is about to have, and in its name when
@@ -146,14 +135,6 @@ impl Memories {
         after: &str,
     ) -> Vec<(Finding, ValueDigest)> {
         let (screen, writer) = (&self.store.screen, self.writer());
-        let with_digests = |text: &str, findings: Vec<Finding>| {
-            let digest = |found: Finding| (ValueDigest::of(&found, text), found);
-            findings
-                .into_iter()
-                .map(digest)
-                .map(|(digest, found)| (found, digest))
-                .collect::<Vec<_>>()
-        };
         let Some(before) = before else {
             // A name is shown to models too, so it is screened like the words that it is made of.
             let name = path.relative().map(RelativePath::as_str).unwrap_or_default();
@@ -162,12 +143,6 @@ impl Memories {
             return texts.map(|text| with_digests(text, screen.check(text, writer))).concat();
         };
         with_digests(after, screen.introduced(before, after, writer))
-    }
-
-    /// Returns whether a person said that what this rule finds may be written.
-    fn answers_for(&self, found: &Finding) -> bool {
-        self.caller.provenance.actor == Actor::Person
-            && [found.rule, found.family.as_str()].iter().any(|name| self.answered.contains(name))
     }
 
     /// Checks that everything a plan adds has a free name in its root, and that there is room for it.
@@ -186,6 +161,37 @@ impl Memories {
         }
         Ok(())
     }
+}
+
+/// Adds to each finding the digest of what was found in a text.
+pub(crate) fn with_digests(text: &str, findings: Vec<Finding>) -> Vec<(Finding, ValueDigest)> {
+    let digest = |found: Finding| {
+        let digest = ValueDigest::of(&found, text);
+        (found, digest)
+    };
+    findings.into_iter().map(digest).collect()
+}
+
+/// Refuses a text for the first finding that refuses it, or returns what all of them warn of. What the person answers
+/// for, by its rule or family, only warns.
+pub(crate) fn refuse_or_warn(
+    findings: &[(Finding, ValueDigest)],
+    answered: &[&str],
+) -> Result<Vec<Warning>, CommandError> {
+    let refuses = |found: &Finding| {
+        found.policy == Policy::Refuse
+            && ![found.rule, found.family.as_str()].iter().any(|name| answered.contains(name))
+    };
+    if let Some((found, digest)) = findings.iter().find(|(found, _)| refuses(found)) {
+        return Err(CommandError::Screened {
+            family: found.family.as_str(),
+            rule: found.rule,
+            line: found.line,
+            digest: digest.clone(),
+        });
+    }
+    let warning = |(found, _): &(Finding, _)| Warning { rule: found.rule, line: found.line };
+    Ok(findings.iter().map(warning).collect())
 }
 
 /// What a plan does to the names in one root.
@@ -365,13 +371,13 @@ pub(crate) async fn read_small(
     let current = Current::of(read);
     match current.content_bytes() {
         Some(content) => Ok((current, content)),
-        None => Err(outgrew(path, &current).into()),
+        None => Err(outgrew(path, current.bytes).into()),
     }
 }
 
 /// Refuses a file that is too large to be a memory.
-pub(crate) fn outgrew(path: &MemoryPath, current: &Current) -> CommandError {
+pub(crate) fn outgrew(path: &MemoryPath, bytes: u64) -> CommandError {
     // Only shown, so a 32-bit machine may say less than it is.
-    let bytes = usize::try_from(current.bytes).unwrap_or(usize::MAX);
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     CommandError::OutgrewCap { path: path.clone(), bytes }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use memory::change::{Actor, ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust};
 use memory::document::Revision;
-use memory::path::RelativePath;
+use memory::path::{Mount, RelativePath};
 use memory::proposal::ProposalId;
 use state::{Head, NewChange, NewFileChange, Use};
 
@@ -128,6 +128,16 @@ impl From<StoreError> for CommitError {
     }
 }
 
+impl CommitError {
+    /// Sorts what kept a file from being put in place.
+    fn of(mount: Mount, error: BackendError) -> Self {
+        match error {
+            BackendError::Changed | BackendError::Occupied | BackendError::NotFound => Self::Raced,
+            error => StoreError::at(mount)(error).into(),
+        }
+    }
+}
+
 /// Carries out a change in held roots: all of it or nothing.
 pub(crate) async fn commit(
     store: &Store,
@@ -159,7 +169,7 @@ pub(crate) async fn commit(
         Err(error) => Err(Unplaced { error, undone: true }),
     };
     if let Err(unplaced) = placed {
-        return Err(give_up(store, roots, (id, &plan.steps), unplaced).await);
+        return Err(give_up(store, roots, id, &plan.steps, unplaced).await);
     }
     for root in roots.iter_mut() {
         root.held.end(Some(id)).map_err(StoreError::at(root.root.mount))?;
@@ -180,7 +190,8 @@ struct Unplaced {
 async fn give_up(
     store: &Store,
     roots: &mut [HeldRoot],
-    (id, steps): (ChangeId, &[Step]),
+    id: ChangeId,
+    steps: &[Step],
     unplaced: Unplaced,
 ) -> CommitError {
     if !unplaced.undone {
@@ -248,13 +259,7 @@ async fn place_all(
         if let Err(error) = place(roots, step, staged).await {
             let done = done + usize::from(may_have_happened(&error));
             let undone = take_back(roots, &plan.steps[..done]).await;
-            let mount = roots[step.root].root.mount;
-            let error = match error {
-                BackendError::Changed | BackendError::Occupied | BackendError::NotFound => {
-                    CommitError::Raced
-                }
-                error => StoreError::at(mount)(error).into(),
-            };
+            let error = CommitError::of(roots[step.root].root.mount, error);
             return Err(Unplaced { error, undone: undone.is_ok() });
         }
     }
@@ -284,13 +289,7 @@ async fn place_folder(
     let Err(error) = placed else { return Ok(()) };
     let undone = !may_have_happened(&error)
         || matches!(root.backend.kind(&folder.path).await, Ok(Some(Kind::Folder)));
-    let error = match error {
-        BackendError::Occupied | BackendError::NotFound | BackendError::Changed => {
-            CommitError::Raced
-        }
-        error => StoreError::at(root.mount)(error).into(),
-    };
-    Err(Unplaced { error, undone })
+    Err(Unplaced { error: CommitError::of(root.mount, error), undone })
 }
 
 async fn place(

@@ -259,7 +259,9 @@ pub struct ContextFiles {
 impl ContextFiles {
     /// Returns those for somebody who works in `cwd`, a folder without links.
     pub fn new(
-        (folders, settings, screen): (Folders, Arc<ContextSettings>, Screen),
+        folders: Folders,
+        settings: Arc<ContextSettings>,
+        screen: Screen,
         cwd: PathBuf,
         caller: Caller,
     ) -> Self {

@@ -10,6 +10,8 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use state::private_files::make_private_folder;
+
 use crate::binding::Folders;
 use crate::host;
 
@@ -20,42 +22,46 @@ const WRITING_MAX: Duration = Duration::from_hours(1);
 
 static WRITES: AtomicU64 = AtomicU64::new(0);
 
+/// How much a folder of derived files keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct DerivedLimits {
+    /// The largest file, in bytes.
+    pub bytes_max: usize,
+    /// How many files there are at most; the oldest go.
+    pub files_max: usize,
+    /// How long a file stays that no process reads or writes.
+    pub kept_for: Duration,
+}
+
 /// A folder of the state for such files.
 #[derive(Clone, Debug)]
 pub struct DerivedFiles {
     folder: PathBuf,
-    bytes_max: usize,
-    files_max: usize,
-    kept_for: Duration,
+    limits: DerivedLimits,
 }
 
 impl DerivedFiles {
-    /// Returns the folder of this name for files of so many bytes at most. Whenever one is written, files
-    /// go that nobody read or wrote for `kept_for`, and the oldest of more than `files_max`.
-    pub fn new(
-        folders: &Folders,
-        name: &str,
-        (bytes_max, files_max, kept_for): (usize, usize, Duration),
-    ) -> Self {
-        Self { folder: folders.state.join(name), bytes_max, files_max, kept_for }
+    /// Returns the folder of this name. Whenever a file is written there, those go that are over the limits.
+    pub fn new(folders: &Folders, name: &str, limits: DerivedLimits) -> Self {
+        Self { folder: folders.state.join(name), limits }
     }
 
     /// Returns the bytes of a file, and notes that somebody wanted it; `None` if there is none, or it is too
     /// large, or cannot be read. Waits for the disk.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
-        host::read_used_file(&self.folder.join(name), self.bytes_max)
+        host::read_used_file(&self.folder.join(name), self.limits.bytes_max)
     }
 
     /// Puts a file in place of what was there, for the person alone; nothing is written when it is too large.
     /// Waits for the disk.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() > self.bytes_max {
+        if bytes.len() > self.limits.bytes_max {
             return Ok(());
         }
-        host::make_private_folder(&self.folder)?;
+        make_private_folder(&self.folder)?;
         let number = WRITES.fetch_add(1, Ordering::Relaxed);
         let temporary = format!("{name}.{}-{number}.{TEMPORARY}", process::id());
-        host::put_private_file(&self.folder, (&temporary, name), bytes)?;
+        host::put_private_file(&self.folder, &temporary, name, bytes)?;
         self.sweep(name);
         Ok(())
     }
@@ -79,8 +85,8 @@ impl DerivedFiles {
         for (age, name) in aged {
             let is_temporary = name.to_string_lossy().ends_with(TEMPORARY);
             files += usize::from(!is_temporary);
-            let age_max = if is_temporary { WRITING_MAX } else { self.kept_for };
-            if age > age_max || (!is_temporary && files > self.files_max) {
+            let age_max = if is_temporary { WRITING_MAX } else { self.limits.kept_for };
+            if age > age_max || (!is_temporary && files > self.limits.files_max) {
                 // Another process may have been quicker.
                 host::remove_file(&self.folder.join(name)).unwrap_or_default();
             }
@@ -101,7 +107,8 @@ mod tests {
 
     fn files(state: &tempfile::TempDir) -> DerivedFiles {
         let folders = Folders { data: state.path().join("data"), state: state.path().to_owned() };
-        DerivedFiles::new(&folders, "made", (16, 3, 30 * DAY))
+        let limits = DerivedLimits { bytes_max: 16, files_max: 3, kept_for: 30 * DAY };
+        DerivedFiles::new(&folders, "made", limits)
     }
 
     fn age(state: &tempfile::TempDir, name: &str, age: Duration) {

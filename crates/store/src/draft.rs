@@ -288,18 +288,13 @@ impl Draft {
     /// Commits everything as one change; `None` when there is nothing to change. A memory that is
     /// not as the draft saw it makes the whole of it a [`CommandError::Conflict`].
     pub async fn commit(self) -> Result<Option<ChangeId>, StoreError> {
-        // Roots are held in the order of the scopes, so that two drafts never wait for each other.
-        let mounts: BTreeSet<Mount> = self.included().map(|((mount, _), _)| *mount).collect();
         let Some(first) = self.changed().into_iter().next() else { return Ok(None) };
-        let store = Arc::clone(&self.memories.store);
-        let mut held = Vec::with_capacity(mounts.len());
-        for mount in mounts {
-            held.push(self.memories.root(mount)?.hold(&store).await?);
-        }
+        let is_included = |root: &Root| self.included().any(|((mount, _), _)| *mount == root.mount);
+        let mut held = self.memories.hold_all(is_included).await?;
         match self.commit_held(&mut held).await {
             Ok(change) => {
                 drop(held);
-                store.see_to_settling().await;
+                self.memories.store.see_to_settling().await;
                 Ok(change)
             }
             Err(CommitError::Raced) => {
@@ -457,7 +452,7 @@ impl Draft {
     fn keep(&mut self, path: &MemoryPath, base: &mut Current) -> Result<(), CommandError> {
         match (&base.content, self.mode) {
             // Without its bytes it could neither be kept nor given back.
-            (None, Mode::Edits) => return Err(outgrew(path, base)),
+            (None, Mode::Edits) => return Err(outgrew(path, base.bytes)),
             (Some((bytes, _)), Mode::Command) => {
                 self.bytes_kept += bytes.len();
                 if self.bytes_kept > HISTORY_CHANGE_BYTES_MAX {
@@ -475,7 +470,7 @@ impl Draft {
         let file = self.load(path).await?;
         match &file.base {
             Some(base) if !file.is_written && base.bytes > MEMORY_BYTES_MAX as u64 => {
-                Err(outgrew(path, base).into())
+                Err(outgrew(path, base.bytes).into())
             }
             _ => Ok(file),
         }
@@ -563,7 +558,7 @@ impl Draft {
             self.load_key(key, path).await?.write(Content::Absent);
         }
         self.set_folder(is_folder, relative, None);
-        Ok(done(command::deleted(path)))
+        Ok(Reply::done(command::deleted(path)))
     }
 
     async fn rename(
@@ -612,7 +607,7 @@ impl Draft {
             file.source = Some(source);
         }
         self.set_folder(is_folder, from, Some(to));
-        Ok(done(command::renamed(old_path, new_path)))
+        Ok(Reply::done(command::renamed(old_path, new_path)))
     }
 
     fn set_folder(&mut self, is_folder: bool, path: RelativePath, to: Option<RelativePath>) {
@@ -623,13 +618,14 @@ impl Draft {
 
     /// Returns the files that a command on a path affects, and whether the path is that of a folder.
     async fn affected(&mut self, path: &MemoryPath) -> Result<(Vec<Key>, bool), StoreError> {
-        let is_folder = match self.kind(path).await? {
+        let on_disk = self.look(path).await?;
+        let is_folder = match self.kind(path, on_disk)? {
             Some(Kind::File) => false,
             Some(Kind::Folder) => true,
             Some(Kind::Other) => return Err(CommandError::NotAFile { path: path.clone() }.into()),
             None => return Err(CommandError::NothingThere { path: path.clone() }.into()),
         };
-        let files = self.below(path).await?;
+        let files = self.below(path, on_disk).await?;
         if self.mode == Mode::Edits {
             // What lies too deep to have a path cannot be named in the draft's list of changes.
             files
@@ -642,8 +638,14 @@ impl Draft {
         Ok((files, is_folder))
     }
 
+    /// Returns what is at a path, whatever the draft has there.
+    async fn look(&self, path: &MemoryPath) -> Result<Option<Kind>, StoreError> {
+        let (root, relative) = self.memories.inside(path)?;
+        look(root, path, relative).await
+    }
+
     /// Returns what is at a path as the draft has it.
-    async fn kind(&self, path: &MemoryPath) -> Result<Option<Kind>, StoreError> {
+    fn kind(&self, path: &MemoryPath, on_disk: Option<Kind>) -> Result<Option<Kind>, StoreError> {
         let key = self.key(path)?;
         let is_in =
             |(mount, inner): &Key| *mount == key.0 && *inner != key.1 && inner.is_within(&key.1);
@@ -653,7 +655,7 @@ impl Draft {
             Some(file) if !file.now.is_absent() => Ok(Some(Kind::File)),
             _ if is_folder => Ok(Some(Kind::Folder)),
             Some(_) => Ok(None),
-            None => look(self.memories.root(key.0)?, path, &key.1).await,
+            None => Ok(on_disk),
         }
     }
 
@@ -662,8 +664,9 @@ impl Draft {
         let key = self.key(path)?;
         let is_drafted =
             self.files.keys().any(|(mount, inner)| *mount == key.0 && inner.is_within(&key.1));
-        match self.kind(path).await? {
-            Some(Kind::Folder) if is_drafted => Ok(!self.below(path).await?.is_empty()),
+        let on_disk = self.look(path).await?;
+        match self.kind(path, on_disk)? {
+            Some(Kind::Folder) if is_drafted => Ok(!self.below(path, on_disk).await?.is_empty()),
             kind => Ok(kind.is_some()),
         }
     }
@@ -677,7 +680,8 @@ impl Draft {
         let (mount, relative) = self.key(path)?;
         for folder in std::iter::successors(relative.parent(), RelativePath::parent) {
             let parent = virtual_path(mount, folder)?;
-            if matches!(self.kind(&parent).await?, Some(Kind::File | Kind::Other)) {
+            let kind = self.kind(&parent, self.look(&parent).await?)?;
+            if matches!(kind, Some(Kind::File | Kind::Other)) {
                 return Err(CommandError::ParentNotFolder { path: path.clone(), parent }.into());
             }
         }
@@ -685,10 +689,14 @@ impl Draft {
     }
 
     /// Returns every file at or below a path, as the draft has them.
-    async fn below(&mut self, path: &MemoryPath) -> Result<Vec<Key>, StoreError> {
+    async fn below(
+        &mut self,
+        path: &MemoryPath,
+        on_disk: Option<Kind>,
+    ) -> Result<Vec<Key>, StoreError> {
         let (root, relative) = self.memories.inside(path)?;
         let (root, relative) = (Arc::clone(root), relative.clone());
-        let mut found = match look(&root, path, &relative).await? {
+        let mut found = match on_disk {
             Some(Kind::Folder) => {
                 let walk = root.backend.walk(Some(&relative), Extent::ALL).await;
                 let walk = walk.map_err(refuse(root.mount, path))?;
@@ -711,10 +719,6 @@ impl Draft {
         }
         Ok(there)
     }
-}
-
-fn done(text: String) -> Reply {
-    Reply::Done { text, change: None, revision: None, warnings: Vec::new() }
 }
 
 /// Reads a memory as far as history keeps it; `None` if nothing is there.

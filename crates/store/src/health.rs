@@ -134,6 +134,13 @@ pub struct Finding {
     pub fixable: bool,
 }
 
+impl Finding {
+    /// Returns a finding that a person has to mend.
+    fn new(kind: FindingKind, mount: Option<Mount>, subject: String, detail: String) -> Self {
+        Self { kind, mount, subject, detail, fixable: false }
+    }
+}
+
 /// How one root is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootHealth {
@@ -353,8 +360,8 @@ struct Examined<'a> {
 
 impl Examined<'_> {
     fn add(&mut self, kind: FindingKind, subject: String, detail: &str, fixable: bool) {
-        let mount = Some(self.root.mount);
-        self.findings.push(Finding { kind, mount, subject, detail: detail.to_owned(), fixable });
+        let found = Finding::new(kind, Some(self.root.mount), subject, detail.to_owned());
+        self.findings.push(Finding { fixable, ..found });
     }
 
     fn counts(&mut self, health: &RootHealth, incomplete: bool) {
@@ -434,7 +441,7 @@ impl Examined<'_> {
             };
             let path = path.to_string();
             if usize::try_from(file.stat.bytes).is_ok_and(|bytes| bytes <= MEMORY_BYTES_MAX) {
-                self.file(memories, file, (path, depth)).await?;
+                self.file(memories, file, path, depth).await?;
             } else {
                 let detail = "is larger than a memory may be; it can be viewed in part, renamed \
                               or deleted, not edited";
@@ -448,7 +455,8 @@ impl Examined<'_> {
         &mut self,
         memories: &Memories,
         file: &Found,
-        (path, depth): (String, Depth),
+        path: String,
+        depth: Depth,
     ) -> Result<(), StoreError> {
         let at = StoreError::at(self.root.mount);
         let head = document_head(self.root, file).await.map_err(&at)?;
@@ -600,18 +608,12 @@ fn other_places(root: &Root) -> Vec<LocalBackend> {
 }
 
 fn refused(mount: Mount, error: &BackendError) -> Finding {
-    Finding {
-        kind: FindingKind::RootRefused,
-        mount: Some(mount),
-        subject: mount.to_string(),
-        detail: chain(error),
-        fixable: false,
-    }
+    Finding::new(FindingKind::RootRefused, Some(mount), mount.to_string(), chain(error))
 }
 
 fn unwritable(mount: Option<Mount>, subject: String) -> Finding {
     let detail = "cannot be written; check its owner and permissions".to_owned();
-    Finding { kind: FindingKind::Unwritable, mount, subject, detail, fixable: false }
+    Finding::new(FindingKind::Unwritable, mount, subject, detail)
 }
 
 /// Returns the finding that the disk of a folder is full, if it is.
@@ -619,17 +621,12 @@ fn disk_full(mount: Option<Mount>, folder: &Path) -> Option<Finding> {
     let left = host::bytes_left(folder).filter(|&left| left < DISK_BYTES_LEFT_MIN)?;
     let detail = format!("its disk has {left} bytes left; free some space");
     let subject = folder.display().to_string();
-    Some(Finding { kind: FindingKind::DiskFull, mount, subject, detail, fixable: false })
+    Some(Finding::new(FindingKind::DiskFull, mount, subject, detail))
 }
 
 fn state_damage(detail: String) -> Finding {
-    Finding {
-        kind: FindingKind::StateDamaged,
-        mount: None,
-        subject: "the state database".to_owned(),
-        detail,
-        fixable: true,
-    }
+    let subject = "the state database".to_owned();
+    Finding { fixable: true, ..Finding::new(FindingKind::StateDamaged, None, subject, detail) }
 }
 
 fn state_fault(error: &StateError) -> Finding {

@@ -120,11 +120,7 @@ pub enum Dry {
 
 impl Memories {
     fn places(&self) -> Vec<String> {
-        self.mounts
-            .iter()
-            .filter_map(|bound| bound.root.as_ref().ok())
-            .map(|root| root.key.place.clone())
-            .collect()
+        self.open_roots().map(|root| root.key.place.clone()).collect()
     }
 
     /// Returns the virtual path of a memory in history, if its root is mounted here.
@@ -289,7 +285,8 @@ impl Memories {
             return Ok(Undone { change, undone, paths, warnings: Vec::new(), left });
         }
         let wanted = self.wanted(&changes).await?;
-        let mut held = self.hold_all(wanted.keys().map(|(place, _)| place)).await?;
+        let is_wanted = |root: &Root| wanted.keys().any(|(place, _)| *place == root.key.place);
+        let mut held = self.hold_all(is_wanted).await?;
         let steps = self.steps_back(&held, &wanted).await?;
         if steps.is_empty() {
             return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
@@ -424,7 +421,8 @@ impl Memories {
 
     /// Returns the changes to take back, newest first.
     async fn targeted(&self, target: &UndoTarget) -> Result<Vec<Change>, StoreError> {
-        let query = match target {
+        let mut query = ChangesQuery { max: usize::MAX, ..ChangesQuery::default() };
+        match target {
             UndoTarget::Change(id) => return Ok(vec![self.change(*id).await?]),
             UndoTarget::Changes(ids) => {
                 let ids: BTreeSet<_> = ids.iter().collect();
@@ -437,21 +435,12 @@ impl Memories {
                 }
                 return Ok(changes);
             }
-            UndoTarget::Task(task) => {
-                ChangesQuery { task: Some(task.clone()), max: usize::MAX, ..Default::default() }
+            UndoTarget::Task(task) => query.task = Some(task.clone()),
+            UndoTarget::Session(session) => query.session = Some(session.clone()),
+            UndoTarget::Span { since, until } => {
+                (query.since, query.until) = (Some(*since), Some(*until));
             }
-            UndoTarget::Session(session) => ChangesQuery {
-                session: Some(session.clone()),
-                max: usize::MAX,
-                ..Default::default()
-            },
-            UndoTarget::Span { since, until } => ChangesQuery {
-                since: Some(*since),
-                until: Some(*until),
-                max: usize::MAX,
-                ..Default::default()
-            },
-        };
+        }
         let mut changes = self.recorded_changes(&query).await?;
         if matches!(target, UndoTarget::Span { .. }) {
             // A stretch of time is about what was done through Quipu; an editor's work stays.
@@ -523,7 +512,7 @@ impl Memories {
             }
         }
         // The text that comes back has the trust that it had, and not that of the one which took its place.
-        for root in self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok()) {
+        for root in self.open_roots() {
             let here = wanted.iter_mut().filter(|((place, _), _)| *place == root.key.place);
             let mut here: Vec<_> = here.filter_map(|(_, one)| Some((one.then?, one))).collect();
             if here.is_empty() {
@@ -535,26 +524,6 @@ impl Memories {
             }
         }
         Ok(wanted)
-    }
-
-    /// Holds the roots of these places, in the order of the scopes.
-    async fn hold_all(
-        &self,
-        places: impl Iterator<Item = &String>,
-    ) -> Result<Vec<HeldRoot>, StoreError> {
-        let places: BTreeSet<_> = places.collect();
-        let mut roots: Vec<&Arc<Root>> = self
-            .mounts
-            .iter()
-            .filter_map(|bound| bound.root.as_ref().ok())
-            .filter(|root| places.contains(&root.key.place))
-            .collect();
-        roots.sort_by_key(|root| root.mount);
-        let mut held = Vec::with_capacity(roots.len());
-        for root in roots {
-            held.push(root.hold(&self.store).await?);
-        }
-        Ok(held)
     }
 
     /// Works out how one memory becomes what it was; `Ok(None)` if it is that already.

@@ -12,6 +12,7 @@ use state::{ChangeQuery, Head};
 use crate::backend::{Extent, Held, LastWrite};
 use crate::cache::{Census, RootCache};
 use crate::error::StoreError;
+use crate::memories::Memories;
 use crate::recovery;
 use crate::root::Root;
 use crate::store::Store;
@@ -82,6 +83,22 @@ impl Root {
             Box::pin(recovery::recover(store, &mut held)).await?;
         }
         held.refresh(store).await?;
+        Ok(held)
+    }
+}
+
+impl Memories {
+    /// Holds all roots that are wanted, in the order of the scopes, so that two writers never wait for each other.
+    pub(crate) async fn hold_all(
+        &self,
+        is_wanted: impl Fn(&Root) -> bool,
+    ) -> Result<Vec<HeldRoot>, StoreError> {
+        let mut roots: Vec<_> = self.open_roots().filter(|root| is_wanted(root)).collect();
+        roots.sort_by_key(|root| root.mount);
+        let mut held = Vec::with_capacity(roots.len());
+        for root in roots {
+            held.push(root.hold(&self.store).await?);
+        }
         Ok(held)
     }
 }

@@ -1,57 +1,18 @@
-//! The few files of this host that are not memories: lock files, folders of the state, what git
-//! and the kernel say. All of them lie where a person's settings point, never in a checkout.
+//! The few files of this host that are not memories: folders of the state, what git and the kernel say. All of them lie where a person's settings point, never in a checkout.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Access, OFlags, Timespec, Timestamps};
+use state::private_files::create_private_file;
 
 /// The longest of those small files that is read.
 const SMALL_FILE_BYTES_MAX: u64 = 4_096;
 
 /// How many names of such a folder are looked at.
 const NAMES_MAX: usize = 1_000;
-
-/// Makes a folder, and what is missing above it, for the person alone. What is made is safe on the disk then.
-pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
-    let missing: Vec<&Path> = path.ancestors().take_while(|path| facts(path).is_none()).collect();
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
-    missing.iter().try_for_each(|folder| sync_folder_of(folder))
-}
-
-/// Makes the name of a file or folder safe on the disk.
-pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
-    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
-        return Ok(());
-    };
-    match open_existing_file(folder).and_then(|folder| folder.sync_all()) {
-        // A file system that synchronizes no folders, and a folder that may be written and not read, have nothing
-        // better to offer.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied
-            ) =>
-        {
-            Ok(())
-        }
-        synced => synced,
-    }
-}
-
-/// Opens a file for reading and writing, makes it for the person alone where it does not exist.
-#[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
-pub(crate) fn open_private_file(path: &Path) -> io::Result<File> {
-    fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-}
 
 /// Opens a file that exists for reading.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that opens such files")]
@@ -135,14 +96,6 @@ pub(crate) fn facts(path: &Path) -> Option<fs::Metadata> {
     fs::symlink_metadata(path).ok()
 }
 
-/// Tells whether an open file is still the one at a path.
-pub(crate) fn is_at(path: &Path, file: &File) -> bool {
-    let at_path = facts(path);
-    file.metadata().is_ok_and(|ours| {
-        at_path.is_some_and(|found| (found.dev(), found.ino()) == (ours.dev(), ours.ino()))
-    })
-}
-
 /// Returns the bytes of a file of at most so many, and notes that it was used; `None` when there is none, or it
 /// is larger, or no file, or a link.
 #[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
@@ -165,15 +118,15 @@ pub(crate) fn read_used_file(path: &Path, bytes_max: usize) -> Option<Vec<u8>> {
 
 /// Writes a file for the person alone and gives it its place in its folder, from one moment to the next.
 /// Nothing is synchronized.
-#[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
 #[expect(clippy::disallowed_methods, reason = "this is the one place that moves such files")]
 pub(crate) fn put_private_file(
     folder: &Path,
-    (temporary, name): (&str, &str),
+    temporary: &str,
+    name: &str,
     bytes: &[u8],
 ) -> io::Result<()> {
     let from = folder.join(temporary);
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&from)?;
+    let mut file = create_private_file(&from)?;
     let put = file.write_all(bytes).and_then(|()| fs::rename(&from, folder.join(name)));
     if put.is_err() {
         // What stays is swept later.

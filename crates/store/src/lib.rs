@@ -60,8 +60,6 @@ mod checkout_record;
 
 mod watch;
 
-mod turn;
-
 mod error;
 
 pub mod backend;
@@ -78,7 +76,7 @@ pub use context_files::{
     ContextScope, ContextSettings, LoadOptions, LoadScope, Loaded, NotLoaded, Origin, PassedOver,
     Skipped, TrustError, TrustedFolders,
 };
-pub use derived::DerivedFiles;
+pub use derived::{DerivedFiles, DerivedLimits};
 pub use draft::{Draft, DraftedEdit};
 pub use error::{Blocked, StoreError};
 pub use glance::Glanced;
@@ -87,6 +85,5 @@ pub use history::{ChangesQuery, Dry, Elsewhere, FileDiff, UndoTarget, Undone};
 pub use memories::{Listed, Listing, Memories, MemoryText, MountState, Saved, Surveyed};
 pub use memory_list::MEMORY_LIST;
 pub use store::{Notice, PinNotice, ProposalNotice, Settings, Store};
-pub use turn::{Turn, TurnError, TurnFile};
 pub use unreviewed::{Influenced, Unreviewed};
 pub use watch::Watch;

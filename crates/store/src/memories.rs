@@ -127,22 +127,24 @@ impl Store {
             let root = plan.root.map(|root| self.local_root(mount, root));
             BoundMount { mount, access, root, in_checkout }
         });
-        Memories {
-            store: Arc::clone(self),
-            layout: binding.layout,
-            mounts: mounts.collect(),
-            caller,
-            answered: Vec::new(),
-            features: Features::default(),
-        }
+        self.bound(binding.layout, mounts.collect(), caller)
+    }
+
+    fn bound(
+        self: &Arc<Self>,
+        layout: Layout,
+        mounts: Vec<BoundMount>,
+        caller: Caller,
+    ) -> Memories {
+        let (store, features) = (Arc::clone(self), Features::default());
+        Memories { store, layout, mounts, caller, answered: Vec::new(), features }
     }
 
     /// Returns the root that a plan leads to; the same one for everybody in this process.
     fn local_root(&self, mount: Mount, plan: RootPlan) -> Arc<Root> {
         let mut roots = self.roots.lock();
         let root = roots.entry(plan.key.clone()).or_insert_with(|| {
-            let name = format!("{}.lock", plan.key.place);
-            let lock = self.folders.state.join("locks").join(name);
+            let lock = self.folders.lock_file(&plan.key.place);
             let has_list = plan.may_have_list && self.settings.memory_list;
             let backend = Arc::new(LocalBackend::new(plan.anchor, lock));
             Arc::new(Root::new(mount, plan.key, backend, has_list).recording(plan.checkout))
@@ -168,14 +170,8 @@ impl Store {
             let access = access(caller.class, mount);
             BoundMount { mount, access, root: Ok(Arc::clone(root)), in_checkout: false }
         });
-        Memories {
-            store: Arc::clone(self),
-            layout: if flat { Layout::Flat } else { Layout::Scoped },
-            mounts: mounts.collect(),
-            caller,
-            answered: Vec::new(),
-            features: Features::default(),
-        }
+        let layout = if flat { Layout::Flat } else { Layout::Scoped };
+        self.bound(layout, mounts.collect(), caller)
     }
 }
 
@@ -257,8 +253,12 @@ impl Memories {
 
     /// Returns the keys of the roots that are mounted.
     pub fn roots(&self) -> Vec<RootKey> {
-        let roots = self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok());
-        roots.map(|root| root.key.clone()).collect()
+        self.open_roots().map(|root| root.key.clone()).collect()
+    }
+
+    /// Returns the roots that are mounted and available.
+    pub(crate) fn open_roots(&self) -> impl Iterator<Item = &Arc<Root>> {
+        self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok())
     }
 
     /// Returns who asks.

@@ -26,7 +26,7 @@ impl Memories {
     /// many memories they touched. A root that cannot be used is passed over: `status` says why.
     pub async fn notice(&self) -> Result<usize, StoreError> {
         let mut noticed = 0;
-        for root in self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok()) {
+        for root in self.open_roots() {
             noticed += passed_over(notice(&self.store, root).await)?;
         }
         Ok(noticed)
@@ -34,7 +34,7 @@ impl Memories {
 
     /// Does the same for a watcher, beside all others of this process who watch the same roots.
     pub(crate) async fn look(&self) -> Result<(), StoreError> {
-        for root in self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok()) {
+        for root in self.open_roots() {
             passed_over(root.look(&self.store).await)?;
         }
         Ok(())

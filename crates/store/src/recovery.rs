@@ -64,7 +64,7 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recove
     // What is to be there comes first: the source of a move goes only when its target is in place.
     wanted.sort_by_key(|(_, wanted)| wanted.last.is_none());
     for (path, wanted) in &wanted {
-        finished += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
+        finished += usize::from(finish_file(store, &root, path, wanted, restarted).await?);
     }
     if unfinished.iter().any(|open| open.change.kind == ChangeKind::Undo) {
         // What goes may have stood, or may have left an empty folder, where a file comes back.
@@ -72,7 +72,7 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recove
             if matches!(root.backend.kind(path).await, Ok(Some(Kind::Folder))) {
                 root.backend.remove_empty(path).await.map_err(&at)?;
             }
-            finished += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
+            finished += usize::from(finish_file(store, &root, path, wanted, restarted).await?);
         }
     }
     if let Some(FolderChange { path, moved_to: None, root: place }) =
@@ -186,7 +186,8 @@ async fn finish_file(
     store: &Store,
     root: &Root,
     path: &RelativePath,
-    (wanted, restarted): (&Wanted, bool),
+    wanted: &Wanted,
+    restarted: bool,
 ) -> Result<bool, StoreError> {
     let now = match root.backend.read(path, HISTORY_FILE_BYTES_MAX).await {
         Ok(read) => Some(read),
@@ -201,9 +202,13 @@ async fn finish_file(
     if found == wanted.last {
         return Ok(false);
     }
-    let done = match wanted.last {
-        None => remove_leftover(root, path, now, wanted).await,
-        Some(last) => {
+    let stamp = now.as_ref().map(|read| read.stat.stamp);
+    let done = match (wanted.last, stamp) {
+        (None, Some(stamp)) if wanted.known.contains(&found) => {
+            root.backend.remove_file(path, stamp).await
+        }
+        (None, _) => return Ok(false),
+        (Some(last), stamp) => {
             let bytes = match &wanted.bytes {
                 Some(bytes) => Some(bytes.clone()),
                 None => store.state.content(&last).await.unwrap_or_default(),
@@ -213,11 +218,15 @@ async fn finish_file(
             if !wanted.known.contains(&found) && !now.as_ref().is_some_and(torn) {
                 return Ok(false);
             }
-            write_again(root, path, now, bytes).await
+            let expect = stamp.map_or(Expect::Absent, Expect::File);
+            match root.backend.stage(path, Arc::from(bytes)).await {
+                Ok(staged) => staged.publish(expect).await,
+                Err(error) => Err(error),
+            }
         }
     };
     match done {
-        Ok(done) => Ok(done),
+        Ok(()) => Ok(true),
         // Somebody outside was quicker: theirs stays, and is noticed like any edit from outside.
         Err(
             BackendError::Changed
@@ -228,32 +237,6 @@ async fn finish_file(
         ) => Ok(false),
         Err(error) => Err(StoreError::at(root.mount)(error)),
     }
-}
-
-async fn write_again(
-    root: &Root,
-    path: &RelativePath,
-    now: Option<Read>,
-    bytes: Vec<u8>,
-) -> Result<bool, BackendError> {
-    let staged = root.backend.stage(path, Arc::from(bytes)).await?;
-    let expect = now.map_or(Expect::Absent, |read| Expect::File(read.stat.stamp));
-    staged.publish(expect).await?;
-    Ok(true)
-}
-
-async fn remove_leftover(
-    root: &Root,
-    path: &RelativePath,
-    now: Option<Read>,
-    wanted: &Wanted,
-) -> Result<bool, BackendError> {
-    let Some(read) = now else { return Ok(false) };
-    if !wanted.known.contains(&Some(Revision::of(&read.bytes))) {
-        return Ok(false);
-    }
-    root.backend.remove_file(path, read.stat.stamp).await?;
-    Ok(true)
 }
 
 /// Returns whether `found` is `whole` as a power cut leaves it: cut short, or with stretches that

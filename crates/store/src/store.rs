@@ -148,7 +148,7 @@ impl Store {
 
     /// Returns the highest number of a change that was carried out in any root, by their lock files.
     pub(crate) async fn highest_completed(&self) -> Option<ChangeId> {
-        let folder = self.folders.state.join("locks");
+        let folder = self.folders.locks();
         let found = tokio::task::spawn_blocking(move || highest_completed(&folder));
         found.await.ok().flatten()
     }

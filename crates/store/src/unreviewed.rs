@@ -175,8 +175,7 @@ impl Memories {
                     read
                 } else {
                     // What cannot be read is nothing that somebody here wrote.
-                    let stamp = root.backend.stamp_at_hand(relative);
-                    root.revision(relative, stamp).await.unwrap_or_default()
+                    root.revision(relative, None).await.unwrap_or_default()
                 };
                 if let Some(why) = waiting.why(relative, revision) {
                     found.insert(path.clone(), why);

@@ -14,7 +14,7 @@ use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{Mark, Use};
 
 use crate::backend::{BackendError, Extent, Kind, Walk};
-use crate::checks::{look, refuse, virtual_path};
+use crate::checks::{look, outgrew, refuse, virtual_path};
 use crate::error::StoreError;
 use crate::memories::{BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
 use crate::root::{Root, document_head, whole_characters};
@@ -62,8 +62,7 @@ impl Memories {
         };
         let whole = read.is_whole();
         if !whole && !is_part(lines) {
-            let bytes = usize::try_from(read.stat.bytes).unwrap_or(usize::MAX);
-            return Err(CommandError::OutgrewCap { path: path.clone(), bytes }.into());
+            return Err(outgrew(path, read.stat.bytes).into());
         }
         let text = command::text_of(path, whole_characters(&read.bytes, whole))?;
         let mut shown = view_file(path, text, lines)?;
@@ -103,7 +102,7 @@ impl Memories {
         let mut rows = rows(root.mount, &walk);
         let more = keep_first(&mut rows, walk.in_reach);
         self.mark_objections(&mut rows).await;
-        Ok(done(view_folder(path, walk.bytes_total, &rows, more)))
+        Ok(Reply::done(view_folder(path, walk.bytes_total, &rows, more)))
     }
 
     async fn view_top(&self) -> Result<Reply, StoreError> {
@@ -142,7 +141,7 @@ impl Memories {
         }
         let more = keep_first(&mut rows, in_reach);
         self.mark_objections(&mut rows).await;
-        Ok(done(view_folder(&MemoryPath::Top, total, &rows, more)))
+        Ok(Reply::done(view_folder(&MemoryPath::Top, total, &rows, more)))
     }
 
     /// Reads a memory for a person or a program; not a use.
@@ -152,8 +151,7 @@ impl Memories {
         let read = root.backend.read(relative, MEMORY_BYTES_MAX).await;
         let read = read.map_err(refuse(root.mount, path))?;
         if !read.is_whole() {
-            let bytes = usize::try_from(read.stat.bytes).unwrap_or(usize::MAX);
-            return Err(CommandError::OutgrewCap { path: path.clone(), bytes }.into());
+            return Err(outgrew(path, read.stat.bytes).into());
         }
         let text = command::text_of(path, &read.bytes)?.to_owned();
         let revision = Revision::of(&read.bytes);
@@ -312,10 +310,6 @@ impl Memories {
     }
 }
 
-fn done(text: String) -> Reply {
-    Reply::Done { text, change: None, revision: None, warnings: Vec::new() }
-}
-
 /// Returns what a walk found, but for what lies too deep for a path in its scope.
 fn rows(mount: Mount, walk: &Walk) -> Vec<Row> {
     let mut rows = Vec::with_capacity(walk.files.len() + walk.folders.len());
@@ -337,7 +331,6 @@ fn keep_first(rows: &mut Vec<Row>, in_reach: usize) -> usize {
     in_reach.saturating_sub(rows.len())
 }
 
-/// Leaves out the character that the end of a partial read cut through.
 /// Returns whether part of a file was asked for.
 const fn is_part(lines: &Lines) -> bool {
     !matches!(lines, Lines::Whole)

@@ -39,7 +39,7 @@ impl Memories {
         watching.follow(self).await;
         // From here on every change is either seen by this look or announced by an event.
         self.notice().await?;
-        let task = tokio::spawn(run(self.clone(), watching, (wake, woken)).boxed());
+        let task = tokio::spawn(run(self.clone(), watching, wake, woken).boxed());
         Ok(Watch { task })
     }
 }
@@ -74,7 +74,7 @@ impl Watching {
     /// Watches those roots that exist and can be used. One that comes into being is found by
     /// looking, and watched from then on.
     async fn follow(&mut self, memories: &Memories) {
-        for root in memories.mounts.iter().filter_map(|bound| bound.root.as_ref().ok()) {
+        for root in memories.open_roots() {
             let (Some(watcher), Some(folder)) = (&mut self.watcher, root.backend.folder()) else {
                 continue;
             };
@@ -93,7 +93,8 @@ async fn run(
     memories: Memories,
     mut watching: Watching,
     // The sender is kept so that waiting without a watcher is waiting.
-    (_wake, mut woken): (mpsc::Sender<()>, mpsc::Receiver<()>),
+    _wake: mpsc::Sender<()>,
+    mut woken: mpsc::Receiver<()>,
 ) {
     loop {
         // Waking now and then finds roots that came into being and events that were lost.
@@ -135,7 +136,7 @@ mod tests {
             Store::new(state, folders.clone(), Screen::default(), clock, Settings::default());
         let binding = Binding::resolve(&BindingRequest::default(), &folders);
         let memories = store.memories(binding, Caller::person("test"));
-        let root = memories.mounts.iter().find_map(|bound| bound.root.as_ref().ok()).unwrap();
+        let root = memories.open_roots().next().unwrap();
         let turn = root.looking.lock().await;
         let mut watchers: Vec<_> = (0..50).map(|_| Box::pin(memories.look())).collect();
         poll_fn(|context| {

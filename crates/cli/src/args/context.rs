@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use crate::hooks::Host;
+use crate::hooks::host::Host;
 
 /// Show what a model would be shown here
 ///

@@ -1,10 +1,7 @@
 //! The grammar of `quipu ls`.
 
 use clap::{Args, ValueEnum};
-use clap_complete::engine::ArgValueCompleter;
 use memory::change::{Actor, Trust};
-
-use crate::complete;
 
 /// List memories
 ///
@@ -22,7 +19,6 @@ Examples:
   quipu ls --json | jq '.memories[] | select(.trust == \"outside\")'")]
 pub(crate) struct Ls {
     /// A scope or folder, such as `global` or `/memories/project/notes`
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: Option<String>,
 
     #[command(flatten)]

@@ -1,10 +1,8 @@
 //! The grammar of `quipu pending`.
 
 use clap::{Args, Subcommand};
-use clap_complete::engine::ArgValueCompleter;
 
 use super::Consent;
-use crate::complete;
 
 /// Decide on changes that the curator proposes
 ///
@@ -41,7 +39,7 @@ pub(crate) enum PendingAction {
 #[command(after_help = "Example:\n  quipu pending show 3")]
 pub(crate) struct PendingShow {
     /// Its number, as `quipu pending` lists it
-    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::proposals))]
+    #[arg(value_name = "ID")]
     pub(crate) id: i64,
 }
 
@@ -74,11 +72,7 @@ pub(crate) struct PendingReject {
 #[derive(Args, Debug)]
 pub(crate) struct Chosen {
     /// Their numbers, as `quipu pending` lists them
-    #[arg(
-        value_name = "ID",
-        required_unless_present = "all",
-        add = ArgValueCompleter::new(complete::proposals)
-    )]
+    #[arg(value_name = "ID", required_unless_present = "all")]
     pub(crate) ids: Vec<i64>,
 
     /// All that wait and are not stale, or to reject all that wait; asks first

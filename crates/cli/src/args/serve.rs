@@ -4,9 +4,8 @@ use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
-#[cfg(feature = "child")]
-use clap::ValueEnum;
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
+use serde::Deserialize;
 
 /// The port of a daemon that is given none.
 pub(crate) const DEFAULT_PORT: u16 = 4170;
@@ -69,17 +68,18 @@ pub(crate) struct Serve {
     /// Where tasks are done; without it, and without the setting `runner`, in a child once a model does them
     #[cfg(feature = "child")]
     #[arg(long, value_name = "RUNNER")]
-    pub(crate) runner: Option<RunnerName>,
+    pub(crate) runner: Option<RunnerKind>,
 }
 
 /// Where tasks are done.
-#[cfg(feature = "child")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RunnerName {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RunnerKind {
     /// In a process of their own, which is started when a task needs it
     Child,
     /// In the daemon
-    Inline,
+    #[value(name = "inline")]
+    InProcess,
 }
 
 /// Who may call.

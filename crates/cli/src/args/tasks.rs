@@ -1,11 +1,9 @@
 //! The grammar of the commands that leave the work to a curator.
 
 use clap::{Args, ValueEnum};
-use clap_complete::engine::ArgValueCompleter;
 use memory::path::Scope;
 
 use super::{Answered, Consent};
-use crate::complete;
 
 /// Remember a text where it belongs
 ///
@@ -64,7 +62,7 @@ pub(crate) struct Forget {
     pub(crate) scope: Option<ScopeName>,
 
     /// The only memory to look in; with all of an entry's text, that entry is meant
-    #[arg(long, value_name = "PATH", add = ArgValueCompleter::new(complete::memories))]
+    #[arg(long, value_name = "PATH")]
     pub(crate) file: Option<String>,
 
     /// Show what would go and change nothing
@@ -108,7 +106,7 @@ pub(crate) struct Tasks {
     pub(crate) max: usize,
 
     /// Take this task back, if nothing of it is written yet
-    #[arg(long, value_name = "TASK", conflicts_with = "max", add = ArgValueCompleter::new(complete::tasks))]
+    #[arg(long, value_name = "TASK", conflicts_with = "max")]
     pub(crate) cancel: Option<String>,
 }
 

@@ -170,8 +170,7 @@ fn columns(waiting: &[Waiting], look: Look) -> String {
         let (path, description) = (short(&one.path), visible::line(&one.description).into_owned());
         vec![visible::line(&path).into_owned(), from(one.why).to_owned(), description]
     };
-    let rows: Vec<_> = waiting.iter().map(row).collect();
-    table::aligned(&columns, &rows, look)
+    table::aligned(&columns, waiting.iter().map(row), look)
 }
 
 fn value(one: &Waiting) -> Value {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{BindingRequest, ProjectRoot, Unheard, Workspace, WorkspaceChoice};
+use engine::{ProjectRoot, Unheard, Workspace};
 use memory::code::Code;
 use memory::command::CommandError;
 use memory::feature::Feature;
@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::acp::{Host, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
-use crate::compose::App;
+use crate::compose::{App, workspace_of};
 use crate::exit::{Failure, Status, chain};
 use crate::files;
 
@@ -28,7 +28,7 @@ pub(crate) async fn run(app: &App) -> Result<Status, Failure> {
     let here = app.workspace();
     // Whoever named a project, or a single folder, is not overruled by the client.
     let is_named = app.globals.project.is_some() || app.globals.flat.is_some();
-    let project_root = app.binding().project_root;
+    let project_root = app.binding.project_root;
     let find = move |folder: Option<&Path>| match folder.filter(|_| !is_named) {
         None => Ok(here.clone()),
         Some(folder) => workspace(folder, project_root),
@@ -71,11 +71,5 @@ fn workspace(folder: &Path, project_root: ProjectRoot) -> Result<Workspace, Stri
     if files::is_no_folder(&real) {
         return Err(wrong());
     }
-    let binding = BindingRequest {
-        project_dir: Some(real.clone()),
-        project_root,
-        workspace: WorkspaceChoice::Checkout,
-        ..BindingRequest::default()
-    };
-    Ok(Workspace::new(real, binding))
+    Ok(workspace_of(real, project_root))
 }

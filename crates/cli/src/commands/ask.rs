@@ -63,13 +63,22 @@ pub(crate) async fn answer(app: &App, question: &str, choices: &str) -> Result<S
 }
 
 /// Reads the text that is piped in.
-pub(crate) async fn stdin_text() -> Result<String, Failure> {
+async fn stdin_text() -> Result<String, Failure> {
     let bytes = blocking(|| {
         let mut bytes = Vec::new();
         io::stdin().lock().take(STDIN_BYTES_MAX).read_to_end(&mut bytes).map(|_| bytes)
     });
     let text = String::from_utf8(bytes.await?);
     text.map_err(|_| Failure::new(Code::NotText, "what was piped in is not UTF-8 text"))
+}
+
+/// Reads a text that is an argument, or piped in; `None` when neither is.
+pub(crate) async fn text(argument: Option<String>) -> Result<Option<String>, Failure> {
+    match argument {
+        Some(text) if text != "-" => Ok(Some(text)),
+        None if !is_piped() => Ok(None),
+        Some(_) | None => stdin_text().await.map(Some),
+    }
 }
 
 /// Tells whether text is piped in.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::args::{Answered, Context, Moment};
 use crate::compose::App;
 use crate::exit::{Failure, Status};
-use crate::hooks::Host;
+use crate::hooks::host::Host;
 use crate::render::table::Column;
 use crate::render::text::Text;
 use crate::render::{FAINT, Look, MARK, STRONG, WARN, counted, short, table, visible};
@@ -28,15 +28,15 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     if app.output.json {
         let mut value = value(&showing);
         if args.at.is_some() {
-            let recalled = found.iter().map(found_value).collect::<Vec<_>>();
-            value["recalled"] = recalled.into();
+            let one = |one: &Selected| json!({ "path": one.path.to_string(), "title": one.title, "why": one.why });
+            value["recalled"] = found.iter().map(one).collect();
         }
         app.output.value(&value)?;
         return Ok(Status::Done);
     }
     let (text, look) = (showing.segment.text(), app.output.look);
     if args.why {
-        let reasons = reasons(&showing, (args.at, found), &app.workspace().cwd, look);
+        let reasons = reasons(&showing, args.at, found, &app.workspace().cwd, look);
         app.output.text(&reasons)?;
     } else {
         app.output.text(&look.memory_text(text))?;
@@ -96,10 +96,6 @@ async fn recalled(app: &App, prompt: Option<&str>) -> Result<Option<Recalled>, F
     Ok(app.wait("looking", app.engine.recall(&memories, prompt)).await?)
 }
 
-fn found_value(found: &Selected) -> Value {
-    json!({ "path": found.path.to_string(), "title": found.title, "why": found.why })
-}
-
 fn value(showing: &Showing) -> Value {
     let parts = showing.segment.parts().iter().map(|part| {
         json!({
@@ -153,7 +149,8 @@ fn hot_value(hot: &HotShown) -> Value {
 /// Returns what there is and why, part by part.
 fn reasons(
     showing: &Showing,
-    (at, found): (Option<Moment>, &[Selected]),
+    at: Option<Moment>,
+    found: &[Selected],
     cwd: &Path,
     look: Look,
 ) -> String {
@@ -247,9 +244,6 @@ fn hot_reason(hot: &HotShown) -> String {
 }
 
 fn hot_table(hot: &[HotShown], look: Look) -> String {
-    if hot.is_empty() {
-        return String::new();
-    }
     let columns = [
         Column::left("SHOWN").styled(WARN),
         Column::left("PIN").styled(WARN),
@@ -264,8 +258,7 @@ fn hot_table(hot: &[HotShown], look: Look) -> String {
         let path = format!("{}{note}", short(&one.path));
         vec![mark(one.shown), mark(one.pinned), one.uses.to_string(), heat, path]
     };
-    let rows: Vec<_> = hot.iter().map(row).collect();
-    table::aligned(&columns, &rows, look)
+    table::aligned(&columns, hot.iter().map(row), look)
 }
 
 fn hot_line(hot: &HotShown) -> String {

@@ -14,17 +14,12 @@ use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupts;
 use crate::render::Output;
 
-mod teller;
-
-mod stage;
-
 mod client;
-
-mod story;
-
 mod crash;
-
 mod daemon;
+mod stage;
+mod story;
+mod teller;
 
 use self::stage::Stage;
 use self::teller::Teller;

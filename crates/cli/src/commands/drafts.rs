@@ -9,6 +9,7 @@ use memory::clock::Timestamp;
 use memory::limits::SECRET_DRAFT_KEPT;
 use memory::path::MemoryPath;
 use memory::screen::{Family, Policy, Writer};
+use state::private_files::make_private_folder;
 
 use crate::args::Answered;
 use crate::commands::ask;
@@ -87,7 +88,7 @@ pub(crate) fn write(
     holds_secret: bool,
 ) -> std::io::Result<PathBuf> {
     let folder = folder(app);
-    files::make_private_folder(&folder)?;
+    make_private_folder(&folder)?;
     let name = short(path).replace('/', "-");
     let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, "md"));
     let mark = if holds_secret { SECRET_MARK } else { "" };

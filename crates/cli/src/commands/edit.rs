@@ -9,18 +9,17 @@ use engine::{Expected, Memories, MemoryText, Saved, StoreError};
 use memory::change::unified_diff;
 use memory::code::Code;
 use memory::command::CommandError;
-use memory::document::Revision;
 use memory::path::MemoryPath;
-use serde_json::json;
 
 use crate::args::Edit;
+use crate::commands::Done;
 use crate::commands::drafts::{self, Decision};
 use crate::commands::editor::{self, Left};
-use crate::commands::{tell_warnings, warning_values, with_change};
 use crate::compose::{App, call};
 use crate::exit::{Difference, Failure, Status};
 use crate::files;
 use crate::render::short;
+use crate::render::text::shell_word;
 
 /// Edits a memory.
 pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
@@ -40,9 +39,15 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
     loop {
         let left = editor::open(app, &name, &begin).await?;
         let (bytes, failure) = match left {
-            Left::NoText(bytes) => (bytes, not_text(&path)),
+            Left::NoText(bytes) => {
+                let what = format!("what the editor left for {path} is not UTF-8 text");
+                (bytes, Failure::new(Code::NotText, what))
+            }
             Left::Text(edited) if edited == before => {
-                return tell_unchanged(app, &path, now.map(|now| now.revision));
+                let revision = now.map(|now| now.revision);
+                let done = Done { change: None, revision, warnings: Vec::new() };
+                let what = format!("{} is unchanged; nothing was written", short(&path));
+                return done.tell(app, &what, &path);
             }
             Left::Text(edited) => {
                 let call = call();
@@ -50,7 +55,9 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
                 match app.write("saving", saving).await {
                     Ok(saved) => {
                         drafts::remove(app, args.draft.as_deref())?;
-                        return tell_saved(app, &path, &saved);
+                        let Saved { change, revision, warnings, .. } = saved;
+                        let done = Done { change, revision: Some(revision), warnings };
+                        return done.tell(app, &format!("saved {}", short(&path)), &path);
                     }
                     Err(error) => {
                         let failure = explain(&memories, &path, &edited, error).await;
@@ -66,7 +73,7 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
         };
         match decision {
             Decision::EditAgain => begin = String::from_utf8_lossy(&bytes).into_owned(),
-            Decision::Keep => return Err(keep(app, &path, &bytes, (failure, rule.is_some()))),
+            Decision::Keep => return Err(keep(app, &path, &bytes, rule.is_some(), failure)),
             Decision::Discard => {
                 return Err(failure
                     .more_help("your text was not kept, since it holds what looks like a secret"));
@@ -88,10 +95,6 @@ fn draft_text(draft: &Path) -> Result<String, Failure> {
     let bytes = files::read(draft).map_err(|error| told(&error))?;
     String::from_utf8(bytes)
         .map_err(|_| Failure::new(Code::NotText, "the draft is not UTF-8 text; mend it first"))
-}
-
-fn not_text(path: &MemoryPath) -> Failure {
-    Failure::new(Code::NotText, format!("what the editor left for {path} is not UTF-8 text"))
 }
 
 /// Says why a save failed; a conflict with the difference between what is there and the edit.
@@ -120,68 +123,16 @@ fn keep(
     app: &App,
     path: &MemoryPath,
     bytes: &[u8],
-    (failure, holds_secret): (Failure, bool),
+    holds_secret: bool,
+    failure: Failure,
 ) -> Failure {
     let how_long = if holds_secret { " for a week" } else { "" };
     match drafts::write(app, path, bytes, holds_secret) {
         Ok(draft) => failure.more_help(format!(
             "nothing was overwritten; your text is kept{how_long}, `quipu edit {} --draft {}` goes on with it",
-            quoted(&short(path)),
-            quoted(&draft.display().to_string()),
+            shell_word(&short(path)),
+            shell_word(&draft.display().to_string()),
         )),
         Err(error) => failure.help(format!("your text could not be kept either: {error}")),
-    }
-}
-
-/// Returns a word as a shell takes it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-fn tell_unchanged(
-    app: &App,
-    path: &MemoryPath,
-    revision: Option<Revision>,
-) -> Result<Status, Failure> {
-    if app.output.json {
-        let revision = revision.map(|revision| revision.to_string());
-        app.output.value(&json!({
-            "path": path.to_string(), "change": null, "revision": revision, "warnings": [],
-        }))?;
-    }
-    app.output.note(&format!("{} is unchanged; nothing was written", short(path)));
-    Ok(Status::Done)
-}
-
-fn tell_saved(app: &App, path: &MemoryPath, saved: &Saved) -> Result<Status, Failure> {
-    if app.output.json {
-        app.output.value(&json!({
-            "path": path.to_string(),
-            "change": saved.change.map(|id| id.0),
-            "revision": saved.revision.to_string(),
-            "warnings": warning_values(&saved.warnings),
-        }))?;
-    }
-    if !app.output.json {
-        tell_warnings(app, &saved.warnings);
-    }
-    app.output.note(&with_change(&format!("saved {}", short(path)), saved.change));
-    Ok(Status::Done)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_is_quoted_for_a_shell_where_it_needs_to_be() {
-        assert_eq!(quoted("global/a-b.md"), "global/a-b.md");
-        assert_eq!(quoted("global/my notes.md"), "'global/my notes.md'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

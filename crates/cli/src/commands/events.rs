@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::args::Events;
 use crate::compose::App;
 use crate::daemon;
-use crate::exit::{Failure, Status, chain};
+use crate::exit::{Failure, Status};
 use crate::render::{FAINT, Look, MARK, print, visible};
 
 /// Prints events as they come, or those that came.
@@ -38,7 +38,7 @@ fn no_daemon() -> Failure {
 fn failure(error: ClientError) -> Failure {
     match error {
         ClientError::Unreachable(_) => no_daemon(),
-        error => Failure::new(Code::StorageFailed, chain(&error)),
+        error => error.into(),
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn run(app: &App) -> Result<Status, Failure> {
             ]
         })
         .collect();
-    app.output.text(&table::aligned(&columns, &cells, look))?;
+    app.output.text(&table::aligned(&columns, cells, look))?;
     if look.terminal {
         let id = workspace.id;
         app.output.note(&format!(

@@ -114,7 +114,10 @@ fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<S
             .iter()
             .map(|one| json!({ "path": one.path.to_string(), "source": one.source, "notes": one.notes }))
             .collect();
-        let skipped: Vec<_> = skipped.iter().map(skipped_value).collect();
+        let skipped: Vec<_> = skipped
+            .iter()
+            .map(|one| json!({ "source": one.source, "why": one.why, "is_loss": one.is_loss }))
+            .collect();
         app.output.value(&json!({
             "format": word(format),
             "dry_run": args.dry_run,
@@ -151,8 +154,4 @@ fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<S
         ));
     }
     Ok(status)
-}
-
-fn skipped_value(one: &Skipped) -> serde_json::Value {
-    json!({ "source": one.source, "why": one.why, "is_loss": one.is_loss })
 }

@@ -8,6 +8,7 @@ use clap::ValueEnum as _;
 use memory::change::unified_diff;
 use memory::code::Code;
 use serde_json::json;
+use state::private_files::make_private_folder;
 
 use crate::args::{Globals, Install, Installation, Uninstall};
 use crate::commands::ask;
@@ -249,8 +250,7 @@ fn wanted(app: &App, agent: AgentName, scope: Reach) -> Result<Wanted, Failure> 
 }
 
 fn this_program() -> Result<String, Failure> {
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::file("find the program to start", Path::new("quipu"), &error))?;
+    let program = compose::this_program()?;
     program.to_str().map(str::to_owned).ok_or_else(|| {
         Failure::usage(format!("`{}` cannot stand in settings", program.display()))
             .help("install the program where the path is plain text")
@@ -259,7 +259,7 @@ fn this_program() -> Result<String, Failure> {
 
 /// Returns the top of the checkout, else the folder itself.
 fn project_folder(app: &App) -> Result<PathBuf, Failure> {
-    let folder = app.binding().project_dir.clone();
+    let folder = app.binding.project_dir.clone();
     let folder = folder.ok_or_else(|| Failure::usage("there is no current folder"))?;
     let top = folder.ancestors().find(|above| files::is_there(&above.join(".git")));
     Ok(top.unwrap_or(&folder).to_owned())
@@ -358,7 +358,7 @@ fn write_record(record: &Record) -> Result<(), Failure> {
     } else {
         let folder = file.parent().unwrap_or(Path::new("."));
         let text = json!(record).to_string();
-        let made = files::make_private_folder(folder);
+        let made = make_private_folder(folder);
         made.and_then(|()| files::write_out(&file, text.as_bytes(), Overwrite::Always))
     };
     written.map_err(|error| Failure::file("write", &file, &error))
@@ -443,8 +443,9 @@ fn write(change: &Change, scope: Reach) -> Result<(), Failure> {
         Reach::User => Readers::Owner,
         Reach::Project => Readers::Usual,
     };
-    let texts = (change.before.as_deref(), change.edited.text.as_deref());
-    files::replace(&change.path, texts, readers).map_err(|why| not_replaced(&change.path, &why))
+    let (before, after) = (change.before.as_deref(), change.edited.text.as_deref());
+    files::replace(&change.path, before, after, readers)
+        .map_err(|why| not_replaced(&change.path, &why))
 }
 
 fn show_difference(app: &App, changes: &[Change]) -> Result<(), Failure> {

@@ -132,9 +132,6 @@ pub(crate) fn memory_value(listed: &Listed) -> Value {
 }
 
 fn columns(memories: &[Listed], long: Option<&Origins>, now: Timestamp, look: Look) -> String {
-    if memories.is_empty() {
-        return String::new();
-    }
     let mut columns = vec![
         Column::left("PIN").styled(WARN),
         Column::right("SIZE"),
@@ -161,8 +158,7 @@ fn columns(memories: &[Listed], long: Option<&Origins>, now: Timestamp, look: Lo
         row.extend([short(&listed.path), visible::line(&listed.description).into_owned()]);
         row
     };
-    let rows: Vec<_> = memories.iter().map(row).collect();
-    table::aligned(&columns, &rows, look)
+    table::aligned(&columns, memories.iter().map(row), look)
 }
 
 /// Returns author and trust in words; nothing where history does not know them.

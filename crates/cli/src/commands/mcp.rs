@@ -21,7 +21,7 @@ pub(crate) async fn run(app: &App, args: &Mcp) -> Result<Status, Failure> {
     }
     let mut provenance = Provenance::agent("mcp");
     provenance.session.clone_from(&args.session);
-    let binding = BindingRequest { read_only: args.read_only, ..app.binding().clone() };
+    let binding = BindingRequest { read_only: args.read_only, ..app.binding.clone() };
     // Whoever named a project, or a single folder, is not overruled by the client.
     let named = app.globals.project.is_some() || app.globals.flat.is_some();
     let project = if named { ProjectFrom::Binding } else { ProjectFrom::ClientRoots };

@@ -46,7 +46,8 @@ fn text(models: &Models, asked: &[Asked<'_>], look: Look) -> String {
             vec![job.to_string(), model.unwrap_or_else(|| "rules".to_owned())]
         })
         .collect();
-    let mut text = lines(&[Column::left("JOB").styled(STRONG), Column::left("MODEL")], &jobs, look);
+    let mut text =
+        table::lines(&[Column::left("JOB").styled(STRONG), Column::left("MODEL")], jobs, look);
     if asked.is_empty() {
         return text;
     }
@@ -74,14 +75,7 @@ fn text(models: &Models, asked: &[Asked<'_>], look: Look) -> String {
         Column::left("ANSWER"),
     ];
     text.push('\n');
-    text + &lines(&columns, &rows, look)
-}
-
-fn lines(columns: &[Column], rows: &[Vec<String>], look: Look) -> String {
-    if look.columns {
-        return table::aligned(columns, rows, look);
-    }
-    rows.iter().map(|row| row.join("\t") + "\n").collect()
+    text + &table::lines(&columns, rows, look)
 }
 
 fn value(models: &Models, asked: &[Asked<'_>]) -> Value {

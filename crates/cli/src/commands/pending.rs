@@ -91,8 +91,7 @@ fn columns(waiting: &[PendingProposal], now: Timestamp, look: Look) -> String {
         let (id, age) = (one.id.to_string(), time::ago(one.made_at, now));
         vec![id, age, kind.to_owned(), named(one), visible::line(&why).into_owned()]
     };
-    let rows: Vec<_> = waiting.iter().map(row).collect();
-    table::aligned(&columns, &rows, look)
+    table::aligned(&columns, waiting.iter().map(row), look)
 }
 
 /// Returns why a proposal is stale, without the path of the only memory that it names.

@@ -1,12 +1,10 @@
 //! `quipu runs`: what models did for tasks and prompts, and what it took.
 
 use engine::ModelWork;
-use memory::clock::Clock as _;
 use serde_json::json;
-use store::clock::SystemClock;
 
 use crate::args::Runs;
-use crate::compose::App;
+use crate::compose::{App, now};
 use crate::exit::{Failure, Status};
 use crate::render::table::Column;
 use crate::render::{BAD, FAINT, GOOD, STRONG, table, time, visible};
@@ -26,7 +24,7 @@ pub(crate) async fn run(app: &App, args: &Runs) -> Result<Status, Failure> {
             .note("no model did anything yet; `quipu models` lists those that the settings name");
         return Ok(Status::Done);
     }
-    let now = SystemClock.now();
+    let now = now();
     let cells: Vec<Vec<String>> = page
         .works
         .iter()
@@ -56,11 +54,6 @@ pub(crate) async fn run(app: &App, args: &Runs) -> Result<Status, Failure> {
             ]
         })
         .collect();
-    if !look.columns {
-        let lines: String = cells.iter().map(|row| row.join("\t") + "\n").collect();
-        app.output.text(&lines)?;
-        return Ok(Status::Done);
-    }
     let columns = [
         Column::left("AGE").styled(FAINT),
         Column::left("JOB").styled(STRONG),
@@ -73,7 +66,7 @@ pub(crate) async fn run(app: &App, args: &Runs) -> Result<Status, Failure> {
         Column::right("USD"),
         Column::left("ENDED"),
     ];
-    app.output.text(&table::aligned(&columns, &cells, look))?;
+    app.output.text(&table::lines(&columns, cells, look))?;
     Ok(Status::Done)
 }
 

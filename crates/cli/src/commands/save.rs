@@ -11,15 +11,11 @@ use crate::exit::{Failure, Status};
 
 /// Adds a fact to the context file of the person or of the project.
 pub(crate) async fn run(app: &App, args: Save) -> Result<Status, Failure> {
-    let fact = match args.fact.as_deref() {
-        Some("-") => ask::stdin_text().await?,
-        Some(fact) => fact.to_owned(),
-        None if args.edit => String::new(),
-        None if ask::is_piped() => ask::stdin_text().await?,
-        None => {
-            return Err(Failure::usage("nothing to save")
-                .help("give the fact as an argument or pipe it in"));
-        }
+    let given = args.fact.or(args.edit.then(String::new));
+    let Some(fact) = ask::text(given).await? else {
+        return Err(
+            Failure::usage("nothing to save").help("give the fact as an argument or pipe it in")
+        );
     };
     let fact = if args.edit { edited(app, &fact).await? } else { fact };
     if memory::context_file::fact(&fact).is_none() {

@@ -4,21 +4,23 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{BindingRequest, Workspace, WorkspaceChoice};
+use engine::Workspace;
 use memory::code::Code;
 use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use server::http::{self, Host, Hosts, Listener, Rules, Token};
+use state::private_files::make_private;
 use store::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Guard, Serve};
-use crate::compose::{self, App, RunnerKind, SettingsFile};
+use crate::compose::{self, App, SettingsFile};
 use crate::daemon::{self, Lock, Place};
 use crate::exit::{Failure, Status};
 use crate::files;
-use crate::hooks;
+use crate::hooks::host;
+use crate::render::text::quoted;
 use crate::render::{print, visible};
 
 /// Serves until a signal comes; a second one does not wait for what is under way.
@@ -29,7 +31,7 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
             .help("give `--allow-remote --behind-proxy` when a proxy before it speaks TLS"));
     }
     let workspaces = workspaces(app, args)?;
-    let mut lock = Lock::take(&app.folders.state)?;
+    let lock = Lock::take(&app.folders.state)?;
     let socket = daemon::socket(&app.folders.state);
     let (listeners, address) = listen((args.host, args.port).into(), socket.as_deref())?;
     let url = format!("http://{address}");
@@ -38,7 +40,11 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     if let Some(concurrent_max) = args.max_concurrent_tasks {
         settings.concurrent_max = concurrent_max.get();
     }
-    let chosen = app.runners.of_daemon(&app.engine, runner_of(args));
+    #[cfg(feature = "child")]
+    let flag = args.runner;
+    #[cfg(not(feature = "child"))]
+    let flag = None;
+    let chosen = app.runners.of_daemon(&app.engine, flag);
     let runner = Arc::clone(&chosen.runner);
     let host = Host {
         engine: app.engine.clone(),
@@ -48,7 +54,7 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
         rules,
         connections_max: connections_max(),
         settings: Some(Arc::new(SettingsFile::new(app.features.clone())?)),
-        agents: hooks::Host::all(),
+        agents: host::Host::all(),
     };
     lock.say(&place)?;
     // Whoever reads where it listens may end it at once.
@@ -73,19 +79,6 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
         files::remove(socket).unwrap_or_default();
     }
     Ok(Status::Done)
-}
-
-#[cfg(feature = "child")]
-fn runner_of(args: &Serve) -> Option<RunnerKind> {
-    args.runner.map(|name| match name {
-        crate::args::RunnerName::Child => RunnerKind::Child,
-        crate::args::RunnerName::Inline => RunnerKind::InProcess,
-    })
-}
-
-#[cfg(not(feature = "child"))]
-const fn runner_of(_: &Serve) -> Option<RunnerKind> {
-    None
 }
 
 /// Returns who may call, and the file that holds the token if one does.
@@ -152,13 +145,7 @@ fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
 fn workspace(app: &App, folder: &Path) -> Result<Workspace, Failure> {
     let real = files::real_path(&compose::expand(folder.to_owned()))
         .map_err(|error| Failure::file("serve the workspace", folder, &error))?;
-    let binding = BindingRequest {
-        project_dir: Some(real.clone()),
-        project_root: app.binding().project_root,
-        workspace: WorkspaceChoice::Checkout,
-        ..BindingRequest::default()
-    };
-    Ok(Workspace::new(real, binding))
+    Ok(compose::workspace_of(real, app.binding.project_root))
 }
 
 /// Listens at an address and at a socket; returns the address that was bound, too.
@@ -177,7 +164,7 @@ fn listen(
         // The lock is ours, so nobody listens at what lies there.
         files::remove(path).map_err(|error| wrong(&error))?;
         listeners.push(Listener::at_socket(path).map_err(|error| wrong(&error))?);
-        files::make_private(path).map_err(|error| wrong(&error))?;
+        make_private(path).map_err(|error| wrong(&error))?;
     }
     Ok((listeners, bound))
 }
@@ -224,9 +211,4 @@ fn announce(app: &App, host: &Host, place: &Place) -> Result<(), Failure> {
         visible::line(&folders.join(", "))
     );
     print(text.as_bytes())
-}
-
-/// Returns one word of a shell, inside of double quotes, that means this text.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -47,10 +47,8 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<Status, Failure> {
 fn install(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Status, Failure> {
     check(&args.serve)?;
     let log = app.folders.state.join("daemon.log");
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::file("find the program to start", Path::new("quipu"), &error))?;
     let service = Service {
-        program,
+        program: compose::this_program()?,
         args: args.serve.clone(),
         folder: compose::here().ok_or_else(|| Failure::usage("there is no current folder"))?,
         environment: compose::folder_variables(),
@@ -73,7 +71,7 @@ fn install(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Stat
             "QUIPU_TOKEN is not handed on: the service makes a token, or takes --token-file",
         );
     }
-    tell(app, ("wrote", file), &manager.steps_to_start(file, &log))
+    tell(app, "wrote", file, &manager.steps_to_start(file, &log))
 }
 
 /// Refuses what the daemon would not understand, and a token that everybody could read.
@@ -112,7 +110,7 @@ fn uninstall(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<St
     for path in link.iter().map(PathBuf::as_path).chain([file]) {
         files::remove(path).map_err(|error| Failure::file("remove", path, &error))?;
     }
-    tell(app, ("removed", file), &manager.steps_to_end())
+    tell(app, "removed", file, &manager.steps_to_end())
 }
 
 /// Tells whether the file is there; refuses to touch one that was not written here.
@@ -130,7 +128,8 @@ fn ours(file: &Path) -> Result<bool, Failure> {
 
 fn tell(
     app: &App,
-    (done, file): (&str, &Path),
+    done: &str,
+    file: &Path,
     steps: &[(String, &'static str)],
 ) -> Result<Status, Failure> {
     if app.output.json {

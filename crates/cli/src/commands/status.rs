@@ -7,16 +7,15 @@ use engine::{
     Depth, Finding, FindingKind, Health, Memories, NextDream, Repaired, RootHealth,
     set_aside_databases,
 };
-use memory::clock::{Clock as _, Timestamp};
+use memory::clock::Timestamp;
 use memory::command::view::human_size;
 use memory::limits::SECRET_DRAFT_KEPT;
 use serde_json::{Value, json};
-use store::clock::SystemClock;
 
 use crate::args::Doctor;
 use crate::commands::drafts::{self, Draft};
 use crate::commands::pending;
-use crate::compose::App;
+use crate::compose::{App, now};
 use crate::exit::{Failure, Status};
 use crate::lane::Lane;
 use crate::render::text::Text;
@@ -53,7 +52,7 @@ pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
         value["pending"] = pending.into();
         app.output.value(&value)?;
     } else {
-        let next_dream = next_dream.map(|next| dream_line(next, SystemClock.now()));
+        let next_dream = next_dream.map(|next| dream_line(next, now()));
         let pending = pending::waiting_line(pending);
         let lines = [("dream", next_dream), ("pending", pending)];
         app.output.text(&status_text(&health, state_file, &set_aside, lines, app.output.look))?;
@@ -200,7 +199,7 @@ pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> 
     } else {
         let look = app.output.look;
         let text = doctor_text(&looked, args.fix, look);
-        app.output.text(&format!("{text}{}", drafts_text(&drafts, SystemClock.now(), look)))?;
+        app.output.text(&format!("{text}{}", drafts_text(&drafts, now(), look)))?;
     }
     Ok(if looked.left.is_empty() { Status::Done } else { Status::Refused })
 }

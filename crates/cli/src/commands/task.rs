@@ -24,14 +24,9 @@ use crate::render::{
 
 /// Takes a text in.
 pub(crate) async fn remember(app: &App, args: Remember) -> Result<Status, Failure> {
-    let content = match args.text.as_deref() {
-        Some("-") => ask::stdin_text().await?,
-        Some(text) => text.to_owned(),
-        None if ask::is_piped() => ask::stdin_text().await?,
-        None => {
-            return Err(Failure::usage("nothing to remember")
-                .help("give the text as an argument or pipe it in"));
-        }
+    let Some(content) = ask::text(args.text).await? else {
+        return Err(Failure::usage("nothing to remember")
+            .help("give the text as an argument or pipe it in"));
     };
     check(&content, "nothing to remember: the text is blank")?;
     let context_mode = if args.clean { ContextMode::Clean } else { ContextMode::Workspace };
@@ -128,25 +123,16 @@ fn check(text: &str, blank: &str) -> Result<(), Failure> {
 /// Tidies up.
 pub(crate) async fn dream(app: &App, args: &Dream) -> Result<Status, Failure> {
     let (dry, consent) = (args.dry_run, args.consent);
-    if !dry && !consented(app, consent, &Request::Dream, ("dream", "rewrites memories")).await? {
-        return Ok(Status::Refused);
+    if !dry {
+        ask::require_consent(app, consent, "dream", "rewrites memories")?;
+        if !consent.yes {
+            let rehearsed = Lane::open(app).rehearse(app, &Request::Dream, "looking").await?;
+            if !agreed(app, &rehearsed.result, &rehearsed.diffs).await? {
+                return Ok(Status::Refused);
+            }
+        }
     }
     run(app, Request::Dream, dry, "dreaming").await
-}
-
-/// Shows a person what a task would take away, and asks. What would take nothing away needs no question.
-async fn consented(
-    app: &App,
-    consent: Consent,
-    request: &Request,
-    (command, does): (&str, &str),
-) -> Result<bool, Failure> {
-    ask::require_consent(app, consent, command, does)?;
-    if consent.yes {
-        return Ok(true);
-    }
-    let Rehearsal { result, diffs } = Lane::open(app).rehearse(app, request, "looking").await?;
-    agreed(app, &result, &diffs).await
 }
 
 /// Shows what would change, and asks whether it may.
@@ -392,28 +378,22 @@ fn what(task: &Task) -> String {
 }
 
 fn columns(tasks: &[Task], now: Timestamp, look: Look) -> String {
-    if tasks.is_empty() {
-        return String::new();
-    }
     let columns = [
         Column::left("STATUS"),
         Column::right("AGE").styled(FAINT),
         Column::left("TASK").styled(STRONG),
         Column::left("WHAT CAME OF IT"),
     ];
-    let rows: Vec<_> = tasks
-        .iter()
-        .map(|task| {
-            let style = match task.state {
-                TaskState::Completed(_) => GOOD,
-                TaskState::Failed(_) => BAD,
-                TaskState::Queued | TaskState::Running => FAINT,
-            };
-            let status = look.paint(style, task.status().as_str());
-            vec![status, time::ago(task.created_at, now), task.id.to_string(), what(task)]
-        })
-        .collect();
-    table::aligned(&columns, &rows, look)
+    let row = |task: &Task| {
+        let style = match task.state {
+            TaskState::Completed(_) => GOOD,
+            TaskState::Failed(_) => BAD,
+            TaskState::Queued | TaskState::Running => FAINT,
+        };
+        let status = look.paint(style, task.status().as_str());
+        vec![status, time::ago(task.created_at, now), task.id.to_string(), what(task)]
+    };
+    table::aligned(&columns, tasks.iter().map(row), look)
 }
 
 fn plain_line(task: &Task) -> String {

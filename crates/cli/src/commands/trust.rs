@@ -20,7 +20,7 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
     if args.list {
         return list(app).await;
     }
-    let folder = match (&args.dir, &app.binding().project_dir) {
+    let folder = match (&args.dir, &app.binding.project_dir) {
         (Some(dir), _) => compose::here().unwrap_or_default().join(dir),
         (None, Some(here)) => {
             Checkout::find(here).map_or_else(|| here.clone(), |checkout| checkout.root)
@@ -73,7 +73,7 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
 /// Says what of a folder reaches models once it is trusted: context files, and memories that nobody here reviewed. Empty if
 /// there is nothing.
 async fn what_speaks(app: &App, folder: &Path) -> Result<String, Failure> {
-    let Some(here) = app.binding().project_dir.clone().filter(|here| is_below(here, folder)) else {
+    let Some(here) = app.binding.project_dir.clone().filter(|here| is_below(here, folder)) else {
         return Ok("its context files will instruct models, and its memories are shown to them\n"
             .to_owned());
     };

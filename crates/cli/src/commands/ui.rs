@@ -9,9 +9,9 @@ use protocol::client::ClientError;
 use serde_json::json;
 
 use crate::args::{DEFAULT_PORT, Ui};
-use crate::compose::App;
+use crate::compose::{App, this_program};
 use crate::daemon::{self, Place};
-use crate::exit::{Failure, Status, chain};
+use crate::exit::{Failure, Status};
 
 /// How long to wait before looking again whether a daemon has started, and how often.
 const START_POLL: Duration = Duration::from_millis(50);
@@ -59,16 +59,14 @@ async fn entry(state: &Path) -> Result<Option<(Place, String)>, Failure> {
     match place.client()?.ui_ticket().await {
         Ok(ticket) => Ok(Some((place, ticket.ticket))),
         Err(ClientError::Unreachable(_)) => Ok(None),
-        Err(error) => Err(Failure::new(Code::StorageFailed, chain(&error))
+        Err(error) => Err(Failure::from(error)
             .help(format!("the daemon at {} may be older than this program", place.url))),
     }
 }
 
 /// Starts a daemon for the current folder that outlives this process.
 fn start(app: &App) -> Result<(), Failure> {
-    let wrong = |error: &std::io::Error| Failure::file("start a daemon", Path::new("quipu"), error);
-    let program = std::env::current_exe().map_err(|error| wrong(&error))?;
-    let mut command = Command::new(program);
+    let mut command = Command::new(this_program()?);
     command.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // Where somebody else has the port, another one does.
     if std::net::TcpListener::bind(("127.0.0.1", DEFAULT_PORT)).is_err() {
@@ -83,7 +81,8 @@ fn start(app: &App) -> Result<(), Failure> {
         // Ctrl-C in this terminal is not meant for it.
         command.process_group(0);
     }
-    command.spawn().map_err(|error| wrong(&error))?;
+    let started = command.spawn();
+    started.map_err(|error| Failure::file("start a daemon", Path::new("quipu"), &error))?;
     Ok(())
 }
 

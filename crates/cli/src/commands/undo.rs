@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use engine::{ChangesQuery, Dry, Elsewhere, Memories, UndoTarget, Undone};
 use memory::change::{Change, ChangeId, ChangeKind};
 use memory::code::Code;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::Undo;
 use crate::commands::{ask, history, tell_warnings, warning_values};
@@ -130,9 +130,12 @@ fn tell(app: &App, undone: &Undone, verb: &str) -> Result<Status, Failure> {
     if app.output.json {
         let undone_ids: Vec<_> = undone.undone.iter().map(|id| id.0).collect();
         let paths: Vec<_> = undone.paths.iter().map(ToString::to_string).collect();
+        let left = undone.left.iter();
+        let left: Vec<_> =
+            left.map(|one| json!({ "change": one.change.0, "identity": one.identity })).collect();
         app.output.value(&json!({
             "change": undone.change.map(|id| id.0), "undone": undone_ids, "paths": paths,
-            "warnings": warning_values(&undone.warnings), "left": left_values(&undone.left),
+            "warnings": warning_values(&undone.warnings), "left": left,
         }))?;
         return Ok(status(undone));
     }
@@ -181,8 +184,4 @@ fn tell_left(app: &App, undone: &Undone) {
             changes.join(", ")
         ));
     }
-}
-
-fn left_values(left: &[Elsewhere]) -> Vec<Value> {
-    left.iter().map(|one| json!({ "change": one.change.0, "identity": one.identity })).collect()
 }

@@ -38,12 +38,7 @@ async fn list(app: &App) -> Result<Status, Failure> {
             let (id, memories) = (one.id.to_string(), one.memories.to_string());
             vec![id, memories, human_size(one.bytes), worktree(one)]
         };
-        let rows: Vec<_> = found.iter().map(row).collect();
-        if rows.is_empty() {
-            String::new()
-        } else {
-            table::aligned(&columns, &rows, app.output.look)
-        }
+        table::aligned(&columns, found.iter().map(row), app.output.look)
     } else {
         let line = |one: &HostWorkspace| {
             format!("{}\t{}\t{}\t{}\n", one.id, one.memories, one.bytes, worktree(one))

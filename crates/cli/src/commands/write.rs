@@ -215,14 +215,11 @@ fn memory_path(app: &App, text: &str) -> Result<MemoryPath, Failure> {
 
 /// Takes the text from the argument or from stdin; `None` when a person is at the terminal.
 async fn text(argument: Option<String>) -> Result<Option<String>, Failure> {
-    match argument.as_deref() {
-        Some("-") => Ok(Some(ask::stdin_text().await?)),
-        // What is typed as an argument has no final newline, and a file wants one.
-        Some(text) if text.ends_with('\n') || text.is_empty() => Ok(Some(text.to_owned())),
-        Some(text) => Ok(Some(format!("{text}\n"))),
-        None if ask::is_piped() => Ok(Some(ask::stdin_text().await?)),
-        None => Ok(None),
-    }
+    let is_typed = argument.as_ref().is_some_and(|text| text != "-");
+    let text = ask::text(argument).await?;
+    // What is typed as an argument has no final newline, and a file wants one.
+    let ends = |text: &str| !is_typed || text.is_empty() || text.ends_with('\n');
+    Ok(text.map(|text| if ends(&text) { text } else { text + "\n" }))
 }
 
 async fn from_editor(app: &App, path: &MemoryPath) -> Result<String, Failure> {

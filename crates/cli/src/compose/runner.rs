@@ -12,7 +12,7 @@ use engine::{Engine, Runner};
 use self::child::Children;
 #[cfg(not(feature = "child"))]
 use self::no_child::Children;
-use super::settings::RunnerKind;
+use crate::args::RunnerKind;
 
 #[cfg(feature = "child")]
 mod child;

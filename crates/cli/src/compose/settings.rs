@@ -8,9 +8,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use engine::{Config, DreamSchedule, ImportStyle, ModelJob, ProjectRoot};
+use engine::{Address, BadUrl, Config, DreamSchedule, ImportStyle, ModelJob, Reach};
 use memory::feature::feature;
-use memory::limits::{REVIEW_WAIT_MAX, SCOPE_FILES_MAX};
 use memory::path::RelativePath;
 use memory::screen::Policy;
 use serde::Deserialize;
@@ -19,17 +18,14 @@ use toml::Spanned;
 use self::embeddings::Endpoints;
 use super::features::{Named, Set};
 use super::runner::Runners;
+use crate::args::{ProjectPlace, RunnerKind};
 use crate::exit::Failure;
 use crate::files;
 
 mod embeddings;
-
 mod file;
-
 mod known;
-
 mod models;
-
 mod schema;
 
 pub(crate) use self::file::SettingsFile;
@@ -38,9 +34,6 @@ pub(crate) use self::schema::schema;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// The longest retention: what a hundred years have in days. More is a slip of the finger.
-const RETENTION_DAYS_MAX: u32 = 36_500;
-
 /// The folder of Qwen Code's context files: a person's own below their home, a project's at its top.
 const QWEN_FOLDER: &str = ".qwen";
 
@@ -48,36 +41,44 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 const HOUR: Duration = Duration::from_hours(1);
 
-/// The longest time between two dreams by schedule: a year.
-const DREAM_EVERY_HOURS_MAX: u32 = 8_760;
-
-/// The most turns between two reviews of a conversation. More is a slip of the finger.
-const REVIEW_INTERVAL_MAX: u64 = 10_000;
-/// The longest time that a child process is kept without a task: a day.
-const CHILD_IDLE_SECONDS_MAX: u32 = 86_400;
-
-/// The longest time that a task is kept after its end: a month. History keeps what became of memories.
-const TASKS_KEPT_MINUTES_MAX: u32 = 43_200;
-
 /// Tells whether something can be called so in an environment, and is called so by custom.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
+/// What is wrong with a name of a variable. What looks otherwise may be the key itself, so it is not repeated.
+const NO_VARIABLE: &str =
+    "key_variable must be the name of a variable of the environment, as in `OPENAI_API_KEY`";
+
+/// Returns how far away the machine of an address may be.
+const fn reach(beyond_this_machine: bool) -> Reach {
+    if beyond_this_machine { Reach::Network } else { Reach::ThisMachine }
+}
+
+/// Returns what is wrong with an address.
+fn wrong_url(url: &str, beyond_this_machine: bool) -> Option<String> {
+    let error = Address::parse(url, reach(beyond_this_machine)).err()?;
+    let help = match error {
+        BadUrl::Elsewhere(_) => ", or set `beyond_this_machine = true`",
+        BadUrl::Shape => "",
+    };
+    Some(format!("{error}{help}"))
+}
+
 /// What a person set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Settings {
-    files_max: Option<Spanned<usize>>,
+    files_max: Option<usize>,
     memory_list: Option<bool>,
-    memory_review_interval: Option<Spanned<u64>>,
+    memory_review_interval: Option<u64>,
     memory_review_model: Option<Spanned<String>>,
-    memory_review_timeout: Option<Spanned<u64>>,
+    memory_review_timeout: Option<u64>,
     memory_review_verbose: Option<bool>,
-    project_root: Option<Place>,
+    project_root: Option<ProjectPlace>,
     runner: Option<Spanned<RunnerKind>>,
-    child_idle_seconds: Option<Spanned<u32>>,
+    child_idle_seconds: Option<u32>,
     retention: Retention,
     tasks: Tasks,
     dream: Dream,
@@ -99,41 +100,24 @@ struct OfWorkspace {
     features: BTreeMap<String, Spanned<bool>>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Place {
-    Repo,
-    Host,
-}
-
-/// Where tasks are done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RunnerKind {
-    /// In the process that was asked for them.
-    InProcess,
-    /// In a child of it.
-    Child,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Retention {
-    days: Option<Spanned<u32>>,
-    mib: Option<Spanned<u32>>,
+    days: Option<u32>,
+    mib: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Tasks {
-    kept_minutes: Option<Spanned<u32>>,
+    kept_minutes: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Dream {
     schedule: bool,
-    every_hours: Option<Spanned<u32>>,
+    every_hours: Option<u32>,
     after_sessions: Option<u32>,
 }
 
@@ -141,8 +125,8 @@ impl Dream {
     /// Returns when to dream, if that was turned on.
     fn read(&self) -> Option<DreamSchedule> {
         let mut schedule = DreamSchedule::default();
-        if let Some(hours) = &self.every_hours {
-            schedule.every = HOUR * *hours.get_ref();
+        if let Some(hours) = self.every_hours {
+            schedule.every = HOUR * hours;
         }
         if let Some(sessions) = self.after_sessions {
             schedule.after_sessions = sessions;
@@ -279,10 +263,10 @@ impl Settings {
             return Err(wrong(Some(span), &what));
         }
         let mistakes = [
-            settings.out_of_bounds(),
+            known::out_of_bounds(text),
             settings.embeddings.as_ref().and_then(Endpoints::mistake),
             settings.models.mistake(),
-            settings.review_mistake(),
+            settings.wrong_review_model(),
             settings.wrong_runner(),
         ];
         if let Some((span, what)) = mistakes.into_iter().flatten().next() {
@@ -309,20 +293,9 @@ impl Settings {
 
     /// Returns what is wrong with what is set about the runner, and where.
     fn wrong_runner(&self) -> Option<(Range<usize>, String)> {
-        if let Some(kind) = &self.runner
-            && !cfg!(feature = "child")
-            && *kind.get_ref() == RunnerKind::Child
-        {
-            return Some((
-                kind.span(),
-                "this program was built without child processes".to_owned(),
-            ));
-        }
-        let idle = self.child_idle_seconds.as_ref()?;
-        let is_wrong = *idle.get_ref() > CHILD_IDLE_SECONDS_MAX;
-        is_wrong.then(|| {
-            (idle.span(), format!("child_idle_seconds must be at most {CHILD_IDLE_SECONDS_MAX}"))
-        })
+        let kind = self.runner.as_ref().filter(|kind| *kind.get_ref() == RunnerKind::Child)?;
+        let what = "this program was built without child processes".to_owned();
+        (!cfg!(feature = "child")).then(|| (kind.span(), what))
     }
 
     /// Returns where tasks are done, and what a child needs for them.
@@ -330,7 +303,7 @@ impl Settings {
         let (key_variables, has_key_command) = self.models.keys();
         Runners {
             kind: self.runner.as_ref().map(|kind| *kind.get_ref()),
-            idle_seconds: self.child_idle_seconds.as_ref().map(|seconds| *seconds.get_ref()),
+            idle_seconds: self.child_idle_seconds,
             key_variables,
             has_key_command,
         }
@@ -338,20 +311,20 @@ impl Settings {
 
     /// Puts what was set in the place of the defaults. `variable` returns a variable of the environment.
     pub(crate) fn apply(&self, config: &mut Config, variable: impl Fn(&str) -> Option<String>) {
-        if let Some(files_max) = &self.files_max {
-            config.files_max = *files_max.get_ref();
+        if let Some(files_max) = self.files_max {
+            config.files_max = files_max;
         }
         if let Some(memory_list) = self.memory_list {
             config.memory_list = memory_list;
         }
-        if let Some(days) = &self.retention.days {
-            config.retention.age = DAY * *days.get_ref();
+        if let Some(days) = self.retention.days {
+            config.retention.age = DAY * days;
         }
-        if let Some(mib) = &self.retention.mib {
-            config.retention.bytes = u64::from(*mib.get_ref()) * 1024 * 1024;
+        if let Some(mib) = self.retention.mib {
+            config.retention.bytes = u64::from(mib) * 1024 * 1024;
         }
-        if let Some(minutes) = &self.tasks.kept_minutes {
-            config.tasks_kept_for = MINUTE * *minutes.get_ref();
+        if let Some(minutes) = self.tasks.kept_minutes {
+            config.tasks_kept_for = MINUTE * minutes;
         }
         config.dream = self.dream.read();
         self.context.apply(config);
@@ -368,69 +341,27 @@ impl Settings {
         }
     }
 
-    /// Returns the first number that is out of its bounds, and where.
-    fn out_of_bounds(&self) -> Option<(Range<usize>, String)> {
-        if let Some(files_max) = &self.files_max
-            && !(1..=SCOPE_FILES_MAX).contains(files_max.get_ref())
-        {
-            let what = format!("files_max must be from 1 to {SCOPE_FILES_MAX}");
-            return Some((files_max.span(), what));
-        }
-        if let Some(days) = &self.retention.days
-            && *days.get_ref() > RETENTION_DAYS_MAX
-        {
-            let what = format!("retention.days must be at most {RETENTION_DAYS_MAX}");
-            return Some((days.span(), what));
-        }
-        if let Some(minutes) = &self.tasks.kept_minutes
-            && !(1..=TASKS_KEPT_MINUTES_MAX).contains(minutes.get_ref())
-        {
-            let what = format!("tasks.kept_minutes must be from 1 to {TASKS_KEPT_MINUTES_MAX}");
-            return Some((minutes.span(), what));
-        }
-        if let Some(hours) = &self.dream.every_hours
-            && !(1..=DREAM_EVERY_HOURS_MAX).contains(hours.get_ref())
-        {
-            let what = format!("dream.every_hours must be from 1 to {DREAM_EVERY_HOURS_MAX}");
-            return Some((hours.span(), what));
-        }
-        None
+    /// Returns the model of reviews, if one is named.
+    fn review_model(&self) -> Option<&Spanned<String>> {
+        self.memory_review_model.as_ref().filter(|named| !named.get_ref().is_empty())
     }
 
-    /// Returns what is wrong with the settings of reviews, and where.
-    fn review_mistake(&self) -> Option<(Range<usize>, String)> {
-        if let Some(turns) = &self.memory_review_interval
-            && *turns.get_ref() > REVIEW_INTERVAL_MAX
-        {
-            let what = format!("memory_review_interval must be at most {REVIEW_INTERVAL_MAX}");
-            return Some((turns.span(), what));
-        }
-        let most = REVIEW_WAIT_MAX.as_secs();
-        if let Some(seconds) = &self.memory_review_timeout
-            && !(1..=most).contains(seconds.get_ref())
-        {
-            return Some((
-                seconds.span(),
-                format!("memory_review_timeout must be from 1 to {most}"),
-            ));
-        }
-        let named =
-            self.memory_review_model.as_ref().filter(|named| !named.get_ref().is_empty())?;
-        let what = self.models.mistake_in(named.get_ref())?;
+    /// Returns what is wrong with the name of the model of reviews, and where.
+    fn wrong_review_model(&self) -> Option<(Range<usize>, String)> {
+        let named = self.review_model()?;
+        let what = self.models.parse(named.get_ref()).err()?;
         Some((named.span(), format!("memory_review_model: {what}")))
     }
 
     fn apply_review(&self, config: &mut Config, variable: &impl Fn(&str) -> Option<String>) {
-        if let Some(turns) = &self.memory_review_interval {
-            config.review.interval = *turns.get_ref();
+        if let Some(turns) = self.memory_review_interval {
+            config.review.interval = turns;
         }
-        if let Some(seconds) = &self.memory_review_timeout {
-            config.review.wait = Duration::from_secs(*seconds.get_ref());
+        if let Some(seconds) = self.memory_review_timeout {
+            config.review.wait = Duration::from_secs(seconds);
         }
         config.review.verbose = self.memory_review_verbose.unwrap_or_default();
-        if let Some(named) =
-            self.memory_review_model.as_ref().filter(|named| !named.get_ref().is_empty())
-        {
+        if let Some(named) = self.review_model() {
             let chat = self.models.of_name(named.get_ref(), variable);
             config.models.set(ModelJob::Review, chat);
         }
@@ -466,12 +397,9 @@ impl Settings {
         self.set.clone()
     }
 
-    /// Returns where project memories lie.
-    pub(crate) const fn project_root(&self) -> ProjectRoot {
-        match self.project_root {
-            None | Some(Place::Repo) => ProjectRoot::Repo,
-            Some(Place::Host) => ProjectRoot::Host,
-        }
+    /// Returns where project memories lie, if that is set.
+    pub(crate) const fn project_root(&self) -> Option<ProjectPlace> {
+        self.project_root
     }
 }
 

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use memory::document::Revision;
+use state::private_files::make_private_folder;
 
 use crate::exit::Failure;
+use crate::hooks::host::{Event, Format};
 use crate::hooks::wire::Told;
-use crate::hooks::{Event, Format};
 use crate::{compose, files};
 
 /// How long a text is kept of a session that ended without a word.
@@ -30,7 +31,7 @@ pub(super) fn deliver(
     match told.event {
         Event::UserPrompt => {
             if let (Some(text), Some(folder)) = (found, file.parent()) {
-                files::make_private_folder(folder)?;
+                make_private_folder(folder)?;
                 files::write_new_private(&file, text.as_bytes())?;
             }
             Ok(None)

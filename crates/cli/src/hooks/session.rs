@@ -18,15 +18,16 @@ use protocol::client::{Client, ClientError};
 use protocol::conversation::{
     Compacted, EndedTurn, Happened, OpenConversation, SaidPrompt, ToShow, TurnMessage, TurnRole,
 };
+use state::private_files::make_private_folder;
 
 use crate::args::{AgentFolder, Globals};
 use crate::compose::Glimpse;
 use crate::daemon;
 use crate::exit::{Failure, chain};
 use crate::files;
-use crate::hooks::transcript;
+use crate::hooks::host::{Event, Format, Resumed};
 use crate::hooks::wire::Told;
-use crate::hooks::{Event, Format, Resumed, note};
+use crate::hooks::{note, transcript};
 
 /// A session of an agent, for as long as one hook runs.
 pub(super) struct Session {
@@ -73,7 +74,7 @@ impl Session {
         let answer = if let Some(answer) = at_daemon(&place, told).await {
             answer
         } else {
-            *held = Some(place.engine().recaller());
+            *held = Some(place.engine.recaller());
             in_process(&place, told).await
         };
         place.close().await;
@@ -82,7 +83,7 @@ impl Session {
 
     /// Asks the daemon for what a session begins with; it has most of it at hand. `None` if there is none that answers.
     async fn begun_at_daemon(&self, glimpse: &Glimpse, told: &Told) -> Option<String> {
-        let client = answering(glimpse.state_folder())?;
+        let client = answering(&glimpse.folders.state)?;
         let loaded = self.format.context_files.iter().map(|&name| name.to_owned());
         let open = OpenConversation {
             session_id: Some(told.session.clone()),
@@ -93,13 +94,13 @@ impl Session {
             context_files_loaded: loaded.collect(),
             ..OpenConversation::default()
         };
-        let begun = in_time(glimpse.state_folder(), client.open_conversation(&open)).await?.ok()?;
+        let begun = in_time(&glimpse.folders.state, client.open_conversation(&open)).await?.ok()?;
         let changes = begun.changes.map(|changes| changes.text);
-        Some(self.beginning((begun.context?.text, begun.context_repeated), changes))
+        Some(self.beginning(begun.context?.text, begun.context_repeated, changes))
     }
 
     /// Returns what a session begins with. Where the agent still has what was given before, that is what changed.
-    fn beginning(&self, (text, repeated): (String, bool), changes: Option<String>) -> String {
+    fn beginning(&self, text: String, repeated: bool, changes: Option<String>) -> String {
         let text = Some(text).filter(|_| !repeated || self.format.resumed == Resumed::All);
         joined(text.into_iter().chain(changes))
     }
@@ -108,7 +109,7 @@ impl Session {
     /// goes on is given the same bytes, and told at their tail what changed.
     async fn segment(&self, glimpse: &Glimpse, told: &Told) -> Result<String, Failure> {
         let files = glimpse.context_files().loaded_by_host(self.format.context_files);
-        let (engine, bytes_max) = (glimpse.engine(), self.format.text_bytes_max);
+        let (engine, bytes_max) = (&glimpse.engine, self.format.text_bytes_max);
         let Some(conversation) = conversation(engine, glimpse, told).await else {
             let showing = engine.segment_within(&glimpse.memories, &files, bytes_max).await?;
             return Ok(showing.segment.text().to_owned());
@@ -116,8 +117,8 @@ impl Session {
         let beginning = Beginning { bytes_max, anew: !told.resumes };
         let (begun, changes) = conversation.begin(&files, beginning).await?;
         conversation.written().await;
-        let given = (begun.segment.text().to_owned(), begun.again);
-        Ok(self.beginning(given, changes.map(|part| part.text)))
+        let text = begun.segment.text().to_owned();
+        Ok(self.beginning(text, begun.again, changes.map(|part| part.text)))
     }
 }
 
@@ -162,7 +163,7 @@ async fn in_time<T>(state: &Path, answer: impl Future<Output = T>) -> Option<T> 
     let answer = tokio::time::timeout(DAEMON_WAIT, answer).await;
     if answer.is_err() {
         let file = hung_file(state);
-        let made = file.parent().map_or(Ok(()), files::make_private_folder);
+        let made = file.parent().map_or(Ok(()), make_private_folder);
         let gone = made.and_then(|()| files::remove(&file));
         let noted = gone.and_then(|()| files::write_new_private(&file, b""));
         if let Err(error) = noted {
@@ -180,21 +181,20 @@ fn hung_file(state: &Path) -> PathBuf {
 
 /// Tells the daemon, if there is one that serves this workspace and answers in time; `None` if not.
 async fn at_daemon(place: &Glimpse, told: &Told) -> Option<Result<Option<String>, Failure>> {
-    let client = answering(place.state_folder())?;
+    let client = answering(&place.folders.state)?;
     let open = OpenConversation {
         session_id: Some(told.session.clone()),
         workspace_id: Some(place.workspace().id),
         ..OpenConversation::default()
     };
-    match in_time(place.state_folder(), client.open_conversation(&open)).await? {
+    match in_time(&place.folders.state, client.open_conversation(&open)).await? {
         Ok(_) => {}
         // It serves other folders, or is about to end.
         Err(ClientError::Refused(_) | ClientError::Unreachable(_)) => return None,
-        Err(error) => return Some(Err(failure(&error))),
+        Err(error) => return Some(Err(error.into())),
     }
-    let answer = in_time(place.state_folder(), tell(&client, place, told)).await?;
-    let answer = answer.map_err(|error| failure(&error));
-    Some(answer.map(|shown| {
+    let answer = in_time(&place.folders.state, tell(&client, place, told)).await?;
+    Some(answer.map_err(Failure::from).map(|shown| {
         let recalled = shown.recalled.map(|recalled| recalled.text);
         beside(recalled, shown.changes.map(|changes| changes.text))
     }))
@@ -238,15 +238,11 @@ async fn tell(client: &Client, place: &Glimpse, told: &Told) -> Result<ToShow, C
 /// Returns what the model answered in the turn that has ended; the agent says so, or its transcript does. Without reviews nobody
 /// needs it.
 fn answer_for_review(place: &Glimpse, told: &Told) -> Option<String> {
-    if place.engine().review().interval == 0 {
+    if place.engine.review().interval == 0 {
         return None;
     }
     let said = told.answer.clone().filter(|answer| !answer.trim().is_empty());
     said.or_else(|| transcript::last_answer(told.transcript.as_deref()?))
-}
-
-fn failure(error: &ClientError) -> Failure {
-    Failure::new(Code::StorageFailed, chain(error))
 }
 
 /// Returns lanes that do reviews by the rules.
@@ -261,7 +257,7 @@ async fn reviewing(engine: &Engine) -> Lanes {
 
 /// Does what can be done without a daemon: what is not found before this ends is found by nobody.
 async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Failure> {
-    let engine = place.engine();
+    let engine = &place.engine;
     let is_reviewed = engine.review().interval > 0;
     if told.event == Event::PostToolUse && !(is_reviewed && told.wrote_memory) {
         return Ok(None);

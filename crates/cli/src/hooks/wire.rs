@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::exit::Failure;
-use crate::hooks::{Answered, Event, Format};
+use crate::hooks::host::{Answered, Event, Format};
 
 /// What an agent told.
 #[derive(Clone, Debug, PartialEq, Eq)]

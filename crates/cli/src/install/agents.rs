@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use crate::files;
-use crate::hooks::Host;
+use crate::hooks::host::{self, Host};
 use crate::install::entry::Entry;
 use crate::install::{GUARD, HookForm, Part, ServerForm, Setting};
+use crate::render::text::shell_word;
 
 /// How long an agent waits for a hook before it goes on, in seconds; a hook gives up far earlier by itself.
 const HOOK_SECONDS: u64 = 5;
@@ -277,8 +278,7 @@ impl AgentName {
 
     /// Returns its word at the command line.
     pub(crate) fn word(self) -> String {
-        let value = self.to_possible_value().expect("no agent is hidden from the command line");
-        value.get_name().to_owned()
+        host::word(&self)
     }
 
     /// Tells whether the agent is on this machine: its program, or a folder of its settings.
@@ -448,7 +448,7 @@ impl Wanted {
 
     fn hooks(&self) -> Vec<Part> {
         let Some(host) = self.agent.agent().host else { return Vec::new() };
-        let (word, format) = (host.word(), host.format());
+        let (word, format) = (host::word(&host), host.format());
         let program = shell_word(&self.program);
         // Others who work on the project may not have the program.
         let guard = if self.project.is_some() { GUARD } else { "" };
@@ -456,7 +456,7 @@ impl Wanted {
         events
             .map(|(event, name)| Part::Hook {
                 event: name,
-                command: format!("{guard}{program} hook {} --agent {word}", event.word()),
+                command: format!("{guard}{program} hook {} --agent {word}", host::word(event)),
                 timeout: HOOK_SECONDS * format.second,
                 form: match host {
                     Host::Copilot => HookForm::Flat,
@@ -479,14 +479,4 @@ fn opencode_file(folder: &Path) -> &'static str {
 pub(crate) fn generic_configuration(program: &str) -> serde_json::Value {
     let server = serde_json::json!({ "command": program, "args": ["mcp"] });
     serde_json::json!({ "mcpServers": { "quipu": server } })
-}
-
-/// Returns a text as one word of a shell; plain ones as they are.
-fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if text.chars().all(plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }

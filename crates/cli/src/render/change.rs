@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use engine::{FileDiff, Memories, TaskId};
-use memory::change::{Actor, Change, ChangeKind, FileChange, Provenance};
+use memory::change::{Actor, Change, ChangeKind, FileChange, Provenance, RootKey};
 use memory::clock::Timestamp;
 use memory::document::Revision;
+use memory::path::RelativePath;
 use serde_json::{Value, json};
 
 use crate::commands::origin::moved_from;
@@ -19,25 +20,25 @@ const NAMED_MAX: usize = 2;
 /// How many digits of a revision people see.
 const REVISION_DIGITS: usize = 12;
 
-/// Returns a memory's short path; that of a root which is not mounted here by its identity.
-fn shown_path(memories: &Memories, file: &FileChange, to: bool) -> String {
-    let path = match (&file.moved_to, to) {
-        (Some(moved_to), true) => moved_to,
-        _ => &file.path,
-    };
-    match memories.virtual_path(&file.root, path) {
-        Some(path) => short(&path),
-        None => format!("{}:{path}", file.root.identity),
-    }
+/// Returns a path as programs read it; that of a root which is not mounted here with the identity of the root.
+fn full_path(memories: &Memories, root: &RootKey, path: &RelativePath) -> String {
+    let mounted = memories.virtual_path(root, path);
+    mounted.map_or_else(|| format!("{}:{path}", root.identity), |path| path.to_string())
 }
 
-/// Returns a path as programs read it, in full.
-fn full_path(memories: &Memories, file: &FileChange, to: bool) -> Option<String> {
-    let path = if to { file.moved_to.as_ref()? } else { &file.path };
-    Some(match memories.virtual_path(&file.root, path) {
-        Some(path) => path.to_string(),
-        None => format!("{}:{path}", file.root.identity),
-    })
+/// Returns a path as people read it.
+fn short_path(memories: &Memories, root: &RootKey, path: &RelativePath) -> String {
+    let mounted = memories.virtual_path(root, path);
+    mounted.map_or_else(|| format!("{}:{path}", root.identity), |path| short(&path))
+}
+
+/// Returns the path of a memory, and the one that it got.
+fn paths(memories: &Memories, file: &FileChange) -> String {
+    let from = short_path(memories, &file.root, &file.path);
+    match &file.moved_to {
+        Some(to) => format!("{from} → {}", short_path(memories, &file.root, to)),
+        None => from,
+    }
 }
 
 /// Returns who made a change, in a few words.
@@ -71,10 +72,7 @@ pub(crate) fn in_short(memories: &Memories, change: &Change) -> String {
 fn what(memories: &Memories, change: &Change) -> String {
     let mut named: Vec<String> = Vec::new();
     if let Some(folder) = &change.folder {
-        let shown = |path| match memories.virtual_path(&folder.root, path) {
-            Some(path) => format!("{}/", short(&path)),
-            None => format!("{}:{path}/", folder.root.identity),
-        };
+        let shown = |path| short_path(memories, &folder.root, path) + "/";
         named.push(match &folder.moved_to {
             Some(to) => format!("{} → {}", shown(&folder.path), shown(to)),
             None => shown(&folder.path),
@@ -96,13 +94,11 @@ fn what(memories: &Memories, change: &Change) -> String {
     };
     let files: Vec<_> = change.files.iter().filter(|file| !is_source(file)).collect();
     for file in files.iter().take(NAMED_MAX) {
-        let mut path = shown_path(memories, file, false);
-        if file.moved_to.is_some() {
-            path = format!("{path} → {}", shown_path(memories, file, true));
-        } else if let Some(from) = moved_from(change, file) {
-            path = format!("{} → {path}", shown_path(memories, from, false));
-        }
-        named.push(path);
+        let path = paths(memories, file);
+        named.push(match moved_from(change, file) {
+            Some(from) => format!("{} → {path}", short_path(memories, &from.root, &from.path)),
+            None => path,
+        });
     }
     let more = files.len().saturating_sub(NAMED_MAX);
     if more > 0 {
@@ -127,19 +123,16 @@ pub(crate) fn log(memories: &Memories, changes: &[Change], now: Timestamp, look:
         Column::left("BY"),
         Column::left("WHAT").styled(STRONG),
     ];
-    let rows: Vec<_> = changes
-        .iter()
-        .map(|change| {
-            vec![
-                change.id.to_string(),
-                time::ago(change.at, now),
-                action(change).to_owned(),
-                who(&change.provenance),
-                what(memories, change),
-            ]
-        })
-        .collect();
-    table::aligned(&columns, &rows, look)
+    let row = |change: &Change| {
+        vec![
+            change.id.to_string(),
+            time::ago(change.at, now),
+            action(change).to_owned(),
+            who(&change.provenance),
+            what(memories, change),
+        ]
+    };
+    table::aligned(&columns, changes.iter().map(row), look)
 }
 
 fn plain_line(memories: &Memories, change: &Change) -> String {
@@ -182,14 +175,11 @@ pub(crate) fn heading(memories: &Memories, change: &Change, now: Timestamp, look
 }
 
 fn file_line(memories: &Memories, file: &FileChange, look: Look) -> String {
-    let digits = |revision: Option<&memory::document::Revision>| match revision {
+    let digits = |revision: Option<&Revision>| match revision {
         Some(revision) => revision.to_string().chars().take(REVISION_DIGITS).collect(),
         None => "nothing".to_owned(),
     };
-    let mut path = shown_path(memories, file, false);
-    if file.moved_to.is_some() {
-        path = format!("{path} → {}", shown_path(memories, file, true));
-    }
+    let path = paths(memories, file);
     let revisions = format!("{} → {}", digits(file.before.as_ref()), digits(file.after.as_ref()));
     format!("  {}  {}", look.paint(STRONG, &path), look.paint(FAINT, &revisions))
 }
@@ -219,8 +209,8 @@ pub(crate) fn value(memories: &Memories, change: &Change) -> Value {
         .iter()
         .map(|file| {
             json!({
-                "path": full_path(memories, file, false),
-                "moved_to": full_path(memories, file, true),
+                "path": full_path(memories, &file.root, &file.path),
+                "moved_to": file.moved_to.as_ref().map(|to| full_path(memories, &file.root, to)),
                 "before": file.before.as_ref().map(ToString::to_string),
                 "after": file.after.as_ref().map(ToString::to_string),
                 "trust": file.trust.as_str(),
@@ -228,10 +218,7 @@ pub(crate) fn value(memories: &Memories, change: &Change) -> Value {
         })
         .collect();
     let folder = change.folder.as_ref().map(|folder| {
-        let shown = |path| match memories.virtual_path(&folder.root, path) {
-            Some(path) => path.to_string(),
-            None => format!("{}:{path}", folder.root.identity),
-        };
+        let shown = |path| full_path(memories, &folder.root, path);
         json!({ "path": shown(&folder.path), "moved_to": folder.moved_to.as_ref().map(shown) })
     });
     json!({

@@ -37,8 +37,16 @@ impl Column {
 
 /// Returns rows in aligned columns below their headings; the last column is cut to the terminal.
 ///
-/// Cells must be safe to show and on one line.
-pub(crate) fn aligned(columns: &[Column], rows: &[Vec<String>], look: Look) -> String {
+/// Cells must be safe to show and on one line. Without rows there are no headings either.
+pub(crate) fn aligned(
+    columns: &[Column],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    look: Look,
+) -> String {
+    let rows: Vec<_> = rows.into_iter().collect();
+    if rows.is_empty() {
+        return String::new();
+    }
     let width_of = |index: usize| {
         let cells = rows.iter().filter_map(|row| row.get(index));
         let widest = cells.map(|cell| cell.width()).max().unwrap_or(0);
@@ -48,11 +56,19 @@ pub(crate) fn aligned(columns: &[Column], rows: &[Vec<String>], look: Look) -> S
     let heads: Vec<String> = columns.iter().map(|column| column.head.to_owned()).collect();
     let mut table = look.paint(FAINT, line(columns, &widths, &heads, Look::PLAIN).trim_end());
     table.push('\n');
-    for row in rows {
+    for row in &rows {
         table.push_str(line(columns, &widths, row, look).trim_end());
         table.push('\n');
     }
     table
+}
+
+/// Returns rows in columns for a person, and with tabs between the cells for a program.
+pub(crate) fn lines(columns: &[Column], rows: Vec<Vec<String>>, look: Look) -> String {
+    if look.columns {
+        return aligned(columns, rows, look);
+    }
+    rows.iter().map(|row| row.join("\t") + "\n").collect()
 }
 
 fn line(columns: &[Column], widths: &[usize], row: &[String], look: Look) -> String {
@@ -113,7 +129,7 @@ mod tests {
             vec!["12B".to_owned(), "notes/long.md".to_owned(), String::new()],
         ];
         let look = Look { width: Some(36), ..Look::PLAIN };
-        insta::assert_snapshot!(aligned(&columns, &rows, look), @r"
+        insta::assert_snapshot!(aligned(&columns, rows, look), @r"
         SIZE  PATH           ABOUT
         1.5K  a.md           日本語 and so …
          12B  notes/long.md

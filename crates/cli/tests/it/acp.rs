@@ -34,9 +34,7 @@ impl Drop for Agent {
 
 impl Agent {
     fn start(place: &Place) -> Self {
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.arg("acp");
-        Self::start_by(command)
+        Self::start_by(place.command(&["acp"]))
     }
 
     fn start_by(mut command: Command) -> Self {
@@ -268,8 +266,8 @@ fn what_is_wrong_is_told_in_the_words_of_http() {
 #[test]
 fn memory_that_is_off_is_unavailable() {
     let place = Place::new();
-    let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-    command.arg("acp").env("QUIPU_FEATURES", "-tasks");
+    let mut command = place.command(&["acp"]);
+    command.env("QUIPU_FEATURES", "-tasks");
     let mut agent = Agent::start_by(command);
     agent.call("initialize", &json!({ "protocolVersion": 1 }));
     assert_eq!(agent.done("remember/availability", &json!({})), json!({ "available": false }));
@@ -285,8 +283,7 @@ fn memory_that_is_off_is_unavailable() {
 
 #[test]
 fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
-    let place = Place::new();
-    place.create("global/user/tea.md", "---\ntype: user\n---\n\n- I drink tea\n");
+    let place = Place::with(&[("global/user/tea.md", "---\ntype: user\n---\n\n- I drink tea\n")]);
     let mut agent = Agent::greeted(&place);
     let workspace = json!({
         "cwd": { "Unix": place.checkout().as_os_str().as_encoded_bytes() },

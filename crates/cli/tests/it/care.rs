@@ -7,8 +7,7 @@ use crate::place::{Place, pretty};
 
 #[test]
 fn the_status_tells_where_memories_are() {
-    let place = Place::new();
-    place.create("project/a.md", "a\n");
+    let place = Place::with(&[("project/a.md", "a\n")]);
     let mut status = place.json(&["status"]);
     status["state"]["database_bytes"] = "<bytes>".into();
     status["state"]["content_bytes"] = "<bytes>".into();
@@ -67,8 +66,7 @@ fn the_status_tells_where_memories_are() {
 
 #[test]
 fn where_dreams_come_by_schedule_it_is_told_what_the_next_one_waits_for() {
-    let place = Place::new();
-    place.create("global/a.md", "a\n");
+    let place = Place::with(&[("global/a.md", "a\n")]);
     fs::write(place.home().join("config.toml"), "[dream]\nschedule = true\n").unwrap();
     let text = place.done(&["status"]);
     assert!(text.contains("dream      after 5 more sessions\n"), "{text}");
@@ -83,8 +81,7 @@ fn where_dreams_come_by_schedule_it_is_told_what_the_next_one_waits_for() {
 
 #[test]
 fn a_healthy_place_needs_no_attention() {
-    let place = Place::new();
-    place.create("global/a.md", "---\ndescription: The letter\n---\na\n");
+    let place = Place::with(&[("global/a.md", "---\ndescription: The letter\n---\na\n")]);
     let ended = place.run(&["doctor"]);
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "nothing needs attention\n"));
 }
@@ -159,8 +156,7 @@ fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() 
 
 #[test]
 fn what_needs_attention_is_named_and_fails() {
-    let place = Place::new();
-    place.create("project/a.md", "a\n");
+    let place = Place::with(&[("project/a.md", "a\n")]);
     let root = place.checkout().join(".quipu/memory");
     symlink("/etc/passwd", root.join("link.md")).unwrap();
     fs::write(root.join("big.md"), "x".repeat(200_000)).unwrap();
@@ -211,8 +207,7 @@ fn a_memory_is_viewed_without_a_word_where_no_state_can_be_made() {
 
 #[test]
 fn an_unreadable_state_is_told_and_memories_are_not_lost() {
-    let place = Place::new();
-    place.create("global/a.md", "a\n");
+    let place = Place::with(&[("global/a.md", "a\n")]);
     let state = place.json(&["status"])["state"]["file"].as_str().unwrap().to_owned();
     let state = state.replace("<place>", &place.path().display().to_string());
     fs::write(&state, "this is no database, and it is long enough to be looked at".repeat(100))
@@ -234,8 +229,7 @@ fn an_unreadable_state_is_told_and_memories_are_not_lost() {
 
 #[test]
 fn a_damaged_state_is_mended_on_request() {
-    let place = Place::new();
-    place.create("project/a.md", "a\n");
+    let place = Place::with(&[("project/a.md", "a\n")]);
     let state = place.home().join("state/quipu.db");
     let mut bytes = fs::read(&state).unwrap();
     // The page after the first: a table of some kind.

@@ -15,6 +15,7 @@ use engine::{
 use server::acp::{ChildRunner, ChildSettings};
 
 use crate::place::Place;
+use crate::processes::stat;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -111,27 +112,6 @@ fn script(place: &Place, body: &str) -> ChildSettings {
 
 fn runner(settings: ChildSettings) -> ChildRunner {
     ChildRunner::new(settings)
-}
-
-/// Returns the processes that another one started, those that ended and that it did not look at among them.
-pub(crate) fn children_of(parent: u32) -> Vec<u32> {
-    let mut children = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap() {
-        let name = entry.unwrap().file_name();
-        let Ok(id) = name.to_string_lossy().parse::<u32>() else { continue };
-        if stat(id).is_some_and(|(of, _)| of == parent) {
-            children.push(id);
-        }
-    }
-    children
-}
-
-/// Returns the parent and the process group of a process; `None` if there is none.
-fn stat(id: u32) -> Option<(u32, u32)> {
-    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name in parentheses may hold anything.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(1);
-    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 /// Tells whether anybody is left in a process group.

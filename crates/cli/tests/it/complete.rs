@@ -46,8 +46,7 @@ fn tasks_are_offered_latest_first() {
 
 #[tokio::test]
 async fn proposals_are_offered_with_what_they_are_about() {
-    let place = Place::new();
-    place.create("global/tea.md", "- Likes tea\n- Drinks tea\n");
+    let place = Place::with(&[("global/tea.md", "- Likes tea\n- Drinks tea\n")]);
     for entry in ["Likes tea", "Drinks tea"] {
         propose(&place, "why", &[("global", "tea.md", Some(entry), None)]).await;
     }

@@ -1,36 +1,21 @@
 //! `quipu serve` as a process of its own, on the loopback.
 
 mod abuse;
-
 mod context_files;
 mod conversations;
-
 pub(crate) mod crash;
-
 mod curation;
-
 mod described;
-
 mod events;
-
 mod mcp;
-
 mod mcp_session;
-
 mod memories;
-
 mod page;
-
 mod pending;
-
 mod published_client;
-
 mod rust_client;
-
 mod start;
-
 mod tasks;
-
 mod together;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -69,6 +54,13 @@ impl Drop for Daemon {
 }
 
 impl Daemon {
+    /// Starts one for the checkout of a place of its own.
+    pub(crate) fn in_new_place() -> (Place, Self) {
+        let place = Place::new();
+        let daemon = Self::start(&place);
+        (place, daemon)
+    }
+
     /// Starts one for the place's checkout.
     pub(crate) fn start(place: &Place) -> Self {
         Self::start_with(place, &[])
@@ -81,8 +73,8 @@ impl Daemon {
     }
 
     pub(crate) fn command(place: &Place, args: &[&str]) -> Command {
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.args(["serve", "--port", "0", "--json"]).args(args);
+        let mut command = place.command(&["serve", "--port", "0", "--json"]);
+        command.args(args);
         // All of these tests hold whoever does the tasks.
         if let Some(runner) = std::env::var_os("QUIPU_TEST_RUNNER")
             && !args.contains(&"--runner")
@@ -144,7 +136,7 @@ impl Daemon {
     /// Returns the processes that it started, those that ended and that it did not look at among them.
     #[cfg(feature = "child")]
     pub(crate) fn children(&self) -> Vec<u32> {
-        crate::children::children_of(self.id())
+        crate::processes::children_of(self.id())
     }
 
     /// Kills it as `kill -9` does.
@@ -205,6 +197,14 @@ impl Daemon {
             let has_ended = task["status"] == "completed" || task["status"] == "failed";
             if has_ended { Ok(task) } else { Err(task) }
         })
+    }
+
+    /// Waits until the task at a path has a status.
+    pub(crate) fn reaches(&self, path: &str, status: &str) {
+        eventually(|| {
+            let task = self.get(path).json();
+            if task["status"] == status { Ok(()) } else { Err(task) }
+        });
     }
 
     /// Begins a session; returns its id and its client's.

@@ -7,19 +7,12 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::place::Place;
+use crate::processes::children_of;
 
 /// Returns what a command left in the temporary folder.
 fn left_over(place: &Place) -> Vec<String> {
     let entries = fs::read_dir(place.temporary()).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-}
-
-/// Returns the ids of the processes that a process started.
-fn children_of(pid: u32) -> Vec<String> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let of_thread = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children"));
-    let lists = threads.map(|thread| of_thread(thread.unwrap()).unwrap());
-    lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
 #[test]

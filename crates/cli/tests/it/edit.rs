@@ -25,8 +25,7 @@ fn left_over(place: &Place) -> usize {
 
 #[test]
 fn what_the_editor_leaves_is_saved() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     let ended = edit(&place, &["global/a.md"], r#"echo two >> "$1""#);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, "saved global/a.md (change 2)\n"));
     assert_eq!(place.view("global/a.md"), "one\ntwo\n");
@@ -43,8 +42,7 @@ fn a_memory_that_is_not_there_is_made() {
 
 #[test]
 fn the_copy_is_private_and_named_like_the_memory() {
-    let place = Place::new();
-    place.create("global/notes/my prefs.md", "x\n");
+    let place = Place::with(&[("global/notes/my prefs.md", "x\n")]);
     let look = r#"stat -c '%a' "$1" "$(dirname "$1")" > ../seen; basename "$1" >> ../seen"#;
     edit(&place, &["global/notes/my prefs.md"], look);
     let seen = fs::read_to_string(place.path().join("seen")).unwrap();
@@ -53,8 +51,7 @@ fn the_copy_is_private_and_named_like_the_memory() {
 
 #[test]
 fn an_unchanged_text_or_a_failing_editor_writes_nothing() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     let ended = edit(&place, &["global/a.md"], "exit 0");
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
@@ -89,8 +86,7 @@ fn visual_comes_before_editor_and_may_have_arguments() {
 
 #[test]
 fn a_conflict_shows_the_difference_and_keeps_the_draft() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     let file = place.home().join("memory/a.md");
     let meanwhile = format!(r#"echo mine >> "$1"; echo theirs >> '{}'"#, file.display());
     let ended = edit(&place, &["global/a.md"], &meanwhile);
@@ -125,8 +121,7 @@ const SECRET: &str = r#"printf '%s%s\n' AKIA QYLPMN5HHHFPZAM2 > "$1""#;
 
 #[test]
 fn a_text_with_a_secret_is_not_kept_where_nobody_can_be_asked() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     let ended = edit(&place, &["global/a.md"], SECRET);
     assert_eq!(ended.status, 4, "{}", ended.stderr);
     assert!(ended.stderr.contains("your text was not kept"), "{}", ended.stderr);
@@ -183,8 +178,7 @@ fn drafts_are_listed_and_those_that_hold_a_secret_go_with_age() {
 
 #[test]
 fn a_refused_text_is_kept_as_a_draft() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     let large = r#"head -c 200000 /dev/zero | tr '\0' x > "$1""#;
     let ended = edit(&place, &["global/a.md"], large);
     assert_eq!(ended.status, 5, "{}", ended.stderr);

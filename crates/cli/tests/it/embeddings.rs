@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use testkit::{Answers, Embeddings, Encrypted};
+use testkit::{Answers, Embeddings, Encrypted, eventually};
 
 use crate::daemon::{Daemon, PATIENCE, TOKEN};
 use crate::place::Place;
@@ -160,11 +160,8 @@ fn a_prompt_is_cancelled_with_its_connection_if_the_host_asks_for_that() {
     let daemon = Daemon::start_by(command);
     assert_eq!(daemon.post("/v1/sessions", &json!({ "sessionId": "talk" })).status, 200);
     // Until the entries have vectors.
-    let found = |daemon: &Daemon| daemon.get("/v1/recall?q=Kai").text().contains("Olga Tveit");
-    let began = Instant::now();
-    while !found(&daemon) {
-        assert!(began.elapsed() < PATIENCE, "nothing is found by vectors");
-    }
+    let is_found = || daemon.get("/v1/recall?q=Kai").text().contains("Olga Tveit");
+    eventually(|| is_found().then_some(()).ok_or("nothing is found by vectors"));
     // The endpoint answers no more, so a search goes on until it is cancelled. That one goes on without this
     // is what hooks rely on.
     server.answer(Answers::Nothing);

@@ -227,8 +227,7 @@ fn a_root_that_may_not_be_written_to_can_still_be_viewed() {
 
 #[test]
 fn a_limit_on_the_size_of_files_fails_a_write_and_loses_nothing() {
-    let place = Place::new();
-    place.create("global/kept.md", "kept\n");
+    let place = Place::with(&[("global/kept.md", "kept\n")]);
     // With the signal ignored the write fails; with it, the process is killed in the middle.
     for ignore in ["trap '' XFSZ;", ""] {
         let limited = format!("{ignore} ulimit -f 40; exec \"$0\" create global/new.md - --json");
@@ -252,8 +251,7 @@ fn a_limit_on_the_size_of_files_fails_a_write_and_loses_nothing() {
 
 #[test]
 fn a_state_that_cannot_be_opened_leaves_memories_to_be_viewed() {
-    let place = Place::new();
-    place.create("global/kept.md", "kept\n");
+    let place = Place::with(&[("global/kept.md", "kept\n")]);
     let state = place.home().join("state/quipu.db");
     let aside = place.home().join("state/aside.db");
     fs::rename(&state, &aside).unwrap();

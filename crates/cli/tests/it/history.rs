@@ -9,8 +9,7 @@ use memory::path::{Layout, MemoryPath};
 use crate::place::{Place, pretty};
 
 fn with_history() -> Place {
-    let place = Place::new();
-    place.create("global/a.md", "one\ntwo\n");
+    let place = Place::with(&[("global/a.md", "one\ntwo\n")]);
     place.done(&["replace", "global/a.md", "two", "2"]);
     place.create("project/b.md", "b\n");
     place.done(&["mv", "global/a.md", "global/c.md"]);
@@ -81,8 +80,7 @@ fn a_change_is_shown_in_full() {
 
 #[test]
 fn an_edit_made_outside_is_noticed_and_shown() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     fs::write(place.home().join("memory/a.md"), "one\nby hand\n").unwrap();
     let log = place.done(&["log"]);
     assert!(log.lines().next().unwrap().contains("\toutside\t"), "{log}");
@@ -156,8 +154,7 @@ fn a_folder_without_memories_is_deleted_and_that_is_no_trouble() {
 
 #[test]
 fn an_undo_is_refused_with_the_difference_when_a_memory_changed_since() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     place.done(&["replace", "global/a.md", "one", "two"]);
     place.done(&["replace", "global/a.md", "two", "three"]);
     insta::assert_snapshot!(place.run(&["undo", "-y", "2"]).shown(), @r"
@@ -247,8 +244,7 @@ fn an_undo_needs_to_know_what() {
 
 #[test]
 fn an_undo_that_names_nothing_takes_the_last_change_back() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     place.done(&["replace", "global/a.md", "one", "two"]);
     let plan = place.run(&["undo", "--dry-run"]);
     assert_eq!(plan.stdout, "would take back change 2 in 1 memory:\n  global/a.md\n");
@@ -262,9 +258,7 @@ fn an_undo_that_names_nothing_takes_the_last_change_back() {
 
 #[test]
 fn a_memory_is_followed_to_the_paths_that_it_had_before() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
-    place.create("global/c.md", "another\n");
+    let place = Place::with(&[("global/a.md", "one\n"), ("global/c.md", "another\n")]);
     place.done(&["replace", "global/a.md", "one", "two"]);
     place.done(&["mv", "global/a.md", "global/deep/b.md"]);
     place.done(&["replace", "global/deep/b.md", "two", "three"]);

@@ -7,16 +7,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
-use store::backend::Backend as _;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
+use testkit::eventually;
 
 use crate::daemon::{Daemon, PATIENCE};
 use crate::mcp_clients::tool;
 use crate::place::{Ended, Place};
-use crate::processes::lock_file;
+use crate::processes::hold_root;
 
 fn fixtures() -> Vec<(String, String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hooks");
@@ -129,8 +128,7 @@ fn every_event_of_every_agent_is_understood() {
 
 #[test]
 fn the_index_is_of_the_project_that_the_agent_works_in_and_counts_no_use() {
-    let place = Place::new();
-    place.create("project/build.md", "With make.\n");
+    let place = Place::with(&[("project/build.md", "With make.\n")]);
     let before = place.json(&["ls"]);
     let start = fixture(&place, "qwen", "session-start");
     let answer = hook(&place, &["session-start", "--agent", "qwen"], &start).stdout;
@@ -170,8 +168,7 @@ fn cursor_is_told_behind_a_tool_and_a_window_of_several_folders_has_no_project()
 
 #[test]
 fn copilot_keeps_what_its_session_began_with() {
-    let place = Place::new();
-    place.create("project/build.md", "With make.\n");
+    let place = Place::with(&[("project/build.md", "With make.\n")]);
     let start = fixture(&place, "copilot", "session-start");
     let args = ["session-start", "--agent", "copilot"];
     assert!(hook(&place, &args, &start).stdout.contains("/memories/project/build.md"));
@@ -182,8 +179,7 @@ fn copilot_keeps_what_its_session_began_with() {
 
 #[test]
 fn the_plugin_for_opencode_shows_each_text_once_in_a_session() {
-    let place = Place::new();
-    place.create("project/tea.md", "Oolong is the tea for the afternoon.\n");
+    let place = Place::with(&[("project/tea.md", "Oolong is the tea for the afternoon.\n")]);
     place.done(&["install", "opencode"]);
     let plugin = place.home().join(".config/opencode/plugin/quipu.js");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/opencode_plugin.mjs");
@@ -339,12 +335,8 @@ fn settings_and_a_home_that_are_of_no_use_do_not_reach_the_agent() {
 
 #[test]
 fn a_root_that_somebody_writes_to_is_read_all_the_same() {
-    let place = Place::new();
-    place.create("global/a.md", "a");
-    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
-    let backend = LocalBackend::new(root, lock_file(&place));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let held = runtime.block_on(backend.lock(Duration::from_secs(1))).unwrap();
+    let place = Place::with(&[("global/a.md", "a")]);
+    let held = hold_root(&place);
     let start = fixture(&place, "codex", "session-start");
     let ended = hook(&place, &["session-start", "--agent", "codex"], &start);
     assert!(ended.stdout.contains("/memories/global/a.md"), "{ended:?}");
@@ -354,8 +346,8 @@ fn a_root_that_somebody_writes_to_is_read_all_the_same() {
 #[test]
 fn an_agent_that_says_nothing_more_is_not_waited_for() {
     let place = Place::new();
-    let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-    command.args(["hook", "stop"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut command = place.command(&["hook", "stop"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let open = child.stdin.take();
     let output = child.wait_with_output().unwrap();
@@ -418,12 +410,7 @@ fn a_daemon_that_serves_the_folder_is_asked_and_another_one_is_not() {
     let daemon = serving(&place);
     let asked = prompted(&place, "qwen", "who is the harbour master?");
     let result = fixture(&place, "qwen", "post-tool-use");
-    let mut told = shown(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked));
-    let begun = Instant::now();
-    while told.is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "nothing is shown");
-        told = shown(&hook(&place, &["post-tool-use", "--agent", "qwen"], &result));
-    }
+    let told = told_by_then(&place, &asked);
     assert!(told.contains("is called Olga."), "{told}");
     assert_eq!(shown(&hook(&place, &["post-tool-use", "--agent", "qwen"], &result)), "");
     for event in ["stop", "pre-compact", "session-end"] {
@@ -440,8 +427,7 @@ fn a_daemon_that_serves_the_folder_is_asked_and_another_one_is_not() {
 
 #[test]
 fn a_daemon_that_hangs_is_not_waited_for() {
-    let place = Place::new();
-    place.create("project/tea.md", "Oolong is the tea for the afternoon.\n");
+    let place = Place::with(&[("project/tea.md", "Oolong is the tea for the afternoon.\n")]);
     let daemon = serving(&place);
     daemon.signal("STOP");
     let start = fixture(&place, "claude-code", "session-start");
@@ -462,6 +448,19 @@ fn a_daemon_that_hangs_is_not_waited_for() {
     daemon.signal("CONT");
     daemon.signal("TERM");
     assert_eq!(daemon.end().0, Some(0));
+}
+
+/// Returns what a model is shown beside a prompt, or behind a tool's result after it.
+fn told_by_then(place: &Place, asked: &str) -> String {
+    let beside = shown(&hook(place, &["user-prompt", "--agent", "qwen"], asked));
+    if !beside.is_empty() {
+        return beside;
+    }
+    let result = fixture(place, "qwen", "post-tool-use");
+    eventually(|| {
+        let behind = shown(&hook(place, &["post-tool-use", "--agent", "qwen"], &result));
+        if behind.is_empty() { Err("nothing is shown") } else { Ok(behind) }
+    })
 }
 
 /// Starts a daemon whose token is in its file, where hooks find it.
@@ -488,8 +487,7 @@ fn begun(place: &Place, agent: &str, source: &str) -> String {
 
 #[test]
 fn a_session_that_goes_on_keeps_its_bytes_and_is_told_what_changed() {
-    let place = Place::new();
-    place.create("project/a.md", "a\n");
+    let place = Place::with(&[("project/a.md", "a\n")]);
     goes_on(&place);
 
     // A prompt tells of it too, behind what was recalled.
@@ -506,8 +504,7 @@ fn a_session_that_goes_on_keeps_its_bytes_and_is_told_what_changed() {
 
 #[test]
 fn a_daemon_lets_a_session_go_on_in_the_same_way() {
-    let place = Place::new();
-    place.create("project/a.md", "a\n");
+    let place = Place::with(&[("project/a.md", "a\n")]);
     let args = ["session-start", "--agent", "codex"];
     let start = |source: &str| shown(&hook(&place, &args, &begun(&place, "codex", source)));
     let alone = start("startup");
@@ -540,8 +537,7 @@ fn goes_on(place: &Place) {
 
 #[test]
 fn an_agent_that_does_not_keep_it_is_given_the_same_bytes_again() {
-    let place = Place::new();
-    place.create("project/a.md", "a\n");
+    let place = Place::with(&[("project/a.md", "a\n")]);
     let args = ["session-start", "--agent", "gemini"];
     let start = |source: &str| shown(&hook(&place, &args, &begun(&place, "gemini", source)));
     let first = start("startup");
@@ -602,20 +598,13 @@ fn what_gemini_puts_in_front_of_a_prompt_is_not_asked_for() {
 
 #[test]
 fn a_daemon_tells_what_changed_since_a_hook_began_the_session() {
-    let place = Place::new();
-    place.create("project/a.md", "a\n");
+    let place = Place::with(&[("project/a.md", "a\n")]);
     let daemon = serving(&place);
     let args = ["session-start", "--agent", "qwen"];
     assert!(shown(&hook(&place, &args, &begun(&place, "qwen", "startup"))).contains("a.md"));
     place.create("project/b.md", "b\n");
     let asked = prompted(&place, "qwen", "what do penguins eat in winter?");
-    let result = fixture(&place, "qwen", "post-tool-use");
-    let mut told = shown(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked));
-    let since = Instant::now();
-    while told.is_empty() {
-        assert!(since.elapsed() < PATIENCE, "nothing is told");
-        told = shown(&hook(&place, &["post-tool-use", "--agent", "qwen"], &result));
-    }
+    let told = told_by_then(&place, &asked);
     assert!(
         told.starts_with("<memory_changes>\n") && told.contains("b.md — \"b\" [new]"),
         "{told}"

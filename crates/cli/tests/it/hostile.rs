@@ -329,8 +329,7 @@ fn what_stands_in_the_place_of_git_holds_nobody_up() {
 
 #[test]
 fn a_root_that_is_a_link_is_told_to_whoever_asks_for_it() {
-    let place = Place::new();
-    place.create("global/a.md", "a");
+    let place = Place::with(&[("global/a.md", "a")]);
     let root = place.checkout().join(".quipu");
     symlink(place.path(), &root).unwrap();
     assert!(place.done(&["ls"]).starts_with("global/a.md"));
@@ -485,8 +484,7 @@ fn names_in_a_clone_keep_nothing_from_being_remembered() {
 
 #[test]
 fn a_clone_of_many_megabytes_keeps_nobody_waiting() {
-    let place = Place::new();
-    place.create("global/tea.md", "- I drink green tea in the morning\n");
+    let place = Place::with(&[("global/tea.md", "- I drink green tea in the morning\n")]);
     let root = place.checkout().join(".quipu/memory");
     fs::create_dir_all(&root).unwrap();
     for number in 0..600 {

@@ -114,8 +114,7 @@ fn a_file_that_outgrew_the_cap_is_viewed_in_part() {
 
 #[test]
 fn viewing_and_listing_are_no_use() {
-    let place = Place::new();
-    place.create("global/a.md", "a");
+    let place = Place::with(&[("global/a.md", "a")]);
     let uses = |place: &Place| place.json(&["ls"])["memories"][0]["uses"].clone();
     let before = uses(&place);
     place.view("global/a.md");

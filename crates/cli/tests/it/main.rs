@@ -10,85 +10,49 @@
 // The example of the Rust client is compiled here too, and names the library as its own package does.
 extern crate protocol as quipu_protocol;
 
-mod mcp_clients;
-mod models;
-
-mod mcp_process;
-
-mod place;
-
-mod power_cut;
-
-mod hostile;
-
-mod page;
-
-mod pending;
-mod permissions;
-
 mod accept;
-
 #[cfg(feature = "child")]
 mod acp;
-
 mod care;
-
 #[cfg(feature = "child")]
 mod children;
-
 mod complete;
 mod context;
-
+mod crash;
+mod daemon;
+mod demo;
 mod edit;
-
 mod embeddings;
-
+mod features;
+mod full_disk;
 mod history;
-
+mod hooks;
+mod hostile;
+mod hosts;
+mod install;
 mod list;
-
+mod mcp_clients;
+mod mcp_process;
+mod models;
+mod page;
+mod pending;
+mod permissions;
+mod place;
+mod power_cut;
+mod processes;
 mod readme;
-
 mod recall;
 mod removed_folder;
 mod reviews;
 mod save;
-
 mod search;
-
+mod served;
+mod service;
 mod settings;
-
 mod shell;
-
+mod storm;
 mod tasks;
-
 mod terminal;
-
 mod transfer;
-
 mod workspaces;
 mod write;
-
-mod daemon;
-
-mod service;
-
-mod install;
-
-mod hooks;
-
-mod hosts;
-
-mod demo;
-
-mod served;
-
-mod storm;
-
-mod crash;
-
-mod features;
-
-mod full_disk;
-
-mod processes;

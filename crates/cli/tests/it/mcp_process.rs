@@ -142,8 +142,8 @@ fn memory_text_is_written_into_no_log() {
 fn the_flags_decide_where_an_agent_may_write() {
     let place = Place::new();
     let writes = |flags: &[&str]| {
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.args(["mcp", "--workspace-id", "w"]).args(flags);
+        let mut command = place.command(&["mcp", "--workspace-id", "w"]);
+        command.args(flags);
         let mut served = Served::start_as(command);
         let mut write = |scope: &str| {
             let path = format!("/memories/{scope}/a.md");

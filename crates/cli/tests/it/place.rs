@@ -31,6 +31,15 @@ impl Place {
         place
     }
 
+    /// Makes one with memories, each a path and a text.
+    pub(crate) fn with(memories: &[(&str, &str)]) -> Self {
+        let place = Self::new();
+        for (path, text) in memories {
+            place.create(path, text);
+        }
+        place
+    }
+
     /// Where the project is.
     pub(crate) fn checkout(&self) -> PathBuf {
         self.folder.path().join("app")
@@ -65,11 +74,16 @@ impl Place {
         command
     }
 
-    /// Prepares a command line.
-    pub(crate) fn quipu(&self, args: &[&str]) -> assert_cmd::Command {
+    /// Prepares this program to run here.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.program(env!("CARGO_BIN_EXE_quipu"));
         command.args(args);
-        assert_cmd::Command::from_std(command)
+        command
+    }
+
+    /// Prepares a command line.
+    pub(crate) fn quipu(&self, args: &[&str]) -> assert_cmd::Command {
+        assert_cmd::Command::from_std(self.command(args))
     }
 
     /// Runs a command line to its end.

@@ -1,15 +1,16 @@
 //! Several programs at one root at the same time, and programs that are told to end while they write.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::json;
-use store::backend::Backend;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
+use store::backend::{Backend, Held};
 use testkit::{delay_fault, eventually};
+use tokio::runtime::Runtime;
 
 use crate::place::Place;
 use crate::served::Served;
@@ -28,6 +29,56 @@ fn lines(place: &Place) -> BTreeSet<String> {
     lines
 }
 
+/// Returns the processes that another one started, those that ended and that it did not look at among them.
+pub(crate) fn children_of(parent: u32) -> Vec<u32> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap() {
+        let name = entry.unwrap().file_name();
+        let Ok(id) = name.to_string_lossy().parse::<u32>() else { continue };
+        if stat(id).is_some_and(|(of, _)| of == parent) {
+            children.push(id);
+        }
+    }
+    children
+}
+
+/// Returns the parent and the process group of a process; `None` if there is none.
+pub(crate) fn stat(id: u32) -> Option<(u32, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name in parentheses may hold anything.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(1);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// Holds the root of the person's memories, as a process that writes there does; lets go when it is dropped.
+pub(crate) fn hold_root(place: &Place) -> (Box<dyn Held>, Runtime) {
+    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
+    let backend = LocalBackend::new(root, lock_file(place));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let held = runtime.block_on(backend.lock(Duration::from_secs(10))).unwrap();
+    (held, runtime)
+}
+
+/// The locks of a state folder, by what they are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Locks {
+    Roots,
+    Lanes,
+}
+
+/// Holds locks as a process does that writes or has work there; lets go when they are dropped.
+pub(crate) fn hold_locks(place: &Place, which: Locks) -> Vec<File> {
+    let locks = fs::read_dir(place.home().join("state/locks")).unwrap();
+    let paths = locks.map(|lock| lock.unwrap().path());
+    let is_of_lane = |path: &PathBuf| path.to_string_lossy().contains("/lane-");
+    let held = paths.filter(|path| is_of_lane(path) == (which == Locks::Lanes)).map(|path| {
+        let file = File::options().write(true).open(path).unwrap();
+        file.lock().unwrap();
+        file
+    });
+    held.collect()
+}
+
 /// Returns the lock file of the one root that was written to.
 pub(crate) fn lock_file(place: &Place) -> PathBuf {
     let locks = fs::read_dir(place.home().join("state/locks")).unwrap();
@@ -38,8 +89,7 @@ pub(crate) fn lock_file(place: &Place) -> PathBuf {
 
 #[test]
 fn the_command_line_and_two_servers_share_a_root() {
-    let place = Place::new();
-    place.create("project/shared.md", "");
+    let place = Place::with(&[("project/shared.md", "")]);
     std::thread::scope(|scope| {
         for server in 0..2 {
             let place = &place;
@@ -94,13 +144,9 @@ fn a_server_sees_at_once_what_another_process_wrote() {
 
 #[test]
 fn a_root_held_for_too_long_is_told_and_shown() {
-    let place = Place::new();
-    place.create("global/a.md", "a\n");
+    let place = Place::with(&[("global/a.md", "a\n")]);
     let mut served = Served::start(&place);
-    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
-    let backend = LocalBackend::new(root, lock_file(&place));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut held = runtime.block_on(backend.lock(Duration::from_secs(1))).unwrap();
+    let (mut held, _runtime) = hold_root(&place);
     // It has written, so the lock file says who it is.
     held.begin().unwrap();
     held.end(None).unwrap();
@@ -127,8 +173,7 @@ fn a_root_held_for_too_long_is_told_and_shown() {
 #[test]
 fn a_server_told_to_end_while_it_writes_ends_cleanly() {
     for signal in ["INT", "TERM"] {
-        let place = Place::new();
-        place.create("project/shared.md", "");
+        let place = Place::with(&[("project/shared.md", "")]);
         let mut served = Served::start(&place);
         let asked: Vec<_> = (0..100)
             .map(|number| {
@@ -155,13 +200,12 @@ fn a_server_told_to_end_while_it_writes_ends_cleanly() {
 
 #[test]
 fn a_command_told_to_end_leaves_all_or_nothing() {
-    let place = Place::new();
-    place.create("project/shared.md", "");
+    let place = Place::with(&[("project/shared.md", "")]);
     let text = "- a line of some length\n".repeat(2_000);
     for (round, signal) in (0..40).zip(["INT", "TERM"].into_iter().cycle()) {
         let path = format!("project/{round}.md");
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.args(["create", &path, &text]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = place.command(&["create", &path, &text]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         // From before the program has started to after it has ended.
         delay_fault(Duration::from_millis(round));
@@ -200,8 +244,8 @@ fn an_import_told_to_end_leaves_all_or_nothing() {
     for round in 0..6 {
         let target = format!("global/{round}");
         let folder = place.home().join("memory").join(round.to_string());
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.arg("import").arg(&source).args(["--to", &target]);
+        let mut command = place.command(&["import"]);
+        command.arg(&source).args(["--to", &target]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         if round % 2 == 0 {
             // In the middle of the commit: its first files are there.

@@ -115,8 +115,7 @@ fn the_commands_of_the_start_and_of_completion_are_understood() {
 fn a_client_that_is_given_the_daemon_is_let_in() {
     let server = &parsed("Over HTTP", "json")["mcpServers"]["quipu"];
     assert_eq!(server["type"], "http");
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let path = server["url"].as_str().unwrap().strip_prefix("http://127.0.0.1:4170").unwrap();
     let header = server["headers"]["Authorization"].as_str().unwrap();
     let shown = examples().into_iter().find(|one| one.heading == "Over HTTP").unwrap().text;

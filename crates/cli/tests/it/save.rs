@@ -142,8 +142,7 @@ fn a_kill_leaves_whole_lines_and_all_that_was_said_to_be_saved() {
     let (mut expected, mut killed) = (head.to_owned(), 0);
     for number in 0..KILLS {
         let line = format!("- fact {number}\n");
-        let mut quipu = place.program(env!("CARGO_BIN_EXE_quipu"));
-        quipu.args(["save", "--quiet", "--scope", "project", &line]);
+        let mut quipu = place.command(&["save", "--quiet", "--scope", "project", &line]);
         let mut child = quipu.spawn().unwrap();
         let moment = taken / 3 + dice.below(taken);
         delay_fault(Duration::from_micros(moment.try_into().unwrap()));

@@ -38,8 +38,7 @@ fn json_has_one_match_a_line() {
 
 #[test]
 fn a_terminal_is_not_reached_through_a_match() {
-    let place = Place::new();
-    place.create("global/a.md", "clear \u{1b}[2J\n");
+    let place = Place::with(&[("global/a.md", "clear \u{1b}[2J\n")]);
     assert_eq!(place.done(&["grep", "clear"]), "global/a.md:clear ^[[2J\n");
 }
 

@@ -33,9 +33,7 @@ pub(crate) struct Answer {
 impl Served {
     /// Starts a server for the place's checkout.
     pub(crate) fn start(place: &Place) -> Self {
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.args(["mcp", "--workspace-id", "w"]);
-        Self::start_as(command)
+        Self::start_as(place.command(&["mcp", "--workspace-id", "w"]))
     }
 
     /// Starts a server by this command, and greets it.

@@ -168,8 +168,7 @@ fn without_a_home_of_its_own_the_folders_are_those_of_the_system() {
 
 #[test]
 fn a_project_is_given_by_flag_or_folder() {
-    let place = Place::new();
-    place.create("project/a.md", "a\n");
+    let place = Place::with(&[("project/a.md", "a\n")]);
     let elsewhere = |args: &[&str]| {
         let mut command = place.quipu(args);
         place.end(command.current_dir(place.temporary()))

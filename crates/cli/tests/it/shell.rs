@@ -142,8 +142,7 @@ fn without_a_command_a_start_is_shown() {
 
 #[test]
 fn the_verbs_of_the_tool_and_of_other_programs_are_understood() {
-    let place = Place::new();
-    place.create("global/a.md", "tea\n");
+    let place = Place::with(&[("global/a.md", "tea\n")]);
     assert_eq!(place.done(&["cat", "global/a.md"]), "tea\n");
     assert_eq!(place.done(&["list"]), place.done(&["ls"]));
     assert_eq!(place.done(&["search", "tea"]), place.done(&["grep", "tea"]));
@@ -157,8 +156,7 @@ fn the_verbs_of_the_tool_and_of_other_programs_are_understood() {
 
 #[test]
 fn color_that_is_asked_for_is_given_to_a_pipe_too() {
-    let place = Place::new();
-    place.create("global/a.md", "---\ndescription: About me\n---\n");
+    let place = Place::with(&[("global/a.md", "---\ndescription: About me\n---\n")]);
     place.done(&["pin", "global/a.md"]);
     for words in
         [&["ls"][..], &["log"], &["hot"], &["diff"], &["help"], &["-h"], &[], &["ls", "-h"]]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use testkit::delay_fault;
 
 use crate::place::Place;
+use crate::processes::{Locks, hold_locks};
 
 /// Replaces the part of task ids that differs from run to run.
 fn stable(text: &str) -> String {
@@ -183,27 +184,14 @@ fn many_at_once_are_done_one_after_the_other() {
     assert_eq!((changed.len(), once.len()), (8, 8));
 }
 
-/// Holds the one lane of a place, as a process does that has work there.
-fn hold_lane(place: &Place) -> store::Turn {
-    let state = place.home().join("state");
-    let mut names = std::fs::read_dir(state.join("locks")).unwrap().filter_map(|entry| {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        name.starts_with("lane-").then(|| name.trim_end_matches(".lock").to_owned())
-    });
-    let name = names.next().unwrap();
-    let folders = store::Folders { data: place.home(), state };
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(store::TurnFile::new(&folders, &name).take()).unwrap()
-}
-
 #[test]
 fn a_task_waits_for_another_process_and_is_taken_back_by_a_signal() {
     let place = Place::new();
     place.done(&["remember", "I keep bees"]);
-    let held = hold_lane(&place);
+    let held = hold_locks(&place, Locks::Lanes);
     let waiting = |text: &str| {
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.args(["remember", text]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = place.command(&["remember", text]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
         let deadline = Instant::now() + Duration::from_mins(1);
         while !place.done(&["tasks", "-n", "1"]).contains("\tqueued\t") {

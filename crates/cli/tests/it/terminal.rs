@@ -3,15 +3,12 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use regex::Regex;
-use store::backend::Backend as _;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
 
 use crate::pending::propose;
 use crate::place::Place;
-use crate::processes::lock_file;
+use crate::processes::hold_root;
 
 /// A command line that runs in a terminal.
 struct Session {
@@ -76,8 +73,7 @@ fn run(place: &Place, line: &str) -> (i32, String) {
 
 #[test]
 fn a_listing_has_columns_and_color() {
-    let place = Place::new();
-    place.create("global/a.md", "---\ndescription: About me\n---\n");
+    let place = Place::with(&[("global/a.md", "---\ndescription: About me\n---\n")]);
     place.done(&["pin", "global/a.md"]);
     let (status, screen) = run(&place, "quipu ls");
     assert_eq!(status, 0);
@@ -109,8 +105,7 @@ fn a_terminal_does_not_obey_a_memory() {
 
 #[test]
 fn a_long_text_goes_through_the_pager_unless_it_shall_not() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     let paged = |line: &str, pager: &str| {
         let mut command = in_terminal(&place, line);
         command.env("QUIPU_PAGER", pager);
@@ -144,8 +139,7 @@ fn a_folder_is_deleted_after_a_yes() {
 
 #[test]
 fn the_last_change_is_shown_before_it_is_taken_back() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     place.done(&["replace", "global/a.md", "one", "two"]);
     let answer = |keys: &str| {
         let mut session = Session::begin(in_terminal(&place, "quipu undo --color never"));
@@ -271,8 +265,7 @@ fn a_text_with_a_secret_is_kept_or_edited_again_as_the_person_says() {
 
 #[tokio::test]
 async fn all_proposals_are_listed_before_a_person_agrees() {
-    let place = Place::new();
-    place.create("global/tea.md", "- Likes tea\n- Drinks tea\n");
+    let place = Place::with(&[("global/tea.md", "- Likes tea\n- Drinks tea\n")]);
     propose(&place, "both say it", &[("global", "tea.md", Some("Drinks tea"), None)]).await;
     let choose = |key: &str| {
         let mut session = Session::begin(in_terminal(&place, "quipu pending accept --all"));
@@ -298,8 +291,7 @@ async fn all_proposals_are_listed_before_a_person_agrees() {
 
 #[test]
 fn ctrl_c_at_a_question_changes_nothing() {
-    let place = Place::new();
-    place.create("global/notes/a.md", "a");
+    let place = Place::with(&[("global/notes/a.md", "a")]);
     let mut session = Session::begin(in_terminal(&place, "quipu rm global/notes"));
     session.wait_for("[y/N] ");
     session.press("\u{3}");
@@ -309,13 +301,9 @@ fn ctrl_c_at_a_question_changes_nothing() {
 
 #[test]
 fn what_takes_long_shows_what_it_does_until_it_is_done() {
-    let place = Place::new();
-    place.create("global/a.md", "a");
-    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
-    let backend = LocalBackend::new(root, lock_file(&place));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let place = Place::with(&[("global/a.md", "a")]);
     // Somebody holds the root, so that the command has to wait.
-    let held = runtime.block_on(backend.lock(Duration::from_secs(1))).unwrap();
+    let held = hold_root(&place);
     let mut session = Session::begin(in_terminal(&place, "quipu create global/b.md b"));
     session.wait_for("writing");
     drop(held);
@@ -354,8 +342,7 @@ fn an_archive_is_not_printed_on_a_terminal() {
 
 #[test]
 fn an_edit_that_is_ended_leaves_no_file_behind() {
-    let place = Place::new();
-    place.create("global/a.md", "one\n");
+    let place = Place::with(&[("global/a.md", "one\n")]);
     let (begun, go) = (place.path().join("begun"), place.path().join("go"));
     for pipe in [&begun, &go] {
         assert!(Command::new("mkfifo").arg(pipe).status().unwrap().success());

@@ -70,9 +70,7 @@ fn a_folder_of_markdown_is_taken_over_as_one_change() {
 
 #[test]
 fn what_is_there_is_not_overwritten() {
-    let place = Place::new();
-    place.create("global/a.md", "mine\n");
-    place.create("global/b.md", "b\n");
+    let place = Place::with(&[("global/a.md", "mine\n"), ("global/b.md", "b\n")]);
     let from = source(&place, &[("a.md", "theirs\n"), ("b.md", "b\n"), ("c.md", "c\n")]);
     insta::assert_snapshot!(place.run(&["import", &from]).shown(), @r"
     status 1
@@ -155,9 +153,7 @@ fn a_source_that_is_not_there_is_named() {
 
 #[test]
 fn an_export_is_an_archive_of_the_files_and_what_is_known() {
-    let place = Place::new();
-    place.create("global/a.md", "a\n");
-    place.create("project/deep/b.md", "b\n");
+    let place = Place::with(&[("global/a.md", "a\n"), ("project/deep/b.md", "b\n")]);
     place.done(&["pin", "global/a.md"]);
     let archive = place.path().join("out.tar");
     let output = place.quipu(&["export"]).output().unwrap();
@@ -181,8 +177,7 @@ fn an_export_is_an_archive_of_the_files_and_what_is_known() {
 
 #[test]
 fn an_export_to_a_folder_overwrites_nothing_unless_it_must() {
-    let place = Place::new();
-    place.create("global/a.md", "a\n");
+    let place = Place::with(&[("global/a.md", "a\n")]);
     let to = place.path().join("out");
     let to_text = to.display().to_string();
     place.done(&["export", "global", "--to", &to_text]);
@@ -201,8 +196,7 @@ fn an_export_to_a_folder_overwrites_nothing_unless_it_must() {
 
 #[test]
 fn an_export_is_taken_over_again() {
-    let place = Place::new();
-    place.create("global/deep/a.md", "a\n");
+    let place = Place::with(&[("global/deep/a.md", "a\n")]);
     let out = place.path().join("out").display().to_string();
     place.done(&["export", "--to", &out]);
     place.done(&["rm", "-y", "global/deep/a.md"]);

@@ -46,8 +46,7 @@ fn a_workspace_is_listed_and_its_removal_is_undone() {
 
 #[test]
 fn workspaces_of_worktrees_that_no_longer_exist_are_removed_together() {
-    let place = Place::new();
-    place.create("workspace/plan.md", "- Tea.\n");
+    let place = Place::with(&[("workspace/plan.md", "- Tea.\n")]);
     let gone = place.home().join("gone");
     fs::create_dir_all(gone.join(".git")).unwrap();
     let at = gone.to_str().unwrap();
@@ -67,8 +66,7 @@ fn workspaces_of_worktrees_that_no_longer_exist_are_removed_together() {
 
 #[test]
 fn a_daemon_lists_and_removes_workspaces() {
-    let place = Place::new();
-    place.create("workspace/plan.md", "- Tea.\n");
+    let place = Place::with(&[("workspace/plan.md", "- Tea.\n")]);
     place.done(&["create", "workspace/named.md", "one", "--workspace-id", "ws-1"]);
     let daemon = Daemon::start(&place);
     let listed = daemon.get("/v1/workspaces").json()["workspaces"].as_array().unwrap().clone();

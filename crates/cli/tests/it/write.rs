@@ -36,8 +36,7 @@ fn a_memory_is_made_edited_renamed_and_deleted() {
 
 #[test]
 fn project_memories_lie_in_the_checkout_and_workspace_memories_with_the_state() {
-    let place = Place::new();
-    place.create("project/build.md", "uses make\n");
+    let place = Place::with(&[("project/build.md", "uses make\n")]);
     let file = place.checkout().join(".quipu/memory/build.md");
     assert_eq!(fs::read_to_string(file).unwrap(), "uses make\n");
     place.done(&["create", "workspace/plan.md", "one", "--workspace-id", "ws-1"]);
@@ -48,11 +47,7 @@ fn project_memories_lie_in_the_checkout_and_workspace_memories_with_the_state() 
 #[test]
 fn a_checkout_has_a_workspace_that_agents_and_people_share_and_records_where_it_is() {
     let place = Place::new();
-    let mut served = Served::start_as({
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.arg("mcp");
-        command
-    });
+    let mut served = Served::start_as(place.command(&["mcp"]));
     served.create("/memories/workspace/plan.md", "---\ndescription: The plan\n---\n- one\n");
     served.leave();
     let listed = place.json(&["ls", "workspace"]);
@@ -127,8 +122,7 @@ fn json_tells_the_change_and_the_revision() {
 
 #[test]
 fn a_refusal_names_what_is_wrong_and_changes_nothing() {
-    let place = Place::new();
-    place.create("global/a.md", "one\ntwo\none\n");
+    let place = Place::with(&[("global/a.md", "one\ntwo\none\n")]);
     let check = |args: &[&str], status: i32, code: &str| {
         let ended = place.run(&[args, &["--json"]].concat());
         let error: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
@@ -193,9 +187,7 @@ fn a_person_is_warned_of_what_an_agent_is_refused() {
 
 #[test]
 fn several_memories_are_deleted_together_or_not_at_all() {
-    let place = Place::new();
-    place.create("global/a.md", "a");
-    place.create("global/b.md", "b");
+    let place = Place::with(&[("global/a.md", "a"), ("global/b.md", "b")]);
     assert_eq!(place.run(&["rm", "-y", "global/a.md", "global/none.md"]).status, 1);
     assert_eq!(place.view("global/a.md"), "a");
     place.done(&["rm", "-y", "global/a.md", "global/b.md"]);
@@ -244,9 +236,7 @@ fn without_a_terminal_nothing_is_taken_away_unless_a_flag_says_so() {
 
 #[test]
 fn pins_are_set_all_or_none_and_shown() {
-    let place = Place::new();
-    place.create("global/a.md", "a");
-    place.create("global/b.md", "b");
+    let place = Place::with(&[("global/a.md", "a"), ("global/b.md", "b")]);
     assert_eq!(place.run(&["pin", "global/a.md", "global/none.md"]).status, 1);
     let pinned = |place: &Place| -> Vec<bool> {
         let listing = place.json(&["ls"]);

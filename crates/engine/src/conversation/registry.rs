@@ -1,8 +1,8 @@
 //! The conversations of a process.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use memory::cache::Cache;
 use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::limits::CONVERSATIONS_OPEN_MAX;
@@ -25,14 +25,8 @@ pub struct Conversations {
     writer: Arc<Writer>,
     clock: Arc<dyn Clock>,
     imports: ImportStyle,
-    open: Mutex<Open>,
-}
-
-/// The conversations at hand, each with when it was used last.
-#[derive(Debug, Default)]
-struct Open {
-    uses: u64,
-    by_id: HashMap<ConversationId, (u64, Arc<Conversation>)>,
+    /// Those under way. One that is evicted goes on from the state, but for what is looked for at that moment.
+    open: Mutex<Cache<ConversationId, Arc<Conversation>, CONVERSATIONS_OPEN_MAX>>,
 }
 
 /// Why there is no conversation.
@@ -116,7 +110,15 @@ impl Conversations {
             }),
             unwritten: Unwritten::default(),
         });
-        let conversation = self.open.lock().take_in(new);
+        let conversation = {
+            let mut open = self.open.lock();
+            // Another caller may have opened it meanwhile.
+            let known = open.get(id).map(Arc::clone);
+            known.unwrap_or_else(|| {
+                open.insert(id.clone(), Arc::clone(&new));
+                new
+            })
+        };
         if !resumed {
             conversation.keep(&conversation.now.lock());
         }
@@ -125,7 +127,7 @@ impl Conversations {
 
     /// Returns a conversation that is under way; [`open`](Self::open) also finds one of before.
     pub fn at_hand(&self, id: &ConversationId) -> Option<Arc<Conversation>> {
-        self.open.lock().used(id)
+        self.open.lock().get(id).map(Arc::clone)
     }
 
     /// Returns the id of the workspace of a conversation, at hand or not.
@@ -139,8 +141,8 @@ impl Conversations {
     /// Lets a conversation go: what is looked for is dropped. What it was shown stays known, so that it may go
     /// on some day. Returns whether it was at hand.
     pub async fn close(&self, id: &ConversationId) -> bool {
-        let open = self.open.lock().by_id.remove(id);
-        if let Some((_, conversation)) = &open {
+        let open = self.open.lock().remove(id);
+        if let Some(conversation) = &open {
             conversation.reset();
             conversation.ended();
         }
@@ -151,32 +153,6 @@ impl Conversations {
     /// Waits until all is kept that was shown until now.
     pub async fn written(&self) {
         self.writer.written().await;
-    }
-}
-
-impl Open {
-    fn used(&mut self, id: &ConversationId) -> Option<Arc<Conversation>> {
-        self.uses += 1;
-        let (used, conversation) = self.by_id.get_mut(id)?;
-        *used = self.uses;
-        Some(Arc::clone(conversation))
-    }
-
-    /// Takes a conversation in, unless somebody else just did. The one unused for the longest time goes when
-    /// there are too many: the state has it, all but what is looked for at that moment.
-    fn take_in(&mut self, conversation: Arc<Conversation>) -> Arc<Conversation> {
-        if let Some(there) = self.used(&conversation.id) {
-            return there;
-        }
-        if self.by_id.len() >= CONVERSATIONS_OPEN_MAX {
-            let oldest = self.by_id.iter().min_by_key(|(_, (used, _))| *used);
-            if let Some(id) = oldest.map(|(id, _)| id.clone()) {
-                self.by_id.remove(&id);
-            }
-        }
-        let taken = (self.uses, Arc::clone(&conversation));
-        self.by_id.insert(conversation.id.clone(), taken);
-        conversation
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! Data and the questions about it alone. The work is done in `worker`, `decide` and `maintenance`.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use agents::Report;
 use memory::access::AgentClass;
+use memory::cache::Cache;
 use memory::change::{ChangeKind, Provenance, Trust};
 use memory::clock::{Clock, Timestamp};
 use memory::code::Code;
@@ -19,10 +20,8 @@ use memory::limits::{
 };
 use memory::screen::Screen;
 use parking_lot::Mutex;
-use state::{QueueLimits, StateError, Tasks};
-use store::{
-    Binding, Call, Caller, Draft, Folders, Memories, OutsideRead, Store, TurnError, TurnFile,
-};
+use state::{FileLock, FileLockError, QueueLimits, StateError, Tasks};
+use store::{Binding, Call, Caller, Draft, Folders, Memories, OutsideRead, Store};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -179,7 +178,8 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Lane {
     pub(super) id: String,
-    pub(super) turn: TurnFile,
+    /// Held by the process that does the tasks of the lane.
+    pub(super) lock: FileLock,
     pub(super) now: Mutex<Now>,
     /// Counts whatever happens in the lane, so that those who wait look again.
     pub(super) moved: watch::Sender<u64>,
@@ -210,7 +210,7 @@ pub(super) struct Now {
 pub(super) enum LaneError {
     /// The lock file cannot be used.
     #[error(transparent)]
-    Turn(#[from] TurnError),
+    Lock(#[from] FileLockError),
     /// The state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
@@ -223,26 +223,21 @@ impl LaneError {
     pub(super) fn code(&self) -> Code {
         match self {
             Self::State(error) => error.code(),
-            Self::Turn(_) | Self::Lost => Code::StorageFailed,
+            Self::Lock(_) | Self::Lost => Code::StorageFailed,
         }
     }
 }
 
-/// The tasks whose end was published here, the latest last.
+/// The tasks whose end was published here.
 #[derive(Debug, Default)]
-pub(super) struct Published(VecDeque<TaskId>);
+pub(super) struct Published(Cache<TaskId, (), TASKS_KEPT_MAX>);
 
 impl Published {
     /// Notes a task; `false` if it is noted already.
     pub(super) fn note(&mut self, id: &TaskId) -> bool {
-        if self.0.contains(id) {
-            return false;
-        }
-        if self.0.len() == TASKS_KEPT_MAX {
-            self.0.pop_front();
-        }
-        self.0.push_back(id.clone());
-        true
+        let is_new = self.0.get(id).is_none();
+        self.0.insert(id.clone(), ());
+        is_new
     }
 }
 
@@ -253,7 +248,7 @@ impl Shared {
         let lane = lanes.entry(workspace.id.clone()).or_insert_with(|| {
             Arc::new(Lane {
                 id: workspace.id.clone(),
-                turn: TurnFile::new(&self.parts.folders, &format!("lane-{}", workspace.id)),
+                lock: self.parts.folders.lock(&format!("lane-{}", workspace.id)),
                 now: Mutex::new(Now {
                     workspace: workspace.clone(),
                     worker: None,

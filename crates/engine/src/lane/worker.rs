@@ -1,4 +1,4 @@
-//! A lane at work: takes its turn, begins the oldest task, decides on a draft, commits, says so.
+//! A lane at work: acquires its lock, begins the oldest task, decides on a draft, commits, says so.
 //!
 //! The order is what makes a task happen once: what will have come of it is durable before its draft is
 //! committed, the change names the task, and only then is the task finished and published. Dying in
@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use memory::feature::Feature;
 use memory::limits::LANE_RETRY_DELAY_MAX;
-use state::{Attempt, End, NewProposal, RunRow, StateError, TaskRow};
-use store::{Draft, StoreError, Turn};
+use state::{Attempt, End, FileLockGuard, LockMode, NewProposal, RunRow, StateError, TaskRow};
+use store::{Draft, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -123,12 +123,12 @@ impl Shared {
         }
     }
 
-    /// Does whatever is queued in a lane, once it is this process's turn.
+    /// Does whatever is queued in a lane, once this process holds its lock.
     async fn serve(&self, lane: &Lane) -> Result<(), LaneError> {
-        let turn = tokio::select! {
+        let held = tokio::select! {
             biased;
             () = self.draining.cancelled() => return Ok(()),
-            turn = lane.turn.take() => turn?,
+            held = lane.lock.acquire(LockMode::Exclusive) => held?,
         };
         self.recover(lane).await?;
         loop {
@@ -139,12 +139,12 @@ impl Shared {
                 () = self.draining.cancelled() => return Ok(()),
                 slot = self.slots.acquire() => slot,
             };
-            if !turn.is_current() {
+            if !held.is_current() {
                 return Err(LaneError::Lost);
             }
             let now = self.parts.clock.now();
             let Some(row) = self.parts.tasks.begin_next(&lane.id, now).await? else { break };
-            if let Err(error) = self.attempt(lane, &turn, &row).await {
+            if let Err(error) = self.attempt(lane, &held, &row).await {
                 // Nobody died: what is found running is ours.
                 let mut now = lane.now.lock();
                 now.broken.entry(row.id.clone()).or_default().insert(row.attempts);
@@ -172,14 +172,19 @@ impl Shared {
     }
 
     /// Does one task that was begun.
-    async fn attempt(&self, lane: &Lane, turn: &Turn, row: &TaskRow) -> Result<(), LaneError> {
+    async fn attempt(
+        &self,
+        lane: &Lane,
+        held: &FileLockGuard,
+        row: &TaskRow,
+    ) -> Result<(), LaneError> {
         let task = match self.begun(lane, row) {
             Ok(task) => task,
             Err(error) => return self.finish(lane, row, Err(&error)).await.map(drop),
         };
         let current = Current::new(lane, &task.id, self.halted.child_token());
         self.note_start(row).await;
-        match self.end(&current, turn, &task, row.attempt()).await? {
+        match self.end(&current, held, &task, row.attempt()).await? {
             Ended::Completed { mut result, changed, proposals } => {
                 self.store_proposals(&task, &mut result, &proposals).await?;
                 self.finish(lane, row, Ok(&result)).await?;
@@ -209,7 +214,7 @@ impl Shared {
     async fn end(
         &self,
         Current { lane, stop }: &Current<'_>,
-        turn: &Turn,
+        held: &FileLockGuard,
         task: &Task,
         attempt: Attempt<'_>,
     ) -> Result<Ended, LaneError> {
@@ -237,7 +242,7 @@ impl Shared {
             if !changed {
                 return Ok(completed);
             }
-            if !turn.is_current() {
+            if !held.is_current() {
                 return Err(LaneError::Lost);
             }
             // A commit that has begun comes to its end, so it must not begin late.

@@ -4,10 +4,11 @@
 //! corpus holds of them. A prompt is sent while somebody looks for what fits it. Whatever goes wrong, recall
 //! goes on by words; the endpoint is then left alone for a while.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use memory::cache::Cache;
 use memory::document::Revision;
 use memory::limits::{
     EMBED_BATCH_FIRST, EMBED_BATCH_WAIT, EMBED_CHARS_MAX, EMBED_REFUSALS_MAX, PROMPT_VECTORS_KEPT,
@@ -18,7 +19,8 @@ use memory::screen::{Family, Screen, Writer};
 use model::EmbedError;
 use parking_lot::{Mutex, RwLock};
 use recall::{Likeness, Vector, passages};
-use store::{DerivedFiles, TurnFile};
+use state::{FileLock, LockMode};
+use store::DerivedFiles;
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
@@ -41,12 +43,13 @@ pub(super) struct Meaning {
     /// By whom and how vectors were made.
     made_by: Revision,
     files: DerivedFiles,
-    turn: TurnFile,
+    /// Held by the process that asks for vectors of entries.
+    lock: FileLock,
     vectors: RwLock<Vectors>,
     /// What of each root is in its file.
     kept: Mutex<HashMap<String, Revision>>,
     backoff: Mutex<Backoff>,
-    prompts: Mutex<VecDeque<(Digest, Arc<Vector>)>>,
+    prompts: Mutex<Cache<Digest, Arc<Vector>, PROMPT_VECTORS_KEPT>>,
     /// Held by whoever asks for vectors of entries: those that the endpoint does not take.
     refused: tokio::sync::Mutex<HashSet<Digest>>,
     /// Told when there may be entries without a vector.
@@ -89,7 +92,8 @@ impl Meaning {
     pub(super) fn new(
         embeddings: Embeddings,
         screen: Screen,
-        (files, turn): (DerivedFiles, TurnFile),
+        files: DerivedFiles,
+        lock: FileLock,
     ) -> Self {
         let rules = screen.fingerprint();
         let name = embeddings.endpoint.name();
@@ -100,7 +104,7 @@ impl Meaning {
             embeddings,
             screen,
             files,
-            turn,
+            lock,
             vectors: RwLock::default(),
             kept: Mutex::default(),
             backoff: Mutex::default(),
@@ -133,7 +137,7 @@ impl Meaning {
     pub(super) async fn of_prompt(&self, prompt: &str) -> Option<Arc<Vector>> {
         let sent: String = prompt.trim().chars().take(EMBED_CHARS_MAX).collect();
         let digest = Digest::of(&sent);
-        if let Some((_, known)) = self.prompts.lock().iter().find(|(of, _)| *of == digest) {
+        if let Some(known) = self.prompts.lock().get(&digest) {
             return Some(Arc::clone(known));
         }
         if sent.is_empty() || self.is_resting() || self.has_secret(prompt) {
@@ -142,10 +146,7 @@ impl Meaning {
         match self.ask(&[&sent], self.embeddings.wait).await {
             Ok(vectors) => {
                 let vector = Arc::new(vectors.into_iter().next()?);
-                let mut prompts = self.prompts.lock();
-                prompts.push_back((digest, Arc::clone(&vector)));
-                let over = prompts.len().saturating_sub(PROMPT_VECTORS_KEPT);
-                drop(prompts.drain(..over));
+                self.prompts.lock().insert(digest, Arc::clone(&vector));
                 Some(vector)
             }
             Err(trouble) => {
@@ -186,17 +187,21 @@ impl Meaning {
             return Filled::NotYet;
         }
         self.take_up(followed).await;
-        let mut turn = None;
+        let mut guard = None;
         let filled = loop {
             let lacking = self.lacking(followed, &refused).await;
             if lacking.is_empty() {
                 followed.whole.store(seen, Ordering::SeqCst);
                 break Filled::All;
             }
-            if turn.is_none() {
-                turn = self.turn.take_if_free().await;
+            if guard.is_none() {
+                guard = self.lock.try_acquire(LockMode::Exclusive).unwrap_or_else(|error| {
+                    // Where nothing can be kept, words alone do, and nothing is said each time.
+                    tracing::debug!(error = chain(&error), "no entries are sent to the endpoint");
+                    None
+                });
             }
-            if turn.is_none() || self.ask_all(lacking, &mut refused).await == Filled::NotYet {
+            if guard.is_none() || self.ask_all(lacking, &mut refused).await == Filled::NotYet {
                 break Filled::NotYet;
             }
         };

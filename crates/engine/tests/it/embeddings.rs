@@ -10,7 +10,6 @@ use quipu_engine::{
     Address, BindingRequest, Call, Caller, Conversation, Embeddings as Set, Endpoint, Engine, Key,
     LaneSettings, Memories, Reach, Selected, Workspace,
 };
-use store::TurnFile;
 use tempfile::TempDir;
 use testkit::{Answers, Embeddings};
 use tokio_util::sync::CancellationToken;
@@ -336,10 +335,10 @@ async fn a_file_of_vectors_that_is_damaged_is_made_anew() {
 async fn while_another_process_asks_for_entries_nobody_else_does() {
     let world = World::filled().await;
     let folders = config(world.home.path()).folders;
-    let turn = TurnFile::new(&folders, "vectors").take().await.unwrap();
+    let lock = folders.lock("vectors").acquire(state::LockMode::Exclusive).await.unwrap();
     assert_eq!(world.recall("harbour master").await, HARBOUR);
     assert_eq!(world.server.texts(), ["harbour master"]);
-    drop(turn);
+    drop(lock);
     assert_eq!(world.recall(QUAY).await, HARBOUR);
 }
 

@@ -33,6 +33,22 @@ async fn two_handles_on_one_home_see_each_others_writes() {
     other.close().await;
 }
 
+/// There, `tokio::task::block_in_place` panics although the runtime has several threads.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_local_set_of_a_runtime_with_several_threads_may_use_it() {
+    let home = Home::new();
+    let used = async {
+        let quipu = home.open().await;
+        let memories = person(&quipu);
+        memories.create("global/a.md", "- one\n").await.unwrap();
+        memories.edit("global/a.md", "one", "two").await.unwrap();
+        memories.remember("I work at night").await.unwrap();
+        assert_eq!(memories.read("global/a.md").await.unwrap().text, "- two\n");
+        quipu.close().await;
+    };
+    tokio::task::LocalSet::new().run_until(used).await;
+}
+
 #[tokio::test]
 async fn closing_lets_tasks_end_and_refuses_what_comes_later() {
     let home = Home::new();

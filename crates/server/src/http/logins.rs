@@ -1,44 +1,40 @@
 //! The browsers that are logged in to the page: tickets that `quipu ui` hands out, and the tokens that they are traded for.
 
-use std::collections::HashMap;
-
+use memory::cache::Cache;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::limits::{UI_LOGINS_MAX, UI_SESSION_IDLE_MAX, UI_TICKET_AGE_MAX};
 
+type Known = Cache<String, Instant, UI_LOGINS_MAX>;
+
 /// Tickets and tokens of browsers. Not kept beyond this process.
 #[derive(Debug, Default)]
 pub(super) struct Logins {
     /// Tickets that nobody used yet, with when they were given out.
-    tickets: Mutex<HashMap<String, Instant>>,
+    tickets: Mutex<Known>,
     /// Tokens, with when they were used last.
-    tokens: Mutex<HashMap<String, Instant>>,
+    tokens: Mutex<Known>,
 }
 
 impl Logins {
     /// Gives out a ticket.
     pub(super) fn ticket(&self) -> String {
         let mut tickets = self.tickets.lock();
-        tickets.retain(|_, given| given.elapsed() < UI_TICKET_AGE_MAX);
+        tickets.retain(|given| given.elapsed() < UI_TICKET_AGE_MAX);
         let ticket = secret();
-        make_room(&mut tickets);
         tickets.insert(ticket.clone(), Instant::now());
         ticket
     }
 
     /// Trades a ticket for a token, once.
     pub(super) fn trade(&self, ticket: &str) -> Option<String> {
-        let given = {
-            let mut tickets = self.tickets.lock();
-            tickets.remove(ticket)
-        };
+        let given = self.tickets.lock().remove(ticket);
         given.filter(|given| given.elapsed() < UI_TICKET_AGE_MAX)?;
         let mut tokens = self.tokens.lock();
-        tokens.retain(|_, used| used.elapsed() < UI_SESSION_IDLE_MAX);
+        tokens.retain(|used| used.elapsed() < UI_SESSION_IDLE_MAX);
         let token = secret();
-        make_room(&mut tokens);
         tokens.insert(token.clone(), Instant::now());
         Some(token)
     }
@@ -51,21 +47,11 @@ impl Logins {
                 *used = Instant::now();
                 true
             }
-            Some(_) => {
+            _ => {
                 tokens.remove(token);
                 false
             }
-            None => false,
         }
-    }
-}
-
-/// Drops the oldest, if there are as many as there may be.
-fn make_room(known: &mut HashMap<String, Instant>) {
-    if known.len() >= UI_LOGINS_MAX
-        && let Some(oldest) = known.iter().min_by_key(|(_, at)| **at).map(|(name, _)| name.clone())
-    {
-        known.remove(&oldest);
     }
 }
 

@@ -1,24 +1,25 @@
 //! The few things that are asked of the file system beside SQLite.
 //!
 //! Never opens the database itself: closing any descriptor of it would drop SQLite's own locks in
-//! this process. What is here is naming: which file stands at the path, its lock file, its mode, and
-//! the renames that set a damaged one aside.
+//! this process. What is here is naming: which file stands at the path, its lock file, and the
+//! renames that set a damaged one aside.
 #![expect(
     clippy::disallowed_methods,
-    clippy::disallowed_types,
     reason = "SQLite opens its file by path, so setting a damaged one aside needs paths too"
 )]
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use memory::limits::LOCK_WAIT;
 
 use crate::error::Fault;
+use crate::file_lock::{FileLock, FileLockGuard, LockMode};
+use crate::private_files::sync_folder_of;
 
 /// How often a taken lock is asked for again: short beside a person's patience, long beside a write.
 const LOCK_POLL: Duration = Duration::from_millis(5);
@@ -44,22 +45,10 @@ pub(super) fn identity(path: &Path) -> Result<Option<FileId>, Fault> {
         Ok(metadata) if metadata.is_dir() => {
             Err(io::Error::from(io::ErrorKind::IsADirectory).into())
         }
-        Ok(metadata) => Ok(Some(id_of(&metadata))),
+        Ok(metadata) => Ok(Some(FileId { device: metadata.dev(), inode: metadata.ino() })),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-#[cfg(unix)]
-fn id_of(metadata: &fs::Metadata) -> FileId {
-    use std::os::unix::fs::MetadataExt;
-    FileId { device: metadata.dev(), inode: metadata.ino() }
-}
-
-/// Elsewhere an open file cannot be renamed, so whatever stands at the path is the one.
-#[cfg(not(unix))]
-fn id_of(_metadata: &fs::Metadata) -> FileId {
-    FileId { device: 0, inode: 0 }
 }
 
 /// Refuses a file that is too short for a database and yet not empty: SQLite would take it for a new
@@ -71,17 +60,6 @@ pub(super) fn refuse_stub(path: &Path) -> Result<(), Fault> {
         }
         Ok(_) | Err(_) => Ok(()),
     }
-}
-
-/// Lets only the owner read and write a database that was just made; SQLite gives its companions
-/// the same mode. By path, for the reason that the module gives.
-pub(super) fn make_private(path: &Path) -> Result<(), Fault> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    }
-    Ok(())
 }
 
 /// Returns the bytes that the database takes on the disk, with what it has not written back yet.
@@ -101,69 +79,23 @@ pub(super) fn has_log(path: &Path) -> bool {
     }
 }
 
-/// The lock file beside a database.
+/// Acquires the lock file beside a database; waits at most [`LOCK_WAIT`].
 ///
 /// Every write holds it shared; who creates, migrates or repairs holds it alone. So no write goes to a file that
-/// is set aside, and only one process repairs.
-#[derive(Debug)]
-pub(super) struct Gate {
-    file: Arc<File>,
-}
-
-/// How a gate is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
-    /// With other writers.
-    Shared,
-    /// By nobody else.
-    Alone,
-}
-
-impl Gate {
-    /// Opens the lock file of a database, and makes it if need be.
-    pub(super) fn open(database: &Path) -> Result<Self, Fault> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt;
-            options.mode(0o600);
+/// is set aside, and only one process repairs. Asked again and again, since no writer waits for long here, and a caller
+/// that gives up leaves no thread behind.
+pub(super) async fn lock(database: &Path, mode: LockMode) -> Result<FileLockGuard, Fault> {
+    let lock = FileLock::new(with_suffix(database, ".lock"));
+    let mut waited = Duration::ZERO;
+    loop {
+        if let Some(guard) = lock.try_acquire(mode).map_err(|error| error.source)? {
+            return Ok(guard);
         }
-        Ok(Self { file: Arc::new(options.open(with_suffix(database, ".lock"))?) })
-    }
-
-    /// Waits until the gate is held so, at the most [`LOCK_WAIT`].
-    pub(super) async fn hold(&self, hold: Hold) -> Result<Held, Fault> {
-        let mut waited = Duration::ZERO;
-        loop {
-            let tried = match hold {
-                Hold::Shared => self.file.try_lock_shared(),
-                Hold::Alone => self.file.try_lock(),
-            };
-            match tried {
-                Ok(()) => return Ok(Held { file: Arc::clone(&self.file) }),
-                Err(TryLockError::Error(error)) => return Err(error.into()),
-                Err(TryLockError::WouldBlock) if waited >= LOCK_WAIT => return Err(Fault::Locked),
-                Err(TryLockError::WouldBlock) => {
-                    tokio::time::sleep(LOCK_POLL).await;
-                    waited += LOCK_POLL;
-                }
-            }
+        if waited >= LOCK_WAIT {
+            return Err(Fault::Locked);
         }
-    }
-}
-
-/// A gate that is held until this is dropped.
-#[derive(Debug)]
-pub(super) struct Held {
-    file: Arc<File>,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        if let Err(error) = self.file.unlock() {
-            tracing::warn!(%error, "cannot release the lock of the state");
-        }
+        tokio::time::sleep(LOCK_POLL).await;
+        waited += LOCK_POLL;
     }
 }
 
@@ -172,7 +104,7 @@ pub(super) fn set_aside(path: &Path) -> Result<PathBuf, Fault> {
     let aside = aside(path, last_aside(path)? + 1);
     fs::rename(path, &aside)?;
     move_companions(path, &aside)?;
-    sync_folder(path)?;
+    sync_folder_of(path)?;
     Ok(aside)
 }
 
@@ -183,7 +115,7 @@ pub(super) fn finish_set_aside(path: &Path) -> Result<(), Fault> {
         let last = last_aside(path)?;
         let is_of_last = last > 0 && !has_log(&aside(path, last));
         move_companions(path, &aside(path, if is_of_last { last } else { last + 1 }))?;
-        sync_folder(path)?;
+        sync_folder_of(path)?;
     }
     Ok(())
 }
@@ -236,15 +168,6 @@ fn move_companions(from: &Path, to: &Path) -> Result<(), Fault> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
             Ok(()) | Err(_) => {}
         }
-    }
-    Ok(())
-}
-
-/// Makes the renames in the database's folder survive a power cut.
-fn sync_folder(path: &Path) -> Result<(), Fault> {
-    #[cfg(unix)]
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        File::open(folder)?.sync_all()?;
     }
     Ok(())
 }

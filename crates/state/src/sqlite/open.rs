@@ -1,7 +1,7 @@
 //! Opening the database: making it, switching it to write-ahead, migrating it, and noticing that it
 //! is not one.
 //!
-//! Whoever may change the schema holds the gate alone, so that any number of processes may come
+//! A process that may change the schema holds the lock file alone, so that any number of processes may come
 //! first at the same time.
 
 use std::path::Path;
@@ -15,6 +15,7 @@ use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::error::Fault;
+use crate::private_files::make_private;
 use crate::sqlite::file::{self, FileId};
 use crate::sqlite::script::{Repeats, Script};
 
@@ -167,13 +168,14 @@ async fn read_by(path: &Path, mode: Mode, file: FileId) -> Result<Readable, Faul
     }
 }
 
-/// Opens the database for writing, and makes or migrates it. The gate must be held alone.
+/// Opens the database for writing, and makes or migrates it. The lock file must be held alone.
 pub(super) async fn writer(path: &Path) -> Result<Opened, Fault> {
     file::finish_set_aside(path)?;
     let existed = file::identity(path)?.is_some();
     let mut connection = connect(path, Mode::Write).await?;
     if !existed {
-        file::make_private(path)?;
+        // By path: closing a descriptor of the database would drop SQLite's own locks in this process.
+        make_private(path)?;
     }
     let Some(file) = file::identity(path)? else {
         return Err(std::io::Error::from(std::io::ErrorKind::NotFound).into());

@@ -2,7 +2,7 @@
 //!
 //! Damaged indexes and rows that contradict each other are repaired in place. Anything else sets the database
 //! aside whole, under another name, and starts an empty one: `sqlite3 FILE .recover` reads what is left. The
-//! caller holds the gate alone, so that no write goes to the file that is set aside and one process repairs.
+//! caller holds the lock file alone, so that no write goes to the file that is set aside and one process repairs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -46,7 +46,7 @@ fn state() -> (tempfile::TempDir, SqliteState) {
 /// Lets the open database grow no further.
 async fn forbid_growth(state: &SqliteState) {
     let mut writer = state.writer.lock().await;
-    let connection = &mut writer.opened.as_mut().unwrap().connection;
+    let connection = &mut writer.as_mut().unwrap().connection;
     sqlx::query("PRAGMA max_page_count = 1").execute(connection).await.unwrap();
 }
 
@@ -72,21 +72,18 @@ async fn a_full_database_refuses_a_change_whole() {
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_stays_taken_is_busy_after_a_while() {
     let (_folder, state) = state();
-    let other = Gate::open(&state.path).unwrap();
-    let _held = other.hold(Hold::Alone).await.unwrap();
+    let _held = file::lock(&state.path, LockMode::Exclusive).await.unwrap();
     let error = state.record(write("a.md", "a")).await.unwrap_err();
     assert!(matches!(error, StateError::Busy { .. }), "{error:?}");
     assert_eq!(error.code(), Code::Locked);
 }
 
 #[tokio::test]
-async fn writers_share_the_gate_and_a_healer_has_it_alone() {
+async fn writers_share_the_lock_file_and_a_repair_has_it_alone() {
     let (_folder, state) = state();
-    let gates = [(); 3].map(|()| Gate::open(&state.path).unwrap());
-    let [one, two, healer] = &gates;
-    let first = one.hold(Hold::Shared).await.unwrap();
-    let second = two.hold(Hold::Shared).await.unwrap();
-    let mut alone = Box::pin(healer.hold(Hold::Alone));
+    let first = file::lock(&state.path, LockMode::Shared).await.unwrap();
+    let second = file::lock(&state.path, LockMode::Shared).await.unwrap();
+    let mut alone = Box::pin(file::lock(&state.path, LockMode::Exclusive));
     let waiting = std::future::poll_fn(|context| {
         std::task::Poll::Ready(alone.as_mut().poll(context).is_pending())
     });
@@ -125,7 +122,7 @@ async fn a_content_that_is_taken_up_again_while_pruning_looks_stays() {
     let mut pruning = Pruning::new(nothing, Timestamp::from_second(9).unwrap());
     let step = async |pruning: Pruning| {
         let mut writer = state.writer.lock().await;
-        let connection = &mut writer.opened.as_mut().unwrap().connection;
+        let connection = &mut writer.as_mut().unwrap().connection;
         pruning.step(connection).await.unwrap()
     };
     while !pruning.is_sweeping() {
@@ -148,7 +145,7 @@ async fn what_comes_after_a_step_that_need_not_last_is_synchronized_again() {
     state.record(write("a.md", "a")).await.unwrap();
     let synchronous = async || {
         let mut writer = state.writer.lock().await;
-        let connection = &mut writer.opened.as_mut().unwrap().connection;
+        let connection = &mut writer.as_mut().unwrap().connection;
         let level: i64 =
             sqlx::query_scalar("PRAGMA synchronous").fetch_one(connection).await.unwrap();
         level

@@ -11,9 +11,6 @@
 
 mod anchor;
 
-#[cfg(target_os = "linux")]
-mod at_hand;
-
 mod instant;
 
 mod lock;
@@ -36,7 +33,6 @@ use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt a
 use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions};
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub(crate) use self::anchor::below;
 pub use self::anchor::{Anchor, Privacy};
@@ -91,15 +87,14 @@ impl LocalBackend {
         work: impl FnOnce(&Anchor) -> Result<T, BackendError> + Send + 'static,
     ) -> impl Future<Output = Result<T, BackendError>> + Send {
         let anchor = Arc::clone(&self.anchor);
-        blocking(Box::new(move || work(&anchor)))
+        blocking(move || work(&anchor))
     }
 }
 
-/// What may wait for the disk. Boxed, so that what runs it is compiled once for each kind of answer.
-type Work<T> = Box<dyn FnOnce() -> Result<T, BackendError> + Send>;
-
-/// Runs `work` where it may wait for the disk.
-async fn blocking<T: Send + 'static>(work: Work<T>) -> Result<T, BackendError> {
+/// Runs `work` on a thread that may wait for the disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
+) -> Result<T, BackendError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(died) => match died.try_into_panic() {
@@ -109,16 +104,6 @@ async fn blocking<T: Send + 'static>(work: Work<T>) -> Result<T, BackendError> {
                 source: cancelled.into(),
             }),
         },
-    }
-}
-
-/// Runs `work` here and now: names and bytes change in the kernel's memory, and handing that to another thread
-/// takes longer. Should it have to wait after all, the other tasks of this thread go on in another where there
-/// are several.
-fn on_the_spot<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::current().runtime_flavor() {
-        RuntimeFlavor::CurrentThread => work(),
-        _ => tokio::task::block_in_place(work),
     }
 }
 
@@ -138,24 +123,11 @@ impl Backend for LocalBackend {
     }
 
     async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
-        #[cfg(target_os = "linux")]
-        if let Ok(kind) = at_hand::kind(&self.anchor, path) {
-            return Ok(kind);
-        }
         let path = path.clone();
         self.run(move |anchor| kind(anchor, &path)).await
     }
 
-    #[cfg(target_os = "linux")]
-    fn stamp_at_hand(&self, path: &RelativePath) -> Option<Stamp> {
-        at_hand::stamp(&self.anchor, path)
-    }
-
     async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
-        #[cfg(target_os = "linux")]
-        if let Some(read) = at_hand::read(&self.anchor, path.as_str(), max) {
-            return Ok(read);
-        }
         let path = path.clone();
         self.run(move |anchor| {
             let folder = anchor.folder_of(&path)?.ok_or(BackendError::NotFound)?;
@@ -169,7 +141,8 @@ impl Backend for LocalBackend {
         path: &RelativePath,
         bytes: Arc<[u8]>,
     ) -> Result<Box<dyn Staged>, BackendError> {
-        on_the_spot(|| Ok(Box::new(write::stage(&self.anchor, path, &bytes)?) as _))
+        let path = path.clone();
+        self.run(move |anchor| Ok(Box::new(write::stage(anchor, &path, &bytes)?) as _)).await
     }
 
     async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError> {
@@ -197,17 +170,18 @@ impl Backend for LocalBackend {
     }
 
     async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError> {
-        Ok(Box::new(lock::hold(&self.lock, wait).await?))
+        Ok(Box::new(self.lock.acquire(wait).await?))
     }
 
     async fn lock_if_free(&self) -> Result<Option<Box<dyn Held>>, BackendError> {
-        let held = lock::hold_if_free(&self.lock).await?;
-        Ok(held.map(|held| Box::new(held) as Box<dyn Held>))
+        let lock = Arc::clone(&self.lock);
+        let held = blocking(move || lock.try_acquire()).await?;
+        Ok(held.map(|held| Box::new(held) as _))
     }
 
     async fn last_write(&self) -> LastWrite {
         let lock = Arc::clone(&self.lock);
-        blocking(Box::new(move || Ok(lock.last_write()))).await.unwrap_or(LastWrite::Unknown)
+        blocking(move || Ok(lock.last_write())).await.unwrap_or(LastWrite::Unknown)
     }
 
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError> {
@@ -225,7 +199,7 @@ impl Backend for LocalBackend {
 
     async fn holder(&self) -> Option<String> {
         let lock = Arc::clone(&self.lock);
-        blocking(Box::new(move || Ok(lock.holder()))).await.ok().flatten()
+        blocking(move || Ok(lock.holder())).await.ok().flatten()
     }
 
     fn folder(&self) -> Option<PathBuf> {
@@ -298,18 +272,6 @@ pub(crate) fn read_contained(
 ) -> Result<Read, BackendError> {
     let folder = anchor.open()?.ok_or(BackendError::NotFound)?;
     read_in(&folder, name, max)
-}
-
-/// The same if the kernel has the bytes at hand; `None` says nothing of why not. No name on the way may be `..`.
-#[cfg(target_os = "linux")]
-pub(crate) fn read_at_hand(anchor: &Anchor, name: &str, max: usize) -> Option<Read> {
-    at_hand::read(anchor, name, max)
-}
-
-/// The same elsewhere: nothing tells what is at hand.
-#[cfg(not(target_os = "linux"))]
-pub(crate) const fn read_at_hand(_: &Anchor, _: &str, _: usize) -> Option<Read> {
-    None
 }
 
 /// Looks at what a path leads to, links followed; `None` if there is nothing.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::backend::local::{Anchor, LocalBackend, Privacy, below};
 use crate::backend::{Backend as _, BackendError, Stamp};
-use crate::binding::{digest, resolved};
+use crate::binding::{Folders, digest, resolved};
 use crate::host;
 
 /// The folder in a project that is Quipu's.
@@ -52,14 +52,14 @@ impl Spot {
     }
 
     /// Returns what reads and writes in the folder. The lock is its own: no root is held by it.
-    pub(super) fn backend(&self, state: &Path) -> LocalBackend {
+    pub(super) fn backend(&self, folders: &Folders) -> LocalBackend {
         let privacy = match self.scope {
             ContextScope::Global => Privacy::Private,
             ContextScope::Project => Privacy::Shared,
         };
         let anchor = self.anchor(privacy);
-        let lock = format!("context-{}.lock", digest(&self.folder()));
-        LocalBackend::new(anchor, state.join("locks").join(lock))
+        let lock = folders.lock_file(&format!("context-{}", digest(&self.folder())));
+        LocalBackend::new(anchor, lock)
     }
 
     /// Reads the file; `None` if there is none.
@@ -126,7 +126,7 @@ impl ContextFiles {
             if !places.insert(path.clone()) {
                 continue;
             }
-            match spot.read(&spot.backend(&self.folders.state)).await {
+            match spot.read(&spot.backend(&self.folders)).await {
                 Ok(None) => {}
                 Ok(Some(Current { text, .. })) => {
                     let revision = Revision::of(text.as_bytes());

@@ -138,7 +138,7 @@ impl ContextFiles {
         loading.imports();
         let Loading { probes, slots, skipped, .. } = loading;
         let loaded = Arc::new(finished(&self.cwd, slots, files, skipped));
-        self.cache.remember(question, probes, &loaded);
+        self.cache.insert_load(question, probes, &loaded);
         loaded
     }
 
@@ -220,7 +220,7 @@ impl Loading<'_> {
         for Wanted { scope, spot } in wanted {
             let path = spot.path();
             let Some(found) = self.probes.look(&path) else { continue };
-            match self.file(scope, (spot, &path), found) {
+            match self.file(scope, spot, &path, found) {
                 Ok(slot) => files.push(slot),
                 Err(why) => self.skipped.push(Skipped { path, parent: None, why }),
             }
@@ -244,7 +244,8 @@ impl Loading<'_> {
     fn file(
         &mut self,
         scope: LoadScope,
-        (spot, path): (Spot, &Path),
+        spot: Spot,
+        path: &Path,
         found: Found,
     ) -> Result<usize, NotLoaded> {
         let by_host = &self.files.host_has;
@@ -365,7 +366,7 @@ impl Loading<'_> {
             else {
                 continue;
             };
-            return import(match self.imported(*at, (&path, base), found) {
+            return import(match self.imported(*at, &path, base, found) {
                 Ok(slot) => Target::Source(slot),
                 Err(why) => {
                     self.skip_import(importer, &reading.path, why);
@@ -413,7 +414,8 @@ impl Loading<'_> {
     fn imported(
         &mut self,
         importer: usize,
-        (path, base): (&Path, &Arc<Path>),
+        path: &Path,
+        base: &Arc<Path>,
         found: Found,
     ) -> Result<usize, NotLoaded> {
         let real = self.real_path(path, found).map_err(|_| NotLoaded::Unreadable)?;
@@ -427,7 +429,7 @@ impl Loading<'_> {
             return Err(NotLoaded::Untrusted);
         }
         let by = slot.origin.path.parent().and_then(|folder| folder.strip_prefix(root).ok());
-        let place = place(root, (&real, by), found.stat)?;
+        let place = place(root, &real, by, found.stat)?;
         if let Some(&slot) = self.places.get(&real) {
             return Ok(slot);
         }
@@ -439,7 +441,7 @@ impl Loading<'_> {
 /// Returns the way from a folder to a file below it. What is hidden, by its own name or by that of a folder on the way,
 /// and what git keeps, are no texts for a model: keys lie there. A file that lies in such a folder itself, such as
 /// `.qwen/QWEN.md`, may import what lies beside it; `by` is its folder, below `root`.
-fn place(root: &Path, (real, by): (&Path, Option<&Path>), stat: Stat) -> Result<Place, NotLoaded> {
+fn place(root: &Path, real: &Path, by: Option<&Path>, stat: Stat) -> Result<Place, NotLoaded> {
     let below = real.strip_prefix(root).map_err(|_| NotLoaded::Outside)?;
     let names: Option<Vec<&str>> = below.iter().map(|name| name.to_str()).collect();
     let mut folders = names.ok_or(NotLoaded::NotText)?;

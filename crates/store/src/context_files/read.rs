@@ -1,19 +1,19 @@
 //! Reading context files: through no link, several at once where that is worth it, and again only if they changed.
 
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use memory::cache::Cache;
 use memory::context_file::{Asked, imports};
 use memory::document::Revision;
 use memory::limits::{
     CONTEXT_BYTES_MAX, CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX, IMPORT_DEPTH_MAX,
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::load::Loaded;
-use crate::backend::local::{Anchor, look_for_link, look_through, read_at_hand, read_contained};
+use crate::backend::local::{Anchor, look_for_link, look_through, read_contained};
 use crate::backend::{BackendError, Kind, Read, Stamp, Stat};
 
 /// Why a context file is not loaded. Says nothing of where it is: a model may be shown it.
@@ -130,14 +130,15 @@ impl Probes {
 /// What loads of one process remember. Only what no file tells otherwise is ever used.
 #[derive(Debug, Default)]
 pub struct ContextCache {
-    remembered: Mutex<Remembered>,
+    texts: Mutex<Cache<PathBuf, (Stamp, Arc<Parsed>), CACHED_BYTES_MAX>>,
+    loads: Mutex<Cache<Question, CachedLoad, CACHED_LOADS_MAX>>,
 }
 
-#[derive(Debug, Default)]
-struct Remembered {
-    texts: HashMap<PathBuf, (Stamp, Arc<Parsed>)>,
-    bytes: usize,
-    loads: HashMap<Question, (Arc<Probes>, Arc<Loaded>)>,
+/// What was loaded, and what it came from.
+#[derive(Clone, Debug)]
+struct CachedLoad {
+    probes: Arc<Probes>,
+    loaded: Arc<Loaded>,
 }
 
 /// What a load depends on beside the files.
@@ -150,89 +151,70 @@ pub(super) struct Question {
     pub(super) by_host: Vec<String>,
 }
 
-/// Bytes of texts that are remembered: four folders' worth.
-const REMEMBERED_BYTES_MAX: usize = 4 * CONTEXT_BYTES_MAX;
+/// Bytes of texts that are cached: four folders' worth.
+const CACHED_BYTES_MAX: usize = 4 * CONTEXT_BYTES_MAX;
 
-/// Loads that are remembered: the folders that a person's agents work in.
-const REMEMBERED_LOADS_MAX: usize = 32;
+/// Loads that are cached: the folders that a person's agents work in.
+const CACHED_LOADS_MAX: usize = 32;
 
 impl ContextCache {
     /// Returns what was loaded before, if nothing that it came from has changed.
     pub(super) fn loaded(&self, question: &Question) -> Option<Arc<Loaded>> {
-        let (probes, loaded) = {
-            let remembered = self.lock();
-            let (probes, loaded) = remembered.loads.get(question)?;
-            (Arc::clone(probes), Arc::clone(loaded))
-        };
+        let CachedLoad { probes, loaded } = self.loads.lock().get(question).cloned()?;
         probes.hold().then_some(loaded)
     }
 
-    /// Remembers what was loaded, unless a file could change yet without anybody noticing.
-    pub(super) fn remember(&self, question: Question, probes: Probes, loaded: &Arc<Loaded>) {
-        if probes.is_fresh {
-            return;
+    /// Caches what was loaded, unless a file may change yet and leave the same stamp.
+    pub(super) fn insert_load(&self, question: Question, probes: Probes, loaded: &Arc<Loaded>) {
+        if !probes.is_fresh {
+            let load = CachedLoad { probes: Arc::new(probes), loaded: Arc::clone(loaded) };
+            self.loads.lock().insert(question, load);
         }
-        let mut remembered = self.lock();
-        if remembered.loads.len() >= REMEMBERED_LOADS_MAX {
-            remembered.loads.clear();
-        }
-        remembered.loads.insert(question, (Arc::new(probes), Arc::clone(loaded)));
     }
 
     fn text(&self, place: &Place) -> Option<Arc<Parsed>> {
-        let remembered = self.lock();
-        let (stamp, text) = remembered.texts.get(&place.path)?;
+        let mut texts = self.texts.lock();
+        let (stamp, text) = texts.get(&place.path)?;
         (*stamp == place.stamp).then(|| Arc::clone(text))
     }
 
-    fn keep(&self, place: &Place, stat: Stat, text: &Arc<Parsed>) {
-        if stat.recent {
-            return;
+    fn insert_text(&self, place: &Place, stat: Stat, text: &Arc<Parsed>) {
+        if !stat.recent {
+            let (entry, bytes) = ((stat.stamp, Arc::clone(text)), text.text.len());
+            self.texts.lock().insert_weighted(place.path.clone(), entry, bytes);
         }
-        let mut remembered = self.lock();
-        if remembered.bytes + text.text.len() > REMEMBERED_BYTES_MAX {
-            remembered.texts.clear();
-            remembered.bytes = 0;
-        }
-        let replaced = remembered.texts.insert(place.path.clone(), (stat.stamp, Arc::clone(text)));
-        remembered.bytes += text.text.len();
-        remembered.bytes -= replaced.map_or(0, |(_, text)| text.text.len());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Remembered> {
-        self.remembered.lock()
     }
 }
 
-/// How much one thread does before a second one is worth its start, in bytes to look through.
-const WORK_A_THREAD: usize = 128 * 1024;
-
-/// What a file counts as besides its bytes if it has to be waited for.
-const WAIT_AS_BYTES: usize = WORK_A_THREAD / 16;
+/// Unread files that one thread reads before a second one is worth its start.
+const FILES_A_THREAD: usize = 16;
 
 /// Threads that read at the same time.
 const THREADS_MAX: usize = 4;
 
-/// Reads files and finds their imports; several at once where there is much to wait for or to look through.
+/// Reads files and finds their imports; several at once where many were not read before.
 pub(super) fn read_all(
     places: &[&Place],
     cache: &ContextCache,
 ) -> Vec<Result<Arc<Parsed>, NotLoaded>> {
-    let begun: Vec<_> = places.iter().map(|&place| (place, Begun::at(place, cache))).collect();
-    let work: usize = begun.iter().map(|(_, begun)| begun.work()).sum();
+    let known: Vec<_> = places.iter().map(|&place| (place, cache.text(place))).collect();
+    let unread = known.iter().filter(|(_, text)| text.is_none()).count();
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = (work / WORK_A_THREAD).min(THREADS_MAX).min(cores);
-    let finish = |(place, begun): (&Place, Begun)| begun.finish(place, cache);
+    let threads = (unread / FILES_A_THREAD).min(THREADS_MAX).min(cores);
+    let read = |(place, text): (&Place, Option<Arc<Parsed>>)| match text {
+        Some(text) => Ok(text),
+        None => read(place, cache),
+    };
     if threads <= 1 {
-        return begun.into_iter().map(finish).collect();
+        return known.into_iter().map(read).collect();
     }
-    let in_each = begun.len().div_ceil(threads);
-    let mut begun = begun.into_iter();
+    let in_each = known.len().div_ceil(threads);
+    let mut known = known.into_iter();
     std::thread::scope(|scope| {
-        let parts = std::iter::repeat_with(|| begun.by_ref().take(in_each).collect::<Vec<_>>());
+        let parts = std::iter::repeat_with(|| known.by_ref().take(in_each).collect::<Vec<_>>());
         let threads: Vec<_> = parts
             .take(threads)
-            .map(|part| scope.spawn(move || part.into_iter().map(finish).collect::<Vec<_>>()))
+            .map(|part| scope.spawn(move || part.into_iter().map(read).collect::<Vec<_>>()))
             .collect();
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(read) => read,
@@ -242,46 +224,14 @@ pub(super) fn read_all(
     })
 }
 
-/// How far the read of a file is before anybody waits for it.
-enum Begun {
-    /// It was read before.
-    Known(Arc<Parsed>),
-    /// The kernel had its bytes at hand.
-    Read(Read),
-    /// It has to be waited for.
-    Waits,
-}
-
-impl Begun {
-    fn at(place: &Place, cache: &ContextCache) -> Self {
-        match cache.text(place) {
-            Some(text) => Self::Known(text),
-            None => read_at_hand(&place.folder, &place.file, CONTEXT_FILE_BYTES_MAX)
-                .map_or(Self::Waits, Self::Read),
-        }
-    }
-
-    fn work(&self) -> usize {
-        match self {
-            Self::Known(_) => 0,
-            Self::Read(read) => read.bytes.len(),
-            Self::Waits => WAIT_AS_BYTES,
-        }
-    }
-
-    fn finish(self, place: &Place, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
-        let read = match self {
-            Self::Known(text) => return Ok(text),
-            Self::Read(read) => read,
-            Self::Waits => read_contained(&place.folder, &place.file, CONTEXT_FILE_BYTES_MAX)
-                .map_err(|error| match error {
-                    BackendError::Escapes(_) => NotLoaded::Link,
-                    BackendError::WrongKind => NotLoaded::NotAFile,
-                    _ => NotLoaded::Unreadable,
-                })?,
-        };
-        parse(place, read, cache)
-    }
+fn read(place: &Place, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
+    let read = read_contained(&place.folder, &place.file, CONTEXT_FILE_BYTES_MAX);
+    let read = read.map_err(|error| match error {
+        BackendError::Escapes(_) => NotLoaded::Link,
+        BackendError::WrongKind => NotLoaded::NotAFile,
+        _ => NotLoaded::Unreadable,
+    })?;
+    parse(place, read, cache)
 }
 
 fn parse(place: &Place, read: Read, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
@@ -295,7 +245,7 @@ fn parse(place: &Place, read: Read, cache: &ContextCache) -> Result<Arc<Parsed>,
     let (asked, asks_more) = imports(&text);
     let revision = Revision::of(text.as_bytes());
     let text = Arc::new(Parsed { text: Arc::from(text), revision, asked, asks_more });
-    cache.keep(place, read.stat, &text);
+    cache.insert_text(place, read.stat, &text);
     Ok(text)
 }
 
@@ -316,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_a_link_is_not_read_whichever_way() {
+    fn what_became_a_link_is_not_read() {
         let top = tempfile::tempdir().unwrap();
         let base = top.path().join("project");
         fs::create_dir_all(base.join("sub")).unwrap();
@@ -325,33 +275,32 @@ mod tests {
             fs::write(folder.join("a.md"), "text").unwrap();
         }
         let whole = place(&base, &["sub"], "a.md");
-        let ways = |place: &Place| {
-            let cache = ContextCache::default();
-            [Begun::at(place, &cache), Begun::Waits]
-                .map(|begun| begun.finish(place, &cache).map(|parsed| parsed.text.to_string()))
+        let text = |place: &Place| {
+            read(place, &ContextCache::default()).map(|parsed| parsed.text.to_string())
         };
-        assert_eq!(ways(&whole), [Ok("text".to_owned()), Ok("text".to_owned())]);
+        assert_eq!(text(&whole), Ok("text".to_owned()));
         fs::remove_file(base.join("sub/a.md")).unwrap();
         symlink("../../outside/a.md", base.join("sub/a.md")).unwrap();
-        assert_eq!(ways(&whole), [const { Err(NotLoaded::NotAFile) }; 2]);
+        assert_eq!(text(&whole), Err(NotLoaded::NotAFile));
         fs::remove_dir_all(base.join("sub")).unwrap();
         symlink("../outside", base.join("sub")).unwrap();
-        assert_eq!(ways(&whole), [const { Err(NotLoaded::Link) }; 2]);
+        assert_eq!(text(&whole), Err(NotLoaded::Link));
     }
 
     #[test]
-    fn many_large_files_are_told_in_their_order() {
+    fn many_files_are_told_in_their_order() {
         let top = tempfile::tempdir().unwrap();
-        let names: Vec<_> = (0..7).map(|number| format!("{number}.md")).collect();
+        let count = FILES_A_THREAD * THREADS_MAX;
+        let names: Vec<_> = (0..count).map(|number| format!("{number}.md")).collect();
         for name in &names {
-            fs::write(top.path().join(name), name.repeat(WORK_A_THREAD / 8)).unwrap();
+            fs::write(top.path().join(name), name).unwrap();
         }
         let places: Vec<_> = names.iter().map(|name| place(top.path(), &[], name)).collect();
         let places: Vec<_> = places.iter().collect();
         let texts = read_all(&places, &ContextCache::default());
         assert_eq!(texts.len(), names.len());
         for (text, name) in texts.into_iter().zip(&names) {
-            assert!(text.unwrap().text.starts_with(name.as_str()), "{name}");
+            assert_eq!(*text.unwrap().text, **name);
         }
     }
 }

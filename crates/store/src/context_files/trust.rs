@@ -59,13 +59,13 @@ impl TrustError {
 /// The list of trusted folders of this host.
 #[derive(Clone, Debug)]
 pub struct TrustedFolders {
-    state: PathBuf,
+    folders: Folders,
 }
 
 impl TrustedFolders {
     /// Returns the list that is kept there.
     pub fn new(folders: &Folders) -> Self {
-        Self { state: folders.state.clone() }
+        Self { folders: folders.clone() }
     }
 
     /// Returns the folders, in the order of their paths.
@@ -76,7 +76,7 @@ impl TrustedFolders {
 
     /// Returns when the list was last written; `None` if there is none.
     pub(crate) fn version(&self) -> Option<SystemTime> {
-        host::facts(&self.state.join(FOLDER).join(FILE))?.modified().ok()
+        host::facts(&self.folders.state.join(FOLDER).join(FILE))?.modified().ok()
     }
 
     /// Tells whether a folder is trusted, or one above it is.
@@ -132,7 +132,7 @@ impl TrustedFolders {
             let lines = folders.iter().map(|folder| format!("{}\n", folder.display()));
             let text: String = std::iter::once(HEADING.to_owned()).chain(lines).collect();
             let expect = stamp.map_or(Expect::Absent, Expect::File);
-            match put(&backend, &mut *held, &file, (text.as_bytes(), expect)).await {
+            match put(&backend, &mut *held, &file, text.as_bytes(), expect).await {
                 // Somebody edits the list at this moment.
                 Err(BackendError::Changed | BackendError::Occupied) => {}
                 put => return Ok(put.map(|()| true)?),
@@ -142,8 +142,8 @@ impl TrustedFolders {
     }
 
     fn place(&self) -> Result<(LocalBackend, RelativePath), BackendError> {
-        let anchor = Anchor::new(self.state.clone(), &[FOLDER], Privacy::Private);
-        let lock = self.state.join("locks").join("trust.lock");
+        let anchor = Anchor::new(self.folders.state.clone(), &[FOLDER], Privacy::Private);
+        let lock = self.folders.lock_file("trust");
         let file = RelativePath::parse(FILE).map_err(|_| BackendError::Escapes(FILE.to_owned()))?;
         Ok((LocalBackend::new(anchor, lock), file))
     }

@@ -7,19 +7,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memory::command::{CommandError, Warning};
+use memory::command::Warning;
 use memory::context_file;
 use memory::document::Revision;
 use memory::limits::{CONTEXT_FILE_BYTES_MAX, LOCK_WAIT, OUTSIDE_RACE_RETRIES};
 use memory::path::RelativePath;
-use memory::screen::{Finding, Policy, ValueDigest, Writer};
+use memory::screen::Writer;
 
-use super::find::{Current, Spot};
+use super::find::Spot;
 use super::{ContextFileError, ContextFiles, ContextSaved, ContextScope};
 use crate::backend::local::{Anchor, LocalBackend, Privacy};
 use crate::backend::{Backend as _, BackendError, Expect, Held};
 use crate::binding::digest;
 use crate::caller::Expected;
+use crate::checks::{refuse_or_warn, with_digests};
 
 /// The folder in the state that has what writes replaced last.
 const REPLACED_FOLDER: &str = "context-files";
@@ -113,7 +114,7 @@ impl ContextFiles {
         if given.contains('\0') {
             return Err(ContextFileError::NoText);
         }
-        let backend = spot.backend(&self.folders.state);
+        let backend = spot.backend(&self.folders);
         let at = ContextFileError::at(spot.path());
         let mut held = backend.lock(LOCK_WAIT).await.map_err(&at)?;
         if held.was_interrupted() {
@@ -128,55 +129,32 @@ impl ContextFiles {
             }
             let warnings = self.screened(before.unwrap_or_default(), &after)?;
             let bytes_written = written(before.map_or(0, str::len), after.len());
-            if self.put((&spot, &backend), &mut *held, current, after).await? {
-                let changed =
-                    ContextSaved { changed: true, bytes_written, warnings, ..unchanged() };
-                return Ok(changed);
+            let expect = current.as_ref().map_or(Expect::Absent, |one| Expect::File(one.stamp));
+            if let Some(current) = current {
+                self.keep(&spot, current.text).await.map_err(&at)?;
+            }
+            match put(&backend, &mut *held, &spot.file, after.as_bytes(), expect).await {
+                Ok(()) => {
+                    return Ok(ContextSaved {
+                        changed: true,
+                        bytes_written,
+                        warnings,
+                        ..unchanged()
+                    });
+                }
+                Err(BackendError::Changed | BackendError::Occupied) => {}
+                Err(error) => return Err(at(error)),
             }
         }
         Err(at(BackendError::Changed))
     }
 
-    /// Puts a text in place of what was read; returns whether that was still there.
-    async fn put(
-        &self,
-        (spot, backend): (&Spot, &LocalBackend),
-        held: &mut dyn Held,
-        current: Option<Current>,
-        after: String,
-    ) -> Result<bool, ContextFileError> {
-        let at = ContextFileError::at(spot.path());
-        let expect = current.as_ref().map_or(Expect::Absent, |one| Expect::File(one.stamp));
-        if let Some(current) = current {
-            self.keep(spot, current.text).await.map_err(&at)?;
-        }
-        let put = put(backend, held, &spot.file, (after.as_bytes(), expect)).await;
-        match put {
-            Ok(()) => Ok(true),
-            Err(BackendError::Changed | BackendError::Occupied) => Ok(false),
-            Err(error) => Err(at(error)),
-        }
-    }
-
     /// Returns what screening warns of in what a write brings in.
     fn screened(&self, before: &str, after: &str) -> Result<Vec<Warning>, ContextFileError> {
         let writer = self.writer();
-        let found = self.screen.introduced(before, after, writer);
-        let answered = |found: &Finding| {
-            writer == Writer::Person
-                && (self.answered.contains(&found.rule)
-                    || self.answered.contains(&found.family.as_str()))
-        };
-        let refused = found.iter().find(|one| one.policy == Policy::Refuse && !answered(one));
-        if let Some(one) = refused {
-            return Err(ContextFileError::Screened(CommandError::Screened {
-                family: one.family.as_str(),
-                rule: one.rule,
-                line: one.line,
-                digest: ValueDigest::of(one, after),
-            }));
-        }
-        Ok(found.iter().map(|one| Warning { rule: one.rule, line: one.line }).collect())
+        let found = with_digests(after, self.screen.introduced(before, after, writer));
+        let answered = if writer == Writer::Person { &self.answered[..] } else { &[] };
+        refuse_or_warn(&found, answered).map_err(ContextFileError::Screened)
     }
 
     /// Keeps what a write is about to replace, on the disk, in the place of what was kept before.
@@ -193,7 +171,7 @@ impl ContextFiles {
                 Err(BackendError::NotFound) => Expect::Absent,
                 Err(error) => return Err(error),
             };
-            match put(&backend, &mut *held, &name, (text.as_bytes(), expect)).await {
+            match put(&backend, &mut *held, &name, text.as_bytes(), expect).await {
                 // Somebody tidies up at this moment.
                 Err(BackendError::Changed | BackendError::Occupied) => {}
                 put => return put,
@@ -210,7 +188,7 @@ impl ContextFiles {
     ) -> Result<(LocalBackend, RelativePath), BackendError> {
         let names = [REPLACED_FOLDER];
         let anchor = Anchor::new(self.folders.state.clone(), &names, Privacy::Private);
-        let lock = self.folders.state.join("locks").join("context-files.lock");
+        let lock = self.folders.lock_file("context-files");
         let name = format!("{}-{file}", digest(&spot.folder()));
         let name = RelativePath::parse(&name)
             .map_err(|_| BackendError::Escapes("a name that is too long".to_owned()))?;
@@ -251,7 +229,8 @@ pub(super) async fn put(
     backend: &LocalBackend,
     held: &mut dyn Held,
     file: &RelativePath,
-    (bytes, expect): (&[u8], Expect),
+    bytes: &[u8],
+    expect: Expect,
 ) -> Result<(), BackendError> {
     held.begin()?;
     let published = match backend.stage_safely(file, bytes.into()).await {

@@ -53,7 +53,6 @@ impl<'a> Adviser<'a> {
     }
 
     fn add(&mut self, kind: FindingKind, path: &str, detail: String) {
-        let (mount, subject) = (Some(self.mount), path.to_owned());
-        self.advice.push(Finding { kind, mount, subject, detail, fixable: false });
+        self.advice.push(Finding::new(kind, Some(self.mount), path.to_owned(), detail));
     }
 }

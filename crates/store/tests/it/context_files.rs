@@ -55,8 +55,8 @@ impl Home {
         let folders = Folders { data: self.path("data"), state: self.path("state") };
         let names = names.iter().map(|name| RelativePath::parse(name).unwrap()).collect();
         let settings = ContextSettings { names, ..ContextSettings::new(self.path("config")) };
-        let shared = (folders, Arc::new(settings), Screen::default());
-        ContextFiles::new(shared, self.path(cwd), caller)
+        let (settings, screen) = (Arc::new(settings), Screen::default());
+        ContextFiles::new(folders, settings, screen, self.path(cwd), caller)
     }
 
     fn agent(&self) -> ContextFiles {

@@ -58,8 +58,9 @@ impl Home {
     }
 
     fn files(&self, cwd: &str) -> ContextFiles {
-        let shared = (self.folders(), Arc::new(self.settings.clone()), Screen::default());
-        let files = ContextFiles::new(shared, self.path(cwd), Caller::person("test"));
+        let (settings, screen) = (Arc::new(self.settings.clone()), Screen::default());
+        let caller = Caller::person("test");
+        let files = ContextFiles::new(self.folders(), settings, screen, self.path(cwd), caller);
         files.remembering(Arc::clone(&self.cache))
     }
 

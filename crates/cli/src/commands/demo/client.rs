@@ -1,7 +1,6 @@
 //! A client of the Model Context Protocol, as small as an honest one can be: JSON-RPC, one message a
 //! line, over the pipes of a child process.
 
-use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -29,7 +28,6 @@ pub(super) struct Client<'a> {
     stdin: ChildStdin,
     answers: Receiver<Value>,
     last_id: u64,
-    early: HashMap<u64, Value>,
 }
 
 /// What a call of the tool came to.
@@ -52,18 +50,10 @@ impl<'a> Client<'a> {
         let mut command = stage.quipu(&["mcp", "--workspace-id", "demo", "--session", "demo"]);
         command.arg("--project").arg(checkout);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let started = stage.start(command, |child| (child.stdin.take(), child.stdout.take()));
-        match started.map_err(|error| stage.cannot_start(&error))? {
-            (id, (Some(stdin), Some(stdout))) => Ok(Self {
-                stage,
-                id,
-                stdin,
-                answers: read(stdout),
-                last_id: 0,
-                early: HashMap::new(),
-            }),
-            _ => Err(gone()),
-        }
+        let (id, (stdin, stdout)) =
+            stage.start(command, |child| (child.stdin.take(), child.stdout.take()))?;
+        let answers = read(stdout.expect("the output is piped"));
+        Ok(Self { stage, id, stdin: stdin.expect("the input is piped"), answers, last_id: 0 })
     }
 
     /// Goes through the handshake; returns what the server says about itself.
@@ -79,13 +69,8 @@ impl<'a> Client<'a> {
     /// Sends a request and waits for its result.
     pub(super) fn request(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
         let id = self.send(method, params)?;
-        let mut answer = loop {
-            if let Some(answer) = self.early.remove(&id) {
-                break answer;
-            }
-            let (found, answer) = self.next()?;
-            self.early.insert(found, answer);
-        };
+        let mut answer = self.next()?.1;
+        assert_eq!(answer["id"], id, "requests are answered one after the other");
         if let Some(error) = answer.get("error") {
             return Err(Failure::new(Code::StorageFailed, format!("{method} failed: {error}")));
         }
@@ -139,7 +124,7 @@ impl<'a> Client<'a> {
 
     /// Kills the server without a warning; returns the calls whose answers had arrived.
     pub(super) fn kill(self) -> Result<Vec<(u64, Answer)>, Failure> {
-        self.stage.kill(self.id).map_err(|error| self.stage.cannot_start(&error))?;
+        self.stage.kill(self.id)?;
         // Its end of the pipe is closed, so this ends.
         let rest = self
             .answers
@@ -151,8 +136,7 @@ impl<'a> Client<'a> {
     /// Leaves as a client does, by closing the pipe; returns whether the server ended well.
     pub(super) fn leave(self) -> Result<bool, Failure> {
         drop(self.stdin);
-        let ended = self.stage.wait(self.id).map_err(|error| self.stage.cannot_start(&error))?;
-        Ok(ended.success())
+        Ok(self.stage.wait(self.id)?.success())
     }
 }
 

@@ -2,15 +2,16 @@
 //! commit. Then the next process recovers, and everything that was acknowledged is looked for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
-use memory::clock::Clock as _;
 use serde_json::{Value, json};
-use store::clock::SystemClock;
 
 use super::client::Client;
 use super::stage::{Stage, text_of};
 use super::teller::Teller;
+use crate::compose;
 use crate::exit::Failure;
+use crate::files;
 use crate::render::counted;
 
 /// How many calls are sent at once.
@@ -21,14 +22,10 @@ const ATTEMPTS_MAX: usize = 40;
 
 const JOURNAL: &str = "/memories/global/journal.md";
 
-/// What was asked for, and which of it was acknowledged.
+/// The entries of the journal: those that were sent, and those of them that were acknowledged.
 #[derive(Default)]
 struct Storm {
-    /// Every entry of the journal that was sent.
-    entries: BTreeSet<String>,
-    /// Every file that was sent, with its text.
-    files: BTreeMap<String, String>,
-    /// Those of both that were acknowledged: entries by their text, files by their name.
+    sent: BTreeSet<String>,
     acknowledged: BTreeSet<String>,
 }
 
@@ -61,10 +58,11 @@ pub(super) fn play(teller: &Teller, stage: &Stage) -> Result<(), Failure> {
 fn blow(storm: &mut Storm, mut client: Client<'_>, attempt: usize) -> Result<(), Failure> {
     let mut sent = BTreeMap::new();
     for number in 0..CALLS {
-        let (what, arguments) = storm.write(&format!("{attempt}-{number}"), number);
-        sent.insert(client.send_call(&arguments)?, what);
+        let entry = format!("- entry {attempt}-{number}");
+        sent.insert(client.send_call(&insert(&entry))?, entry.clone());
+        storm.sent.insert(entry);
     }
-    let answers = 20 + usize::try_from(SystemClock.now().as_nanosecond() % 100).unwrap_or(0);
+    let answers = 20 + usize::try_from(compose::now().as_nanosecond() % 100).unwrap_or(0);
     let mut answered = Vec::new();
     while answered.len() < answers {
         answered.push(client.next_call()?);
@@ -75,28 +73,13 @@ fn blow(storm: &mut Storm, mut client: Client<'_>, attempt: usize) -> Result<(),
     Ok(())
 }
 
-impl Storm {
-    /// Makes up one write: every second one is a file of its own, the others share the journal.
-    fn write(&mut self, name: &str, number: usize) -> (String, Value) {
-        if number.is_multiple_of(2) {
-            let entry = format!("- entry {name}");
-            self.entries.insert(entry.clone());
-            let arguments = json!({
-                "command": "insert", "path": JOURNAL, "insert_line": 0, "insert_text": entry,
-            });
-            return (entry, arguments);
-        }
-        let (file, text) =
-            (format!("storm/{name}.md"), format!("- written by {name}\n").repeat(40));
-        let path = format!("/memories/global/{file}");
-        self.files.insert(file.clone(), text.clone());
-        (file, json!({ "command": "create", "path": path, "file_text": text }))
-    }
+fn insert(entry: &str) -> Value {
+    json!({ "command": "insert", "path": JOURNAL, "insert_line": 0, "insert_text": entry })
 }
 
 /// Tells whether the lock file of the global root says that its last holder died while writing.
 fn interrupted(stage: &Stage) -> bool {
-    let locks = crate::files::names_in(&stage.home().join("state/locks")).unwrap_or_default();
+    let locks = files::names_in(&stage.home().join("state/locks")).unwrap_or_default();
     locks.iter().any(|lock| text_of(lock).is_some_and(|text| text.ends_with(" writing\n")))
 }
 
@@ -116,8 +99,7 @@ fn recover(teller: &Teller, stage: &Stage, storm: &Storm) -> Result<(), Failure>
     let mut client = Client::start(stage)?;
     client.initialize()?;
     let last = "- after the crash";
-    let arguments =
-        json!({ "command": "insert", "path": JOURNAL, "insert_line": 0, "insert_text": last });
+    let arguments = insert(last);
     teller.sent(&format!("memory {arguments}"))?;
     let answer = client.call(&arguments)?;
     teller.got(&answer.text)?;
@@ -128,30 +110,20 @@ fn recover(teller: &Teller, stage: &Stage, storm: &Storm) -> Result<(), Failure>
 
 /// Looks for everything that was acknowledged, and for anything that should not be there.
 fn examine(teller: &Teller, stage: &Stage, storm: &Storm, last: &str) -> Result<(), Failure> {
-    let root = stage.home().join("memory");
-    let journal = text_of(&root.join("journal.md")).unwrap_or_default();
+    let journal = text_of(&stage.home().join("memory/journal.md")).unwrap_or_default();
     let lines: Vec<&str> = journal.lines().collect();
     let once: BTreeSet<&str> = lines.iter().copied().collect();
-    let there = |what: &String| match storm.files.get(what) {
-        Some(text) => text_of(&root.join(what)).as_ref() == Some(text),
-        None => once.contains(what.as_str()),
-    };
-    let missing = storm.acknowledged.iter().filter(|what| !there(what)).count();
     let count = storm.acknowledged.len();
-    teller
-        .claim(missing == 0, &format!("all {count} acknowledged writes are there, to the byte"))?;
-    let known = |line: &&str| *line == last || storm.entries.contains(*line);
+    let all_there = storm.acknowledged.iter().all(|entry| once.contains(entry.as_str()));
+    teller.claim(all_there, &format!("all {count} acknowledged writes are there, to the byte"))?;
+    let known = |line: &&str| *line == last || storm.sent.contains(*line);
     teller.claim(
         once.len() == lines.len() && lines.iter().all(known),
         "no line of the journal is torn, and none is there twice",
     )?;
-    let names = crate::files::names_in(&root.join("storm")).unwrap_or_default();
-    let whole = names.iter().all(|file| {
-        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let expected = storm.files.get(&format!("storm/{name}"));
-        expected.is_some() && text_of(file).as_ref() == expected
-    });
-    teller.claim(whole, "every file is whole, and no temporary file is left")?;
+    let names = files::names_in(&stage.home().join("memory")).unwrap_or_default();
+    let is_left = |file: &PathBuf| file.extension().is_none_or(|extension| extension != "md");
+    teller.claim(!names.iter().any(is_left), "no temporary file is left")?;
     let log = stage.run_quipu(&["log", "global/journal.md", "--json", "-n", "100000"])?;
     teller.claim(
         log.stdout.lines().count() == lines.len() + 1,

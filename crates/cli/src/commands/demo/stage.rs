@@ -9,8 +9,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use memory::code::Code;
 use parking_lot::{Mutex, MutexGuard};
+use rustix::process::{Pid, Signal, kill_process};
+use state::private_files::make_private_folder;
 use tempfile::TempDir;
 
+use crate::compose::this_program;
 use crate::exit::Failure;
 use crate::files;
 
@@ -34,6 +37,7 @@ struct Props {
 }
 
 /// How a command ended.
+#[derive(Default)]
 pub(super) struct Ended {
     pub(super) status: i32,
     pub(super) stdout: String,
@@ -51,16 +55,13 @@ impl Stage {
             )
         };
         let folder = tempfile::Builder::new().prefix("quipu-demo-").tempdir().map_err(told)?;
-        let program = std::env::current_exe().map_err(|error| {
-            Failure::file("find the program to start", Path::new("quipu"), &error)
-        })?;
         let stage = Self {
-            program,
+            program: this_program()?,
             folder: folder.path().to_owned(),
             props: Mutex::new(Props { folder: Some(folder), cleared: false, running: Vec::new() }),
         };
         for folder in [stage.home(), stage.checkout(), stage.temporary()] {
-            files::make_private_folder(&folder).map_err(told)?;
+            make_private_folder(&folder).map_err(told)?;
         }
         Ok(stage)
     }
@@ -83,13 +84,7 @@ impl Stage {
     pub(super) fn git(&self, args: &[&str]) -> Result<String, Failure> {
         let mut command = Command::new("git");
         command.args(args).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
-        let ended = self.run(command).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                Failure::new(Code::NotFound, "the demo needs git, which is not installed")
-                    .help("install it, for example with `apt-get install git`")
-            }
-            _ => Failure::file("start", Path::new("git"), &error),
-        })?;
+        let ended = self.run(command)?;
         match ended.status {
             0 => Ok(ended.stdout),
             _ => Err(Failure::new(Code::StorageFailed, format!("git failed: {}", ended.stderr))),
@@ -105,16 +100,11 @@ impl Stage {
 
     /// Runs this very program to its end.
     pub(super) fn run_quipu(&self, args: &[&str]) -> Result<Ended, Failure> {
-        self.run(self.quipu(args)).map_err(|error| self.cannot_start(&error))
-    }
-
-    /// Says that this very program cannot be started.
-    pub(super) fn cannot_start(&self, error: &std::io::Error) -> Failure {
-        Failure::file("start", &self.program, error)
+        self.run(self.quipu(args))
     }
 
     /// Runs a command to its end.
-    fn run(&self, mut command: Command) -> std::io::Result<Ended> {
+    fn run(&self, mut command: Command) -> Result<Ended, Failure> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let id = self.start(command, |_| ())?.0;
         self.finish(id)
@@ -125,54 +115,59 @@ impl Stage {
         &self,
         mut command: Command,
         take: impl FnOnce(&mut Child) -> T,
-    ) -> std::io::Result<(u32, T)> {
+    ) -> Result<(u32, T), Failure> {
         let mut props = self.props();
         if props.cleared {
-            return Err(std::io::ErrorKind::Interrupted.into());
+            return Err(lost());
         }
         command.current_dir(self.checkout()).env("TMPDIR", self.temporary());
-        let mut child = command.spawn()?;
+        let mut child = command.spawn().map_err(|error| cannot_start(&command, &error))?;
         let (id, taken) = (child.id(), take(&mut child));
         props.running.push(child);
         Ok((id, taken))
     }
 
     /// Reads what is left of a process's output and waits for its end.
-    pub(super) fn finish(&self, id: u32) -> std::io::Result<Ended> {
+    pub(super) fn finish(&self, id: u32) -> Result<Ended, Failure> {
         let (out, err) = {
             let mut props = self.props();
             let child = props.running.iter_mut().find(|child| child.id() == id);
-            let child = child.ok_or(std::io::ErrorKind::NotFound)?;
+            let child = child.ok_or_else(lost)?;
             (child.stdout.take(), child.stderr.take())
         };
+        let mut ended = Ended::default();
         // One after the other: what a command complains fits into a pipe.
-        let (mut stdout, mut stderr) = (String::new(), String::new());
-        if let Some(mut out) = out {
-            out.read_to_string(&mut stdout)?;
-        }
-        if let Some(mut err) = err {
-            err.read_to_string(&mut stderr)?;
-        }
-        let status = self.wait(id)?;
-        Ok(Ended { status: status.code().unwrap_or(-1), stdout, stderr })
+        let read = out.map_or(Ok(0), |mut out| out.read_to_string(&mut ended.stdout));
+        let read =
+            read.and_then(|_| err.map_or(Ok(0), |mut err| err.read_to_string(&mut ended.stderr)));
+        read.map_err(|_| lost())?;
+        ended.status = self.wait(id)?.code().unwrap_or(-1);
+        Ok(ended)
     }
 
     /// Waits for a process that is about to end, because its pipes are closed.
-    pub(super) fn wait(&self, id: u32) -> std::io::Result<ExitStatus> {
-        self.release(id)?.wait()
+    pub(super) fn wait(&self, id: u32) -> Result<ExitStatus, Failure> {
+        self.release(id)?.wait().map_err(|_| lost())
+    }
+
+    /// Tells a process to end, as a service manager does; returns whether it ended well.
+    pub(super) fn end(&self, id: u32) -> Result<bool, Failure> {
+        if let Some(process) = i32::try_from(id).ok().and_then(Pid::from_raw) {
+            kill_process(process, Signal::TERM).map_err(|_| lost())?;
+        }
+        Ok(self.wait(id)?.success())
     }
 
     /// Kills a process the way `kill -9` does.
-    pub(super) fn kill(&self, id: u32) -> std::io::Result<ExitStatus> {
+    pub(super) fn kill(&self, id: u32) -> Result<ExitStatus, Failure> {
         let mut child = self.release(id)?;
-        child.kill()?;
-        child.wait()
+        child.kill().and_then(|()| child.wait()).map_err(|_| lost())
     }
 
-    fn release(&self, id: u32) -> std::io::Result<Child> {
+    fn release(&self, id: u32) -> Result<Child, Failure> {
         let running = &mut self.props().running;
         let at = running.iter().position(|child| child.id() == id);
-        Ok(running.swap_remove(at.ok_or(std::io::ErrorKind::NotFound)?))
+        Ok(running.swap_remove(at.ok_or_else(lost)?))
     }
 
     /// Leaves the folder where it is; returns where that is.
@@ -198,4 +193,18 @@ impl Stage {
     fn props(&self) -> MutexGuard<'_, Props> {
         self.props.lock()
     }
+}
+
+fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
+    let program = command.get_program();
+    if program == "git" && error.kind() == std::io::ErrorKind::NotFound {
+        return Failure::new(Code::NotFound, "the demo needs git, which is not installed")
+            .help("install it, for example with `apt-get install git`");
+    }
+    Failure::file("start", Path::new(program), error)
+}
+
+/// Says that a process of the demo is no longer there to be talked to.
+fn lost() -> Failure {
+    Failure::new(Code::StorageFailed, "a process of the demo went away")
 }

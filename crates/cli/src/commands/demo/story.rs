@@ -177,11 +177,10 @@ fn conflict(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(
     let mut command = stage.quipu(&["edit", "global/preferences.md"]);
     command.env("VISUAL", EDITOR);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let started = stage.start(command, |child| (child.stdin.take(), child.stdout.take()));
-    let (id, pipes) = started.map_err(|error| stage.cannot_start(&error))?;
-    let (Some(mut stdin), Some(stdout)) = pipes else {
-        return teller.claim(false, "the editor can be talked to");
-    };
+    let (id, (stdin, stdout)) =
+        stage.start(command, |child| (child.stdin.take(), child.stdout.take()))?;
+    let (mut stdin, stdout) =
+        (stdin.expect("the input is piped"), stdout.expect("the output is piped"));
     let mut opened = String::new();
     let lines = BufReader::new(stdout).read_line(&mut opened);
     teller.claim(lines.is_ok() && opened == "open\n", "the editor is open on a private copy")?;
@@ -192,7 +191,7 @@ fn conflict(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(
     )?;
     let saved = stdin.write_all(b"go\n");
     teller.say("The person adds a line and closes the editor.")?;
-    let ended = stage.finish(id).map_err(|error| stage.cannot_start(&error))?;
+    let ended = stage.finish(id)?;
     teller.got(&ended.stderr)?;
     teller.claim(
         saved.is_ok() && ended.status == 3 && ended.stderr.contains("+- Drinks tea"),

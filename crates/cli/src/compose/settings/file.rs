@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use server::http::{SettingsError, SettingsStore};
 use toml_edit::{Array, Document, DocumentMut, Item, RawString, Table, Value};
 
-use super::known::{KNOWN, Kind, Known};
+use super::known::{KNOWN, Kind, Known, KnownTable};
 use super::{Settings, line_of};
 use crate::compose::features::Said;
 use crate::exit::Failure;
@@ -164,8 +164,7 @@ impl SettingsStore for SettingsFile {
         let after = format!("{mark}{document}");
         Settings::parse(&after, &self.path).map_err(|failure| refused(told(failure)))?;
         if before.as_deref() != Some(&*after) && !(before.is_none() && after.is_empty()) {
-            let change = (before.as_deref(), Some(&*after));
-            files::replace(&self.path, change, Readers::Owner)
+            files::replace(&self.path, before.as_deref(), Some(&after), Readers::Owner)
                 .map_err(|why| self.not_written(why))?;
         }
         self.shown(Some(&after))
@@ -208,14 +207,17 @@ pub(super) fn all() -> Vec<Named> {
         only_in_file: None,
         feature: None,
     });
-    features.chain(KNOWN.iter().map(Named::of)).chain(policies).collect()
+    let of_table = |table: &'static KnownTable| {
+        table.settings.iter().map(|known| Named::of(&table.name, known))
+    };
+    features.chain(KNOWN.iter().flat_map(of_table)).chain(policies).collect()
 }
 
 impl Named {
-    fn of(known: &'static Known) -> Self {
+    fn of(table: &'static &'static str, known: &Known) -> Self {
         let default = known.is_default.then(|| known.shown.parse::<Value>().ok()).flatten();
         Self {
-            table: if known.table.is_empty() { &[] } else { std::slice::from_ref(&known.table) },
+            table: if table.is_empty() { &[] } else { std::slice::from_ref(table) },
             key: known.key.to_owned(),
             kind: known.kind,
             default: default.as_ref().map_or(Json::Null, json),
@@ -487,25 +489,21 @@ mod tests {
 
     #[test]
     fn every_setting_of_the_help_has_the_default_that_is_used() {
-        let shown: Vec<_> = KNOWN
-            .iter()
-            .filter(|known| known.is_default)
-            .map(|known| {
-                let table = if known.table.is_empty() {
-                    String::new()
-                } else {
-                    format!("{}.", known.table)
-                };
-                format!("{table}{} = {}\n", known.key, known.shown)
-            })
-            .filter(|line| !line.starts_with("embeddings"))
-            .collect();
+        let mut shown = String::new();
+        for table in KNOWN.iter().filter(|table| table.name != "embeddings") {
+            let dot = if table.name.is_empty() { "" } else { "." };
+            for Known { key, shown: value, .. } in
+                table.settings.iter().filter(|one| one.is_default)
+            {
+                shown.extend([table.name, dot, key, " = ", value, "\n"]);
+            }
+        }
         let read = |text: &str| {
             let folders = engine::Folders { data: "d".into(), state: "s".into() };
             let mut config = engine::Config::new(folders);
             Settings::parse(text, Path::new("config.toml")).unwrap().apply(&mut config, |_| None);
             format!("{config:?}")
         };
-        assert_eq!(read(&shown.concat()), read(""));
+        assert_eq!(read(&shown), read(""));
     }
 }

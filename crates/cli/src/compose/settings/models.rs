@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use engine::{Address, BadUrl, Chat, Fallback, Key, ModelJob, Models, Reach, Wire};
+use engine::{Address, Chat, Fallback, Key, ModelJob, Models, Wire};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::is_variable;
+use super::{NO_VARIABLE, is_variable, reach, wrong_url};
 
 /// The word for no model.
 const RULES: &str = "rules";
@@ -52,56 +52,34 @@ struct Known {
 
 /// Those that are known; where local servers listen by default is as their documentation has it.
 const PROVIDERS: [Known; 9] = [
-    Known {
-        name: "anthropic",
-        wire: Wire::Anthropic,
-        url: Wire::Anthropic.home(),
-        key_variable: Some("ANTHROPIC_API_KEY"),
-    },
-    Known {
-        name: "openai",
-        wire: Wire::OpenAi,
-        url: Wire::OpenAi.home(),
-        key_variable: Some("OPENAI_API_KEY"),
-    },
-    Known {
-        name: "openai-responses",
-        wire: Wire::OpenAiResponses,
-        url: Wire::OpenAiResponses.home(),
-        key_variable: Some("OPENAI_API_KEY"),
-    },
-    Known {
-        name: "gemini",
-        wire: Wire::Gemini,
-        url: Wire::Gemini.home(),
-        key_variable: Some("GEMINI_API_KEY"),
-    },
-    Known {
-        name: "openrouter",
-        wire: Wire::OpenAi,
-        url: "https://openrouter.ai/api/v1",
-        key_variable: Some("OPENROUTER_API_KEY"),
-    },
-    Known {
-        name: "ollama",
-        wire: Wire::OpenAi,
-        url: "http://127.0.0.1:11434/v1",
-        key_variable: None,
-    },
-    Known {
-        name: "lmstudio",
-        wire: Wire::OpenAi,
-        url: "http://127.0.0.1:1234/v1",
-        key_variable: None,
-    },
-    Known {
-        name: "llamacpp",
-        wire: Wire::OpenAi,
-        url: "http://127.0.0.1:8080/v1",
-        key_variable: None,
-    },
-    Known { name: "vllm", wire: Wire::OpenAi, url: "http://127.0.0.1:8000/v1", key_variable: None },
+    hosted("anthropic", Wire::Anthropic, Wire::Anthropic.home(), "ANTHROPIC_API_KEY"),
+    hosted("openai", Wire::OpenAi, Wire::OpenAi.home(), "OPENAI_API_KEY"),
+    hosted(
+        "openai-responses",
+        Wire::OpenAiResponses,
+        Wire::OpenAiResponses.home(),
+        "OPENAI_API_KEY",
+    ),
+    hosted("gemini", Wire::Gemini, Wire::Gemini.home(), "GEMINI_API_KEY"),
+    hosted("openrouter", Wire::OpenAi, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    local("ollama", "http://127.0.0.1:11434/v1"),
+    local("lmstudio", "http://127.0.0.1:1234/v1"),
+    local("llamacpp", "http://127.0.0.1:8080/v1"),
+    local("vllm", "http://127.0.0.1:8000/v1"),
 ];
+
+const fn hosted(
+    name: &'static str,
+    wire: Wire,
+    url: &'static str,
+    key_variable: &'static str,
+) -> Known {
+    Known { name, wire, url, key_variable: Some(key_variable) }
+}
+
+const fn local(name: &'static str, url: &'static str) -> Known {
+    Known { name, wire: Wire::OpenAi, url, key_variable: None }
+}
 
 fn known(name: &str) -> Option<&'static Known> {
     PROVIDERS.iter().find(|known| known.name == name)
@@ -141,7 +119,7 @@ impl Named {
     }
 
     /// Reads the name of a model: the provider's and its own; `None` for none.
-    fn parse<'a>(&self, named: &'a str) -> Result<Option<(&'a str, &'a str)>, String> {
+    pub(super) fn parse<'a>(&self, named: &'a str) -> Result<Option<(&'a str, &'a str)>, String> {
         if named == RULES {
             return Ok(None);
         }
@@ -179,11 +157,6 @@ impl Named {
             models.background_tokens = tokens;
         }
         models
-    }
-
-    /// Returns what is wrong with the name of a model that stands outside of this table.
-    pub(super) fn mistake_in(&self, named: &str) -> Option<String> {
-        self.parse(named).err()
     }
 
     /// Returns the model of a name that stands outside of this table; `None` for the rules.
@@ -232,7 +205,7 @@ impl Named {
         let wire =
             set.and_then(Provider::wire).or(known.map(|known| known.wire)).unwrap_or(Wire::OpenAi);
         let url = set.and_then(|set| set.url.as_ref()).map(|url| url.get_ref().as_str());
-        let reach = set.map_or(Reach::ThisMachine, Provider::reach);
+        let reach = reach(set.is_some_and(|set| set.beyond_this_machine));
         let address = Address::parse(url.or(known.map(|known| known.url))?, reach).ok()?;
         let key = match set.and_then(|set| set.key(variable)) {
             Some(key) => key,
@@ -252,10 +225,6 @@ impl Provider {
         Wire::ALL.into_iter().find(|wire| wire.as_str() == api.get_ref())
     }
 
-    const fn reach(&self) -> Reach {
-        if self.beyond_this_machine { Reach::Network } else { Reach::ThisMachine }
-    }
-
     fn key(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<Key> {
         if let Some(command) = &self.key_command {
             return Some(Key::of_command(command.get_ref().clone()));
@@ -273,12 +242,8 @@ impl Provider {
             return Some((api.span(), format!("api is one of {}", words.join(", "))));
         }
         if let Some(url) = &self.url {
-            if let Err(error) = Address::parse(url.get_ref(), self.reach()) {
-                let help = match error {
-                    BadUrl::Elsewhere(_) => ", or set `beyond_this_machine = true`",
-                    BadUrl::Shape => "",
-                };
-                return Some((url.span(), format!("url: {error}{help}")));
+            if let Some(what) = wrong_url(url.get_ref(), self.beyond_this_machine) {
+                return Some((url.span(), format!("url: {what}")));
             }
         } else if known(name).is_none() {
             return Some((0..0, "url must say where it is".to_owned()));
@@ -286,9 +251,7 @@ impl Provider {
         if let Some(variable) = &self.key_variable
             && !is_variable(variable.get_ref())
         {
-            // What looks otherwise may be the key itself: it is not repeated.
-            let what = "key_variable must be the name of a variable of the environment, as in `OPENAI_API_KEY`";
-            return Some((variable.span(), what.to_owned()));
+            return Some((variable.span(), NO_VARIABLE.to_owned()));
         }
         let command = self.key_command.as_ref()?;
         if self.key_variable.is_some() {

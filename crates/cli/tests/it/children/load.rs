@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 use testkit::{delay_fault, eventually};
 
-use super::children_of;
 use crate::daemon::Daemon;
 use crate::place::Place;
+use crate::processes::children_of;
 
 /// How many tasks a test has done; `QUIPU_TEST_CHILDREN=1000` for all that are promised.
 fn tasks() -> usize {

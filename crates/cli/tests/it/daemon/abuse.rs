@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use super::{Answer, Daemon, TOKEN, socket};
 use crate::mcp_clients::tool;
@@ -25,6 +26,11 @@ fn rest(stream: &mut TcpStream) -> Vec<u8> {
     answer
 }
 
+/// Returns the head of a request with the token, and with more lines.
+fn head(line: &str, more: &str) -> String {
+    format!("{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{more}\r\n\r\n")
+}
+
 /// Nothing was written, and the daemon serves as before.
 fn is_unharmed(daemon: &Daemon) {
     assert_eq!(daemon.get("/v1/memories").json()["memories"], json!([]));
@@ -33,8 +39,7 @@ fn is_unharmed(daemon: &Daemon) {
 
 #[test]
 fn nobody_gets_in_without_the_token() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let write = ("POST", "/workspace/memory/remember");
     let all = [write, ("GET", "/capabilities"), ("GET", "/v1/memories"), ("GET", "/v1/events")];
     let all = all.into_iter().chain([
@@ -106,8 +111,7 @@ fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
 
 #[test]
 fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let check = |body: &[u8], expected: (u16, &str)| {
         let (status, code) = daemon.ask("POST", "/workspace/memory/remember").bytes(body).code();
         assert_eq!((status, code.as_str()), expected, "{:?}", &body[..body.len().min(40)]);
@@ -129,11 +133,8 @@ fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
     check("{\"content\":".repeat(100_000).as_bytes(), (400, "invalid_json"));
 
     // A body of which nobody said how long it is, without end.
-    let head = format!(
-        "POST /workspace/memory/remember HTTP/1.1\r\nHost: localhost\r\n\
-         Authorization: Bearer {TOKEN}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-    );
-    let mut endless = head.into_bytes();
+    let chunked = "Transfer-Encoding: chunked\r\nConnection: close";
+    let mut endless = head("POST /workspace/memory/remember", chunked).into_bytes();
     for _ in 0..11 {
         endless.extend_from_slice(b"100000\r\n");
         endless.extend_from_slice(&vec![b'x'; 0x10_0000]);
@@ -142,18 +143,14 @@ fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
     assert_eq!(Answer::of(&raw(&daemon, &endless)).status, 413);
 
     // A gigabyte that is only announced is refused before it comes.
-    let head = format!(
-        "POST /v1/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-         Content-Length: 1073741824\r\n\r\n"
-    );
+    let head = head("POST /v1/import", "Content-Length: 1073741824");
     assert_eq!(Answer::of(&raw(&daemon, head.as_bytes())).status, 413);
     is_unharmed(&daemon);
 }
 
 #[test]
 fn a_client_that_still_sends_reads_why_its_body_is_refused() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/large_body.mjs");
     let mut client = assert_cmd::Command::new(tool("QUIPU_TEST_NODE"));
     client.arg(script).args([daemon.said["url"].as_str().unwrap(), TOKEN]);
@@ -165,11 +162,7 @@ fn a_client_that_still_sends_reads_why_its_body_is_refused() {
 
     // A client that reads nothing before it has sent everything.
     let body = vec![b' '; 20 * 1024 * 1024];
-    let head = format!(
-        "POST /v1/tool HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-         Content-Length: {}\r\n\r\n",
-        body.len()
-    );
+    let head = head("POST /v1/tool", &format!("Content-Length: {}", body.len()));
     let mut stream = daemon.connect();
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(&body).unwrap();
@@ -179,8 +172,7 @@ fn a_client_that_still_sends_reads_why_its_body_is_refused() {
 
 #[test]
 fn a_head_without_end_is_cut_off() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let line = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
     let long = format!("{line}X: {}\r\n\r\n", "x".repeat(1024 * 1024));
     assert_eq!(Answer::of(&raw(&daemon, long.as_bytes())).status, 431);
@@ -199,8 +191,7 @@ fn a_head_without_end_is_cut_off() {
 
 #[test]
 fn unknown_paths_and_methods_are_told_as_json() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let code = |method: &str, path: &str| daemon.ask(method, path).code();
     for path in
         ["/", "/nowhere", "/v1", "/v2/memories", "/workspace/memory/review/x", "/%00", "//health"]
@@ -241,8 +232,7 @@ fn ask_over(stream: &mut (impl Read + Write), token: &str) -> String {
 
 #[test]
 fn ten_thousand_idle_connections_keep_nobody_out_and_cost_little() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let mut known = daemon.connect();
     assert!(ask_over(&mut known, TOKEN).starts_with("HTTP/1.1 200 "));
     let before = daemon.memory_peak();
@@ -292,23 +282,17 @@ fn the_socket_is_served_however_many_come_in_at_the_port_and_have_the_token() {
         assert!(ask_over(&mut stream, TOKEN).starts_with("HTTP/1.1 200 "));
     }
     drop(crowd);
-    let begun = std::time::Instant::now();
-    while ask_over(&mut daemon.connect(), TOKEN).is_empty() {
-        assert!(begun.elapsed() < super::PATIENCE, "nobody gets in");
-    }
+    let is_shut = || ask_over(&mut daemon.connect(), TOKEN).is_empty();
+    eventually(|| if is_shut() { Err("nobody gets in") } else { Ok(()) });
 }
 
 #[test]
 fn a_gigabyte_without_a_length_is_not_taken() {
     const MEBIBYTE: usize = 1024 * 1024;
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let before = daemon.memory_peak();
     let mut stream = daemon.connect();
-    let head = format!(
-        "POST /v1/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-         Transfer-Encoding: chunked\r\n\r\n"
-    );
+    let head = head("POST /v1/import", "Transfer-Encoding: chunked");
     stream.write_all(head.as_bytes()).unwrap();
     let chunk = [b"100000\r\n", vec![b'x'; MEBIBYTE].as_slice(), b"\r\n"].concat();
     let taken = (0..1_024).take_while(|_| stream.write_all(&chunk).is_ok()).count();
@@ -321,13 +305,9 @@ fn a_gigabyte_without_a_length_is_not_taken() {
 
 #[test]
 fn all_bodies_together_have_a_bound() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let (bytes, half) = (10 * 1024 * 1024, 9 * 1024 * 1024);
-    let head = format!(
-        "POST /v1/tool HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-         Content-Length: {bytes}\r\n\r\n"
-    );
+    let head = head("POST /v1/tool", &format!("Content-Length: {bytes}"));
     // Bodies that stop before their end hold what has come of them.
     let mut waiting: Vec<_> = (0..4)
         .map(|_| {
@@ -341,28 +321,21 @@ fn all_bodies_together_have_a_bound() {
         let body = [b"{\"command\": \"view\", \"path\": \"".to_vec(), vec![b'x'; half]].concat();
         daemon.ask("POST", "/v1/tool").bytes(&body).send()
     };
-    let begun = std::time::Instant::now();
-    loop {
-        let refused = large();
-        if refused.status == 503 {
-            assert_eq!(refused.json()["code"], "overloaded");
-            assert_eq!(refused.header("Retry-After"), Some("1"));
-            break;
-        }
-        assert!(begun.elapsed() < super::PATIENCE, "there is no bound");
-    }
+    let refused = eventually(|| {
+        let answer = large();
+        if answer.status == 503 { Ok(answer) } else { Err("there is no bound") }
+    });
+    assert_eq!(refused.json()["code"], "overloaded");
+    assert_eq!(refused.header("Retry-After"), Some("1"));
     let small = json!({ "command": "view", "path": "/memories" });
     assert_eq!(daemon.post("/v1/tool", &small).status, 200, "small ones still fit");
     waiting.clear();
-    while large().status == 503 {
-        assert!(begun.elapsed() < super::PATIENCE, "no room comes free");
-    }
+    eventually(|| if large().status == 503 { Err("no room comes free") } else { Ok(()) });
 }
 
 #[test]
 fn a_path_that_is_no_text_is_told_as_json() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     for (method, path) in [
         ("GET", "/v1/memories/global/%FF.md"),
         ("PUT", "/v1/memories/global/%C3%28.md"),
@@ -381,8 +354,7 @@ fn a_path_that_is_no_text_is_told_as_json() {
 
 #[test]
 fn an_empty_client_id_does_not_hide_the_other_header() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let ask = |value: &str| {
         let ask = daemon.ask("GET", "/v1/tasks").header("X-Qwen-Client-Id", "");
         ask.header("X-Quipu-Client-Id", value).code()
@@ -395,8 +367,7 @@ fn an_empty_client_id_does_not_hide_the_other_header() {
 #[test]
 fn the_socket_is_for_this_person_and_asks_for_the_token_too() {
     use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let path = socket(&place);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let ask = |token: &str| -> Answer {

@@ -125,8 +125,7 @@ fn a_conversation_goes_on_in_the_next_life_of_the_daemon() {
 
 #[test]
 fn what_is_no_conversation_is_refused() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let nowhere = daemon.post(&format!("{SESSIONS}/nobody/prompts"), &json!({ "text": "a" }));
     assert_eq!((nowhere.status, &nowhere.json()["code"]), (404, &json!("session_not_found")));
     let bad = daemon.post(SESSIONS, &json!({ "sessionId": "a b" }));

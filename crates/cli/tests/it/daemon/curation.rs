@@ -165,11 +165,10 @@ fn health_names_what_could_be_better_and_mends_what_can_be() {
 
 #[test]
 fn what_a_session_and_a_task_did_is_one_run_and_is_taken_back_as_one() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let agent = |args: &[&str]| {
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.arg("mcp").args(args);
+        let mut command = place.command(&["mcp"]);
+        command.args(args);
         Served::start_as(command)
     };
     let mut first = agent(&["--session", "s-1"]);

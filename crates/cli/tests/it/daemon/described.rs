@@ -24,8 +24,7 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 
 #[test]
 fn every_answer_is_as_it_is_described() {
-    let place = Place::new();
-    place.create("global/prefs.md", "- Prefers short answers.\n");
+    let place = Place::with(&[("global/prefs.md", "- Prefers short answers.\n")]);
     let daemon = Daemon::start(&place);
     let examples = std::env::var(EXAMPLES).unwrap_or_else(|_| EXAMPLES_DEFAULT.to_owned());
     let hooks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/schemathesis_hooks.py");

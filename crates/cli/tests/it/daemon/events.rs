@@ -26,8 +26,7 @@ fn managed(envelope: &Envelope) -> (u64, ManagedSource, String) {
 
 #[test]
 fn a_session_hears_once_of_each_task_that_changed_something() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let (session, client) = daemon.session();
     let stream = daemon.stream(&format!("/session/{session}/events"), &[]);
     assert_eq!(stream.head.header("Content-Type"), Some("text/event-stream"));
@@ -64,8 +63,7 @@ fn a_session_hears_once_of_each_task_that_changed_something() {
 
 #[test]
 fn a_reader_goes_on_where_it_left() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let (session, _) = daemon.session();
     let path = format!("/session/{session}/events");
     let first = daemon.stream(&path, &[]);
@@ -118,8 +116,7 @@ fn data(envelope: &Envelope) -> Value {
 
 #[test]
 fn an_event_of_a_file_says_by_whom_it_was_changed_and_how_far_it_may_be_trusted() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let (_, client) = daemon.session();
     let stream = daemon.stream("/v1/events", &[]);
     let call = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "a\n" });
@@ -136,11 +133,7 @@ fn an_event_of_a_file_says_by_whom_it_was_changed_and_how_far_it_may_be_trusted(
 
     let mcp = place.run(&["mcp", "--session", "s-1"]);
     assert_eq!(mcp.status, 0, "{}", mcp.stderr);
-    let mut served = crate::served::Served::start_as({
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-        command.args(["mcp", "--session", "s-1"]);
-        command
-    });
+    let mut served = crate::served::Served::start_as(place.command(&["mcp", "--session", "s-1"]));
     served.create("/memories/global/c.md", "c\n");
     served.leave();
     let told = data(&stream.next().unwrap());
@@ -149,8 +142,7 @@ fn an_event_of_a_file_says_by_whom_it_was_changed_and_how_far_it_may_be_trusted(
 
 #[test]
 fn pins_are_told_with_who_set_them() {
-    let place = Place::new();
-    place.create("global/a.md", "a\n");
+    let place = Place::with(&[("global/a.md", "a\n")]);
     let daemon = Daemon::start(&place);
     let (_, client) = daemon.session();
     let stream = daemon.stream("/v1/events", &[]);
@@ -241,8 +233,7 @@ fn a_change_in_another_worktree_of_the_project_is_told_with_where_it_was() {
 
 #[test]
 fn a_workspace_hears_of_every_change_whoever_makes_it() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let stream = daemon.stream("/v1/events", &[]);
     let file = |envelope: Envelope| match envelope.event {
         Event::MemoryChanged(MemoryChanged::File { path, kind, actor, moved_to, .. }) => {
@@ -280,8 +271,7 @@ fn a_workspace_hears_of_every_change_whoever_makes_it() {
 
 #[test]
 fn a_session_that_ends_ends_its_streams_and_no_others() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let (first, second) = (daemon.session(), daemon.session());
     let [ours, theirs] = [&first, &second]
         .map(|(session, _)| daemon.stream(&format!("/session/{session}/events"), &[]));
@@ -320,8 +310,7 @@ fn the_stream_of_a_session_is_for_its_client_in_a_trusted_workspace() {
 
 #[test]
 fn a_session_hears_of_tasks_that_another_process_does() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let (session, _) = daemon.session();
     let stream = daemon.stream(&format!("/session/{session}/events"), &[]);
     place.done(&["remember", "I like tea."]);
@@ -331,8 +320,7 @@ fn a_session_hears_of_tasks_that_another_process_does() {
 #[test]
 fn a_folder_that_is_removed_is_told_of_whole() {
     const FILES: u64 = 700;
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let folder = place.home().join("memory/many");
     fs::create_dir_all(&folder).unwrap();
     for number in 0..FILES {
@@ -367,8 +355,7 @@ fn a_folder_that_is_removed_is_told_of_whole() {
 
 #[test]
 fn a_session_has_so_many_streams_and_no_more() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let (session, _) = daemon.session();
     let path = format!("/session/{session}/events");
     let streams: Vec<_> = (0..64).map(|_| daemon.stream(&path, &[])).collect();
@@ -398,8 +385,7 @@ fn the_command_line_shows_what_the_daemon_tells() {
 
 #[test]
 fn a_daemon_that_ends_ends_its_streams() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let (session, _) = daemon.session();
     let streams = [format!("/session/{session}/events"), "/v1/events".to_owned()]
         .map(|path| daemon.stream(&path, &[]));

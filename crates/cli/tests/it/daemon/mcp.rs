@@ -2,15 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use serde_json::{Value, json};
-use store::backend::Backend;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
+use testkit::eventually;
 
 use super::{Answer, Ask, Daemon};
 use crate::place::Place;
-use crate::processes::lock_file;
+use crate::processes::hold_root;
 
 const NEWEST: &str = "2026-07-28";
 
@@ -160,8 +158,7 @@ impl Listening {
 
 #[test]
 fn the_gate_stands_before_it() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let list = || request(&daemon, "/mcp", "tools/list", json!({}));
     let refused = |status: u16, code: &str| (status, code.to_owned());
     let ask = list().without("Authorization");
@@ -181,8 +178,7 @@ fn the_gate_stands_before_it() {
 
 #[test]
 fn a_client_is_answered_in_the_form_that_it_takes() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let session = Session::begin(&daemon, "/mcp");
     let ping = json!({ "jsonrpc": "2.0", "id": 5, "method": "ping" });
     let check = |accept: Option<&str>, stateless: &str, in_session: &str| {
@@ -230,8 +226,7 @@ fn a_client_is_answered_in_the_form_that_it_takes() {
 
 #[test]
 fn half_a_surrogate_pair_is_answered_by_the_id_of_its_request() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let session = Session::begin(&daemon, "/mcp");
     let arguments = call(&json!({
         "command": "create", "path": "/memories/global/a.md", "file_text": "cut HERE off\n",
@@ -248,8 +243,7 @@ fn half_a_surrogate_pair_is_answered_by_the_id_of_its_request() {
 
 #[test]
 fn what_is_no_message_is_answered_as_the_protocol_asks() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let ask = || message(&daemon, "/mcp", &Value::Null);
     let check = |ask: Ask<'_>, expected: (u16, i32)| {
         let answer = ask.send();
@@ -309,8 +303,7 @@ fn a_caller_reaches_the_workspace_that_it_names_and_no_other() {
 
 #[test]
 fn a_session_is_its_clients_alone() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let ((_, mine), (_, theirs)) = (daemon.session(), daemon.session());
     let begun = Session::ask_for(&daemon, "/mcp").header("X-Quipu-Client-Id", &mine).send();
     let id = begun.header("Mcp-Session-Id").unwrap();
@@ -336,8 +329,7 @@ fn a_session_is_its_clients_alone() {
 
 #[test]
 fn a_change_says_who_made_it_and_a_class_may_not_do_more_than_it_may() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let write = |path: &str| request(&daemon, "/mcp", "tools/call", create(path));
     let made = write("/memories/global/newest.md").send();
     assert_eq!(outcome(&made), "ok");
@@ -369,8 +361,7 @@ fn a_change_says_who_made_it_and_a_class_may_not_do_more_than_it_may() {
 
 #[test]
 fn who_subscribed_hears_of_what_another_process_did_to_the_end_of_the_daemon() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let watched = "quipu://memories/global/watched.md";
     place.done(&["create", "global/watched.md", "one"]);
 
@@ -398,8 +389,7 @@ fn who_subscribed_hears_of_what_another_process_did_to_the_end_of_the_daemon() {
 
 #[test]
 fn a_call_under_way_is_answered_before_the_daemon_ends() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     place.create("global/a.md", "a\n");
     let session = Session::begin(&daemon, "/mcp");
     let mut news = session.listen();
@@ -412,10 +402,7 @@ fn a_call_under_way_is_answered_before_the_daemon_ends() {
     ending.next_of("notifications/subscriptions/acknowledged");
 
     // Whoever writes has to wait for the root, which is held by somebody else.
-    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
-    let backend = LocalBackend::new(root, lock_file(&place));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let held = runtime.block_on(backend.lock(Duration::from_secs(10))).unwrap();
+    let held = hold_root(&place);
     let params = create("/memories/global/b.md");
     let body = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params });
     let mut called = Listening::open(session.ask(&body));
@@ -433,8 +420,7 @@ fn a_call_under_way_is_answered_before_the_daemon_ends() {
 
 #[test]
 fn sessions_that_nobody_ends_make_room_but_for_those_that_listen() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let (heard, unheard) = (Session::begin(&daemon, "/mcp"), Session::begin(&daemon, "/mcp"));
     let _listening = heard.listen();
     // As many as there may be, with those two; and one more.
@@ -446,8 +432,7 @@ fn sessions_that_nobody_ends_make_room_but_for_those_that_listen() {
 
 #[test]
 fn a_handshake_counts_whatever_revision_it_names() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let first = Session::begin(&daemon, "/mcp");
     let newest = json!({
         "protocolVersion": NEWEST, "capabilities": {},
@@ -468,14 +453,10 @@ fn a_handshake_counts_whatever_revision_it_names() {
 
 #[test]
 fn the_bodies_of_a_session_are_counted_until_their_calls_are_done() {
-    let place = Place::new();
-    place.create("global/a.md", "a\n");
+    let place = Place::with(&[("global/a.md", "a\n")]);
     let daemon = Daemon::start(&place);
     let session = Session::begin(&daemon, "/mcp");
-    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
-    let backend = LocalBackend::new(root, lock_file(&place));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let held = runtime.block_on(backend.lock(Duration::from_secs(10))).unwrap();
+    let held = hold_root(&place);
     let text = "x".repeat(9 * 1024 * 1024);
     let large = json!({ "command": "create", "path": "/memories/global/b.md", "file_text": text });
     // Each is taken, and its answer comes when somebody else lets go of the root.
@@ -493,8 +474,5 @@ fn the_bodies_of_a_session_are_counted_until_their_calls_are_done() {
     drop(waiting);
     assert_eq!(more(), 503);
     drop(held);
-    let begun = std::time::Instant::now();
-    while more() == 503 {
-        assert!(begun.elapsed() < super::PATIENCE, "no room comes free");
-    }
+    eventually(|| if more() == 503 { Err("no room comes free") } else { Ok(()) });
 }

@@ -37,8 +37,7 @@ fn mcp(daemon: &Daemon) -> String {
 
 #[test]
 fn a_session_has_the_class_that_it_began_with_and_a_call_may_have_less() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let check = |class: Option<&str>, asked: Option<&str>, expected: [&str; 2]| {
         let word = format!("{}-{}", class.unwrap_or("none"), asked.unwrap_or("none"));
         let meta = asked.map(|asked| json!({ "quipu/agentClass": asked }));
@@ -79,8 +78,7 @@ fn a_session_has_the_class_that_it_began_with_and_a_call_may_have_less() {
 
 #[test]
 fn a_header_later_in_a_session_cannot_raise_its_class() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let send = |body: &Value, session: Option<&str>, class: Option<&str>| {
         let mut ask = daemon.ask("POST", "/mcp").json(body);
         ask = ask.header("Accept", "application/json, text/event-stream");

@@ -31,8 +31,7 @@ fn edit_quietly(file: &Path, text: &str) {
 
 #[test]
 fn an_edit_of_a_file_is_read_at_once_although_it_changes_neither_size_nor_date() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     make(&daemon, "global/a.md", "one\n");
     let file = place.home().join("memory/a.md");
     let read = || {
@@ -54,8 +53,7 @@ fn an_edit_of_a_file_is_read_at_once_although_it_changes_neither_size_nor_date()
 
 #[test]
 fn a_read_is_answered_the_same_by_each_of_its_routes() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let tag = make(&daemon, "global/a.md", "one\n");
     let task = daemon.task("remember", &json!({ "content": "The pier gate opens at six." }));
     let task = task["taskId"].as_str().unwrap();
@@ -105,8 +103,7 @@ fn a_read_is_answered_the_same_by_each_of_its_routes() {
 
 #[test]
 fn a_write_names_what_it_replaces() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let first = make(&daemon, "global/a.md", "one\n");
     assert_eq!(place.view("global/a.md"), "one\n");
     let read = daemon.get("/v1/memories/global/a.md");
@@ -156,8 +153,7 @@ fn a_write_names_what_it_replaces() {
 
 #[test]
 fn a_write_names_what_it_replaces_in_any_way_that_http_knows() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let path = "global/a.md";
     let first = make(&daemon, path, "one\n");
     let refused = |answer: &Answer, revision: Value| {
@@ -215,8 +211,7 @@ fn a_write_names_what_it_replaces_in_any_way_that_http_knows() {
 #[test]
 fn of_writers_that_name_the_same_revision_at_once_one_wins() {
     const WRITERS: usize = 8;
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let first = make(&daemon, "global/a.md", "zero\n");
     // Writes, all at once, and counts what they are answered.
     let race = |header: &'static str, value: &str, name: &str| {
@@ -271,8 +266,7 @@ fn what_may_not_be_written_is_refused_with_its_code() {
 
 #[test]
 fn memories_are_listed_page_by_page() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     for (path, text) in [
         ("global/a.md", "---\ndescription: About tea\n---\nx\n"),
         ("global/b.md", "This one is longer than any of the others.\n"),
@@ -363,8 +357,7 @@ fn the_requests_of_one_client_are_one_session_for_what_it_has_read() {
 
 #[test]
 fn the_tool_is_called_and_refuses_as_a_model_reads_it() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let call = |arguments: Value| daemon.post("/v1/tool", &arguments).json();
     let made =
         call(json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "tea\n" }));
@@ -393,8 +386,7 @@ fn the_tool_is_called_and_refuses_as_a_model_reads_it() {
 
 #[test]
 fn a_change_is_shown_with_its_difference_and_taken_back() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let first = make(&daemon, "global/a.md", "one\n");
     assert_eq!(put(&daemon, "global/a.md", "two\n", ("If-Match", &first)).status, 200);
     let page = daemon.get("/v1/changes?max=1").json();
@@ -455,8 +447,7 @@ fn what_is_exported_here_is_imported_there() {
 
 #[test]
 fn an_archive_with_too_many_entries_is_refused_as_a_whole() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let archive = |folders: usize| {
         let mut archive = tar::Builder::new(Vec::new());
         let mut header = tar::Header::new_gnu();
@@ -487,8 +478,7 @@ fn an_archive_with_too_many_entries_is_refused_as_a_whole() {
 #[test]
 fn an_export_is_made_while_it_is_sent() {
     use std::io::Read as _;
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     // Files that were put there, in many times what the daemon may use for sending them.
     let root = place.home().join("memory");
     std::fs::create_dir_all(&root).unwrap();
@@ -514,8 +504,7 @@ fn an_export_is_made_while_it_is_sent() {
 
 #[test]
 fn a_look_in_depth_says_whether_memories_can_be_used() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     make(&daemon, "global/a.md", "one\n");
     let health = daemon.get("/health").json();
     assert_eq!(health, json!({ "status": "ok" }));
@@ -543,8 +532,7 @@ fn a_look_in_depth_says_whether_memories_can_be_used() {
 
 #[test]
 fn the_daemon_counts_and_describes_itself() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     make(&daemon, "global/a.md", "one\n");
     let stats = daemon.get("/v1/stats").json();
     assert_eq!(stats["scopes"][0]["memories"], 1, "{stats}");

@@ -21,8 +21,7 @@ fn log_in(daemon: &Daemon) -> String {
 
 #[test]
 fn a_browser_gets_a_token_of_its_own_for_a_ticket_once() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let ticket = daemon.post("/ui/tickets", &json!({})).json()["ticket"].clone();
     let trade = |ticket: &Value| {
         ask(&daemon, "POST", "/ui/session").json(&json!({ "ticket": ticket })).send()
@@ -43,8 +42,7 @@ fn a_browser_gets_a_token_of_its_own_for_a_ticket_once() {
 
 #[test]
 fn the_files_are_open_and_nothing_else_is() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let page = ask(&daemon, "GET", "/ui/").send();
     assert_eq!(page.status, 200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
@@ -64,8 +62,7 @@ fn the_files_are_open_and_nothing_else_is() {
 
 #[test]
 fn its_own_page_may_call_and_no_other() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let token = log_in(&daemon);
     let own = format!("http://{}", daemon.address());
     let from = |origin: &str| {
@@ -145,8 +142,7 @@ fn several_memories_go_as_one_change_or_not_at_all() {
 
 #[test]
 fn an_earlier_text_is_read_by_its_revision_where_it_was() {
-    let place = Place::new();
-    place.create("project/a.md", "- one\n");
+    let place = Place::with(&[("project/a.md", "- one\n")]);
     let elsewhere = place.path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     let folder = elsewhere.display().to_string();

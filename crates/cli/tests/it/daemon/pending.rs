@@ -116,8 +116,7 @@ async fn another_project_sees_and_decides_only_what_is_everybodys() {
 
 #[test]
 fn what_is_wrong_with_a_request_is_named() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let refused = |path: &str, body: &serde_json::Value| {
         let answer = daemon.post(path, body);
         (answer.status, answer.json()["code"].as_str().unwrap().to_owned())

@@ -1,7 +1,6 @@
 //! The client of this project, in Rust, against a daemon that is a process of its own.
 
 mod line;
-
 mod streams;
 
 use std::fs;
@@ -24,9 +23,9 @@ use protocol::task::{
 use serde_json::json;
 
 use self::line::Line;
-use super::tasks::hold_lane;
 use super::{Daemon, PATIENCE, TOKEN, socket};
 use crate::place::Place;
+use crate::processes::{Locks, hold_locks};
 
 #[path = "../../../../protocol/examples/client.rs"]
 #[expect(dead_code, unreachable_pub, reason = "an example is a program of its own")]
@@ -67,8 +66,7 @@ fn conflict<T: std::fmt::Debug>(result: Result<T, ClientError>) -> Option<String
 
 #[tokio::test]
 async fn the_example_of_the_documentation_does_what_it_says() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let door = || daemon.said["url"].as_str().unwrap().parse::<Door>().unwrap();
     let told = example::remember(door(), TOKEN).await.unwrap().unwrap();
     assert!(told.ends_with("- And coffee after lunch.\n"), "{told}");
@@ -79,8 +77,7 @@ async fn the_example_of_the_documentation_does_what_it_says() {
 
 #[tokio::test]
 async fn tasks_are_asked_for_waited_for_and_told_apart() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let client = client(&daemon);
     let request = RememberRequest {
         content: "This project builds with make.".to_owned(),
@@ -127,11 +124,10 @@ async fn tasks_are_asked_for_waited_for_and_told_apart() {
 
 #[tokio::test]
 async fn a_task_that_waits_can_be_left_alone_or_taken_back() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let client = client(&daemon);
     remembered(&client, "I like tea.").await;
-    let held = hold_lane(&place, &daemon);
+    let held = hold_locks(&place, Locks::Lanes);
     let (left, taken) = (client.dream().await.unwrap(), client.dream().await.unwrap());
     match client.wait_for(&left.task_id, Duration::from_millis(500)).await {
         Err(ClientError::TaskUnfinished { task, .. }) => {
@@ -157,8 +153,7 @@ async fn a_task_that_waits_can_be_left_alone_or_taken_back() {
 
 #[tokio::test]
 async fn each_client_sees_its_own_tasks() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let anybody = client(&daemon);
     let folder = anybody.capabilities().await.unwrap().workspace_cwd;
     let session = anybody.begin_session(Some(&folder)).await.unwrap();
@@ -181,8 +176,7 @@ async fn each_client_sees_its_own_tasks() {
 
 #[tokio::test]
 async fn a_write_that_lost_is_a_conflict_that_names_the_winner() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let client = client(&daemon);
     let path = "/memories/global/a b/ä#%+&.md";
     let first = client.create(path, "one\n").await.unwrap().revision.unwrap();
@@ -199,8 +193,7 @@ async fn a_write_that_lost_is_a_conflict_that_names_the_winner() {
 
 #[tokio::test]
 async fn all_that_the_store_can_do_is_a_call() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let client = client(&daemon);
     assert_eq!(client.health().await.unwrap().status, "ok");
     let workspace = client.capabilities().await.unwrap().workspaces[0].id.clone();
@@ -248,8 +241,7 @@ async fn all_that_the_store_can_do_is_a_call() {
 
 #[tokio::test]
 async fn history_is_read_and_taken_back() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let client = client(&daemon);
     let path = "/memories/global/a.md";
     let first = client.create(path, "one\n").await.unwrap();
@@ -275,8 +267,7 @@ async fn history_is_read_and_taken_back() {
 
 #[tokio::test]
 async fn what_a_page_for_people_does_is_a_call() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let client = client(&daemon);
     for name in ["a", "b"] {
         client.create(&format!("global/{name}.md"), "- one\n- two\n").await.unwrap();
@@ -311,8 +302,7 @@ async fn what_a_page_for_people_does_is_a_call() {
 
 #[tokio::test]
 async fn what_goes_wrong_is_told_by_what_can_be_done_about_it() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let url = daemon.said["url"].as_str().unwrap();
     let stranger = Client::new(url.parse().unwrap(), "not-the-token").unwrap();
     let refused = refusal(stranger.capabilities().await);
@@ -393,8 +383,7 @@ async fn the_socket_is_a_door_as_well() {
 
 #[tokio::test]
 async fn what_has_no_effect_shares_a_connection() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let line = Line::to(daemon.address());
     let client = client_at(&line.url());
     for _ in 0..5 {
@@ -412,12 +401,11 @@ async fn what_has_no_effect_shares_a_connection() {
 
 #[tokio::test]
 async fn a_task_is_waited_for_while_the_daemon_starts_anew() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let line = Line::to(daemon.address());
     let client = client_at(&line.url());
     remembered(&client, "I like tea.").await;
-    let held = hold_lane(&place, &daemon);
+    let held = hold_locks(&place, Locks::Lanes);
     let task = client.remember(&text("I drive a bus.")).await.unwrap();
     let waiting = tokio::spawn({
         let (client, id) = (client.clone(), task.task_id.clone());
@@ -436,8 +424,7 @@ async fn a_task_is_waited_for_while_the_daemon_starts_anew() {
 
 #[tokio::test]
 async fn context_files_are_listed_and_written() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let client = client(&daemon);
     let write = |content: &str, mode| WriteMemory {
         scope: ContextScope::Workspace,

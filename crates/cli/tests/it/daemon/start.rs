@@ -5,9 +5,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use serde_json::json;
+use testkit::eventually;
 
 use super::Daemon;
 use crate::place::Place;
+use crate::processes::{Locks, hold_locks};
 
 #[test]
 fn a_token_is_made_on_the_first_start_and_kept_for_this_person() {
@@ -33,8 +35,7 @@ fn a_token_is_made_on_the_first_start_and_kept_for_this_person() {
 
 #[test]
 fn a_state_folder_has_one_daemon_and_a_second_is_told_where() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let second = place.run(&["serve", "--port", "0"]);
     let url = daemon.said["url"].as_str().unwrap();
     let told = format!("error: a daemon listens at {url} already (process ");
@@ -49,8 +50,7 @@ fn a_state_folder_has_one_daemon_and_a_second_is_told_where() {
 
 #[test]
 fn what_cannot_be_served_is_refused_with_what_to_do() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let port = daemon.address().rsplit(':').next().unwrap().to_owned();
     let other = Place::new();
     let check = |args: &[&str], status: i32, told: &str| {
@@ -71,8 +71,8 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
 #[test]
 fn the_lines_that_are_printed_work_as_printed() {
     let place = Place::new();
-    let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-    command.args(["serve", "--port", "0"]).stdout(Stdio::piped());
+    let mut command = place.command(&["serve", "--port", "0"]);
+    command.stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut printed = String::new();
@@ -131,12 +131,7 @@ fn several_workspaces_are_served_side_by_side() {
     let asked = daemon.post(&format!("/workspaces/{shop}/memory/remember"), &body).json();
     let id = asked["taskId"].as_str().unwrap();
     assert_eq!(daemon.ask("GET", &format!("/workspace/memory/remember/{id}")).send().status, 404);
-    let begun = std::time::Instant::now();
-    while daemon.get(&format!("/workspaces/{shop}/memory/remember/{id}")).json()["status"]
-        != "completed"
-    {
-        assert!(begun.elapsed() < super::PATIENCE, "it does not end");
-    }
+    daemon.reaches(&format!("/workspaces/{shop}/memory/remember/{id}"), "completed");
     let listed = |query: &str| {
         daemon.get(&format!("/v1/memories?scope=project{query}")).json()["total"].clone()
     };
@@ -150,38 +145,23 @@ fn several_workspaces_are_served_side_by_side() {
 
 #[test]
 fn while_it_ends_a_daemon_takes_no_tasks_and_polls_are_answered() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let task = daemon.task("remember", &json!({ "content": "I like tea." }));
     // Somebody holds the memories, so that a task runs for a while.
-    let lock = std::fs::read_dir(place.home().join("state/locks")).unwrap();
-    let held: Vec<_> = lock
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| !path.to_string_lossy().contains("lane-"))
-        .map(|path| {
-            let file = std::fs::File::options().write(true).open(path).unwrap();
-            file.lock().unwrap();
-            file
-        })
-        .collect();
+    let held = hold_locks(&place, Locks::Roots);
     let running =
         daemon.post("/workspace/memory/remember", &json!({ "content": "I drive a bus." })).json();
     let id = running["taskId"].as_str().unwrap();
-    let begun = std::time::Instant::now();
-    while daemon.get(&format!("/workspace/memory/remember/{id}")).json()["status"] != "running" {
-        assert!(begun.elapsed() < super::PATIENCE, "it does not begin");
-    }
+    daemon.reaches(&format!("/workspace/memory/remember/{id}"), "running");
     daemon.signal("TERM");
-    loop {
-        let ask = daemon.ask("POST", "/workspace/memory/dream");
-        let (status, code) = ask.code();
-        if status == 503 {
+    eventually(|| match daemon.ask("POST", "/workspace/memory/dream").code() {
+        (503, code) => {
             assert_eq!(code, "workspace_draining");
-            break;
+            Ok(())
         }
-        assert_eq!(status, 202);
-        assert!(begun.elapsed() < super::PATIENCE, "it does not end");
-    }
+        (202, _) => Err("it does not end"),
+        other => panic!("{other:?}"),
+    });
     let poll = format!("/workspace/memory/remember/{}", task["taskId"].as_str().unwrap());
     assert_eq!(daemon.get(&poll).json()["status"], "completed");
     drop(held);

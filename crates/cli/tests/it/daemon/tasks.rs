@@ -1,11 +1,10 @@
 //! Every row of the error table of the task API, the order of its checks, and who sees what.
 
-use std::fs::File;
-
 use serde_json::{Value, json};
 
 use super::Daemon;
 use crate::place::Place;
+use crate::processes::{Locks, hold_locks};
 
 const KINDS: [&str; 3] = ["remember", "forget", "dream"];
 
@@ -19,8 +18,7 @@ fn body_of(kind: &str) -> Value {
 
 #[test]
 fn a_text_is_remembered_forgotten_and_tidied_up() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let asked = daemon.post("/workspace/memory/remember", &body_of("remember"));
     assert_eq!(asked.status, 202);
     let queued = asked.json();
@@ -56,8 +54,7 @@ fn a_text_is_remembered_forgotten_and_tidied_up() {
 
 #[test]
 fn what_is_wrong_with_a_body_has_its_own_code() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let check = |kind: &str, body: Value, expected: (u16, &str)| {
         let ask = daemon.ask("POST", &format!("/workspace/memory/{kind}"));
         let shown = body.to_string();
@@ -209,8 +206,7 @@ fn memory_that_is_off_takes_no_tasks_and_is_not_offered() {
 
 #[test]
 fn a_task_is_seen_by_its_client_alone_and_under_its_kind_alone() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let ((_, ours), (_, theirs)) = (daemon.session(), daemon.session());
     let submit = |client: Option<&str>| {
         let mut ask = daemon.ask("POST", "/workspace/memory/remember").json(&body_of("remember"));
@@ -259,8 +255,7 @@ fn a_task_is_seen_by_its_client_alone_and_under_its_kind_alone() {
 
 #[test]
 fn who_has_left_cannot_poll() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     for leave in ["DELETE /session/ID", "POST /session/ID/detach"] {
         let (session, client) = daemon.session();
         let ask = daemon.ask("POST", "/workspace/memory/remember").json(&body_of("remember"));
@@ -279,20 +274,11 @@ fn who_has_left_cannot_poll() {
     }
 }
 
-/// Takes the turn of the daemon's lane, so that its tasks wait.
-pub(super) fn hold_lane(place: &Place, daemon: &Daemon) -> File {
-    let lock = format!("state/locks/lane-{}.lock", daemon.workspace(0));
-    let file = File::options().write(true).open(place.home().join(lock)).unwrap();
-    file.lock().unwrap();
-    file
-}
-
 #[test]
 fn a_lane_is_full_with_sixteen_and_minor_tasks_leave_room() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     daemon.task("dream", &json!({}));
-    let held = hold_lane(&place, &daemon);
+    let held = hold_locks(&place, Locks::Lanes);
     let submit = |kind: &str| {
         daemon.ask("POST", &format!("/workspace/memory/{kind}")).json(&body_of(kind)).send()
     };
@@ -326,8 +312,7 @@ fn a_lane_is_full_with_sixteen_and_minor_tasks_leave_room() {
 
 #[test]
 fn a_task_that_cannot_be_done_says_why_in_one_sentence() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let secret = "The key is sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKl";
     let failed = daemon.task("remember", &json!({ "content": secret }));
     assert_eq!(failed["status"], "failed", "{failed}");
@@ -338,10 +323,9 @@ fn a_task_that_cannot_be_done_says_why_in_one_sentence() {
 
 #[test]
 fn what_was_queued_is_done_after_a_kill() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     daemon.task("dream", &json!({}));
-    let held = hold_lane(&place, &daemon);
+    let held = hold_locks(&place, Locks::Lanes);
     let queued = daemon.post("/workspace/memory/remember", &body_of("remember")).json();
     let id = queued["taskId"].as_str().unwrap().to_owned();
     daemon.kill();

@@ -16,8 +16,8 @@ use quipu_engine::{
     RunError, Runner, Task, TaskDetails, TaskError, TaskErrorCode, TaskResult, TaskState,
     Workspace,
 };
-use state::{SqliteState, State, Tasks};
-use store::{Binding, Settings, Store, TurnFile};
+use state::{FileLock, SqliteState, State, Tasks};
+use store::{Binding, Settings, Store};
 use tempfile::TempDir;
 use testkit::ManualClock;
 use tokio::sync::Semaphore;
@@ -49,13 +49,13 @@ impl Host {
         Workspace::new(folder, binding)
     }
 
-    /// Returns whose turn it is in the lane of a workspace.
-    pub(crate) fn turn(&self, workspace: &Workspace) -> TurnFile {
-        TurnFile::new(&self.folders, &format!("lane-{}", workspace.id))
+    /// Returns the lock of the lane of a workspace.
+    pub(crate) fn lock(&self, workspace: &Workspace) -> FileLock {
+        self.folders.lock(&format!("lane-{}", workspace.id))
     }
 
     /// Removes the lock file of the lane of a workspace, as somebody does who tidies up.
-    pub(crate) fn remove_turn(&self, workspace: &Workspace) {
+    pub(crate) fn remove_lock(&self, workspace: &Workspace) {
         let name = format!("lane-{}.lock", workspace.id);
         // There may be none yet.
         fs::remove_file(self.folders.state.join("locks").join(name)).unwrap_or_default();

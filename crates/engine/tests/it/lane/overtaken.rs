@@ -53,7 +53,7 @@ async fn overtake(call: u64) {
         }
         tokio::task::yield_now().await;
     };
-    host.remove_turn(&quick.workspace);
+    host.remove_lock(&quick.workspace);
     quick.lanes().resume(&[host.workspace("shop")]).await.unwrap();
     while !is_overtaken(&*quick.tasks, task.id.as_str()).await {
         tokio::task::yield_now().await;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quipu_engine::{Cancelled, LaneSettings, Status, TaskErrorCode, Viewer};
-use state::{QueueLimits, SqliteState, Tasks};
+use state::{LockMode, QueueLimits, SqliteState, Tasks};
 
 use super::host::{Host, Process, code, quick};
 
@@ -105,7 +105,7 @@ async fn what_another_process_took_and_did_is_told_once() {
     heard.notice().await;
     let last = heard.done("add project/b.md z").await;
     let told = |task: &quipu_engine::Task| heard.feed.tasks().contains(&task.id.to_string());
-    // Whichever process has the turn does the last one.
+    // Whichever process has the lock does the last one.
     while !told(&theirs) || !told(&last) {
         tokio::task::yield_now().await;
     }
@@ -157,8 +157,8 @@ async fn what_another_process_did_is_told_although_the_word_of_it_was_missed() {
 /// Leaves a task running as a process does that dies: begun so often, and no more.
 async fn left_running(host: &Host, content: &str, attempts: u32) -> quipu_engine::Task {
     let process = host.process();
-    // As long as somebody else has the turn the lane waits, so its task can be begun behind its back.
-    let turn = host.turn(&process.workspace).take().await.unwrap();
+    // As long as its lock is held the lane waits, so its task can be begun behind its back.
+    let lock = host.lock(&process.workspace).acquire(LockMode::Exclusive).await.unwrap();
     let task = process.ask(content).await;
     let tasks = &process.tasks;
     for attempt in 0..attempts {
@@ -170,7 +170,7 @@ async fn left_running(host: &Host, content: &str, attempts: u32) -> quipu_engine
         }
     }
     process.close().await;
-    drop(turn);
+    drop(lock);
     task
 }
 

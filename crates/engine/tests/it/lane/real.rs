@@ -125,8 +125,8 @@ async fn what_was_asked_is_kept_as_long_as_it_waits_and_a_secret_is_never() {
         bytes.windows(text.len()).any(|window| window == text.as_bytes())
     };
     let name = format!("lane-{}", home.workspace.id);
-    let turn =
-        store::TurnFile::new(&config(home.folder.path()).folders, &name).take().await.unwrap();
+    let lock = config(home.folder.path()).folders.lock(&name);
+    let lock = lock.acquire(state::LockMode::Exclusive).await.unwrap();
     let bees = "I keep bees, in three hives behind the shed, and each of them has a queen from another breeder.";
     let mut tasks = Vec::new();
     for request in [
@@ -138,7 +138,7 @@ async fn what_was_asked_is_kept_as_long_as_it_waits_and_a_secret_is_never() {
         tasks.push(home.lanes.submit(&home.workspace, request, asker).await.unwrap());
     }
     assert_eq!((holds(bees), holds("ghp_"), holds("xoxb-")), (true, false, true));
-    drop(turn);
+    drop(lock);
     for task in &tasks {
         home.lanes.wait(&home.workspace, &task.id).await.unwrap();
     }

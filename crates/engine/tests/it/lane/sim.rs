@@ -163,7 +163,7 @@ impl World {
             }
             11 => self.write_by_hand(one).await,
             12 => {
-                self.host.remove_turn(&self.processes[one].process.workspace);
+                self.host.remove_lock(&self.processes[one].process.workspace);
                 self.parted = true;
             }
             13 => {

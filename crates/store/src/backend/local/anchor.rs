@@ -46,12 +46,6 @@ impl Anchor {
         below(&resolve(&self.base), self.names.iter().map(String::as_str))
     }
 
-    /// Returns the folder that a person chose, and the names from there to the root as one.
-    #[cfg(target_os = "linux")]
-    pub(super) fn way(&self) -> (&Path, String) {
-        (&self.base, self.names.join("/"))
-    }
-
     /// Returns who may read what is made here.
     pub(super) const fn privacy(&self) -> Privacy {
         self.privacy
@@ -113,7 +107,7 @@ impl Anchor {
         if self.privacy == Privacy::Shared {
             return Ok(());
         }
-        crate::host::make_private_folder(&self.base)
+        state::private_files::make_private_folder(&self.base)
             .map_err(|error| BackendError::from_write("make the folder of a root", error))
     }
 

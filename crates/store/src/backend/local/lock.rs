@@ -5,7 +5,7 @@
 //! that caches know whether they are still right, whether a write was under way, and which change was the
 //! last to be carried out.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -13,75 +13,67 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memory::change::ChangeId;
-use parking_lot::Mutex;
-use tokio::sync::OwnedMutexGuard;
+use state::private_files::sync_folder_of;
+use state::{FileLock, FileLockError, FileLockGuard, LockMode};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::blocking;
 use crate::backend::{BackendError, Held, LastWrite};
 
 /// A root's lock file, and the queue of this process before it.
 #[derive(Debug)]
 pub(super) struct LockFile {
-    path: PathBuf,
+    lock: FileLock,
     /// Fair between the tasks of this process; the operating system's lock is between processes.
-    turn: Arc<tokio::sync::Mutex<()>>,
-    file: Mutex<Option<Arc<File>>>,
+    queue: Arc<Mutex<()>>,
 }
 
 impl LockFile {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, turn: Arc::default(), file: Mutex::new(None) }
+        Self { lock: FileLock::with_folder(path), queue: Arc::default() }
     }
 
-    /// Returns the open file; makes it and its folder where they do not exist.
-    fn open(&self) -> io::Result<Arc<File>> {
-        let mut slot = self.file.lock();
-        if let Some(file) = &*slot {
-            return Ok(Arc::clone(file));
+    /// Acquires the lock; waits at most so long.
+    pub(super) async fn acquire(&self, wait: Duration) -> Result<HeldFile, BackendError> {
+        let acquired = tokio::time::timeout(wait, async {
+            let turn = Arc::clone(&self.queue).lock_owned().await;
+            self.lock.acquire(LockMode::Exclusive).await.map(|guard| HeldFile::new(guard, turn))
+        });
+        match acquired.await {
+            Ok(held) => held.map_err(cannot_open),
+            Err(_elapsed) => Err(BackendError::Locked(wait)),
         }
-        if let Some(folder) = self.path.parent() {
-            crate::host::make_private_folder(folder)?;
-        }
-        let file = Arc::new(crate::host::open_private_file(&self.path)?);
-        *slot = Some(Arc::clone(&file));
-        Ok(file)
     }
 
-    /// Returns whether this open file is still the one at its path: whoever removes that lets the next
-    /// process lock another, and then two would hold the root.
-    fn is_current(&self, file: &File) -> bool {
-        crate::host::is_at(&self.path, file)
-    }
-
-    /// Lets the next turn open the file at the path anew.
-    fn forget(&self) {
-        *self.file.lock() = None;
+    /// Acquires the lock if it is free.
+    pub(super) fn try_acquire(&self) -> Result<Option<HeldFile>, BackendError> {
+        let Ok(turn) = Arc::clone(&self.queue).try_lock_owned() else { return Ok(None) };
+        let guard = self.lock.try_acquire(LockMode::Exclusive).map_err(cannot_open)?;
+        Ok(guard.map(|guard| HeldFile::new(guard, turn)))
     }
 
     /// Returns what the file says of its last writer, without taking the lock.
     pub(super) fn last_write(&self) -> LastWrite {
-        let file = crate::host::open_existing_file(&self.path);
-        match file.ok().and_then(|file| Record::read(&file)) {
+        match Record::of(self.lock.path()) {
             Some(record) if record.is_interrupted() => LastWrite::Interrupted,
             Some(_) => LastWrite::Ended,
             None => LastWrite::Unknown,
         }
     }
 
-    /// Returns who holds the lock, if somebody does and has said so.
+    /// Returns who holds the lock, if it is held. An error counts as free: only people are told.
     pub(super) fn holder(&self) -> Option<String> {
-        if self.turn.try_lock().is_err() {
+        if self.queue.try_lock().is_err() {
             return Some(format!("this process (pid {})", std::process::id()));
         }
-        let file = crate::host::open_existing_file(&self.path).ok()?;
-        match file.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => {
-                let pid = Record::read(&file).map_or(0, |record| record.pid);
-                Some(format!("another process (pid {pid})"))
-            }
-            Ok(()) | Err(TryLockError::Error(_)) => None,
-        }
+        self.lock.is_held().is_ok_and(|held| held).then(|| {
+            let pid = Record::of(self.lock.path()).map_or(0, |record| record.pid);
+            format!("another process (pid {pid})")
+        })
     }
+}
+
+fn cannot_open(error: FileLockError) -> BackendError {
+    BackendError::from_io("open the lock file of a root", error.source)
 }
 
 /// What the lock file says.
@@ -138,6 +130,11 @@ impl Record {
         self.boot != boot || self.writing && boot == NO_BOOT
     }
 
+    /// Reads the record of the lock file at a path.
+    fn of(path: &Path) -> Option<Self> {
+        Self::read(&crate::host::open_existing_file(path).ok()?)
+    }
+
     fn read(file: &File) -> Option<Self> {
         // So few bytes are read and written in one piece.
         let mut bytes = [0; 256];
@@ -153,9 +150,7 @@ impl Record {
 /// Returns the highest number of a change that lock files in a folder say was carried out.
 pub(crate) fn highest_completed(folder: &Path) -> Option<ChangeId> {
     let names = crate::host::names_in(folder);
-    let files =
-        names.iter().filter_map(|name| crate::host::open_existing_file(&folder.join(name)).ok());
-    files.filter_map(|file| Record::read(&file)?.completed).max()
+    names.iter().filter_map(|name| Record::of(&folder.join(name))?.completed).max()
 }
 
 /// Stands for each start of a machine that does not name them.
@@ -173,32 +168,11 @@ fn boot() -> &'static str {
     &BOOT
 }
 
-/// A locked file; dropping it gives the lock back.
-#[derive(Debug)]
-struct Locked(Arc<File>);
-
-impl std::ops::Deref for Locked {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        &self.0
-    }
-}
-
-impl Drop for Locked {
-    fn drop(&mut self) {
-        // The file stays open for the next turn, so the lock has to be given back by hand. An error
-        // leaves it held until the process ends, which is the safe side.
-        drop(self.0.unlock());
-    }
-}
-
 /// A held root.
 #[derive(Debug)]
 pub(super) struct HeldFile {
-    // Given back before the turn is.
-    file: Locked,
-    path: PathBuf,
+    // Released before the turn is.
+    lock: FileLockGuard,
     record: Record,
     /// Whether the file had said something before, so that it is known to be on the disk.
     is_safe: bool,
@@ -239,106 +213,38 @@ impl Held for HeldFile {
 }
 
 impl HeldFile {
+    fn new(lock: FileLockGuard, turn: OwnedMutexGuard<()>) -> Self {
+        let known = Record::read(lock.file());
+        // A file that says nothing is new, or a power cut took away what it said, or it itself, for which the new one
+        // stands. The worse is assumed: asking the state once too often costs little.
+        let interrupted = known.as_ref().is_none_or(Record::is_interrupted);
+        let restarted = known.as_ref().is_none_or(|record| record.machine_restarted(boot()));
+        // A file that says nothing counts on from the time, so that it meets no count of the one before
+        // it, which processes may remember.
+        let generation =
+            known.as_ref().map_or_else(|| time_of(lock.file()), |record| record.generation);
+        let is_safe = known.is_some();
+        let record = Record {
+            boot: boot().to_owned(),
+            generation,
+            pid: std::process::id(),
+            writing: false,
+            completed: known.and_then(|record| record.completed),
+        };
+        Self { lock, record, is_safe, interrupted, restarted, _turn: turn }
+    }
+
     fn store(&mut self) -> Result<(), BackendError> {
         let cannot = |error| BackendError::from_io("write the lock file of a root", error);
-        self.record.write(&self.file).map_err(cannot)?;
+        self.record.write(self.lock.file()).map_err(cannot)?;
         if !self.is_safe {
             // Once: the start of the machine that it names must outlive a power cut before any write is acknowledged.
-            self.file.sync_all().map_err(cannot)?;
-            crate::host::sync_folder_of(&self.path).map_err(cannot)?;
+            self.lock.file().sync_all().map_err(cannot)?;
+            sync_folder_of(self.lock.path()).map_err(cannot)?;
             self.is_safe = true;
         }
         Ok(())
     }
-}
-
-/// Waits for the root, at most so long.
-pub(super) async fn hold(lock: &Arc<LockFile>, wait: Duration) -> Result<HeldFile, BackendError> {
-    match tokio::time::timeout(wait, take_turn(lock)).await {
-        Ok(held) => held,
-        Err(_elapsed) => Err(BackendError::Locked(wait)),
-    }
-}
-
-/// Holds the root if nobody else does.
-pub(super) async fn hold_if_free(lock: &Arc<LockFile>) -> Result<Option<HeldFile>, BackendError> {
-    let Ok(turn) = Arc::clone(&lock.turn).try_lock_owned() else { return Ok(None) };
-    loop {
-        let file = open_file(lock).await?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(cannot_open(error)),
-        }
-        let file = Locked(file);
-        if lock.is_current(&file) {
-            return Ok(Some(held(file, lock.path.clone(), turn)));
-        }
-        lock.forget();
-    }
-}
-
-async fn take_turn(lock: &Arc<LockFile>) -> Result<HeldFile, BackendError> {
-    let turn = Arc::clone(&lock.turn).lock_owned().await;
-    loop {
-        let file = lock_file(lock).await?;
-        if lock.is_current(&file) {
-            return Ok(held(file, lock.path.clone(), turn));
-        }
-        lock.forget();
-    }
-}
-
-fn cannot_open(error: io::Error) -> BackendError {
-    BackendError::from_io("open the lock file of a root", error)
-}
-
-/// Returns the file that is open, or opens the one at the path.
-async fn open_file(lock: &Arc<LockFile>) -> Result<Arc<File>, BackendError> {
-    let open = lock.file.lock().clone();
-    if let Some(file) = open {
-        return Ok(file);
-    }
-    let opening = Arc::clone(lock);
-    blocking(Box::new(move || opening.open().map_err(cannot_open))).await
-}
-
-/// Locks the file.
-async fn lock_file(lock: &Arc<LockFile>) -> Result<Locked, BackendError> {
-    let file = open_file(lock).await?;
-    match file.try_lock() {
-        Ok(()) => Ok(Locked(file)),
-        Err(TryLockError::Error(error)) => Err(cannot_open(error)),
-        // Waiting is left to the operating system, which serves those who wait in turn. When the
-        // deadline passes first, the lock that still arrives is dropped, and so given back.
-        Err(TryLockError::WouldBlock) => {
-            blocking(Box::new(move || {
-                file.lock().map_err(cannot_open)?;
-                Ok(Locked(file))
-            }))
-            .await
-        }
-    }
-}
-
-fn held(file: Locked, path: PathBuf, turn: OwnedMutexGuard<()>) -> HeldFile {
-    let known = Record::read(&file);
-    // A file that says nothing is new, or a power cut took away what it said, or it itself, for which the new one
-    // stands. The worse is assumed: asking the state once too often costs little.
-    let interrupted = known.as_ref().is_none_or(Record::is_interrupted);
-    let restarted = known.as_ref().is_none_or(|record| record.machine_restarted(boot()));
-    // A file that says nothing counts on from the time, so that it meets no count of the one before
-    // it, which processes may remember.
-    let generation = known.as_ref().map_or_else(|| time_of(&file), |record| record.generation);
-    let is_safe = known.is_some();
-    let record = Record {
-        boot: boot().to_owned(),
-        generation,
-        pid: std::process::id(),
-        writing: false,
-        completed: known.and_then(|record| record.completed),
-    };
-    HeldFile { file, path, record, is_safe, interrupted, restarted, _turn: turn }
 }
 
 /// Returns when a file was last changed, as a number that grows.
@@ -411,22 +317,22 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a.lock");
         let wait = Duration::from_secs(5);
-        let [one, two] = [0, 1].map(|_| Arc::new(LockFile::new(path.clone())));
-        let mut before = hold(&one, wait).await.unwrap();
+        let [one, two] = [0, 1].map(|_| LockFile::new(path.clone()));
+        let mut before = one.acquire(wait).await.unwrap();
         before.begin().unwrap();
         before.end(None).unwrap();
         let remembered = before.generation();
         drop(before);
         std::fs::remove_file(&path).unwrap();
-        let mut other = hold(&two, wait).await.unwrap();
+        let mut other = two.acquire(wait).await.unwrap();
         let soon = Duration::from_millis(20);
-        assert!(matches!(hold(&one, soon).await, Err(BackendError::Locked(_))));
+        assert!(matches!(one.acquire(soon).await, Err(BackendError::Locked(_))));
         other.begin().unwrap();
         other.end(None).unwrap();
         let counted = other.generation();
         assert!(counted > remembered + 1, "a new file meets no count of the old one");
         drop(other);
-        assert_eq!(hold(&one, wait).await.unwrap().generation(), counted);
+        assert_eq!(one.acquire(wait).await.unwrap().generation(), counted);
     }
 
     #[test]

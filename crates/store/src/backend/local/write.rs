@@ -12,7 +12,7 @@ use memory::path::RelativePath;
 
 use super::anchor::{Anchor, Privacy};
 use super::temporary::{aside_name, show_again, temporary_name};
-use super::{Facts, on_the_spot, open_file, walk};
+use super::{Facts, blocking, open_file, walk};
 use crate::backend::{BackendError, Expect, Extent, Staged, Stamp};
 
 /// New bytes beside their place. Dropping them removes them, and the folders made for them.
@@ -82,7 +82,7 @@ fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), Ba
 #[async_trait]
 impl Staged for StagedFile {
     async fn publish(mut self: Box<Self>, expect: Expect) -> Result<(), BackendError> {
-        on_the_spot(move || self.take_place(expect))
+        blocking(move || self.take_place(expect)).await
     }
 }
 

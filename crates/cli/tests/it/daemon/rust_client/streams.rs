@@ -11,7 +11,6 @@ use tokio::time::timeout;
 
 use super::{Line, client, client_at, refusal, remembered};
 use crate::daemon::{Daemon, PATIENCE};
-use crate::place::Place;
 
 async fn next(events: &mut Events) -> Envelope {
     timeout(PATIENCE, events.next()).await.expect("an event comes").unwrap().unwrap()
@@ -42,8 +41,7 @@ async fn make(daemon: &Daemon, names: &[&str]) {
 
 #[tokio::test]
 async fn a_stream_goes_on_where_it_was_cut() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let line = Line::to(daemon.address());
     make(&daemon, &["before"]).await;
     let mut events = client_at(&line.url()).events(Begin::Now).await.unwrap();
@@ -79,8 +77,7 @@ async fn a_stream_goes_on_where_it_was_cut() {
 
 #[tokio::test]
 async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let line = Line::to(daemon.address());
     let mut events = client_at(&line.url()).events(Begin::Now).await.unwrap();
     make(&daemon, &["a", "b"]).await;
@@ -107,8 +104,7 @@ async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
 
 #[tokio::test]
 async fn who_is_cut_off_before_the_first_frame_is_still_told_what_may_be_missed() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (place, daemon) = Daemon::in_new_place();
     let line = Line::to(daemon.address());
     let mut events = client_at(&line.url()).events(Begin::Now).await.unwrap();
     make(&daemon, &["a"]).await;
@@ -126,8 +122,7 @@ async fn who_is_cut_off_before_the_first_frame_is_still_told_what_may_be_missed(
 
 #[tokio::test]
 async fn a_stream_that_is_read_once_ends_with_the_daemon() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let mut events = client(&daemon).events(Begin::Now).await.unwrap().once();
     daemon.signal("TERM");
     assert_eq!(events.next().await.unwrap(), None);
@@ -136,8 +131,7 @@ async fn a_stream_that_is_read_once_ends_with_the_daemon() {
 
 #[tokio::test]
 async fn a_session_hears_of_tasks_until_it_ends() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let anybody = client(&daemon);
     let session = anybody.begin_session(None).await.unwrap();
     let ours = anybody.clone().with_client_id(&session.client_id).unwrap();
@@ -154,8 +148,7 @@ async fn a_session_hears_of_tasks_until_it_ends() {
 
 #[tokio::test]
 async fn a_stream_that_cannot_be_opened_says_why() {
-    let place = Place::new();
-    let daemon = Daemon::start(&place);
+    let (_place, daemon) = Daemon::in_new_place();
     let client = client(&daemon);
     let refused = refusal(client.session_events("nowhere", Begin::Now).await);
     assert_eq!(refused.code, ErrorCode::SessionNotFound);

@@ -1,4 +1,4 @@
-//! The grammar of `quipu install` and `quipu uninstall`.
+//! The grammar of what has to do with agents: setting them up, and serving them.
 
 use clap::Args;
 
@@ -92,3 +92,65 @@ pub(crate) struct Installation {
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
+
+/// Answer an agent's hook
+///
+/// `quipu install` lets the agent call it. Reads on stdin what the agent tells, and prints what the model is shown:
+/// an index of memories when a session begins, and what fits a prompt, once. Whatever goes wrong, nothing is printed,
+/// the exit status is 0, and it takes at most a second; `hooks.log` in the state folder says what it was.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Events: session-start, user-prompt, post-tool-use, pre-compact, stop, session-end
+
+Examples:
+  quipu hook session-start --agent claude-code < told.json")]
+pub(crate) struct Hook {
+    /// What happened
+    #[arg(value_name = "EVENT")]
+    pub(crate) event: String,
+
+    /// In whose format: `claude-code`, `codex`, `gemini`, `qwen`, `copilot` or `cursor`
+    #[arg(long, value_name = "AGENT", default_value = "claude-code")]
+    pub(crate) agent: String,
+}
+
+/// Serve memories to an agent over MCP on stdin and stdout
+///
+/// An agent's client starts this. `--project`, `--workspace-id` and `--flat` say which memories it
+/// gets; without `--project` the roots that the client names are honored. The workspace is that of
+/// the worktree, unless an id is given.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu mcp
+  quipu mcp --agent-class plan --project ~/src/app
+  quipu mcp --read-only --flat ./memories")]
+pub(crate) struct Mcp {
+    /// What the agent may do: `exec` writes everywhere, `plan` not to the project, `explore` only
+    /// reads; so does a class that is not known
+    #[arg(long, value_name = "CLASS", default_value = "exec")]
+    pub(crate) agent_class: String,
+
+    /// Let nobody write
+    #[arg(long)]
+    pub(crate) read_only: bool,
+
+    /// The host's session, for history
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+}
+
+/// Do tasks for a client that speaks the Agent Client Protocol on stdin and stdout
+///
+/// A client starts this; so does the daemon, which has tasks decided in a process of their own. It offers what
+/// `quipu remember`, `forget` and `dream` do as the ext-methods `qwen/control/workspace/memory/…`, and holds no
+/// conversation: asking for a session is an error. The project is that of the current folder, or the `cwd` of a call,
+/// unless `--project` or `--flat` says which.
+#[cfg(feature = "child")]
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu acp
+  quipu --acp                        the same, for clients that know no commands
+  quipu acp --project ~/src/app")]
+pub(crate) struct Acp {}

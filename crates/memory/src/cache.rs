@@ -1,0 +1,140 @@
+//! A cache with a bound, for what can be read or worked out again.
+//!
+//! Every entry has a weight: 1 where entries are counted, bytes where they differ much. When all together weigh more
+//! than the cache may hold, the entries unused for the longest time are evicted.
+
+use std::borrow::Borrow;
+use std::hash::Hash;
+
+use hashlink::LruCache;
+
+/// A map that evicts the entries unused for the longest time, so that it weighs at most `WEIGHT_MAX`.
+#[derive(Debug)]
+pub struct Cache<K, V, const WEIGHT_MAX: usize> {
+    entries: LruCache<K, Entry<V>>,
+    weight: usize,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    value: V,
+    weight: usize,
+}
+
+impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Default for Cache<K, V, WEIGHT_MAX> {
+    fn default() -> Self {
+        Self { entries: LruCache::new_unbounded(), weight: 0 }
+    }
+}
+
+impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Cache<K, V, WEIGHT_MAX> {
+    /// Returns the value of a key, which counts as used.
+    pub fn get<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.get_mut(key).map(|value| &*value)
+    }
+
+    /// Returns the value of a key, which counts as used, for a change that leaves its weight as it is.
+    pub fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        self.entries.get_mut(key).map(|entry| &mut entry.value)
+    }
+
+    /// Inserts a value of weight 1 in place of the one that the key had.
+    pub fn insert(&mut self, key: K, value: V) {
+        self.insert_weighted(key, value, 1);
+    }
+
+    /// Inserts a value of this weight in place of the one that the key had. A value that alone weighs too much is
+    /// dropped, and evicts no others.
+    pub fn insert_weighted(&mut self, key: K, value: V, weight: usize) {
+        self.remove(&key);
+        if weight > WEIGHT_MAX {
+            return;
+        }
+        self.weight += weight;
+        self.entries.insert(key, Entry { value, weight });
+        while self.weight > WEIGHT_MAX {
+            let (_, evicted) = self.entries.remove_lru().expect("what has a weight has an entry");
+            self.weight -= evicted.weight;
+        }
+    }
+
+    /// Removes a key and returns its value.
+    pub fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        let removed = self.entries.remove(key)?;
+        self.weight -= removed.weight;
+        Some(removed.value)
+    }
+
+    /// Removes the values that `keep` does not name.
+    pub fn retain(&mut self, mut keep: impl FnMut(&V) -> bool) {
+        let weight = &mut self.weight;
+        self.entries.retain(|_, entry| {
+            let is_kept = keep(&entry.value);
+            *weight -= if is_kept { 0 } else { entry.weight };
+            is_kept
+        });
+    }
+
+    /// Returns the values, those unused for the longest time first. None counts as used.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.entries.iter().map(|(_, entry)| &entry.value)
+    }
+
+    /// Returns the values for changes that leave their weights as they are. None counts as used.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.entries.iter_mut().map(|(_, entry)| &mut entry.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names<const MAX: usize>(cache: &Cache<&'static str, &'static str, MAX>) -> String {
+        cache.values().copied().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_entry_unused_for_the_longest_time_is_evicted() {
+        let mut cache = Cache::<_, _, 2>::default();
+        cache.insert("a", "a");
+        cache.insert("b", "b");
+        assert_eq!(cache.get("a"), Some(&"a"));
+        cache.insert("c", "c");
+        assert_eq!(names(&cache), "a c");
+        cache.insert("a", "a again");
+        assert_eq!(names(&cache), "c a again");
+        cache.insert("d", "d");
+        assert_eq!(names(&cache), "a again d");
+        assert_eq!((cache.remove("a"), cache.get("a")), (Some("a again"), None));
+        cache.insert("e", "e");
+        assert_eq!(names(&cache), "d e");
+    }
+
+    #[test]
+    fn so_many_are_evicted_that_the_new_one_has_room() {
+        let mut cache = Cache::<_, _, 10>::default();
+        cache.insert_weighted("a", "a", 4);
+        cache.insert_weighted("b", "b", 4);
+        cache.insert_weighted("b", "b", 6);
+        assert_eq!(names(&cache), "a b");
+        cache.insert_weighted("c", "c", 5);
+        assert_eq!(names(&cache), "c");
+        cache.retain(|value| *value != "c");
+        cache.insert_weighted("d", "d", 10);
+        assert_eq!(names(&cache), "d", "what is gone weighs nothing");
+        cache.insert_weighted("e", "e", 11);
+        assert_eq!(names(&cache), "d", "what never fits evicts nothing");
+        cache.insert_weighted("d", "d", 11);
+        assert_eq!(names(&cache), "", "what it replaces is gone all the same");
+    }
+}

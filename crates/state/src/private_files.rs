@@ -1,0 +1,76 @@
+//! Files and folders that their owner alone may use: lock files, and what else Quipu keeps on this host.
+//!
+//! No memory is among them. What is made here is made with its mode, so that no other account can open it in between.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this is the one place that opens such files"
+)]
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::Path;
+
+/// The mode of a private file.
+const FILE_MODE: u32 = 0o600;
+
+/// The mode of a private folder.
+const FOLDER_MODE: u32 = 0o700;
+
+/// Makes a folder, and the missing ones above it, for its owner alone. Returns once they are safe on the disk.
+pub fn make_private_folder(path: &Path) -> io::Result<()> {
+    let is_missing = |path: &&Path| fs::symlink_metadata(path).is_err();
+    let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+    DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)?;
+    missing.iter().try_for_each(|folder| sync_folder_of(folder))
+}
+
+/// Makes the name of a file or folder safe on the disk.
+pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // A file system that synchronizes no folders, and a folder that may be written and not read, have nothing
+        // better to offer.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            Ok(())
+        }
+        synced => synced,
+    }
+}
+
+/// Opens a private file for reading and writing; makes it if it does not exist.
+pub fn open_private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)
+}
+
+/// Makes a private file and opens it for writing. Fails if something exists at the path.
+pub fn create_private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)
+}
+
+/// Opens a private file for adding to its end; makes it if it does not exist.
+pub fn append_private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(FILE_MODE).open(path)
+}
+
+/// Takes a file or socket that exists away from all accounts but its owner's.
+pub fn make_private(path: &Path) -> io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(FILE_MODE))
+}
+
+/// Tells whether an open file is still the one at a path.
+pub(crate) fn is_at(path: &Path, file: &File) -> bool {
+    let Ok(at_path) = fs::symlink_metadata(path) else { return false };
+    file.metadata().is_ok_and(|ours| (at_path.dev(), at_path.ino()) == (ours.dev(), ours.ino()))
+}
