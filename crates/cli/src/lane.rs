@@ -73,8 +73,7 @@ impl Lane {
         let ended = tokio::select! {
             ended = self.lanes.wait(&self.workspace, &task.id) => ended?,
             signal = app.interrupts.wait() => {
-                let id = (kind, &task.id);
-                self.lanes.cancel(&self.workspace, id, Viewer::Person).await?;
+                self.lanes.cancel(&self.workspace, &task.id, Viewer::Person).await?;
                 return Err(Failure::Interrupted(signal));
             }
         };
@@ -114,7 +113,6 @@ impl Lane {
 
     /// Takes a task back; `None` if there is no such task in this workspace.
     pub(crate) async fn cancel(&self, id: &TaskId) -> Result<Option<Cancelled>, Failure> {
-        let id = (id.kind(), id);
         Ok(self.lanes.cancel(&self.workspace, id, Viewer::Person).await?)
     }
 }

@@ -40,7 +40,7 @@ use agents::Moment;
 use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::document::Revision;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use state::Tasks;
 use store::Memories;
 use tokio_util::sync::CancellationToken;
@@ -115,7 +115,7 @@ impl Conversation {
 
     /// Returns how many turns have ended, and how often what the model knew was compacted.
     pub fn counts(&self) -> (u64, u64) {
-        let now = self.now();
+        let now = self.now.lock();
         (now.kept.turns, now.kept.segment)
     }
 
@@ -132,7 +132,7 @@ impl Conversation {
         event: Option<&str>,
         cancelled: &CancellationToken,
     ) -> Option<Recalled> {
-        let mut now = self.now();
+        let mut now = self.now.lock();
         if !now.kept.is_new(event) {
             return None;
         }
@@ -156,9 +156,9 @@ impl Conversation {
 
     /// Says the same for a process that ends with the answer: waits for what fits, and returns it.
     pub async fn prompt_and_wait(&self, text: &str) -> Result<Option<Recalled>, SelectError> {
-        let asked = self.asked(text, &self.now().kept);
+        let asked = self.asked(text, &self.now.lock().kept);
         let found = self.select.select(asked, CancellationToken::new()).await?;
-        let mut now = self.now();
+        let mut now = self.now.lock();
         now.prefetch = Some(Prefetch::settled(found));
         now.prompt = Some(Revision::of(text.as_bytes()));
         now.cancelled = CancellationToken::new();
@@ -171,7 +171,7 @@ impl Conversation {
     /// Says that a tool has answered. Returns what was found since, to be shown behind the results of all
     /// tools that were called together; nothing if it was shown before or is still looked for.
     pub fn tool_result(&self, event: Option<&str>) -> Option<Recalled> {
-        let mut now = self.now();
+        let mut now = self.now.lock();
         if !now.kept.is_new(event) {
             return None;
         }
@@ -191,7 +191,7 @@ impl Conversation {
     /// Says the same, with what was said in the turn. Where conversations are reviewed it is kept until its review has ended,
     /// bounded and without secrets; [`written`](Self::written) tells when. Else it is dropped.
     pub fn turn_ended_with(&self, event: Option<&str>, told: &TurnTold) -> u64 {
-        let mut now = self.now();
+        let mut now = self.now.lock();
         if now.kept.is_new(event) {
             now.drop_prompt();
             now.kept.turns += 1;
@@ -218,7 +218,7 @@ impl Conversation {
 
     fn hear_and_keep(&self, heard: Heard) {
         if self.is_reviewed() {
-            let now = self.now();
+            let now = self.now.lock();
             self.unwritten.push(heard);
             self.keep(&now);
         }
@@ -238,7 +238,7 @@ impl Conversation {
     ///
     /// Where conversations are reviewed, what was not reviewed yet is reviewed now: the model is about to lose it.
     pub fn compacted(&self, event: Option<&str>) {
-        let mut now = self.now();
+        let mut now = self.now.lock();
         if now.kept.is_new(event) {
             now.drop_prompt();
             now.look = None;
@@ -256,7 +256,7 @@ impl Conversation {
 
     /// Drops what is looked for: the turn was stopped, or all was cleared.
     pub fn reset(&self) {
-        self.now().drop_prompt();
+        self.now.lock().drop_prompt();
     }
 
     fn look(
@@ -313,9 +313,5 @@ impl Conversation {
 
     fn keep(&self, now: &Now) {
         self.writer.write(&self.id, &self.workspace, (&now.kept, &self.unwritten));
-    }
-
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock()
     }
 }

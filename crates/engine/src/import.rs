@@ -5,8 +5,6 @@
 //! touched only where Quipu could not read or hold them otherwise, and then a note says so.
 //! Whatever is not taken over is listed with the reason: nothing is lost in silence.
 
-mod claude_code;
-mod folder;
 mod indexed;
 mod planner;
 mod qwen;
@@ -97,8 +95,8 @@ pub fn plan(format: Format, mut files: Vec<SourceFile>) -> Plan {
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let mut planner = Planner::default();
     match format {
-        Format::Folder => folder::plan(files, &mut planner),
-        Format::ClaudeCode => claude_code::plan(files, &mut planner),
+        Format::Folder => planner.add_tree(&files),
+        Format::ClaudeCode => indexed::plan(&files, |_| false, &mut planner),
         Format::Qwen => qwen::plan(files, &mut planner),
         Format::ServerMemory => server_memory::plan(&files, &mut planner),
     }
@@ -130,6 +128,17 @@ impl SourceFile {
     /// The part of the name after the last dot, in lower case.
     fn extension(&self) -> String {
         self.name().rsplit_once('.').map_or_else(String::new, |(_, end)| end.to_lowercase())
+    }
+
+    /// The text of a file that may be a memory; `below` is its path below the folder that counts.
+    fn text_below(&self, below: &str) -> Result<&str, NoText> {
+        if below.split('/').any(|part| part.starts_with('.') && !matches!(part, "." | "..")) {
+            return Err(NoText::harmless("is hidden"));
+        }
+        if !matches!(&*self.extension(), "md" | "markdown" | "txt") {
+            return Err(NoText::harmless("is not Markdown"));
+        }
+        self.text()
     }
 
     /// What it holds, when that is text that a memory may hold.

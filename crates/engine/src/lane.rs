@@ -26,7 +26,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::workspace::Workspace;
 
-pub use requests::{Cancelled, Rehearsal, RehearsalError, SubmitError, TaskFilter, Viewer};
+pub use requests::{
+    Cancelled, Rehearsal, RehearsalError, StageError, SubmitError, TaskFilter, Viewer,
+};
 pub use schedule::NextDream;
 use shared::Shared;
 pub use shared::{DreamSchedule, LaneParts, LaneSettings, Lanes, Spent};

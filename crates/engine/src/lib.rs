@@ -91,7 +91,7 @@ pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use host_workspaces::{HostWorkspace, WorkspaceRemoval, WorkspaceRemovalError};
 pub use lane::{
     Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, RehearsalError,
-    Spent, SubmitError, TaskFilter, Viewer,
+    Spent, StageError, SubmitError, TaskFilter, Viewer,
 };
 pub use model::{Address, BadUrl, Chat, ChatError, Endpoint, Key, Reach, Wire};
 pub use models::{
@@ -128,7 +128,7 @@ pub use store::{
     UndoTarget, Undone, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
 pub use task::{
-    Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,
-    TaskId, TaskKind, TaskProposals, TaskResult, TaskState, UnknownKind, tellable,
+    Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskDetails, TaskError,
+    TaskErrorCode, TaskId, TaskKind, TaskProposals, TaskResult, TaskState, tellable,
 };
 pub use workspace::{Switches, Workspace};

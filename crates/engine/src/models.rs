@@ -1,7 +1,5 @@
 //! Which models do the work of agents.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use agents::Report;
@@ -16,6 +14,8 @@ use tokio::time::Instant;
 use crate::task::tellable;
 
 /// A kind of work that a model may do.
+#[derive(strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ModelJob {
     /// Takes a text in.
@@ -36,14 +36,8 @@ impl ModelJob {
         [Self::Remember, Self::Forget, Self::Dream, Self::Review, Self::Recall];
 
     /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Remember => "remember",
-            Self::Forget => "forget",
-            Self::Dream => "dream",
-            Self::Review => "review",
-            Self::Recall => "recall",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Tells whether the default model does it too. One that chooses what is recalled is asked for each prompt, so a
@@ -58,13 +52,10 @@ impl ModelJob {
     }
 }
 
-impl fmt::Display for ModelJob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
 /// What is done when a model does not do its work.
+#[derive(strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
+#[strum(parse_err_ty = UnknownFallback, parse_err_fn = UnknownFallback::from)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
     /// The task fails: a weaker answer is nobody's wish.
@@ -79,15 +70,9 @@ pub enum Fallback {
 #[error("it is `none` or `rules`")]
 pub struct UnknownFallback;
 
-impl FromStr for Fallback {
-    type Err = UnknownFallback;
-
-    fn from_str(word: &str) -> Result<Self, UnknownFallback> {
-        match word {
-            "none" => Ok(Self::None),
-            "rules" => Ok(Self::Rules),
-            _ => Err(UnknownFallback),
-        }
+impl From<&str> for UnknownFallback {
+    fn from(_word: &str) -> Self {
+        Self
     }
 }
 

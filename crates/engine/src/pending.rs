@@ -104,6 +104,30 @@ impl From<StateError> for DecisionError {
     }
 }
 
+/// The reason why a proposal cannot be applied to the memories as they are.
+#[derive(Debug)]
+enum Unapplied {
+    /// It does not fit them any more, in a sentence.
+    Stale(String),
+    /// They cannot be read.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Unapplied {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Unapplied {
+    fn of(self, id: ProposalId) -> DecisionError {
+        match self {
+            Self::Stale(why) => DecisionError::Stale { id, why },
+            Self::Store(error) => error.into(),
+        }
+    }
+}
+
 /// The queue of proposals of this host. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Pending {
@@ -351,14 +375,15 @@ async fn look(
     texts: &mut Draft,
 ) -> Result<PendingProposal, StoreError> {
     let looked = if let Some(review) = &proposal.review {
-        written(review, (memories, influenced), texts).await?
+        written(review, memories, influenced, texts).await
     } else {
-        let edits = edits(&proposal, texts).await?;
+        let edits = edits(&proposal, texts).await;
         edits.map(|edits| edits.iter().map(|(path, edit)| edit.diff(path)).collect())
     };
     let (stale, diffs) = match looked {
         Ok(diffs) => (None, diffs),
-        Err(why) => (Some(why), Vec::new()),
+        Err(Unapplied::Stale(why)) => (Some(why), Vec::new()),
+        Err(Unapplied::Store(error)) => return Err(error),
     };
     Ok(PendingProposal {
         id: row.id,
@@ -380,9 +405,7 @@ async fn accept_review(
 ) -> Result<ChangeId, DecisionError> {
     let mut texts = memories.draft(ChangeKind::Proposal, Call::default());
     let influenced = memories.influenced().await?;
-    if let Err(why) = written(review, (memories, &influenced), &mut texts).await? {
-        return Err(DecisionError::Stale { id, why });
-    }
+    written(review, memories, &influenced, &mut texts).await.map_err(|error| error.of(id))?;
     match memories.accept(&review.path, review.revision, call).await {
         Ok(Some(change)) => Ok(change),
         Ok(None) => Err(DecisionError::Stale { id, why: "it was accepted already".to_owned() }),
@@ -396,22 +419,20 @@ async fn accept_review(
 /// Returns what the change did to a memory that waits for a review, or why nobody has to review it any more.
 async fn written(
     review: &ToReview,
-    (memories, influenced): (&Memories, &[Influenced]),
+    memories: &Memories,
+    influenced: &[Influenced],
     texts: &mut Draft,
-) -> Result<Result<Vec<FileDiff>, String>, StoreError> {
-    let text = match text_of(&review.path, texts).await? {
-        Ok(text) => text,
-        Err(why) => return Ok(Err(why)),
-    };
+) -> Result<Vec<FileDiff>, Unapplied> {
+    let text = text_of(&review.path, texts).await?;
     if text.is_none_or(|text| Revision::of(text.as_bytes()) != review.revision) {
-        return Ok(Err(format!("{}: it was changed or removed since", review.path)));
+        return Err(Unapplied::Stale(format!("{}: it was changed or removed since", review.path)));
     }
     let Some(waiting) = influenced.iter().find(|waiting| waiting.path == review.path) else {
-        return Ok(Err(format!("{}: it was accepted already", review.path)));
+        return Err(Unapplied::Stale(format!("{}: it was accepted already", review.path)));
     };
     let mut diffs = memories.diffs(&waiting.change).await?;
     diffs.retain(|diff| diff.path == review.path || diff.moved_to.as_ref() == Some(&review.path));
-    Ok(Ok(diffs))
+    Ok(diffs)
 }
 
 /// Applies a proposal to the memories as they are, in one change.
@@ -421,8 +442,7 @@ async fn apply(
     memories: &Memories,
     mut draft: Draft,
 ) -> Result<ChangeId, DecisionError> {
-    let stale = |why| DecisionError::Stale { id: row.id, why };
-    let edits = edits(proposal, &mut draft).await?.map_err(stale)?;
+    let edits = edits(proposal, &mut draft).await.map_err(|error| error.of(row.id))?;
     let trust = source_trust(row, proposal, memories, &mut draft).await?;
     draft.limit_trust(trust);
     for (path, edit) in &edits {
@@ -435,7 +455,10 @@ async fn apply(
         }
     }
     let change = draft.commit().await?;
-    change.ok_or_else(|| stale("the memories are already as it would make them".to_owned()))
+    change.ok_or_else(|| {
+        let why = "the memories are already as it would make them".to_owned();
+        DecisionError::Stale { id: row.id, why }
+    })
 }
 
 /// Returns how far the text that a proposal makes may be trusted: no further than what it was made of.
@@ -482,51 +505,43 @@ impl Edit {
 async fn edits(
     proposal: &Proposal,
     texts: &mut Draft,
-) -> Result<Result<BTreeMap<MemoryPath, Edit>, String>, StoreError> {
+) -> Result<BTreeMap<MemoryPath, Edit>, Unapplied> {
     let mut edits: BTreeMap<MemoryPath, Edit> = BTreeMap::new();
     for change in &proposal.changes {
         let path = &change.path;
         let edit = match edits.entry(path.clone()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => match text_of(path, texts).await? {
-                Ok(before) => new.insert(Edit { after: before.clone(), before }),
-                Err(why) => return Ok(Err(why)),
-            },
+            Entry::Vacant(new) => {
+                let before = text_of(path, texts).await?;
+                new.insert(Edit { after: before.clone(), before })
+            }
         };
-        match change.apply(edit.after.as_deref().unwrap_or_default()) {
-            Ok(text) => edit.after = Some(text),
-            Err(stale) => return Ok(Err(format!("{path}: {stale}"))),
-        }
+        let text = change.apply(edit.after.as_deref().unwrap_or_default());
+        edit.after = Some(text.map_err(|stale| Unapplied::Stale(format!("{path}: {stale}")))?);
     }
     for kept in &proposal.relies_on {
         let text = match edits.get(&kept.path) {
             Some(edit) => edit.after.clone(),
-            None => match text_of(&kept.path, texts).await? {
-                Ok(text) => text,
-                Err(why) => return Ok(Err(why)),
-            },
+            None => text_of(&kept.path, texts).await?,
         };
-        if let Err(stale) = kept.check(text.as_deref().unwrap_or_default()) {
-            return Ok(Err(format!("{}: {stale}, and it relies on that", kept.path)));
-        }
+        kept.check(text.as_deref().unwrap_or_default()).map_err(|stale| {
+            Unapplied::Stale(format!("{}: {stale}, and it relies on that", kept.path))
+        })?;
     }
     for edit in edits.values_mut() {
         edit.after = edit.after.take().filter(|text| !entries(text).is_empty());
     }
     if edits.values().all(|edit| edit.before == edit.after) {
-        return Ok(Err("the memories are already as it would make them".to_owned()));
+        let why = "the memories are already as it would make them".to_owned();
+        return Err(Unapplied::Stale(why));
     }
-    Ok(Ok(edits))
+    Ok(edits)
 }
 
 /// Returns the text of a memory, or why it has none that could be edited.
-async fn text_of(
-    path: &MemoryPath,
-    texts: &mut Draft,
-) -> Result<Result<Option<String>, String>, StoreError> {
-    match texts.text_of(path).await {
-        Ok(text) => Ok(Ok(text)),
-        Err(StoreError::Refused(refusal)) => Ok(Err(refusal.to_string())),
-        Err(error) => Err(error),
-    }
+async fn text_of(path: &MemoryPath, texts: &mut Draft) -> Result<Option<String>, Unapplied> {
+    texts.text_of(path).await.map_err(|error| match error {
+        StoreError::Refused(refusal) => Unapplied::Stale(refusal.to_string()),
+        error => Unapplied::Store(error),
+    })
 }

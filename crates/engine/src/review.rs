@@ -113,7 +113,7 @@ impl Reviews {
         NewTask {
             id: TaskId::new(TaskKind::Review).to_string(),
             workspace: workspace.to_owned(),
-            kind: TaskKind::Review.as_str().to_owned(),
+            kind: TaskKind::Review,
             client: None,
             request: record::request_text(&request, &reviewer(), None),
             at,

@@ -16,7 +16,9 @@ use memory::limits::{
 use store::{Draft, Memories, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use crate::task::{Request, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult};
+use crate::task::{
+    Request, TaskDetails, TaskError, TaskErrorCode, TaskId, TaskKind, TaskProposals, TaskResult,
+};
 use crate::workspace::Workspace;
 
 /// One attempt at a task.
@@ -129,81 +131,55 @@ impl InProcess {
         memories: &Memories,
         draft: &mut Draft,
     ) -> Result<TaskResult, CurateError> {
-        let mut result = match request {
+        let mut result: TaskResult = match request {
             Request::Remember(asked) => {
-                let Remembered { summary, touched, scopes, changes, proposals, edits: _ } =
-                    self.curator.remember(memories, draft, asked, ledger).await?;
-                TaskResult::Remembered {
-                    summary,
-                    files_touched: touched,
-                    scopes,
-                    changes,
-                    proposals: proposals.into(),
-                }
+                self.curator.remember(memories, draft, asked, ledger).await?.into()
             }
             Request::Forget(asked) => {
-                let Forgotten {
-                    summary,
-                    removed,
-                    topics,
-                    scopes,
-                    changes,
-                    candidates,
-                    edits: _,
-                    skipped_pinned: _,
-                } = self.curator.forget(memories, draft, asked, ledger).await?;
-                TaskResult::Forgotten {
-                    summary,
-                    removed,
-                    topics,
-                    scopes,
-                    changes,
-                    candidates,
-                    proposals: Vec::new().into(),
-                }
+                self.curator.forget(memories, draft, asked, ledger).await?.into()
             }
             Request::Review(asked) => {
                 let asked = (asked, self.review_wait);
-                reviewed(self.curator.review(memories, draft, asked, ledger).await?)
+                self.curator.review(memories, draft, asked, ledger).await?.into()
             }
-            Request::Dream => {
-                let Dreamt {
-                    summary,
-                    topics,
-                    scopes,
-                    deduped,
-                    changes,
-                    proposals,
-                    held_back: _,
-                    edits: _,
-                } = self.curator.dream(memories, draft, ledger).await?;
-                TaskResult::Dreamt {
-                    summary,
-                    topics,
-                    scopes,
-                    deduped,
-                    changes,
-                    proposals: proposals.into(),
-                }
-            }
+            Request::Dream => self.curator.dream(memories, draft, ledger).await?.into(),
         };
         if ledger.report().fallback.is_some() {
-            result.add_to_summary(" The rules did it, since the model failed.");
+            result.summary.push_str(" The rules did it, since the model failed.");
         }
         Ok(result)
     }
 }
 
-fn reviewed(done: Reviewed) -> TaskResult {
-    let Reviewed { summary, touched, scopes, changes, proposals, skipped, edits: _, because: _ } =
-        done;
-    TaskResult::Reviewed {
-        summary,
-        files_touched: touched,
-        scopes,
-        proposals: proposals.into(),
-        changes,
-        skipped,
+impl From<Remembered> for TaskResult {
+    fn from(of: Remembered) -> Self {
+        let Remembered { summary, touched, scopes, changes, proposals, edits: _ } = of;
+        let details = TaskDetails::Remembered { files_touched: touched };
+        Self { summary, scopes, changes, proposals: TaskProposals::Made(proposals), details }
+    }
+}
+
+impl From<Forgotten> for TaskResult {
+    fn from(of: Forgotten) -> Self {
+        let Forgotten { summary, removed, topics, scopes, changes, candidates, .. } = of;
+        let details = TaskDetails::Forgotten { removed, topics, candidates };
+        Self { summary, scopes, changes, proposals: TaskProposals::Made(Vec::new()), details }
+    }
+}
+
+impl From<Dreamt> for TaskResult {
+    fn from(of: Dreamt) -> Self {
+        let Dreamt { summary, topics, scopes, deduped, changes, proposals, .. } = of;
+        let details = TaskDetails::Dreamt { topics, deduped };
+        Self { summary, scopes, changes, proposals: TaskProposals::Made(proposals), details }
+    }
+}
+
+impl From<Reviewed> for TaskResult {
+    fn from(of: Reviewed) -> Self {
+        let Reviewed { summary, touched, scopes, changes, proposals, skipped, .. } = of;
+        let details = TaskDetails::Reviewed { files_touched: touched, skipped };
+        Self { summary, scopes, changes, proposals: TaskProposals::Made(proposals), details }
     }
 }
 

@@ -164,7 +164,7 @@ fn check_asked(
 }
 
 /// Why a memory that was planned is not made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum NotEntered {
     /// Its path cannot be one here.
     #[error("{0}")]
@@ -178,31 +178,39 @@ pub enum NotEntered {
     /// It is refused.
     #[error("{0}")]
     Refused(CommandError),
+    /// The memories cannot be read or written: no other memory can be entered either.
+    #[error(transparent)]
+    Store(StoreError),
 }
 
-/// Puts one memory below `target` into the draft; returns where it will be, or why it will not.
+impl From<StoreError> for NotEntered {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(refusal) => Self::Refused(refusal),
+            fault => Self::Store(fault),
+        }
+    }
+}
+
+/// Puts one memory below `target` into the draft; returns where it will be.
 pub async fn enter(
     memories: &Memories,
     draft: &mut Draft,
     target: &MemoryPath,
     planned: Planned,
-) -> Result<Result<MemoryPath, NotEntered>, StoreError> {
-    let path = match below(target, &planned.path) {
-        Ok(path) => path,
-        Err(why) => return Ok(Err(NotEntered::Path(why))),
-    };
+) -> Result<MemoryPath, NotEntered> {
+    let path = below(target, &planned.path).map_err(NotEntered::Path)?;
     match memories.read(&path).await {
-        Ok(there) if there.text == planned.text => return Ok(Err(NotEntered::ThereAlready)),
-        Ok(_) => return Ok(Err(NotEntered::OtherText(path))),
+        Ok(there) if there.text == planned.text => return Err(NotEntered::ThereAlready),
+        Ok(_) => return Err(NotEntered::OtherText(path)),
         Err(error) if error.code() == Code::NotFound => {}
-        Err(StoreError::Refused(refusal)) => return Ok(Err(NotEntered::Refused(refusal))),
-        Err(fault) => return Err(fault),
+        Err(error) => return Err(error.into()),
     }
     let command = Command::Create { path: path.clone(), file_text: planned.text };
-    Ok(match draft.apply(command).await? {
+    match draft.apply(command).await? {
         Reply::Done { .. } => Ok(path),
         Reply::Refused(refusal) => Err(NotEntered::Refused(refusal)),
-    })
+    }
 }
 
 fn below(target: &MemoryPath, relative: &str) -> Result<MemoryPath, String> {

@@ -14,74 +14,17 @@ pub use error::{TaskError, TaskErrorCode};
 pub use id::{BadClientId, BadTaskId, ClientId, TaskId};
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
 
 use agents::{
     Candidate, EntryNote, ForgetRequest, LeftOut, Refusal, RememberRequest, Removed, ReviewRequest,
     Topic,
 };
-use memory::change::{Actor, Trust};
+use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::path::{MemoryPath, Mount};
 use memory::proposal::Proposal;
 
-/// What kind of work a task is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum TaskKind {
-    /// A text is taken in.
-    Remember,
-    /// Entries are removed.
-    Forget,
-    /// Memories are tidied up.
-    Dream,
-    /// A conversation is looked through for what is worth keeping. Nobody asks for one.
-    Review,
-}
-
-impl TaskKind {
-    /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Remember, Self::Forget, Self::Dream, Self::Review];
-
-    /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Remember => "remember",
-            Self::Forget => "forget",
-            Self::Dream => "dream",
-            Self::Review => "review",
-        }
-    }
-
-    /// Returns who a change by such a task says made it.
-    pub const fn actor(self) -> Actor {
-        match self {
-            Self::Remember | Self::Forget => Actor::Task,
-            Self::Dream => Actor::Dream,
-            Self::Review => Actor::Review,
-        }
-    }
-}
-
-impl fmt::Display for TaskKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// A word that names no [`TaskKind`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a kind of task is `remember`, `forget`, `dream` or `review`, not `{0}`")]
-pub struct UnknownKind(pub String);
-
-impl FromStr for TaskKind {
-    type Err = UnknownKind;
-
-    fn from_str(word: &str) -> Result<Self, UnknownKind> {
-        let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == word);
-        kind.ok_or_else(|| UnknownKind(word.to_owned()))
-    }
-}
+pub use state::{Status, TaskKind};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,48 +71,6 @@ impl Asker {
     /// Returns a program that came in by `origin`.
     pub fn client(origin: &str, client: Option<ClientId>) -> Self {
         Self { client, trust: Trust::Agent, origin: origin.to_owned() }
-    }
-}
-
-/// How far a task is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Status {
-    /// It waits for those before it.
-    Queued,
-    /// It is being done.
-    Running,
-    /// It is done.
-    Completed,
-    /// It was given up, and nothing of it was written.
-    Failed,
-}
-
-impl Status {
-    /// Every status.
-    pub const ALL: [Self; 4] = [Self::Queued, Self::Running, Self::Completed, Self::Failed];
-
-    /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// Tells whether nothing will become of the task any more.
-    pub const fn is_final(self) -> bool {
-        match self {
-            Self::Queued | Self::Running => false,
-            Self::Completed | Self::Failed => true,
-        }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 
@@ -231,66 +132,49 @@ impl Task {
     }
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskResult {
+pub struct TaskResult {
+    /// One sentence on what was done, without a word of what was said.
+    pub summary: String,
+    /// The roots of the memories that changed.
+    pub scopes: BTreeSet<Mount>,
+    /// The entries that changed, or that a remember found to be known.
+    pub changes: Vec<EntryNote>,
+    /// The changes that it proposes to a person.
+    pub proposals: TaskProposals,
+    /// The part that only a task of its kind has.
+    pub details: TaskDetails,
+}
+
+/// The part of a result that depends on the kind of the task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskDetails {
     /// Of a remember.
     Remembered {
-        /// One sentence on what was done, without a word of the content.
-        summary: String,
         /// The memories that changed; none if all of it was known.
         files_touched: Vec<MemoryPath>,
-        /// Where they lie.
-        scopes: BTreeSet<Mount>,
-        /// What it proposes to a person.
-        proposals: TaskProposals,
-        /// The entries that changed or were known.
-        changes: Vec<EntryNote>,
     },
     /// Of a forget.
     Forgotten {
-        /// One sentence on what was done.
-        summary: String,
         /// The entries that are gone.
         removed: Vec<Removed>,
         /// The topics of the memories that changed.
         topics: BTreeSet<Topic>,
-        /// Where they lie.
-        scopes: BTreeSet<Mount>,
-        /// What it proposes to a person.
-        proposals: TaskProposals,
-        /// The entries that changed.
-        changes: Vec<EntryNote>,
         /// If nothing was removed: the entries that may be meant.
         candidates: Vec<Candidate>,
     },
     /// Of a dream.
     Dreamt {
-        /// One sentence on what was done.
-        summary: String,
         /// The topics of the memories that changed.
         topics: BTreeSet<Topic>,
-        /// Where they lie.
-        scopes: BTreeSet<Mount>,
         /// How many entries were merged into another that says the same.
         deduped: usize,
-        /// What it proposes to a person.
-        proposals: TaskProposals,
-        /// The entries that changed.
-        changes: Vec<EntryNote>,
     },
     /// Of a review.
     Reviewed {
-        /// One sentence on what was done, without a word of the conversation.
-        summary: String,
         /// The memories that changed.
         files_touched: Vec<MemoryPath>,
-        /// Where they lie.
-        scopes: BTreeSet<Mount>,
-        /// What it proposes to a person.
-        proposals: TaskProposals,
-        /// The entries that changed.
-        changes: Vec<EntryNote>,
         /// The number of findings that were not taken, by the reason.
         skipped: BTreeMap<LeftOut, u32>,
     },
@@ -322,75 +206,11 @@ impl From<Vec<Proposal>> for TaskProposals {
 }
 
 impl TaskResult {
-    /// Returns the sentence on what was done.
-    pub fn summary(&self) -> &str {
-        match self {
-            Self::Remembered { summary, .. }
-            | Self::Forgotten { summary, .. }
-            | Self::Dreamt { summary, .. }
-            | Self::Reviewed { summary, .. } => summary,
-        }
-    }
-
-    /// Returns the entries that changed or were known.
-    pub fn changes(&self) -> &[EntryNote] {
-        match self {
-            Self::Remembered { changes, .. }
-            | Self::Forgotten { changes, .. }
-            | Self::Dreamt { changes, .. }
-            | Self::Reviewed { changes, .. } => changes,
-        }
-    }
-
-    /// Returns where the memories lie that it touched.
-    pub const fn scopes(&self) -> &BTreeSet<Mount> {
-        match self {
-            Self::Remembered { scopes, .. }
-            | Self::Forgotten { scopes, .. }
-            | Self::Dreamt { scopes, .. }
-            | Self::Reviewed { scopes, .. } => scopes,
-        }
-    }
-
-    /// Returns what it proposes to a person.
-    pub const fn proposals(&self) -> &TaskProposals {
-        match self {
-            Self::Remembered { proposals, .. }
-            | Self::Forgotten { proposals, .. }
-            | Self::Dreamt { proposals, .. }
-            | Self::Reviewed { proposals, .. } => proposals,
-        }
-    }
-
     /// Replaces its proposals by their number, and returns those that are not stored yet.
     pub(crate) fn take_proposals(&mut self) -> Vec<Proposal> {
-        match std::mem::replace(self.proposals_mut(), TaskProposals::Stored(0)) {
+        match std::mem::replace(&mut self.proposals, TaskProposals::Stored(0)) {
             TaskProposals::Made(proposals) => proposals,
             TaskProposals::Stored(_) => Vec::new(),
-        }
-    }
-
-    /// Adds to what is said of it.
-    pub(crate) fn add_to_summary(&mut self, sentence: &str) {
-        match self {
-            Self::Remembered { summary, .. }
-            | Self::Forgotten { summary, .. }
-            | Self::Dreamt { summary, .. }
-            | Self::Reviewed { summary, .. } => summary.push_str(sentence),
-        }
-    }
-
-    /// Notes how many of its proposals were stored.
-    pub(crate) fn note_stored(&mut self, count: usize) {
-        *self.proposals_mut() = TaskProposals::Stored(count);
-    }
-
-    const fn proposals_mut(&mut self) -> &mut TaskProposals {
-        match self {
-            Self::Remembered { proposals, .. }
-            | Self::Forgotten { proposals, .. }
-            | Self::Dreamt { proposals, .. }
-            | Self::Reviewed { proposals, .. } => proposals,
         }
     }
 }

@@ -5,8 +5,8 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
 use engine::{
-    Cancelled, ContextMode, EntryAction, ForgetRequest, RememberRequest, Request, TaskFilter,
-    TaskId, TaskResult, TaskState,
+    Cancelled, ContextMode, EntryAction, ForgetRequest, RememberRequest, Request, TaskDetails,
+    TaskFilter, TaskId, TaskResult, TaskState,
 };
 use memory::access::AgentClass;
 use memory::path::{MemoryPath, Scope};
@@ -124,7 +124,7 @@ impl Memories {
     pub async fn task(&self, id: &TaskId) -> Result<Option<Task>> {
         let _call = self.begin()?;
         let lanes = &self.quipu.0.serving.lanes;
-        let task = lanes.get(&self.workspace, (id.kind(), id), self.caller.viewer()).await?;
+        let task = lanes.get(&self.workspace, id, self.caller.viewer()).await?;
         Ok(task.map(|_| Task { memories: self.clone(), id: id.clone() }))
     }
 
@@ -189,7 +189,7 @@ impl Task {
     pub async fn status(&self) -> Result<TaskStatus> {
         let _call = self.memories.begin()?;
         let lanes = &self.memories.quipu.0.serving.lanes;
-        let id = (self.id.kind(), &self.id);
+        let id = &self.id;
         let task = lanes.get(&self.memories.workspace, id, self.memories.caller.viewer()).await?;
         let task = task.ok_or_else(|| self.unknown())?;
         Ok(status(&self.id, task.state.clone()))
@@ -218,7 +218,7 @@ impl Task {
     pub async fn cancel(&self) -> Result<TaskStatus> {
         let _call = self.memories.begin()?;
         let lanes = &self.memories.quipu.0.serving.lanes;
-        let id = (self.id.kind(), &self.id);
+        let id = &self.id;
         let cancelled =
             lanes.cancel(&self.memories.workspace, id, self.memories.caller.viewer()).await?;
         match cancelled.ok_or_else(|| self.unknown())? {
@@ -253,21 +253,20 @@ fn status(id: &TaskId, state: TaskState) -> TaskStatus {
 }
 
 fn report(id: TaskId, result: TaskResult) -> TaskReport {
-    let changed = result.changes().iter().filter(|entry| entry.action != EntryAction::Known);
+    let changed = result.changes.iter().filter(|entry| entry.action != EntryAction::Known);
     let mut memories: Vec<_> = changed.map(|entry| entry.path.clone()).collect();
     memories.sort();
     memories.dedup();
-    let proposals = result.proposals().count();
-    let summary = result.summary().to_owned();
-    let candidates = match result {
-        TaskResult::Forgotten { candidates, .. } => {
+    let proposals = result.proposals.count();
+    let candidates = match result.details {
+        TaskDetails::Forgotten { candidates, .. } => {
             candidates.into_iter().map(|candidate| candidate.entry).collect()
         }
-        TaskResult::Remembered { .. } | TaskResult::Dreamt { .. } | TaskResult::Reviewed { .. } => {
-            Vec::new()
-        }
+        TaskDetails::Remembered { .. }
+        | TaskDetails::Dreamt { .. }
+        | TaskDetails::Reviewed { .. } => Vec::new(),
     };
-    TaskReport { id, summary, memories, proposals, candidates }
+    TaskReport { id, summary: result.summary, memories, proposals, candidates }
 }
 
 impl fmt::Debug for TaskRequest {

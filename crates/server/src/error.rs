@@ -8,7 +8,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::http::header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::{BackendError, ContextFileError, StateError, StoreError};
+use engine::{BackendError, ContextFileError, StateError, StoreError, SubmitError, TaskKind};
 use memory::code::Code;
 use memory::command::CommandError;
 use memory::feature::Feature;
@@ -191,8 +191,47 @@ impl From<QueryRejection> for ErrorResponse {
 }
 
 /// Returns the code of the wire that says the same.
-fn wire_code(code: Code) -> ErrorCode {
-    ErrorCode::read(code.as_str())
+pub(crate) const fn wire_code(code: Code) -> ErrorCode {
+    match code {
+        Code::InvalidPath => ErrorCode::InvalidPath,
+        Code::InvalidArguments => ErrorCode::InvalidArguments,
+        Code::ScopeUnavailable => ErrorCode::ScopeUnavailable,
+        Code::ReadOnly => ErrorCode::ReadOnly,
+        Code::NotFound => ErrorCode::NotFound,
+        Code::AlreadyExists => ErrorCode::AlreadyExists,
+        Code::NotAFile => ErrorCode::NotAFile,
+        Code::NotText => ErrorCode::NotText,
+        Code::TooLarge => ErrorCode::TooLarge,
+        Code::ScopeFull => ErrorCode::ScopeFull,
+        Code::TextNotFound => ErrorCode::TextNotFound,
+        Code::TextNotUnique => ErrorCode::TextNotUnique,
+        Code::InvalidRange => ErrorCode::InvalidRange,
+        Code::Conflict => ErrorCode::Conflict,
+        Code::Screened => ErrorCode::Screened,
+        Code::EscapesRoot => ErrorCode::EscapesRoot,
+        Code::StorageFull => ErrorCode::StorageFull,
+        Code::StorageFailed => ErrorCode::StorageFailed,
+        Code::Locked => ErrorCode::Locked,
+        Code::FeatureDisabled => ErrorCode::FeatureDisabled,
+    }
+}
+
+/// Returns the code of the wire for a task that is not taken. A state that fails has codes of its own.
+pub(crate) const fn submit_code(kind: TaskKind, error: &SubmitError) -> ErrorCode {
+    match error {
+        SubmitError::Untrusted => ErrorCode::UntrustedWorkspace,
+        SubmitError::Off => ErrorCode::FeatureDisabled,
+        SubmitError::Unavailable => ErrorCode::ManagedMemoryUnavailable,
+        SubmitError::Full => ErrorCode::RememberQueueFull,
+        SubmitError::Draining => ErrorCode::WorkspaceDraining,
+        SubmitError::ProbeFailed | SubmitError::State(_) => match kind {
+            TaskKind::Remember => ErrorCode::RememberFailed,
+            TaskKind::Forget => ErrorCode::ForgetFailed,
+            TaskKind::Dream => ErrorCode::DreamFailed,
+            // No client asks for one.
+            TaskKind::Review => ErrorCode::Internal,
+        },
+    }
 }
 
 /// Tells whether it is the machine that failed.

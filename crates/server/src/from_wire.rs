@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::feed::ContextWrite;
 use engine::{
-    ContextMode, ContextScope, ForgetRequest, ImportStyle, LoadOptions, Order, RememberRequest,
-    Request, Role, TaskKind,
+    ContextMode, ContextScope, ForgetRequest, LoadOptions, RememberRequest, Request, TaskKind,
 };
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use protocol::error::ErrorCode;
-use protocol::{context_files, conversation, memories, task};
+use protocol::{context_files, task};
 use serde_json::{Map, Value};
+
+use crate::twins::Twin;
 
 const fn scope(scope: task::TargetScope) -> Scope {
     match scope {
@@ -28,25 +28,6 @@ pub(crate) const fn task_kind(kind: task::TaskKind) -> TaskKind {
     }
 }
 
-/// Returns who said a message.
-pub(crate) const fn role(role: conversation::TurnRole) -> Role {
-    match role {
-        conversation::TurnRole::User => Role::User,
-        conversation::TurnRole::Assistant => Role::Assistant,
-        conversation::TurnRole::Tool => Role::Tool,
-    }
-}
-
-/// Returns the kind of work.
-pub(crate) const fn work_kind(kind: task::WorkKind) -> TaskKind {
-    match kind {
-        task::WorkKind::Remember => TaskKind::Remember,
-        task::WorkKind::Forget => TaskKind::Forget,
-        task::WorkKind::Dream => TaskKind::Dream,
-        task::WorkKind::Review => TaskKind::Review,
-    }
-}
-
 /// Reads what a task of this kind is asked to do.
 pub(crate) fn request(
     kind: task::TaskKind,
@@ -57,10 +38,7 @@ pub(crate) fn request(
             let asked = task::RememberRequest::read(fields)?;
             Request::Remember(RememberRequest {
                 content: asked.content,
-                context_mode: match asked.context_mode {
-                    None | Some(task::ContextMode::Workspace) => ContextMode::Workspace,
-                    Some(task::ContextMode::Clean) => ContextMode::Clean,
-                },
+                context_mode: asked.context_mode.map_or(ContextMode::Workspace, Twin::twin),
                 scope: asked.scope.map(scope),
             })
         }
@@ -124,19 +102,8 @@ pub(crate) fn load_options(asked: &context_files::LoadOptions) -> Result<LoadOpt
             is_markdown,
         )?,
         trusted: asked.folder_trust,
-        imports: asked.import_format.map(|format| match format {
-            context_files::ImportFormat::Tree => ImportStyle::Tree,
-            context_files::ImportFormat::Flat => ImportStyle::Flat,
-        }),
+        imports: asked.import_format.map(Twin::twin),
     })
-}
-
-/// Returns what is done to a context file.
-pub(crate) const fn context_write(mode: context_files::WriteMode) -> ContextWrite {
-    match mode {
-        context_files::WriteMode::Append => ContextWrite::Append,
-        context_files::WriteMode::Replace => ContextWrite::Replace,
-    }
 }
 
 /// Reads the name of a scope, or of the one root of a flat layout.
@@ -146,25 +113,5 @@ pub(crate) fn mount(word: &str, layout: Layout) -> Option<Mount> {
             Scope::ALL.into_iter().find(|scope| scope.as_str() == word).map(Mount::Scope)
         }
         Layout::Flat => (word == "flat").then_some(Mount::Flat),
-    }
-}
-
-/// Returns the order in which memories are listed.
-pub(crate) const fn order(sort: memories::Sort) -> Order {
-    match sort {
-        memories::Sort::Path => Order::Path,
-        memories::Sort::Modified => Order::Modified,
-        memories::Sort::Uses => Order::Uses,
-        memories::Sort::Bytes => Order::Bytes,
-    }
-}
-
-/// Returns how far a task is.
-pub(crate) const fn status(status: task::TaskStatus) -> engine::Status {
-    match status {
-        task::TaskStatus::Queued => engine::Status::Queued,
-        task::TaskStatus::Running => engine::Status::Running,
-        task::TaskStatus::Completed => engine::Status::Completed,
-        task::TaskStatus::Failed => engine::Status::Failed,
     }
 }

@@ -8,6 +8,7 @@ mod error;
 mod from_wire;
 
 mod to_wire;
+mod twins;
 
 mod limits;
 

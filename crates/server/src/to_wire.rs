@@ -10,7 +10,8 @@ mod pending;
 use std::collections::BTreeSet;
 
 use engine::{
-    Known, LastWrite, Memories, MemoryText, NextDream, RootHealth, TaskResult, TaskState,
+    Known, LastWrite, Memories, MemoryText, NextDream, RootHealth, TaskDetails, TaskResult,
+    TaskState,
 };
 use memory::change::{Change, Trust};
 use memory::clock::Timestamp;
@@ -19,6 +20,8 @@ use memory::document::Revision;
 use memory::path::{MemoryPath, Mount, Scope};
 use memory::tool::Rendered;
 use protocol::{changes, context_files, conversation, memories, status, task};
+
+use crate::twins::Twin;
 
 pub(crate) use events::event;
 pub(crate) use health::{health, repaired};
@@ -56,16 +59,6 @@ pub(crate) fn target_scopes(mounts: &BTreeSet<Mount>) -> Vec<task::TargetScope> 
     scopes.into_iter().collect()
 }
 
-/// Returns why a context file is loaded.
-pub(crate) const fn load_scope(scope: engine::LoadScope) -> context_files::LoadScope {
-    match scope {
-        engine::LoadScope::Global => context_files::LoadScope::Global,
-        engine::LoadScope::Project => context_files::LoadScope::Project,
-        engine::LoadScope::Included => context_files::LoadScope::Included,
-        engine::LoadScope::Extension => context_files::LoadScope::Extension,
-    }
-}
-
 /// Returns the context files of a folder as a model is shown them.
 pub(crate) fn loaded_context(shown: engine::ContextText) -> context_files::LoadedContext {
     let files = shown.files.iter().map(loaded_file).collect();
@@ -76,7 +69,7 @@ pub(crate) fn loaded_context(shown: engine::ContextText) -> context_files::Loade
 fn loaded_file(file: &engine::FileShown) -> context_files::LoadedFile {
     context_files::LoadedFile {
         path: file.path.display().to_string(),
-        scope: load_scope(file.scope),
+        scope: file.scope.twin(),
         parent: file.parent.as_ref().map(|parent| parent.display().to_string()),
         bytes: count(file.bytes),
         tokens: count(file.tokens),
@@ -138,45 +131,10 @@ pub(crate) const fn context_scope(scope: engine::ContextScope) -> context_files:
     }
 }
 
-/// Returns the kind of a task.
-const fn work_kind(kind: engine::TaskKind) -> task::WorkKind {
-    match kind {
-        engine::TaskKind::Remember => task::WorkKind::Remember,
-        engine::TaskKind::Forget => task::WorkKind::Forget,
-        engine::TaskKind::Dream => task::WorkKind::Dream,
-        engine::TaskKind::Review => task::WorkKind::Review,
-    }
-}
-
-const fn task_status(status: engine::Status) -> task::TaskStatus {
-    match status {
-        engine::Status::Queued => task::TaskStatus::Queued,
-        engine::Status::Running => task::TaskStatus::Running,
-        engine::Status::Completed => task::TaskStatus::Completed,
-        engine::Status::Failed => task::TaskStatus::Failed,
-    }
-}
-
-const fn topic(topic: engine::Topic) -> task::Topic {
-    match topic {
-        engine::Topic::User => task::Topic::User,
-        engine::Topic::Feedback => task::Topic::Feedback,
-        engine::Topic::Project => task::Topic::Project,
-        engine::Topic::Reference => task::Topic::Reference,
-    }
-}
-
-const fn context_mode(mode: engine::ContextMode) -> task::ContextMode {
-    match mode {
-        engine::ContextMode::Workspace => task::ContextMode::Workspace,
-        engine::ContextMode::Clean => task::ContextMode::Clean,
-    }
-}
-
 /// Returns a task.
 pub(crate) fn task(task: &engine::Task) -> task::Task {
     let (mode, scope) = match &task.request {
-        engine::Request::Remember(asked) => (Some(context_mode(asked.context_mode)), asked.scope),
+        engine::Request::Remember(asked) => (Some(asked.context_mode.twin()), asked.scope),
         engine::Request::Forget(asked) => (None, asked.scope),
         engine::Request::Dream | engine::Request::Review(_) => (None, None),
     };
@@ -187,7 +145,7 @@ pub(crate) fn task(task: &engine::Task) -> task::Task {
     };
     task::Task {
         task_id: task.id.to_string(),
-        status: task_status(task.status()),
+        status: task.status().twin(),
         context_mode: mode,
         scope: scope.map(|scope| target_scope(Mount::Scope(scope))),
         created_at: time(task.created_at),
@@ -200,66 +158,64 @@ pub(crate) fn task(task: &engine::Task) -> task::Task {
 /// Returns a task of a list.
 pub(crate) fn listed_task(listed: &engine::Task) -> task::ListedTask {
     task::ListedTask {
-        kind: work_kind(listed.kind()),
+        kind: listed.kind().twin(),
         workspace_id: listed.workspace.clone(),
         task: task(listed),
     }
 }
 
 pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
-    let topics = |topics: &BTreeSet<engine::Topic>| topics.iter().copied().map(topic).collect();
-    match result {
-        TaskResult::Remembered { summary, files_touched, scopes, changes, proposals } => {
+    let topics =
+        |topics: &BTreeSet<engine::Topic>| topics.iter().copied().map(Twin::twin).collect();
+    let paths = |files: &[MemoryPath]| files.iter().map(ToString::to_string).collect();
+    let summary = result.summary.clone();
+    let touched_scopes = target_scopes(&result.scopes);
+    let changes = result.changes.iter().map(entry_note).collect();
+    let proposals = count(result.proposals.count());
+    match &result.details {
+        TaskDetails::Remembered { files_touched } => {
             task::TaskResult::Remember(task::RememberResult {
-                summary: summary.clone(),
-                files_touched: files_touched.iter().map(ToString::to_string).collect(),
-                touched_scopes: target_scopes(scopes),
-                changes: changes.iter().map(entry_note).collect(),
-                proposals: count(proposals.count()),
+                summary,
+                files_touched: paths(files_touched),
+                touched_scopes,
+                changes,
+                proposals,
             })
         }
-        TaskResult::Forgotten {
-            summary,
-            removed,
-            topics: touched,
-            scopes,
-            changes,
-            candidates,
-            proposals,
-        } => {
+        TaskDetails::Forgotten { removed, topics: touched, candidates } => {
             let entry = |entry: &engine::Removed| task::RemovedEntry {
-                topic: topic(entry.topic),
+                topic: entry.topic.twin(),
                 summary: entry.summary.clone(),
                 file_path: entry.path.to_string(),
             };
             task::TaskResult::Forget(task::ForgetResult {
-                summary: summary.clone(),
+                summary,
                 removed_entries: removed.iter().map(entry).collect(),
                 touched_topics: topics(touched),
-                touched_scopes: target_scopes(scopes),
-                changes: changes.iter().map(entry_note).collect(),
-                proposals: count(proposals.count()),
+                touched_scopes,
+                changes,
+                proposals,
                 candidates: candidates.iter().map(candidate).collect(),
             })
         }
-        TaskResult::Dreamt { summary, topics: touched, scopes, deduped, changes, proposals } => {
+        TaskDetails::Dreamt { topics: touched, deduped } => {
             task::TaskResult::Dream(task::DreamResult {
-                summary: summary.clone(),
+                summary,
                 touched_topics: topics(touched),
-                touched_scopes: target_scopes(scopes),
+                touched_scopes,
                 deduped_entries: count(*deduped),
-                changes: changes.iter().map(entry_note).collect(),
-                proposals: count(proposals.count()),
+                changes,
+                proposals,
             })
         }
-        TaskResult::Reviewed { summary, files_touched, scopes, changes, proposals, skipped } => {
+        TaskDetails::Reviewed { files_touched, skipped } => {
             let left_out = skipped.iter().map(|(why, count)| (why.as_str().to_owned(), *count));
             task::TaskResult::Review(task::ReviewResult {
-                summary: summary.clone(),
-                files_touched: files_touched.iter().map(ToString::to_string).collect(),
-                touched_scopes: target_scopes(scopes),
-                changes: changes.iter().map(entry_note).collect(),
-                proposals: count(proposals.count()),
+                summary,
+                files_touched: paths(files_touched),
+                touched_scopes,
+                changes,
+                proposals,
                 left_out: left_out.collect(),
             })
         }
@@ -444,7 +400,7 @@ pub(crate) fn run(run: &engine::Run, status: Option<engine::Status>) -> protocol
         ended_at: time(run.ended_at),
         changes: run.changes.iter().map(|id| id.0).collect(),
         memories: count(run.memories.len()),
-        status: status.map(task_status),
+        status: status.map(Twin::twin),
     }
 }
 
@@ -488,8 +444,7 @@ mod tests {
     #[test]
     fn every_code_of_memories_is_one_of_the_wire() {
         for &code in memory::code::Code::ALL {
-            let wire = protocol::error::ErrorCode::read(code.as_str());
-            assert_eq!(wire.as_str(), code.as_str());
+            assert_eq!(crate::error::wire_code(code).as_str(), code.as_str());
         }
     }
 }

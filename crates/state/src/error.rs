@@ -149,6 +149,9 @@ pub(crate) enum Fault {
     /// The proposal is not there, or a person decided already.
     #[error("the proposal {0} does not wait")]
     Decided(ProposalId),
+    /// The row of a task that was begun holds what cannot be. It runs until it is failed.
+    #[error("a task that was begun cannot be read")]
+    UnreadableTask,
     /// Somebody else has the task, or it is over, or was done already.
     #[error("this attempt at the task `{0}` has nothing more to change")]
     Overtaken(String),
@@ -199,6 +202,7 @@ impl Fault {
             | Self::WrongBytes(_)
             | Self::NotOpen(_)
             | Self::Decided(_)
+            | Self::UnreadableTask
             | Self::Overtaken(_) => Class::Failed,
         }
     }

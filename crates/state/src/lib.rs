@@ -22,9 +22,9 @@ pub use record::{
 };
 pub use sqlite::{SqliteState, StateRepair, set_aside_databases};
 pub use task::{
-    Attempt, ConversationRow, DREAM, DreamGates, End, Enqueued, LastDream, ModelWorkRow, NewTask,
-    OwnedBy, QueueLimits, REMEMBER, REVIEW, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery,
-    TaskRow, Tasks,
+    Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, ModelWorkRow, NewTask, OwnedBy,
+    QueueLimits, RunRow, SegmentRow, SessionRow, Status, TaskCount, TaskKind, TaskQuery, TaskRow,
+    Tasks,
 };
 
 use std::collections::HashMap;

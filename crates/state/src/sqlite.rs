@@ -67,6 +67,19 @@ const IDLE_READERS_MAX: usize = 2;
 
 const _: () = assert!(IDLE_READERS_MAX < READ_CONNECTIONS_MAX);
 
+/// Makes what [`SqliteState::read`] and [`SqliteState::write`] run of a function and its arguments: it passes them on
+/// with the connection, and returns that with the answer. No function can do so: the future of a closure that borrows
+/// its argument cannot be required to be `Send`.
+macro_rules! call {
+    ($function:path $(, $argument:expr)* $(,)?) => {
+        move |mut connection| async move {
+            let answer = $function(&mut connection $(, $argument)*).await;
+            (connection, answer)
+        }
+    };
+}
+use call;
+
 /// The state of one host in one SQLite file.
 #[derive(Debug)]
 pub struct SqliteState {
@@ -168,8 +181,22 @@ impl SqliteState {
         StateError::new(wanted, &self.path, fault)
     }
 
-    /// Runs `work` on a connection that reads. `None` if there is no database.
+    /// Runs `work` on a connection that reads. Without a database there is nothing to read.
     async fn read<T, Work, Running>(
+        &self,
+        wanted: &'static str,
+        work: Work,
+    ) -> Result<T, StateError>
+    where
+        Work: Fn(SqliteConnection) -> Running + Send + Sync,
+        Running: Future<Output = Ran<T>> + Send,
+        T: Default + Send,
+    {
+        Ok(self.read_if_there(wanted, work).await?.unwrap_or_default())
+    }
+
+    /// Runs `work` on a connection that reads. `None` if there is no database.
+    async fn read_if_there<T, Work, Running>(
         &self,
         wanted: &'static str,
         work: Work,
@@ -217,7 +244,7 @@ impl SqliteState {
         if !is_sound || !seat.is_reusable {
             return open::close(connection).await;
         }
-        let mut idle = self.idle_readers();
+        let mut idle = self.idle_readers.lock();
         if idle.len() < IDLE_READERS_MAX {
             idle.push(Opened { connection, file: seat.file, is_reusable: true });
         }
@@ -226,7 +253,7 @@ impl SqliteState {
     async fn reader(&self) -> Result<Option<Opened>, Fault> {
         let file = file::identity(&self.path)?;
         // A reader of a file that is gone from here is dropped, which closes it.
-        while let Some(idle) = self.idle_readers().pop() {
+        while let Some(idle) = self.idle_readers.lock().pop() {
             if Some(idle.file) == file {
                 return Ok(Some(idle));
             }
@@ -245,10 +272,6 @@ impl SqliteState {
         }
     }
 
-    fn idle_readers(&self) -> parking_lot::MutexGuard<'_, Vec<Opened>> {
-        self.idle_readers.lock()
-    }
-
     /// Runs `work` on the connection that writes, and makes the database if there is none.
     async fn write<T, Work, Running>(
         &self,
@@ -261,6 +284,20 @@ impl SqliteState {
         T: Send,
     {
         self.write_in(Turn::Own, wanted, work).await
+    }
+
+    /// Runs `work` on the connection that writes if there is a database: what only removes need not make one.
+    async fn write_if_there<T, Work, Running>(
+        &self,
+        wanted: &'static str,
+        work: Work,
+    ) -> Result<T, StateError>
+    where
+        Work: Fn(SqliteConnection) -> Running + Send + Sync,
+        Running: Future<Output = Ran<T>> + Send,
+        T: Default + Send,
+    {
+        if self.is_there(wanted)? { self.write(wanted, work).await } else { Ok(T::default()) }
     }
 
     async fn write_in<T, Work, Running>(
@@ -352,7 +389,7 @@ impl SqliteState {
             if let Some(opened) = writer.take() {
                 open::close(opened.connection).await;
             }
-            self.idle_readers().clear();
+            self.idle_readers.lock().clear();
             let _lock = file::lock(&self.path, LockMode::Exclusive).await?;
             let done = repair::repair(&self.path, depth).await?;
             if done.is_some() {
@@ -375,7 +412,7 @@ impl SqliteState {
         // First beside those who write, which takes long and keeps nobody waiting. Then what they added
         // meanwhile: only a log that is copied back whole is begun anew.
         let copied = match self.read(WANTED, copy).await {
-            Ok(_) => self.write(WANTED, copy).await,
+            Ok(()) => self.write_if_there(WANTED, copy).await,
             Err(error) => Err(error),
         };
         if let Err(error) = copied {
@@ -383,7 +420,6 @@ impl SqliteState {
         }
     }
 
-    /// Tells whether there is a database to change; what only removes need not make one.
     fn is_there(&self, wanted: &'static str) -> Result<bool, StateError> {
         let found = file::identity(&self.path).map_err(|fault| self.fault(wanted, fault))?;
         Ok(found.is_some())
@@ -394,43 +430,22 @@ impl SqliteState {
 impl State for SqliteState {
     async fn record(&self, change: NewChange) -> Result<ChangeId, StateError> {
         let change = &change;
-        self.write("record a change", move |mut connection| async move {
-            let answer = record::record(&mut connection, change).await;
-            (connection, answer)
-        })
-        .await
+        self.write("record a change", call!(record::record, change)).await
     }
 
     async fn withdraw(&self, id: ChangeId) -> Result<(), StateError> {
-        const WANTED: &str = "take back a change";
-        if !self.is_there(WANTED)? {
-            return Ok(());
-        }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = record::withdraw(&mut connection, id).await;
-            (connection, answer)
-        })
-        .await
+        self.write_if_there("take back a change", call!(record::withdraw, id)).await
     }
 
     async fn number_above(&self, given: ChangeId) -> Result<(), StateError> {
-        self.write("number changes", move |mut connection| async move {
-            let answer = record::number_above(&mut connection, given).await;
-            (connection, answer)
-        })
-        .await
+        self.write("number changes", call!(record::number_above, given)).await
     }
 
     async fn settle(&self, ids: &[ChangeId]) -> Result<(), StateError> {
-        const WANTED: &str = "settle changes";
-        if ids.is_empty() || !self.is_there(WANTED)? {
+        if ids.is_empty() {
             return Ok(());
         }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = record::settle(&mut connection, ids).await;
-            (connection, answer)
-        })
-        .await?;
+        self.write_if_there("settle changes", call!(record::settle, ids)).await?;
         let settled = self.settled.fetch_add(ids.len(), Ordering::Relaxed) + ids.len();
         if settled >= SETTLED_PER_CHECKPOINT {
             self.settled.store(0, Ordering::Relaxed);
@@ -440,35 +455,19 @@ impl State for SqliteState {
     }
 
     async fn open_changes(&self, place: &str) -> Result<Vec<OpenChange>, StateError> {
-        let found = self.read("read the open changes", move |mut connection| async move {
-            let answer = changes::open(&mut connection, place).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read the open changes", call!(changes::open, place)).await
     }
 
     async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError> {
-        let found = self.read("read what was last recorded", move |mut connection| async move {
-            let answer = record::heads(&mut connection, place, after).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read what was last recorded", call!(record::heads, place, after)).await
     }
 
     async fn recorded(&self, identity: &str) -> Result<HashMap<Revision, Trust>, StateError> {
-        let found = self.read("read what was recorded", move |mut connection| async move {
-            let answer = record::recorded(&mut connection, identity).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read what was recorded", call!(record::recorded, identity)).await
     }
 
     async fn influenced(&self, identity: &str) -> Result<HashMap<Revision, ChangeId>, StateError> {
-        let found = self.read("read what was influenced", move |mut connection| async move {
-            let answer = record::influenced(&mut connection, identity).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read what was influenced", call!(record::influenced, identity)).await
     }
 
     async fn last_changes(
@@ -477,54 +476,30 @@ impl State for SqliteState {
         paths: &[RelativePath],
         max: usize,
     ) -> Result<Vec<PathChange>, StateError> {
-        let found = self.read("read history", move |mut connection| async move {
-            let answer = changes::last(&mut connection, place, (paths, max)).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read history", call!(changes::last, place, (paths, max))).await
     }
 
     async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError> {
-        let found = self.read("read history", move |mut connection| async move {
-            let answer = changes::find(&mut connection, query).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read history", call!(changes::find, query)).await
     }
 
     async fn change(&self, id: ChangeId) -> Result<Option<Change>, StateError> {
-        let found = self.read("read a change", move |mut connection| async move {
-            let answer = changes::one(&mut connection, id).await;
-            (connection, answer)
-        });
-        Ok(found.await?.flatten())
+        self.read("read a change", call!(changes::one, id)).await
     }
 
     async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StateError> {
-        let found = self.read("read kept bytes", move |mut connection| async move {
-            let answer = content::load(&mut connection, revision).await;
-            (connection, answer)
-        });
-        Ok(found.await?.flatten())
+        self.read("read kept bytes", call!(content::load, revision)).await
     }
 
     async fn add_uses(&self, uses: &[Use]) -> Result<(), StateError> {
         if uses.is_empty() {
             return Ok(());
         }
-        self.write("count uses", move |mut connection| async move {
-            let answer = marks::add_uses(&mut connection, uses).await;
-            (connection, answer)
-        })
-        .await
+        self.write("count uses", call!(marks::add_uses, uses)).await
     }
 
     async fn marks(&self, identity: &str) -> Result<Vec<Mark>, StateError> {
-        let found = self.read("read pins and usage", move |mut connection| async move {
-            let answer = marks::load(&mut connection, identity).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read pins and usage", call!(marks::load, identity)).await
     }
 
     async fn set_pin(
@@ -533,19 +508,11 @@ impl State for SqliteState {
         pinned: bool,
         at: Timestamp,
     ) -> Result<bool, StateError> {
-        const WANTED: &str = "pin or unpin a memory";
-        if !pinned && !self.is_there(WANTED)? {
-            return Ok(false);
+        if pinned {
+            self.write("pin a memory", call!(marks::pin, mark, at)).await
+        } else {
+            self.write_if_there("unpin a memory", call!(marks::unpin, mark)).await
         }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = if pinned {
-                marks::pin(&mut connection, mark, at).await
-            } else {
-                marks::unpin(&mut connection, mark).await
-            };
-            (connection, answer)
-        })
-        .await
     }
 
     async fn drop_marks(
@@ -554,17 +521,13 @@ impl State for SqliteState {
         paths: Option<&[RelativePath]>,
     ) -> Result<(), StateError> {
         const WANTED: &str = "forget pins and usage";
-        if paths.is_some_and(<[RelativePath]>::is_empty) || !self.is_there(WANTED)? {
-            return Ok(());
+        match paths {
+            Some([]) => Ok(()),
+            Some(paths) => {
+                self.write_if_there(WANTED, call!(marks::drop_paths, identity, paths)).await
+            }
+            None => self.write_if_there(WANTED, call!(marks::drop_identity, identity)).await,
         }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = match paths {
-                Some(paths) => marks::drop_paths(&mut connection, identity, paths).await,
-                None => marks::drop_identity(&mut connection, identity).await,
-            };
-            (connection, answer)
-        })
-        .await
     }
 
     async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned, StateError> {
@@ -581,7 +544,7 @@ impl State for SqliteState {
                 (connection, answer)
             };
             let next = if pruning.only_reads() {
-                self.read(WANTED, step).await?
+                self.read_if_there(WANTED, step).await?
             } else {
                 Some(self.write(WANTED, step).await?)
             };
@@ -593,11 +556,7 @@ impl State for SqliteState {
     }
 
     async fn stats(&self) -> Result<Stats, StateError> {
-        let found = self.read("count what is kept", move |mut connection| async move {
-            let answer = changes::stats(&mut connection).await;
-            (connection, answer)
-        });
-        let counted = found.await?.unwrap_or_default();
+        let counted = self.read("count what is kept", call!(changes::stats)).await?;
         Ok(Stats { database_bytes: file::bytes_on_disk(&self.path), ..counted })
     }
 
@@ -609,7 +568,7 @@ impl State for SqliteState {
     async fn close(&self) {
         let mut writer = self.writer.lock().await;
         // Readers first: whoever closes last writes the rest back into the database.
-        let readers = std::mem::take(&mut *self.idle_readers());
+        let readers = std::mem::take(&mut *self.idle_readers.lock());
         for opened in readers.into_iter().chain(writer.take()) {
             open::close(opened.connection).await;
         }

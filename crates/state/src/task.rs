@@ -1,7 +1,7 @@
 //! The second port of the state: the queue of tasks, the sessions of clients, the runs of tasks, proposals.
 //!
-//! Words are the public ones, and what was asked and what came of it are JSON texts that nobody here
-//! reads. Which task may run, who sees it and when it is given up is for the lane; this is its memory.
+//! Kinds and statuses are stored as the public words. A request and an outcome are JSON texts that this crate does not
+//! read. Which task may run, who sees it and when it is given up is for the lane; this is its memory.
 //!
 //! What a caller is told survives a power cut, and what only says how far a task has come survives a
 //! kill. The second is not synchronized by itself, because losing it is harmless. The database has one
@@ -12,21 +12,78 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use memory::change::{ChangeId, RootKey};
+use memory::change::{Actor, ChangeId, RootKey};
 use memory::clock::Timestamp;
 use memory::proposal::ProposalId;
+use strum::VariantArray as _;
 
 use crate::error::StateError;
 use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 
-/// The kind that has the whole queue; the others share a part of it.
-pub const REMEMBER: &str = "remember";
+/// The kind of work that a task is.
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TaskKind {
+    /// A text is taken in. This kind has the whole queue; the others share a part of it.
+    Remember,
+    /// Entries are removed.
+    Forget,
+    /// Memories are tidied up. The time of the last one is kept.
+    Dream,
+    /// A conversation is searched for what is worth keeping. No caller asks for one: it has a small queue of its own,
+    /// and is begun when nothing else waits.
+    Review,
+}
 
-/// The kind that nobody asked for: it has a small queue of its own, and is begun when nothing else waits.
-pub const REVIEW: &str = "review";
+impl TaskKind {
+    /// Returns the public word.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 
-/// The kind whose last one is kept in mind.
-pub const DREAM: &str = "dream";
+    /// Returns the actor of a change by such a task.
+    pub const fn actor(self) -> Actor {
+        match self {
+            Self::Remember | Self::Forget => Actor::Task,
+            Self::Dream => Actor::Dream,
+            Self::Review => Actor::Review,
+        }
+    }
+}
+
+/// The progress of a task.
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Status {
+    /// It waits for those before it.
+    Queued,
+    /// It is being done.
+    Running,
+    /// It is done.
+    Completed,
+    /// It was given up, and nothing of it was written.
+    Failed,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Returns the public word.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Tells whether the task has ended.
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::Queued | Self::Running => false,
+            Self::Completed | Self::Failed => true,
+        }
+    }
+}
 
 /// A task that is to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +92,8 @@ pub struct NewTask {
     pub id: String,
     /// The workspace whose lane it waits in.
     pub workspace: String,
-    /// `remember`, `forget`, `dream` or `review`.
-    pub kind: String,
+    /// Its kind.
+    pub kind: TaskKind,
     /// Whose it is; `None` for a caller without a client id.
     pub client: Option<String>,
     /// What is asked, as JSON.
@@ -54,14 +111,14 @@ pub struct TaskRow {
     pub id: String,
     /// The workspace whose lane it waits in.
     pub workspace: String,
-    /// `remember`, `forget`, `dream` or `review`.
-    pub kind: String,
+    /// Its kind.
+    pub kind: TaskKind,
     /// Whose it is.
     pub client: Option<String>,
     /// What is asked, as JSON.
     pub request: String,
-    /// `queued`, `running`, `completed` or `failed`.
-    pub status: String,
+    /// Its progress.
+    pub status: Status,
     /// How often it was begun.
     pub attempts: u32,
     /// When it was queued.
@@ -94,8 +151,8 @@ impl TaskRow {
 /// The end of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End<'t> {
-    /// `completed` or `failed`.
-    pub status: &'t str,
+    /// Whether it is done or was given up.
+    pub status: Status,
     /// What came of it, as JSON.
     pub outcome: &'t str,
     /// What is kept of the request, as JSON: its text is of no use any more.
@@ -107,8 +164,8 @@ pub struct End<'t> {
 pub struct TaskCount {
     /// The workspace.
     pub workspace: String,
-    /// `queued`, `running`, `completed` or `failed`.
-    pub status: String,
+    /// Its progress.
+    pub status: Status,
     /// How many.
     pub tasks: u64,
 }
@@ -116,9 +173,9 @@ pub struct TaskCount {
 /// How much a lane holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
-    /// Unfinished tasks of a workspace; those of the kind [`REVIEW`] do not count.
+    /// Unfinished tasks of a workspace; reviews do not count.
     pub unfinished_max: usize,
-    /// Those of them that are not [`REMEMBER`].
+    /// Those of them that are not of the kind `Remember`.
     pub minor_max: usize,
     /// Tasks of a workspace, finished ones included.
     pub kept_max: usize,
@@ -146,7 +203,6 @@ pub struct LastDream {
 
 /// What became of a task that was to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "an answer that nobody keeps")]
 pub enum Enqueued {
     /// It waits.
     Queued(TaskRow),
@@ -172,9 +228,9 @@ pub struct TaskQuery {
     /// Only tasks of this workspace.
     pub workspace: Option<String>,
     /// Only tasks of this kind.
-    pub kind: Option<String>,
+    pub kind: Option<TaskKind>,
     /// Only tasks with this status.
-    pub status: Option<String>,
+    pub status: Option<Status>,
     /// Only tasks of this owner.
     pub owner: OwnedBy,
     /// Of finished tasks, only those that ended at or after this time.
@@ -290,11 +346,12 @@ pub trait Tasks: Debug + Send + Sync {
     /// Returns what is known of the last dream of a workspace.
     async fn last_dream(&self, workspace: &str) -> Result<LastDream, StateError>;
 
-    /// Begins the oldest queued task of a workspace: it runs, and has one attempt more. A [`REVIEW`] is begun only
+    /// Begins the oldest queued task of a workspace: it runs, and has one attempt more. A review is begun only
     /// when nothing else waits. While one runs, none is begun.
     ///
     /// Survives a kill. After a power cut the task may be queued again with one attempt less; then
-    /// nothing of this attempt is on the disk.
+    /// nothing of this attempt is on the disk. One that cannot be read, such as of a kind that only a later version
+    /// knows, is begun and is an error; [`fail_unreadable`](Self::fail_unreadable) ends it.
     async fn begin_next(
         &self,
         workspace: &str,

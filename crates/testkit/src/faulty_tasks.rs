@@ -244,14 +244,14 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use memory::change::ChangeId;
-    use state::{SqliteState, State};
+    use state::{SqliteState, State, Status};
 
     use super::*;
     use crate::conformance::state::{time, write};
     use crate::conformance::tasks::{end, new, of_lane};
 
     /// Takes a task through its lane, and returns how far it came.
-    async fn outcome(faults: Faults) -> (u64, Option<String>, usize) {
+    async fn outcome(faults: Faults) -> (u64, Option<Status>, usize) {
         let folder = tempfile::tempdir().unwrap();
         let sqlite = Arc::new(SqliteState::new(folder.path().join("state.db")));
         let state = FaultyState::new(Arc::clone(&sqlite) as Arc<dyn State>);
@@ -268,19 +268,18 @@ mod tests {
         assert_eq!(failed.is_err(), faults != Faults::Never);
         let left = sqlite.tasks(&TaskQuery { max: 9, ..TaskQuery::default() }).await.unwrap();
         let recorded = sqlite.heads("one", ChangeId(0)).await.unwrap().len();
-        (tasks.calls(), left.first().map(|task| task.status.clone()), recorded)
+        (tasks.calls(), left.first().map(|task| task.status), recorded)
     }
 
     #[tokio::test]
     async fn tasks_and_their_state_die_at_the_same_call() {
-        let with = |status: &str| Some(status.to_owned());
-        assert_eq!(outcome(Faults::Never).await, (5, with("completed"), 1));
+        assert_eq!(outcome(Faults::Never).await, (5, Some(Status::Completed), 1));
         assert_eq!(outcome(Faults::CrashAfter(0)).await, (1, None, 0));
-        assert_eq!(outcome(Faults::CrashBeforeAnswer(1)).await, (1, with("queued"), 0));
-        assert_eq!(outcome(Faults::Call(3)).await, (3, with("running"), 0));
-        assert_eq!(outcome(Faults::CrashAfter(3)).await, (4, with("running"), 0));
-        assert_eq!(outcome(Faults::CrashBeforeAnswer(4)).await, (4, with("running"), 1));
-        assert_eq!(outcome(Faults::CrashBeforeAnswer(5)).await, (5, with("completed"), 1));
+        assert_eq!(outcome(Faults::CrashBeforeAnswer(1)).await, (1, Some(Status::Queued), 0));
+        assert_eq!(outcome(Faults::Call(3)).await, (3, Some(Status::Running), 0));
+        assert_eq!(outcome(Faults::CrashAfter(3)).await, (4, Some(Status::Running), 0));
+        assert_eq!(outcome(Faults::CrashBeforeAnswer(4)).await, (4, Some(Status::Running), 1));
+        assert_eq!(outcome(Faults::CrashBeforeAnswer(5)).await, (5, Some(Status::Completed), 1));
     }
 
     #[tokio::test]

@@ -50,8 +50,9 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     for one in planned {
         steps.step();
         let (source, notes) = (one.source.clone(), one.notes.clone());
-        match engine::enter(&memories, &mut draft, &target, one).await? {
+        match engine::enter(&memories, &mut draft, &target, one).await {
             Ok(path) => made.push(Made { path, source, notes }),
+            Err(NotEntered::Store(fault)) => return Err(fault.into()),
             Err(not) => {
                 let is_loss = !matches!(not, NotEntered::ThereAlready);
                 skipped.push(Skipped { source, why: why(&not), is_loss });

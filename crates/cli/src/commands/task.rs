@@ -2,8 +2,8 @@
 
 use engine::{
     Cancelled, Candidate, ContextMode, EntryNote, FileDiff, ForgetRequest, Rehearsal,
-    RememberRequest, Removed, Request, Task, TaskFilter, TaskId, TaskKind, TaskProposals,
-    TaskResult, TaskState,
+    RememberRequest, Removed, Request, Task, TaskDetails, TaskFilter, TaskId, TaskKind,
+    TaskProposals, TaskResult, TaskState,
 };
 use memory::clock::Timestamp;
 use memory::code::Code;
@@ -67,7 +67,7 @@ async fn chosen(
     }
     let asked = Request::Forget(request.clone());
     let Rehearsal { result, diffs } = Lane::open(app).rehearse(app, &asked, "looking").await?;
-    if let TaskResult::Forgotten { candidates, .. } = &result
+    if let TaskDetails::Forgotten { candidates, .. } = &result.details
         && !candidates.is_empty()
     {
         return Ok(choose(app, &request, &result, candidates).await?.map(Request::Forget));
@@ -83,7 +83,7 @@ async fn choose(
     candidates: &[Candidate],
 ) -> Result<Option<ForgetRequest>, Failure> {
     let mut text = Text::default();
-    text.line(result.summary());
+    text.line(&result.summary);
     for line in candidate_lines(candidates) {
         text.line(line);
     }
@@ -140,13 +140,10 @@ async fn agreed(app: &App, result: &TaskResult, diffs: &[FileDiff]) -> Result<bo
     if diffs.is_empty() {
         return Ok(true);
     }
-    let question = match result {
-        TaskResult::Forgotten { removed, .. } => {
-            format!("Forget {}?", counted(removed.len(), "entry", "entries"))
-        }
-        TaskResult::Remembered { .. } | TaskResult::Dreamt { .. } | TaskResult::Reviewed { .. } => {
-            format!("Change {} in this way?", counted(diffs.len(), "memory", "memories"))
-        }
+    let question = if let TaskDetails::Forgotten { removed, .. } = &result.details {
+        format!("Forget {}?", counted(removed.len(), "entry", "entries"))
+    } else {
+        format!("Change {} in this way?", counted(diffs.len(), "memory", "memories"))
     };
     let about = change::diffs(diffs, app.output.notes);
     let goes_on = ask::confirm_about(app, &about, &question).await?;
@@ -174,7 +171,7 @@ async fn run(app: &App, request: Request, dry: bool, doing: &str) -> Result<Stat
     let TaskState::Completed(result) = &task.state else {
         return Err(Failure::new(Code::StorageFailed, "the task has not come to an end"));
     };
-    let is_about_proposals = task.kind() == TaskKind::Dream || result.proposals().count() > 0;
+    let is_about_proposals = task.kind() == TaskKind::Dream || result.proposals.count() > 0;
     let waiting =
         if is_about_proposals { app.engine.pending().count(&app.memories()).await? } else { 0 };
     if app.output.json {
@@ -195,19 +192,19 @@ async fn run(app: &App, request: Request, dry: bool, doing: &str) -> Result<Stat
 
 /// A forget that matches nothing is told from one that does, as for a search.
 fn status(result: &TaskResult) -> Status {
-    match result {
-        TaskResult::Forgotten { removed, .. } if removed.is_empty() => Status::Refused,
-        TaskResult::Remembered { .. }
-        | TaskResult::Forgotten { .. }
-        | TaskResult::Dreamt { .. }
-        | TaskResult::Reviewed { .. } => Status::Done,
+    match &result.details {
+        TaskDetails::Forgotten { removed, .. } if removed.is_empty() => Status::Refused,
+        TaskDetails::Remembered { .. }
+        | TaskDetails::Forgotten { .. }
+        | TaskDetails::Dreamt { .. }
+        | TaskDetails::Reviewed { .. } => Status::Done,
     }
 }
 
 fn done_text(task: &Task, result: &TaskResult) -> String {
     let mut text = Text::default();
     text.add(&told(result));
-    if !result.scopes().is_empty() {
+    if !result.scopes.is_empty() {
         text.line(format_args!("`quipu undo --task {}` takes it back", task.id));
     }
     text.into_string().trim_end().to_owned()
@@ -216,9 +213,9 @@ fn done_text(task: &Task, result: &TaskResult) -> String {
 /// Returns what a task did, entry by entry.
 fn told(result: &TaskResult) -> String {
     let mut text = Text::default();
-    text.line(result.summary());
-    match result {
-        TaskResult::Forgotten { removed, candidates, .. } => {
+    text.line(&result.summary);
+    match &result.details {
+        TaskDetails::Forgotten { removed, candidates, .. } => {
             for Removed { path, summary, .. } in removed {
                 text.line(format_args!("  {}: {}", short(path), visible::line(summary)));
             }
@@ -229,16 +226,16 @@ fn told(result: &TaskResult) -> String {
                 text.line("`quipu forget --file PATH TEXT` removes the entry of PATH that is TEXT");
             }
         }
-        TaskResult::Remembered { changes, .. }
-        | TaskResult::Dreamt { changes, .. }
-        | TaskResult::Reviewed { changes, .. } => {
-            for EntryNote { path, action, summary } in changes {
+        TaskDetails::Remembered { .. }
+        | TaskDetails::Dreamt { .. }
+        | TaskDetails::Reviewed { .. } => {
+            for EntryNote { path, action, summary } in &result.changes {
                 let (path, summary) = (short(path), visible::line(summary));
                 text.line(format_args!("  {} {path}: {summary}", action.as_str()));
             }
         }
     }
-    if let TaskProposals::Made(proposals) = result.proposals() {
+    if let TaskProposals::Made(proposals) = &result.proposals {
         for proposal in proposals {
             text.line(format_args!("  proposed: {}", visible::line(&proposal.reason)));
         }
@@ -248,29 +245,29 @@ fn told(result: &TaskResult) -> String {
 
 /// Returns what came of a task as programs read it.
 fn result_value(result: &TaskResult) -> Value {
-    let scopes: Vec<_> = result.scopes().iter().map(|mount: &Mount| mount_word(*mount)).collect();
-    let changes: Vec<_> = result.changes().iter().map(note_value).collect();
+    let scopes: Vec<_> = result.scopes.iter().map(|mount: &Mount| mount_word(*mount)).collect();
+    let changes: Vec<_> = result.changes.iter().map(note_value).collect();
     let mut value = json!({
-        "summary": result.summary(),
+        "summary": result.summary,
         "scopes": scopes,
         "changes": changes,
-        "proposals": result.proposals().count(),
+        "proposals": result.proposals.count(),
     });
-    match result {
-        TaskResult::Reviewed { files_touched, skipped, .. } => {
+    match &result.details {
+        TaskDetails::Reviewed { files_touched, skipped } => {
             value["paths"] = files_touched.iter().map(ToString::to_string).collect();
             let left_out = skipped.iter().map(|(why, n)| (why.as_str().to_owned(), (*n).into()));
             value["left_out"] = Value::Object(left_out.collect());
         }
-        TaskResult::Remembered { files_touched, .. } => {
+        TaskDetails::Remembered { files_touched } => {
             value["paths"] = files_touched.iter().map(ToString::to_string).collect();
         }
-        TaskResult::Forgotten { removed, topics, candidates, .. } => {
+        TaskDetails::Forgotten { removed, topics, candidates } => {
             value["candidates"] = candidates.iter().map(candidate_value).collect();
             value["removed"] = removed.iter().map(removed_value).collect();
             value["topics"] = topics.iter().map(ToString::to_string).collect();
         }
-        TaskResult::Dreamt { topics, deduped, .. } => {
+        TaskDetails::Dreamt { topics, deduped } => {
             value["topics"] = topics.iter().map(ToString::to_string).collect();
             value["deduped"] = (*deduped).into();
         }
@@ -374,7 +371,7 @@ fn task_value(task: &Task) -> Value {
 fn what(task: &Task) -> String {
     let told = match &task.state {
         TaskState::Queued | TaskState::Running => String::new(),
-        TaskState::Completed(result) => result.summary().to_owned(),
+        TaskState::Completed(result) => result.summary.clone(),
         TaskState::Failed(error) => error.code.message().to_owned(),
     };
     visible::line(&told).into_owned()

@@ -77,10 +77,10 @@ impl Conversation {
         if let Some(given) = self.given().await {
             return Ok(Begun { segment: given.segment, again: true });
         }
-        let of = self.now().kept.segment;
+        let of = self.now.lock().kept.segment;
         let (limits, now) = ((self.imports, bytes_max), self.clock.now());
         let showing = segment::gather(&self.memories, files, limits, now).await?;
-        let mut now = self.now();
+        let mut now = self.now.lock();
         // Whoever was first is whom the others are given.
         if let Some(given) = now.given_of(of) {
             return Ok(Begun { segment: Arc::clone(&given.segment), again: true });
@@ -115,7 +115,7 @@ impl Conversation {
 
     /// Begins to look, beside the turn, at what changed since the model was told which memories there are.
     pub fn look_for_changes(&self) {
-        let mut now = self.now();
+        let mut now = self.now.lock();
         if now.look.is_none() {
             let looking = self.looking(&now);
             now.look = Some(Prefetch::begin(&CancellationToken::new(), |_| looking));
@@ -125,7 +125,7 @@ impl Conversation {
     /// Returns what was seen to have changed, for the tail, and takes it for told; `None` if nothing did, or it
     /// is still looked at, or the model was not told of any memories.
     pub fn changes(&self) -> Option<Part> {
-        let mut now = self.now();
+        let mut now = self.now.lock();
         match now.look.take()?.take() {
             Taken::Settled(looked) => self.tell(&mut now, looked?),
             Taken::NotYet(look) => {
@@ -138,9 +138,9 @@ impl Conversation {
 
     /// Looks now, and returns what [`changes`](Self::changes) does.
     pub async fn changed(&self) -> Option<Part> {
-        let looking = self.looking(&self.now());
+        let looking = self.looking(&self.now.lock());
         let looked = looking.await?;
-        self.tell(&mut self.now(), looked)
+        self.tell(&mut self.now.lock(), looked)
     }
 
     fn tell(&self, now: &mut Now, looked: Looked) -> Option<Part> {
@@ -173,7 +173,7 @@ impl Conversation {
     /// Returns what was given in this segment, by whichever process.
     async fn given(&self) -> Option<Given> {
         let reading = {
-            let now = self.now();
+            let now = self.now.lock();
             let known = now.given_of(now.kept.segment);
             if known.is_some() {
                 return known.cloned();
@@ -181,7 +181,7 @@ impl Conversation {
             self.reading(&now)
         };
         let kept = reading.await;
-        let mut now = self.now();
+        let mut now = self.now.lock();
         if let Some(kept) = kept {
             now.take_in(kept);
         }

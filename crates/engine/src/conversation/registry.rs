@@ -120,7 +120,7 @@ impl Conversations {
             })
         };
         if !resumed {
-            conversation.keep(&conversation.now());
+            conversation.keep(&conversation.now.lock());
         }
         Ok(Opened { resumed, ..of_workspace(conversation, workspace)? })
     }

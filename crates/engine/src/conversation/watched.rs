@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agents::{Moment, Role};
 use memory::limits::TURN_TEXTS_BYTES_MAX;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::review::{Stretch, TurnTold, kept};
@@ -229,7 +229,7 @@ pub(super) struct Unwritten(Arc<Mutex<VecDeque<Heard>>>);
 impl Unwritten {
     /// Adds what was heard last.
     pub(super) fn push(&self, heard: Heard) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         while all.len() >= UNWRITTEN_MAX {
             all.pop_front();
         }
@@ -238,12 +238,12 @@ impl Unwritten {
 
     /// Takes all out.
     pub(super) fn take(&self) -> VecDeque<Heard> {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut *self.0.lock())
     }
 
     /// Puts back what could not be written, before what was heard since.
     pub(super) fn put_back(&self, mut heard: VecDeque<Heard>) {
-        let mut all = self.lock();
+        let mut all = self.0.lock();
         heard.append(&mut all);
         let excess = heard.len().saturating_sub(UNWRITTEN_MAX);
         heard.drain(..excess);
@@ -253,10 +253,6 @@ impl Unwritten {
     /// Tells whether both are the same.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Heard>> {
-        self.0.lock()
     }
 }
 

@@ -80,7 +80,7 @@ impl Writer {
         workspace: &str,
         (kept, unwritten): (&Kept, &Unwritten),
     ) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let (kept, unwritten) = (kept.clone(), unwritten.clone());
         let row = Row { workspace: workspace.to_owned(), kept, unwritten };
         // It was let go and opened again before it was written: what was heard before is not lost.
@@ -95,7 +95,7 @@ impl Writer {
 
     /// Has what a conversation was given written down soon.
     pub(super) fn write_given(self: &Arc<Self>, id: &ConversationId, given: &Given) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         waiting.segments.insert(id.clone(), given.clone());
         self.see_to_it(waiting);
     }
@@ -113,7 +113,7 @@ impl Writer {
             let mut idle = std::pin::pin!(self.idle.notified());
             // Told of it from here on, also if it happens before it is waited for.
             idle.as_mut().enable();
-            if !self.waiting().is_written {
+            if !self.waiting.lock().is_written {
                 return;
             }
             idle.await;
@@ -140,7 +140,7 @@ impl Writer {
     }
 
     fn next(&self) -> Option<Next> {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         let next = match waiting.rows.pop_first() {
             Some((id, row)) => Some(Next::Conversation(id, row)),
             None => waiting.segments.pop_first().map(|(id, given)| Next::Given(id, given)),
@@ -250,9 +250,5 @@ impl Writer {
             self.tasks.keep_segment(SegmentRow { version, ..row }).await?;
         }
         Ok(())
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock()
     }
 }

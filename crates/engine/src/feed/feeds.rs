@@ -249,16 +249,9 @@ impl Feeds {
 
     /// Tells of every pin that is set or taken away through this process, in every workspace that has the
     /// memory.
-    pub async fn follow_pins(&self, mut pins: Receiver<PinNotice>) {
-        loop {
-            match pins.recv().await {
-                Ok(notice) => self.tell_of_pin(&notice),
-                Err(RecvError::Lagged(lost)) => {
-                    tracing::info!(lost, "more pins changed at once than can be told");
-                }
-                Err(RecvError::Closed) => return,
-            }
-        }
+    pub async fn follow_pins(&self, pins: Receiver<PinNotice>) {
+        each(pins, "more pins changed at once than can be told", |pin| self.tell_of_pin(&pin))
+            .await;
     }
 
     fn tell_of_pin(&self, notice: &PinNotice) {
@@ -276,16 +269,9 @@ impl Feeds {
 
     /// Tells of every proposal that is made or decided through this process, in every workspace that has all
     /// memories that it names.
-    pub async fn follow_proposals(&self, mut proposals: Receiver<ProposalNotice>) {
-        loop {
-            match proposals.recv().await {
-                Ok(notice) => self.tell_of_proposals(notice),
-                Err(RecvError::Lagged(lost)) => {
-                    tracing::info!(lost, "more proposals changed at once than can be told");
-                }
-                Err(RecvError::Closed) => return,
-            }
-        }
+    pub async fn follow_proposals(&self, proposals: Receiver<ProposalNotice>) {
+        let lagged = "more proposals changed at once than can be told";
+        each(proposals, lagged, |notice| self.tell_of_proposals(notice)).await;
     }
 
     fn tell_of_proposals(&self, notice: ProposalNotice) {
@@ -375,6 +361,17 @@ impl Feed for Feeds {
             feeding.all.ring().push(news, now);
         }
         Ok(())
+    }
+}
+
+/// Tells of each notice until there come no more.
+async fn each<N: Clone>(mut notices: Receiver<N>, lagged: &str, tell: impl Fn(N)) {
+    loop {
+        match notices.recv().await {
+            Ok(notice) => tell(notice),
+            Err(RecvError::Lagged(lost)) => tracing::info!(lost, "{lagged}"),
+            Err(RecvError::Closed) => return,
+        }
     }
 }
 

@@ -1,4 +1,8 @@
-//! What Claude Code and Qwen Code have in common: folders of topic files, each with a `MEMORY.md`.
+//! Folders of topic files, each with a `MEMORY.md`: the auto memories of Claude Code and Qwen Code.
+//!
+//! Claude Code has one fact or topic a file below `~/.claude/projects/<project>/memory/`, with `name`, `description` and a
+//! type in the frontmatter, at the top or below `metadata`. Quipu reads both, so nothing is rewritten. Given is the folder
+//! of one project or of several.
 //!
 //! The topic files are the memories. The index is derived from them and Quipu keeps its own, so of
 //! the index only what is more than a link to a topic file is taken over.
@@ -7,8 +11,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use memory::document::{entries, is_generated_list};
 
+use super::SourceFile;
 use super::planner::{MEMORY_NOTES, Planner};
-use super::{SourceFile, folder};
 
 const INDEX: &str = "MEMORY.md";
 
@@ -23,8 +27,11 @@ pub(super) fn has_index(files: &[SourceFile]) -> bool {
 }
 
 /// Plans the topic files of every folder with an index; `is_placeholder` tells texts that say
-/// nothing.
+/// nothing. The tools write the index last; without one every file is still a memory.
 pub(super) fn plan(files: &[SourceFile], is_placeholder: fn(&str) -> bool, planner: &mut Planner) {
+    if !has_index(files) {
+        return planner.add_tree(files);
+    }
     let folders = folders(files);
     let mut topics: Vec<(&SourceFile, &str, &str)> = Vec::new();
     for file in files {
@@ -33,7 +40,7 @@ pub(super) fn plan(files: &[SourceFile], is_placeholder: fn(&str) -> bool, plann
             continue;
         };
         let below = file.path.strip_prefix(&**base).unwrap_or(&file.path);
-        match folder::text_of(file, below) {
+        match file.text_below(below) {
             Ok(text) if is_placeholder(text) => planner.skip(&file.path, "holds no entries"),
             Ok(text) => topics.push((file, base, text)),
             Err(none) => planner.leave(&file.path, &none),

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use memory::document::{is_generated_list, mended};
 use memory::limits::MEMORY_BYTES_MAX;
 
-use super::{NoText, Plan, Planned, Skipped, slug, split};
+use super::{NoText, Plan, Planned, Skipped, SourceFile, slug, split};
 
 /// What a file is called whose own name is that of the generated listing.
 pub(super) const MEMORY_NOTES: &str = "memory-notes.md";
@@ -43,6 +43,16 @@ impl Planner {
     fn report(&mut self, source: &str, why: &str, is_loss: bool) {
         let (source, why) = (source.to_owned(), why.to_owned());
         self.plan.skipped.push(Skipped { source, why, is_loss });
+    }
+
+    /// Plans every text file of a tree under its own path.
+    pub(super) fn add_tree(&mut self, files: &[SourceFile]) {
+        for file in files {
+            match file.text_below(&file.path) {
+                Ok(text) => self.add(&file.path, text, &file.path),
+                Err(none) => self.leave(&file.path, &none),
+            }
+        }
     }
 
     /// Plans a memory at this path or near it; in parts when it is too large.

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use super::planner::Planner;
-use super::{SourceFile, folder, indexed};
+use super::{SourceFile, indexed};
 
 /// Files of the curator beside a memory folder.
 const BOOKKEEPING: [&str; 3] = ["meta.json", "extract-cursor.json", "consolidation.lock"];
@@ -37,11 +37,7 @@ pub(super) fn plan(files: Vec<SourceFile>, planner: &mut Planner) {
     for file in bookkeeping {
         planner.skip(&file.path, "is bookkeeping of Qwen Code");
     }
-    if indexed::has_index(&files) {
-        indexed::plan(&files, is_placeholder, planner);
-    } else {
-        folder::plan(files, planner);
-    }
+    indexed::plan(&files, is_placeholder, planner);
 }
 
 /// Whether a topic file says nothing but that there is nothing yet.

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use agents::{Ledger, Report};
+use agents::Ledger;
 use memory::clock::Timestamp;
 use memory::limits::{BACKGROUND_WINDOW, TASK_STEP_ASIDE, TASK_STEP_ASIDE_MAX};
 use state::StateError;
@@ -31,6 +31,13 @@ pub(super) struct Asked<'t> {
     pub(super) attempt: Option<u32>,
     pub(super) request: &'t Request,
     pub(super) asker: &'t Asker,
+}
+
+/// When the work on a task is broken off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cutoff<'t> {
+    pub(super) stop: &'t CancellationToken,
+    pub(super) deadline: Instant,
 }
 
 /// What an attempt at deciding came to.
@@ -95,19 +102,40 @@ fn on_a_thread(work: impl FnOnce() + Send + 'static) {
 }
 
 impl Shared {
-    /// Lets the runner decide, on a draft of its own, within the deadline.
-    pub(super) async fn decide(
-        &self,
-        lane: &Lane,
-        Asked { id, attempt, request, asker }: Asked<'_>,
-        stop: &CancellationToken,
-        deadline: Instant,
-    ) -> Ran {
+    /// Returns when work that begins now is broken off.
+    pub(super) fn cutoff<'t>(&self, stop: &'t CancellationToken) -> Cutoff<'t> {
+        Cutoff { stop, deadline: Instant::now() + self.settings.task_wait }
+    }
+
+    /// Lets the runner decide, on a draft of its own. What a model did is noted; that it cannot be fails no task.
+    pub(super) async fn decide(&self, lane: &Lane, asked: Asked<'_>, cutoff: Cutoff<'_>) -> Ran {
         let ledger = Arc::new(Ledger::default());
-        let began = self.parts.clock.now();
-        let asked = Asked { id, attempt, request, asker };
-        let ran = self.decide_with(lane, asked, &ledger, (stop, deadline)).await;
-        self.book(&ledger, (&lane.id, id, asker), began, &ran).await;
+        let began_at = self.parts.clock.now();
+        let ran = self.decide_with(lane, asked, &ledger, cutoff).await;
+        let report = ledger.report();
+        let Some(model) = report.model.clone() else { return ran };
+        let ended = match &ran {
+            Ran::Done(..) if report.fallback.is_some() => "fallback",
+            Ran::Done(..) => "completed",
+            Ran::Failed(error) if error.code == TaskErrorCode::Timeout => "timeout",
+            Ran::Failed(_) => "failed",
+            Ran::Stopped => "cancelled",
+        };
+        let by = (asked.id.kind(), model, ended);
+        self.spent.lock().entry(by).or_default().add(&report);
+        let occasion = Occasion {
+            workspace: &lane.id,
+            task: Some(asked.id.to_string()),
+            began_at,
+            ended_at: self.parts.clock.now(),
+            ended,
+            is_background: is_scheduled(asked.asker) || is_review(asked.asker),
+        };
+        if let Some(work) = ModelWork::of(report, &occasion)
+            && let Err(error) = self.parts.tasks.add_model_work(work.row()).await
+        {
+            tracing::warn!(task = %asked.id, error = %chain(&error), "what a model did is not noted");
+        }
         ran
     }
 
@@ -116,20 +144,19 @@ impl Shared {
         lane: &Lane,
         Asked { id, attempt, request, asker }: Asked<'_>,
         ledger: &Arc<Ledger>,
-        (stop, deadline): (&CancellationToken, Instant),
+        cutoff: Cutoff<'_>,
     ) -> Ran {
         let workspace = lane.workspace();
         for round in 0..self.parts.runner.decisions_max() {
-            if !step_aside(round, stop).await {
+            if !step_aside(round, cutoff.stop).await {
                 return Ran::Stopped;
             }
-            let memories = self.memories(&workspace, (request, asker));
+            let memories = self.memories(&workspace, request, asker);
             let draft = draft(&memories, id, attempt);
             let (request, workspace) = (request.clone(), workspace.clone());
             let ledger = Arc::clone(ledger);
             let job = Job { task: id.clone(), request, workspace, ledger };
-            let ran = self.run((job, memories, draft), stop, deadline).await;
-            if let Ok(ran) = ran {
+            if let Ok(ran) = self.run(job, memories, draft, cutoff).await {
                 return ran;
             }
         }
@@ -139,9 +166,10 @@ impl Shared {
     /// Runs the runner once, where a panic or a hang of it harms nobody.
     pub(super) async fn run(
         &self,
-        (job, memories, mut draft): (Job, Memories, Draft),
-        stop: &CancellationToken,
-        deadline: Instant,
+        job: Job,
+        memories: Memories,
+        mut draft: Draft,
+        Cutoff { stop, deadline }: Cutoff<'_>,
     ) -> Result<Ran, Conflict> {
         let kind = job.request.kind();
         let id = job.task.clone();
@@ -195,43 +223,6 @@ impl Lanes {
 }
 
 impl Shared {
-    /// Notes what a model did, if one was asked. That it cannot be noted fails no task.
-    pub(super) async fn book(
-        &self,
-        ledger: &Ledger,
-        (workspace, task, asker): (&str, &TaskId, &Asker),
-        began: Timestamp,
-        ran: &Ran,
-    ) {
-        let report = ledger.report();
-        let Some(model) = report.model.clone() else { return };
-        let ended = match ran {
-            Ran::Done(..) if report.fallback.is_some() => "fallback",
-            Ran::Done(..) => "completed",
-            Ran::Failed(error) if error.code == TaskErrorCode::Timeout => "timeout",
-            Ran::Failed(_) => "failed",
-            Ran::Stopped => "cancelled",
-        };
-        self.count(task.kind(), &model, ended, &report);
-        let occasion = Occasion {
-            workspace,
-            task: Some(task.to_string()),
-            began_at: began,
-            ended_at: self.parts.clock.now(),
-            ended,
-            is_background: is_scheduled(asker) || is_review(asker),
-        };
-        let Some(work) = ModelWork::of(report, &occasion) else { return };
-        if let Err(error) = self.parts.tasks.add_model_work(work.row()).await {
-            tracing::warn!(%task, error = %chain(&error), "what a model did is not noted");
-        }
-    }
-
-    fn count(&self, kind: TaskKind, model: &str, ended: &'static str, report: &Report) {
-        let mut all = self.spent.lock();
-        all.entry((kind, model.to_owned(), ended)).or_default().add(report);
-    }
-
     /// Returns the tokens that work took lately which nobody asked for, if they are as many as a person allows.
     pub(super) async fn over_budget(&self) -> Result<Option<u64>, StateError> {
         let max = self.settings.background_tokens_max;

@@ -168,7 +168,7 @@ impl Shared {
 
     /// Notes that the end of a task is published here; `false` if it was before.
     pub(super) fn claim(&self, task: &Task, result: &TaskResult) -> bool {
-        !result.scopes().is_empty() && self.published.lock().note(&task.id)
+        !result.scopes.is_empty() && self.published.lock().note(&task.id)
     }
 }
 
@@ -186,7 +186,7 @@ impl Shared {
             } else if !self.put_back(lane, &row).await?
                 && let Some(row) = self.parts.tasks.task(&row.id).await?
                 && row.change.is_some()
-                && !record::has_ended(&row)
+                && !row.status.is_final()
             {
                 // Whoever had it was not dead.
                 self.complete(lane, &row).await?;
@@ -198,8 +198,8 @@ impl Shared {
     /// Fails what runs and cannot be read: nobody can do it, and everything else would wait for it.
     async fn fail_unreadable(&self, lane: &Lane) -> Result<(), LaneError> {
         let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
-        let outcome = record::outcome_text(&Err(failed.with_details("its record cannot be read")));
-        let end = End { status: Status::Failed.as_str(), outcome: &outcome, request: "{}" };
+        let outcome = record::outcome_text(Err(&failed.with_details("its record cannot be read")));
+        let end = End { status: Status::Failed, outcome: &outcome, request: "{}" };
         let now = self.parts.clock.now();
         let failed = self.parts.tasks.fail_unreadable(&lane.id, end, now).await?;
         if failed > 0 {
@@ -216,14 +216,13 @@ impl Shared {
             return Ok(false);
         }
         if self.attempts_lost(lane, row).await? >= TASK_ATTEMPTS_MAX {
-            let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
-            let failed = TaskError::new(TaskErrorCode::failed(kind));
+            let failed = TaskError::new(TaskErrorCode::failed(row.kind));
             let why = lane.now.lock().waits_for;
             let failed = match why {
                 Some(code) => failed.caused_by(code).with_details(code.meaning()),
                 None => failed.with_details("it was begun again and again and never ended"),
             };
-            self.finish(lane, row, &Err(failed)).await?;
+            self.finish(lane, row, Err(&failed)).await?;
         }
         Ok(true)
     }
@@ -246,16 +245,15 @@ impl Shared {
 
     /// Completes a task whose change is recorded, with the outcome that was prepared.
     async fn complete(&self, lane: &Lane, row: &TaskRow) -> Result<(), LaneError> {
-        let done = TaskRow { status: "completed".to_owned(), ..row.clone() };
+        let done = TaskRow { status: Status::Completed, ..row.clone() };
         let task = match Task::read(&done) {
             Ok(task) => task,
             Err(unreadable) => {
                 // It was prepared before its change was, but perhaps by another version.
                 tracing::warn!(error = %unreadable, "what came of a task is not known");
-                let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
-                let failed = TaskError::new(TaskErrorCode::failed(kind));
+                let failed = TaskError::new(TaskErrorCode::failed(row.kind));
                 let failed = failed.with_details("memories were changed; history knows how");
-                self.finish(lane, row, &Err(failed)).await?;
+                self.finish(lane, row, Err(&failed)).await?;
                 return Ok(());
             }
         };
@@ -274,7 +272,7 @@ impl Shared {
         if let Ok(result) = &mut outcome {
             self.store_proposals(&task, result, &record::unstored_proposals(row, &task)).await?;
         }
-        if self.finish(lane, row, &outcome).await?
+        if self.finish(lane, row, outcome.as_ref()).await?
             && let Ok(result) = &outcome
         {
             self.publish(&task, result).await;
@@ -284,7 +282,7 @@ impl Shared {
 
     /// Puts in place what a change that stopped half-way has recorded, as the next writer would.
     pub(super) async fn make_whole(&self, lane: &Lane, task: &Task) {
-        let memories = self.memories(&lane.workspace(), (&task.request, &task.asker));
+        let memories = self.memories(&lane.workspace(), &task.request, &task.asker);
         if let Err(error) = memories.notice().await {
             tracing::warn!(task = %task.id, error = %chain(&error), "a change is completed later");
         }

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use agents::{Ledger, Refusal, RememberRequest};
+use agents::{Refusal, RememberRequest};
 use futures_util::FutureExt as _;
 use memory::code::Code;
 use memory::feature::Feature;
@@ -13,7 +13,6 @@ use state::{
     DreamGates, End, Enqueued, NewTask, OwnedBy, QueueLimits, StateError, TaskQuery, TaskRow,
 };
 use store::FileDiff;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::decide::{Asked, Conflict, Ran};
@@ -126,6 +125,17 @@ pub enum RehearsalError {
     Task(#[from] TaskError),
 }
 
+/// The reason why an attempt gives nothing to commit.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// The task would not be taken.
+    #[error(transparent)]
+    Submit(#[from] SubmitError),
+    /// The attempt failed, or has to be made again.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
 impl Lanes {
     /// Takes a task, durably, and sees to it that it is done.
     pub async fn submit(
@@ -153,7 +163,7 @@ impl Lanes {
         let new = NewTask {
             id: id.to_string(),
             workspace: workspace.id.clone(),
-            kind: kind.as_str().to_owned(),
+            kind,
             client: asker.client.as_ref().map(ToString::to_string),
             request: record::request_text(&request, &asker, refusal.as_ref()),
             at: self.0.parts.clock.now(),
@@ -165,7 +175,7 @@ impl Lanes {
             Ok(Enqueued::Queued(row)) if lane.removed.is_cancelled() => {
                 // The workspace went after it was looked at last.
                 let gone = TaskErrorCode::WorkspaceRemoved;
-                self.0.give_up(&lane, (&id, &row.request), gone).await?;
+                self.0.give_up(&lane, &id, &row.request, gone).await?;
                 Err(SubmitError::Draining)
             }
             Ok(Enqueued::Queued(row)) => {
@@ -202,10 +212,9 @@ impl Lanes {
     ) -> Result<Rehearsal, RehearsalError> {
         let lane = self.0.open_lane(workspace).await?;
         let stop = self.0.draining.child_token();
-        let deadline = Instant::now() + self.0.settings.task_wait;
         let id = TaskId::new(request.kind());
         let wanted = Asked { id: &id, attempt: None, request, asker };
-        match self.0.decide(&lane, wanted, &stop, deadline).await {
+        match self.0.decide(&lane, wanted, self.0.cutoff(&stop)).await {
             Ran::Done(result, draft) => Ok(Rehearsal { result, diffs: draft.diffs() }),
             Ran::Failed(error) => Err(error.into()),
             Ran::Stopped => Err(TaskError::new(TaskErrorCode::Cancelled).into()),
@@ -217,41 +226,38 @@ impl Lanes {
         self.0.open_lane(workspace).await.map(drop)
     }
 
-    /// Makes one attempt at a task and commits nothing. What models do for it is noted in the ledger and nowhere
-    /// else: whoever has the turn puts that on record.
+    /// Makes one attempt at a task and commits nothing. What models do for it is noted in the ledger of the job and
+    /// nowhere else: the process that has the turn puts that on record.
     pub async fn stage(
         &self,
-        workspace: &Workspace,
-        (id, request, asker): (&TaskId, &Request, &Asker),
-        ledger: &Arc<Ledger>,
+        job: Job,
+        asker: &Asker,
         stop: &CancellationToken,
-    ) -> Result<Result<Staged, RunError>, SubmitError> {
-        self.0.open_lane(workspace).await?;
-        let deadline = Instant::now() + self.0.settings.task_wait;
-        let memories = self.0.memories(workspace, (request, asker));
-        let draft = draft(&memories, id, None);
-        let (request, workspace) = (request.clone(), workspace.clone());
-        let job = Job { task: id.clone(), request, workspace, ledger: Arc::clone(ledger) };
-        Ok(match self.0.run((job, memories, draft), stop, deadline).await {
+    ) -> Result<Staged, StageError> {
+        self.0.open_lane(&job.workspace).await?;
+        let cutoff = self.0.cutoff(stop);
+        let memories = self.0.memories(&job.workspace, &job.request, asker);
+        let draft = draft(&memories, &job.task, None);
+        match self.0.run(job, memories, draft, cutoff).await {
             Ok(Ran::Done(result, draft)) => {
                 let model = draft.model().map(str::to_owned);
                 let because = draft.note().map(str::to_owned);
                 Ok(Staged { result, edits: draft.edits(), model, because })
             }
-            Ok(Ran::Failed(error)) => Err(error.into()),
-            Ok(Ran::Stopped) => Err(TaskError::new(TaskErrorCode::Cancelled).into()),
-            Err(Conflict) => Err(RunError::Conflict),
-        })
+            Ok(Ran::Failed(error)) => Err(RunError::Failed(error).into()),
+            Ok(Ran::Stopped) => Err(RunError::Failed(TaskErrorCode::Cancelled.into()).into()),
+            Err(Conflict) => Err(RunError::Conflict.into()),
+        }
     }
 
-    /// Returns a task of this workspace and kind, if the viewer may see it.
+    /// Returns a task of this workspace, if the viewer may see it.
     pub async fn get(
         &self,
         workspace: &Workspace,
-        (kind, id): (TaskKind, &TaskId),
+        id: &TaskId,
         viewer: Viewer<'_>,
     ) -> Result<Option<Task>, StateError> {
-        let row = self.0.row(workspace, (kind, id), viewer).await?;
+        let row = self.0.row(workspace, id, viewer).await?;
         let Some(task) = row.as_ref().and_then(read) else { return Ok(None) };
         if task.status().is_final() {
             return Ok(Some(task));
@@ -271,8 +277,8 @@ impl Lanes {
     ) -> Result<Vec<Task>, StateError> {
         let query = TaskQuery {
             workspace: Some(workspace.id.clone()),
-            kind: filter.kind.map(|kind| kind.as_str().to_owned()),
-            status: filter.status.map(|status| status.as_str().to_owned()),
+            kind: filter.kind,
+            status: filter.status,
             owner: match viewer {
                 Viewer::Person => OwnedBy::Anybody,
                 Viewer::Client(None) => OwnedBy::Nobody,
@@ -291,12 +297,12 @@ impl Lanes {
     pub async fn cancel(
         &self,
         workspace: &Workspace,
-        (kind, id): (TaskKind, &TaskId),
+        id: &TaskId,
         viewer: Viewer<'_>,
     ) -> Result<Option<Cancelled>, StateError> {
-        let Some(row) = self.0.row(workspace, (kind, id), viewer).await? else { return Ok(None) };
+        let Some(row) = self.0.row(workspace, id, viewer).await? else { return Ok(None) };
         let lane = self.0.lane(workspace);
-        self.0.give_up(&lane, (id, &row.request), TaskErrorCode::Cancelled).await?;
+        self.0.give_up(&lane, id, &row.request, TaskErrorCode::Cancelled).await?;
         let row = self.0.parts.tasks.task(id.as_str()).await?;
         Ok(row.as_ref().and_then(read).map(|task| {
             if task.status().is_final() { Cancelled::Over(task) } else { Cancelled::Stopping(task) }
@@ -402,15 +408,14 @@ impl Shared {
     async fn row(
         &self,
         workspace: &Workspace,
-        (kind, id): (TaskKind, &TaskId),
+        id: &TaskId,
         viewer: Viewer<'_>,
     ) -> Result<Option<TaskRow>, StateError> {
         let row = self.parts.tasks.task(id.as_str()).await?;
         Ok(row.filter(|row| {
             row.workspace == workspace.id
-                && row.kind == kind.as_str()
                 && viewer.sees(row.client.as_deref())
-                && (!record::has_ended(row) || row.updated_at >= self.ended_since())
+                && (!row.status.is_final() || row.updated_at >= self.ended_since())
         }))
     }
 
@@ -418,12 +423,13 @@ impl Shared {
     async fn give_up(
         &self,
         lane: &Lane,
-        (id, request): (&TaskId, &str),
+        id: &TaskId,
+        request: &str,
         why: TaskErrorCode,
     ) -> Result<(), StateError> {
-        let outcome = record::outcome_text(&Err(TaskError::new(why)));
+        let outcome = record::outcome_text(Err(&TaskError::new(why)));
         let request = record::kept_request_text(request);
-        let end = End { status: Status::Failed.as_str(), outcome: &outcome, request: &request };
+        let end = End { status: Status::Failed, outcome: &outcome, request: &request };
         self.parts.tasks.give_up(id.as_str(), end, self.parts.clock.now()).await?;
         {
             let now = lane.now.lock();
@@ -445,7 +451,7 @@ impl Shared {
         for row in self.parts.tasks.tasks(&query).await? {
             if let Some(task) = read(&row).filter(|task| !task.status().is_final()) {
                 let gone = TaskErrorCode::WorkspaceRemoved;
-                self.give_up(lane, (&task.id, &row.request), gone).await?;
+                self.give_up(lane, &task.id, &row.request, gone).await?;
             }
         }
         Ok(())

@@ -123,7 +123,7 @@ impl Lanes {
         asker: &Asker,
         since: Option<Timestamp>,
     ) -> u64 {
-        let memories = self.0.memories(workspace, (&Request::Dream, asker));
+        let memories = self.0.memories(workspace, &Request::Dream, asker);
         let query = ChangesQuery { since, max: DREAM_CHANGES_MAX, ..ChangesQuery::default() };
         let changes = match memories.recorded_changes(&query).await {
             Ok(changes) => changes,

@@ -286,7 +286,8 @@ impl Shared {
     pub(super) fn memories(
         &self,
         workspace: &Workspace,
-        (request, asker): (&Request, &Asker),
+        request: &Request,
+        asker: &Asker,
     ) -> Memories {
         let provenance = provenance(request, asker);
         let mut caller = Caller::new(AgentClass::Exec, provenance);

@@ -23,30 +23,25 @@ use crate::feed::ManagedChange;
 use crate::pending::{self, Pending, Source};
 use crate::runner::{RunError, chain};
 use crate::task::record;
-use crate::task::{Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult};
+use crate::task::{
+    Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskProposals, TaskResult,
+};
 use crate::workspace::Workspace;
 
-/// What became of a task that was begun.
+/// How an attempt at a task ended.
 enum Ended {
-    /// It has an outcome.
-    With(Outcome),
+    /// It did what was asked.
+    Completed {
+        result: TaskResult,
+        /// Whether memories changed.
+        changed: bool,
+        /// The proposals to store.
+        proposals: Vec<NewProposal>,
+    },
+    /// The task is to be given up.
+    Failed(TaskError),
     /// Somebody stopped it, or finished it meanwhile. Nothing was committed.
     Stopped,
-}
-
-/// The outcome of a task, and what is still to be done about it.
-struct Outcome {
-    result: Result<TaskResult, TaskError>,
-    /// Whether memories changed.
-    changed: bool,
-    /// The proposals to store.
-    proposals: Vec<NewProposal>,
-}
-
-impl Outcome {
-    const fn failed(error: TaskError) -> Self {
-        Self { result: Err(error), changed: false, proposals: Vec::new() }
-    }
 }
 
 /// Works as long as there is something to do in a lane. What fails is tried again a little later.
@@ -160,6 +155,22 @@ impl Shared {
         self.tell_of_others(lane).await
     }
 
+    /// Reads a task that was begun, or says why it cannot be done.
+    fn begun(&self, lane: &Lane, row: &TaskRow) -> Result<Task, TaskError> {
+        let task = Task::read(row).map_err(|unreadable| {
+            tracing::warn!(error = %unreadable, "a task cannot be done");
+            TaskError::new(TaskErrorCode::failed(row.kind))
+        })?;
+        if let Some(refusal) = &task.refusal {
+            return Err(refusal.into());
+        }
+        // It may have been queued before reviews were switched off.
+        if task.kind() == TaskKind::Review && !self.does_reviews(&lane.workspace()) {
+            return Err(TaskErrorCode::Cancelled.into());
+        }
+        Ok(task)
+    }
+
     /// Does one task that was begun.
     async fn attempt(
         &self,
@@ -167,42 +178,25 @@ impl Shared {
         held: &FileLockGuard,
         row: &TaskRow,
     ) -> Result<(), LaneError> {
-        let task = match Task::read(row) {
+        let task = match self.begun(lane, row) {
             Ok(task) => task,
-            Err(unreadable) => {
-                tracing::warn!(error = %unreadable, "a task cannot be done");
-                let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
-                let failed = TaskError::new(TaskErrorCode::failed(kind));
-                return self.finish(lane, row, &Err(failed)).await.map(drop);
-            }
+            Err(error) => return self.finish(lane, row, Err(&error)).await.map(drop),
         };
-        if let Some(refusal) = &task.refusal {
-            return self.finish(lane, row, &Err(refusal.into())).await.map(drop);
-        }
-        if task.kind() == TaskKind::Review && !self.does_reviews(&lane.workspace()) {
-            // It was queued before reviews were switched off.
-            let cancelled = Err(TaskError::new(TaskErrorCode::Cancelled));
-            return self.finish(lane, row, &cancelled).await.map(drop);
-        }
-        let stop = self.halted.child_token();
-        let _current = Current::new(lane, &task.id, &stop);
+        let current = Current::new(lane, &task.id, self.halted.child_token());
         self.note_start(row).await;
-        match self.end(lane, held, (row.attempt(), &task), &stop).await? {
-            Ended::With(Outcome { mut result, changed, proposals }) => {
-                if let Ok(result) = &mut result {
-                    self.store_proposals(&task, result, &proposals).await?;
-                }
-                self.finish(lane, row, &result).await?;
+        match self.end(&current, held, &task, row.attempt()).await? {
+            Ended::Completed { mut result, changed, proposals } => {
+                self.store_proposals(&task, &mut result, &proposals).await?;
+                self.finish(lane, row, Ok(&result)).await?;
                 // Whoever finished it meanwhile did so because of that change.
-                if let Ok(result) = &result
-                    && changed
-                {
-                    self.publish(&task, result).await;
+                if changed {
+                    self.publish(&task, &result).await;
                     if task.kind() == TaskKind::Review {
                         self.offer_reviewed(lane, &task).await;
                     }
                 }
             }
+            Ended::Failed(error) => drop(self.finish(lane, row, Err(&error)).await?),
             Ended::Stopped if self.halted.is_cancelled() => {
                 // It goes on in another life, unless somebody took it back. Noted first: an attempt whose
                 // end is seen does not count among those that are tried.
@@ -210,8 +204,7 @@ impl Shared {
                 self.parts.tasks.requeue(row.attempt(), self.parts.clock.now()).await?;
             }
             Ended::Stopped => {
-                let cancelled = Err(TaskError::new(TaskErrorCode::Cancelled));
-                self.finish(lane, row, &cancelled).await?;
+                self.finish(lane, row, Err(&TaskErrorCode::Cancelled.into())).await?;
             }
         }
         Ok(())
@@ -220,21 +213,21 @@ impl Shared {
     /// Decides and commits; decides anew when a memory changed meanwhile.
     async fn end(
         &self,
-        lane: &Lane,
+        Current { lane, stop }: &Current<'_>,
         held: &FileLockGuard,
-        (attempt, task): (Attempt<'_>, &Task),
-        stop: &CancellationToken,
+        task: &Task,
+        attempt: Attempt<'_>,
     ) -> Result<Ended, LaneError> {
         let Task { id, request, asker, .. } = task;
         let asked = Asked { id, attempt: Some(attempt.number), request, asker };
-        let deadline = Instant::now() + self.settings.task_wait;
+        let cutoff = self.cutoff(stop);
         for round in 0..self.parts.runner.decisions_max() {
             if !step_aside(round, stop).await {
                 return Ok(Ended::Stopped);
             }
-            let (mut result, draft) = match self.decide(lane, asked, stop, deadline).await {
+            let (mut result, draft) = match self.decide(lane, asked, cutoff).await {
                 Ran::Done(result, draft) => (result, draft),
-                Ran::Failed(error) => return Ok(Ended::With(Outcome::failed(error))),
+                Ran::Failed(error) => return Ok(Ended::Failed(error)),
                 Ran::Stopped => return Ok(Ended::Stopped),
             };
             let proposals = self.new_proposals(lane, task, &mut result);
@@ -245,26 +238,26 @@ impl Shared {
                     return Ok(Ended::Stopped);
                 }
             }
-            let outcome = Outcome { result: Ok(result), changed, proposals };
+            let completed = Ended::Completed { result, changed, proposals };
             if !changed {
-                return Ok(Ended::With(outcome));
+                return Ok(completed);
             }
             if !held.is_current() {
                 return Err(LaneError::Lost);
             }
             // A commit that has begun comes to its end, so it must not begin late.
-            if Instant::now() >= deadline {
-                return Ok(Ended::With(Outcome::failed(TaskError::new(TaskErrorCode::Timeout))));
+            if Instant::now() >= cutoff.deadline {
+                return Ok(Ended::Failed(TaskErrorCode::Timeout.into()));
             }
-            let Err(why) = commit(draft).await else { return Ok(Ended::With(outcome)) };
+            let Err(why) = commit(draft).await else { return Ok(completed) };
             // The record of a change may be durable although its commit failed.
             let row = self.parts.tasks.task(attempt.task).await?;
             if row.as_ref().is_some_and(|row| row.change.is_some()) {
                 tracing::warn!(task = %task.id, error = %chain(&why), "a commit stopped half-way");
                 self.make_whole(lane, task).await;
-                return Ok(Ended::With(outcome));
+                return Ok(completed);
             }
-            if row.is_some_and(|row| row.attempt() != attempt || record::has_ended(&row)) {
+            if row.is_some_and(|row| row.attempt() != attempt || row.status.is_final()) {
                 return Err(LaneError::Lost);
             }
             match why.as_run_error(task.kind()) {
@@ -274,11 +267,11 @@ impl Shared {
                     if !matches!(why, Uncommitted::Store(StoreError::Refused(_))) {
                         tracing::warn!(task = %task.id, error = %chain(&why), "a commit failed");
                     }
-                    return Ok(Ended::With(Outcome::failed(failed)));
+                    return Ok(Ended::Failed(failed));
                 }
             }
         }
-        Ok(Ended::With(Outcome::failed(never_still(task.kind()))))
+        Ok(Ended::Failed(never_still(task.kind())))
     }
 
     /// Takes the proposals out of a result, as they are to be stored.
@@ -287,10 +280,13 @@ impl Shared {
         if proposals.is_empty() {
             return Vec::new();
         }
-        let memories = self.memories(&lane.workspace(), (&task.request, &task.asker));
-        let at = self.parts.clock.now();
-        let source = Source { task: task.id.as_str(), kind: task.kind(), asker: &task.asker, at };
-        pending::new_rows(proposals, &memories, source)
+        let memories = self.memories(&lane.workspace(), &task.request, &task.asker);
+        pending::new_rows(proposals, &memories, Source::task(task, self.parts.clock.now()))
+    }
+
+    fn pending(&self) -> Pending {
+        let LaneParts { store, tasks, clock, .. } = &self.parts;
+        Pending::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock))
     }
 
     /// Stores the proposals of a task whose change, if it made one, is committed. The same are stored once, however
@@ -304,20 +300,17 @@ impl Shared {
         if proposals.is_empty() {
             return Ok(());
         }
-        let LaneParts { store, tasks, clock, .. } = &self.parts;
-        let pending = Pending::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock));
         let provenance = provenance(&task.request, &task.asker);
-        result.note_stored(pending.add(proposals, &provenance).await?);
+        let stored = self.pending().add(proposals, &provenance).await?;
+        result.proposals = TaskProposals::Stored(stored);
         Ok(())
     }
 
     /// Has what a review wrote offered to a person, and those who listen told of it. It is offered at the latest when somebody
     /// looks.
     async fn offer_reviewed(&self, lane: &Lane, task: &Task) {
-        let LaneParts { store, tasks, clock, .. } = &self.parts;
-        let pending = Pending::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock));
-        let memories = self.memories(&lane.workspace(), (&task.request, &task.asker));
-        if let Err(error) = pending.count(&memories).await {
+        let memories = self.memories(&lane.workspace(), &task.request, &task.asker);
+        if let Err(error) = self.pending().count(&memories).await {
             tracing::warn!(task = %task.id, error = %chain(&error), "a review is not offered yet");
         }
     }
@@ -327,11 +320,12 @@ impl Shared {
         &self,
         lane: &Lane,
         row: &TaskRow,
-        outcome: &Result<TaskResult, TaskError>,
+        outcome: Result<&TaskResult, &TaskError>,
     ) -> Result<bool, LaneError> {
-        let (status, text) = (status_of(outcome), record::outcome_text(outcome));
+        let status = if outcome.is_ok() { Status::Completed } else { Status::Failed };
+        let text = record::outcome_text(outcome);
         let request = record::kept_request_text(&row.request);
-        let end = End { status: status.as_str(), outcome: &text, request: &request };
+        let end = End { status, outcome: &text, request: &request };
         let now = self.parts.clock.now();
         let finished = self.parts.tasks.finish_task(row.attempt(), end, now).await?;
         if finished {
@@ -354,7 +348,7 @@ impl Shared {
         if !self.claim(task, result) {
             return;
         }
-        let saved = result.changes().len();
+        let saved = result.changes.len();
         if task.kind() == TaskKind::Review && (saved == 0 || !self.settings.review_verbose) {
             return;
         }
@@ -362,7 +356,7 @@ impl Shared {
             workspace: task.workspace.clone(),
             source: task.kind(),
             task: task.id.clone(),
-            scopes: result.scopes().clone(),
+            scopes: result.scopes.clone(),
             originator: task.asker.client.clone(),
             saved,
         };
@@ -423,28 +417,23 @@ async fn commit(draft: Box<Draft>) -> Result<(), Uncommitted> {
     }
 }
 
-/// Says what a lane is doing, as long as it does it.
-struct Current<'l>(&'l Lane);
+/// The task that a lane does, shown in the lane as long as this value lives.
+struct Current<'l> {
+    lane: &'l Lane,
+    stop: CancellationToken,
+}
 
 impl<'l> Current<'l> {
-    fn new(lane: &'l Lane, id: &TaskId, stop: &CancellationToken) -> Self {
+    fn new(lane: &'l Lane, id: &TaskId, stop: CancellationToken) -> Self {
         lane.now.lock().current = Some((id.clone(), stop.clone()));
         lane.move_on();
-        Self(lane)
+        Self { lane, stop }
     }
 }
 
 impl Drop for Current<'_> {
     fn drop(&mut self) {
-        self.0.now.lock().current = None;
-        self.0.move_on();
-    }
-}
-
-/// What came of a task, as its row has it.
-const fn status_of(outcome: &Result<TaskResult, TaskError>) -> Status {
-    match outcome {
-        Ok(_) => Status::Completed,
-        Err(_) => Status::Failed,
+        self.lane.now.lock().current = None;
+        self.lane.move_on();
     }
 }

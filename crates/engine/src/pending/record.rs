@@ -11,30 +11,28 @@ use serde::{Deserialize, Serialize};
 use state::{NewProposal, ProposalRow};
 use store::{Influenced, Memories, Unreviewed};
 
-use crate::task::{Asker, Task, TaskKind};
+use crate::task::{Task, TaskKind};
 
-/// The work that makes proposals.
+/// The work that makes proposals, as a new row tells of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'t> {
-    /// The task.
-    pub(crate) task: &'t str,
-    /// Its kind.
-    pub(crate) kind: TaskKind,
-    /// For whom it works.
-    pub(crate) asker: &'t Asker,
-    /// When.
+    pub(crate) origin: &'t str,
+    pub(crate) task: Option<&'t str>,
+    /// How far new text in its proposals may be trusted.
+    pub(crate) trust: Trust,
     pub(crate) at: Timestamp,
 }
 
-impl Source<'_> {
-    /// Returns how far new text in its proposals may be trusted: that of a request as its caller, that of a dream
-    /// as the memories that it read.
-    fn trust(self) -> Trust {
-        match self.kind {
-            TaskKind::Remember | TaskKind::Forget => self.asker.trust,
+impl<'t> Source<'t> {
+    /// Returns a task as the source of proposals. New text of a request is trusted as its caller, that of a dream as the
+    /// memories that it read.
+    pub(crate) fn task(task: &'t Task, at: Timestamp) -> Self {
+        let trust = match task.kind() {
+            TaskKind::Remember | TaskKind::Forget => task.asker.trust,
             TaskKind::Dream => Trust::Person,
             TaskKind::Review => Trust::Background,
-        }
+        };
+        Self { origin: task.kind().as_str(), task: Some(task.id.as_str()), trust, at }
     }
 }
 
@@ -120,10 +118,8 @@ pub(crate) fn new_rows(
     source: Source<'_>,
 ) -> Vec<NewProposal> {
     proposals.sort_by_key(|proposal| std::cmp::Reverse(proposal.score));
-    let (task, kind, at) = (source.task, source.kind, source.at);
-    let made = Made { origin: kind.as_str(), task: Some(task), trust: source.trust(), at };
     let row = |proposal: &Proposal| {
-        let row = new_row(proposal, memories, made);
+        let row = new_row(proposal, memories, source);
         if row.is_none() {
             tracing::warn!(task = source.task, "a proposal names no entry of these memories");
         }
@@ -161,21 +157,12 @@ pub(super) fn new_review(waiting: &Influenced, memories: &Memories) -> Option<Ne
         relies_on: Vec::new(),
         review: Some(ToReview { path: path.clone(), revision: *revision }),
     };
-    let made =
-        Made { origin: &by.origin, task: by.task.as_deref(), trust: by.trust, at: change.at };
-    new_row(&proposal, memories, made)
+    let source =
+        Source { origin: &by.origin, task: by.task.as_deref(), trust: by.trust, at: change.at };
+    new_row(&proposal, memories, source)
 }
 
-/// What a new row says of where it comes from.
-#[derive(Clone, Copy)]
-struct Made<'m> {
-    origin: &'m str,
-    task: Option<&'m str>,
-    trust: Trust,
-    at: Timestamp,
-}
-
-fn new_row(proposal: &Proposal, memories: &Memories, made: Made<'_>) -> Option<NewProposal> {
+fn new_row(proposal: &Proposal, memories: &Memories, source: Source<'_>) -> Option<NewProposal> {
     let changed = proposal.changes.iter().map(|change| &change.path);
     let kept = proposal.relies_on.iter().map(|kept| &kept.path);
     let named = changed.chain(kept).chain(proposal.review.iter().map(|review| &review.path));
@@ -188,11 +175,11 @@ fn new_row(proposal: &Proposal, memories: &Memories, made: Made<'_>) -> Option<N
     }
     let record = record(proposal, memories, &roots)?;
     Some(NewProposal {
-        made_at: made.at,
-        origin: made.origin.to_owned(),
-        task: made.task.map(str::to_owned),
+        made_at: source.at,
+        origin: source.origin.to_owned(),
+        task: source.task.map(str::to_owned),
         digest: digest(&record, &roots),
-        trust: made.trust,
+        trust: source.trust,
         roots,
         proposal: serde_json::to_string(&record).ok()?,
     })

@@ -17,7 +17,7 @@ use memory::limits::{
 use memory::path::MemoryPath;
 use memory::screen::{Family, Screen, Writer};
 use model::EmbedError;
-use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, RwLock};
 use recall::{Likeness, Vector, passages};
 use state::{FileLock, LockMode};
 use store::DerivedFiles;
@@ -121,12 +121,12 @@ impl Meaning {
 
     /// Tells whether a prompt's vector may find more than its words do.
     pub(super) fn may_tell(&self) -> bool {
-        !self.is_resting() && !self.vectors().is_empty()
+        !self.is_resting() && !self.vectors.read().is_empty()
     }
 
     /// Compares a prompt with what a corpus holds.
     pub(super) fn likeness(&self, held: &Held, prompt: &Vector) -> Likeness {
-        let vectors = self.vectors();
+        let vectors = self.vectors.read();
         let of = |path: &MemoryPath| held.memories.get(path).map(|read| read.revision);
         held.corpus.likeness(prompt, |path| {
             of(path).map_or_else(Vec::new, |revision| vectors.of_memory(&revision))
@@ -167,7 +167,7 @@ impl Meaning {
 
     /// Returns the memories with entries that have no vector and whose text was not read yet.
     pub(super) fn without_text(&self, followed: &Followed) -> Vec<MemoryPath> {
-        let (held, vectors) = (followed.read(), self.vectors());
+        let (held, vectors) = (followed.read(), self.vectors.read());
         let lacking = held
             .memories
             .iter()
@@ -226,12 +226,12 @@ impl Meaning {
         for followed in corpora {
             memories.extend(followed.read().memories.values().map(|read| read.revision));
         }
-        self.vectors_mut().retain(&memories);
+        self.vectors.write().retain(&memories);
     }
 
     /// Returns when the endpoint may be asked again, if it is left alone.
     pub(super) fn rests_until(&self) -> Option<Instant> {
-        self.backoff().until()
+        self.backoff.lock().until()
     }
 
     /// Asks for entries, a few at first: an endpoint that is slow answers them in time.
@@ -247,7 +247,7 @@ impl Meaning {
             let texts: Vec<&str> = lacking[..count].iter().map(|(_, text)| text.as_str()).collect();
             match self.ask(&texts, EMBED_BATCH_WAIT).await {
                 Ok(found) => {
-                    let mut vectors = self.vectors_mut();
+                    let mut vectors = self.vectors.write();
                     for ((digest, _), vector) in lacking.drain(..count).zip(found) {
                         if let Err(trouble) = vectors.put(digest, vector) {
                             drop(vectors);
@@ -282,8 +282,8 @@ impl Meaning {
         let found = self.embeddings.endpoint.embed(texts, deadline).await?;
         let vectors: Option<Vec<Vector>> = found.iter().map(|found| Vector::of(found)).collect();
         let vectors = vectors.ok_or(NONE)?;
-        vectors.iter().try_for_each(|vector| self.vectors().check(vector))?;
-        self.backoff().answered();
+        vectors.iter().try_for_each(|vector| self.vectors.read().check(vector))?;
+        self.backoff.lock().answered();
         Ok(vectors)
     }
 
@@ -310,13 +310,13 @@ impl Meaning {
         let mut bytes = FILE_REST_BYTES;
         for (revision, text) in of_root {
             let texts = match text {
-                Some(text) if !self.vectors().is_whole(revision) => {
+                Some(text) if !self.vectors.read().is_whole(revision) => {
                     passages(text, &self.screen, EMBED_CHARS_MAX)
                 }
                 _ => Vec::new(),
             };
             let digests: Arc<[Digest]> = texts.iter().map(|text| Digest::of(text)).collect();
-            let mut vectors = self.vectors_mut();
+            let mut vectors = self.vectors.write();
             if !digests.is_empty() {
                 vectors.list(*revision, Arc::clone(&digests));
             }
@@ -333,21 +333,22 @@ impl Meaning {
     /// Takes in what is kept of a root, and returns it. What is not whole is asked for anew.
     fn read(&self, place: &str) -> Option<Vec<u8>> {
         let bytes = self.files.read(&self.file_of(place))?;
-        self.vectors_mut().take_in(&bytes, &self.made_by)?;
+        self.vectors.write().take_in(&bytes, &self.made_by)?;
         Some(bytes)
     }
 
     fn write(&self, place: &str, of_root: &OfRoot) {
         let revisions: Vec<Revision> = of_root.iter().map(|(revision, _)| *revision).collect();
-        let is_kept =
-            |state| self.kept().insert(place.to_owned(), state).is_some_and(|kept| kept == state);
-        if is_kept(self.vectors().state_of(&revisions)) {
+        let is_kept = |state| {
+            self.kept.lock().insert(place.to_owned(), state).is_some_and(|kept| kept == state)
+        };
+        if is_kept(self.vectors.read().state_of(&revisions)) {
             return;
         }
         // Another process may have kept what is not known here.
         let before = self.read(place);
         let packed = {
-            let vectors = self.vectors();
+            let vectors = self.vectors.read();
             let mut bytes = FILE_REST_BYTES;
             let fits = |revision: &&Revision| {
                 bytes += vectors.bytes_of(vectors.of_memory(revision).len());
@@ -376,27 +377,11 @@ impl Meaning {
 
     /// Notes that the endpoint is of no use, and says so, once until it is asked again.
     fn failed(&self, trouble: &Trouble) {
-        let Some(delay) = self.backoff().failed() else { return };
+        let Some(delay) = self.backoff.lock().failed() else { return };
         tracing::warn!(error = chain(trouble), "recall goes by words alone for {delay:?}");
     }
 
     fn is_resting(&self) -> bool {
         self.rests_until().is_some()
-    }
-
-    fn vectors(&self) -> RwLockReadGuard<'_, Vectors> {
-        self.vectors.read()
-    }
-
-    fn vectors_mut(&self) -> RwLockWriteGuard<'_, Vectors> {
-        self.vectors.write()
-    }
-
-    fn kept(&self) -> MutexGuard<'_, HashMap<String, Revision>> {
-        self.kept.lock()
-    }
-
-    fn backoff(&self) -> MutexGuard<'_, Backoff> {
-        self.backoff.lock()
     }
 }

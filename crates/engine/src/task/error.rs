@@ -1,7 +1,5 @@
 //! Why a task was given up: a code of a closed list, its sentence, and what may be told beside it.
 
-use std::fmt;
-
 use agents::{AgentError, Refusal};
 use memory::code::Code;
 
@@ -9,6 +7,8 @@ use super::TaskKind;
 use super::details::tellable;
 
 /// Why a task was given up, in one word that programs may rely on.
+#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TaskErrorCode {
     /// Memory is off for the workspace.
@@ -38,22 +38,6 @@ pub enum TaskErrorCode {
 }
 
 impl TaskErrorCode {
-    /// Every code.
-    pub const ALL: [Self; 12] = [
-        Self::ManagedMemoryUnavailable,
-        Self::RememberPathEscape,
-        Self::RememberFailed,
-        Self::RememberScopeMismatch,
-        Self::ForgetFailed,
-        Self::DreamFailed,
-        Self::ReviewFailed,
-        Self::Timeout,
-        Self::Cancelled,
-        Self::WorkspaceRemoved,
-        Self::ModelUnavailable,
-        Self::Screened,
-    ];
-
     /// Returns the code for a task of this kind that failed for no reason with a code of its own.
     pub const fn failed(kind: TaskKind) -> Self {
         match kind {
@@ -65,21 +49,8 @@ impl TaskErrorCode {
     }
 
     /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ManagedMemoryUnavailable => "managed_memory_unavailable",
-            Self::RememberPathEscape => "remember_path_escape",
-            Self::RememberFailed => "remember_failed",
-            Self::RememberScopeMismatch => "remember_scope_mismatch",
-            Self::ForgetFailed => "forget_failed",
-            Self::DreamFailed => "dream_failed",
-            Self::ReviewFailed => "review_failed",
-            Self::Timeout => "timeout",
-            Self::Cancelled => "cancelled",
-            Self::WorkspaceRemoved => "workspace_removed",
-            Self::ModelUnavailable => "model_unavailable",
-            Self::Screened => "screened",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the public sentence.
@@ -98,12 +69,6 @@ impl TaskErrorCode {
             Self::ModelUnavailable => "The model cannot be reached.",
             Self::Screened => "The text looks like a secret or like an attack on a model.",
         }
-    }
-}
-
-impl fmt::Display for TaskErrorCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 
@@ -153,6 +118,12 @@ impl TaskError {
     /// Returns what is known beside the code.
     pub fn details(&self) -> Option<&str> {
         self.details.as_deref()
+    }
+}
+
+impl From<TaskErrorCode> for TaskError {
+    fn from(code: TaskErrorCode) -> Self {
+        Self::new(code)
     }
 }
 

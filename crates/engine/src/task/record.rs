@@ -16,8 +16,8 @@ use state::{NewProposal, TaskRow};
 
 use super::details::without_secrets;
 use super::{
-    Asker, Request, Status, Task, TaskError, TaskErrorCode, TaskKind, TaskProposals, TaskResult,
-    TaskState,
+    Asker, Request, Status, Task, TaskDetails, TaskError, TaskErrorCode, TaskKind, TaskProposals,
+    TaskResult, TaskState,
 };
 use crate::pending::StoredProposal;
 
@@ -184,21 +184,24 @@ pub(crate) fn kept_request_text(request: &str) -> String {
     }
 }
 
-/// Tells whether the task of a row is over.
-pub(crate) fn has_ended(row: &TaskRow) -> bool {
-    [Status::Completed, Status::Failed].iter().any(|end| end.as_str() == row.status)
-}
-
-/// Returns what came of a task as text for the state.
-pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
-    text(&outcome_record(outcome))
+/// Returns the outcome of a task as text for the state.
+pub(crate) fn outcome_text(outcome: Result<&TaskResult, &TaskError>) -> String {
+    text(&match outcome {
+        Ok(result) => result_record(result),
+        Err(error) => {
+            let code = error.code.as_str().to_owned();
+            let cause = error.cause.map(|cause| cause.as_str().to_owned());
+            let details = error.details().map(str::to_owned);
+            let error = Some(ErrorRecord { code, cause, details });
+            OutcomeRecord { error, ..OutcomeRecord::default() }
+        }
+    })
 }
 
 /// Returns what will have come of a task once its draft is committed, with the proposals to store then.
 pub(crate) fn prepared_text(result: &TaskResult, unstored: &[NewProposal]) -> String {
-    let mut record = outcome_record(&Ok(result.clone()));
-    record.unstored = unstored.iter().map(StoredProposal::of).collect();
-    text(&record)
+    let unstored = unstored.iter().map(StoredProposal::of).collect();
+    text(&OutcomeRecord { unstored, ..result_record(result) })
 }
 
 /// Returns the proposals to store that the prepared outcome of a task has.
@@ -211,43 +214,35 @@ pub(crate) fn unstored_proposals(row: &TaskRow, task: &Task) -> Vec<NewProposal>
     unstored.into_iter().filter_map(|stored| stored.read(task)).collect()
 }
 
-fn outcome_record(outcome: &Result<TaskResult, TaskError>) -> OutcomeRecord {
+fn result_record(result: &TaskResult) -> OutcomeRecord {
     let words = |topics: &BTreeSet<Topic>| topics.iter().map(|t| t.as_str().to_owned()).collect();
-    let mut record = OutcomeRecord::default();
-    match outcome {
-        Err(error) => {
-            let code = error.code.as_str().to_owned();
-            let cause = error.cause.map(|cause| cause.as_str().to_owned());
-            let details = error.details().map(str::to_owned);
-            record.error = Some(ErrorRecord { code, cause, details });
+    let paths = |files: &[MemoryPath]| files.iter().map(ToString::to_string).collect();
+    let TaskResult { summary, scopes, changes, proposals, details } = result;
+    let record = OutcomeRecord {
+        summary: without_secrets(summary).into_owned(),
+        mounts: scopes.iter().map(|mount| mount_word(*mount)).collect(),
+        proposals: proposals.count(),
+        changes: changes.iter().map(note_record).collect(),
+        ..OutcomeRecord::default()
+    };
+    match details {
+        TaskDetails::Remembered { files_touched } => {
+            OutcomeRecord { files: paths(files_touched), ..record }
         }
-        Ok(result) => {
-            record.summary = without_secrets(result.summary()).into_owned();
-            record.mounts = result.scopes().iter().map(|mount| mount_word(*mount)).collect();
-            record.proposals = result.proposals().count();
-            record.changes = result.changes().iter().map(note_record).collect();
-            match result {
-                TaskResult::Remembered { files_touched, .. } => {
-                    record.files = files_touched.iter().map(ToString::to_string).collect();
-                }
-                TaskResult::Forgotten { removed, topics, candidates, .. } => {
-                    record.topics = words(topics);
-                    record.removed = removed.iter().map(removed_record).collect();
-                    record.candidates = candidates.iter().map(candidate_record).collect();
-                }
-                TaskResult::Dreamt { topics, deduped, .. } => {
-                    record.topics = words(topics);
-                    record.deduped = *deduped;
-                }
-                TaskResult::Reviewed { files_touched, skipped, .. } => {
-                    record.files = files_touched.iter().map(ToString::to_string).collect();
-                    record.skipped =
-                        skipped.iter().map(|(why, n)| (why.as_str().to_owned(), *n)).collect();
-                }
-            }
+        TaskDetails::Forgotten { removed, topics, candidates } => OutcomeRecord {
+            topics: words(topics),
+            removed: removed.iter().map(removed_record).collect(),
+            candidates: candidates.iter().map(candidate_record).collect(),
+            ..record
+        },
+        TaskDetails::Dreamt { topics, deduped } => {
+            OutcomeRecord { topics: words(topics), deduped: *deduped, ..record }
+        }
+        TaskDetails::Reviewed { files_touched, skipped } => {
+            let skipped = skipped.iter().map(|(why, n)| (why.as_str().to_owned(), *n)).collect();
+            OutcomeRecord { files: paths(files_touched), skipped, ..record }
         }
     }
-    record
 }
 
 fn note_record(note: &EntryNote) -> NoteRecord {
@@ -283,7 +278,6 @@ impl Task {
     /// Reads a row of the state.
     pub(crate) fn read(row: &TaskRow) -> Result<Self, Unreadable> {
         let unreadable = |what: String| Unreadable { id: row.id.clone(), what };
-        let kind: TaskKind = row.kind.parse().map_err(|error| unreadable(format!("{error}")))?;
         let record: RequestRecord =
             serde_json::from_str(&row.request).map_err(|error| unreadable(where_in(&error)))?;
         let refusal = record.screened.as_deref().map(read_rule).transpose().map_err(unreadable)?;
@@ -293,20 +287,19 @@ impl Task {
             trust: record.trust.parse().unwrap_or(Trust::Background),
             origin: record.origin.clone(),
         };
-        let state = match row.status.as_str() {
-            "queued" => TaskState::Queued,
-            "running" => TaskState::Running,
-            "completed" | "failed" => match read_outcome(row, kind).map_err(unreadable)? {
+        let state = match row.status {
+            Status::Queued => TaskState::Queued,
+            Status::Running => TaskState::Running,
+            Status::Completed | Status::Failed => match read_outcome(row).map_err(unreadable)? {
                 Ok(result) => TaskState::Completed(result),
                 Err(error) => TaskState::Failed(error),
             },
-            other => return Err(unreadable(format!("unknown status `{other}`"))),
         };
         Ok(Self {
             id: row.id.parse().map_err(|error| unreadable(format!("{error}")))?,
             workspace: row.workspace.clone(),
             asker,
-            request: read_request(kind, record).map_err(unreadable)?,
+            request: read_request(row.kind, record).map_err(unreadable)?,
             refusal,
             created_at: row.created_at,
             updated_at: row.updated_at,
@@ -355,16 +348,15 @@ fn read_review(record: ReviewRecord) -> Result<ReviewRequest, String> {
 }
 
 fn read_error(record: &ErrorRecord) -> Result<TaskError, String> {
-    let code = TaskErrorCode::ALL.into_iter().find(|code| code.as_str() == record.code);
-    let code = code.ok_or_else(|| format!("unknown code `{}`", record.code))?;
-    let mut failed = TaskError::new(code);
+    let code: Result<TaskErrorCode, _> = record.code.parse();
+    let mut failed = TaskError::new(code.map_err(|_| format!("unknown code `{}`", record.code))?);
     // One of a later version is none.
     failed.cause = record.cause.as_deref().and_then(|code| code.parse().ok());
     Ok(failed.with_details(record.details.as_deref().unwrap_or_default()))
 }
 
 /// Reads what came, or would come, of the task in a row.
-fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, TaskError>, String> {
+fn read_outcome(row: &TaskRow) -> Result<Result<TaskResult, TaskError>, String> {
     let text = row.outcome.as_deref().ok_or("no outcome")?;
     let record: OutcomeRecord = serde_json::from_str(text).map_err(|error| where_in(&error))?;
     if let Some(error) = record.error {
@@ -374,65 +366,46 @@ fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, Task
     let layout =
         if BTreeSet::contains(&scopes, &Mount::Flat) { Layout::Flat } else { Layout::Scoped };
     let path = |text: &str| MemoryPath::parse(text, layout).map_err(|error| error.to_string());
-    let topics = record.topics.iter().map(|word| read_topic(word)).collect::<Result<_, _>>()?;
-    let summary = record.summary;
-    let proposals = TaskProposals::Stored(record.proposals);
     // An action of a later version is none.
-    let note = |record: &NoteRecord| {
+    let note = |record: NoteRecord| {
         let action = record.action.parse().ok()?;
-        let path = path(&record.path).ok()?;
-        Some(EntryNote { path, action, summary: record.summary.clone() })
+        Some(EntryNote { path: path(&record.path).ok()?, action, summary: record.summary })
     };
-    let changes = record.changes.iter().filter_map(note).collect();
-    Ok(Ok(match kind {
-        TaskKind::Remember | TaskKind::Review => {
-            let files_touched =
-                record.files.iter().map(|text| path(text)).collect::<Result<_, _>>()?;
-            if kind == TaskKind::Remember {
-                TaskResult::Remembered { summary, files_touched, scopes, changes, proposals }
-            } else {
-                // A reason of a later version is none.
-                let known = |(why, count): (&String, &u32)| Some((why.parse().ok()?, *count));
-                let skipped = record.skipped.iter().filter_map(known).collect();
-                TaskResult::Reviewed { summary, files_touched, scopes, proposals, changes, skipped }
-            }
+    let changes = record.changes.into_iter().filter_map(note).collect();
+    let topics = record.topics.iter().map(|word| read_topic(word)).collect::<Result<_, _>>()?;
+    let files_touched = record.files.iter().map(|text| path(text)).collect::<Result<_, _>>()?;
+    let details = match row.kind {
+        TaskKind::Remember => TaskDetails::Remembered { files_touched },
+        TaskKind::Review => {
+            // A reason of a later version is none.
+            let known = |(why, count): (String, u32)| Some((why.parse().ok()?, count));
+            let skipped = record.skipped.into_iter().filter_map(known).collect();
+            TaskDetails::Reviewed { files_touched, skipped }
         }
         TaskKind::Forget => {
-            let read = |record: &RemovedRecord| {
-                Ok::<_, String>(Removed {
-                    topic: read_topic(&record.topic)?,
-                    summary: record.summary.clone(),
-                    path: path(&record.path)?,
-                })
-            };
-            let removed = record.removed.iter().map(read).collect::<Result<_, _>>()?;
-            let candidate = |record: &CandidateRecord| {
-                Ok::<_, String>(Candidate {
-                    path: path(&record.path)?,
-                    entry: record.entry.clone(),
-                    summary: record.summary.clone(),
-                })
-            };
-            let candidates = record.candidates.iter().map(candidate).collect::<Result<_, _>>()?;
-            TaskResult::Forgotten {
-                summary,
-                removed,
+            let removed =
+                record.removed.into_iter().map(|RemovedRecord { topic, summary, path: at }| {
+                    Ok::<_, String>(Removed {
+                        topic: read_topic(&topic)?,
+                        summary,
+                        path: path(&at)?,
+                    })
+                });
+            let candidates = record.candidates.into_iter().map(
+                |CandidateRecord { path: at, entry, summary }| {
+                    Ok::<_, String>(Candidate { path: path(&at)?, entry, summary })
+                },
+            );
+            TaskDetails::Forgotten {
+                removed: removed.collect::<Result<_, _>>()?,
                 topics,
-                scopes,
-                changes,
-                candidates,
-                proposals,
+                candidates: candidates.collect::<Result<_, _>>()?,
             }
         }
-        TaskKind::Dream => TaskResult::Dreamt {
-            summary,
-            topics,
-            scopes,
-            deduped: record.deduped,
-            changes,
-            proposals,
-        },
-    }))
+        TaskKind::Dream => TaskDetails::Dreamt { topics, deduped: record.deduped },
+    };
+    let (summary, proposals) = (record.summary, TaskProposals::Stored(record.proposals));
+    Ok(Ok(TaskResult { summary, scopes, changes, proposals, details }))
 }
 
 /// Says where a JSON text is wrong, and nothing of what it says.

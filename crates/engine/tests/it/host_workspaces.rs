@@ -8,7 +8,7 @@ use quipu_engine::{
     BindingRequest, Call, Caller, Checkout, Dry, Engine, ProjectRoot, UndoTarget, Workspace,
     WorkspaceChoice, WorkspaceId, WorkspaceRemovalError,
 };
-use state::{NewTask, SqliteState, Tasks as _};
+use state::{NewTask, SqliteState, TaskKind, Tasks as _};
 
 use super::{config, create, path};
 
@@ -89,7 +89,7 @@ async fn a_workspace_whose_tasks_wait_stays() {
         let task = NewTask {
             id: format!("remember-{id}"),
             workspace: workspace.id.clone(),
-            kind: "remember".to_owned(),
+            kind: TaskKind::Remember,
             client: None,
             request: "{}".to_owned(),
             at: Timestamp::default(),

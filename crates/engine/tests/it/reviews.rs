@@ -11,8 +11,8 @@ use memory::command::{Command, Reply};
 use quipu_engine::feed::{Changed, Event, EventKind};
 use quipu_engine::{
     BindingRequest, Call, Caller, ChangesQuery, Chat, Config, Conversation, Conversations, Engine,
-    Feed, Feeds, Key, Lanes, LeftOut, Memories, ModelJob, Role, Task, TaskFilter, TaskKind,
-    TaskResult, TaskState, TurnTold, Unreviewed, Viewer, Workspace, WorkspaceChoice,
+    Feed, Feeds, Key, Lanes, LeftOut, Memories, ModelJob, Role, Task, TaskDetails, TaskFilter,
+    TaskKind, TaskResult, TaskState, TurnTold, Unreviewed, Viewer, Workspace, WorkspaceChoice,
 };
 use serde_json::{Value, json};
 use state::{SqliteState, Tasks as _};
@@ -167,8 +167,8 @@ fn result(task: &Task) -> &TaskResult {
 }
 
 fn left_out(task: &Task) -> Vec<(LeftOut, u32)> {
-    match result(task) {
-        TaskResult::Reviewed { skipped, .. } => skipped.iter().map(|(a, b)| (*a, *b)).collect(),
+    match &result(task).details {
+        TaskDetails::Reviewed { skipped, .. } => skipped.iter().map(|(a, b)| (*a, *b)).collect(),
         other => panic!("{other:?}"),
     }
 }
@@ -179,7 +179,7 @@ async fn every_third_turn_has_one_review_and_nothing_to_save_writes_nothing() {
     assert_eq!(world.turns("talk", &THREE[..2]).await, []);
     let reviews = world.turns("talk", &THREE[2..]).await;
     assert_eq!(reviews.len(), 1);
-    assert_eq!(result(&reviews[0]).summary(), "Nothing to save.");
+    assert_eq!(result(&reviews[0]).summary, "Nothing to save.");
     assert_eq!(world.text().await, "");
     assert_eq!(world.turns("talk", &["and", "so"]).await.len(), 1);
     assert_eq!(world.turns("talk", &["on"]).await.len(), 2);
@@ -206,7 +206,7 @@ async fn what_is_found_is_saved_with_its_origin_and_waits_for_a_person() {
     ]);
     let before = world.memories();
     let reviews = world.turns("talk", &THREE).await;
-    assert_eq!(result(&reviews[0]).summary(), "Saved 2 memories.");
+    assert_eq!(result(&reviews[0]).summary, "Saved 2 memories.");
     let text = world.text().await;
     assert!(
         text.contains("/memories/global/") && text.contains("- I prefer tabs everywhere"),
@@ -291,7 +291,7 @@ async fn a_call_of_anything_else_is_dropped_and_a_sixth_finding_too() {
     calls.insert(3, ("add_memory".to_owned(), json!({ "target": "root", "text": 7 })));
     let world = World::new(vec![Says::Calls(calls), Says::text("Done.")]);
     let reviews = world.turns("talk", &THREE).await;
-    assert_eq!(result(&reviews[0]).changes().len(), 5);
+    assert_eq!(result(&reviews[0]).changes.len(), 5);
     assert_eq!(left_out(&reviews[0]), [(LeftOut::Limit, 1)]);
     let text = world.text().await;
     assert!(!text.contains("fish") && !text.contains("said so"), "{text}");
@@ -330,7 +330,7 @@ async fn what_a_person_wrote_is_changed_by_a_person_alone() {
     let before = world.text().await;
     let reviews = world.turns("talk", &THREE).await;
     assert_eq!(world.text().await, before);
-    assert_eq!(result(&reviews[0]).changes(), []);
+    assert_eq!(result(&reviews[0]).changes, []);
     let proposals = world.proposals().await;
     assert_eq!(proposals.len(), 4, "{proposals:?}");
     assert!(

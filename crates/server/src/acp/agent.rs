@@ -20,8 +20,8 @@ use agent_client_protocol::{
     Agent, Client, Error, Handled, UntypedMessage, on_receive_dispatch, on_receive_request,
 };
 use engine::{
-    Asker, Lanes, Ledger, Request, RunError, Staged, SubmitError, TaskError, TaskErrorCode,
-    TaskKind, TaskState, Viewer, Workspace, chain,
+    Asker, Job, Lanes, Ledger, Request, RunError, StageError, Staged, SubmitError, TaskError,
+    TaskErrorCode, TaskKind, TaskState, Viewer, Workspace, chain,
 };
 use futures_util::SinkExt as _;
 use memory::feature::Feature;
@@ -34,6 +34,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use super::staged;
+use crate::error::submit_code;
 use crate::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX};
 use crate::lines::{Lines, Read};
 use crate::{from_wire, to_wire};
@@ -323,13 +324,13 @@ impl Calls {
         let ended = tokio::select! {
             ended = lanes.wait(&workspace, &task.id) => ended,
             () = tokio::time::sleep(self.host.deadline) => {
-                drop(lanes.cancel(&workspace, (kind, &task.id), Viewer::Person).await);
+                drop(lanes.cancel(&workspace, &task.id, Viewer::Person).await);
                 return Err(failed(&TaskError::new(TaskErrorCode::Timeout)));
             }
             () = stop.cancelled() => {
                 // One that only lost its client was asked for all the same, and waits for another process.
                 if !self.left.is_cancelled() {
-                    drop(lanes.cancel(&workspace, (kind, &task.id), Viewer::Person).await);
+                    drop(lanes.cancel(&workspace, &task.id, Viewer::Person).await);
                 }
                 return Err(failed(&TaskError::new(TaskErrorCode::Cancelled)));
             }
@@ -355,10 +356,12 @@ impl Calls {
         (stop, telling): (&CancellationToken, &ConnectionTo<Client>),
     ) -> Result<Value, Error> {
         let staged::Asked { task, request, workspace } = task;
+        let kind = request.kind();
         // Whoever commits it says for whom.
         let asker = Asker::client(ORIGIN, None);
         let ledger = Arc::new(Ledger::default());
-        let attempt = self.host.lanes.stage(&workspace, (&task, &request, &asker), &ledger, stop);
+        let job = Job { task, request, workspace, ledger: Arc::clone(&ledger) };
+        let attempt = self.host.lanes.stage(job, &asker, stop);
         let mut attempt = std::pin::pin!(attempt);
         let staged = loop {
             tokio::select! {
@@ -371,13 +374,14 @@ impl Calls {
             }
         };
         let report = ledger.report();
-        match staged.map_err(|error| not_taken(request.kind(), &error))? {
+        match staged {
             Ok(staged) => answer(&staged, &report),
-            Err(RunError::Failed(error)) => {
+            Err(StageError::Submit(error)) => Err(not_taken(kind, &error)),
+            Err(StageError::Run(RunError::Failed(error))) => {
                 let report = value(&staged::report_out(&report))?;
                 Err(with(failed(&error), "report", report))
             }
-            Err(RunError::Conflict) => {
+            Err(StageError::Run(RunError::Conflict)) => {
                 let report = value(&staged::report_out(&report))?;
                 let data = json!({ "errorKind": "conflict", "report": report });
                 Err(Error::new(FAILED, RunError::Conflict.to_string()).data(data))
@@ -420,22 +424,13 @@ fn invalid(code: ErrorCode) -> Error {
 
 /// Returns why a task was not taken: the code and the sentence that HTTP has for it.
 fn not_taken(kind: TaskKind, error: &SubmitError) -> Error {
-    let (number, code) = match error {
-        SubmitError::Untrusted => (UNAVAILABLE, ErrorCode::UntrustedWorkspace),
-        SubmitError::Off => (UNAVAILABLE, ErrorCode::FeatureDisabled),
-        SubmitError::Unavailable => (UNAVAILABLE, ErrorCode::ManagedMemoryUnavailable),
-        SubmitError::Full => (FAILED, ErrorCode::RememberQueueFull),
-        SubmitError::Draining => (FAILED, ErrorCode::WorkspaceDraining),
-        SubmitError::ProbeFailed | SubmitError::State(_) => {
-            let code = match kind {
-                TaskKind::Remember => ErrorCode::RememberFailed,
-                TaskKind::Forget => ErrorCode::ForgetFailed,
-                TaskKind::Dream => ErrorCode::DreamFailed,
-                // No client asks for one.
-                TaskKind::Review => ErrorCode::Internal,
-            };
-            (FAILED, code)
-        }
+    let code = submit_code(kind, error);
+    let number = match error {
+        SubmitError::Untrusted | SubmitError::Off | SubmitError::Unavailable => UNAVAILABLE,
+        SubmitError::Full
+        | SubmitError::Draining
+        | SubmitError::ProbeFailed
+        | SubmitError::State(_) => FAILED,
     };
     if let SubmitError::State(error) = error {
         tracing::warn!(error = %chain(error), "a task cannot be kept");

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::{
-    Draft, Job, Memories, Report, RunError, Runner, TaskError, TaskErrorCode, TaskKind, TaskResult,
-    Workspace, enter_staged, escape,
+    Draft, Job, Memories, Report, RunError, Runner, TaskDetails, TaskError, TaskErrorCode,
+    TaskKind, TaskResult, Workspace, enter_staged, escape,
 };
 use memory::limits::{
     MODEL_DECISIONS_MAX, REVIEW_WAIT_DEFAULT, TASK_ATTEMPTS_MAX, TASK_DECISIONS_MAX, TASK_WAIT,
@@ -362,7 +362,7 @@ fn of_refusal(kind: TaskKind, Refusal { data, .. }: &Refusal) -> RunError {
     if told == "conflict" {
         return RunError::Conflict;
     }
-    let known = TaskErrorCode::ALL.into_iter().find(|code| code.as_str() == told);
+    let known: Option<TaskErrorCode> = told.parse().ok();
     // Nobody took it back, and there is no workspace in the child that could go.
     let is_ours = |code: &TaskErrorCode| {
         !matches!(code, TaskErrorCode::Cancelled | TaskErrorCode::WorkspaceRemoved)
@@ -390,17 +390,13 @@ const fn method(kind: TaskKind) -> Method {
 fn keep_to(result: &mut TaskResult, paths: &[MemoryPath]) {
     let mounts =
         |mount: &memory::path::Mount| paths.iter().any(|path| path.mount().as_ref() == Some(mount));
-    match result {
-        TaskResult::Remembered { files_touched, scopes, .. }
-        | TaskResult::Reviewed { files_touched, scopes, .. } => {
+    result.scopes.retain(mounts);
+    match &mut result.details {
+        TaskDetails::Remembered { files_touched } | TaskDetails::Reviewed { files_touched, .. } => {
             files_touched.retain(|path| paths.contains(path));
-            scopes.retain(mounts);
         }
-        TaskResult::Forgotten { removed, scopes, .. } => {
-            removed.retain(|one| paths.contains(&one.path));
-            scopes.retain(mounts);
-        }
-        TaskResult::Dreamt { scopes, .. } => scopes.retain(mounts),
+        TaskDetails::Forgotten { removed, .. } => removed.retain(|one| paths.contains(&one.path)),
+        TaskDetails::Dreamt { .. } => {}
     }
 }
 

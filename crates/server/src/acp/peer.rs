@@ -14,7 +14,7 @@ use std::time::Duration;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{Implementation, InitializeRequest, InitializeResponse};
 use engine::tellable;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use protocol::acp::{NOTED, STAGE_VERSION};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
@@ -105,12 +105,8 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D
 struct Words(Mutex<Vec<u8>>);
 
 impl Words {
-    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock()
-    }
-
     fn add(&self, said: &[u8]) {
-        let mut words = self.lock();
+        let mut words = self.0.lock();
         words.extend_from_slice(said);
         let more = words.len().saturating_sub(CHILD_WORDS_BYTES_MAX);
         words.drain(..more);
@@ -252,7 +248,7 @@ impl Peer {
 
     /// Logs why it is of no use, with its last words, cleaned as what is told of a task.
     pub(super) fn tell(&self, why: &Broken) {
-        let words = self.words.lock();
+        let words = self.words.0.lock();
         let words = tellable(&String::from_utf8_lossy(&words)).unwrap_or_default();
         tracing::warn!(%why, words, "a child process is given up");
     }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use engine::{
     BindingRequest, Candidate, EntryNote, Message, ProjectRoot, Removed, Report, Request,
-    ReviewRequest, Staged, StagedEdit, TaskId, TaskKind, TaskProposals, TaskResult, Topic, Usage,
-    Workspace, WorkspaceChoice, inside, tellable,
+    ReviewRequest, Staged, StagedEdit, TaskDetails, TaskId, TaskKind, TaskProposals, TaskResult,
+    Usage, Workspace, WorkspaceChoice, inside, tellable,
 };
 use memory::limits::TASK_DETAILS_CHARS_MAX;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
@@ -21,6 +21,7 @@ use protocol::acp::{
 use protocol::task;
 use serde_json::{Map, Value, json};
 
+use crate::twins::Twin;
 use crate::{from_wire, to_wire};
 
 /// More than any model takes for a task: what is above that is no count.
@@ -45,14 +46,11 @@ pub(super) fn parameters(task: &TaskId, request: &Request, workspace: &Workspace
         review,
     };
     let mut fields = json!({ "_meta": { "quipu": { "stage": stage } } });
-    let mode = |mode| match mode {
-        engine::ContextMode::Workspace => task::ContextMode::Workspace,
-        engine::ContextMode::Clean => task::ContextMode::Clean,
-    };
     match request {
         Request::Remember(asked) => {
             fields["content"] = asked.content.clone().into();
-            fields["contextMode"] = mode(asked.context_mode).as_str().into();
+            let mode: task::ContextMode = asked.context_mode.twin();
+            fields["contextMode"] = mode.as_str().into();
         }
         Request::Forget(asked) => {
             fields["query"] = asked.query.clone().into();
@@ -164,7 +162,7 @@ pub(super) fn asked(stage: Stage, mut request: Request) -> Option<Asked> {
 
 /// Returns what a child answers.
 pub(super) fn answer(staged: &Staged, report: &Report) -> Result<Value, serde_json::Error> {
-    let proposed = match staged.result.proposals() {
+    let proposed = match &staged.result.proposals {
         TaskProposals::Made(proposals) => proposals.iter().map(proposal_out).collect(),
         TaskProposals::Stored(_) => Vec::new(),
     };
@@ -178,7 +176,7 @@ pub(super) fn answer(staged: &Staged, report: &Report) -> Result<Value, serde_js
                 text: edit.text.clone(),
             })
             .collect(),
-        scopes: staged.result.scopes().iter().map(|of| to_wire::mount(*of).to_owned()).collect(),
+        scopes: staged.result.scopes.iter().map(|of| to_wire::mount(*of).to_owned()).collect(),
         proposed,
         decided_by: staged.model.clone(),
         because: staged.because.clone(),
@@ -310,59 +308,45 @@ impl Reader {
         kind: TaskKind,
         (scopes, proposals): (BTreeSet<Mount>, TaskProposals),
     ) -> Option<TaskResult> {
-        Some(match kind {
+        let (summary, changes, details) = match kind {
             TaskKind::Remember => {
                 let of: task::RememberResult = serde_json::from_value(fields).ok()?;
-                let files = of.files_touched.iter().filter_map(|path| self.path(path)).collect();
-                TaskResult::Remembered {
-                    summary: one_line(&of.summary),
-                    files_touched: files,
-                    scopes,
-                    changes: self.notes(of.changes)?,
-                    proposals,
-                }
+                let files_touched = self.paths(&of.files_touched);
+                (of.summary, of.changes, TaskDetails::Remembered { files_touched })
             }
             TaskKind::Review => {
                 let of: task::ReviewResult = serde_json::from_value(fields).ok()?;
-                let files = of.files_touched.iter().filter_map(|path| self.path(path)).collect();
                 let known = |(why, count): (&String, &u32)| Some((why.parse().ok()?, *count));
-                TaskResult::Reviewed {
-                    summary: one_line(&of.summary),
-                    files_touched: files,
-                    scopes,
-                    changes: self.notes(of.changes)?,
-                    proposals,
-                    skipped: of.left_out.iter().map(known).collect::<Option<_>>()?,
-                }
+                let skipped = of.left_out.iter().map(known).collect::<Option<_>>()?;
+                let files_touched = self.paths(&of.files_touched);
+                (of.summary, of.changes, TaskDetails::Reviewed { files_touched, skipped })
             }
             TaskKind::Forget => {
                 let of: task::ForgetResult = serde_json::from_value(fields).ok()?;
                 let removed = of.removed_entries.into_iter().filter_map(|one| {
                     let path = self.path(&one.file_path)?;
-                    Some(Removed { topic: topic(one.topic), summary: one_line(&one.summary), path })
+                    Some(Removed { topic: one.topic.twin(), summary: one_line(&one.summary), path })
                 });
-                TaskResult::Forgotten {
-                    summary: one_line(&of.summary),
+                let details = TaskDetails::Forgotten {
                     removed: removed.collect(),
-                    topics: of.touched_topics.into_iter().map(topic).collect(),
-                    scopes,
-                    changes: self.notes(of.changes)?,
+                    topics: of.touched_topics.into_iter().map(Twin::twin).collect(),
                     candidates: self.candidates(of.candidates),
-                    proposals,
-                }
+                };
+                (of.summary, of.changes, details)
             }
             TaskKind::Dream => {
                 let of: task::DreamResult = serde_json::from_value(fields).ok()?;
-                TaskResult::Dreamt {
-                    summary: one_line(&of.summary),
-                    topics: of.touched_topics.into_iter().map(topic).collect(),
-                    scopes,
-                    deduped: usize::try_from(of.deduped_entries).ok()?,
-                    changes: self.notes(of.changes)?,
-                    proposals,
-                }
+                let topics = of.touched_topics.into_iter().map(Twin::twin).collect();
+                let deduped = usize::try_from(of.deduped_entries).ok()?;
+                (of.summary, of.changes, TaskDetails::Dreamt { topics, deduped })
             }
-        })
+        };
+        let (summary, changes) = (one_line(&summary), self.notes(changes)?);
+        Some(TaskResult { summary, scopes, changes, proposals, details })
+    }
+
+    fn paths(&mut self, paths: &[String]) -> Vec<MemoryPath> {
+        paths.iter().filter_map(|path| self.path(path)).collect()
     }
 
     fn notes(&mut self, notes: Vec<task::EntryNote>) -> Option<Vec<EntryNote>> {
@@ -408,15 +392,6 @@ impl Reader {
 fn one_line(text: &str) -> String {
     let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     shown.take(4 * TASK_DETAILS_CHARS_MAX).collect()
-}
-
-const fn topic(topic: task::Topic) -> Topic {
-    match topic {
-        task::Topic::User => Topic::User,
-        task::Topic::Feedback => Topic::Feedback,
-        task::Topic::Project => Topic::Project,
-        task::Topic::Reference => Topic::Reference,
-    }
 }
 
 fn scope(word: &str) -> Option<Scope> {

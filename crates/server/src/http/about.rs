@@ -248,10 +248,13 @@ impl Daemon {
                 // Tasks lie in the state, which may be what is wrong.
                 continue;
             }
-            let unfinished = self.serving.lanes.counts().await?.into_iter().filter(|count| {
-                let waits = [Status::Queued, Status::Running].map(Status::as_str);
-                count.workspace == workspace.id && waits.contains(&count.status.as_str())
-            });
+            let unfinished = self
+                .serving
+                .lanes
+                .counts()
+                .await?
+                .into_iter()
+                .filter(|count| count.workspace == workspace.id && !count.status.is_final());
             examined.push(WorkspaceHealth {
                 id: workspace.id.clone(),
                 memories: to_wire::count(health.roots.iter().map(|root| root.files).sum()),
@@ -278,12 +281,12 @@ impl Daemon {
                 self.measures.note_scope(&workspace.id, scope, (root.files, root.bytes));
             }
             self.measures.note_history(health.state.changes, health.state.database_bytes);
-            for status in Status::ALL.map(Status::as_str) {
+            for &status in Status::ALL {
                 let mut of_status = counts
                     .iter()
                     .filter(|count| count.workspace == workspace.id && count.status == status);
                 let tasks = of_status.next().map_or(0, |count| count.tasks);
-                self.measures.note_tasks(&workspace.id, status, tasks);
+                self.measures.note_tasks(&workspace.id, status.as_str(), tasks);
             }
         }
         Ok(())

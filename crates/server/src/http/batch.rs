@@ -1,8 +1,6 @@
 //! Several memories at once, as one change that one undo takes back; and what one was before.
 
 use axum::Json;
-use axum::extract::{Query, Request, State};
-use axum::http::HeaderMap;
 use engine::{Call, Memories};
 use memory::change::{ChangeKind, unified_diff};
 use memory::command::{Command, CommandError, Reply};
@@ -12,9 +10,8 @@ use protocol::memories::{Batch, BatchDone, RevisionText, Step};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body;
-use super::daemon::Shared;
-use super::request::{Path, QueryResult, WorkspaceQuery, memory_path};
+use super::daemon::{Person, PersonWith};
+use super::request::{Path, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
 use crate::limits::HTTP_BATCH_MAX;
@@ -37,14 +34,8 @@ pub(super) fn routes() -> Routes {
     ),
 )]
 async fn batch(
-    State(daemon): State<Shared>,
-    asked: QueryResult<WorkspaceQuery>,
-    request: Request,
+    PersonWith { memories, body: Batch { steps }, .. }: PersonWith<Batch>,
 ) -> Result<Json<BatchDone>, ErrorResponse> {
-    let headers = request.headers().clone();
-    let Batch { steps } = body::value(request).await?;
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
     if steps.len() > HTTP_BATCH_MAX {
         let what = format!(
             "there are {} steps, and at most {HTTP_BATCH_MAX} are done at once",
@@ -91,8 +82,6 @@ async fn command(memories: &Memories, step: Step) -> Result<Command, ErrorRespon
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Compared {
-    /// The id of the workspace; left out, the first one.
-    workspace: Option<String>,
     /// An earlier revision: how the text differs from it is told too.
     against: Option<String>,
 }
@@ -104,7 +93,7 @@ struct Compared {
     get,
     path = "/v1/revisions/{revision}",
     tag = "history",
-    params(("revision" = String, Path, description = "64 hex digits"), Compared),
+    params(("revision" = String, Path, description = "64 hex digits"), WorkspaceQuery, Compared),
     responses(
         (status = 200, description = "The text", body = RevisionText),
         (status = "4XX", description = "It is not kept, or never was one of these memories", body = ErrorBody),
@@ -112,13 +101,9 @@ struct Compared {
     ),
 )]
 async fn revision(
-    State(daemon): State<Shared>,
     Path(wanted): Path<String>,
-    asked: QueryResult<Compared>,
-    headers: HeaderMap,
+    Person { memories, query: Compared { against } }: Person<Compared>,
 ) -> Result<Json<RevisionText>, ErrorResponse> {
-    let Query(Compared { workspace, against }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let not_kept = || {
         ErrorResponse::from(ErrorCode::NotFound)
             .with_message("history keeps no such revision of these memories".to_owned())

@@ -1,7 +1,7 @@
 //! History: what was done, with what it did line by line, and taking it back.
 
 use axum::Json;
-use axum::extract::{Query, Request, State};
+use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use engine::{Call, ChangesQuery, Dry, RunOf, TaskFilter, UndoTarget, Viewer};
 use memory::change::{Actor, ChangeId};
@@ -13,8 +13,7 @@ use protocol::runs::{ModelRunPage, RunPage};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body;
-use super::daemon::Shared;
+use super::daemon::{Person, PersonWith, Shared};
 use super::request::{Path, QueryResult, WorkspaceQuery, memory_path, page_start};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -35,8 +34,6 @@ pub(super) fn routes() -> Routes {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Wanted {
-    /// The id of the workspace; left out, the first one.
-    workspace: Option<String>,
     /// Only those of this memory, folder or scope, such as `/memories/global/prefs.md`.
     path: Option<String>,
     /// Only those of this task.
@@ -61,7 +58,7 @@ struct Wanted {
     path = "/v1/changes",
     operation_id = "list_changes",
     tag = "history",
-    params(Wanted),
+    params(WorkspaceQuery, Wanted),
     responses(
         (status = 200, description = "A page of them", body = ChangePage),
         (status = "4XX", description = "They cannot be listed", body = ErrorBody),
@@ -69,12 +66,8 @@ struct Wanted {
     ),
 )]
 async fn list(
-    State(daemon): State<Shared>,
-    wanted: QueryResult<Wanted>,
-    headers: HeaderMap,
+    Person { memories, query: wanted }: Person<Wanted>,
 ) -> Result<Json<ChangePage>, ErrorResponse> {
-    let Query(wanted) = wanted?;
-    let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
     let before = page_start(wanted.cursor.as_deref())?.map(ChangeId);
     let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let query = ChangesQuery {
@@ -108,13 +101,9 @@ async fn list(
     ),
 )]
 async fn show(
-    State(daemon): State<Shared>,
     Path(id): Path<String>,
-    asked: QueryResult<WorkspaceQuery>,
-    headers: HeaderMap,
+    Person { memories, .. }: Person,
 ) -> Result<Json<ChangeWithDiffs>, ErrorResponse> {
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let change = memories.change(number(&id)?).await?;
     let diffs = memories.diffs(&change).await?.into_iter().map(to_wire::diff).collect();
     Ok(Json(ChangeWithDiffs { change: to_wire::change(&change, &memories), diffs }))
@@ -146,8 +135,6 @@ fn time(text: Option<&str>) -> Result<Option<Timestamp>, ErrorResponse> {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
 struct How {
-    /// The id of the workspace; left out, the first one.
-    workspace: Option<String>,
     /// Only say what would happen.
     #[serde(default)]
     dry_run: bool,
@@ -160,7 +147,7 @@ struct How {
     post,
     path = "/v1/changes/{id}/undo",
     tag = "history",
-    params(("id" = i64, Path, description = "Its number"), How),
+    params(("id" = i64, Path, description = "Its number"), WorkspaceQuery, How),
     responses(
         (status = 200, description = "It is taken back", body = Undone),
         (status = "4XX", description = "It stays", body = ErrorBody),
@@ -168,13 +155,9 @@ struct How {
     ),
 )]
 async fn undo(
-    State(daemon): State<Shared>,
     Path(id): Path<String>,
-    asked: QueryResult<How>,
-    headers: HeaderMap,
+    Person { memories, query: How { dry_run } }: Person<How>,
 ) -> Result<Json<Undone>, ErrorResponse> {
-    let Query(How { workspace, dry_run }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let dry = if dry_run { Dry::Run } else { Dry::No };
     let undone = memories.undo(&UndoTarget::Change(number(&id)?), dry, &Call::default()).await?;
     Ok(Json(to_wire::undone(&undone)))
@@ -188,7 +171,7 @@ async fn undo(
     post,
     path = "/v1/undo",
     tag = "history",
-    params(How),
+    params(WorkspaceQuery, How),
     request_body = UndoSeveral,
     responses(
         (status = 200, description = "They are taken back", body = Undone),
@@ -198,13 +181,8 @@ async fn undo(
 )]
 async fn undo_several(
     State(daemon): State<Shared>,
-    asked: QueryResult<How>,
-    request: Request,
+    PersonWith { memories, query: How { dry_run }, body: wanted }: PersonWith<UndoSeveral, How>,
 ) -> Result<Json<Undone>, ErrorResponse> {
-    let headers = request.headers().clone();
-    let wanted: UndoSeveral = body::value(request).await?;
-    let Query(How { workspace, dry_run }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let since = time(wanted.since.as_deref())?;
     let until = time(wanted.until.as_deref())?;
     let target = match (wanted.changes, wanted.task, wanted.session, since, until) {

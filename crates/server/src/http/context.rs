@@ -11,8 +11,8 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::conversations::{block_of, context_of};
-use super::daemon::Shared;
-use super::request::QueryResult;
+use super::daemon::{Person, Shared};
+use super::request::{QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
 use crate::to_wire;
@@ -28,8 +28,6 @@ pub(super) fn routes() -> Routes {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Question {
-    /// The id of the workspace; left out, the first one.
-    workspace: Option<String>,
     /// The question, in any words.
     q: String,
 }
@@ -42,7 +40,7 @@ struct Question {
     get,
     path = "/v1/recall",
     tag = "memories",
-    params(Question),
+    params(WorkspaceQuery, Question),
     responses(
         (status = 200, description = "What fits, the best first", body = RecalledBlock),
         (status = "4XX", description = "The question is empty, or the workspace unknown", body = ErrorBody),
@@ -51,11 +49,8 @@ struct Question {
 )]
 async fn recall(
     State(daemon): State<Shared>,
-    asked: QueryResult<Question>,
-    headers: HeaderMap,
+    Person { memories, query: question }: Person<Question>,
 ) -> Result<Json<RecalledBlock>, ErrorResponse> {
-    let Query(question) = asked?;
-    let memories = daemon.person(question.workspace.as_deref(), &headers).await?;
     if question.q.trim().is_empty() {
         return Err(ErrorCode::InvalidQuery.into());
     }

@@ -22,6 +22,7 @@ use super::daemon::{Daemon, Shared};
 use super::request::Path;
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
+use crate::twins::Twin;
 use crate::{chain, from_wire, to_wire};
 
 /// What a context file is called in the task API.
@@ -131,7 +132,7 @@ async fn write(
         let changed = Changed::ContextFile {
             scope,
             path: saved.path.clone(),
-            write: from_wire::context_write(mode),
+            write: mode.twin(),
             bytes: saved.bytes_written,
         };
         let news = News { originator: client, changed };

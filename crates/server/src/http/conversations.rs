@@ -23,7 +23,8 @@ use super::request::Path;
 use super::routes::{Routes, routes};
 use super::visitors::Visitor;
 use crate::error::ErrorResponse;
-use crate::{from_wire, to_wire};
+use crate::to_wire;
+use crate::twins::Twin;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
@@ -247,7 +248,7 @@ async fn turn(
     let headers = request.headers().clone();
     let EndedTurn { event_id, messages, memory_written } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
-    let messages = messages.into_iter().map(|one| (from_wire::role(one.role), one.text)).collect();
+    let messages = messages.into_iter().map(|one| (one.role.twin(), one.text)).collect();
     let told = TurnTold { messages, wrote_memory: memory_written };
     conversation.turn_ended_with(event_id.as_deref(), &told);
     if conversation.is_reviewed() {

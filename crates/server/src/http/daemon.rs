@@ -5,7 +5,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::extract::Query;
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use engine::{Caller, ClientId, ContextFiles, Engine, Memories, OutsideRead, Serving, Workspace};
 use memory::access::AgentClass;
@@ -15,8 +16,11 @@ use percent_encoding::percent_decode_str;
 use protocol::conversation::AgentHost;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::settings::Settings;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::body;
 use super::logins::Logins;
 use super::measure::Measures;
 use super::readers::{Reader, Readers};
@@ -210,6 +214,55 @@ impl Daemon {
         headers: &HeaderMap,
     ) -> Result<Option<String>, ErrorResponse> {
         Ok(self.client(workspace, headers).await?.map(|client| client.to_string()))
+    }
+}
+
+/// A request about the memories of a workspace, as the person whose machine it is may touch them.
+#[derive(Debug)]
+pub(super) struct Person<Q = NoQuery> {
+    pub(super) memories: Memories,
+    /// The query beside the workspace.
+    pub(super) query: Q,
+}
+
+/// Such a request with a body, which is read first.
+#[derive(Debug)]
+pub(super) struct PersonWith<B, Q = NoQuery> {
+    pub(super) memories: Memories,
+    pub(super) query: Q,
+    pub(super) body: B,
+}
+
+/// A query that names a workspace at most.
+#[derive(Debug, Deserialize)]
+pub(super) struct NoQuery {}
+
+impl<Q: DeserializeOwned> Person<Q> {
+    async fn of(uri: &Uri, headers: &HeaderMap, daemon: &Daemon) -> Result<Self, ErrorResponse> {
+        let Query(query) = Query::try_from_uri(uri)?;
+        let Query(WorkspaceQuery { workspace }) = Query::try_from_uri(uri)?;
+        Ok(Self { memories: daemon.person(workspace.as_deref(), headers).await?, query })
+    }
+}
+
+impl<Q: DeserializeOwned + Send> FromRequestParts<Shared> for Person<Q> {
+    type Rejection = ErrorResponse;
+
+    async fn from_request_parts(parts: &mut Parts, daemon: &Shared) -> Result<Self, ErrorResponse> {
+        Self::of(&parts.uri, &parts.headers, daemon).await
+    }
+}
+
+impl<B: DeserializeOwned + Send, Q: DeserializeOwned + Send> FromRequest<Shared>
+    for PersonWith<B, Q>
+{
+    type Rejection = ErrorResponse;
+
+    async fn from_request(request: Request, daemon: &Shared) -> Result<Self, ErrorResponse> {
+        let (uri, headers) = (request.uri().clone(), request.headers().clone());
+        let body = body::value(request).await?;
+        let Person { memories, query } = Person::of(&uri, &headers, daemon).await?;
+        Ok(Self { memories, query, body })
     }
 }
 

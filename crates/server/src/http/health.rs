@@ -1,14 +1,13 @@
 //! How the memories are: what could be better, and what can be mended.
 
 use axum::Json;
-use axum::extract::{Query, State};
-use axum::http::HeaderMap;
+use axum::extract::State;
 use engine::Depth;
 use protocol::error::ErrorBody;
 use protocol::health::{MemoryHealth, Repaired};
 
-use super::daemon::Shared;
-use super::request::{QueryResult, WorkspaceQuery};
+use super::daemon::{Person, Shared};
+use super::request::WorkspaceQuery;
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
 use crate::to_wire;
@@ -34,11 +33,8 @@ pub(super) fn routes() -> Routes {
 )]
 async fn health(
     State(daemon): State<Shared>,
-    asked: QueryResult<WorkspaceQuery>,
-    headers: HeaderMap,
+    Person { memories, .. }: Person,
 ) -> Result<Json<MemoryHealth>, ErrorResponse> {
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let health = memories.health(Depth::Thorough).await?;
     let stale = engine::stale(&memories, daemon.clock.now()).await?;
     Ok(Json(to_wire::health(&health, &stale, &memories)))
@@ -57,13 +53,7 @@ async fn health(
         (status = "5XX", description = "It cannot be mended now", body = ErrorBody),
     ),
 )]
-async fn repair(
-    State(daemon): State<Shared>,
-    asked: QueryResult<WorkspaceQuery>,
-    headers: HeaderMap,
-) -> Result<Json<Repaired>, ErrorResponse> {
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+async fn repair(Person { memories, .. }: Person) -> Result<Json<Repaired>, ErrorResponse> {
     let repaired = memories.repair().await?;
     Ok(Json(to_wire::repaired(&repaired, &memories)))
 }

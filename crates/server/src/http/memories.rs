@@ -5,7 +5,6 @@
 //! changes nothing. What they may say beside that is in `conditions.rs`.
 
 use axum::Json;
-use axum::extract::{Query, Request, State};
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -20,13 +19,13 @@ use protocol::memories::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body;
 use super::conditions::Conditions;
-use super::daemon::Shared;
-use super::request::{Path, QueryResult, WorkspaceQuery, memory_path};
+use super::daemon::{Person, PersonWith};
+use super::request::{Path, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
 use crate::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
+use crate::twins::Twin;
 use crate::{from_wire, to_wire};
 
 pub(super) fn routes() -> Routes {
@@ -41,8 +40,6 @@ pub(super) fn routes() -> Routes {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Wanted {
-    /// The id of the workspace; left out, the first one.
-    workspace: Option<String>,
     /// Only those of this scope.
     scope: Option<String>,
     /// Only those whose path, name or description holds this, in either case.
@@ -64,7 +61,7 @@ struct Wanted {
     path = "/v1/memories",
     operation_id = "list_memories",
     tag = "memories",
-    params(Wanted),
+    params(WorkspaceQuery, Wanted),
     responses(
         (status = 200, description = "A page of them", body = MemoryPage),
         (status = "4XX", description = "They cannot be listed", body = ErrorBody),
@@ -72,17 +69,13 @@ struct Wanted {
     ),
 )]
 async fn list(
-    State(daemon): State<Shared>,
-    wanted: QueryResult<Wanted>,
-    headers: HeaderMap,
+    Person { memories, query: wanted }: Person<Wanted>,
 ) -> Result<Json<MemoryPage>, ErrorResponse> {
-    let Query(wanted) = wanted?;
-    let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
     let browse = Browse {
         mount: mount(&memories, wanted.scope.as_deref())?,
         words: wanted.q,
         pinned: wanted.pinned,
-        order: from_wire::order(wanted.sort.unwrap_or(Sort::Path)),
+        order: wanted.sort.unwrap_or(Sort::Path).twin(),
         after: match wanted.cursor.as_deref().map(str::parse::<Cursor>) {
             None => None,
             Some(Ok(cursor)) => Some(cursor),
@@ -141,13 +134,10 @@ fn path(memories: &Memories, text: &str) -> Result<MemoryPath, ErrorResponse> {
     ),
 )]
 async fn read(
-    State(daemon): State<Shared>,
     Path(at): Path<String>,
-    asked: QueryResult<WorkspaceQuery>,
+    Person { memories, .. }: Person,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let path = path(&memories, &at)?;
     let read = memories.read(&path).await?;
     let tag = [(ETAG, tag(&read.revision))];
@@ -192,15 +182,10 @@ fn tag(revision: &Revision) -> HeaderValue {
     ),
 )]
 async fn put(
-    State(daemon): State<Shared>,
     Path(at): Path<String>,
-    asked: QueryResult<WorkspaceQuery>,
-    request: Request,
+    headers: HeaderMap,
+    PersonWith { memories, body: PutMemory { text }, .. }: PersonWith<PutMemory>,
 ) -> Result<Response, ErrorResponse> {
-    let headers = request.headers().clone();
-    let PutMemory { text } = body::value(request).await?;
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let path = path(&memories, &at)?;
     let named = Conditions::of(&headers)?.for_write();
     let is_named = named.is_some();
@@ -245,13 +230,10 @@ async fn put(
     ),
 )]
 async fn delete(
-    State(daemon): State<Shared>,
     Path(at): Path<String>,
-    asked: QueryResult<WorkspaceQuery>,
+    Person { memories, .. }: Person,
     headers: HeaderMap,
 ) -> Result<Json<Written>, ErrorResponse> {
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let path = path(&memories, &at)?;
     let call = Call::default();
     let change = match Conditions::of(&headers)?.for_write() {
@@ -289,14 +271,8 @@ fn done(reply: Reply) -> Result<Done, ErrorResponse> {
     ),
 )]
 async fn rename(
-    State(daemon): State<Shared>,
-    asked: QueryResult<WorkspaceQuery>,
-    request: Request,
+    PersonWith { memories, body: Move { from, to }, .. }: PersonWith<Move>,
 ) -> Result<Json<Written>, ErrorResponse> {
-    let headers = request.headers().clone();
-    let Move { from, to } = body::value(request).await?;
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let (old_path, new_path) = (memory_path(&memories, &from)?, memory_path(&memories, &to)?);
     let path = new_path.to_string();
     let command = Command::Rename { old_path, new_path };
@@ -322,12 +298,10 @@ async fn rename(
     ),
 )]
 async fn pin(
-    state: State<Shared>,
-    at: Path<String>,
-    asked: QueryResult<WorkspaceQuery>,
-    headers: HeaderMap,
+    Path(at): Path<String>,
+    Person { memories, .. }: Person,
 ) -> Result<Json<Pin>, ErrorResponse> {
-    set_pin(state, at, asked, headers, true).await
+    set_pin(&memories, &at, true).await
 }
 
 /// Keep a memory in the agents' context no longer.
@@ -347,24 +321,14 @@ async fn pin(
     ),
 )]
 async fn unpin(
-    state: State<Shared>,
-    at: Path<String>,
-    asked: QueryResult<WorkspaceQuery>,
-    headers: HeaderMap,
+    Path(at): Path<String>,
+    Person { memories, .. }: Person,
 ) -> Result<Json<Pin>, ErrorResponse> {
-    set_pin(state, at, asked, headers, false).await
+    set_pin(&memories, &at, false).await
 }
 
-async fn set_pin(
-    State(daemon): State<Shared>,
-    Path(at): Path<String>,
-    asked: QueryResult<WorkspaceQuery>,
-    headers: HeaderMap,
-    pinned: bool,
-) -> Result<Json<Pin>, ErrorResponse> {
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
-    let path = path(&memories, &at)?;
+async fn set_pin(memories: &Memories, at: &str, pinned: bool) -> Result<Json<Pin>, ErrorResponse> {
+    let path = path(memories, at)?;
     let changed = memories.set_pin(&path, pinned).await?;
     Ok(Json(Pin { path: path.to_string(), pinned, changed }))
 }

@@ -1,20 +1,19 @@
 //! Proposals: what waits for a person, and what the person decides.
 
 use axum::Json;
-use axum::extract::{Query, Request, State};
-use axum::http::{HeaderMap, StatusCode};
-use engine::{Call, DecisionError, Memories};
+use axum::extract::State;
+use axum::http::StatusCode;
+use engine::{Call, DecisionError};
 use memory::proposal::ProposalId;
-use protocol::error::{ErrorBody, ErrorCode};
+use protocol::error::ErrorBody;
 use protocol::pending::{Decisions, PendingPage, PendingProposal, ProposalIds};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body;
-use super::daemon::Shared;
-use super::request::{Path, QueryResult, WorkspaceQuery, page_start};
+use super::daemon::{Person, PersonWith, Shared};
+use super::request::{Path, WorkspaceQuery, page_start};
 use super::routes::{Routes, routes};
-use crate::error::ErrorResponse;
+use crate::error::{ErrorResponse, wire_code};
 use crate::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use crate::to_wire;
 
@@ -30,8 +29,6 @@ pub(super) fn routes() -> Routes {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Wanted {
-    /// The id of the workspace; left out, the first one.
-    workspace: Option<String>,
     /// What the page before ended with.
     cursor: Option<String>,
     /// At most so many on a page.
@@ -46,7 +43,7 @@ struct Wanted {
     path = "/v1/pending",
     operation_id = "list_pending",
     tag = "pending",
-    params(Wanted),
+    params(WorkspaceQuery, Wanted),
     responses(
         (status = 200, description = "A page of them", body = PendingPage),
         (status = "4XX", description = "They cannot be listed", body = ErrorBody),
@@ -55,11 +52,8 @@ struct Wanted {
 )]
 async fn list(
     State(daemon): State<Shared>,
-    wanted: QueryResult<Wanted>,
-    headers: HeaderMap,
+    Person { memories, query: wanted }: Person<Wanted>,
 ) -> Result<Json<PendingPage>, ErrorResponse> {
-    let Query(wanted) = wanted?;
-    let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
     let after = page_start(wanted.cursor.as_deref())?.map(ProposalId);
     let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let pending = daemon.engine.pending();
@@ -87,11 +81,8 @@ async fn list(
 async fn show(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
-    asked: QueryResult<WorkspaceQuery>,
-    headers: HeaderMap,
+    Person { memories, .. }: Person,
 ) -> Result<Json<PendingProposal>, ErrorResponse> {
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let id = id
         .parse()
         .map_err(|_| ErrorResponse::invalid_arguments("a proposal is named by its number"))?;
@@ -118,10 +109,9 @@ async fn show(
 )]
 async fn accept(
     State(daemon): State<Shared>,
-    asked: QueryResult<WorkspaceQuery>,
-    request: Request,
+    PersonWith { memories, body, .. }: PersonWith<ProposalIds>,
 ) -> Result<Json<Decisions>, ErrorResponse> {
-    let (memories, ids) = decision(&daemon, asked, request).await?;
+    let ids = named(body)?;
     let decisions = daemon.engine.pending().accept(&memories, &ids, &Call::default()).await;
     Ok(Json(to_wire::decisions(&decisions)))
 }
@@ -144,31 +134,22 @@ async fn accept(
 )]
 async fn reject(
     State(daemon): State<Shared>,
-    asked: QueryResult<WorkspaceQuery>,
-    request: Request,
+    PersonWith { memories, body, .. }: PersonWith<ProposalIds>,
 ) -> Result<Json<Decisions>, ErrorResponse> {
-    let (memories, ids) = decision(&daemon, asked, request).await?;
+    let ids = named(body)?;
     let decisions = daemon.engine.pending().reject(&memories, &ids).await;
     Ok(Json(to_wire::decisions(&decisions)))
 }
 
-/// Reads which proposals are decided, and finds the memories that they are about.
-async fn decision(
-    daemon: &Shared,
-    asked: QueryResult<WorkspaceQuery>,
-    request: Request,
-) -> Result<(Memories, Vec<ProposalId>), ErrorResponse> {
-    let headers = request.headers().clone();
-    let ProposalIds { ids } = body::value(request).await?;
+/// Returns the proposals that are decided, unless there are too many.
+fn named(ProposalIds { ids }: ProposalIds) -> Result<Vec<ProposalId>, ErrorResponse> {
     if ids.len() > HTTP_PAGE_MAX {
         let count = ids.len();
         return Err(ErrorResponse::invalid_arguments(format!(
             "{count} ids; {HTTP_PAGE_MAX} at most are decided at once"
         )));
     }
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
-    Ok((memories, ids.into_iter().map(ProposalId).collect()))
+    Ok(ids.into_iter().map(ProposalId).collect())
 }
 
 impl From<DecisionError> for ErrorResponse {
@@ -176,11 +157,11 @@ impl From<DecisionError> for ErrorResponse {
         match error {
             DecisionError::Store(error) => error.into(),
             DecisionError::NotFound(_) => {
-                Self::from(ErrorCode::read(error.code().as_str())).with_message(error.to_string())
+                Self::from(wire_code(error.code())).with_message(error.to_string())
             }
             // The request named no precondition that could have failed.
             DecisionError::Decided { .. } | DecisionError::Stale { .. } => {
-                Self::from(ErrorCode::read(error.code().as_str()))
+                Self::from(wire_code(error.code()))
                     .with_status(StatusCode::CONFLICT)
                     .with_message(error.to_string())
             }

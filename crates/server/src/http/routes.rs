@@ -151,8 +151,10 @@ impl Route {
     {
         self.path = P::path();
         for method in P::methods() {
-            self.needs.push((plain(&method), needs));
-            self.methods = self.methods.on(filter(&method), handler.clone());
+            let method = plain(&method);
+            let filter = MethodFilter::try_from(method.clone()).expect("a method of HTTP");
+            self.methods = self.methods.on(filter, handler.clone());
+            self.needs.push((method, needs));
         }
         self
     }
@@ -193,19 +195,6 @@ fn plain(method: &HttpMethod) -> Method {
         HttpMethod::Trace => Method::TRACE,
         HttpMethod::Delete => Method::DELETE,
         HttpMethod::Options => Method::OPTIONS,
-    }
-}
-
-fn filter(method: &HttpMethod) -> MethodFilter {
-    match method {
-        HttpMethod::Get => MethodFilter::GET,
-        HttpMethod::Put => MethodFilter::PUT,
-        HttpMethod::Post => MethodFilter::POST,
-        HttpMethod::Head => MethodFilter::HEAD,
-        HttpMethod::Patch => MethodFilter::PATCH,
-        HttpMethod::Trace => MethodFilter::TRACE,
-        HttpMethod::Delete => MethodFilter::DELETE,
-        HttpMethod::Options => MethodFilter::OPTIONS,
     }
 }
 

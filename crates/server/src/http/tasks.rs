@@ -21,8 +21,9 @@ use super::body;
 use super::daemon::{Daemon, Shared};
 use super::request::Path;
 use super::routes::{Routes, routes};
-use crate::error::ErrorResponse;
+use crate::error::{ErrorResponse, submit_code};
 use crate::limits::HTTP_RETRY_AFTER_SECONDS;
+use crate::twins::Twin;
 use crate::{from_wire, to_wire};
 
 /// By which way tasks come in that are asked for here.
@@ -122,8 +123,7 @@ async fn get(
 ) -> Result<Json<Task>, ErrorResponse> {
     let (kind, workspace, id, client) = daemon.task(&path, &headers).await?;
     let viewer = Viewer::Client(client.as_ref());
-    let kind_and_id = (from_wire::task_kind(kind), &id);
-    let found = daemon.serving.lanes.get(workspace, kind_and_id, viewer).await?;
+    let found = daemon.serving.lanes.get(workspace, &id, viewer).await?;
     let task = found.ok_or_else(|| not_found(kind))?;
     Ok(Json(to_wire::task(&task)))
 }
@@ -151,8 +151,7 @@ async fn cancel(
 ) -> Result<(StatusCode, Json<Task>), ErrorResponse> {
     let (kind, workspace, id, client) = daemon.task(&path, &headers).await?;
     let viewer = Viewer::Client(client.as_ref());
-    let kind_and_id = (from_wire::task_kind(kind), &id);
-    let found = daemon.serving.lanes.cancel(workspace, kind_and_id, viewer).await?;
+    let found = daemon.serving.lanes.cancel(workspace, &id, viewer).await?;
     let (status, task) = match found.ok_or_else(|| not_found(kind))? {
         Cancelled::Over(task) => (StatusCode::OK, task),
         Cancelled::Stopping(task) => (StatusCode::ACCEPTED, task),
@@ -196,8 +195,8 @@ async fn list(
     let workspace = daemon.trusted(wanted.workspace.as_deref())?;
     let client = daemon.client(workspace, &headers).await?;
     let filter = TaskFilter {
-        kind: wanted.kind.map(from_wire::work_kind),
-        status: wanted.status.map(from_wire::status),
+        kind: wanted.kind.map(Twin::twin),
+        status: wanted.status.map(Twin::twin),
         max: Some(wanted.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX)),
     };
     let viewer = Viewer::Client(client.as_ref());
@@ -219,7 +218,9 @@ impl Daemon {
         let kind = kind_of(&path.kind)?;
         let workspace = self.trusted(path.workspace.as_deref())?;
         let client = self.client(workspace, headers).await?;
-        let id = path.task.parse().map_err(|_| not_found(kind))?;
+        let id: Result<TaskId, _> = path.task.parse();
+        let id = id.ok().filter(|id| id.kind() == from_wire::task_kind(kind));
+        let id = id.ok_or_else(|| not_found(kind))?;
         Ok((kind, workspace, id, client))
     }
 }
@@ -234,24 +235,13 @@ fn not_found(kind: TaskKind) -> ErrorResponse {
 }
 
 fn not_taken(kind: TaskKind, error: SubmitError) -> ErrorResponse {
+    let code = submit_code(from_wire::task_kind(kind), &error);
     match error {
-        SubmitError::Untrusted => ErrorCode::UntrustedWorkspace.into(),
         SubmitError::Off => ErrorResponse::feature_disabled(Feature::Tasks),
-        SubmitError::Unavailable => ErrorCode::ManagedMemoryUnavailable.into(),
-        SubmitError::Full => {
-            ErrorResponse::from(ErrorCode::RememberQueueFull).retry_after(HTTP_RETRY_AFTER_SECONDS)
-        }
-        SubmitError::Draining => {
-            ErrorResponse::from(ErrorCode::WorkspaceDraining).retry_after(HTTP_RETRY_AFTER_SECONDS)
-        }
-        SubmitError::ProbeFailed => {
-            let code = match kind {
-                TaskKind::Remember => ErrorCode::RememberFailed,
-                TaskKind::Forget => ErrorCode::ForgetFailed,
-                TaskKind::Dream => ErrorCode::DreamFailed,
-            };
-            code.into()
+        SubmitError::Full | SubmitError::Draining => {
+            ErrorResponse::from(code).retry_after(HTTP_RETRY_AFTER_SECONDS)
         }
         SubmitError::State(error) => error.into(),
+        SubmitError::Untrusted | SubmitError::Unavailable | SubmitError::ProbeFailed => code.into(),
     }
 }

@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::{Query, Request, State};
-use axum::http::HeaderMap;
 use engine::Call;
 use memory::command::Reply;
 use protocol::error::{ErrorBody, ErrorCode};
@@ -12,7 +11,7 @@ use serde_json::Value;
 use utoipa::IntoParams;
 
 use super::body;
-use super::daemon::Shared;
+use super::daemon::{Person, Shared};
 use super::request::{QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -63,8 +62,6 @@ async fn tool(
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Searched {
-    /// The id of the workspace; left out, the first one.
-    workspace: Option<String>,
     /// The text, in either case.
     q: String,
     /// Only in this memory, folder or scope, such as `/memories/project`.
@@ -78,7 +75,7 @@ struct Searched {
     get,
     path = "/v1/search",
     tag = "memories",
-    params(Searched),
+    params(WorkspaceQuery, Searched),
     responses(
         (status = 200, description = "The lines that hold it", body = Found),
         (status = "4XX", description = "It cannot be searched for", body = ErrorBody),
@@ -86,12 +83,8 @@ struct Searched {
     ),
 )]
 async fn search(
-    State(daemon): State<Shared>,
-    asked: QueryResult<Searched>,
-    headers: HeaderMap,
+    Person { memories, query: asked }: Person<Searched>,
 ) -> Result<Json<Found>, ErrorResponse> {
-    let Query(asked) = asked?;
-    let memories = daemon.person(asked.workspace.as_deref(), &headers).await?;
     if asked.q.trim().is_empty() {
         return Err(ErrorCode::InvalidQuery.into());
     }

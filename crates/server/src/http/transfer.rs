@@ -6,12 +6,11 @@ use std::io::Read as _;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State};
-use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use axum::{BoxError, Json};
 use engine::import::{self, Format, SourceFile};
-use engine::{Caller, Memories, MemoryText, StoreError};
+use engine::{Caller, Memories, MemoryText, NotEntered, StoreError};
 use futures_util::stream;
 use memory::access::AgentClass;
 use memory::change::{Actor, ChangeKind, Provenance, Trust};
@@ -23,7 +22,7 @@ use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::body;
-use super::daemon::Shared;
+use super::daemon::{Person, Shared};
 use super::request::{QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::chain;
@@ -53,13 +52,7 @@ struct Archive(Vec<u8>);
         (status = "5XX", description = "There is none", body = ErrorBody),
     ),
 )]
-async fn export(
-    State(daemon): State<Shared>,
-    asked: QueryResult<WorkspaceQuery>,
-    headers: HeaderMap,
-) -> Result<Response, ErrorResponse> {
-    let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+async fn export(Person { memories, .. }: Person) -> Result<Response, ErrorResponse> {
     let listed = memories.list(None).await?.memories;
     let left: Vec<_> = listed.into_iter().map(|listed| listed.path).collect();
     let packing =
@@ -202,8 +195,9 @@ async fn take_over(
     let mut made = Vec::new();
     for planned in plan.planned {
         let (source, notes) = (planned.source.clone(), planned.notes.clone());
-        match engine::enter(&memories, &mut draft, target, planned).await? {
+        match engine::enter(&memories, &mut draft, target, planned).await {
             Ok(path) => made.push(Imported { path: path.to_string(), source, notes }),
+            Err(NotEntered::Store(fault)) => return Err(fault.into()),
             Err(why) => skipped.push(left_out(source, why.to_string())),
         }
     }

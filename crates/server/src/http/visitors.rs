@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// The peer of a connection.
@@ -59,7 +59,7 @@ impl Strangers {
 
     /// Lets a connection in; returns who that is, and what is cancelled when it has to make room.
     pub(super) fn arrive(self: &Arc<Self>, peer: Peer) -> (Visitor, CancellationToken) {
-        let mut here = self.here();
+        let mut here = self.here.lock();
         while here.cut_off.len() >= self.max
             && let Some((_, first)) = here.cut_off.pop_first()
         {
@@ -71,10 +71,6 @@ impl Strangers {
         let strangers = Arc::clone(self);
         let place = Place { number, strangers, is_known: AtomicBool::new(false) };
         (Visitor { peer, gone: CancellationToken::new(), place: Some(Arc::new(place)) }, cut_off)
-    }
-
-    fn here(&self) -> MutexGuard<'_, Here> {
-        self.here.lock()
     }
 }
 
@@ -107,7 +103,7 @@ impl Visitor {
 
 impl Place {
     fn leave(&self) {
-        self.strangers.here().cut_off.remove(&self.number);
+        self.strangers.here.lock().cut_off.remove(&self.number);
     }
 }
 
@@ -146,6 +142,6 @@ mod tests {
             assert!(!cut.is_cancelled());
         }
         drop((known, here));
-        assert_eq!(strangers.here().cut_off.len(), 0);
+        assert_eq!(strangers.here.lock().cut_off.len(), 0);
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::stream::{Stream, StreamExt as _, unfold};
 use memory::access::AgentClass;
 use memory::limits::MCP_SESSIONS_MAX;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError,
@@ -70,10 +70,6 @@ impl Sessions {
         Self { library, max, known: Mutex::default(), uses: AtomicU64::new(0) }
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionId, Known>> {
-        self.known.lock()
-    }
-
     /// Makes room for a session: ends those unused longest that nobody listens to, until there are fewer
     /// than there may be. Several that begin at once may be more for a moment; the next one ends those.
     pub(super) async fn make_room(&self) -> Result<(), Full> {
@@ -87,7 +83,7 @@ impl Sessions {
 
     /// Returns the session that has to make room, if one has to.
     fn one_too_many(&self) -> Result<Option<SessionId>, Full> {
-        let known = self.known();
+        let known = self.known.lock();
         if known.len() < self.max {
             return Ok(None);
         }
@@ -98,7 +94,7 @@ impl Sessions {
 
     /// Gives a session to the client that began it, for an agent of a class.
     pub(super) fn give(&self, id: &str, owner: Option<&str>, class: AgentClass) {
-        if let Some(session) = self.known().get_mut(id) {
+        if let Some(session) = self.known.lock().get_mut(id) {
             session.owner = owner.map(str::to_owned);
             session.class = class;
         }
@@ -106,12 +102,12 @@ impl Sessions {
 
     /// Returns the class of agent that a session was begun for.
     pub(super) fn class_of(&self, id: &str) -> Option<AgentClass> {
-        self.known().get(id).map(|session| session.class)
+        self.known.lock().get(id).map(|session| session.class)
     }
 
     /// Returns whether a session, if there is one of this name, is this client's.
     pub(super) fn may_use(&self, id: &str, client: Option<&str>) -> bool {
-        self.known().get(id).is_none_or(|session| session.owner.as_deref() == client)
+        self.known.lock().get(id).is_none_or(|session| session.owner.as_deref() == client)
     }
 
     fn next_use(&self) -> u64 {
@@ -120,7 +116,7 @@ impl Sessions {
 
     fn note_use(&self, id: &SessionId) {
         let used = self.next_use();
-        if let Some(session) = self.known().get_mut(id) {
+        if let Some(session) = self.known.lock().get_mut(id) {
             session.last_used = used;
         }
     }
@@ -131,7 +127,7 @@ impl Sessions {
         S: Stream + Send + Sync + 'static,
     {
         self.note_use(id);
-        let listening = self.known().get(id).map(|session| Arc::clone(&session.listening));
+        let listening = self.known.lock().get(id).map(|session| Arc::clone(&session.listening));
         unfold((Box::pin(stream), listening), async |(mut stream, listening)| {
             let message = stream.next().await?;
             Some((message, (stream, listening)))
@@ -148,7 +144,7 @@ impl SessionManager for Sessions {
         let (last_used, listening) = (self.next_use(), Arc::default());
         // Until it is given to its client, nothing may be done in it but to look.
         let known = Known { owner: None, class: AgentClass::Explore, last_used, listening };
-        self.known().insert(SessionId::clone(&id), known);
+        self.known.lock().insert(SessionId::clone(&id), known);
         Ok((id, transport))
     }
 
@@ -165,7 +161,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.known().remove(id);
+        self.known.lock().remove(id);
         self.library.close_session(id).await
     }
 

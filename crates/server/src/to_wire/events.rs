@@ -1,15 +1,15 @@
 //! Events, as streams tell them.
 
 use engine::ContextScope;
-use engine::feed::{self, Changed, ContextWrite, EventKind, Excess, ResyncReason, Waiting};
+use engine::feed::{self, Changed, EventKind, Excess, ResyncReason, Waiting};
 use memory::proposal::ProposalStatus;
-use protocol::context_files::WriteMode;
 use protocol::event::{
     Envelope, Event, Evicted, ManagedSource, MemoryChanged, MemoryReviewed, Meta, ProposalAction,
     ProposalEvent, ReplayComplete, ResyncRequired, SlowClient, Threshold,
 };
 
 use super::target_scopes;
+use crate::twins::Twin;
 
 /// The reason of a cursor that says nothing here any more.
 const EPOCH_RESET: &str = "epoch_reset";
@@ -128,7 +128,7 @@ fn changed(changed: &Changed) -> Event {
         },
         Changed::ContextFile { scope, path, write, bytes } => {
             let file_path = path.display().to_string();
-            let (mode, bytes_written) = (write_mode(*write), super::count(*bytes));
+            let (mode, bytes_written) = (write.twin(), super::count(*bytes));
             match scope {
                 ContextScope::Project => {
                     MemoryChanged::Workspace { file_path, mode, bytes_written }
@@ -144,13 +144,6 @@ const fn action(status: ProposalStatus) -> ProposalAction {
         ProposalStatus::Waiting => ProposalAction::Made,
         ProposalStatus::Accepted => ProposalAction::Accepted,
         ProposalStatus::Rejected => ProposalAction::Rejected,
-    }
-}
-
-const fn write_mode(write: ContextWrite) -> WriteMode {
-    match write {
-        ContextWrite::Append => WriteMode::Append,
-        ContextWrite::Replace => WriteMode::Replace,
     }
 }
 

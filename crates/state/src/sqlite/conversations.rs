@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::sqlite::queue::{hasty, unsynchronized};
 use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_time};
 use crate::sqlite::script::{Repeats, Script};
-use crate::task::{ConversationRow, NewTask, REVIEW, SegmentRow};
+use crate::task::{ConversationRow, NewTask, SegmentRow};
 
 /// Reads one.
 pub(super) async fn one(
@@ -76,16 +76,16 @@ pub(super) async fn keep_and_queue(
     connection: &mut SqliteConnection,
     (row, review, unfinished_max): (&ConversationRow, &NewTask, usize),
 ) -> Result<bool, Fault> {
-    let script = Script::of(&format!(
+    let script = Script::of(
         "BEGIN IMMEDIATE;
         INSERT INTO tasks
             (id, workspace, kind, client, status, attempts, created_at, updated_at, request)
-            SELECT $1, $2, '{REVIEW}', NULL, 'queued', 0, $3, $3, $4
+            SELECT $1, $2, 'review', NULL, 'queued', 0, $3, $3, $4
             WHERE $5 = 1 + coalesce((SELECT version FROM conversations WHERE id = $6), 0)
                 AND (SELECT count(*) FROM tasks WHERE workspace = $2
-                    AND status IN ('queued', 'running') AND kind = '{REVIEW}') < $7
-            RETURNING seq;"
-    ))
+                    AND status IN ('queued', 'running') AND kind = 'review') < $7
+            RETURNING seq;",
+    )
     .bind(review.id.as_str())
     .bind(review.workspace.as_str())
     .bind(stored_time(review.at))

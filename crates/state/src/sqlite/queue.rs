@@ -11,8 +11,8 @@ use crate::error::Fault;
 use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_numbers};
 use crate::task::{
-    Attempt, DREAM, DreamGates, End, Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, REVIEW,
-    TaskCount, TaskQuery, TaskRow,
+    Attempt, DreamGates, End, Enqueued, NewTask, OwnedBy, QueueLimits, Status, TaskCount, TaskKind,
+    TaskQuery, TaskRow,
 };
 use memory::clock::Timestamp;
 
@@ -73,9 +73,9 @@ pub(super) async fn enqueue(
             (id, workspace, kind, client, status, attempts, created_at, updated_at, request)
         SELECT $1, $2, $3, $4, 'queued', 0, $5, $5, $6
         WHERE (SELECT count(*) FROM tasks
-                WHERE workspace = $2 AND {UNFINISHED} AND kind <> '{REVIEW}') < $7
-            AND ($3 = '{REMEMBER}' OR (SELECT count(*) FROM tasks WHERE workspace = $2
-                AND {UNFINISHED} AND kind NOT IN ('{REMEMBER}', '{REVIEW}')) < $8)"
+                WHERE workspace = $2 AND {UNFINISHED} AND kind <> 'review') < $7
+            AND ($3 = 'remember' OR (SELECT count(*) FROM tasks WHERE workspace = $2
+                AND {UNFINISHED} AND kind NOT IN ('remember', 'review')) < $8)"
     ))
     .bind(task.id.as_str())
     .bind(task.workspace.as_str())
@@ -96,7 +96,7 @@ pub(super) async fn enqueue(
             .bind(stored_count(sessions_min));
     }
     script = script.then(" RETURNING seq;");
-    if task.kind == DREAM {
+    if task.kind == TaskKind::Dream {
         script = script
             .then(
                 "INSERT INTO dreams (workspace, asked_at, sessions)
@@ -121,7 +121,7 @@ fn queued(new: NewTask, seq: i64) -> TaskRow {
         kind,
         client,
         request,
-        status: "queued".to_owned(),
+        status: Status::Queued,
         attempts: 0,
         created_at: at,
         updated_at: at,
@@ -140,7 +140,7 @@ pub(super) async fn begin_next(
         "UPDATE tasks SET status = 'running', attempts = attempts + 1, updated_at = $2
         WHERE seq = (SELECT seq FROM tasks
             WHERE workspace = $1 AND {UNFINISHED} AND status = 'queued'
-            ORDER BY kind = '{REVIEW}', seq LIMIT 1)
+            ORDER BY kind = 'review', seq LIMIT 1)
         AND NOT EXISTS (SELECT 1 FROM tasks
             WHERE workspace = $1 AND {UNFINISHED} AND status = 'running')
         RETURNING {COLUMNS}"
@@ -149,7 +149,7 @@ pub(super) async fn begin_next(
     .bind(stored_time(at));
     let rows = unsynchronized(connection, script).await?;
     let task = rows.first().map(|row| task(Columns(row))).transpose();
-    task.map_err(|_| Fault::Damaged("a task holds what cannot be".to_owned()))
+    task.map_err(|_| Fault::UnreadableTask)
 }
 
 /// Reads the running tasks of a workspace.
@@ -196,7 +196,7 @@ pub(super) async fn fail_unreadable(
         WHERE seq IN (SELECT value FROM json_each($1)) AND status = 'running' RETURNING seq",
     )
     .bind(json_numbers(places.iter().copied()))
-    .bind(end.status)
+    .bind(end.status.as_str())
     .bind(end.outcome)
     .bind(end.request)
     .bind(stored_time(at))
@@ -253,7 +253,7 @@ pub(super) async fn finish(
             AND EXISTS (SELECT 1 FROM changes c WHERE c.task = tasks.id)",
     )
     .bind(attempt.task)
-    .bind(end.status)
+    .bind(end.status.as_str())
     .bind(end.outcome)
     .rows(connection, Repeats::Often)
     .await?;
@@ -265,7 +265,7 @@ pub(super) async fn finish(
     let script = script
         .bind(attempt.task)
         .bind(i64::from(attempt.number))
-        .bind(end.status)
+        .bind(end.status.as_str())
         .bind(end.outcome)
         .bind(end.request)
         .bind(stored_time(at));
@@ -288,7 +288,7 @@ pub(super) async fn give_up(
         WHERE id = $1 AND {UNFINISHED} AND (status = 'queued' OR outcome IS NULL) RETURNING seq"
     ))
     .bind(id)
-    .bind(end.status)
+    .bind(end.status.as_str())
     .bind(end.outcome)
     .bind(end.request)
     .bind(stored_time(at))
@@ -337,7 +337,7 @@ pub(super) async fn count(
     .rows(connection, Repeats::Hardly)
     .await?;
     let count = |row: Columns<'_>| {
-        let (workspace, status) = (row.get("workspace")?, row.get("status")?);
+        let (workspace, status) = (row.get("workspace")?, row.word("status")?);
         Ok(TaskCount { workspace, status, tasks: row.count("tasks")? })
     };
     Ok(readable("tasks", rows.iter().map(|row| count(Columns(row)))))
@@ -361,11 +361,13 @@ pub(super) async fn find(
     query: &TaskQuery,
 ) -> Result<Vec<TaskRow>, Fault> {
     let mut script = Script::of(&format!("SELECT {COLUMNS} FROM tasks WHERE true"));
-    for (column, wanted) in
-        [("workspace", &query.workspace), ("kind", &query.kind), ("status", &query.status)]
-    {
+    for (column, wanted) in [
+        ("workspace", query.workspace.as_deref()),
+        ("kind", query.kind.map(TaskKind::as_str)),
+        ("status", query.status.map(Status::as_str)),
+    ] {
         if let Some(wanted) = wanted {
-            script.add(&format!(" AND {column} = $1")).value(wanted.as_str());
+            script.add(&format!(" AND {column} = $1")).value(wanted);
         }
     }
     match &query.owner {
@@ -404,10 +406,10 @@ fn task(row: Columns<'_>) -> Read<TaskRow> {
         seq: row.get("seq")?,
         id: row.get("id")?,
         workspace: row.get("workspace")?,
-        kind: row.get("kind")?,
+        kind: row.word("kind")?,
         client: row.get("client")?,
         request: row.get("request")?,
-        status: row.get("status")?,
+        status: row.word("status")?,
         attempts: row.small_count("attempts")?,
         created_at: row.time("created_at")?,
         updated_at: row.time("updated_at")?,

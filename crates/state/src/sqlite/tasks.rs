@@ -8,7 +8,9 @@ use memory::proposal::ProposalId;
 
 use crate::error::StateError;
 use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
-use crate::sqlite::{SqliteState, Turn, conversations, model_work, proposals, queue, sessions};
+use crate::sqlite::{
+    SqliteState, Turn, call, conversations, model_work, proposals, queue, sessions,
+};
 use crate::task::{
     Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, ModelWorkRow, NewTask,
     QueueLimits, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
@@ -18,11 +20,8 @@ use crate::task::{
 impl Tasks for SqliteState {
     async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError> {
         let task = &task;
-        self.write_in(Turn::Ahead, "queue a task", move |mut connection| async move {
-            let answer = queue::enqueue(&mut connection, task, (limits, None)).await;
-            (connection, answer)
-        })
-        .await
+        self.write_in(Turn::Ahead, "queue a task", call!(queue::enqueue, task, (limits, None)))
+            .await
     }
 
     async fn enqueue_dream(
@@ -32,19 +31,11 @@ impl Tasks for SqliteState {
         gates: DreamGates,
     ) -> Result<Enqueued, StateError> {
         let task = &task;
-        self.write("queue a dream", move |mut connection| async move {
-            let answer = queue::enqueue(&mut connection, task, (limits, Some(gates))).await;
-            (connection, answer)
-        })
-        .await
+        self.write("queue a dream", call!(queue::enqueue, task, (limits, Some(gates)))).await
     }
 
     async fn last_dream(&self, workspace: &str) -> Result<LastDream, StateError> {
-        let found = self.read("look for the last dream", move |mut connection| async move {
-            let answer = sessions::last_dream(&mut connection, workspace).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("look for the last dream", call!(sessions::last_dream, workspace)).await
     }
 
     async fn begin_next(
@@ -52,23 +43,11 @@ impl Tasks for SqliteState {
         workspace: &str,
         at: Timestamp,
     ) -> Result<Option<TaskRow>, StateError> {
-        const WANTED: &str = "begin a task";
-        if !self.is_there(WANTED)? {
-            return Ok(None);
-        }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = queue::begin_next(&mut connection, workspace, at).await;
-            (connection, answer)
-        })
-        .await
+        self.write_if_there("begin a task", call!(queue::begin_next, workspace, at)).await
     }
 
     async fn running(&self, workspace: &str) -> Result<Vec<TaskRow>, StateError> {
-        let found = self.read("read the running tasks", move |mut connection| async move {
-            let answer = queue::running(&mut connection, workspace).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read the running tasks", call!(queue::running, workspace)).await
     }
 
     async fn fail_unreadable(
@@ -78,20 +57,12 @@ impl Tasks for SqliteState {
         at: Timestamp,
     ) -> Result<u64, StateError> {
         const WANTED: &str = "fail a task that cannot be read";
-        let found = self.read(WANTED, move |mut connection| async move {
-            let answer = queue::unreadable(&mut connection, workspace).await;
-            (connection, answer)
-        });
-        let found = found.await?.unwrap_or_default();
+        let found = self.read(WANTED, call!(queue::unreadable, workspace)).await?;
+        let found = found.as_slice();
         if found.is_empty() {
             return Ok(0);
         }
-        let found = &found;
-        self.write(WANTED, move |mut connection| async move {
-            let answer = queue::fail_unreadable(&mut connection, (found, end), at).await;
-            (connection, answer)
-        })
-        .await
+        self.write(WANTED, call!(queue::fail_unreadable, (found, end), at)).await
     }
 
     async fn prepare_outcome(
@@ -99,27 +70,15 @@ impl Tasks for SqliteState {
         attempt: Attempt<'_>,
         outcome: &str,
     ) -> Result<bool, StateError> {
-        const WANTED: &str = "prepare the end of a task";
-        if !self.is_there(WANTED)? {
-            return Ok(false);
-        }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = queue::prepare_outcome(&mut connection, attempt, outcome).await;
-            (connection, answer)
-        })
+        self.write_if_there(
+            "prepare the end of a task",
+            call!(queue::prepare_outcome, attempt, outcome),
+        )
         .await
     }
 
     async fn requeue(&self, attempt: Attempt<'_>, at: Timestamp) -> Result<bool, StateError> {
-        const WANTED: &str = "put a task back";
-        if !self.is_there(WANTED)? {
-            return Ok(false);
-        }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = queue::requeue(&mut connection, attempt, at).await;
-            (connection, answer)
-        })
-        .await
+        self.write_if_there("put a task back", call!(queue::requeue, attempt, at)).await
     }
 
     async fn finish_task(
@@ -128,153 +87,73 @@ impl Tasks for SqliteState {
         end: End<'_>,
         at: Timestamp,
     ) -> Result<bool, StateError> {
-        const WANTED: &str = "finish a task";
-        if !self.is_there(WANTED)? {
-            return Ok(false);
-        }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = queue::finish(&mut connection, (attempt, end), at).await;
-            (connection, answer)
-        })
-        .await
+        self.write_if_there("finish a task", call!(queue::finish, (attempt, end), at)).await
     }
 
     async fn give_up(&self, id: &str, end: End<'_>, at: Timestamp) -> Result<bool, StateError> {
-        const WANTED: &str = "take a task back";
-        if !self.is_there(WANTED)? {
-            return Ok(false);
-        }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = queue::give_up(&mut connection, (id, end), at).await;
-            (connection, answer)
-        })
-        .await
+        self.write_if_there("take a task back", call!(queue::give_up, (id, end), at)).await
     }
 
     async fn drop_ended(&self, before: Timestamp) -> Result<u64, StateError> {
         const WANTED: &str = "drop old tasks";
         // Looked at first: to write is to wait for others who write.
-        let found = self.read(WANTED, move |mut connection| async move {
-            let answer = queue::has_ended(&mut connection, before).await;
-            (connection, answer)
-        });
-        if found.await? != Some(true) {
+        if !self.read(WANTED, call!(queue::has_ended, before)).await? {
             return Ok(0);
         }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = queue::drop_ended(&mut connection, before).await;
-            (connection, answer)
-        })
-        .await
+        self.write(WANTED, call!(queue::drop_ended, before)).await
     }
 
     async fn count_tasks(&self, ended_since: Timestamp) -> Result<Vec<TaskCount>, StateError> {
-        let found = self.read("count tasks", move |mut connection| async move {
-            let answer = queue::count(&mut connection, ended_since).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("count tasks", call!(queue::count, ended_since)).await
     }
 
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {
-        let found = self.read("read a task", move |mut connection| async move {
-            let answer = queue::one(&mut connection, id).await;
-            (connection, answer)
-        });
-        Ok(found.await?.flatten())
+        self.read("read a task", call!(queue::one, id)).await
     }
 
     async fn tasks(&self, query: &TaskQuery) -> Result<Vec<TaskRow>, StateError> {
-        let found = self.read("read tasks", move |mut connection| async move {
-            let answer = queue::find(&mut connection, query).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read tasks", call!(queue::find, query)).await
     }
 
     async fn workspaces_with_work(&self) -> Result<Vec<String>, StateError> {
-        let found = self.read("look for unfinished tasks", move |mut connection| async move {
-            let answer = queue::workspaces_with_work(&mut connection).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("look for unfinished tasks", call!(queue::workspaces_with_work)).await
     }
 
     async fn add_session(&self, session: SessionRow) -> Result<(), StateError> {
         let session = &session;
-        self.write("register a session", move |mut connection| async move {
-            let answer = sessions::add(&mut connection, session).await;
-            (connection, answer)
-        })
-        .await
+        self.write("register a session", call!(sessions::add, session)).await
     }
 
     async fn end_session(&self, id: &str) -> Result<bool, StateError> {
-        const WANTED: &str = "end a session";
-        if !self.is_there(WANTED)? {
-            return Ok(false);
-        }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = sessions::end(&mut connection, id).await;
-            (connection, answer)
-        })
-        .await
+        self.write_if_there("end a session", call!(sessions::end, id)).await
     }
 
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, StateError> {
-        let found = self.read("read a session", move |mut connection| async move {
-            let answer = sessions::one(&mut connection, id).await;
-            (connection, answer)
-        });
-        Ok(found.await?.flatten())
+        self.read("read a session", call!(sessions::one, id)).await
     }
 
     async fn sessions(&self, workspace: &str) -> Result<Vec<SessionRow>, StateError> {
-        let found = self.read("read sessions", move |mut connection| async move {
-            let answer = sessions::of_workspace(&mut connection, workspace).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read sessions", call!(sessions::of_workspace, workspace)).await
     }
 
     async fn has_client(&self, workspace: &str, client: &str) -> Result<bool, StateError> {
-        let found = self.read("look for a client", move |mut connection| async move {
-            let answer = sessions::has_client(&mut connection, workspace, client).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("look for a client", call!(sessions::has_client, workspace, client)).await
     }
 
     async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StateError> {
-        let found = self.read("read a conversation", move |mut connection| async move {
-            let answer = conversations::one(&mut connection, id).await;
-            (connection, answer)
-        });
-        Ok(found.await?.flatten())
+        self.read("read a conversation", call!(conversations::one, id)).await
     }
 
     async fn keep_conversation(&self, row: ConversationRow) -> Result<bool, StateError> {
         let row = &row;
-        self.write("keep a conversation", move |mut connection| async move {
-            let answer = conversations::keep(&mut connection, row).await;
-            (connection, answer)
-        })
-        .await
+        self.write("keep a conversation", call!(conversations::keep, row)).await
     }
 
     async fn drop_watched(&self) -> Result<u64, StateError> {
-        let found = self.read("look for texts of turns", move |mut connection| async move {
-            let answer = conversations::has_watched(&mut connection).await;
-            (connection, answer)
-        });
-        if found.await? != Some(true) {
+        if !self.read("look for texts of turns", call!(conversations::has_watched)).await? {
             return Ok(0);
         }
-        self.write("drop texts of turns", move |mut connection| async move {
-            let answer = conversations::drop_watched(&mut connection).await;
-            (connection, answer)
-        })
-        .await
+        self.write("drop texts of turns", call!(conversations::drop_watched)).await
     }
 
     async fn keep_conversation_and_queue(
@@ -284,37 +163,25 @@ impl Tasks for SqliteState {
         unfinished_max: usize,
     ) -> Result<bool, StateError> {
         let wanted = (&row, &review, unfinished_max);
-        self.write("keep a conversation and queue its review", move |mut connection| async move {
-            let answer = conversations::keep_and_queue(&mut connection, wanted).await;
-            (connection, answer)
-        })
+        self.write(
+            "keep a conversation and queue its review",
+            call!(conversations::keep_and_queue, wanted),
+        )
         .await
     }
 
     async fn segment(&self, conversation: &str) -> Result<Option<SegmentRow>, StateError> {
-        let found = self.read("read a segment", move |mut connection| async move {
-            let answer = conversations::segment(&mut connection, conversation).await;
-            (connection, answer)
-        });
-        Ok(found.await?.flatten())
+        self.read("read a segment", call!(conversations::segment, conversation)).await
     }
 
     async fn keep_segment(&self, row: SegmentRow) -> Result<bool, StateError> {
         let row = &row;
-        self.write("keep a segment", move |mut connection| async move {
-            let answer = conversations::keep_segment(&mut connection, row).await;
-            (connection, answer)
-        })
-        .await
+        self.write("keep a segment", call!(conversations::keep_segment, row)).await
     }
 
     async fn add_run(&self, run: RunRow) -> Result<(), StateError> {
         let run = &run;
-        self.write("note a run", move |mut connection| async move {
-            let answer = sessions::add_run(&mut connection, run).await;
-            (connection, answer)
-        })
-        .await
+        self.write("note a run", call!(sessions::add_run, run)).await
     }
 
     async fn end_run(
@@ -323,32 +190,17 @@ impl Tasks for SqliteState {
         outcome: &str,
         at: Timestamp,
     ) -> Result<(), StateError> {
-        const WANTED: &str = "note the end of a run";
-        if !self.is_there(WANTED)? {
-            return Ok(());
-        }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = sessions::end_run(&mut connection, attempt, outcome, at).await;
-            (connection, answer)
-        })
-        .await
+        self.write_if_there("note the end of a run", call!(sessions::end_run, attempt, outcome, at))
+            .await
     }
 
     async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError> {
-        let found = self.read("read runs", move |mut connection| async move {
-            let answer = sessions::runs(&mut connection, task).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read runs", call!(sessions::runs, task)).await
     }
 
     async fn add_model_work(&self, row: ModelWorkRow) -> Result<(), StateError> {
         let row = &row;
-        self.write("note what a model did", move |mut connection| async move {
-            let answer = model_work::add(&mut connection, row).await;
-            (connection, answer)
-        })
-        .await
+        self.write("note what a model did", call!(model_work::add, row)).await
     }
 
     async fn model_work(
@@ -357,77 +209,40 @@ impl Tasks for SqliteState {
         before: Option<u64>,
         max: usize,
     ) -> Result<Vec<ModelWorkRow>, StateError> {
-        let found = self.read("read what models did", move |mut connection| async move {
-            let answer = model_work::list(&mut connection, workspace, before, max).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read what models did", call!(model_work::list, workspace, before, max)).await
     }
 
     async fn background_tokens(&self, since: Timestamp) -> Result<u64, StateError> {
-        let found = self.read("sum what models did", move |mut connection| async move {
-            let answer = model_work::background_tokens(&mut connection, since).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("sum what models did", call!(model_work::background_tokens, since)).await
     }
 
     async fn add_proposals(&self, new: &[NewProposal]) -> Result<AddedProposals, StateError> {
         if new.is_empty() {
             return Ok(AddedProposals::default());
         }
-        self.write("add proposals", move |mut connection| async move {
-            let answer = proposals::add(&mut connection, new).await;
-            (connection, answer)
-        })
-        .await
+        self.write("add proposals", call!(proposals::add, new)).await
     }
 
     async fn proposals(&self, query: &ProposalQuery) -> Result<Vec<ProposalRow>, StateError> {
-        let found = self.read("read proposals", move |mut connection| async move {
-            let answer = proposals::find(&mut connection, query).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("read proposals", call!(proposals::find, query)).await
     }
 
     async fn count_proposals(&self, roots: &[RootKey]) -> Result<u64, StateError> {
-        let found = self.read("count proposals", move |mut connection| async move {
-            let answer = proposals::count(&mut connection, roots).await;
-            (connection, answer)
-        });
-        Ok(found.await?.unwrap_or_default())
+        self.read("count proposals", call!(proposals::count, roots)).await
     }
 
     async fn proposal(&self, id: ProposalId) -> Result<Option<ProposalRow>, StateError> {
-        let found = self.read("read a proposal", move |mut connection| async move {
-            let answer = proposals::one(&mut connection, id).await;
-            (connection, answer)
-        });
-        Ok(found.await?.flatten())
+        self.read("read a proposal", call!(proposals::one, id)).await
     }
 
     async fn withdraw_proposals(&self, ids: &[ProposalId]) -> Result<(), StateError> {
-        const WANTED: &str = "withdraw proposals";
-        if ids.is_empty() || !self.is_there(WANTED)? {
+        if ids.is_empty() {
             return Ok(());
         }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = proposals::withdraw(&mut connection, ids).await;
-            (connection, answer)
-        })
-        .await
+        self.write_if_there("withdraw proposals", call!(proposals::withdraw, ids)).await
     }
 
     async fn reject_proposal(&self, id: ProposalId, at: Timestamp) -> Result<bool, StateError> {
-        const WANTED: &str = "reject a proposal";
-        if !self.is_there(WANTED)? {
-            return Ok(false);
-        }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = proposals::reject(&mut connection, id, at).await;
-            (connection, answer)
-        })
-        .await
+        self.write_if_there("reject a proposal", call!(proposals::reject, id, at)).await
     }
 }

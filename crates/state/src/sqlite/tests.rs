@@ -105,7 +105,7 @@ async fn idle_connections_are_few() {
     for read in reads.collect::<Vec<_>>() {
         assert_eq!(read.await.unwrap(), 1);
     }
-    assert!(state.idle_readers().len() <= IDLE_READERS_MAX);
+    assert!(state.idle_readers.lock().len() <= IDLE_READERS_MAX);
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use std::fs;
 use std::sync::{Arc, Barrier};
 
 use quipu_state::{
-    Enqueued, ProposalQuery, RunRow, SessionRow, SqliteState, State, TaskQuery, TaskRow, Tasks,
+    Enqueued, ProposalQuery, RunRow, SessionRow, SqliteState, State, Status, TaskQuery, TaskRow,
+    Tasks,
 };
 use testkit::conformance::state::{root, time, write};
 use testkit::conformance::tasks::proposals::proposal;
@@ -335,11 +336,20 @@ async fn a_running_task_that_cannot_be_read_is_failed_and_holds_nobody_up() {
     assert_eq!(state.fail_unreadable("here", given_up, time(5)).await.unwrap(), 1);
     // Whoever asked for it is told.
     let told = state.task(&broken.id).await.unwrap().unwrap();
-    assert_eq!((told.status.as_str(), told.outcome.as_deref()), ("failed", Some("{}")));
+    assert_eq!((told.status, told.outcome.as_deref()), (Status::Failed, Some("{}")));
     assert_eq!(state.begin_next("here", time(6)).await.unwrap().unwrap().id, next.id);
     // Not even what cannot be mended holds anybody up.
     place.run("UPDATE tasks SET client = CAST(x'ff' AS TEXT) WHERE status = 'running'").await;
     assert_eq!(state.fail_unreadable("here", given_up, time(7)).await.unwrap(), 1);
     let last = queued(&state, "remember", 8).await;
     assert_eq!(state.begin_next("here", time(9)).await.unwrap().unwrap().id, last.id);
+    state.finish_task(attempt(&last.id, 1), given_up, time(9)).await.unwrap();
+    // Neither does a task of a kind that a later version has, and the database is kept.
+    queued(&state, "remember", 10).await;
+    place.run("UPDATE tasks SET kind = 'harvest' WHERE status = 'queued'").await;
+    let next = queued(&state, "remember", 11).await;
+    state.begin_next("here", time(12)).await.unwrap_err();
+    assert_eq!(state.fail_unreadable("here", given_up, time(13)).await.unwrap(), 1);
+    assert_eq!(state.begin_next("here", time(14)).await.unwrap().unwrap().id, next.id);
+    assert_eq!(state.last_repair(), None);
 }

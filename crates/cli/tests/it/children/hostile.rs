@@ -150,8 +150,7 @@ async fn a_task_that_is_taken_back_kills_its_child() {
     let by = engine::Asker::client("test", None);
     let task = world.lanes.submit(&world.workspace, remember("I keep bees."), by).await.unwrap();
     eventually(|| fs::metadata(&at));
-    let id = (task.kind(), &task.id);
-    world.lanes.cancel(&world.workspace, id, engine::Viewer::Person).await.unwrap();
+    world.lanes.cancel(&world.workspace, &task.id, engine::Viewer::Person).await.unwrap();
     let ended = world.lanes.wait(&world.workspace, &task.id).await.unwrap().unwrap();
     assert!(matches!(ended.state, TaskState::Failed(error) if error.code.as_str() == "cancelled"));
     let place = world.close().await;
@@ -351,9 +350,11 @@ async fn what_a_child_says_that_it_did_is_not_believed() {
     let world = World::open(place, child.clone());
     let task = world.done(remember("I keep bees.")).await;
     let TaskState::Completed(result) = &task.state else { panic!("{task:?}") };
-    assert_eq!(result.summary(), "line break [31m");
-    assert_eq!(format!("{:?}", result.scopes()), "{Scope(Global)}");
-    let engine::TaskResult::Remembered { files_touched, .. } = result else { panic!("{result:?}") };
+    assert_eq!(result.summary, "line break [31m");
+    assert_eq!(format!("{:?}", result.scopes), "{Scope(Global)}");
+    let engine::TaskDetails::Remembered { files_touched } = &result.details else {
+        panic!("{result:?}")
+    };
     assert_eq!(files_touched.len(), 1);
     child.close().await;
     let place = world.close().await;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use engine::{ForgetRequest, Request, Runner, SubmitError, TaskResult, TaskState};
+use engine::{ForgetRequest, Request, Runner, SubmitError, TaskDetails, TaskResult, TaskState};
 use serde_json::{Value, json};
 use testkit::{Models, Says};
 
@@ -86,20 +86,20 @@ async fn tour(world: World) -> Value {
 
 fn outcome(result: &TaskResult) -> Value {
     let mut told = json!({
-        "summary": result.summary(),
-        "scopes": format!("{:?}", result.scopes()),
-        "changes": format!("{:?}", result.changes()),
-        "proposals": result.proposals().count(),
+        "summary": result.summary,
+        "scopes": format!("{:?}", result.scopes),
+        "changes": format!("{:?}", result.changes),
+        "proposals": result.proposals.count(),
     });
-    match result {
-        TaskResult::Remembered { files_touched, .. }
-        | TaskResult::Reviewed { files_touched, .. } => {
+    match &result.details {
+        TaskDetails::Remembered { files_touched, .. }
+        | TaskDetails::Reviewed { files_touched, .. } => {
             told["files"] = format!("{files_touched:?}").into();
         }
-        TaskResult::Forgotten { removed, topics, candidates, .. } => {
+        TaskDetails::Forgotten { removed, topics, candidates, .. } => {
             told["removed"] = format!("{removed:?} {topics:?} {candidates:?}").into();
         }
-        TaskResult::Dreamt { topics, deduped, .. } => {
+        TaskDetails::Dreamt { topics, deduped, .. } => {
             told["dreamt"] = format!("{topics:?} {deduped}").into();
         }
     }

@@ -98,7 +98,7 @@ async fn an_end_that_comes_while_the_runner_is_asked_is_told_whatever_it_says() 
 /// Returns what a viewer sees of a task.
 async fn seen(process: &Process, task: &quipu_engine::Task, viewer: Viewer<'_>) -> Option<Status> {
     let (lanes, workspace) = (process.lanes(), &process.workspace);
-    let got = lanes.get(workspace, (task.kind(), &task.id), viewer).await.unwrap();
+    let got = lanes.get(workspace, &task.id, viewer).await.unwrap();
     let listed = lanes.list(workspace, TaskFilter::default(), viewer).await.unwrap();
     assert_eq!(got.as_ref(), listed.iter().find(|one| one.id == task.id));
     got.map(|task| task.status())
@@ -127,14 +127,11 @@ async fn a_task_is_seen_by_whom_it_belongs_to_and_by_the_person() {
     ] {
         assert_eq!(seen(&process, task, viewer).await, expected, "{viewer:?}");
     }
-    // Not through another kind, and not from another workspace.
-    let wrong = (TaskKind::Forget, &own.id);
-    assert_eq!(lanes.get(&process.workspace, wrong, Viewer::Person).await.unwrap(), None);
+    // Not from another workspace.
     let elsewhere = host.workspace("mill");
-    let right = (TaskKind::Remember, &own.id);
-    assert_eq!(lanes.get(&elsewhere, right, Viewer::Person).await.unwrap(), None);
+    assert_eq!(lanes.get(&elsewhere, &own.id, Viewer::Person).await.unwrap(), None);
     // Nor may it be taken back by others.
-    let cancelled = lanes.cancel(&process.workspace, right, Viewer::Client(Some(&two))).await;
+    let cancelled = lanes.cancel(&process.workspace, &own.id, Viewer::Client(Some(&two))).await;
     assert_eq!(cancelled.unwrap(), None);
     process.close().await;
 }
@@ -169,7 +166,7 @@ async fn finished_tasks_are_forgotten_after_their_time() {
     let old = process.done("").await;
     host.clock.advance(quick().limits.kept_for + Duration::from_secs(1));
     let new = process.done("").await;
-    let id = (TaskKind::Remember, &old.id);
+    let id = &old.id;
     assert_eq!(process.lanes().get(&process.workspace, id, Viewer::Person).await.unwrap(), None);
     assert_eq!(seen(&process, &new, Viewer::Person).await, Some(Status::Completed));
     process.close().await;
@@ -186,7 +183,7 @@ async fn a_task_that_waits_is_taken_back_at_once_and_one_that_runs_is_stopped() 
         tokio::task::yield_now().await;
     }
     for task in [&waiting, &running] {
-        let id = (task.kind(), &task.id);
+        let id = &task.id;
         let cancelled = process.lanes().cancel(&process.workspace, id, Viewer::Person).await;
         let Some(Cancelled::Over(over)) = cancelled.unwrap() else { panic!("it is over") };
         assert_eq!(code(&over), Some(TaskErrorCode::Cancelled));
@@ -198,7 +195,7 @@ async fn a_task_that_waits_is_taken_back_at_once_and_one_that_runs_is_stopped() 
     assert_eq!(process.text("global/c.md").await.as_deref(), Some("- x\n"));
     assert_eq!(process.feed.tasks(), [next.id.to_string()]);
     // What is over stays as it is.
-    let id = (next.kind(), &next.id);
+    let id = &next.id;
     let late = process.lanes().cancel(&process.workspace, id, Viewer::Person).await.unwrap();
     let Some(Cancelled::Over(late)) = late else { panic!("it is over") };
     assert!(matches!(late.state, TaskState::Completed(_)));

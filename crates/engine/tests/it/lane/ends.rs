@@ -140,7 +140,7 @@ async fn a_row_that_nobody_can_read_fails_and_the_next_is_done() {
     let strange = state::NewTask {
         id: "remember-67e55044-10b1-426f-9247-bb680e5fe0c8".to_owned(),
         workspace: row.workspace,
-        kind: "remember".to_owned(),
+        kind: TaskKind::Remember,
         client: None,
         request: "{}".to_owned(),
         at: row.created_at,
@@ -150,7 +150,7 @@ async fn a_row_that_nobody_can_read_fails_and_the_next_is_done() {
     host.runner.gate.add_permits(1);
     assert_eq!(process.end(&next).await.status(), Status::Completed);
     let row = process.tasks.task(&strange.id).await.unwrap().unwrap();
-    assert_eq!(row.status, "failed");
+    assert_eq!(row.status, Status::Failed);
     process.close().await;
 }
 
@@ -167,7 +167,7 @@ async fn draining_lets_what_runs_end_and_leaves_the_rest_queued() {
     process.lanes().drain(Duration::from_secs(5)).await;
     assert_eq!(process.end(&running).await.status(), Status::Completed);
     let left = process.tasks.task(waiting.id.as_str()).await.unwrap().unwrap();
-    assert_eq!(left.status, "queued");
+    assert_eq!(left.status, Status::Queued);
     assert_eq!(process.text("global/a.md").await.as_deref(), Some("- x\n"));
     process.close().await;
     // The next life goes on with it, and needs to be told only where.
@@ -206,7 +206,7 @@ async fn a_task_outlives_any_number_of_ends_of_its_process() {
         let ending = lives.pop().unwrap();
         ending.lanes().drain(Duration::ZERO).await;
         let left = ending.tasks.task(task.id.as_str()).await.unwrap().unwrap();
-        assert_eq!(left.status, "queued");
+        assert_eq!(left.status, Status::Queued);
         ending.close().await;
         let next = host.process();
         next.lanes().resume(&[host.workspace("shop")]).await.unwrap();
@@ -313,7 +313,7 @@ async fn a_task_whose_change_is_recorded_is_too_late_to_take_back() {
     // As the lane has it right before the commit.
     let attempt = Attempt { task: task.id.as_str(), number: 1 };
     assert!(process.tasks.prepare_outcome(attempt, "{}").await.unwrap());
-    let id = (task.kind(), &task.id);
+    let id = &task.id;
     let cancelled = process.lanes().cancel(&process.workspace, id, Viewer::Person).await.unwrap();
     assert!(matches!(cancelled, Some(Cancelled::Stopping(_))), "{cancelled:?}");
     process.close().await;

@@ -67,7 +67,7 @@ async fn check(host: &Host, acknowledged: &[quipu_engine::TaskId], told: &str) {
         let ended = process.end(task).await;
         assert_eq!(ended.status(), Status::Completed, "{told}: {ended:?}");
         let TaskState::Completed(result) = &ended.state else { continue };
-        assert_eq!(result.summary(), "done", "{told}");
+        assert_eq!(result.summary, "done", "{told}");
         let line = if expected.is_empty() && !is_second(&ended) { "- x\n" } else { "- y\n" };
         expected.push_str(line);
         let changes = process.changes_of(&ended).await;

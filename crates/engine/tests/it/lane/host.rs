@@ -13,7 +13,8 @@ use memory::screen::Screen;
 use quipu_engine::{
     Asker, BindingRequest, Caller, ChangesQuery, ClientId, Draft, Feed, FeedError, Folders, Job,
     LaneParts, LaneSettings, Lanes, ManagedChange, Memories, Pending, RememberRequest, Request,
-    RunError, Runner, Task, TaskError, TaskErrorCode, TaskResult, TaskState, Workspace,
+    RunError, Runner, Task, TaskDetails, TaskError, TaskErrorCode, TaskResult, TaskState,
+    Workspace,
 };
 use state::{FileLock, SqliteState, State, Tasks};
 use store::{Binding, Settings, Store};
@@ -377,13 +378,12 @@ impl Runner for Scripted {
         }
         let scopes = touched.iter().filter_map(MemoryPath::mount).collect();
         let files_touched = touched.into_iter().collect();
-        let proposals = proposals.into();
-        Ok(TaskResult::Remembered {
+        Ok(TaskResult {
             summary: "done".to_owned(),
-            files_touched,
             scopes,
             changes: Vec::new(),
-            proposals,
+            proposals: proposals.into(),
+            details: TaskDetails::Remembered { files_touched },
         })
     }
 
@@ -409,41 +409,21 @@ pub(crate) fn removal(path: MemoryPath, old: String) -> Proposal {
 }
 
 fn nothing(request: &Request) -> TaskResult {
-    let proposals = Vec::new().into();
-    let (summary, topics, scopes) = ("nothing".to_owned(), BTreeSet::new(), BTreeSet::new());
-    match request {
-        Request::Forget(_) => TaskResult::Forgotten {
-            summary,
-            removed: Vec::new(),
-            topics,
-            scopes,
-            changes: Vec::new(),
-            candidates: Vec::new(),
-            proposals,
-        },
-        Request::Dream => TaskResult::Dreamt {
-            summary,
-            topics,
-            scopes,
-            deduped: 0,
-            changes: Vec::new(),
-            proposals,
-        },
-        Request::Review(_) => TaskResult::Reviewed {
-            summary,
-            files_touched: Vec::new(),
-            scopes,
-            changes: Vec::new(),
-            proposals,
-            skipped: BTreeMap::new(),
-        },
-        Request::Remember(_) => TaskResult::Remembered {
-            summary,
-            files_touched: Vec::new(),
-            scopes,
-            changes: Vec::new(),
-            proposals,
-        },
+    let (topics, files_touched) = (BTreeSet::new(), Vec::new());
+    let details = match request {
+        Request::Forget(_) => {
+            TaskDetails::Forgotten { removed: Vec::new(), topics, candidates: Vec::new() }
+        }
+        Request::Dream => TaskDetails::Dreamt { topics, deduped: 0 },
+        Request::Review(_) => TaskDetails::Reviewed { files_touched, skipped: BTreeMap::new() },
+        Request::Remember(_) => TaskDetails::Remembered { files_touched },
+    };
+    TaskResult {
+        summary: "nothing".to_owned(),
+        scopes: BTreeSet::new(),
+        changes: Vec::new(),
+        proposals: Vec::new().into(),
+        details,
     }
 }
 

@@ -19,7 +19,7 @@ const CALLS: u64 = 18;
 async fn is_overtaken(tasks: &dyn Tasks, id: &str) -> bool {
     let row = tasks.task(id).await.unwrap().unwrap();
     let is_prepared = row.attempts == 2 && row.outcome.is_some();
-    is_prepared || row.status == "completed" || row.status == "failed"
+    is_prepared || row.status.is_final()
 }
 
 /// Returns the only task that there is.

@@ -56,7 +56,7 @@ async fn proposed((host, process): (&Host, &Process), proposal: Proposal) -> Pro
     host.runner.proposals.lock().unwrap().push(proposal);
     let task = process.done("").await;
     let TaskState::Completed(result) = &task.state else { panic!("{task:?}") };
-    assert_eq!(result.proposals().count(), 1, "{task:?}");
+    assert_eq!(result.proposals.count(), 1, "{task:?}");
     list(process).await.last().unwrap().id
 }
 
@@ -97,7 +97,7 @@ async fn what_a_task_proposes_waits_with_what_it_would_change() {
     let mut announced = process.store.subscribe_to_proposals();
     let task = process.done("propose x project/a.md propose y project/a.md").await;
     let TaskState::Completed(result) = &task.state else { panic!("{task:?}") };
-    assert_eq!(result.proposals().count(), 2);
+    assert_eq!(result.proposals.count(), 2);
     let waiting = list(&process).await;
     let [first, second] = &waiting[..] else { panic!("{waiting:?}") };
     assert_eq!(first.proposal, removal(at("project/a.md"), "x".to_owned()));
@@ -126,7 +126,7 @@ async fn what_a_task_proposes_waits_with_what_it_would_change() {
     // The same are not made twice.
     let again = process.done("propose x project/a.md").await;
     let TaskState::Completed(result) = &again.state else { panic!("{again:?}") };
-    assert_eq!(result.proposals().count(), 0);
+    assert_eq!(result.proposals.count(), 0);
     assert_eq!(list(&process).await.len(), 2);
 }
 
@@ -180,7 +180,7 @@ async fn a_rejected_proposal_is_not_made_again() {
     assert_eq!(process.text("project/a.md").await.as_deref(), Some("- x\n"));
     let again = process.done("propose x project/a.md").await;
     let TaskState::Completed(result) = &again.state else { panic!("{again:?}") };
-    assert_eq!((result.proposals().count(), list(&process).await.len()), (0, 0));
+    assert_eq!((result.proposals.count(), list(&process).await.len()), (0, 0));
     for decision in [accept(&process, id).await, reject(&process, id).await] {
         assert!(matches!(decision, Err(DecisionError::Decided { .. })), "{decision:?}");
     }

@@ -78,7 +78,7 @@ async fn a_task_that_another_process_runs_is_taken_back_before_it_writes() {
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
-    let id = (task.kind(), &task.id);
+    let id = &task.id;
     let cancelled = other.lanes().cancel(&other.workspace, id, Viewer::Person).await.unwrap();
     assert!(matches!(cancelled, Some(Cancelled::Over(_))), "{cancelled:?}");
     host.runner.gate.add_permits(1);
@@ -201,7 +201,7 @@ async fn what_nobody_resumes_stays() {
     process.close().await;
     let state = SqliteState::new(host.folders.state.join("quipu.db"));
     let tasks: Arc<dyn Tasks> = Arc::new(state);
-    assert_eq!(tasks.task(task.id.as_str()).await.unwrap().unwrap().status, "running");
+    assert_eq!(tasks.task(task.id.as_str()).await.unwrap().unwrap().status, Status::Running);
     assert_eq!(*host.runner.begun.lock().unwrap(), [""; 0]);
 }
 
@@ -219,7 +219,7 @@ async fn what_a_dead_process_left_is_found_although_nobody_asks() {
         let task = left_running(&host, &format!("add {path} x"), attempts).await;
         loop {
             let row = daemon.tasks.task(task.id.as_str()).await.unwrap().unwrap();
-            if row.status == "completed" {
+            if row.status == Status::Completed {
                 break;
             }
             tokio::task::yield_now().await;
@@ -239,7 +239,7 @@ async fn what_ended_long_ago_is_not_known_any_more_and_goes_although_nobody_asks
     let task = process.done("add global/a.md x").await;
     let shown = async || {
         let (lanes, workspace) = (process.lanes(), &process.workspace);
-        let id = (task.kind(), &task.id);
+        let id = &task.id;
         let got = lanes.get(workspace, id, Viewer::Person).await.unwrap().is_some();
         let taken_back = lanes.cancel(workspace, id, Viewer::Person).await.unwrap().is_some();
         let filter = quipu_engine::TaskFilter::default();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use memory::path::Scope;
 use quipu_engine::{
     Asker, BindingRequest, Caller, Config, ContextMode, Engine, Folders, ForgetRequest,
-    LaneSettings, Lanes, RememberRequest, Request, Task, TaskErrorCode, TaskResult, TaskState,
-    Unheard, Workspace,
+    LaneSettings, Lanes, RememberRequest, Request, Task, TaskDetails, TaskErrorCode, TaskResult,
+    TaskState, Unheard, Workspace,
 };
 use tempfile::TempDir;
 
@@ -74,15 +74,15 @@ fn result(task: &Task) -> &TaskResult {
 async fn remember_forget_and_dream_do_what_they_say() {
     let home = Home::new();
     let task = home.done(remember("I keep bees.", None)).await;
-    let TaskResult::Remembered { files_touched, scopes, .. } = result(&task) else { panic!() };
-    assert_eq!((files_touched.len(), scopes.len()), (1, 1));
+    let TaskDetails::Remembered { files_touched } = &result(&task).details else { panic!() };
+    assert_eq!((files_touched.len(), result(&task).scopes.len()), (1, 1));
     assert!(home.texts().await[0].1.contains("I keep bees"));
     // What is known is not written again.
     let task = home.done(remember("I keep bees.", None)).await;
-    let TaskResult::Remembered { files_touched, .. } = result(&task) else { panic!() };
+    let TaskDetails::Remembered { files_touched } = &result(&task).details else { panic!() };
     assert_eq!(files_touched, &[]);
     let task = home.done(forget("forget the bees")).await;
-    let TaskResult::Forgotten { removed, .. } = result(&task) else { panic!() };
+    let TaskDetails::Forgotten { removed, .. } = &result(&task).details else { panic!() };
     assert_eq!(removed.len(), 1);
     assert_eq!(home.texts().await, []);
     let folder = home.folder.path().join("data/memory");
@@ -90,7 +90,7 @@ async fn remember_forget_and_dream_do_what_they_say() {
     fs::write(folder.join("a.md"), "- The pier gate opens at six\n- Gates are green\n").unwrap();
     fs::write(folder.join("a-2.md"), "- the pier gate opens at six.\n").unwrap();
     let task = home.done(Request::Dream).await;
-    let TaskResult::Dreamt { deduped, .. } = result(&task) else { panic!() };
+    let TaskDetails::Dreamt { deduped, .. } = &result(&task).details else { panic!() };
     assert_eq!(*deduped, 1);
     assert_eq!(home.texts().await.len(), 1);
     home.lanes.drain(std::time::Duration::from_secs(5)).await;
@@ -155,7 +155,10 @@ async fn what_is_told_of_a_forgotten_secret_is_not_the_secret() {
     let text = "- The bot token is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123\n- I keep bees\n";
     fs::write(folder.join("keys.md"), text).unwrap();
     let task = home.done(forget("bot token")).await;
-    let TaskResult::Forgotten { removed, summary, .. } = result(&task) else { panic!() };
+    let TaskResult { summary, details: TaskDetails::Forgotten { removed, .. }, .. } = result(&task)
+    else {
+        panic!()
+    };
     let told = removed.iter().map(|removed| removed.summary.as_str()).collect::<Vec<_>>();
     assert_eq!(told.len(), 1);
     assert!(told[0].contains("bot token") && !told[0].contains("ghp_"), "{told:?} {summary}");
@@ -171,7 +174,7 @@ async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
     let asker = Asker::person("cli");
     let rehearsed = home.lanes.rehearse(&home.workspace, &forget("bees"), &asker).await;
     let rehearsal = rehearsed.unwrap();
-    let TaskResult::Forgotten { removed, .. } = &rehearsal.result else { panic!() };
+    let TaskDetails::Forgotten { removed, .. } = &rehearsal.result.details else { panic!() };
     assert_eq!(removed.len(), 1);
     let [diff] = rehearsal.diffs.as_slice() else { panic!("{:?}", rehearsal.diffs) };
     assert_eq!((diff.after.as_deref(), diff.kept), (None, true));
@@ -194,11 +197,11 @@ async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
 async fn a_pinned_memory_is_not_forgotten() {
     let home = Home::new();
     let task = home.done(remember("I keep bees.", None)).await;
-    let TaskResult::Remembered { files_touched, .. } = result(&task) else { panic!() };
+    let TaskDetails::Remembered { files_touched } = &result(&task).details else { panic!() };
     let memories = home.engine.memories(&home.workspace.binding, Caller::person("test"));
     memories.set_pin(&files_touched[0], true).await.unwrap();
     let task = home.done(forget("bees")).await;
-    let TaskResult::Forgotten { removed, .. } = result(&task) else { panic!() };
+    let TaskDetails::Forgotten { removed, .. } = &result(&task).details else { panic!() };
     assert_eq!(removed, &[]);
     assert_eq!(home.texts().await.len(), 1);
     home.engine.close().await;

@@ -137,7 +137,7 @@ impl World {
                 let Process { workspace, .. } = &self.processes[one].process;
                 let lanes = self.processes[one].process.lanes();
                 // A process whose state is dead takes nothing back.
-                drop(lanes.cancel(workspace, (id.kind(), &id), Viewer::Person).await);
+                drop(lanes.cancel(workspace, &id, Viewer::Person).await);
             }
             7 => {
                 let call = u64::try_from(self.random.below(CRASH_CALLS)).unwrap();

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use engine::{
     ContextMode, DraftedEdit, EntryAction, ForgetRequest, LeftOut, Moment, RememberRequest, Role,
+    Topic,
 };
 use memory::document::Revision;
 use memory::proposal::ProposalKind;
@@ -41,56 +42,63 @@ fn results() -> Vec<TaskResult> {
     let scopes = BTreeSet::from([Mount::Scope(Scope::Global), Mount::Scope(Scope::Workspace)]);
     let topics = BTreeSet::from([Topic::User, Topic::Reference]);
     let path = at("/memories/global/user/a.md");
+    let result = |summary: &str, changes, proposals: Vec<_>, details| TaskResult {
+        summary: summary.to_owned(),
+        scopes: scopes.clone(),
+        changes,
+        proposals: proposals.into(),
+        details,
+    };
+    let notes = EntryAction::ALL.iter().copied().map(note).collect();
     vec![
-        TaskResult::Remembered {
-            summary: "Saved.".to_owned(),
-            files_touched: vec![path.clone()],
-            scopes: scopes.clone(),
-            changes: EntryAction::ALL.iter().copied().map(note).collect(),
-            proposals: vec![proposal()].into(),
-        },
-        TaskResult::Forgotten {
-            summary: "Forgot 1 memory entry.".to_owned(),
-            removed: vec![Removed {
-                topic: Topic::Feedback,
-                summary: "I keep bees".to_owned(),
-                path: path.clone(),
-            }],
-            topics: topics.clone(),
-            scopes: scopes.clone(),
-            changes: vec![note(EntryAction::Removed)],
-            candidates: vec![Candidate {
-                path,
-                entry: "I keep\n  bees".to_owned(),
-                summary: "I keep".to_owned(),
-            }],
-            proposals: Vec::new().into(),
-        },
-        TaskResult::Reviewed {
-            summary: "Saved 1 memory.".to_owned(),
-            files_touched: vec![at("/memories/global/a.md")],
-            scopes: scopes.clone(),
-            proposals: vec![proposal()].into(),
-            changes: vec![note(EntryAction::Added)],
-            skipped: [(LeftOut::Known, 2)].into(),
-        },
-        TaskResult::Dreamt {
-            summary: "Managed auto-memory dream completed.".to_owned(),
-            topics,
-            scopes,
-            deduped: 3,
-            changes: vec![note(EntryAction::Merged)],
-            proposals: vec![proposal(), proposal()].into(),
-        },
+        result(
+            "Saved.",
+            notes,
+            vec![proposal()],
+            TaskDetails::Remembered { files_touched: vec![path.clone()] },
+        ),
+        result(
+            "Forgot 1 memory entry.",
+            vec![note(EntryAction::Removed)],
+            Vec::new(),
+            TaskDetails::Forgotten {
+                removed: vec![Removed {
+                    topic: Topic::Feedback,
+                    summary: "I keep bees".to_owned(),
+                    path: path.clone(),
+                }],
+                topics: topics.clone(),
+                candidates: vec![Candidate {
+                    path,
+                    entry: "I keep\n  bees".to_owned(),
+                    summary: "I keep".to_owned(),
+                }],
+            },
+        ),
+        result(
+            "Saved 1 memory.",
+            vec![note(EntryAction::Added)],
+            vec![proposal()],
+            TaskDetails::Reviewed {
+                files_touched: vec![at("/memories/global/a.md")],
+                skipped: [(LeftOut::Known, 2)].into(),
+            },
+        ),
+        result(
+            "Managed auto-memory dream completed.",
+            vec![note(EntryAction::Merged)],
+            vec![proposal(), proposal()],
+            TaskDetails::Dreamt { topics, deduped: 3 },
+        ),
     ]
 }
 
 const fn kind_of(result: &TaskResult) -> TaskKind {
-    match result {
-        TaskResult::Remembered { .. } => TaskKind::Remember,
-        TaskResult::Forgotten { .. } => TaskKind::Forget,
-        TaskResult::Dreamt { .. } => TaskKind::Dream,
-        TaskResult::Reviewed { .. } => TaskKind::Review,
+    match &result.details {
+        TaskDetails::Remembered { .. } => TaskKind::Remember,
+        TaskDetails::Forgotten { .. } => TaskKind::Forget,
+        TaskDetails::Dreamt { .. } => TaskKind::Dream,
+        TaskDetails::Reviewed { .. } => TaskKind::Review,
     }
 }
 
@@ -238,7 +246,7 @@ proptest! {
             let mut sound = answer(&staged, &Report::default()).unwrap();
             sound[&name] = more.clone();
             if let Some(read) = answered(sound, (kind, Layout::Flat)) {
-                prop_assert!(read.result.summary().chars().all(|c| !c.is_control()));
+                prop_assert!(read.result.summary.chars().all(|c| !c.is_control()));
             }
         }
         drop(serde_json::from_value::<Stage>(said.take()));

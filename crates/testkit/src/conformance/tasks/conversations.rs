@@ -1,7 +1,9 @@
 //! Claims about conversations and their segments.
 
 use memory::limits::{CONVERSATIONS_KEPT_MAX, SEGMENTS_KEPT_MAX};
-use state::{ConversationRow, End, Enqueued, QueueLimits, REVIEW, SegmentRow, TaskQuery, Tasks};
+use state::{
+    ConversationRow, End, Enqueued, QueueLimits, SegmentRow, Status, TaskKind, TaskQuery, Tasks,
+};
 
 use super::super::state::time;
 use super::rows::{Both, new, of_lane};
@@ -99,7 +101,7 @@ async fn segments_that_are_old_make_room(tasks: &dyn Tasks) {
 }
 
 async fn a_review_is_queued_with_its_mark_or_neither_is(tasks: &dyn Tasks) {
-    let review = |second| new(REVIEW, second);
+    let review = |second| new("review", second);
     assert!(tasks.keep_conversation_and_queue(row("one", 1, 1), review(1), 2).await.unwrap());
     // Somebody else wrote the conversation since.
     assert!(!tasks.keep_conversation_and_queue(row("one", 1, 2), review(2), 2).await.unwrap());
@@ -111,7 +113,7 @@ async fn a_review_is_queued_with_its_mark_or_neither_is(tasks: &dyn Tasks) {
     let query = TaskQuery { max: 9, ..TaskQuery::default() };
     let queued: Vec<_> = tasks.tasks(&query).await.unwrap();
     assert_eq!(queued.len(), 2);
-    assert!(queued.iter().all(|task| task.kind == REVIEW && task.client.is_none()));
+    assert!(queued.iter().all(|task| task.kind == TaskKind::Review && task.client.is_none()));
     let (one, other) = tokio::join!(
         tasks.keep_conversation_and_queue(row("two", 1, 4), review(6), 9),
         tasks.keep_conversation_and_queue(row("two", 1, 4), review(7), 9),
@@ -121,15 +123,15 @@ async fn a_review_is_queued_with_its_mark_or_neither_is(tasks: &dyn Tasks) {
 }
 
 async fn reviews_have_a_small_queue_of_their_own_and_come_last(tasks: &dyn Tasks) {
-    let review = new(REVIEW, 1);
+    let review = new("review", 1);
     let (workspace, id) = (review.workspace.clone(), review.id.clone());
     assert!(tasks.keep_conversation_and_queue(row("one", 1, 1), review, 9).await.unwrap());
     let limits = QueueLimits { unfinished_max: 1, minor_max: 1, ..of_lane() };
     let dream = tasks.enqueue(new("dream", 2), limits).await.unwrap();
     assert!(matches!(dream, Enqueued::Queued(_)), "a review takes nobody's place");
     let began = tasks.begin_next(&workspace, time(3)).await.unwrap().unwrap();
-    assert_eq!(began.kind, "dream");
-    let end = End { status: "completed", outcome: "{}", request: "{}" };
+    assert_eq!(began.kind, TaskKind::Dream);
+    let end = End { status: Status::Completed, outcome: "{}", request: "{}" };
     assert!(tasks.finish_task(began.attempt(), end, time(4)).await.unwrap());
     let began = tasks.begin_next(&workspace, time(5)).await.unwrap().unwrap();
     assert_eq!(began.id, id);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use memory::change::ChangeId;
-use state::{ChangeQuery, Retention, State, Tasks};
+use state::{ChangeQuery, Retention, State, Status, Tasks};
 
 use super::super::state::{time, write};
 use super::rows::{Both, attempt, begun, end, new, queued};
@@ -54,10 +54,10 @@ async fn what_is_put_back_comes_first_again(tasks: &dyn Tasks) {
     let mut first = begun(tasks, 3).await;
     assert!(tasks.prepare_outcome(first.attempt(), "{}").await.unwrap());
     assert!(tasks.requeue(first.attempt(), time(4)).await.unwrap());
-    (first.status, first.updated_at) = ("queued".to_owned(), time(4));
+    (first.status, first.updated_at) = (Status::Queued, time(4));
     assert_eq!(tasks.task(&first.id).await.unwrap().unwrap(), first);
     assert!(!tasks.requeue(first.attempt(), time(5)).await.unwrap(), "it waits already");
-    (first.status, first.attempts, first.updated_at) = ("running".to_owned(), 2, time(6));
+    (first.status, first.attempts, first.updated_at) = (Status::Running, 2, time(6));
     assert_eq!(begun(tasks, 6).await, first);
     tasks.finish_task(first.attempt(), end("failed", "{}"), time(7)).await.unwrap();
     assert_eq!(begun(tasks, 7).await.id, "remember-2");

@@ -15,12 +15,12 @@ pub fn of_lane() -> QueueLimits {
     QueueLimits { unfinished_max: 6, minor_max: 3, kept_max: 9, kept_for: Duration::from_secs(100) }
 }
 
-/// Returns a task of this kind without an owner, in the workspace `here`, made at this second.
+/// Returns a task of the kind of this word, without an owner, in the workspace `here`, made at this second.
 pub fn new(kind: &str, second: i64) -> NewTask {
     NewTask {
         id: format!("{kind}-{second}"),
         workspace: "here".to_owned(),
-        kind: kind.to_owned(),
+        kind: kind.parse().unwrap(),
         client: None,
         request: format!("{{\"content\":\"{second}\"}}"),
         at: time(second),
@@ -28,8 +28,8 @@ pub fn new(kind: &str, second: i64) -> NewTask {
 }
 
 /// Returns the end of a task of whose request nothing is kept.
-pub const fn end<'t>(status: &'t str, outcome: &'t str) -> End<'t> {
-    End { status, outcome, request: "{}" }
+pub fn end<'t>(status: &str, outcome: &'t str) -> End<'t> {
+    End { status: status.parse().unwrap(), outcome, request: "{}" }
 }
 
 /// Returns this attempt at a task.

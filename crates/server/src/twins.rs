@@ -1,0 +1,45 @@
+//! Enums of the engine that the public wire has with the same values.
+//!
+//! The wire's crate knows no other, so each stands on both sides. This list is the one place where they meet: a value that
+//! only one side has does not compile.
+
+use engine::feed::ContextWrite;
+use engine::{ContextMode, ImportStyle, LoadScope, Order, Role, Status, TaskKind, Topic};
+use protocol::context_files::{self, ImportFormat, WriteMode};
+use protocol::conversation::TurnRole;
+use protocol::memories::Sort;
+use protocol::task::{self, TaskStatus, WorkKind};
+
+/// An enum that has the same values as `T`.
+pub(crate) trait Twin<T> {
+    /// Returns the same value on the other side.
+    fn twin(self) -> T;
+}
+
+macro_rules! twins {
+    ($($engine:ty = $wire:ty { $($value:ident),+ })+) => {$(
+        impl Twin<$wire> for $engine {
+            fn twin(self) -> $wire {
+                match self { $(Self::$value => <$wire>::$value,)+ }
+            }
+        }
+
+        impl Twin<$engine> for $wire {
+            fn twin(self) -> $engine {
+                match self { $(Self::$value => <$engine>::$value,)+ }
+            }
+        }
+    )+};
+}
+
+twins! {
+    TaskKind = WorkKind { Remember, Forget, Dream, Review }
+    Status = TaskStatus { Queued, Running, Completed, Failed }
+    Topic = task::Topic { User, Feedback, Project, Reference }
+    ContextMode = task::ContextMode { Workspace, Clean }
+    LoadScope = context_files::LoadScope { Global, Project, Included, Extension }
+    ContextWrite = WriteMode { Append, Replace }
+    ImportStyle = ImportFormat { Tree, Flat }
+    Role = TurnRole { User, Assistant, Tool }
+    Order = Sort { Path, Modified, Uses, Bytes }
+}
