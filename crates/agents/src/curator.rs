@@ -14,6 +14,7 @@ use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use parking_lot::{Mutex, MutexGuard};
 use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed, Unreviewed};
+use strum::VariantArray as _;
 
 use crate::by_model::{AgentError, quotes_prompt};
 use crate::embedded::{self, Checks, Found, Snapshot, Source, Stored, Written};
@@ -90,8 +91,8 @@ pub trait Curator: Send + Sync {
 async fn in_the_way(memories: &Memories, writable: &[Mount]) -> Vec<MemoryPath> {
     let mut found = Vec::new();
     for mount in writable {
-        for topic in Topic::ALL {
-            let Ok(path) = MemoryPath::Root(*mount).join(topic.as_str()) else { continue };
+        for topic in Topic::VARIANTS {
+            let Ok(path) = MemoryPath::Root(*mount).join(topic.as_ref()) else { continue };
             if memories.is_no_folder(&path).await {
                 found.push(path);
             }

@@ -1,6 +1,5 @@
 //! Which models do the work of agents.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -11,11 +10,14 @@ use model::{Chat, ChatError, Conversation, Tool};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use state::ModelWorkRow;
+use strum::VariantArray as _;
 use tokio::time::Instant;
 
 use crate::task::tellable;
 
 /// A kind of work that a model may do.
+#[derive(strum::AsRefStr, strum::Display, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ModelJob {
     /// Takes a text in.
@@ -31,21 +33,6 @@ pub enum ModelJob {
 }
 
 impl ModelJob {
-    /// Every job.
-    pub const ALL: [Self; 5] =
-        [Self::Remember, Self::Forget, Self::Dream, Self::Review, Self::Recall];
-
-    /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Remember => "remember",
-            Self::Forget => "forget",
-            Self::Dream => "dream",
-            Self::Review => "review",
-            Self::Recall => "recall",
-        }
-    }
-
     /// Tells whether the default model does it too. One that chooses what is recalled is asked for each prompt, so a
     /// person has to name it.
     pub const fn has_default(self) -> bool {
@@ -55,12 +42,6 @@ impl ModelJob {
     /// Tells whether it is the work of a curator, on a draft.
     pub const fn is_curation(self) -> bool {
         matches!(self, Self::Remember | Self::Forget | Self::Dream | Self::Review)
-    }
-}
-
-impl fmt::Display for ModelJob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 
@@ -94,7 +75,7 @@ impl FromStr for Fallback {
 /// Which models do the work of agents; none, unless a person names some.
 #[derive(Clone, Debug)]
 pub struct Models {
-    jobs: [Option<Chat>; ModelJob::ALL.len()],
+    jobs: [Option<Chat>; ModelJob::VARIANTS.len()],
     /// What is done when a model does not do its work.
     pub fallback: Fallback,
     /// Tokens, read and written, that work which nobody asked for may take in 24 hours.

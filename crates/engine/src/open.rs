@@ -20,6 +20,7 @@ use store::{
     Folders, Listed, Memories, NotLoaded, Notice, Settings, Store, StoreError, TrustedFolders,
     TurnFile, Unreviewed,
 };
+use strum::VariantArray as _;
 use tokio::sync::broadcast;
 
 use crate::callers::Callers;
@@ -288,7 +289,7 @@ impl Engine {
             falls_back: self.models.fallback == Fallback::Rules,
         };
         let has_model = |job: &ModelJob| job.is_curation() && self.models.of(*job).is_some();
-        let runner = if ModelJob::ALL.iter().any(has_model) {
+        let runner = if ModelJob::VARIANTS.iter().any(has_model) {
             InProcess::new("models", Arc::new(Modelled::new(rules, models)))
         } else {
             InProcess::new("embedded", Arc::new(rules))

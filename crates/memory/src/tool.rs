@@ -161,7 +161,7 @@ pub fn render(reply: &Reply) -> Rendered {
         }
         Reply::Refused(refusal) => {
             facts.insert("ok".to_owned(), json!(false));
-            facts.insert("code".to_owned(), json!(refusal.code().as_str()));
+            facts.insert("code".to_owned(), json!(refusal.code().as_ref()));
             if let CommandError::Conflict { current: Some(revision), .. } = refusal {
                 facts.insert("revision".to_owned(), json!(revision.to_string()));
             }

@@ -186,28 +186,34 @@ pub struct MemoryReviewed {
     pub touched_scopes: Vec<TargetScope>,
 }
 
-words! {
-    /// What was done with proposals.
-    ProposalAction {
-        /// A task made them: they wait.
-        Made = "made",
-        /// A person accepted one.
-        Accepted = "accepted",
-        /// A person rejected one.
-        Rejected = "rejected",
-    }
+/// What was done with proposals.
+#[derive(strum::Display, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ProposalAction {
+    /// A task made them: they wait.
+    Made,
+    /// A person accepted one.
+    Accepted,
+    /// A person rejected one.
+    Rejected,
 }
 
-words! {
-    /// Which kind of task changed memories.
-    ManagedSource {
-        /// A remember.
-        Remember = "workspace_memory_remember",
-        /// A forget.
-        Forget = "workspace_memory_forget",
-        /// A dream.
-        Dream = "workspace_memory_dream",
-    }
+/// Which kind of task changed memories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub enum ManagedSource {
+    /// A remember.
+    #[serde(rename = "workspace_memory_remember")]
+    Remember,
+    /// A forget.
+    #[serde(rename = "workspace_memory_forget")]
+    Forget,
+    /// A dream.
+    #[serde(rename = "workspace_memory_dream")]
+    Dream,
 }
 
 /// All that was missed has been told.
@@ -256,16 +262,18 @@ pub struct SlowClient {
     pub last_event_id: u64,
 }
 
-words! {
-    /// What a slow reader has too much of.
-    Threshold {
-        /// Frames.
-        Frames = "frames",
-        /// Bytes.
-        Bytes = "bytes",
-        /// Both.
-        Both = "frames_and_bytes",
-    }
+/// What a slow reader has too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Threshold {
+    /// Frames.
+    Frames,
+    /// Bytes.
+    Bytes,
+    /// Both.
+    #[serde(rename = "frames_and_bytes")]
+    Both,
 }
 
 /// The reader fell too far behind.

@@ -120,7 +120,7 @@ impl From<CommandError> for ErrorResponse {
             CommandError::Conflict { current: Some(revision), .. } => {
                 response.with("revision", revision.to_string())
             }
-            CommandError::FeatureDisabled { feature } => response.with("feature", feature.as_str()),
+            CommandError::FeatureDisabled { feature } => response.with("feature", feature.as_ref()),
             CommandError::Screened { rule, line, .. } => {
                 response.with("rule", rule).with("line", line)
             }
@@ -192,7 +192,7 @@ impl From<QueryRejection> for ErrorResponse {
 
 /// Returns the code of the wire that says the same.
 fn wire_code(code: Code) -> ErrorCode {
-    ErrorCode::read(code.as_str())
+    ErrorCode::read(code.as_ref())
 }
 
 /// Tells whether it is the machine that failed.
@@ -235,5 +235,5 @@ pub(crate) fn mcp_refusal(refusal: &CommandError) -> ErrorData {
 }
 
 fn mcp_data(code: Code) -> Value {
-    json!({ "code": code.as_str() })
+    json!({ "code": code.as_ref() })
 }

@@ -37,7 +37,7 @@ pub(crate) fn count(count: usize) -> u64 {
 /// Returns the word of a mount.
 pub(crate) fn mount(mount: Mount) -> &'static str {
     match mount {
-        Mount::Scope(scope) => scope.as_str(),
+        Mount::Scope(scope) => scope.into(),
         Mount::Flat => "flat",
     }
 }
@@ -253,7 +253,7 @@ pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
             })
         }
         TaskResult::Reviewed { summary, files_touched, scopes, changes, proposals, skipped } => {
-            let left_out = skipped.iter().map(|(why, count)| (why.as_str().to_owned(), *count));
+            let left_out = skipped.iter().map(|(why, count)| (why.as_ref().to_owned(), *count));
             task::TaskResult::Review(task::ReviewResult {
                 summary: summary.clone(),
                 files_touched: files_touched.iter().map(ToString::to_string).collect(),
@@ -269,7 +269,7 @@ pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
 fn entry_note(note: &engine::EntryNote) -> task::EntryNote {
     task::EntryNote {
         file_path: note.path.to_string(),
-        action: note.action.as_str().to_owned(),
+        action: note.action.as_ref().to_owned(),
         summary: note.summary.clone(),
     }
 }
@@ -286,7 +286,7 @@ fn task_error(error: &engine::TaskError) -> task::TaskError {
     task::TaskError {
         code: error.code.as_str().to_owned(),
         message: error.code.message().to_owned(),
-        cause: error.cause.map(|cause| cause.as_str().to_owned()),
+        cause: error.cause.map(|cause| cause.as_ref().to_owned()),
         details: error.details().map(str::to_owned),
     }
 }
@@ -377,7 +377,7 @@ pub(crate) fn change(change: &Change, here: &Memories) -> changes::Change {
         at: time(change.at),
         kind: change.kind.to_string(),
         actor: said.actor.to_string(),
-        trust: said.trust.as_str().to_owned(),
+        trust: said.trust.as_ref().to_owned(),
         origin: said.origin.clone(),
         client: said.client.clone(),
         session: said.session.clone(),
@@ -467,6 +467,8 @@ pub(crate) fn scope_stats(root: &RootHealth) -> status::ScopeStats {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::*;
 
     #[test]
@@ -487,9 +489,9 @@ mod tests {
 
     #[test]
     fn every_code_of_memories_is_one_of_the_wire() {
-        for &code in memory::code::Code::ALL {
-            let wire = protocol::error::ErrorCode::read(code.as_str());
-            assert_eq!(wire.as_str(), code.as_str());
+        for &code in memory::code::Code::VARIANTS {
+            let wire = protocol::error::ErrorCode::read(code.as_ref());
+            assert_eq!(wire.as_ref(), code.as_ref());
         }
     }
 }

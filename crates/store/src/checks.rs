@@ -127,7 +127,7 @@ impl Memories {
             .find(|(found, _)| found.policy == Policy::Refuse && !self.answers_for(found));
         if let Some((found, digest)) = refused {
             return Err(CommandError::Screened {
-                family: found.family.as_str(),
+                family: found.family.into(),
                 rule: found.rule,
                 line: found.line,
                 digest: digest.clone(),
@@ -167,7 +167,7 @@ impl Memories {
     /// Returns whether a person said that what this rule finds may be written.
     fn answers_for(&self, found: &Finding) -> bool {
         self.caller.provenance.actor == Actor::Person
-            && [found.rule, found.family.as_str()].iter().any(|name| self.answered.contains(name))
+            && [found.rule, found.family.as_ref()].iter().any(|name| self.answered.contains(name))
     }
 
     /// Checks that everything a plan adds has a free name in its root, and that there is room for it.

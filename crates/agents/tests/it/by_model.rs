@@ -18,6 +18,7 @@ use quipu_agents::{
 };
 use serde_json::{Value, json};
 use store::{Call, Caller, ChangesQuery, Memories};
+use strum::VariantArray as _;
 use testkit::{ManualClock, Models, Says};
 
 use self::dream::dream;
@@ -100,7 +101,7 @@ fn results(asked: &[Value]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_model_looks_writes_and_says_what_it_did_on_every_wire() {
-    for wire in Wire::ALL {
+    for &wire in Wire::VARIANTS {
         let (_home, memories) = memories();
         create(
             &memories,

@@ -176,11 +176,11 @@ impl From<DecisionError> for ErrorResponse {
         match error {
             DecisionError::Store(error) => error.into(),
             DecisionError::NotFound(_) => {
-                Self::from(ErrorCode::read(error.code().as_str())).with_message(error.to_string())
+                Self::from(ErrorCode::read(error.code().as_ref())).with_message(error.to_string())
             }
             // The request named no precondition that could have failed.
             DecisionError::Decided { .. } | DecisionError::Stale { .. } => {
-                Self::from(ErrorCode::read(error.code().as_str()))
+                Self::from(ErrorCode::read(error.code().as_ref()))
                     .with_status(StatusCode::CONFLICT)
                     .with_message(error.to_string())
             }

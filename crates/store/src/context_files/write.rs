@@ -165,12 +165,12 @@ impl ContextFiles {
         let answered = |found: &Finding| {
             writer == Writer::Person
                 && (self.answered.contains(&found.rule)
-                    || self.answered.contains(&found.family.as_str()))
+                    || self.answered.contains(&found.family.into()))
         };
         let refused = found.iter().find(|one| one.policy == Policy::Refuse && !answered(one));
         if let Some(one) = refused {
             return Err(ContextFileError::Screened(CommandError::Screened {
-                family: one.family.as_str(),
+                family: one.family.into(),
                 rule: one.rule,
                 line: one.line,
                 digest: ValueDigest::of(one, after),

@@ -8,8 +8,10 @@ use engine::{
     ContextMode, DraftedEdit, EntryAction, ForgetRequest, LeftOut, Moment, RememberRequest, Role,
 };
 use memory::document::Revision;
+use memory::path::Scope;
 use memory::proposal::ProposalKind;
 use proptest::prelude::*;
+use strum::VariantArray as _;
 
 use super::*;
 
@@ -46,7 +48,7 @@ fn results() -> Vec<TaskResult> {
             summary: "Saved.".to_owned(),
             files_touched: vec![path.clone()],
             scopes: scopes.clone(),
-            changes: EntryAction::ALL.iter().copied().map(note).collect(),
+            changes: EntryAction::VARIANTS.iter().copied().map(note).collect(),
             proposals: vec![proposal()].into(),
         },
         TaskResult::Forgotten {
@@ -188,7 +190,7 @@ fn what_a_daemon_asks_is_read_as_it_was_meant() {
                 panic!("an object")
             };
             let stage = serde_json::from_value(meta(&fields, "stage").unwrap()).unwrap();
-            let kind = task::TaskKind::read(id.kind().as_str());
+            let kind = id.kind().as_str().parse().ok();
             let read = match kind {
                 Some(kind) => asked(stage, from_wire::request(kind, &fields).unwrap()),
                 None => review(stage),
