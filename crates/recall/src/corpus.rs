@@ -9,7 +9,6 @@ use fnv::FnvHasher;
 use jiff::civil::Date;
 use memory::path::MemoryPath;
 use memory::screen::Screen;
-use parking_lot::Mutex;
 
 use crate::terms::{Gist, Posting, Terms, number};
 use crate::unit::{self, Unit};

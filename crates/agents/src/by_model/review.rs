@@ -154,7 +154,7 @@ impl Toolbox for Findings<'_> {
         });
         let target = json!({
             "type": "string",
-            "enum": self.targets().iter().map(|target| target.as_ref()).collect::<Vec<_>>(),
+            "enum": self.targets().iter().map(AsRef::as_ref).collect::<Vec<_>>(),
             "description": "`user` for the person in all projects, `memory` for this project",
         });
         vec![

@@ -89,11 +89,11 @@ pub(crate) enum Order {
 }
 
 fn author(word: &str) -> Result<Actor, String> {
-    word.parse().map_err(|_| listed(Actor::VARIANTS.iter().map(|actor| actor.as_ref())))
+    word.parse().map_err(|_| listed(Actor::VARIANTS.iter().map(AsRef::as_ref)))
 }
 
 fn trust(word: &str) -> Result<Trust, String> {
-    word.parse().map_err(|_| listed(Trust::VARIANTS.iter().map(|trust| trust.as_ref())))
+    word.parse().map_err(|_| listed(Trust::VARIANTS.iter().map(AsRef::as_ref)))
 }
 
 fn listed(words: impl Iterator<Item = &'static str>) -> String {
