@@ -38,11 +38,6 @@ impl ModelJob {
     pub const fn has_default(self) -> bool {
         !matches!(self, Self::Recall)
     }
-
-    /// Tells whether it is the work of a curator, on a draft.
-    pub const fn is_curation(self) -> bool {
-        matches!(self, Self::Remember | Self::Forget | Self::Dream | Self::Review)
-    }
 }
 
 /// What is done when a model does not do its work.

@@ -14,7 +14,7 @@ use memory::screen::Screen;
 use model::{Address, Chat, Key, Reach, Wire};
 use quipu_agents::{
     AgentError, ByModel, ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger,
-    Modelled, RememberRequest,
+    RememberRequest,
 };
 use serde_json::{Value, json};
 use store::{Call, Caller, ChangesQuery, Memories};
@@ -25,11 +25,11 @@ use self::dream::dream;
 use self::forget::{forget, select};
 use crate::stored::memories;
 
-fn curator(server: &Models, falls_back: bool) -> Modelled<ManualClock> {
+fn curator(server: &Models, falls_back: bool) -> Curator<ManualClock> {
     curator_on(Wire::OpenAi, server, falls_back)
 }
 
-fn curator_on(wire: Wire, server: &Models, falls_back: bool) -> Modelled<ManualClock> {
+fn curator_on(wire: Wire, server: &Models, falls_back: bool) -> Curator<ManualClock> {
     let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
     let chat = Chat::new(wire, address, "small", Key::of_variable("KEY", Some("k-123")))
         .called("test/small");
@@ -41,7 +41,7 @@ fn curator_on(wire: Wire, server: &Models, falls_back: bool) -> Modelled<ManualC
         review: Some(chat),
         falls_back,
     };
-    Modelled::new(rules, models)
+    Curator::new(rules, models)
 }
 
 fn path(text: &str) -> MemoryPath {
