@@ -38,7 +38,9 @@ pub struct Meta {
     pub server_timestamp: i64,
 }
 
-/// What happened.
+/// What happened. As a text it is the word of its type.
+#[derive(strum::AsRefStr)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
@@ -57,21 +59,6 @@ pub enum Event {
     SlowClientWarning(SlowClient),
     /// The reader fell too far behind; the stream ends.
     ClientEvicted(Evicted),
-}
-
-impl Event {
-    /// Returns the word of its type.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::MemoryChanged(_) => "memory_changed",
-            Self::Proposal(_) => "proposal",
-            Self::MemoryReviewed(_) => "memory_reviewed",
-            Self::ReplayComplete(_) => "replay_complete",
-            Self::StateResyncRequired(_) => "state_resync_required",
-            Self::SlowClientWarning(_) => "slow_client_warning",
-            Self::ClientEvicted(_) => "client_evicted",
-        }
-    }
 }
 
 /// Which memories changed; `scope` tells the two forms apart.
@@ -378,7 +365,7 @@ mod tests {
         });
         let meta = Meta { server_timestamp: 1 };
         let envelope = Envelope { id: None, v: 1, event, originator_client_id: None, meta };
-        assert_eq!(envelope.event.kind(), "state_resync_required");
+        assert_eq!(envelope.event.as_ref(), "state_resync_required");
         insta::assert_snapshot!(check(&envelope), @r#"{"v":1,"type":"state_resync_required","data":{"reason":"epoch_reset","detail":"epoch_mismatch","lastDeliveredId":9,"earliestAvailableId":1},"_meta":{"serverTimestamp":1}}"#);
     }
 }

@@ -134,8 +134,9 @@ fn vectors(texts: &[String], are_longer: bool, meaning: impl Fn(&str) -> Vec<f32
     json!({ "object": "list", "data": data, "usage": { "prompt_tokens": 1 } })
 }
 
-fn read(head: String, body: Value) -> Sent {
-    let texts = body["input"].as_array().into_iter().flatten();
+fn read(head: String, mut body: Value) -> Sent {
+    let texts = body["input"].take();
+    let texts = texts.as_array().into_iter().flatten();
     Sent {
         head,
         model: body["model"].as_str().unwrap_or_default().to_owned(),
