@@ -38,7 +38,7 @@ pub struct Meta {
     pub server_timestamp: i64,
 }
 
-/// What happened. As a text it is the word of its type.
+/// What happened.
 #[derive(strum::AsRefStr)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
