@@ -13,6 +13,7 @@ use memory::document;
 use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::Screen;
+use strum::VariantArray as _;
 
 use crate::agents::embedded::{Snapshot, Source, Stored, Written, dream, forget, remember};
 use crate::agents::request::{self, ContextMode, Edit, ForgetRequest, RememberRequest};
@@ -43,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
         memories,
         unread: Vec::new(),
         unsearched: Vec::new(),
-        writable: Scope::ALL.map(Mount::Scope).to_vec(),
+        writable: Scope::VARIANTS.iter().copied().map(Mount::Scope).collect(),
         now,
         time_zone: TimeZone::UTC,
     };
@@ -81,7 +82,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn stored((index, body): (usize, &str)) -> Stored {
-    let scope = Scope::ALL[index % Scope::ALL.len()];
+    let scope = Scope::VARIANTS[index % Scope::VARIANTS.len()];
     let path = format!("/memories/{scope}/user/m{index}.md");
     Stored {
         path: MemoryPath::parse(&path, Layout::Scoped).expect("a path"),

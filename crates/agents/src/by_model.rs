@@ -1,4 +1,4 @@
-//! The curator that asks a model.
+//! The curator: it asks models, and the rules where there is none.
 //!
 //! The model works on a copy of the memories, with tools that see nothing else; what it changed is entered into the draft
 //! as the edits of the rules are, if the memories are still as it was shown them. What it must not do is not left to what
@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use memory::clock::Clock;
 use memory::limits::{AGENT_WAIT, FORGET_BY_MODEL_WAIT};
 use memory::path::MemoryPath;
@@ -32,7 +31,7 @@ use self::files::{Allowed, Files, Work, has_secret};
 pub(crate) use self::prompts::quotes_prompt;
 pub use self::rerank::{RerankCandidate, rerank};
 use self::review::Findings;
-use crate::curator::{CurateError, Curator, Embedded, enter};
+use crate::curator::{CurateError, Embedded, enter};
 use crate::embedded::{self, At, Checks, DREAM_COMPLETED, Snapshot, Source};
 use crate::ledger::{DREAM_AGENT, FORGET_AGENT, Ledger, REMEMBER_AGENT, REVIEW_AGENT};
 use crate::request::{
@@ -75,14 +74,15 @@ pub struct ByModel {
     pub falls_back: bool,
 }
 
-/// The curator that asks models, with the rules for what has none.
+/// The curator, which decides what becomes of memories: it asks models, or goes by the rules where there is none. It edits a
+/// draft and commits nothing, and notes what that takes in a ledger.
 #[derive(Debug)]
-pub struct Modelled<C> {
+pub struct Curator<C> {
     rules: Embedded<C>,
     models: ByModel,
 }
 
-impl<C: Clock> Modelled<C> {
+impl<C: Clock> Curator<C> {
     /// Returns a curator that asks these models.
     pub const fn new(rules: Embedded<C>, models: ByModel) -> Self {
         Self { rules, models }
@@ -457,9 +457,9 @@ impl Toolbox for Choice<'_> {
     }
 }
 
-#[async_trait]
-impl<C: Clock> Curator for Modelled<C> {
-    async fn remember(
+impl<C: Clock> Curator<C> {
+    /// Takes a text in.
+    pub async fn remember(
         &self,
         memories: &Memories,
         draft: &mut Draft,
@@ -472,10 +472,11 @@ impl<C: Clock> Curator for Modelled<C> {
                 return Ok(done);
             }
         }
-        self.rules.remember(memories, draft, request, ledger).await
+        self.rules.remember(memories, draft, request).await
     }
 
-    async fn forget(
+    /// Removes what is asked for.
+    pub async fn forget(
         &self,
         memories: &Memories,
         draft: &mut Draft,
@@ -491,10 +492,11 @@ impl<C: Clock> Curator for Modelled<C> {
                 return Ok(done);
             }
         }
-        self.rules.forget(memories, draft, request, ledger).await
+        self.rules.forget(memories, draft, request).await
     }
 
-    async fn dream(
+    /// Tidies up.
+    pub async fn dream(
         &self,
         memories: &Memories,
         draft: &mut Draft,
@@ -506,30 +508,34 @@ impl<C: Clock> Curator for Modelled<C> {
                 return Ok(done);
             }
         }
-        self.rules.dream(memories, draft, ledger).await
+        self.rules.dream(memories, draft).await
     }
 
-    async fn review(
+    /// Reviews a conversation, within this time.
+    pub async fn review(
         &self,
         memories: &Memories,
         draft: &mut Draft,
-        request: (&ReviewRequest, Duration),
+        (request, wait): (&ReviewRequest, Duration),
         ledger: &Ledger,
     ) -> Result<Reviewed, CurateError> {
         if let Some(chat) = &self.models.review {
-            let done = self.review_by(chat, (memories, &mut *draft), request, ledger).await;
+            let done = self.review_by(chat, (memories, &mut *draft), (request, wait), ledger).await;
             if let Some(done) = self.judge(done, ledger)? {
                 return Ok(done);
             }
         }
-        self.rules.review(memories, draft, request, ledger).await
+        self.rules.review(memories, draft, request).await
     }
 
-    fn is_costly(&self) -> bool {
-        true
+    /// Tells whether a model decides anything, so that deciding anew costs more than time.
+    pub const fn has_model(&self) -> bool {
+        let ByModel { remember, forget, dream, review, falls_back: _ } = &self.models;
+        remember.is_some() || forget.is_some() || dream.is_some() || review.is_some()
     }
 
-    fn rest(&self) {
+    /// Lets go of what is kept only so that the next task takes less time.
+    pub fn rest(&self) {
         self.rules.rest();
     }
 }

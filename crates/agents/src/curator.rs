@@ -1,9 +1,7 @@
-//! The port that a lane calls, and the embedded curator behind it.
+//! The rules on stored memories: what they decide is entered into a draft.
 
 use std::collections::{BTreeMap, HashSet};
-use std::time::Duration;
 
-use async_trait::async_trait;
 use jiff::tz::TimeZone;
 use memory::access::Access;
 use memory::change::Trust;
@@ -14,10 +12,10 @@ use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use parking_lot::{Mutex, MutexGuard};
 use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed, Unreviewed};
+use strum::VariantArray as _;
 
 use crate::by_model::{AgentError, quotes_prompt};
 use crate::embedded::{self, Checks, Found, Snapshot, Source, Stored, Written};
-use crate::ledger::Ledger;
 use crate::request::{
     Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered, Topic,
 };
@@ -38,60 +36,13 @@ pub enum CurateError {
     Agent(#[from] AgentError),
 }
 
-/// Who decides what becomes of memories. Edits a draft and commits nothing; notes what that takes in a ledger as it goes on.
-#[async_trait]
-pub trait Curator: Send + Sync {
-    /// Takes a text in.
-    async fn remember(
-        &self,
-        memories: &Memories,
-        draft: &mut Draft,
-        request: &RememberRequest,
-        ledger: &Ledger,
-    ) -> Result<Remembered, CurateError>;
-
-    /// Removes what is asked for.
-    async fn forget(
-        &self,
-        memories: &Memories,
-        draft: &mut Draft,
-        request: &ForgetRequest,
-        ledger: &Ledger,
-    ) -> Result<Forgotten, CurateError>;
-
-    /// Tidies up.
-    async fn dream(
-        &self,
-        memories: &Memories,
-        draft: &mut Draft,
-        ledger: &Ledger,
-    ) -> Result<Dreamt, CurateError>;
-
-    /// Reviews a conversation, within this time.
-    async fn review(
-        &self,
-        memories: &Memories,
-        draft: &mut Draft,
-        request: (&ReviewRequest, Duration),
-        ledger: &Ledger,
-    ) -> Result<Reviewed, CurateError>;
-
-    /// Tells whether deciding anew costs more than time, as with a model.
-    fn is_costly(&self) -> bool {
-        false
-    }
-
-    /// Lets go of what is kept only so that the next one takes less time.
-    fn rest(&self) {}
-}
-
 /// Returns the names of new memories' folders at which something else stands, such as a link: what a clone brings keeps
 /// nothing from being remembered.
 async fn in_the_way(memories: &Memories, writable: &[Mount]) -> Vec<MemoryPath> {
     let mut found = Vec::new();
     for mount in writable {
-        for topic in Topic::ALL {
-            let Ok(path) = MemoryPath::Root(*mount).join(topic.as_str()) else { continue };
+        for topic in Topic::VARIANTS {
+            let Ok(path) = MemoryPath::Root(*mount).join(topic.as_ref()) else { continue };
             if memories.is_no_folder(&path).await {
                 found.push(path);
             }
@@ -222,14 +173,13 @@ impl<C: Clock> Embedded<C> {
     }
 }
 
-#[async_trait]
-impl<C: Clock> Curator for Embedded<C> {
-    async fn remember(
+impl<C: Clock> Embedded<C> {
+    /// Takes a text in.
+    pub(crate) async fn remember(
         &self,
         memories: &Memories,
         draft: &mut Draft,
         request: &RememberRequest,
-        _: &Ledger,
     ) -> Result<Remembered, CurateError> {
         let snapshot = self.snapshot(memories).await?;
         let remembered = embedded::remember(&snapshot, request, &self.screen)?;
@@ -238,12 +188,12 @@ impl<C: Clock> Curator for Embedded<C> {
         Ok(remembered)
     }
 
-    async fn forget(
+    /// Removes what is asked for.
+    pub(crate) async fn forget(
         &self,
         memories: &Memories,
         draft: &mut Draft,
         request: &ForgetRequest,
-        _: &Ledger,
     ) -> Result<Forgotten, CurateError> {
         let snapshot = self.snapshot(memories).await?;
         let forgotten = embedded::forget(&snapshot, request);
@@ -252,11 +202,11 @@ impl<C: Clock> Curator for Embedded<C> {
         Ok(forgotten)
     }
 
-    async fn dream(
+    /// Tidies up.
+    pub(crate) async fn dream(
         &self,
         memories: &Memories,
         draft: &mut Draft,
-        _: &Ledger,
     ) -> Result<Dreamt, CurateError> {
         let mut snapshot = self.snapshot(memories).await?;
         set_trust(memories, &mut snapshot.memories, |_| true).await?;
@@ -273,12 +223,12 @@ impl<C: Clock> Curator for Embedded<C> {
         Ok(dreamt)
     }
 
-    async fn review(
+    /// Reviews a conversation.
+    pub(crate) async fn review(
         &self,
         memories: &Memories,
         draft: &mut Draft,
-        (request, _): (&ReviewRequest, Duration),
-        _: &Ledger,
+        request: &ReviewRequest,
     ) -> Result<Reviewed, CurateError> {
         let snapshot = self.snapshot(memories).await?;
         let found = embedded::review(&request.messages, snapshot.now, &snapshot.time_zone);
@@ -291,7 +241,8 @@ impl<C: Clock> Curator for Embedded<C> {
         Ok(reviewed)
     }
 
-    fn rest(&self) {
+    /// Lets go of what is kept only so that the next one takes less time.
+    pub(crate) fn rest(&self) {
         *self.shelf() = Shelf::default();
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! [`embedded`] is the curator that needs no model and no network: `remember`, `forget` and `dream` as
 //! pure functions from a snapshot of memories to edits, and `review`, which finds in a conversation what is worth keeping.
-//! [`Curator`] is the port that the lane calls, over a [`store::Draft`]; [`Embedded`] answers it with those functions,
-//! [`Modelled`] by asking models. [`rerank`] asks one which memories fit a prompt. Nothing here commits: who owns the draft
-//! does.
+//! [`Curator`] is what a lane asks, over a [`store::Draft`]: it asks models, or [`Embedded`], which has those functions.
+//! [`rerank`] asks a model which memories fit a prompt. Nothing here commits: the owner of the draft does.
 
 pub mod embedded;
 
@@ -15,8 +14,8 @@ mod request;
 mod review;
 mod shelf;
 
-pub use by_model::{AgentError, ByModel, Modelled, RerankCandidate, rerank};
-pub use curator::{CurateError, Curator, Embedded};
+pub use by_model::{AgentError, ByModel, Curator, RerankCandidate, rerank};
+pub use curator::{CurateError, Embedded};
 pub use ledger::{Ledger, Report};
 pub use request::{
     Candidate, ContextMode, Dreamt, Edit, EntryAction, EntryNote, ForgetRequest, Forgotten,

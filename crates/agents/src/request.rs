@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use memory::path::{MemoryPath, Mount, Scope};
 use memory::proposal::Proposal;
 use memory::screen::Family;
-use strum::VariantArray as _;
 
 /// What a curator may know of earlier memories while it remembers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +69,7 @@ impl Edit {
 }
 
 /// What kind of knowledge a memory holds; the word of its `type`, and the folder of a new one.
-#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Topic {
@@ -85,14 +84,6 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// Every topic.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns the topic that a memory's `type` or else its folder names.
     pub fn declared(kind: Option<&str>, path: &MemoryPath) -> Option<Self> {
         let folder = path.relative().and_then(|relative| relative.segments().next());
@@ -149,7 +140,7 @@ pub struct Remembered {
 }
 
 /// What became of an entry.
-#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryAction {
@@ -165,16 +156,6 @@ pub enum EntryAction {
     Dated,
     /// Nothing: it was known already.
     Known,
-}
-
-impl EntryAction {
-    /// Every action.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// One entry that an answer tells of.

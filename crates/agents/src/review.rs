@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use memory::path::{MemoryPath, Mount};
 use memory::proposal::Proposal;
-use strum::VariantArray as _;
 
 use crate::request::{Edit, EntryNote};
 
@@ -15,7 +14,7 @@ use crate::request::{Edit, EntryNote};
 pub const FINDINGS_MAX: usize = 5;
 
 /// Who said a message.
-#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
@@ -27,18 +26,8 @@ pub enum Role {
     Tool,
 }
 
-impl Role {
-    /// Every value, in order.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// Whose a finding is.
-#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
@@ -48,16 +37,6 @@ pub enum Target {
     Memory,
     /// This copy of the project's.
     Workspace,
-}
-
-impl Target {
-    /// Every value, in order.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// A message of a conversation.
@@ -83,7 +62,7 @@ pub struct Finding {
 }
 
 /// When a review is made.
-#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Moment {
@@ -93,16 +72,6 @@ pub enum Moment {
     End,
     /// What the model knows is about to be shortened.
     Compaction,
-}
-
-impl Moment {
-    /// Every value, in order.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// What is to be reviewed.
@@ -119,7 +88,7 @@ pub struct ReviewRequest {
 }
 
 /// Why a finding was not taken.
-#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LeftOut {
@@ -135,16 +104,6 @@ pub enum LeftOut {
     Form,
     /// It cannot be written where it belongs.
     Place,
-}
-
-impl LeftOut {
-    /// Every value, in order.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// What a review comes to.

@@ -329,11 +329,13 @@ pub(crate) const fn help_for(code: Code) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::*;
 
     #[test]
     fn no_code_means_success() {
-        for &code in Code::ALL {
+        for &code in Code::VARIANTS {
             assert_ne!(Status::of(code), Status::Done, "{code}");
         }
     }

@@ -110,7 +110,7 @@ fn input() -> Result<Vec<u8>, Failure> {
 /// Returns why, without anything that an agent told.
 fn reason(failure: &Failure) -> String {
     match failure {
-        Failure::Told(told) => format!("{}: {}", told.code.as_str(), told.what),
+        Failure::Told(told) => format!("{}: {}", told.code.as_ref(), told.what),
         Failure::PipeClosed => "the pipe was closed".to_owned(),
         Failure::Interrupted(_) => "interrupted".to_owned(),
     }

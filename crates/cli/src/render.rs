@@ -177,7 +177,7 @@ fn complain(text: &str) {
 
 fn failure_value(told: &Told) -> Value {
     let mut error = json!({
-        "code": told.code.as_str(),
+        "code": told.code.as_ref(),
         "message": told.what,
         "help": told.help,
     });
@@ -215,7 +215,7 @@ pub(crate) fn short(path: &MemoryPath) -> String {
 /// Returns a mount's word: its scope, or `flat`.
 pub(crate) fn mount_word(mount: Mount) -> &'static str {
     match mount {
-        Mount::Scope(scope) => scope.as_str(),
+        Mount::Scope(scope) => scope.into(),
         Mount::Flat => "flat",
     }
 }

@@ -1,23 +1,18 @@
 //! The marks of memories that nobody here reviewed.
 
 /// Why a memory is marked.
+#[derive(strum::Display, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// It came with a repository.
+    #[strum(serialize = "repository")]
     FromRepository,
     /// An agent wrote it after it had read text that nobody here reviewed.
     Influenced,
 }
 
 impl Mark {
-    /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::FromRepository => "repository",
-            Self::Influenced => "influenced",
-        }
-    }
-
     /// Returns what stands behind its line of the index.
     pub(crate) const fn in_index(self) -> &'static str {
         match self {

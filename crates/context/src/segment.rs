@@ -14,7 +14,7 @@ use crate::index::{self, Entry};
 use crate::tokens;
 
 /// What a part is made of.
-#[derive(strum::EnumString, strum::IntoStaticStr)]
+#[derive(strum::AsRefStr, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -28,18 +28,6 @@ pub enum Kind {
     Delta,
     /// What was recalled for a prompt.
     Recalled,
-}
-
-impl Kind {
-    /// Returns the kind that has this public word.
-    pub fn named(word: &str) -> Option<Self> {
-        word.parse().ok()
-    }
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// One block of what a model is shown, and what it costs.

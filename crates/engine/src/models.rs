@@ -1,5 +1,6 @@
 //! Which models do the work of agents.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use agents::Report;
@@ -9,12 +10,13 @@ use model::{Chat, ChatError, Conversation, Tool};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use state::ModelWorkRow;
+use strum::VariantArray as _;
 use tokio::time::Instant;
 
 use crate::task::tellable;
 
 /// A kind of work that a model may do.
-#[derive(strum::Display, strum::IntoStaticStr)]
+#[derive(strum::AsRefStr, strum::Display, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ModelJob {
@@ -31,31 +33,14 @@ pub enum ModelJob {
 }
 
 impl ModelJob {
-    /// Every job.
-    pub const ALL: [Self; 5] =
-        [Self::Remember, Self::Forget, Self::Dream, Self::Review, Self::Recall];
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Tells whether the default model does it too. One that chooses what is recalled is asked for each prompt, so a
     /// person has to name it.
     pub const fn has_default(self) -> bool {
         !matches!(self, Self::Recall)
     }
-
-    /// Tells whether it is the work of a curator, on a draft.
-    pub const fn is_curation(self) -> bool {
-        matches!(self, Self::Remember | Self::Forget | Self::Dream | Self::Review)
-    }
 }
 
 /// What is done when a model does not do its work.
-#[derive(strum::EnumString)]
-#[strum(serialize_all = "snake_case")]
-#[strum(parse_err_ty = UnknownFallback, parse_err_fn = UnknownFallback::from)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
     /// The task fails: a weaker answer is nobody's wish.
@@ -70,16 +55,22 @@ pub enum Fallback {
 #[error("it is `none` or `rules`")]
 pub struct UnknownFallback;
 
-impl From<&str> for UnknownFallback {
-    fn from(_word: &str) -> Self {
-        Self
+impl FromStr for Fallback {
+    type Err = UnknownFallback;
+
+    fn from_str(word: &str) -> Result<Self, UnknownFallback> {
+        match word {
+            "none" => Ok(Self::None),
+            "rules" => Ok(Self::Rules),
+            _ => Err(UnknownFallback),
+        }
     }
 }
 
 /// Which models do the work of agents; none, unless a person names some.
 #[derive(Clone, Debug)]
 pub struct Models {
-    jobs: [Option<Chat>; ModelJob::ALL.len()],
+    jobs: [Option<Chat>; ModelJob::VARIANTS.len()],
     /// What is done when a model does not do its work.
     pub fallback: Fallback,
     /// Tokens, read and written, that work which nobody asked for may take in 24 hours.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{ByModel, Embedded, Modelled};
+use agents::{ByModel, Curator, Embedded};
 use context::Mark;
 use context::segment::{Part, Told};
 use jiff::tz::TimeZone;
@@ -296,12 +296,7 @@ impl Engine {
             review: of(ModelJob::Review),
             falls_back: self.models.fallback == Fallback::Rules,
         };
-        let has_model = |job: &ModelJob| job.is_curation() && self.models.of(*job).is_some();
-        let runner = if ModelJob::ALL.iter().any(has_model) {
-            InProcess::new("models", Arc::new(Modelled::new(rules, models)))
-        } else {
-            InProcess::new("embedded", Arc::new(rules))
-        };
+        let runner = InProcess::new(Curator::new(rules, models));
         Arc::new(runner.with_review_wait(self.review.wait))
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use agents::{CurateError, Curator, Dreamt, Forgotten, Ledger, Remembered, Reviewed};
 use async_trait::async_trait;
+use memory::clock::Clock;
 use memory::code::Code;
 use memory::limits::{
     MODEL_DECISIONS_MAX, REVIEW_WAIT_DEFAULT, TASK_DECISIONS_MAX, TASK_RUNNER_WAIT,
@@ -93,22 +94,21 @@ pub trait Runner: fmt::Debug + Send + Sync {
 
 /// The runner that asks a curator in this process.
 pub struct InProcess {
-    curator: Arc<dyn Curator>,
-    name: &'static str,
+    curator: Curator<Arc<dyn Clock>>,
     deadline: Duration,
     review_wait: Duration,
 }
 
 impl fmt::Debug for InProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InProcess").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("InProcess").field("name", &self.name()).finish_non_exhaustive()
     }
 }
 
 impl InProcess {
-    /// Returns a runner that asks this curator, whose runs are recorded with this word.
-    pub fn new(name: &'static str, curator: Arc<dyn Curator>) -> Self {
-        Self { curator, name, deadline: TASK_RUNNER_WAIT, review_wait: REVIEW_WAIT_DEFAULT }
+    /// Returns a runner that asks this curator.
+    pub const fn new(curator: Curator<Arc<dyn Clock>>) -> Self {
+        Self { curator, deadline: TASK_RUNNER_WAIT, review_wait: REVIEW_WAIT_DEFAULT }
     }
 
     /// Returns the runner with another time after which it gives up.
@@ -186,7 +186,7 @@ impl From<Reviewed> for TaskResult {
 #[async_trait]
 impl Runner for InProcess {
     fn name(&self) -> &'static str {
-        self.name
+        if self.curator.has_model() { "models" } else { "embedded" }
     }
 
     async fn available(&self, workspace: &Workspace) -> Result<bool, TaskError> {
@@ -194,7 +194,7 @@ impl Runner for InProcess {
     }
 
     fn decisions_max(&self) -> u32 {
-        if self.curator.is_costly() { MODEL_DECISIONS_MAX } else { TASK_DECISIONS_MAX }
+        if self.curator.has_model() { MODEL_DECISIONS_MAX } else { TASK_DECISIONS_MAX }
     }
 
     fn rest(&self) {

@@ -49,7 +49,7 @@ impl Serving {
         let of_lanes =
             of_lanes.map(|((kind, model, ended), spent)| ((kind.as_str(), model, ended), spent));
         let of_recall = self.reranker.iter().flat_map(Reranker::spent);
-        let job = ModelJob::Recall.as_str();
+        let job = ModelJob::Recall.as_ref();
         let of_recall = of_recall.map(|((model, ended), spent)| ((job, model, ended), spent));
         of_lanes.chain(of_recall).collect()
     }

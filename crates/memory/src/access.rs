@@ -3,14 +3,13 @@
 //! Decides from a class of agent and a mount alone; knows nothing of files. The caller of the store
 //! checks this before anything else is touched.
 
-use strum::VariantArray as _;
-
 use crate::path::{Mount, Scope};
 
-/// What kind of agent is calling. A person is always [`AgentClass::Exec`].
-#[derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+/// What kind of agent is calling, from the one that may do everything to the one that may do least. A person is always
+/// [`AgentClass::Exec`].
+#[derive(strum::AsRefStr, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AgentClass {
     /// Carries work out: may write everywhere.
     Exec,
@@ -21,29 +20,15 @@ pub enum AgentClass {
 }
 
 impl AgentClass {
-    /// Every class, from the one that may do everything to the one that may do least.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
     /// Reads a class from outside; unknown words and silence mean [`AgentClass::Explore`].
     pub fn from_name(name: Option<&str>) -> Self {
-        name.and_then(Self::parse).unwrap_or(Self::Explore)
-    }
-
-    /// Reads the public word of a class; `None` if it is none.
-    pub fn parse(word: &str) -> Option<Self> {
-        word.parse().ok()
+        name.and_then(|name| name.parse().ok()).unwrap_or(Self::Explore)
     }
 
     /// Returns whether a caller of this class may act as one of `other`: every class may do what the
-    /// classes after it in [`AgentClass::ALL`] may.
+    /// classes after it may.
     pub fn includes(self, other: Self) -> bool {
-        let rank = |class| Self::ALL.iter().position(|one| *one == class);
-        rank(self) <= rank(other)
-    }
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
+        self <= other
     }
 }
 
@@ -70,6 +55,8 @@ pub fn access(class: AgentClass, mount: Mount) -> Access {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::*;
 
     fn check(class: Option<&str>, expected: [Access; 4]) {
@@ -85,17 +72,17 @@ mod tests {
 
     #[test]
     fn a_class_includes_those_that_may_do_no_more() {
-        let mounts = Scope::ALL.map(Mount::Scope).into_iter().chain([Mount::Flat]);
+        let mounts = Scope::VARIANTS.iter().copied().map(Mount::Scope).chain([Mount::Flat]);
         let mounts: Vec<_> = mounts.collect();
         for (class, other) in
-            AgentClass::ALL.iter().flat_map(|a| AgentClass::ALL.iter().map(|b| (*a, *b)))
+            AgentClass::VARIANTS.iter().flat_map(|a| AgentClass::VARIANTS.iter().map(|b| (*a, *b)))
         {
             let writes = |class, mount| access(class, mount) == Access::ReadWrite;
             let may_all = mounts.iter().all(|&it| writes(class, it) || !writes(other, it));
             assert_eq!(class.includes(other), may_all, "{class:?} {other:?}");
-            assert_eq!(AgentClass::parse(class.as_str()), Some(class));
+            assert_eq!(class.as_ref().parse(), Ok(class));
         }
-        assert_eq!(AgentClass::parse("robot"), None);
+        assert!("robot".parse::<AgentClass>().is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt;
 use imara_diff::{
     Algorithm, Diff, InternedInput, Interner, Token, UnifiedDiffConfig, UnifiedDiffPrinter,
 };
-use strum::VariantArray as _;
+use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::clock::Timestamp;
 use crate::document::Revision;
@@ -48,7 +48,7 @@ impl UnknownWord {
 }
 
 /// Who made a change.
-#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -67,18 +67,8 @@ pub enum Actor {
     Outside,
 }
 
-impl Actor {
-    /// Every value, in order.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// How far a text may be trusted, least first. Merged text has the lowest trust of its sources.
-#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -95,18 +85,8 @@ pub enum Trust {
     Person,
 }
 
-impl Trust {
-    /// Every value, in order.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// What was done.
-#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -133,16 +113,6 @@ pub enum ChangeKind {
     Accept,
     /// A difference that Quipu found and did not make.
     Outside,
-}
-
-impl ChangeKind {
-    /// Every value, in order.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// Where a change came from.
@@ -318,14 +288,14 @@ mod tests {
 
     #[test]
     fn every_word_is_read_back_as_itself() {
-        for &actor in Actor::ALL {
-            assert_eq!(actor.as_str().parse(), Ok(actor));
+        for &actor in Actor::VARIANTS {
+            assert_eq!(actor.as_ref().parse(), Ok(actor));
         }
-        for &trust in Trust::ALL {
-            assert_eq!(trust.as_str().parse(), Ok(trust));
+        for &trust in Trust::VARIANTS {
+            assert_eq!(trust.as_ref().parse(), Ok(trust));
         }
-        for &kind in ChangeKind::ALL {
-            assert_eq!(kind.as_str().parse(), Ok(kind));
+        for &kind in ChangeKind::VARIANTS {
+            assert_eq!(kind.as_ref().parse(), Ok(kind));
         }
         assert_eq!("robot".parse::<Actor>(), Err(UnknownWord("robot".to_owned())));
     }

@@ -4,10 +4,10 @@
 //! they never change meaning. One table here, and one each for HTTP status and exit status where
 //! those are spoken.
 
-use strum::VariantArray as _;
+use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantArray};
 
 /// What went wrong, in one word that programs may rely on.
-#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
@@ -54,14 +54,6 @@ pub enum Code {
 }
 
 impl Code {
-    /// Every code, in the order of the documentation.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns what the code means and what to do about it, for the reference.
     pub const fn meaning(self) -> &'static str {
         match self {

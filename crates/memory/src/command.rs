@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use strum::VariantNames as _;
+
 use crate::change::ChangeId;
 use crate::code::Code;
 use crate::document::Revision;
@@ -17,7 +19,9 @@ pub mod edit;
 
 pub mod view;
 
-/// One thing to do with memories. Decoded from a tool call by [`crate::tool::decode`].
+/// One thing to do with memories, in the order of the documentation. Decoded from a tool call by [`crate::tool::decode`].
+#[derive(strum::AsRefStr, strum::VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Shows a file, or what a folder holds.
@@ -67,21 +71,6 @@ pub enum Command {
 }
 
 impl Command {
-    /// Every command's name, in the order of the documentation.
-    pub const NAMES: [&str; 6] = ["view", "create", "str_replace", "insert", "delete", "rename"];
-
-    /// Returns the public word.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::View { .. } => "view",
-            Self::Create { .. } => "create",
-            Self::StrReplace { .. } => "str_replace",
-            Self::Insert { .. } => "insert",
-            Self::Delete { .. } => "delete",
-            Self::Rename { .. } => "rename",
-        }
-    }
-
     /// Tells whether the command only looks. Every other one writes.
     pub const fn is_view(&self) -> bool {
         matches!(self, Self::View { .. })
@@ -203,7 +192,7 @@ pub enum CommandError {
         fields: &'static str,
     },
     /// No command has this name.
-    #[error("Unknown command `{command}`. Use one of: {}.", Command::NAMES.join(", "))]
+    #[error("Unknown command `{command}`. Use one of: {}.", Command::VARIANTS.join(", "))]
     UnknownCommand {
         /// The name, made safe to show.
         command: String,

@@ -12,7 +12,7 @@ use strum::VariantArray as _;
 use crate::change::UnknownWord;
 
 /// A capability that can be turned off.
-#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,14 +50,6 @@ pub enum Feature {
 }
 
 impl Feature {
-    /// Every value, in order.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Tells whether this version has it.
     pub const fn is_built(self) -> bool {
         !matches!(self, Self::Ssh)
@@ -132,7 +124,7 @@ impl Features {
 
 impl fmt::Debug for Features {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let off = Feature::ALL.iter().filter(|feature| !self.has(**feature));
+        let off = Feature::VARIANTS.iter().filter(|feature| !self.has(**feature));
         f.debug_struct("Features").field("off", &off.collect::<Vec<_>>()).finish()
     }
 }
@@ -165,8 +157,9 @@ pub struct UnknownFeature {
 /// Returns the feature of this name.
 pub fn feature(name: &str) -> Result<Feature, UnknownFeature> {
     name.parse().map_err(|UnknownWord(name)| {
-        let distance = |one: &Feature| strsim::damerau_levenshtein(one.as_str(), &name);
-        let nearest = Feature::ALL.iter().copied().min_by_key(distance).unwrap_or(Feature::Memory);
+        let distance = |one: &Feature| strsim::damerau_levenshtein(one.as_ref(), &name);
+        let nearest =
+            Feature::VARIANTS.iter().copied().min_by_key(distance).expect("there are features");
         UnknownFeature { name, nearest }
     })
 }
@@ -189,21 +182,23 @@ impl FromStr for FeatureChanges {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::*;
 
     #[test]
     fn without_memory_nothing_is_on() {
         let mut features = Features::default();
-        assert!(Feature::ALL.iter().all(|feature| features.has(*feature)));
+        assert!(Feature::VARIANTS.iter().all(|feature| features.has(*feature)));
         features.set(Feature::Memory, false);
-        assert!(!Feature::ALL.iter().any(|feature| features.has(*feature)));
+        assert!(!Feature::VARIANTS.iter().any(|feature| features.has(*feature)));
     }
 
     #[test]
     fn each_switch_is_its_own() {
-        for &off in Feature::ALL.iter().filter(|feature| **feature != Feature::Memory) {
+        for &off in Feature::VARIANTS.iter().filter(|feature| **feature != Feature::Memory) {
             let features = Features::default().without(off);
-            for &feature in Feature::ALL {
+            for &feature in Feature::VARIANTS {
                 assert_eq!(features.has(feature), feature != off, "{off} {feature}");
             }
         }

@@ -9,14 +9,16 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantArray};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::limits::{PATH_BYTES_MAX, PATH_SEGMENTS_MAX, PATH_SHOWN_CHARS_MAX, SEGMENT_BYTES_MAX};
 
 mod segment;
 
-/// How far a memory reaches.
-#[derive(strum::Display, strum::IntoStaticStr)]
+/// How far a memory reaches, in the order in which scopes are shown and locked. The word of a scope is the first segment
+/// of its paths.
+#[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
@@ -26,16 +28,6 @@ pub enum Scope {
     Project,
     /// One workspace; dies with it.
     Workspace,
-}
-
-impl Scope {
-    /// Every scope, in the order in which they are shown and locked.
-    pub const ALL: [Self; 3] = [Self::Global, Self::Project, Self::Workspace];
-
-    /// Returns the public word, which is also the first segment of its paths.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// What is mounted below `/memories`.
@@ -268,11 +260,10 @@ impl MemoryPath {
         let refused = |refused| PathError::refused(&format!("{self}/{segment}"), refused);
         segment::check_on_disk(segment).map_err(refused)?;
         match self {
-            Self::Top => Scope::ALL
-                .into_iter()
-                .find(|scope| scope.as_str() == segment)
-                .map(|scope| Self::Root(Mount::Scope(scope)))
-                .ok_or_else(|| refused(Refused::Fault(PathFault::UnknownScope))),
+            Self::Top => match segment.parse() {
+                Ok(scope) => Ok(Self::Root(Mount::Scope(scope))),
+                Err(_) => Err(refused(Refused::Fault(PathFault::UnknownScope))),
+            },
             Self::Root(mount) => Self::inside(*mount, RelativePath(segment.to_owned())),
             Self::Inside(mount, folder) => Self::inside(*mount, folder.child(segment)?),
         }
@@ -391,8 +382,7 @@ fn split_scope(below: &str) -> Option<(Mount, Option<&str>)> {
         Some((first, rest)) => (first, Some(rest)),
         None => (below, None),
     };
-    let scope = Scope::ALL.into_iter().find(|scope| scope.as_str() == first)?;
-    Some((Mount::Scope(scope), rest))
+    Some((Mount::Scope(first.parse().ok()?), rest))
 }
 
 fn check_length(mount: Mount, relative: &RelativePath) -> Result<(), PathFault> {

@@ -3,8 +3,6 @@
 //! A curator that is not certain changes nothing and proposes instead. A proposal names entries by all of their text,
 //! so it still applies after other entries of the same memory changed, and is stale when its own entry changed.
 
-use strum::VariantArray as _;
-
 use crate::change::UnknownWord;
 use crate::document::Revision;
 use crate::document::{Entry, append_entry, entries, replace_entry, without_entry};
@@ -12,7 +10,7 @@ use crate::path::MemoryPath;
 use std::fmt;
 
 /// The reason why a change is proposed.
-#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,18 +32,8 @@ pub enum ProposalKind {
     Review,
 }
 
-impl ProposalKind {
-    /// Every value, in order.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// How far a proposal is.
-#[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,16 +44,6 @@ pub enum ProposalStatus {
     Accepted,
     /// A person said no.
     Rejected,
-}
-
-impl ProposalStatus {
-    /// Every value, in order.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the public word.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 }
 
 /// The number of a proposal on this host. Never given twice.

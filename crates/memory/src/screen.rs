@@ -26,12 +26,12 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use crate::document::Revision;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Range;
-use std::str::FromStr;
+use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantArray};
 
-use crate::document::Revision;
 use crate::text::slice;
 
 pub use self::fold::taken_for;
@@ -41,7 +41,7 @@ pub use self::fold::taken_for;
 const JUDGEMENT: u32 = 1;
 
 /// What kind of harm a rule looks for.
-#[derive(strum::Display, strum::IntoStaticStr)]
+#[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
@@ -51,17 +51,10 @@ pub enum Family {
     Injection,
 }
 
-impl Family {
-    /// Every family, in the order of the documentation.
-    pub const ALL: [Self; 2] = [Self::Secrets, Self::Injection];
-
-    /// Returns the public word, which is also how the ids of its rules begin.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// What is to be done about a finding.
+#[derive(AsRefStr, Display, EnumString)]
+#[strum(serialize_all = "snake_case")]
+#[strum(parse_err_ty = UnknownPolicy, parse_err_fn = UnknownPolicy::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Policy {
     /// Nothing: the rule is not reported at all.
@@ -72,42 +65,18 @@ pub enum Policy {
     Refuse,
 }
 
-impl Policy {
-    /// Returns the public word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Warn => "warn",
-            Self::Refuse => "refuse",
-        }
-    }
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Policy {
-    type Err = UnknownPolicy;
-
-    fn from_str(word: &str) -> Result<Self, UnknownPolicy> {
-        match word {
-            "off" => Ok(Self::Off),
-            "warn" => Ok(Self::Warn),
-            "refuse" => Ok(Self::Refuse),
-            _ => Err(UnknownPolicy { word: word.to_owned() }),
-        }
-    }
-}
-
 /// A word that names no [`Policy`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a screening policy is `off`, `warn` or `refuse`, not `{word}`")]
 pub struct UnknownPolicy {
     /// What was given.
     pub word: String,
+}
+
+impl UnknownPolicy {
+    fn of(word: &str) -> Self {
+        Self { word: word.to_owned() }
+    }
 }
 
 /// A key that names neither a rule nor a [`Family`].
@@ -257,7 +226,7 @@ impl Screen {
         let mut told = format!("{JUDGEMENT}\n{}", catalog::sources());
         let policies: BTreeMap<_, _> = self.policies.iter().collect();
         for (name, policy) in policies {
-            told.extend([name, " ", policy.as_str(), "\n"]);
+            told.extend([name, " ", policy.as_ref(), "\n"]);
         }
         self.allowed.iter().for_each(|digest| told.extend([digest, "\n"]));
         Revision::of(told.as_bytes())
@@ -316,7 +285,7 @@ impl Screen {
     }
 
     fn policy(&self, rule: &Rule, writer: Writer) -> Policy {
-        let chosen = self.policies.get(rule.id).or_else(|| self.policies.get(rule.family.as_str()));
+        let chosen = self.policies.get(rule.id).or_else(|| self.policies.get(rule.family.as_ref()));
         chosen.copied().unwrap_or(match (rule.family, writer) {
             (Family::Secrets, _) | (_, Writer::Agent) => Policy::Refuse,
             (Family::Injection, Writer::Person) => Policy::Warn,
@@ -334,7 +303,7 @@ impl Screen {
 ///
 /// [`UnknownRule`] when it is neither.
 pub fn rule_or_family(name: &str) -> Result<&'static str, UnknownRule> {
-    let families = Family::ALL.into_iter().map(Family::as_str);
+    let families = Family::VARIANTS.iter().map(AsRef::as_ref);
     families
         .chain(rules().iter().map(|rule| rule.id))
         .find(|known| *known == name)

@@ -18,6 +18,11 @@ pub fn slice(text: &str, range: impl SliceIndex<str, Output = str>) -> &str {
     text.get(range).expect("a range lies within its text and ends between two characters")
 }
 
+/// Tells whether a list of words, parted by white space, has a word.
+pub fn has_word(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|listed| listed == word)
+}
+
 /// Returns a text for comparing: NFKC, lower case, without accents.
 ///
 /// Marks of Latin, Greek and Cyrillic, points of Hebrew and vowel signs of Arabic go. Voicing marks of kana and the

@@ -5,6 +5,7 @@
 //! understood is refused with the field's name. No physical path can get in here.
 
 use serde_json::{Map, Value, json};
+use strum::VariantNames as _;
 
 use crate::command::{Command, CommandError, Lines, Reply};
 use crate::path::{self, Layout, MemoryPath, PathError, PathFault};
@@ -80,7 +81,7 @@ pub fn schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "command": {"type": "string", "enum": Command::NAMES},
+            "command": {"type": "string", "enum": Command::VARIANTS},
             "path": text("File or folder; all but rename"),
             "file_text": text("create: the whole text"),
             "old_str": text("str_replace: what is there, verbatim"),
@@ -161,7 +162,7 @@ pub fn render(reply: &Reply) -> Rendered {
         }
         Reply::Refused(refusal) => {
             facts.insert("ok".to_owned(), json!(false));
-            facts.insert("code".to_owned(), json!(refusal.code().as_str()));
+            facts.insert("code".to_owned(), json!(refusal.code().as_ref()));
             if let CommandError::Conflict { current: Some(revision), .. } = refusal {
                 facts.insert("revision".to_owned(), json!(revision.to_string()));
             }

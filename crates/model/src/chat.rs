@@ -27,11 +27,15 @@ const RETRY_WAIT_MAX: Duration = Duration::from_hours(1);
 const SAID_CHARS_MAX: usize = 300;
 
 /// How a model's server is spoken to.
+#[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// The chat completions of `OpenAI`, which most servers speak: Ollama, llama.cpp, vLLM, LM Studio, `OpenRouter`.
+    #[strum(serialize = "openai")]
     OpenAi,
     /// The responses of `OpenAI`.
+    #[strum(serialize = "openai-responses")]
     OpenAiResponses,
     /// The messages of Anthropic.
     Anthropic,
@@ -40,19 +44,6 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// All, in the order in which they are listed.
-    pub const ALL: [Self; 4] = [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
-
-    /// Returns its word in settings.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenAi => "openai",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
-        }
-    }
-
     /// Returns where the provider that it is named after offers it.
     pub const fn home(self) -> &'static str {
         match self {

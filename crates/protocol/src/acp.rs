@@ -52,7 +52,7 @@ impl Method {
         }
         match name.strip_prefix(PREFIX)? {
             "remember/availability" => Some(Self::Availability),
-            kind => TaskKind::read(kind).map(Self::Task),
+            kind => kind.parse().ok().map(Self::Task),
         }
     }
 

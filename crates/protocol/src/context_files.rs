@@ -7,49 +7,58 @@ use serde_json::{Map, Value};
 
 use crate::error::ErrorCode;
 use crate::memories::Warning;
+use crate::task::word;
 
-words! {
-    /// Whose a context file is.
-    ContextScope {
-        /// The project's.
-        Workspace = "workspace",
-        /// The person's own, in all projects.
-        Global = "global",
-    }
+/// Whose a context file is.
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ContextScope {
+    /// The project's.
+    Workspace,
+    /// The person's own, in all projects.
+    Global,
 }
 
-words! {
-    /// What is done to a context file.
-    WriteMode {
-        /// The text is added to the section of added memories.
-        Append = "append",
-        /// The text takes the place of all that was there.
-        Replace = "replace",
-    }
+/// What is done to a context file.
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum WriteMode {
+    /// The text is added to the section of added memories.
+    Append,
+    /// The text takes the place of all that was there.
+    Replace,
 }
 
-words! {
-    /// How imports in context files are shown.
-    ImportFormat {
-        /// What is imported takes the place of what asked for it.
-        Tree = "tree",
-        /// Texts stay as they are; imported files follow, each once.
-        Flat = "flat",
-    }
+/// How imports in context files are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ImportFormat {
+    /// What is imported takes the place of what asked for it.
+    Tree,
+    /// Texts stay as they are; imported files follow, each once.
+    Flat,
 }
 
-words! {
-    /// Why a context file is loaded.
-    LoadScope {
-        /// It is the person's own, in all projects.
-        Global = "global",
-        /// It is the project's.
-        Project = "project",
-        /// It is in a folder that was listed.
-        Included = "included",
-        /// The file itself was named.
-        Extension = "extension",
-    }
+/// Why a context file is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LoadScope {
+    /// It is the person's own, in all projects.
+    Global,
+    /// It is the project's.
+    Project,
+    /// It is in a folder that was listed.
+    Included,
+    /// The file itself was named.
+    Extension,
 }
 
 /// What context files are loaded with, beside the settings, for one call or one session.
@@ -194,11 +203,12 @@ impl WriteMemory {
     pub fn read(fields: &Map<String, Value>) -> Result<Self, ErrorCode> {
         let content = fields.get("content").and_then(Value::as_str);
         let content = content.ok_or(ErrorCode::InvalidContent)?.to_owned();
-        let word = |name| fields.get(name).filter(|value| !value.is_null());
-        let mode = word("mode").map(|mode| mode.as_str().and_then(WriteMode::read));
-        let mode = mode.map(|mode| mode.ok_or(ErrorCode::InvalidMode)).transpose()?;
-        let scope = word("scope").and_then(Value::as_str).and_then(ContextScope::read);
-        Ok(Self { scope: scope.ok_or(ErrorCode::InvalidScope)?, content, mode })
+        let mode = match fields.get("mode") {
+            None | Some(Value::Null) => None,
+            Some(mode) => Some(word(mode).ok_or(ErrorCode::InvalidMode)?),
+        };
+        let scope = fields.get("scope").and_then(word).ok_or(ErrorCode::InvalidScope)?;
+        Ok(Self { scope, content, mode })
     }
 }
 

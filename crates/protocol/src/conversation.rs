@@ -238,16 +238,17 @@ pub struct TurnMessage {
     pub text: String,
 }
 
-words! {
-    /// Who said a message. What tools say is never reviewed.
-    TurnRole {
-        /// The person.
-        User = "user",
-        /// The model.
-        Assistant = "assistant",
-        /// A tool.
-        Tool = "tool",
-    }
+/// Who said a message. What tools say is never reviewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TurnRole {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
 }
 
 /// What is to be shown to the model now.

@@ -3,28 +3,27 @@
 //! Every answer that is no success has the body [`ErrorBody`]: the sentence, the code, and the facts
 //! that belong to the code. A code never changes its meaning.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Declares the codes with their status and meaning.
 macro_rules! codes {
-    ($($variant:ident = $word:literal, $status:literal, $meaning:literal;)+) => {
+    ($($variant:ident = $status:literal, $meaning:literal;)+) => {
         /// What went wrong, in one word.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::IntoStaticStr)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[strum(serialize_all = "snake_case")]
         pub enum ErrorCode {
             $(#[doc = $meaning] $variant,)+
             /// A code that is not known to this version.
+            #[serde(other)]
             Unknown,
         }
 
         impl ErrorCode {
-            /// Every code, in the order of the documentation.
+            /// Every code that is known, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
-
-            /// Returns the public word.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ Self::Unknown => "unknown" }
-            }
 
             /// Returns the HTTP status that it comes with.
             pub const fn status(self) -> u16 {
@@ -39,9 +38,9 @@ macro_rules! codes {
                 }
             }
 
-            /// Reads a public word.
+            /// Reads a public word; a later version may have others.
             pub fn read(word: &str) -> Self {
-                match word { $($word => Self::$variant,)+ _ => Self::Unknown }
+                word.parse().unwrap_or(Self::Unknown)
             }
         }
     };
@@ -49,146 +48,128 @@ macro_rules! codes {
 
 codes! {
     // Before a request is looked at.
-    HostNotAllowed = "host_not_allowed", 403,
+    HostNotAllowed = 403,
         "The Host header names no host that this daemon answers for. `quipu serve --allow-host` adds one.";
-    OriginNotAllowed = "origin_not_allowed", 403,
+    OriginNotAllowed = 403,
         "Pages of this origin may not call the daemon. `quipu serve --allow-origin` lets them.";
-    Unauthorized = "unauthorized", 401,
+    Unauthorized = 401,
         "The bearer token is missing or wrong. `quipu token` prints it.";
-    RateLimited = "rate_limited", 429,
+    RateLimited = 429,
         "This client asks too often. Try again when Retry-After says.";
-    BodyTooLarge = "body_too_large", 413,
+    BodyTooLarge = 413,
         "The body is larger than a body may be.";
-    BodyTimeout = "body_timeout", 408,
+    BodyTimeout = 408,
         "The body did not arrive in time.";
-    Overloaded = "overloaded", 503,
+    Overloaded = 503,
         "The daemon holds as many bytes of requests as it may. Try again when Retry-After says.";
-    InvalidJson = "invalid_json", 400,
+    InvalidJson = 400,
         "The body is not a JSON object.";
-    RouteNotFound = "route_not_found", 404,
+    RouteNotFound = 404,
         "There is nothing at this path. `GET /openapi.json` lists what there is.";
-    MethodNotAllowed = "method_not_allowed", 405,
+    MethodNotAllowed = 405,
         "This path knows other methods, which Allow names.";
-    Degraded = "degraded", 503,
+    Degraded = 503,
         "Memories cannot be written, or their state cannot be used. `findings` says what is wrong.";
-    Internal = "internal", 500,
+    Internal = 500,
         "The machine failed. The log of the daemon says how.";
 
     // Workspaces, clients and sessions.
-    UntrustedWorkspace = "untrusted_workspace", 403,
+    UntrustedWorkspace = 403,
         "Nobody said that this workspace is to be trusted.";
-    WorkspaceNotFound = "workspace_not_found", 404,
+    WorkspaceNotFound = 404,
         "The daemon serves no workspace of this id.";
-    WorkspaceMismatch = "workspace_mismatch", 400,
+    WorkspaceMismatch = 400,
         "The daemon serves no workspace in this folder.";
-    WorkspaceBusy = "workspace_busy", 409,
+    WorkspaceBusy = 409,
         "Tasks of the workspace wait or run. Let them end or cancel them, then try again.";
-    WorkspaceDraining = "workspace_draining", 503,
+    WorkspaceDraining = 503,
         "The workspace is being shut down. Try again after the restart.";
-    InvalidClientId = "invalid_client_id", 400,
+    InvalidClientId = 400,
         "The client id is malformed, or not registered with this workspace. `POST /session` gives one.";
-    SessionNotFound = "session_not_found", 404,
+    SessionNotFound = 404,
         "There is no such session.";
-    TooManySubscribers = "too_many_subscribers", 429,
+    TooManySubscribers = 429,
         "As many streams read this as may.";
-    TooManySessions = "too_many_sessions", 429,
+    TooManySessions = 429,
         "The workspace has as many sessions as it may, and somebody listens to each.";
 
     // Tasks.
-    InvalidContent = "invalid_content", 400,
+    InvalidContent = 400,
         "`content` must be a text that is not blank and has at most 65,536 bytes of UTF-8.";
-    InvalidQuery = "invalid_query", 400,
+    InvalidQuery = 400,
         "The query must be a text that is not blank and has at most 65,536 bytes of UTF-8.";
-    InvalidContextMode = "invalid_context_mode", 400,
+    InvalidContextMode = 400,
         "`contextMode` must be `workspace` or `clean`.";
-    InvalidMode = "invalid_mode", 400,
+    InvalidMode = 400,
         "`mode` must be `append` or `replace`.";
-    InvalidScope = "invalid_scope", 400,
+    InvalidScope = 400,
         "`scope` must be `project` or `user` for a task, `global` or `workspace` for context files, and `global`, `project` or `workspace` on `/v1`.";
-    ManagedMemoryUnavailable = "managed_memory_unavailable", 409,
+    ManagedMemoryUnavailable = 409,
         "Managed memory is off for this workspace.";
-    RememberQueueFull = "remember_queue_full", 429,
+    RememberQueueFull = 429,
         "As many tasks wait or run as the workspace holds. Try again later.";
-    RememberFailed = "remember_failed", 500,
+    RememberFailed = 500,
         "Whether anything can be remembered here could not be found out.";
-    ForgetFailed = "forget_failed", 500,
+    ForgetFailed = 500,
         "Whether anything can be forgotten here could not be found out.";
-    DreamFailed = "dream_failed", 500,
+    DreamFailed = 500,
         "Whether memories can be tidied up here could not be found out.";
-    RememberTaskNotFound = "remember_task_not_found", 404,
+    RememberTaskNotFound = 404,
         "There is no such remember task, or none that this client may see.";
-    ForgetTaskNotFound = "forget_task_not_found", 404,
+    ForgetTaskNotFound = 404,
         "There is no such forget task, or none that this client may see.";
-    DreamTaskNotFound = "dream_task_not_found", 404,
+    DreamTaskNotFound = 404,
         "There is no such dream task, or none that this client may see.";
 
     // Memories.
-    InvalidPath = "invalid_path", 400,
+    InvalidPath = 400,
         "The path breaks the grammar. Correct it as the message says.";
-    InvalidArguments = "invalid_arguments", 400,
+    InvalidArguments = 400,
         "A field is missing or has the wrong shape. The message names it.";
-    ScopeUnavailable = "scope_unavailable", 409,
+    ScopeUnavailable = 409,
         "This scope has no root here: no project was found, or no workspace was named.";
-    FeatureDisabled = "feature_disabled", 403,
+    FeatureDisabled = 403,
         "A person switched this off. `feature` names it.";
-    ReadOnly = "read_only", 403,
+    ReadOnly = 403,
         "The caller may only look at this scope or file, or its folder cannot be written on this machine.";
-    NotFound = "not_found", 404,
+    NotFound = 404,
         "Nothing is at that path.";
-    AlreadyExists = "already_exists", 409,
+    AlreadyExists = 409,
         "Something is at that path already.";
-    NotAFile = "not_a_file", 409,
+    NotAFile = 409,
         "A folder, link or device stands where a memory is needed.";
-    NotText = "not_text", 409,
+    NotText = 409,
         "The file is not UTF-8 text. Quipu leaves its bytes alone.";
-    TooLarge = "too_large", 413,
+    TooLarge = 413,
         "The memory is, or would become, larger than a memory may be.";
-    ScopeFull = "scope_full", 409,
+    ScopeFull = 409,
         "The scope holds as many memories as it may. Delete or merge some.";
-    TextNotFound = "text_not_found", 422,
+    TextNotFound = 422,
         "The text to replace is not there, letter for letter.";
-    TextNotUnique = "text_not_unique", 422,
+    TextNotUnique = 422,
         "The text to replace is there more than once. Give more of it.";
-    InvalidRange = "invalid_range", 422,
+    InvalidRange = 422,
         "A line number is outside the memory. The message has the range.";
-    Conflict = "conflict", 412,
+    Conflict = 412,
         "The memory is not the revision that the precondition names. Read it again, then save. With 409 and `blocked`: memories were changed since, so taking the change back would lose that.";
-    PreconditionRequired = "precondition_required", 428,
+    PreconditionRequired = 428,
         "Something is there, so a write names what it replaces: `If-Match` with a revision.";
-    InvalidPrecondition = "invalid_precondition", 400,
+    InvalidPrecondition = 400,
         "`If-Match` and `If-None-Match` take `*` or a list of entity tags, such as revisions in quotes.";
-    Screened = "screened", 422,
+    Screened = 422,
         "The text looks like a secret or an attack on the model. The message names the rule.";
-    EscapesRoot = "escapes_root", 403,
+    EscapesRoot = 403,
         "The path leads out of its root through a link. It is not followed.";
-    StorageFull = "storage_full", 507,
+    StorageFull = 507,
         "The disk or the quota is full. Nothing was changed.";
-    StorageFailed = "storage_failed", 500,
+    StorageFailed = 500,
         "A file or the state database cannot be read or written.";
-    Locked = "locked", 503,
+    Locked = 503,
         "Another process holds the memories for too long. Try again.";
 
     // Transfer.
-    InvalidArchive = "invalid_archive", 400,
+    InvalidArchive = 400,
         "The body is not a tar archive of memories.";
-}
-
-impl std::fmt::Display for ErrorCode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-impl Serialize for ErrorCode {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for ErrorCode {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self::read(&String::deserialize(deserializer)?))
-    }
 }
 
 /// The body of every answer that is no success.
@@ -233,7 +214,7 @@ mod tests {
     #[test]
     fn every_code_is_read_back_as_itself_and_is_no_success() {
         for &code in ErrorCode::ALL {
-            assert_eq!(ErrorCode::read(code.as_str()), code);
+            assert_eq!(ErrorCode::read(code.as_ref()), code);
             assert!((400..600).contains(&code.status()), "{code}");
             assert!(code.meaning().ends_with('.'), "{code}");
         }

@@ -39,6 +39,8 @@ pub struct Meta {
 }
 
 /// What happened.
+#[derive(strum::AsRefStr)]
+#[strum(serialize_all = "snake_case")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
@@ -57,21 +59,6 @@ pub enum Event {
     SlowClientWarning(SlowClient),
     /// The reader fell too far behind; the stream ends.
     ClientEvicted(Evicted),
-}
-
-impl Event {
-    /// Returns the word of its type.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::MemoryChanged(_) => "memory_changed",
-            Self::Proposal(_) => "proposal",
-            Self::MemoryReviewed(_) => "memory_reviewed",
-            Self::ReplayComplete(_) => "replay_complete",
-            Self::StateResyncRequired(_) => "state_resync_required",
-            Self::SlowClientWarning(_) => "slow_client_warning",
-            Self::ClientEvicted(_) => "client_evicted",
-        }
-    }
 }
 
 /// Which memories changed; `scope` tells the two forms apart.
@@ -186,28 +173,34 @@ pub struct MemoryReviewed {
     pub touched_scopes: Vec<TargetScope>,
 }
 
-words! {
-    /// What was done with proposals.
-    ProposalAction {
-        /// A task made them: they wait.
-        Made = "made",
-        /// A person accepted one.
-        Accepted = "accepted",
-        /// A person rejected one.
-        Rejected = "rejected",
-    }
+/// What was done with proposals.
+#[derive(strum::Display, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ProposalAction {
+    /// A task made them: they wait.
+    Made,
+    /// A person accepted one.
+    Accepted,
+    /// A person rejected one.
+    Rejected,
 }
 
-words! {
-    /// Which kind of task changed memories.
-    ManagedSource {
-        /// A remember.
-        Remember = "workspace_memory_remember",
-        /// A forget.
-        Forget = "workspace_memory_forget",
-        /// A dream.
-        Dream = "workspace_memory_dream",
-    }
+/// Which kind of task changed memories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub enum ManagedSource {
+    /// A remember.
+    #[serde(rename = "workspace_memory_remember")]
+    Remember,
+    /// A forget.
+    #[serde(rename = "workspace_memory_forget")]
+    Forget,
+    /// A dream.
+    #[serde(rename = "workspace_memory_dream")]
+    Dream,
 }
 
 /// All that was missed has been told.
@@ -256,16 +249,18 @@ pub struct SlowClient {
     pub last_event_id: u64,
 }
 
-words! {
-    /// What a slow reader has too much of.
-    Threshold {
-        /// Frames.
-        Frames = "frames",
-        /// Bytes.
-        Bytes = "bytes",
-        /// Both.
-        Both = "frames_and_bytes",
-    }
+/// What a slow reader has too much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Threshold {
+    /// Frames.
+    Frames,
+    /// Bytes.
+    Bytes,
+    /// Both.
+    #[serde(rename = "frames_and_bytes")]
+    Both,
 }
 
 /// The reader fell too far behind.
@@ -370,7 +365,7 @@ mod tests {
         });
         let meta = Meta { server_timestamp: 1 };
         let envelope = Envelope { id: None, v: 1, event, originator_client_id: None, meta };
-        assert_eq!(envelope.event.kind(), "state_resync_required");
+        assert_eq!(envelope.event.as_ref(), "state_resync_required");
         insta::assert_snapshot!(check(&envelope), @r#"{"v":1,"type":"state_resync_required","data":{"reason":"epoch_reset","detail":"epoch_mismatch","lastDeliveredId":9,"earliestAvailableId":1},"_meta":{"serverTimestamp":1}}"#);
     }
 }

@@ -4,9 +4,6 @@
 //! file or decides about memories: texts and JSON in, values out, and back. The server turns these
 //! values into those of the engine. Only the `client`, which is a feature, opens a connection.
 
-#[macro_use]
-mod words;
-
 pub mod error;
 
 pub mod health;

@@ -79,18 +79,21 @@ pub struct UnavailableScope {
     pub reason: String,
 }
 
-words! {
-    /// In which order memories are listed.
-    Sort {
-        /// By path.
-        Path = "path",
-        /// The last modified first.
-        Modified = "modified",
-        /// The most used first.
-        Uses = "uses",
-        /// The largest first.
-        Bytes = "bytes",
-    }
+/// In which order memories are listed.
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Sort {
+    /// By path.
+    Path,
+    /// The last modified first.
+    Modified,
+    /// The most used first.
+    Uses,
+    /// The largest first.
+    Bytes,
 }
 
 /// What a screening rule objects to.

@@ -4,14 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::task::TaskStatus;
 
-words! {
-    /// What a run was.
-    RunKind {
-        /// A task: remember, forget or dream.
-        Task = "task",
-        /// A session of a host.
-        Session = "session",
-    }
+/// What a run was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    /// A task: remember, forget or dream.
+    Task,
+    /// A session of a host.
+    Session,
 }
 
 /// What one task or one session changed, as far as history goes.

@@ -3,32 +3,34 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-words! {
-    /// What kind of value a setting has.
-    SettingKind {
-        /// `true` or `false`.
-        Switch = "switch",
-        /// A whole number.
-        Number = "number",
-        /// One of `choices`.
-        Choice = "choice",
-        /// A text.
-        Text = "text",
-        /// Several texts.
-        List = "list",
-    }
+/// What kind of value a setting has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SettingKind {
+    /// `true` or `false`.
+    Switch,
+    /// A whole number.
+    Number,
+    /// One of `choices`.
+    Choice,
+    /// A text.
+    Text,
+    /// Several texts.
+    List,
 }
 
-words! {
-    /// What says the value of a setting.
-    SettingFrom {
-        /// Nothing: it is the default.
-        Default = "default",
-        /// The settings file.
-        File = "file",
-        /// A variable of the environment.
-        Environment = "environment",
-    }
+/// What says the value of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SettingFrom {
+    /// Nothing: it is the default.
+    Default,
+    /// The settings file.
+    File,
+    /// A variable of the environment.
+    Environment,
 }
 
 /// One setting.
@@ -124,14 +126,15 @@ pub struct TrustHere {
     pub more: u64,
 }
 
-words! {
-    /// What speaks once a project is trusted.
-    SpeaksKind {
-        /// A context file: it instructs models.
-        ContextFile = "contextFile",
-        /// A memory that was not reviewed.
-        Memory = "memory",
-    }
+/// What speaks once a project is trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum SpeaksKind {
+    /// A context file: it instructs models.
+    ContextFile,
+    /// A memory that was not reviewed.
+    Memory,
 }
 
 /// Something of a project that is shown to models once it is trusted.

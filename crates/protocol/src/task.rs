@@ -3,6 +3,8 @@
 //! A body is read field by field in a fixed order, so that the first thing that is wrong with it is
 //! the one that is told. What a field means is not decided here.
 
+use std::str::FromStr;
+
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -12,78 +14,94 @@ use crate::error::ErrorCode;
 /// The longest text of a task, in bytes of UTF-8: a few pages, far more than a fact needs.
 pub const TASK_TEXT_BYTES_MAX: usize = 65_536;
 
-words! {
-    /// What kind of work a task is.
-    TaskKind {
-        /// A text is taken in.
-        Remember = "remember",
-        /// Entries are removed.
-        Forget = "forget",
-        /// Memories are tidied up.
-        Dream = "dream",
-    }
+/// What kind of work a task is.
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TaskKind {
+    /// A text is taken in.
+    Remember,
+    /// Entries are removed.
+    Forget,
+    /// Memories are tidied up.
+    Dream,
 }
 
-words! {
-    /// What kind of work a lane does: the kinds of task, and reviews, which nobody asks for.
-    WorkKind {
-        /// A text is taken in.
-        Remember = "remember",
-        /// Entries are removed.
-        Forget = "forget",
-        /// Memories are tidied up.
-        Dream = "dream",
-        /// A conversation is looked through for what is worth keeping.
-        Review = "review",
-    }
+/// What kind of work a lane does: the kinds of task, and reviews, which nobody asks for.
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum WorkKind {
+    /// A text is taken in.
+    Remember,
+    /// Entries are removed.
+    Forget,
+    /// Memories are tidied up.
+    Dream,
+    /// A conversation is looked through for what is worth keeping.
+    Review,
 }
 
-words! {
-    /// How far a task is.
-    TaskStatus {
-        /// It waits for those before it.
-        Queued = "queued",
-        /// It is being done.
-        Running = "running",
-        /// It is done; `result` says what came of it.
-        Completed = "completed",
-        /// It was given up; `error` says why.
-        Failed = "failed",
-    }
+/// How far a task is.
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// It waits for those before it.
+    Queued,
+    /// It is being done.
+    Running,
+    /// It is done; `result` says what came of it.
+    Completed,
+    /// It was given up; `error` says why.
+    Failed,
 }
 
-words! {
-    /// What may be known of earlier memories while a text is remembered.
-    ContextMode {
-        /// All memories of the workspace.
-        Workspace = "workspace",
-        /// None of them: everything is written afresh.
-        Clean = "clean",
-    }
+/// What may be known of earlier memories while a text is remembered.
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ContextMode {
+    /// All memories of the workspace.
+    Workspace,
+    /// None of them: everything is written afresh.
+    Clean,
 }
 
-words! {
-    /// A scope as the task API names it.
-    TargetScope {
-        /// The memories of the project.
-        Project = "project",
-        /// The memories of the person, in all projects.
-        User = "user",
-    }
+/// A scope as the task API names it.
+#[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TargetScope {
+    /// The memories of the project.
+    Project,
+    /// The memories of the person, in all projects.
+    User,
 }
 
-words! {
-    /// What kind of knowledge a memory holds.
-    Topic {
-        /// Who the person is.
-        User = "user",
-        /// How an agent is to work.
-        Feedback = "feedback",
-        /// Facts of the work.
-        Project = "project",
-        /// Where something is to be found.
-        Reference = "reference",
-    }
+/// What kind of knowledge a memory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Topic {
+    /// Who the person is.
+    User,
+    /// How an agent is to work.
+    Feedback,
+    /// Facts of the work.
+    Project,
+    /// Where something is to be found.
+    Reference,
 }
 
 /// What is to be remembered.
@@ -108,11 +126,7 @@ impl RememberRequest {
             content: text(fields.get("content")).ok_or(ErrorCode::InvalidContent)?,
             context_mode: match fields.get("contextMode") {
                 None | Some(Value::Null) => None,
-                Some(mode) => Some(
-                    mode.as_str()
-                        .and_then(ContextMode::read)
-                        .ok_or(ErrorCode::InvalidContextMode)?,
-                ),
+                Some(mode) => Some(word(mode).ok_or(ErrorCode::InvalidContextMode)?),
             },
             scope: scope(fields.get("scope"))?,
         })
@@ -155,11 +169,12 @@ fn text(field: Option<&Value>) -> Option<String> {
 }
 
 fn scope(field: Option<&Value>) -> Result<Option<TargetScope>, ErrorCode> {
-    let Some(field) = field else { return Ok(None) };
-    match field.as_str().and_then(TargetScope::read) {
-        Some(scope) => Ok(Some(scope)),
-        None => Err(ErrorCode::InvalidScope),
-    }
+    field.map(|scope| word(scope).ok_or(ErrorCode::InvalidScope)).transpose()
+}
+
+/// Reads one of a closed set of words.
+pub(crate) fn word<T: FromStr>(field: &Value) -> Option<T> {
+    field.as_str()?.parse().ok()
 }
 
 /// A task.

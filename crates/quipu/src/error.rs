@@ -129,19 +129,19 @@ impl Error {
             Cause::Open(EngineError::Screening(_))
             | Cause::ConversationId(_)
             | Cause::WorkspaceId(_)
-            | Cause::NoProject => Code::InvalidArguments.as_str(),
-            Cause::Store(error) => error.code().as_str(),
+            | Cause::NoProject => Code::InvalidArguments.into(),
+            Cause::Store(error) => error.code().into(),
             Cause::Submit(error) => error.code(),
             Cause::Task(error) => error.code.as_str(),
-            Cause::Decision(error) => error.code().as_str(),
-            Cause::Conversation(ConversationError::Elsewhere) => Code::Conflict.as_str(),
-            Cause::Conversation(ConversationError::State(error)) => error.code().as_str(),
+            Cause::Decision(error) => error.code().into(),
+            Cause::Conversation(ConversationError::Elsewhere) => Code::Conflict.into(),
+            Cause::Conversation(ConversationError::State(error)) => error.code().into(),
             Cause::Events(Unsubscribable::Full) => "too_many_subscribers",
             Cause::Events(Unsubscribable::Closed) | Cause::Closed => "closed",
-            Cause::Trust(error) => error.code().as_str(),
+            Cause::Trust(error) => error.code().into(),
             Cause::TaskText { code, .. } => code,
-            Cause::TasksDenied(_) => Code::ReadOnly.as_str(),
-            Cause::NoSuchTask(_) => Code::NotFound.as_str(),
+            Cause::TasksDenied(_) => Code::ReadOnly.into(),
+            Cause::NoSuchTask(_) => Code::NotFound.into(),
         }
     }
 

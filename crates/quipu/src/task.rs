@@ -149,7 +149,7 @@ impl TaskRequest {
         let Self { memories, request } = self;
         let _call = memories.begin()?;
         if memories.class() != AgentClass::Exec {
-            return Err(Cause::TasksDenied(memories.class().as_str()).into());
+            return Err(Cause::TasksDenied(memories.class().into()).into());
         }
         check_text(&request)?;
         let lanes = &memories.quipu.0.serving.lanes;

@@ -5,40 +5,10 @@
 //! come to decides.
 
 use crate::corpus::Corpus;
+use crate::features::Fit;
 use crate::question::Question;
-use crate::weights::OF_ANSWER;
+use crate::weights::{OF_ANSWER, Step};
 use crate::wording::{WORDING, WORDINGS};
-
-/// How much of the question's words a memory has, or others for them.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Fit {
-    /// How much the words tell that it has.
-    pub(crate) same: f32,
-    /// How much those tell that it has others for.
-    pub(crate) near: f32,
-    /// How much all words tell.
-    pub(crate) total: f32,
-}
-
-impl Fit {
-    /// What little counts as much, when a share of all that is told is taken.
-    const LITTLE: f32 = 0.3;
-
-    /// How much is told by its own words or by others for them.
-    pub(crate) fn all(&self) -> f32 {
-        self.same + self.near
-    }
-
-    /// Which share of what could be told is told by its own words.
-    pub(crate) fn share(&self) -> f32 {
-        self.share_of(self.same)
-    }
-
-    /// Which share of what could be told this much is.
-    pub(crate) fn share_of(&self, told: f32) -> f32 {
-        told / (self.total + Self::LITTLE)
-    }
-}
 
 /// What is known of a memory beside others.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,9 +51,6 @@ pub(crate) const ANSWER: usize = OF_MATCH.len() + WORDING;
 /// The place of that which says how many memories there are.
 const MEMORIES: usize = OF_MATCH.len() - 1;
 
-/// One step of the scales: which feature has to be above what, and how much that counts among few memories, some, and
-/// many.
-pub(crate) type Step = (usize, f32, [f32; 3]);
 /// How many those are, 6, 60 and 420, as the feature has them.
 const SIZES: [f32; 3] = [1.945_910_1, 4.110_874, 6.042_633];
 

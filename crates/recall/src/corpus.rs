@@ -9,12 +9,10 @@ use fnv::FnvHasher;
 use jiff::civil::Date;
 use memory::path::MemoryPath;
 use memory::screen::Screen;
-use parking_lot::Mutex;
 
-use crate::look::Scratch;
 use crate::terms::{Gist, Posting, Terms, number};
 use crate::unit::{self, Unit};
-use crate::words::{Kind, Word, words};
+use crate::words::{Kind, Word, tells_time, words};
 
 /// Marks what an entry that is taken out was subtracted from already.
 const GONE: u32 = u32::MAX;
@@ -99,7 +97,6 @@ pub struct Corpus {
     pub(crate) subjects: HashMap<Box<str>, usize>,
     /// The sum of the lengths of all entries.
     pub(crate) words: f64,
-    pub(crate) scratch: Mutex<Vec<Scratch>>,
 }
 
 impl Corpus {
@@ -224,7 +221,7 @@ impl Corpus {
             words: all.iter().filter(|word| word.kind != Kind::Sign).count() as f32,
             subject: unit.subject.as_deref().map(Into::into),
             asks: asks(&unit.text),
-            tells_time: all.iter().any(|word| crate::question::tells_time(&word.text)),
+            tells_time: all.iter().any(|word| tells_time(&word.text)),
         }
     }
 

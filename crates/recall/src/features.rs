@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use wide::f32x8 as Lane;
 
-use crate::answer::Fit;
 use crate::corpus::{Corpus, Entry};
 use crate::embedder::nearness;
 use crate::question::Question;
@@ -158,6 +157,37 @@ struct Sums {
     of_subject: Lane,
     /// Whether they have anything of it.
     is_met: bool,
+}
+
+/// How much of the question's words a memory has, or others for them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fit {
+    /// How much the words tell that it has.
+    pub(crate) same: f32,
+    /// How much those tell that it has others for.
+    pub(crate) near: f32,
+    /// How much all words tell.
+    pub(crate) total: f32,
+}
+
+impl Fit {
+    /// What little counts as much, when a share of all that is told is taken.
+    const LITTLE: f32 = 0.3;
+
+    /// How much is told by its own words or by others for them.
+    pub(crate) fn all(&self) -> f32 {
+        self.same + self.near
+    }
+
+    /// Which share of what could be told is told by its own words.
+    pub(crate) fn share(&self) -> f32 {
+        self.share_of(self.same)
+    }
+
+    /// Which share of what could be told this much is.
+    pub(crate) fn share_of(&self, told: f32) -> f32 {
+        told / (self.total + Self::LITTLE)
+    }
 }
 
 /// Rows, and what each has of each word of the question.

@@ -4,6 +4,8 @@
 //! neighbours. The work is bounded, however large the corpus: a word that stands nearly everywhere is passed
 //! over once enough was counted.
 
+use std::cell::RefCell;
+
 use crate::corpus::{Corpus, Held};
 use crate::embedder::nearness;
 use crate::features::{Group, Hits, LANES, REACH, Row, Rows};
@@ -52,9 +54,34 @@ impl Match {
     }
 }
 
-/// What ranking needs for a while; kept, so that it need not be made each time.
+thread_local! {
+    /// The scratch of the last ranking of this thread.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Looks at the likeliest entries, those that somebody else knows of, and the neighbours of both.
+pub(crate) fn rows(
+    corpus: &Corpus,
+    question: &Question,
+    matches: &[Match],
+    others: &[u32],
+) -> Rows {
+    // Out of its place meanwhile: one that a panic left with numbers in it is not used again.
+    let mut scratch = SCRATCH.take();
+    let rows = scratch.rows(corpus, question, matches, others);
+    SCRATCH.set(scratch);
+    rows
+}
+
+/// Keeps the room of rows for the next ranking of this thread.
+pub(crate) fn reuse(rows: Rows) {
+    SCRATCH.with_borrow_mut(|scratch| scratch.spare = rows);
+}
+
+/// What ranking needs for a while; kept, so that it need not be made each time. Between two rankings its numbers are
+/// zero, so it serves every corpus.
 #[derive(Debug, Default)]
-pub(crate) struct Scratch {
+struct Scratch {
     /// What each entry counted up to.
     scores: Vec<f32>,
     touched: Vec<u32>,
@@ -69,7 +96,7 @@ pub(crate) struct Scratch {
     /// What the head of a memory has of the question.
     head: Vec<Hits>,
     /// Room of rows that nobody needs any more.
-    pub(crate) spare: Rows,
+    spare: Rows,
 }
 
 /// Returns the words of the corpus that answer to those of a question, term by term.
@@ -182,12 +209,12 @@ impl Scratch {
         best
     }
 
-    /// Looks at the likeliest entries, those that somebody else knows of, and the neighbours of both.
-    pub(crate) fn rows(
+    fn rows(
         &mut self,
         corpus: &Corpus,
         question: &Question,
-        (matches, others): (&[Match], &[u32]),
+        matches: &[Match],
+        others: &[u32],
     ) -> Rows {
         let mut likely = self.candidates(corpus, question, matches);
         likely.extend(alike(corpus, question));

@@ -1,7 +1,6 @@
 //! A prompt as what it asks for: words with their weight, days, and who it is about.
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
 
 use jiff::civil::Date;
 use memory::text::slice;
@@ -10,7 +9,7 @@ use crate::corpus::{Corpus, Entry};
 use crate::limits::PROMPT_CHARS_MAX;
 use crate::terms::Gist;
 use crate::wording::{WORDING, wording};
-use crate::words::{Kind, Word, is_foreign, words};
+use crate::words::{Kind, MONTHS, Word, is_foreign, words};
 
 /// Words that a prompt is searched by, at most; the rarest of it.
 pub(crate) const WORDS_MAX: usize = 24;
@@ -22,33 +21,6 @@ const SMALL_PAIR: f32 = 0.25;
 
 /// From how many entries on it counts how many there are, when it is asked whether anything fits.
 const ENTRIES_ASSUMED: usize = 64;
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-
-static TIME_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
-    let others = "yesterday today tonight tomorrow ago last next week weeks weekend month months year \
-                  years day days morning night summer winter spring autumn fall monday tuesday \
-                  wednesday thursday friday saturday sunday recently since";
-    others.split_whitespace().chain(MONTHS).collect()
-});
-
-/// Whether a word says when something is or was.
-pub(crate) fn tells_time(word: &str) -> bool {
-    TIME_WORDS.contains(word)
-}
 
 /// A word that is asked for.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use std::ops::Range;
 
 use memory::path::MemoryPath;
 
-use crate::answer::{self, ANSWER, Fit, Known};
+use crate::answer::{self, ANSWER, Known};
 use crate::corpus::Corpus;
-use crate::features::{ENTRY, Group, MEMORY, MONTH, Rows, SUBJECT};
+use crate::features::{ENTRY, Fit, Group, MEMORY, MONTH, Rows, SUBJECT};
 use crate::likeness::Likeness;
-use crate::look::{Match, matches};
+use crate::look::{self, Match};
 use crate::question::Question;
 use crate::weights::{BESIDE, OF_BESIDE, OF_ENTRY, OF_MEMORY, product};
 
@@ -182,9 +182,7 @@ impl Corpus {
         };
         let hits = found.memories.iter().filter(fits).take(options.limit);
         let hits = hits.filter_map(|scored| self.hit(&found, scored)).collect();
-        if let Some(scratch) = self.scratch.lock().last_mut() {
-            scratch.spare = found.rows;
-        }
+        look::reuse(found.rows);
         hits
     }
 
@@ -215,11 +213,8 @@ impl Corpus {
 
     fn find(&self, prompt: &str, by_sense: bool, others: &[u32]) -> Found<'_> {
         let question = Question::read(prompt, self, by_sense);
-        let matches = matches(self, &question, by_sense);
-        let kept = self.scratch.lock().pop();
-        let mut scratch = kept.unwrap_or_default();
-        let rows = scratch.rows(self, &question, (&matches, others));
-        self.scratch.lock().push(scratch);
+        let matches = look::matches(self, &question, by_sense);
+        let rows = look::rows(self, &question, &matches, others);
         let scores: Vec<f32> =
             rows.list.iter().map(|row| product(&row.features, &OF_ENTRY)).collect();
         let fits: Vec<Fit> = rows.groups.iter().map(|group| rows.fit(&question, group)).collect();

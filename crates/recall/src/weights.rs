@@ -1,6 +1,5 @@
 //! How much each thing counts that speaks for an entry or a memory. One table, for every corpus.
 
-use crate::answer::Step;
 use crate::features::{ENTRY, MEMORY};
 
 /// What is weighed of a memory and the best, beside the memory's own features.
@@ -29,6 +28,9 @@ pub(crate) const OF_BESIDE: ([f32; MEMORY], [f32; BESIDE]) = (
     [-0.453, 9.464, 0.449],
 );
 
+/// One step of the scales: which feature has to be above what, and how much that counts among few memories, some, and
+/// many.
+pub(crate) type Step = (usize, f32, [f32; 3]);
 /// What speaks for an answer: which of [`crate::ANSWER_FEATURES`], above which number, and how much among
 /// few memories, some and many.
 pub(crate) const OF_ANSWER: &[Step] = &[

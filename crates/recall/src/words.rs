@@ -7,7 +7,7 @@
 //! English (`son`), or in capitals (`US`).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::iter;
 use std::sync::LazyLock;
 
@@ -42,6 +42,33 @@ static SMALL: LazyLock<HashMap<String, Small>> = LazyLock::new(|| {
 const NAMES: [&str; 2] = ["it", "us"];
 /// The longest small word of another language that is taken for a name in capitals, in letters.
 const NAME_CHARS_MAX: usize = 3;
+
+pub(crate) const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+static TIME_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let others = "yesterday today tonight tomorrow ago last next week weeks weekend month months year \
+                  years day days morning night summer winter spring autumn fall monday tuesday \
+                  wednesday thursday friday saturday sunday recently since";
+    others.split_whitespace().chain(MONTHS).collect()
+});
+
+/// Whether a word says when something is or was.
+pub(crate) fn tells_time(word: &str) -> bool {
+    TIME_WORDS.contains(word)
+}
 
 static ENGLISH: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::English));
 static RUSSIAN: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::Russian));

@@ -120,7 +120,7 @@ impl From<CommandError> for ErrorResponse {
             CommandError::Conflict { current: Some(revision), .. } => {
                 response.with("revision", revision.to_string())
             }
-            CommandError::FeatureDisabled { feature } => response.with("feature", feature.as_str()),
+            CommandError::FeatureDisabled { feature } => response.with("feature", feature.as_ref()),
             CommandError::Screened { rule, line, .. } => {
                 response.with("rule", rule).with("line", line)
             }
@@ -274,5 +274,5 @@ pub(crate) fn mcp_refusal(refusal: &CommandError) -> ErrorData {
 }
 
 fn mcp_data(code: Code) -> Value {
-    json!({ "code": code.as_str() })
+    json!({ "code": code.as_ref() })
 }

@@ -109,9 +109,7 @@ pub(crate) fn load_options(asked: &context_files::LoadOptions) -> Result<LoadOpt
 /// Reads the name of a scope, or of the one root of a flat layout.
 pub(crate) fn mount(word: &str, layout: Layout) -> Option<Mount> {
     match layout {
-        Layout::Scoped => {
-            Scope::ALL.into_iter().find(|scope| scope.as_str() == word).map(Mount::Scope)
-        }
+        Layout::Scoped => word.parse().ok().map(Mount::Scope),
         Layout::Flat => (word == "flat").then_some(Mount::Flat),
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn count(count: usize) -> u64 {
 /// Returns the word of a mount.
 pub(crate) fn mount(mount: Mount) -> &'static str {
     match mount {
-        Mount::Scope(scope) => scope.as_str(),
+        Mount::Scope(scope) => scope.into(),
         Mount::Flat => "flat",
     }
 }
@@ -209,7 +209,7 @@ pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
             })
         }
         TaskDetails::Reviewed { files_touched, skipped } => {
-            let left_out = skipped.iter().map(|(why, count)| (why.as_str().to_owned(), *count));
+            let left_out = skipped.iter().map(|(why, count)| (why.as_ref().to_owned(), *count));
             task::TaskResult::Review(task::ReviewResult {
                 summary,
                 files_touched: paths(files_touched),
@@ -225,7 +225,7 @@ pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
 fn entry_note(note: &engine::EntryNote) -> task::EntryNote {
     task::EntryNote {
         file_path: note.path.to_string(),
-        action: note.action.as_str().to_owned(),
+        action: note.action.as_ref().to_owned(),
         summary: note.summary.clone(),
     }
 }
@@ -242,7 +242,7 @@ fn task_error(error: &engine::TaskError) -> task::TaskError {
     task::TaskError {
         code: error.code.as_str().to_owned(),
         message: error.code.message().to_owned(),
-        cause: error.cause.map(|cause| cause.as_str().to_owned()),
+        cause: error.cause.map(|cause| cause.as_ref().to_owned()),
         details: error.details().map(str::to_owned),
     }
 }
@@ -333,7 +333,7 @@ pub(crate) fn change(change: &Change, here: &Memories) -> changes::Change {
         at: time(change.at),
         kind: change.kind.to_string(),
         actor: said.actor.to_string(),
-        trust: said.trust.as_str().to_owned(),
+        trust: said.trust.as_ref().to_owned(),
         origin: said.origin.clone(),
         client: said.client.clone(),
         session: said.session.clone(),
@@ -423,6 +423,8 @@ pub(crate) fn scope_stats(root: &RootHealth) -> status::ScopeStats {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::*;
 
     #[test]
@@ -443,8 +445,8 @@ mod tests {
 
     #[test]
     fn every_code_of_memories_is_one_of_the_wire() {
-        for &code in memory::code::Code::ALL {
-            assert_eq!(crate::error::wire_code(code).as_str(), code.as_str());
+        for &code in memory::code::Code::VARIANTS {
+            assert_eq!(crate::error::wire_code(code).as_ref(), code.as_ref());
         }
     }
 }

@@ -180,11 +180,11 @@ pub(crate) fn refuse_or_warn(
 ) -> Result<Vec<Warning>, CommandError> {
     let refuses = |found: &Finding| {
         found.policy == Policy::Refuse
-            && ![found.rule, found.family.as_str()].iter().any(|name| answered.contains(name))
+            && ![found.rule, found.family.as_ref()].iter().any(|name| answered.contains(name))
     };
     if let Some((found, digest)) = findings.iter().find(|(found, _)| refuses(found)) {
         return Err(CommandError::Screened {
-            family: found.family.as_str(),
+            family: found.family.into(),
             rule: found.rule,
             line: found.line,
             digest: digest.clone(),

@@ -57,7 +57,7 @@ fn blocked_paths(blocked: &[Blocked]) -> String {
 
 fn mount_name(mount: Mount) -> &'static str {
     match mount {
-        Mount::Scope(scope) => scope.as_str(),
+        Mount::Scope(scope) => scope.into(),
         Mount::Flat => "mounted",
     }
 }

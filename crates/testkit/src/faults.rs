@@ -135,6 +135,26 @@ impl Fates {
     }
 }
 
+/// Implements a port by that of the double inside: each method is a call that may fail. Methods in the braces are no
+/// such calls. A macro, since a function cannot stand for the methods of a trait.
+macro_rules! faulty {
+    (
+        $port:ident for $double:ident { $($other:tt)* }
+        $($name:ident($($argument:ident: $type:ty),*) -> $done:ty;)+
+    ) => {
+        #[async_trait::async_trait]
+        impl $port for $double {
+            $(
+                async fn $name(&self, $($argument: $type),*) -> Result<$done, StateError> {
+                    self.fates.run(self.inner.$name($($argument),*)).await
+                }
+            )+
+            $($other)*
+        }
+    };
+}
+pub(crate) use faulty;
+
 fn fault() -> StateError {
     StateError::Failed {
         wanted: "go on",

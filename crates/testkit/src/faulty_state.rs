@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use memory::change::{Change, ChangeId, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
@@ -13,7 +12,7 @@ use state::{
     StateError, Stats, Use,
 };
 
-use crate::faults::{Fates, Faults};
+use crate::faults::{Fates, Faults, faulty};
 use crate::faulty_backend::Plan;
 
 /// A state around another that fails according to [`Faults`].
@@ -55,101 +54,31 @@ impl FaultyState {
     }
 }
 
-#[async_trait]
-impl State for FaultyState {
-    async fn record(&self, change: NewChange) -> Result<ChangeId, StateError> {
-        self.fates.run(self.inner.record(change)).await
+faulty! {
+    State for FaultyState {
+        async fn close(&self) {
+            self.inner.close().await;
+        }
     }
-
-    async fn number_above(&self, given: ChangeId) -> Result<(), StateError> {
-        self.fates.run(self.inner.number_above(given)).await
-    }
-
-    async fn withdraw(&self, id: ChangeId) -> Result<(), StateError> {
-        self.fates.run(self.inner.withdraw(id)).await
-    }
-
-    async fn settle(&self, ids: &[ChangeId]) -> Result<(), StateError> {
-        self.fates.run(self.inner.settle(ids)).await
-    }
-
-    async fn open_changes(&self, place: &str) -> Result<Vec<OpenChange>, StateError> {
-        self.fates.run(self.inner.open_changes(place)).await
-    }
-
-    async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError> {
-        self.fates.run(self.inner.heads(place, after)).await
-    }
-
-    async fn recorded(&self, identity: &str) -> Result<HashMap<Revision, Trust>, StateError> {
-        self.fates.run(self.inner.recorded(identity)).await
-    }
-
-    async fn influenced(&self, identity: &str) -> Result<HashMap<Revision, ChangeId>, StateError> {
-        self.fates.run(self.inner.influenced(identity)).await
-    }
-
-    async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError> {
-        self.fates.run(self.inner.changes(query)).await
-    }
-
-    async fn last_changes(
-        &self,
-        place: &str,
-        paths: &[RelativePath],
-        max: usize,
-    ) -> Result<Vec<PathChange>, StateError> {
-        self.fates.run(self.inner.last_changes(place, paths, max)).await
-    }
-
-    async fn change(&self, id: ChangeId) -> Result<Option<Change>, StateError> {
-        self.fates.run(self.inner.change(id)).await
-    }
-
-    async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StateError> {
-        self.fates.run(self.inner.content(revision)).await
-    }
-
-    async fn add_uses(&self, uses: &[Use]) -> Result<(), StateError> {
-        self.fates.run(self.inner.add_uses(uses)).await
-    }
-
-    async fn marks(&self, identity: &str) -> Result<Vec<Mark>, StateError> {
-        self.fates.run(self.inner.marks(identity)).await
-    }
-
-    async fn set_pin(
-        &self,
-        mark: (&str, &RelativePath),
-        pinned: bool,
-        at: Timestamp,
-    ) -> Result<bool, StateError> {
-        self.fates.run(self.inner.set_pin(mark, pinned, at)).await
-    }
-
-    async fn drop_marks(
-        &self,
-        identity: &str,
-        paths: Option<&[RelativePath]>,
-    ) -> Result<(), StateError> {
-        self.fates.run(self.inner.drop_marks(identity, paths)).await
-    }
-
-    async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned, StateError> {
-        self.fates.run(self.inner.prune(retention, now)).await
-    }
-
-    async fn stats(&self) -> Result<Stats, StateError> {
-        self.fates.run(self.inner.stats()).await
-    }
-
-    async fn check(&self) -> Result<Vec<String>, StateError> {
-        self.fates.run(self.inner.check()).await
-    }
-
-    async fn close(&self) {
-        self.inner.close().await;
-    }
+    record(change: NewChange) -> ChangeId;
+    number_above(given: ChangeId) -> ();
+    withdraw(id: ChangeId) -> ();
+    settle(ids: &[ChangeId]) -> ();
+    open_changes(place: &str) -> Vec<OpenChange>;
+    heads(place: &str, after: ChangeId) -> Vec<Head>;
+    recorded(identity: &str) -> HashMap<Revision, Trust>;
+    influenced(identity: &str) -> HashMap<Revision, ChangeId>;
+    changes(query: &ChangeQuery) -> Vec<Change>;
+    last_changes(place: &str, paths: &[RelativePath], max: usize) -> Vec<PathChange>;
+    change(id: ChangeId) -> Option<Change>;
+    content(revision: &Revision) -> Option<Vec<u8>>;
+    add_uses(uses: &[Use]) -> ();
+    marks(identity: &str) -> Vec<Mark>;
+    set_pin(mark: (&str, &RelativePath), pinned: bool, at: Timestamp) -> bool;
+    drop_marks(identity: &str, paths: Option<&[RelativePath]>) -> ();
+    prune(retention: Retention, now: Timestamp) -> Pruned;
+    stats() -> Stats;
+    check() -> Vec<String>;
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use memory::change::RootKey;
 use memory::clock::Timestamp;
 use memory::proposal::ProposalId;
@@ -12,7 +11,7 @@ use state::{
     StateError, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
-use crate::faults::{Fates, Faults};
+use crate::faults::{Fates, Faults, faulty};
 use crate::faulty_state::FaultyState;
 
 /// Tasks around others that fail according to [`Faults`].
@@ -45,198 +44,48 @@ impl FaultyTasks {
     }
 }
 
-#[async_trait]
-impl Tasks for FaultyTasks {
-    async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError> {
-        self.fates.run(self.inner.enqueue(task, limits)).await
-    }
-
-    async fn enqueue_dream(
-        &self,
-        task: NewTask,
-        limits: QueueLimits,
-        gates: DreamGates,
-    ) -> Result<Enqueued, StateError> {
-        self.fates.run(self.inner.enqueue_dream(task, limits, gates)).await
-    }
-
-    async fn last_dream(&self, workspace: &str) -> Result<LastDream, StateError> {
-        self.fates.run(self.inner.last_dream(workspace)).await
-    }
-
-    async fn begin_next(
-        &self,
-        workspace: &str,
-        at: Timestamp,
-    ) -> Result<Option<TaskRow>, StateError> {
-        self.fates.run(self.inner.begin_next(workspace, at)).await
-    }
-
-    async fn running(&self, workspace: &str) -> Result<Vec<TaskRow>, StateError> {
-        self.fates.run(self.inner.running(workspace)).await
-    }
-
-    async fn fail_unreadable(
-        &self,
-        workspace: &str,
-        end: End<'_>,
-        at: Timestamp,
-    ) -> Result<u64, StateError> {
-        self.fates.run(self.inner.fail_unreadable(workspace, end, at)).await
-    }
-
-    async fn prepare_outcome(
-        &self,
-        attempt: Attempt<'_>,
-        outcome: &str,
-    ) -> Result<bool, StateError> {
-        self.fates.run(self.inner.prepare_outcome(attempt, outcome)).await
-    }
-
-    async fn requeue(&self, attempt: Attempt<'_>, at: Timestamp) -> Result<bool, StateError> {
-        self.fates.run(self.inner.requeue(attempt, at)).await
-    }
-
-    async fn finish_task(
-        &self,
-        attempt: Attempt<'_>,
-        end: End<'_>,
-        at: Timestamp,
-    ) -> Result<bool, StateError> {
-        self.fates.run(self.inner.finish_task(attempt, end, at)).await
-    }
-
-    async fn give_up(&self, id: &str, end: End<'_>, at: Timestamp) -> Result<bool, StateError> {
-        self.fates.run(self.inner.give_up(id, end, at)).await
-    }
-
-    async fn drop_ended(&self, before: Timestamp) -> Result<u64, StateError> {
-        self.fates.run(self.inner.drop_ended(before)).await
-    }
-
-    async fn count_tasks(&self, ended_since: Timestamp) -> Result<Vec<TaskCount>, StateError> {
-        self.fates.run(self.inner.count_tasks(ended_since)).await
-    }
-
-    async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {
-        self.fates.run(self.inner.task(id)).await
-    }
-
-    async fn tasks(&self, query: &TaskQuery) -> Result<Vec<TaskRow>, StateError> {
-        self.fates.run(self.inner.tasks(query)).await
-    }
-
-    async fn workspaces_with_work(&self) -> Result<Vec<String>, StateError> {
-        self.fates.run(self.inner.workspaces_with_work()).await
-    }
-
-    async fn add_session(&self, session: SessionRow) -> Result<(), StateError> {
-        self.fates.run(self.inner.add_session(session)).await
-    }
-
-    async fn end_session(&self, id: &str) -> Result<bool, StateError> {
-        self.fates.run(self.inner.end_session(id)).await
-    }
-
-    async fn session(&self, id: &str) -> Result<Option<SessionRow>, StateError> {
-        self.fates.run(self.inner.session(id)).await
-    }
-
-    async fn sessions(&self, workspace: &str) -> Result<Vec<SessionRow>, StateError> {
-        self.fates.run(self.inner.sessions(workspace)).await
-    }
-
-    async fn has_client(&self, workspace: &str, client: &str) -> Result<bool, StateError> {
-        self.fates.run(self.inner.has_client(workspace, client)).await
-    }
-
-    async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StateError> {
-        self.fates.run(self.inner.conversation(id)).await
-    }
-
-    async fn keep_conversation(&self, row: ConversationRow) -> Result<bool, StateError> {
-        self.fates.run(self.inner.keep_conversation(row)).await
-    }
-
-    async fn drop_watched(&self) -> Result<u64, StateError> {
-        self.fates.run(self.inner.drop_watched()).await
-    }
-
-    async fn keep_conversation_and_queue(
-        &self,
-        row: ConversationRow,
-        review: NewTask,
-        unfinished_max: usize,
-    ) -> Result<bool, StateError> {
-        let kept = self.inner.keep_conversation_and_queue(row, review, unfinished_max);
-        self.fates.run(kept).await
-    }
-
-    async fn segment(&self, conversation: &str) -> Result<Option<SegmentRow>, StateError> {
-        self.fates.run(self.inner.segment(conversation)).await
-    }
-
-    async fn keep_segment(&self, row: SegmentRow) -> Result<bool, StateError> {
-        self.fates.run(self.inner.keep_segment(row)).await
-    }
-
-    async fn add_run(&self, run: RunRow) -> Result<(), StateError> {
-        self.fates.run(self.inner.add_run(run)).await
-    }
-
-    async fn end_run(
-        &self,
-        attempt: Attempt<'_>,
-        outcome: &str,
-        at: Timestamp,
-    ) -> Result<(), StateError> {
-        self.fates.run(self.inner.end_run(attempt, outcome, at)).await
-    }
-
-    async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError> {
-        self.fates.run(self.inner.runs(task)).await
-    }
-
-    async fn add_model_work(&self, row: ModelWorkRow) -> Result<(), StateError> {
-        self.fates.run(self.inner.add_model_work(row)).await
-    }
-
-    async fn model_work(
-        &self,
-        workspace: Option<&str>,
-        before: Option<u64>,
-        max: usize,
-    ) -> Result<Vec<ModelWorkRow>, StateError> {
-        self.fates.run(self.inner.model_work(workspace, before, max)).await
-    }
-
-    async fn background_tokens(&self, since: Timestamp) -> Result<u64, StateError> {
-        self.fates.run(self.inner.background_tokens(since)).await
-    }
-
-    async fn add_proposals(&self, new: &[NewProposal]) -> Result<AddedProposals, StateError> {
-        self.fates.run(self.inner.add_proposals(new)).await
-    }
-
-    async fn proposals(&self, query: &ProposalQuery) -> Result<Vec<ProposalRow>, StateError> {
-        self.fates.run(self.inner.proposals(query)).await
-    }
-
-    async fn count_proposals(&self, roots: &[RootKey]) -> Result<u64, StateError> {
-        self.fates.run(self.inner.count_proposals(roots)).await
-    }
-
-    async fn proposal(&self, id: ProposalId) -> Result<Option<ProposalRow>, StateError> {
-        self.fates.run(self.inner.proposal(id)).await
-    }
-
-    async fn withdraw_proposals(&self, ids: &[ProposalId]) -> Result<(), StateError> {
-        self.fates.run(self.inner.withdraw_proposals(ids)).await
-    }
-
-    async fn reject_proposal(&self, id: ProposalId, at: Timestamp) -> Result<bool, StateError> {
-        self.fates.run(self.inner.reject_proposal(id, at)).await
-    }
+faulty! {
+    Tasks for FaultyTasks {}
+    enqueue(task: NewTask, limits: QueueLimits) -> Enqueued;
+    enqueue_dream(task: NewTask, limits: QueueLimits, gates: DreamGates) -> Enqueued;
+    last_dream(workspace: &str) -> LastDream;
+    begin_next(workspace: &str, at: Timestamp) -> Option<TaskRow>;
+    running(workspace: &str) -> Vec<TaskRow>;
+    fail_unreadable(workspace: &str, end: End<'_>, at: Timestamp) -> u64;
+    prepare_outcome(attempt: Attempt<'_>, outcome: &str) -> bool;
+    requeue(attempt: Attempt<'_>, at: Timestamp) -> bool;
+    finish_task(attempt: Attempt<'_>, end: End<'_>, at: Timestamp) -> bool;
+    give_up(id: &str, end: End<'_>, at: Timestamp) -> bool;
+    drop_ended(before: Timestamp) -> u64;
+    count_tasks(ended_since: Timestamp) -> Vec<TaskCount>;
+    task(id: &str) -> Option<TaskRow>;
+    tasks(query: &TaskQuery) -> Vec<TaskRow>;
+    workspaces_with_work() -> Vec<String>;
+    add_session(session: SessionRow) -> ();
+    end_session(id: &str) -> bool;
+    session(id: &str) -> Option<SessionRow>;
+    sessions(workspace: &str) -> Vec<SessionRow>;
+    has_client(workspace: &str, client: &str) -> bool;
+    conversation(id: &str) -> Option<ConversationRow>;
+    keep_conversation(row: ConversationRow) -> bool;
+    drop_watched() -> u64;
+    keep_conversation_and_queue(
+        row: ConversationRow, review: NewTask, unfinished_max: usize
+    ) -> bool;
+    segment(conversation: &str) -> Option<SegmentRow>;
+    keep_segment(row: SegmentRow) -> bool;
+    add_run(run: RunRow) -> ();
+    end_run(attempt: Attempt<'_>, outcome: &str, at: Timestamp) -> ();
+    runs(task: &str) -> Vec<RunRow>;
+    add_model_work(row: ModelWorkRow) -> ();
+    model_work(workspace: Option<&str>, before: Option<u64>, max: usize) -> Vec<ModelWorkRow>;
+    background_tokens(since: Timestamp) -> u64;
+    add_proposals(new: &[NewProposal]) -> AddedProposals;
+    proposals(query: &ProposalQuery) -> Vec<ProposalRow>;
+    count_proposals(roots: &[RootKey]) -> u64;
+    proposal(id: ProposalId) -> Option<ProposalRow>;
+    withdraw_proposals(ids: &[ProposalId]) -> ();
+    reject_proposal(id: ProposalId, at: Timestamp) -> bool;
 }
 
 #[cfg(test)]

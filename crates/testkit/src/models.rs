@@ -2,18 +2,13 @@
 //!
 //! It knows the wire by the path that it is asked at, and notes whatever it was sent.
 
-use parking_lot::{Condvar, Mutex};
-use std::fmt;
-use std::io::{self, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::io::{self, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
-use crate::http;
-use crate::wait::LIMIT;
+use crate::http::{self, Server};
 
 /// What a model says when it is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,52 +61,20 @@ impl Asked {
     }
 }
 
-type Script = dyn Fn(usize, &Asked) -> Says + Send + Sync;
-
 /// A server of models.
 #[derive(Debug)]
-pub struct Models {
-    address: SocketAddr,
-    shared: Arc<Shared>,
-    listening: Option<JoinHandle<()>>,
-}
-
-struct Shared {
-    script: Box<Script>,
-    asked: Mutex<Vec<Asked>>,
-    /// Connections that were closed before anything was said.
-    left: Mutex<usize>,
-    asked_more: Condvar,
-    left_more: Condvar,
-    calls: AtomicUsize,
-    ends: std::sync::atomic::AtomicBool,
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("asked", &self.asked).finish_non_exhaustive()
-    }
-}
+pub struct Models(Server<Asked>);
 
 impl Models {
     /// Starts a server that says what the script returns for each request, which are counted from 0.
     pub fn start(
         script: impl Fn(usize, &Asked) -> Says + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
-            script: Box::new(script),
-            asked: Mutex::default(),
-            left: Mutex::default(),
-            asked_more: Condvar::new(),
-            left_more: Condvar::new(),
-            calls: AtomicUsize::new(0),
-            ends: false.into(),
-        });
-        let of_thread = Arc::clone(&shared);
-        let listening = std::thread::spawn(move || listen(&listener, &of_thread));
-        Ok(Self { address, shared, listening: Some(listening) })
+        let replies = Replies::default();
+        let answer = move |number, asked: &Asked, stream: &mut TcpStream| {
+            replies.answer(&script(number, asked), &asked.head, stream)
+        };
+        Server::start(|head, body| Asked { head, body }, answer).map(Self)
     }
 
     /// Starts a server that says these things one after the other, and the last one from then on.
@@ -123,72 +86,45 @@ impl Models {
 
     /// Returns where it listens.
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.0.address()
     }
 
     /// Returns the URL that it is asked at.
     pub fn url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("http://{}/v1", self.address())
     }
 
     /// Returns all that it was asked.
     pub fn asked(&self) -> Vec<Asked> {
-        self.shared.asked.lock().clone()
+        self.0.requests()
     }
 
     /// Waits until it was asked so often; holds the thread up.
     pub fn wait_for_requests(&self, count: usize) {
-        let mut asked = self.shared.asked.lock();
-        let more = &self.shared.asked_more;
-        let waited = more.wait_while_for(&mut asked, |asked| asked.len() < count, LIMIT);
-        assert!(!waited.timed_out(), "the model was not asked {count} times");
+        self.0.wait_for_requests(count);
     }
 
     /// Waits until so many connections were closed that nothing was said on; holds the thread up.
     pub fn wait_for_leaving(&self, count: usize) {
-        let mut left = self.shared.left.lock();
-        let waited = self.shared.left_more.wait_while_for(&mut left, |left| *left < count, LIMIT);
-        assert!(!waited.timed_out(), "{count} connections were not left");
+        self.0.wait_for_leaving(count);
     }
 }
 
-impl Drop for Models {
-    fn drop(&mut self) {
-        self.shared.ends.store(true, Ordering::SeqCst);
-        drop(TcpStream::connect(self.address));
-        self.listening.take().map(JoinHandle::join);
-    }
+/// Makes replies. Calls of tools have ids, which are counted.
+#[derive(Default)]
+struct Replies {
+    calls: AtomicUsize,
 }
 
-fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
-    for stream in listener.incoming() {
-        if shared.ends.load(Ordering::SeqCst) {
-            return;
-        }
-        let Ok(stream) = stream else { continue };
-        let shared = Arc::clone(shared);
-        // Whoever asked may have gone before the reply: that is nobody's fault.
-        std::thread::spawn(move || drop(shared.answer(stream)));
-    }
-}
-
-impl Shared {
-    fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
-        let (head, body) = http::read(&mut BufReader::new(&stream))?;
-        let asked = Asked { head, body };
-        let number = {
-            let mut all = self.asked.lock();
-            all.push(asked.clone());
-            all.len() - 1
-        };
-        self.asked_more.notify_all();
-        let says = (self.script)(number, &asked);
-        let path = asked.head.split(' ').nth(1).unwrap_or_default().to_owned();
-        let reply = |says: &Says| self.reply(&path, says).to_string();
-        match &says {
+impl Replies {
+    /// Answers a request with this head; returns `false` if nothing is to be said.
+    fn answer(&self, says: &Says, head: &str, stream: &mut TcpStream) -> io::Result<bool> {
+        let path = head.split(' ').nth(1).unwrap_or_default();
+        let reply = |says: &Says| self.reply(path, says).to_string();
+        match says {
             Says::Status(status, header, message) => {
                 let body = json!({ "error": { "message": message } }).to_string();
-                http::answer(&mut stream, *status, header.as_slice(), body.as_bytes())
+                http::answer(stream, *status, header.as_slice(), body.as_bytes())?;
             }
             Says::Page => {
                 let page = "<html>it works</html>";
@@ -196,29 +132,16 @@ impl Shared {
                     stream,
                     "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n{page}",
                     page.len()
-                )
+                )?;
             }
-            Says::Other => http::answer(&mut stream, 200, &[], b"{\"it\": [\"works\"]}"),
-            Says::Half => {
-                let whole = reply(&Says::text("half"));
-                let half = whole.get(..whole.len() / 2).unwrap_or_default();
-                write!(
-                    stream,
-                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{half}",
-                    whole.len()
-                )
-            }
-            Says::Nothing => {
-                // Nothing more is sent: this ends when the other side does.
-                drop(stream.read(&mut [0]));
-                *self.left.lock() += 1;
-                self.left_more.notify_all();
-                Ok(())
-            }
+            Says::Other => http::answer(stream, 200, &[], b"{\"it\": [\"works\"]}")?,
+            Says::Half => http::answer_half(stream, &reply(&Says::text("half")))?,
+            Says::Nothing => return Ok(false),
             Says::Text(_) | Says::Calls(_) | Says::Garbage(_) | Says::Cut(_) => {
-                http::answer(&mut stream, 200, &[], reply(&says).as_bytes())
+                http::answer(stream, 200, &[], reply(says).as_bytes())?;
             }
         }
+        Ok(true)
     }
 
     /// Returns a reply in the words of the wire that has this path.

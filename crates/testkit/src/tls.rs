@@ -57,7 +57,7 @@ impl Encrypted {
 fn pass_on(stream: TcpStream, config: Arc<ServerConfig>, server: SocketAddr) -> io::Result<()> {
     let connection = ServerConnection::new(config).map_err(io::Error::other)?;
     let mut encrypted = StreamOwned::new(connection, stream);
-    let (head, body) = http::read(&mut BufReader::new(&mut encrypted))?;
+    let (head, body) = http::read_request(&mut BufReader::new(&mut encrypted))?;
     let mut plain = TcpStream::connect(server)?;
     write!(plain, "{head}\r\n{body}")?;
     let mut answer = Vec::new();

@@ -3,7 +3,7 @@
 //! Up to three are allowed. Larger ones that were there before stand in `xtask/tidy.toml` with their
 //! sizes; a circle that becomes smaller is a finding too, so that the record is lowered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::tidy::allowed;
@@ -34,7 +34,7 @@ pub(super) fn read(sources: &[Source<'_>], roots: &[String]) -> Vec<Circles> {
         }
     }
     let found = crates.into_iter().map(|(folder, imports)| {
-        let mut circles: Vec<Circle> = components(sources.len(), &imports)
+        let mut circles: Vec<Circle> = components(&imports)
             .iter()
             .filter(|files| files.len() > FILES_MAX)
             .map(|files| circle(sources, &format!("{folder}/src/"), files, &imports))
@@ -112,60 +112,27 @@ impl fmt::Display for Circles {
     }
 }
 
-/// Returns the strongly connected components of the graph, each sorted.
-///
-/// Tarjan's algorithm, with a stack of its own.
-fn components(files: usize, imports: &[Import]) -> Vec<Vec<usize>> {
-    let mut search = Search {
-        next: imports.iter().fold(vec![Vec::new(); files], |mut next, import| {
-            if let Some(targets) = next.get_mut(import.from) {
-                targets.push(import.to);
-            }
-            next
-        }),
-        ..Search::default()
-    };
-    for file in 0..files {
-        if !search.order.contains_key(&file) {
-            search.visit(file);
-        }
-    }
-    search.components
+/// Returns the strongly connected components of the graph, each sorted: files that lead to each other.
+fn components(imports: &[Import]) -> Vec<Vec<usize>> {
+    let files: BTreeSet<usize> = imports.iter().map(|import| import.from).collect();
+    let reached: BTreeMap<usize, BTreeSet<usize>> =
+        files.into_iter().map(|file| (file, reached_from(file, imports))).collect();
+    let leads_to = |from: usize, to: usize| reached.get(&from).is_some_and(|all| all.contains(&to));
+    let circles = reached.iter().map(|(file, all)| {
+        all.iter().copied().filter(|other| leads_to(*other, *file)).collect::<Vec<_>>()
+    });
+    circles.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Where the search for components is. It recurses as deep as files import each other, some hundreds.
-#[derive(Default)]
-struct Search {
-    next: Vec<Vec<usize>>,
-    /// When each file was visited first.
-    order: BTreeMap<usize, usize>,
-    stack: Vec<usize>,
-    components: Vec<Vec<usize>>,
-}
-
-impl Search {
-    /// Visits a file and returns the earliest one that it leads to.
-    fn visit(&mut self, file: usize) -> usize {
-        let visited = self.order.len();
-        self.order.insert(file, visited);
-        self.stack.push(file);
-        let mut earliest = visited;
-        for target in self.next.get(file).cloned().unwrap_or_default() {
-            if !self.order.contains_key(&target) {
-                earliest = earliest.min(self.visit(target));
-            } else if self.stack.contains(&target) {
-                earliest = earliest.min(self.order.get(&target).copied().unwrap_or(visited));
-            }
-        }
-        if earliest == visited
-            && let Some(start) = self.stack.iter().position(|each| *each == file)
-        {
-            let mut component = self.stack.split_off(start);
-            component.sort_unstable();
-            self.components.push(component);
-        }
-        earliest
+/// Returns the files that a file leads to; itself only if it is in a circle.
+fn reached_from(file: usize, imports: &[Import]) -> BTreeSet<usize> {
+    let mut reached = BTreeSet::new();
+    let mut waiting = vec![file];
+    while let Some(from) = waiting.pop() {
+        let next = imports.iter().filter(|import| import.from == from).map(|import| import.to);
+        waiting.extend(next.filter(|to| reached.insert(*to)));
     }
+    reached
 }
 
 #[cfg(test)]

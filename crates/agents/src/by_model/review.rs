@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use memory::screen::Screen;
 use model::Tool;
 use serde_json::{Value, json};
+use strum::VariantArray as _;
 
 use super::agent::{AgentError, Refused, Toolbox, quoted};
 use super::files::has_secret;
@@ -81,7 +82,7 @@ impl<'a> Findings<'a> {
                 if (message.role == Role::User) != is_of_person {
                     continue;
                 }
-                let (id, role, text) = (&message.id, message.role.as_str(), &message.text);
+                let (id, role, text) = (&message.id, message.role.as_ref(), &message.text);
                 let line = json!({ "id": id, "role": role, "text": text }).to_string();
                 let Some(rest) = left.checked_sub(line.chars().count()) else { break };
                 left = rest;
@@ -107,7 +108,7 @@ impl<'a> Findings<'a> {
     /// Returns whose a finding may be.
     const fn targets(&self) -> &'static [Target] {
         match self.request.moment {
-            Moment::Compaction => Target::ALL,
+            Moment::Compaction => Target::VARIANTS,
             Moment::Turns | Moment::End => &[Target::User, Target::Memory],
         }
     }
@@ -153,7 +154,7 @@ impl Toolbox for Findings<'_> {
         });
         let target = json!({
             "type": "string",
-            "enum": self.targets().iter().map(|target| target.as_str()).collect::<Vec<_>>(),
+            "enum": self.targets().iter().map(AsRef::as_ref).collect::<Vec<_>>(),
             "description": "`user` for the person in all projects, `memory` for this project",
         });
         vec![

@@ -40,7 +40,7 @@ pub(crate) fn fresh(body: &str, title: &str, topic: Topic) -> String {
     let mut text = format!("\n{}\n", body.trim_matches('\n'));
     let description = description_of(&[title]);
     for (key, value) in
-        [("type", topic.as_str()), ("description", &description), ("name", &name(title))]
+        [("type", topic.as_ref()), ("description", &description), ("name", &name(title))]
     {
         text = document::set_field(&text, key, value);
     }
@@ -95,9 +95,9 @@ impl Names {
             Mount::Scope(scope) => (format!("/memories/{scope}"), Layout::Scoped),
             Mount::Flat => ("/memories".to_owned(), Layout::Flat),
         };
-        let folder = self.folder(&root, topic.as_str())?;
+        let folder = self.folder(&root, topic.as_ref())?;
         let count = self.taken.len();
-        [slug(fact), topic.as_str().to_owned()].into_iter().find_map(|slug| {
+        [slug(fact), topic.as_ref().to_owned()].into_iter().find_map(|slug| {
             (1..=count + 1).find_map(|number| {
                 let name = numbered(&slug, number);
                 let path = MemoryPath::parse(&format!("{folder}/{name}.md"), layout).ok()?;

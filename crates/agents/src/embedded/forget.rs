@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use memory::document::conflict_line;
 use memory::path::{MemoryPath, Mount, Scope};
-use memory::text::slice;
+use memory::text::{has_word, slice};
 
 use super::about::{kept_true, title};
 use super::book::{Note, Snapshot, Stored};
@@ -39,31 +39,10 @@ const SLIP_CHARS_MIN: usize = 5;
 const NO_MATCH: &str = "No managed auto-memory entries matched.";
 
 /// Words that ask for all entries about something, in the languages of the lexicon.
-const EVERYTHING: &[&str] = &[
-    "everything",
-    "all",
-    "anything",
-    "every",
-    "alles",
-    "alle",
-    "tout",
-    "toutes",
-    "tous",
-    "todo",
-    "todos",
-    "todas",
-    "tutto",
-    "tutti",
-    "tutte",
-    "tudo",
-    "allemaal",
-    "все",
-    "всё",
-    "所有",
-    "全部",
-    "すべて",
-    "全て",
-];
+const EVERYTHING: &str = "
+    everything all anything every alles alle tout toutes tous todo todos todas tutto tutti tutte
+    tudo allemaal все всё 所有 全部 すべて 全て
+";
 
 /// Words between `everything` and what it is about.
 const ABOUT: &[&str] = &["about", "on", "über", "zu", "sur", "sobre", "su", "over", "о", "про"];
@@ -303,7 +282,7 @@ impl Asked {
                 && !asks
                 && !text.is_foreign(query)
                 && text.tokens.iter().all(is_plain),
-            is_for_all: text.tokens.iter().any(|token| EVERYTHING.contains(&token.word.as_str())),
+            is_for_all: text.tokens.iter().any(|token| has_word(EVERYTHING, &token.word)),
             is_own: text.has(Class::Oneself),
             is_negated: text.tokens[said..].iter().any(|token| token.is(Class::Not)),
             is_statement,
@@ -391,33 +370,14 @@ fn are_in_order(words: &[Token], text: &Text) -> bool {
 
 /// Tells whether a statement has parts that say things of their own: `Fly hosts the API & Doppler holds secrets`.
 fn has_parts(statement: &str) -> bool {
-    let joins = |word: &str| {
-        matches!(
-            word,
-            "&" | "/"
-                | "|"
-                | "+"
-                | "->"
-                | "→"
-                | "=>"
-                | "whereas"
-                | "while"
-                | "unless"
-                | "because"
-                | "but"
-                | "if"
-                | "when"
-        )
-    };
-    statement.split_whitespace().any(joins)
+    const JOINING: &str = "& / | + -> → => whereas while unless because but if when";
+    statement.split_whitespace().any(|word| has_word(JOINING, word))
 }
 
 /// Tells whether a request begins with `everything about`.
 fn is_all_about(text: &Text) -> bool {
-    let is = |at: usize, words: &[&str]| {
-        text.tokens.get(at).is_some_and(|token| words.contains(&token.word.as_str()))
-    };
-    is(0, EVERYTHING) && is(1, ABOUT)
+    let [first, next, ..] = text.tokens.as_slice() else { return false };
+    has_word(EVERYTHING, &first.word) && ABOUT.contains(&next.word.as_str())
 }
 
 /// Tells whether a word only asks, or says of what the request is: `the note on …`.
@@ -456,50 +416,11 @@ fn is_plain(token: &Token) -> bool {
 
 /// Tells whether a word says nothing in a statement: articles, forms of `to be`, and words for the person.
 fn is_article(token: &Token) -> bool {
-    matches!(
-        token.word.as_str(),
-        "the"
-            | "a"
-            | "an"
-            | "is"
-            | "are"
-            | "am"
-            | "i"
-            | "my"
-            | "der"
-            | "die"
-            | "das"
-            | "den"
-            | "dem"
-            | "ein"
-            | "eine"
-            | "ist"
-            | "sind"
-            | "ich"
-            | "le"
-            | "la"
-            | "les"
-            | "un"
-            | "une"
-            | "je"
-            | "el"
-            | "los"
-            | "las"
-            | "una"
-            | "yo"
-            | "o"
-            | "os"
-            | "um"
-            | "uma"
-            | "eu"
-            | "il"
-            | "gli"
-            | "io"
-            | "de"
-            | "het"
-            | "een"
-            | "ik"
-    ) || token.is(Class::User)
+    const ARTICLES: &str = "
+        the a an is are am i my der die das den dem ein eine ist sind ich le la les un une je el
+        los las una yo o os um uma eu il gli io de het een ik
+    ";
+    has_word(ARTICLES, &token.word) || token.is(Class::User)
 }
 
 /// Tells whether the words before a word for forgetting make it no order: `I never want you to forget …`, `I forget …`.
@@ -514,34 +435,14 @@ fn is_no_order(before: &[Token], sentence: usize) -> bool {
 }
 
 /// Ends of Japanese sentences that order to forget; any other (`忘れるな`, `忘れちゃだめ`, `忘れるべき？`) may forbid it or ask.
-const ORDERS_IN_KANA: &[&str] = &[
-    "忘れて",
-    "忘れろ",
-    "忘れてほしい",
-    "消して",
-    "消せ",
-    "消去",
-    "消去して",
-    "削除",
-    "削除して",
-    "取り消して",
-    "消してほしい",
-    "削除してほしい",
-];
+const ORDERS_IN_KANA: &str = "
+    忘れて 忘れろ 忘れてほしい 消して 消せ 消去 消去して 削除 削除して 取り消して 消してほしい 削除してほしい
+";
 
 /// Polite words that may follow such an ending.
-const BEHIND_ORDERS: &[&str] = &[
-    "ください",
-    "下さい",
-    "くれ",
-    "くれる",
-    "おいて",
-    "ね",
-    "よ",
-    "お願い",
-    "お願いします",
-    "です",
-];
+const BEHIND_ORDERS: &str = "
+    ください 下さい くれ くれる おいて ね よ お願い お願いします です
+";
 
 /// Tells whether a Japanese request ends, or begins with a mark behind it, as orders to forget do. Text without kana is not
 /// Japanese.
@@ -550,14 +451,14 @@ fn is_order_in_kana(query: &str) -> bool {
         return true;
     }
     let begins = |rest: &str| {
-        let order = ORDERS_IN_KANA.iter().find_map(|order| rest.strip_prefix(order));
+        let order = ORDERS_IN_KANA.split_whitespace().find_map(|order| rest.strip_prefix(order));
         order.is_some_and(|rest| rest.trim_start().starts_with([':', '：', '、', '「']))
     };
     let mut said = query.trim().trim_end_matches(['。', '！', '!', '.', '、', ' ']);
-    while let Some(rest) = BEHIND_ORDERS.iter().find_map(|end| said.strip_suffix(end)) {
+    while let Some(rest) = BEHIND_ORDERS.split_whitespace().find_map(|end| said.strip_suffix(end)) {
         said = rest.trim_end_matches(['、', ' ']);
     }
-    begins(query.trim()) || ORDERS_IN_KANA.iter().any(|order| said.ends_with(order))
+    begins(query.trim()) || ORDERS_IN_KANA.split_whitespace().any(|order| said.ends_with(order))
 }
 
 /// Returns what a request says: all of it and, after an order, what is quoted and each rest that begins behind a word that

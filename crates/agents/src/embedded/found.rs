@@ -252,7 +252,7 @@ fn summary(done: &Reviewed) -> String {
         count => format!(" Proposed: {count}."),
     };
     let skipped: Vec<String> =
-        done.skipped.iter().map(|(why, count)| format!("{count} {}", why.as_str())).collect();
+        done.skipped.iter().map(|(why, count)| format!("{count} {}", why.as_ref())).collect();
     let skipped = if skipped.is_empty() {
         String::new()
     } else {

@@ -13,122 +13,114 @@ use snowball_stemmers_rs::{Algorithm, Stemmer};
 
 use super::words::{plain, simple_words};
 
-/// Declares the classes with the words that name them in the files.
-macro_rules! classes {
-    ($($(#[$doc:meta])* $name:ident = $word:literal,)+) => {
-        /// What a word does in a sentence.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u8)]
-        pub(crate) enum Class { $($(#[$doc])* $name,)+ }
-
-        impl Class {
-            fn named(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$name),)+ _ => None }
-            }
-        }
-    };
-}
-
-classes! {
+/// What a word does in a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
+#[repr(u8)]
+pub(crate) enum Class {
     /// Carries no meaning of its own.
-    Function = "function",
+    Function,
     /// Belongs to the request and not to what is asked about.
-    Asking = "asking",
+    Asking,
     /// Asks to forget.
-    Forget = "forget",
+    Forget,
     /// Asks not to forget, as one word.
-    Keep = "keep",
-    Not = "not",
+    Keep,
+    Not,
     /// The first person singular.
-    Oneself = "self",
+    #[strum(serialize = "self")]
+    Oneself,
     /// The first person plural.
-    Us = "us",
+    Us,
     /// The second person.
-    You = "you",
+    You,
     /// What only an agent does: answers and their form.
-    Agent = "agent",
+    Agent,
     /// A repository or project.
-    Site = "site",
+    Site,
     /// Points at the site that is meant.
-    This = "this",
+    This,
     /// Says by itself that this project is meant.
-    Here = "here",
+    Here,
     /// Makes a sentence a rule.
-    Rule = "rule",
+    Rule,
     /// The person, as an agent calls them.
-    User = "user",
-    Prefer = "prefer",
+    User,
+    Prefer,
     /// Adds nothing to the words around it.
-    Light = "light",
+    Light,
     /// Says that something is otherwise than it was.
-    Change = "change",
+    Change,
     /// Says that something is no longer so.
-    Gone = "gone",
+    Gone,
     /// Sets one thing against another.
-    Contrast = "contrast",
-    Except = "except",
+    Contrast,
+    Except,
     /// A kind of memory: a liking.
-    Taste = "taste",
+    Taste,
     /// A kind of memory: a rule.
-    Rules = "rules",
+    Rules,
     /// A kind of memory: a link.
-    Links = "links",
+    Links,
     /// Where knowledge is kept.
-    Place = "place",
+    Place,
     /// Says that something is in its place.
-    Located = "located",
-    At = "at",
-    Until = "until",
-    Ends = "ends",
-    Since = "since",
+    Located,
+    At,
+    Until,
+    Ends,
+    Since,
     /// Names who does it, in the passive.
-    By = "by",
+    By,
     /// Less than.
-    Less = "lt",
+    #[strum(serialize = "lt")]
+    Less,
     /// More than.
-    More = "gt",
-    And = "and",
+    #[strum(serialize = "gt")]
+    More,
+    And,
     /// What an announced list counts.
-    Thing = "thing",
-    Today = "today",
-    Tomorrow = "tomorrow",
-    Yesterday = "yesterday",
-    Overmorrow = "overmorrow",
-    Ereyesterday = "ereyesterday",
-    Next = "next",
-    Last = "last",
-    Current = "current",
+    Thing,
+    Today,
+    Tomorrow,
+    Yesterday,
+    Overmorrow,
+    Ereyesterday,
+    Next,
+    Last,
+    Current,
     /// Belongs to what follows: `of this project`.
-    Within = "within",
+    Within,
     /// Says that something holds in all projects.
-    Everywhere = "everywhere",
+    Everywhere,
     /// Says that knowledge is put somewhere.
-    Recorded = "recorded",
+    Recorded,
     /// Says no more than that somebody is kind.
-    Polite = "polite",
+    Polite,
     /// In so much time, in front of it.
-    In = "in",
+    In,
     /// So long ago, behind it.
-    Ago = "ago",
+    Ago,
     /// So long ago, in front of it.
-    AgoBefore = "agopre",
+    #[strum(serialize = "agopre")]
+    AgoBefore,
     /// In so much time, behind it.
-    Later = "later",
-    Day = "day",
-    Week = "week",
-    Fortnight = "fortnight",
-    Month = "month",
-    Year = "year",
+    Later,
+    Day,
+    Week,
+    Fortnight,
+    Month,
+    Year,
     /// May stand between the words of a date.
-    Glue = "glue",
+    Glue,
     /// Begins what is to be remembered.
-    Lead = "lead",
+    Lead,
     /// A sentence that begins so belongs to the one before.
-    Opener = "opener",
+    Opener,
     /// Points back at what was named before, wherever it stands.
-    Back = "back",
+    Back,
     /// Speaks of health, family, money or an address.
-    Private = "private",
+    Private,
 }
 
 /// A set of classes.
@@ -307,10 +299,7 @@ impl Language {
 
     fn add_class(&mut self, name: &str, words: &str) {
         let stemmed = name.strip_prefix('~');
-        let Some(class) = Class::named(stemmed.unwrap_or(name)) else {
-            debug_assert!(false, "`{name}` in `{}` names no class", self.code);
-            return;
-        };
+        let class: Class = stemmed.unwrap_or(name).parse().expect("the lexicon names classes");
         self.points_back |= class == Class::Back;
         for word in words.split_whitespace() {
             let entry = self.entry(word);

@@ -95,7 +95,7 @@ pub(crate) fn check_screened(screen: &Screen, text: &str) -> Result<(), Refusal>
 /// Returns what people call a mount.
 fn scope_word(mount: Mount) -> &'static str {
     match mount {
-        Mount::Scope(scope) => scope.as_str(),
+        Mount::Scope(scope) => scope.into(),
         Mount::Flat => "mounted",
     }
 }

@@ -23,107 +23,107 @@ const GAP_CHARS_MAX: usize = 24;
 /// The least share of words that a language must know for a sentence to be read in it: one in so many.
 const KNOWN_ONE_IN: usize = 6;
 
-/// Declares the signals with the words that name them in the files.
-macro_rules! signals {
-    ($($(#[$doc:meta])* $name:ident = $word:literal,)+) => {
-        /// What a phrase tells of its sentence.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Signal { $($(#[$doc])* $name,)+ }
-
-        impl Signal {
-            fn named(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$name),)+ _ => None }
-            }
-        }
-    };
-}
-
-signals! {
+/// What a phrase tells of its sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
+#[strum(serialize_all = "lowercase")]
+pub(crate) enum Signal {
     /// May be cut where a sentence begins.
-    Fluff = "fluff",
+    Fluff,
     /// May be cut where a sentence begins, if it is a clause of its own.
-    Opener = "opener",
+    Opener,
     /// Says that what was done or said is wrong.
-    Correct = "correct",
+    Correct,
     /// Asks to remember.
-    Remember = "remember",
-    NoRemember = "noremember",
+    Remember,
+    NoRemember,
     /// Asks to remember, if a mark stands behind it: `Note: …`
-    Label = "label",
+    Label,
     /// Asks to remember what was said just before.
-    Noted = "noted",
+    Noted,
     /// Says that the person has said so before.
-    Again = "again",
+    Again,
     /// An article that picks one thing.
-    Article = "one",
+    #[strum(serialize = "one")]
+    Article,
     /// Begins a clause about a thing: `a function that …`.
-    Which = "which",
-    FromNow = "fromnow",
+    Which,
+    FromNow,
     /// Says what the person is going to do.
-    Plan = "plan",
+    Plan,
     /// Makes a sentence that begins so a standing rule.
-    Rule = "rule",
-    NoRule = "norule",
+    Rule,
+    NoRule,
     /// An order.
-    Order = "order",
+    Order,
     /// Says that an order holds every time.
-    Each = "each",
-    Not = "not",
+    Each,
+    Not,
     /// Makes a sentence a rule wherever it stands.
-    Must = "must",
+    Must,
     /// Forbids; a rule only as a correction.
-    Ban = "ban",
+    Ban,
     /// Makes what is forbidden a rule: `without asking`.
-    Unless = "unless",
-    Stop = "stop",
-    NoStop = "nostop",
-    Like = "like",
-    NoLike = "nolike",
+    Unless,
+    Stop,
+    NoStop,
+    Like,
+    NoLike,
     /// A wish; a rule only where it holds every time.
-    Wish = "wish",
+    Wish,
     /// Says who the person is.
-    Identity = "iam",
-    NoIdentity = "noiam",
+    #[strum(serialize = "iam")]
+    Identity,
+    #[strum(serialize = "noiam")]
+    NoIdentity,
     /// Says what the team does.
-    Convention = "we",
+    #[strum(serialize = "we")]
+    Convention,
     /// May begin a convention, if more says so.
-    Ours = "our",
-    NoConvention = "nowe",
+    #[strum(serialize = "our")]
+    Ours,
+    #[strum(serialize = "nowe")]
+    NoConvention,
     /// Names the place of the work.
-    Here = "here",
+    Here,
     /// Names a part of the surroundings.
-    Surroundings = "env",
+    #[strum(serialize = "env")]
+    Surroundings,
     /// A verb of statements.
-    Verb = "be",
+    #[strum(serialize = "be")]
+    Verb,
     /// Sets one thing against another.
-    Versus = "versus",
+    Versus,
     /// Points at one thing only.
-    Definite = "the",
+    #[strum(serialize = "the")]
+    Definite,
     /// Stands for something that was named before.
-    Pronoun = "it",
+    #[strum(serialize = "it")]
+    Pronoun,
     /// Begins a condition.
-    When = "when",
+    When,
     /// Says that it holds this once.
-    Once = "once",
-    Day = "day",
+    Once,
+    Day,
     /// Says that it is not certain or not real.
-    Maybe = "maybe",
-    Joke = "joke",
+    Maybe,
+    Joke,
     /// Takes back.
-    Retract = "retract",
+    Retract,
     /// Says that another person says so.
-    Says = "says",
+    Says,
     /// A text to work on is near.
-    Material = "material",
+    Material,
     /// What is meant stands elsewhere: `do it like that`.
-    Pointing = "point",
+    #[strum(serialize = "point")]
+    Pointing,
     /// Says that the agent knows it.
-    Known = "known",
+    Known,
     /// A state that passes, such as a failure.
-    Passing = "passing",
-    Question = "ask",
+    Passing,
+    #[strum(serialize = "ask")]
+    Question,
     /// Puts an order politely, as a question.
-    Request = "request",
+    Request,
 }
 
 /// A part of a phrase.
@@ -166,10 +166,7 @@ impl Phrases {
             else {
                 continue;
             };
-            let Some(signal) = Signal::named(name) else {
-                debug_assert!(false, "`@{name}` in `{}` names no signal", language.code);
-                continue;
-            };
+            let signal: Signal = name.parse().expect("the lexicon names signals");
             for phrase in words.split_whitespace() {
                 let parts: Vec<Part> =
                     phrase.split('_').flat_map(|part| parts_of(part, language)).collect();

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use jiff::civil::{Date, Weekday};
 use jiff::{Span, ToSpan};
-use memory::text::slice;
+use memory::text::{has_word, slice};
 
 use super::lexicon::{Class, Classes, Value, languages};
 use super::words::{Text, Token, is_unspaced};
@@ -148,86 +148,17 @@ fn all_pointed_at(source: &str, text: &Text, today: Date) -> Vec<Pointed> {
 }
 
 /// Words of statements that hold for any day, or of a word itself: `if a build fails today`, `is called tomorrow`.
-const OF_ANY_DAY: &[&str] = &[
-    "each",
-    "every",
-    "any",
-    "if",
-    "when",
-    "whenever",
-    "or",
-    "may",
-    "might",
-    "could",
-    "would",
-    "should",
-    "must",
-    "always",
-    "usually",
-    "often",
-    "whatever",
-    "called",
-    "what",
-    "which",
-    "review",
-    "named",
-    "word",
-    "like",
-    "people",
-    "still",
-    "than",
-    "jede",
-    "jeden",
-    "jeder",
-    "jedes",
-    "wenn",
-    "falls",
-    "oder",
-    "kann",
-    "könnte",
-    "muss",
-    "immer",
-    "heißt",
-    "wie",
-    "chaque",
-    "si",
-    "quand",
-    "ou",
-    "peut",
-    "toujours",
-    "appelle",
-    "appelé",
-    "cada",
-    "cuando",
-    "puede",
-    "siempre",
-    "llama",
-    "ogni",
-    "quando",
-    "può",
-    "sempre",
-    "chiama",
-    "elke",
-    "ieder",
-    "als",
-    "kan",
-    "altijd",
-    "heet",
-    "каждый",
-    "если",
-    "или",
-    "может",
-    "всегда",
-    "每",
-    "如果",
-    "或",
-    "总是",
-    "叫",
-];
+const OF_ANY_DAY: &str = "
+    each every any if when whenever or may might could would should must always usually often
+    whatever called what which review named word like people still than jede jeden jeder jedes
+    wenn falls oder kann könnte muss immer heißt wie chaque si quand ou peut toujours appelle
+    appelé cada cuando puede siempre llama ogni quando può sempre chiama elke ieder als kan
+    altijd heet каждый если или может всегда 每 如果 或 总是 叫
+";
 
 /// Whether a text is one plain sentence about one time.
 fn is_plain_statement(source: &str, text: &Text) -> bool {
-    let is_of_any_day = |token: &Token| OF_ANY_DAY.contains(&token.word.as_str());
+    let is_of_any_day = |token: &Token| has_word(OF_ANY_DAY, &token.word);
     !source.trim().contains('\n')
         && text.tokens.iter().all(|token| token.sentence == text.tokens[0].sentence)
         && !text.has(Class::Not)

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use memory::text::{fold, slice};
+use memory::text::{fold, has_word, slice};
 use regex::Regex;
 use unicode_normalization::char::is_combining_mark;
 
@@ -489,47 +489,15 @@ fn cut_word(text: &str, piece: &Piece, words: &mut Vec<Cut>) {
 
 fn languages_known(word: &str) -> bool {
     // Only once the languages are read: they are read with this very function.
-    word.contains('\'') && APOSTROPHES.contains(&word)
+    word.contains('\'') && has_word(APOSTROPHES, word)
 }
 
 /// Words with an apostrophe that are one word.
-const APOSTROPHES: &[&str] = &[
-    "don't",
-    "doesn't",
-    "didn't",
-    "isn't",
-    "aren't",
-    "wasn't",
-    "won't",
-    "can't",
-    "shouldn't",
-    "mustn't",
-    "couldn't",
-    "wouldn't",
-    "haven't",
-    "hasn't",
-    "weren't",
-    "i'm",
-    "i've",
-    "i'd",
-    "i'll",
-    "we're",
-    "we've",
-    "we'd",
-    "we'll",
-    "you're",
-    "you've",
-    "you'll",
-    "they're",
-    "it's",
-    "that's",
-    "there's",
-    "here's",
-    "what's",
-    "let's",
-    "aujourd'hui",
-    "s'il",
-];
+const APOSTROPHES: &str = "
+    don't doesn't didn't isn't aren't wasn't won't can't shouldn't mustn't couldn't wouldn't
+    haven't hasn't weren't i'm i've i'd i'll we're we've we'd we'll you're you've you'll they're
+    it's that's there's here's what's let's aujourd'hui s'il
+";
 
 /// Cuts a run without spaces along the words that are known; what lies between is cut into pairs.
 fn cut_unspaced(text: &str, piece: &Piece, chosen: Chosen) -> Vec<Cut> {

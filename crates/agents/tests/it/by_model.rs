@@ -14,21 +14,22 @@ use memory::screen::Screen;
 use model::{Address, Chat, Key, Reach, Wire};
 use quipu_agents::{
     AgentError, ByModel, ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger,
-    Modelled, RememberRequest,
+    RememberRequest,
 };
 use serde_json::{Value, json};
 use store::{Call, Caller, ChangesQuery, Memories};
+use strum::VariantArray as _;
 use testkit::{ManualClock, Models, Says};
 
 use self::dream::dream;
 use self::forget::{forget, select};
 use crate::stored::memories;
 
-fn curator(server: &Models, falls_back: bool) -> Modelled<ManualClock> {
+fn curator(server: &Models, falls_back: bool) -> Curator<ManualClock> {
     curator_on(Wire::OpenAi, server, falls_back)
 }
 
-fn curator_on(wire: Wire, server: &Models, falls_back: bool) -> Modelled<ManualClock> {
+fn curator_on(wire: Wire, server: &Models, falls_back: bool) -> Curator<ManualClock> {
     let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
     let chat = Chat::new(wire, address, "small", Key::of_variable("KEY", Some("k-123")))
         .called("test/small");
@@ -40,7 +41,7 @@ fn curator_on(wire: Wire, server: &Models, falls_back: bool) -> Modelled<ManualC
         review: Some(chat),
         falls_back,
     };
-    Modelled::new(rules, models)
+    Curator::new(rules, models)
 }
 
 fn path(text: &str) -> MemoryPath {
@@ -100,7 +101,7 @@ fn results(asked: &[Value]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_model_looks_writes_and_says_what_it_did_on_every_wire() {
-    for wire in Wire::ALL {
+    for &wire in Wire::VARIANTS {
         let (_home, memories) = memories();
         create(
             &memories,

@@ -13,6 +13,7 @@ use memory::path::{Layout, MemoryPath, Mount, Scope};
 use quipu_agents::Edit;
 use quipu_agents::embedded::{Snapshot, Stored, Written};
 use serde_json::Value;
+use strum::VariantArray as _;
 use unicode_normalization::UnicodeNormalization;
 
 /// Returns the cases of a file.
@@ -29,7 +30,7 @@ pub(crate) fn list<'a>(case: &'a Value, key: &str) -> &'a [Value] {
 }
 
 pub(crate) fn scope(case: &Value) -> Option<Scope> {
-    Scope::ALL.into_iter().find(|scope| scope.as_str() == text(case, "scope"))
+    text(case, "scope").parse().ok()
 }
 
 /// Returns the snapshot of a case whose memories are under this key.
@@ -54,7 +55,7 @@ pub(crate) fn of(memories: Vec<Stored>, now: Timestamp) -> Snapshot {
         memories,
         unread: Vec::new(),
         unsearched: Vec::new(),
-        writable: Scope::ALL.map(Mount::Scope).to_vec(),
+        writable: Scope::VARIANTS.iter().copied().map(Mount::Scope).collect(),
         now,
         time_zone: TimeZone::UTC,
     }

@@ -129,7 +129,7 @@ fn what_is_said_is_kept_where_a_careful_person_would_put_it() {
         let label = format!("{id} {}", text(&case, "content"));
         let done = match (done, text(expect, "action")) {
             (Err(Refusal::Screened { family, .. }), "refuse") => {
-                let is_right = family.as_str() == text(expect, "rule");
+                let is_right = family.as_ref() == text(expect, "rule");
                 actions.add(if is_right { Outcome::Met } else { Outcome::Wrong }, label);
                 continue;
             }

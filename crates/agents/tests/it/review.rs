@@ -58,7 +58,7 @@ fn rates(lines: &str, ids: &str) -> Rates {
         let (must, label) = (text(case, "embedded") == "must", text(case, "id"));
         for item in list(expect, "save") {
             let hit = findings.iter().position(|finding| {
-                all(item, finding) && finding.target.as_str() == text(item, "target")
+                all(item, finding) && finding.target.as_ref() == text(item, "target")
             });
             rates.wanted += usize::from(must);
             if let Some(at) = hit {

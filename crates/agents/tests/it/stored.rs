@@ -12,7 +12,8 @@ use memory::document;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::Screen;
 use quipu_agents::{
-    ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger, Refusal, RememberRequest,
+    ByModel, ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger, Refusal,
+    RememberRequest,
 };
 use store::backend::Backend;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
@@ -42,8 +43,9 @@ fn memories_with_clock() -> (TempDir, Memories, Arc<ManualClock>) {
     (home, memories, clock)
 }
 
-fn curator() -> Embedded<ManualClock> {
-    Embedded::new(Screen::default(), ManualClock::default(), TimeZone::UTC)
+fn curator() -> Curator<ManualClock> {
+    let rules = Embedded::new(Screen::default(), ManualClock::default(), TimeZone::UTC);
+    Curator::new(rules, ByModel::default())
 }
 
 fn ask(content: &str) -> RememberRequest {
@@ -162,7 +164,7 @@ async fn what_a_checkout_brings_decides_nothing_about_what_is_said_here() {
 
 /// Remembers, commits, and returns what was said of it.
 async fn remember(
-    curator: &Embedded<ManualClock>,
+    curator: &Curator<ManualClock>,
     memories: &Memories,
     content: &str,
 ) -> (String, Vec<String>) {

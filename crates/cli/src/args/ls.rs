@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use memory::change::{Actor, Trust};
+use strum::VariantArray as _;
 
 /// List memories
 ///
@@ -84,11 +85,11 @@ pub(crate) enum Order {
 }
 
 fn author(word: &str) -> Result<Actor, String> {
-    word.parse().map_err(|_| listed(Actor::ALL.iter().map(|actor| actor.as_str())))
+    word.parse().map_err(|_| listed(Actor::VARIANTS.iter().map(AsRef::as_ref)))
 }
 
 fn trust(word: &str) -> Result<Trust, String> {
-    word.parse().map_err(|_| listed(Trust::ALL.iter().map(|trust| trust.as_str())))
+    word.parse().map_err(|_| listed(Trust::VARIANTS.iter().map(AsRef::as_ref)))
 }
 
 fn listed(words: impl Iterator<Item = &'static str>) -> String {

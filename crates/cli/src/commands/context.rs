@@ -99,7 +99,7 @@ async fn recalled(app: &App, prompt: Option<&str>) -> Result<Option<Recalled>, F
 fn value(showing: &Showing) -> Value {
     let parts = showing.segment.parts().iter().map(|part| {
         json!({
-            "part": part.kind.as_str(),
+            "part": part.kind.as_ref(),
             "bytes": part.text.len(),
             "tokens": part.tokens,
             "revision": part.revision.to_string(),
@@ -157,7 +157,7 @@ fn reasons(
     let mut text = Text::default();
     let costs = |tokens: usize, bytes: usize| format!("{tokens} tokens, {bytes} bytes");
     for part in showing.segment.parts() {
-        let name = look.paint(MARK, part.kind.as_str());
+        let name = look.paint(MARK, part.kind.as_ref());
         text.line(format_args!("{name}: {}", costs(part.tokens, part.text.len())));
         match part.kind {
             PartKind::ContextFiles => {

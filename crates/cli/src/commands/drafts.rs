@@ -54,7 +54,7 @@ pub(crate) fn secret_rule(app: &App, bytes: &[u8], answered: &Answered) -> Optio
         finding.family == Family::Secrets
             && finding.policy == Policy::Refuse
             && !answers(finding.rule)
-            && !answers(finding.family.as_str())
+            && !answers(finding.family.as_ref())
     });
     secrets.next().map(|finding| finding.rule)
 }

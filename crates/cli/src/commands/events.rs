@@ -62,7 +62,7 @@ fn line(envelope: &Envelope, look: Look) -> String {
             (format!("{noun} {action} by {actor}"), ids.join(", "))
         }
         Event::MemoryReviewed(reviewed) => ("review".to_owned(), reviewed.message.clone()),
-        other => (other.kind().to_owned(), String::new()),
+        other => (other.as_ref().to_owned(), String::new()),
     };
     let id = envelope.id.map(|id| id.to_string()).unwrap_or_default();
     let line =

@@ -2,6 +2,7 @@
 
 use memory::feature::Feature;
 use serde_json::json;
+use strum::VariantArray as _;
 
 use crate::compose::{App, FeatureOrigin};
 use crate::exit::{Failure, Status};
@@ -12,7 +13,7 @@ use crate::render::{FAINT, GOOD, STRONG, WARN, table, visible};
 pub(crate) fn run(app: &App) -> Result<Status, Failure> {
     let workspace = app.workspace();
     let features = app.engine.switches().of(&workspace);
-    let rows: Vec<_> = Feature::ALL
+    let rows: Vec<_> = Feature::VARIANTS
         .iter()
         .map(|feature| {
             let from = match app.features.origin(*feature, &workspace.id) {
@@ -28,7 +29,7 @@ pub(crate) fn run(app: &App) -> Result<Status, Failure> {
     if app.output.json {
         let value = |(feature, is_on, from): &(Feature, bool, String)| {
             json!({
-                "feature": feature.as_str(),
+                "feature": feature.as_ref(),
                 "on": is_on,
                 "from": from,
                 "built": feature.is_built(),

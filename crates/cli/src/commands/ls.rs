@@ -96,8 +96,8 @@ fn value(memories: &Memories, listing: &Listing, origins: &Origins) -> Value {
     let with_origin = |listed: &Listed| {
         let mut value = memory_value(listed);
         let origin = origins.get(&listed.path);
-        value["author"] = origin.map(|origin| origin.author.as_str()).into();
-        value["trust"] = origin.map(|origin| origin.trust.as_str()).into();
+        value["author"] = origin.map(|origin| origin.author.as_ref()).into();
+        value["trust"] = origin.map(|origin| origin.trust.as_ref()).into();
         value["written_at"] = origin.map(|origin| time::exact(origin.at)).into();
         value
     };
@@ -164,7 +164,7 @@ fn columns(memories: &[Listed], long: Option<&Origins>, now: Timestamp, look: Lo
 /// Returns author and trust in words; nothing where history does not know them.
 fn origin_words(origins: &Origins, listed: &Listed) -> [&'static str; 2] {
     let origin = origins.get(&listed.path);
-    origin.map_or(["", ""], |origin| [origin.author.as_str(), origin.trust.as_str()])
+    origin.map_or(["", ""], |origin| [origin.author.into(), origin.trust.into()])
 }
 
 fn plain_line(listed: &Listed, long: Option<&Origins>) -> String {

@@ -13,7 +13,7 @@ use crate::exit::{Failure, Status, chain};
 /// Serves until the client leaves.
 pub(crate) async fn run(app: &App, args: &Mcp) -> Result<Status, Failure> {
     let class = AgentClass::from_name(Some(&args.agent_class));
-    if class.as_str() != args.agent_class {
+    if class.as_ref() != args.agent_class {
         app.output.warning(&format!(
             "`{}` is no agent class; the agent may only read, as with `explore`",
             args.agent_class

@@ -2,6 +2,7 @@
 
 use engine::{ChatError, Checked, Fallback, ModelJob, Models, check};
 use serde_json::{Value, json};
+use strum::VariantArray as _;
 
 use crate::args;
 use crate::compose::App;
@@ -17,7 +18,7 @@ pub(crate) async fn run(app: &App, args: &args::Models) -> Result<Status, Failur
     let models = app.engine.models();
     let mut asked: Vec<Asked<'_>> = Vec::new();
     if !args.no_check {
-        for job in ModelJob::ALL {
+        for &job in ModelJob::VARIANTS {
             let Some(chat) = models.of(job) else { continue };
             if asked.iter().all(|(name, ..)| *name != chat.name()) {
                 let answer = app.wait(&format!("asking {}", chat.name()), check(chat)).await;
@@ -39,7 +40,7 @@ pub(crate) async fn run(app: &App, args: &args::Models) -> Result<Status, Failur
 }
 
 fn text(models: &Models, asked: &[Asked<'_>], look: Look) -> String {
-    let jobs: Vec<Vec<String>> = ModelJob::ALL
+    let jobs: Vec<Vec<String>> = ModelJob::VARIANTS
         .iter()
         .map(|job| {
             let model = models.of(*job).map(|chat| visible::line(chat.name()).into_owned());
@@ -79,7 +80,7 @@ fn text(models: &Models, asked: &[Asked<'_>], look: Look) -> String {
 }
 
 fn value(models: &Models, asked: &[Asked<'_>]) -> Value {
-    let job = |job: &ModelJob| json!({ "job": job.as_str(), "model": models.of(*job).map(engine::Chat::name) });
+    let job = |job: &ModelJob| json!({ "job": job.as_ref(), "model": models.of(*job).map(engine::Chat::name) });
     let one = |(name, place, answer): &Asked<'_>| match answer {
         Ok(Checked { took, calls_tools }) => json!({
             "model": name,
@@ -93,7 +94,7 @@ fn value(models: &Models, asked: &[Asked<'_>]) -> Value {
         }
     };
     json!({
-        "jobs": ModelJob::ALL.iter().map(job).collect::<Vec<_>>(),
+        "jobs": ModelJob::VARIANTS.iter().map(job).collect::<Vec<_>>(),
         "fallback": if models.fallback == Fallback::Rules { "rules" } else { "none" },
         "backgroundTokensPerDay": models.background_tokens,
         "checked": asked.iter().map(one).collect::<Vec<_>>(),

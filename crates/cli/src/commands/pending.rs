@@ -85,7 +85,7 @@ fn columns(waiting: &[PendingProposal], now: Timestamp, look: Look) -> String {
     ];
     let row = |one: &PendingProposal| {
         let (kind, why) = match &one.stale {
-            None => (one.proposal.kind.as_str(), one.proposal.reason.clone()),
+            None => (one.proposal.kind.as_ref(), one.proposal.reason.clone()),
             Some(why) => ("stale", without_path(why, one)),
         };
         let (id, age) = (one.id.to_string(), time::ago(one.made_at, now));
@@ -199,7 +199,7 @@ fn value(one: &PendingProposal) -> Value {
         "made_at": time::exact(one.made_at),
         "origin": one.origin,
         "task": one.task,
-        "kind": proposal.kind.as_str(),
+        "kind": proposal.kind.as_ref(),
         "reason": proposal.reason,
         "score": proposal.score,
         "stale": one.stale,
@@ -314,7 +314,7 @@ fn decision_value(decision: &Decision) -> Value {
         Err(error) => json!({
             "id": decision.id.0,
             "done": false,
-            "code": error.code().as_str(),
+            "code": error.code().as_ref(),
             "error": error.to_string(),
         }),
     }

@@ -1,6 +1,6 @@
 //! `quipu recall`: what fits a prompt.
 
-use engine::{Mark, Selected};
+use engine::Selected;
 use serde_json::{Value, json};
 
 use crate::args::Recall;
@@ -38,7 +38,7 @@ fn value(found: &Selected) -> Value {
         "revision": found.revision.to_string(),
         "modifiedAt": found.modified_at.to_string(),
         "why": found.why,
-        "unreviewed": found.mark.map(Mark::as_str),
+        "unreviewed": found.mark.map(<&str>::from),
     })
 }
 

@@ -231,7 +231,7 @@ fn told(result: &TaskResult) -> String {
         | TaskDetails::Reviewed { .. } => {
             for EntryNote { path, action, summary } in &result.changes {
                 let (path, summary) = (short(path), visible::line(summary));
-                text.line(format_args!("  {} {path}: {summary}", action.as_str()));
+                text.line(format_args!("  {} {path}: {summary}", action.as_ref()));
             }
         }
     }
@@ -256,7 +256,7 @@ fn result_value(result: &TaskResult) -> Value {
     match &result.details {
         TaskDetails::Reviewed { files_touched, skipped } => {
             value["paths"] = files_touched.iter().map(ToString::to_string).collect();
-            let left_out = skipped.iter().map(|(why, n)| (why.as_str().to_owned(), (*n).into()));
+            let left_out = skipped.iter().map(|(why, n)| (why.as_ref().to_owned(), (*n).into()));
             value["left_out"] = Value::Object(left_out.collect());
         }
         TaskDetails::Remembered { files_touched } => {
@@ -278,7 +278,7 @@ fn result_value(result: &TaskResult) -> Value {
 fn note_value(note: &EntryNote) -> Value {
     json!({
         "path": note.path.to_string(),
-        "action": note.action.as_str(),
+        "action": note.action.as_ref(),
         "summary": note.summary,
     })
 }
@@ -294,7 +294,7 @@ fn candidate_value(candidate: &Candidate) -> Value {
 fn removed_value(removed: &Removed) -> Value {
     json!({
         "path": removed.path.to_string(),
-        "topic": removed.topic.as_str(),
+        "topic": removed.topic.as_ref(),
         "summary": removed.summary,
     })
 }
@@ -359,7 +359,7 @@ fn task_value(task: &Task) -> Value {
             value["error"] = json!({
                 "code": error.code.as_str(),
                 "message": error.code.message(),
-                "cause": error.cause.map(memory::code::Code::as_str),
+                "cause": error.cause.map(<&str>::from),
                 "details": error.details(),
             });
         }

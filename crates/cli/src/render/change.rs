@@ -44,7 +44,7 @@ fn paths(memories: &Memories, file: &FileChange) -> String {
 /// Returns who made a change, in a few words.
 fn who(provenance: &Provenance) -> String {
     let by = provenance.client.as_deref().unwrap_or(&provenance.origin);
-    let actor = provenance.actor.as_str();
+    let actor = provenance.actor.as_ref();
     if by == actor {
         return actor.to_owned();
     }
@@ -55,11 +55,11 @@ fn who(provenance: &Provenance) -> String {
 fn action(change: &Change) -> &'static str {
     let task = change.provenance.task.as_deref().and_then(|task| task.parse::<TaskId>().ok());
     match (change.kind, task, change.provenance.actor) {
-        (ChangeKind::Undo | ChangeKind::Outside, ..) => change.kind.as_str(),
+        (ChangeKind::Undo | ChangeKind::Outside, ..) => change.kind.into(),
         (_, Some(task), _) => task.kind().as_str(),
-        (_, None, Actor::Review | Actor::Dream) => change.provenance.actor.as_str(),
-        (ChangeKind::Draft, None, _) => ChangeKind::Edit.as_str(),
-        (kind, None, _) => kind.as_str(),
+        (_, None, Actor::Review | Actor::Dream) => change.provenance.actor.into(),
+        (ChangeKind::Draft, None, _) => ChangeKind::Edit.into(),
+        (kind, None, _) => kind.into(),
     }
 }
 
@@ -213,7 +213,7 @@ pub(crate) fn value(memories: &Memories, change: &Change) -> Value {
                 "moved_to": file.moved_to.as_ref().map(|to| full_path(memories, &file.root, to)),
                 "before": file.before.as_ref().map(ToString::to_string),
                 "after": file.after.as_ref().map(ToString::to_string),
-                "trust": file.trust.as_str(),
+                "trust": file.trust.as_ref(),
             })
         })
         .collect();
@@ -224,10 +224,10 @@ pub(crate) fn value(memories: &Memories, change: &Change) -> Value {
     json!({
         "id": change.id.0,
         "at": time::exact(change.at),
-        "kind": change.kind.as_str(),
+        "kind": change.kind.as_ref(),
         "action": action(change),
-        "actor": by.actor.as_str(),
-        "trust": by.trust.as_str(),
+        "actor": by.actor.as_ref(),
+        "trust": by.trust.as_ref(),
         "origin": by.origin,
         "client": by.client,
         "model": by.model,

@@ -358,7 +358,7 @@ impl Stream {
                             let envelope: Envelope = serde_json::from_str(&frame.data).unwrap();
                             assert_eq!(
                                 (frame.id, frame.event.as_str()),
-                                (envelope.id, envelope.event.kind())
+                                (envelope.id, envelope.event.as_ref())
                             );
                             if sender.send(envelope).is_err() {
                                 return;

@@ -25,7 +25,7 @@ pub(crate) async fn propose(place: &Place, reason: &str, changes: &[Proposed<'_>
     let mut roots = Vec::new();
     let mut values = Vec::new();
     for (scope, path, old, new) in changes {
-        let is_meant = |mount| matches!(mount, Mount::Scope(one) if one.as_str() == *scope);
+        let is_meant = |mount| matches!(mount, Mount::Scope(one) if one.as_ref() == *scope);
         let mount = mounts.iter().find(|one| is_meant(one.mount)).unwrap();
         let key = mount.key.clone().unwrap();
         let root = roots.iter().position(|one| *one == key).unwrap_or_else(|| {

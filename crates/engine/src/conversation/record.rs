@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use agents::Moment;
-use context::segment::{Kind, Part, Segment, Told};
+use context::segment::{Part, Segment, Told};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::limits::{CONVERSATION_EVENTS_KEPT, CONVERSATION_ID_CHARS_MAX, CONVERSATION_SHOWN_MAX};
@@ -197,7 +197,7 @@ impl Given {
             (path.to_string(), bytes, nanoseconds)
         });
         let written = Written {
-            parts: parts.map(|part| (part.kind.as_str().to_owned(), part.text.clone())).collect(),
+            parts: parts.map(|part| (part.kind.as_ref().to_owned(), part.text.clone())).collect(),
             told: told.collect(),
         };
         serde_json::to_string(&written).expect("numbers and texts become JSON")
@@ -211,7 +211,7 @@ impl Given {
                 tracing::warn!(conversation = id, %error, "what was given cannot be read");
             })
             .ok()?;
-        let part = |(kind, text): (String, String)| Part::new(Kind::named(&kind)?, text);
+        let part = |(kind, text): (String, String)| Part::new(kind.parse().ok()?, text);
         // What cannot be named any more is told as new.
         let told = told.into_iter().filter_map(|(path, bytes, nanoseconds)| {
             let path = MemoryPath::parse(&path, layout).ok()?;

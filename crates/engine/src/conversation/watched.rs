@@ -147,7 +147,7 @@ impl Watched {
     /// Notes what was said, as [`Heard`] has it.
     fn say(&mut self, role: Role, text: &str) {
         let turn = self.turns + 1;
-        let said = Said { turn, role: role.as_str().to_owned(), text: text.to_owned() };
+        let said = Said { turn, role: role.as_ref().to_owned(), text: text.to_owned() };
         if role == Role::User {
             self.spoke_in = turn;
             // Some hosts tell a prompt more than once, and once more with the turn.
@@ -170,7 +170,7 @@ fn keep_within_bounds(said: &mut VecDeque<Said>) {
     let size = |said: &Said| said.text.len() + SAID_BYTES_OWN;
     let mut bytes: usize = said.iter().map(size).sum();
     while bytes > TURN_TEXTS_BYTES_MAX {
-        let is_of_model = |said: &Said| said.role != Role::User.as_str();
+        let is_of_model = |said: &Said| said.role != Role::User.as_ref();
         let oldest = said.iter().position(is_of_model).unwrap_or(0);
         let Some(gone) = said.remove(oldest) else { return };
         bytes -= size(&gone);

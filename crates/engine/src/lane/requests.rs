@@ -57,12 +57,12 @@ impl SubmitError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Untrusted => "untrusted_workspace",
-            Self::Off => Code::FeatureDisabled.as_str(),
+            Self::Off => Code::FeatureDisabled.into(),
             Self::Unavailable => TaskErrorCode::ManagedMemoryUnavailable.as_str(),
             Self::Full => "remember_queue_full",
             Self::Draining => "workspace_draining",
             Self::ProbeFailed => TaskErrorCode::RememberFailed.as_str(),
-            Self::State(error) => error.code().as_str(),
+            Self::State(error) => error.code().into(),
         }
     }
 }

@@ -90,7 +90,7 @@ impl StoredProposal {
         let pair = |root: &RootKey| (root.identity.clone(), root.place.clone());
         Self {
             digest: new.digest.to_string(),
-            trust: new.trust.as_str().to_owned(),
+            trust: new.trust.as_ref().to_owned(),
             roots: new.roots.iter().map(pair).collect(),
             proposal: new.proposal.clone(),
         }
@@ -214,7 +214,7 @@ fn record(proposal: &Proposal, memories: &Memories, roots: &[RootKey]) -> Option
     };
     Some(ProposalRecord {
         review,
-        kind: proposal.kind.as_str().to_owned(),
+        kind: proposal.kind.as_ref().to_owned(),
         reason: proposal.reason.clone(),
         score: proposal.score,
         changes: proposal.changes.iter().map(change).collect::<Option<_>>()?,

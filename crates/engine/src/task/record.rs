@@ -136,7 +136,7 @@ pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Re
             Refusal::Screened { rule, .. } => Some((*rule).to_owned()),
             Refusal::ScopeMismatch | Refusal::NoProject => None,
         }),
-        trust: asker.trust.as_str().to_owned(),
+        trust: asker.trust.as_ref().to_owned(),
         origin: asker.origin.clone(),
         review: None,
     };
@@ -144,12 +144,12 @@ pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Re
         Request::Remember(RememberRequest { content, context_mode, scope }) => {
             record.content = Some(content.clone());
             record.clean = *context_mode == ContextMode::Clean;
-            record.scope = scope.map(|scope| scope.as_str().to_owned());
+            record.scope = scope.map(|scope| scope.as_ref().to_owned());
         }
         Request::Forget(ForgetRequest { query, scope, file }) => {
             record.query = Some(query.clone());
             record.file = file.as_ref().map(ToString::to_string);
-            record.scope = scope.map(|scope| scope.as_str().to_owned());
+            record.scope = scope.map(|scope| scope.as_ref().to_owned());
         }
         Request::Dream => {}
         Request::Review(wanted) => record.review = Some(review_record(wanted)),
@@ -158,11 +158,11 @@ pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Re
 }
 
 fn review_record(wanted: &ReviewRequest) -> ReviewRecord {
-    let message = |one: &Message| (one.role.as_str().to_owned(), one.text.clone());
+    let message = |one: &Message| (one.role.as_ref().to_owned(), one.text.clone());
     ReviewRecord {
         session: wanted.session.clone(),
         turns: wanted.turns,
-        moment: wanted.moment.as_str().to_owned(),
+        moment: wanted.moment.as_ref().to_owned(),
         messages: wanted.messages.iter().map(message).collect(),
     }
 }
@@ -190,7 +190,7 @@ pub(crate) fn outcome_text(outcome: Result<&TaskResult, &TaskError>) -> String {
         Ok(result) => result_record(result),
         Err(error) => {
             let code = error.code.as_str().to_owned();
-            let cause = error.cause.map(|cause| cause.as_str().to_owned());
+            let cause = error.cause.map(|cause| cause.as_ref().to_owned());
             let details = error.details().map(str::to_owned);
             let error = Some(ErrorRecord { code, cause, details });
             OutcomeRecord { error, ..OutcomeRecord::default() }
@@ -215,7 +215,7 @@ pub(crate) fn unstored_proposals(row: &TaskRow, task: &Task) -> Vec<NewProposal>
 }
 
 fn result_record(result: &TaskResult) -> OutcomeRecord {
-    let words = |topics: &BTreeSet<Topic>| topics.iter().map(|t| t.as_str().to_owned()).collect();
+    let words = |topics: &BTreeSet<Topic>| topics.iter().map(|t| t.as_ref().to_owned()).collect();
     let paths = |files: &[MemoryPath]| files.iter().map(ToString::to_string).collect();
     let TaskResult { summary, scopes, changes, proposals, details } = result;
     let record = OutcomeRecord {
@@ -239,7 +239,7 @@ fn result_record(result: &TaskResult) -> OutcomeRecord {
             OutcomeRecord { topics: words(topics), deduped: *deduped, ..record }
         }
         TaskDetails::Reviewed { files_touched, skipped } => {
-            let skipped = skipped.iter().map(|(why, n)| (why.as_str().to_owned(), *n)).collect();
+            let skipped = skipped.iter().map(|(why, n)| (why.as_ref().to_owned(), *n)).collect();
             OutcomeRecord { files: paths(files_touched), skipped, ..record }
         }
     }
@@ -248,7 +248,7 @@ fn result_record(result: &TaskResult) -> OutcomeRecord {
 fn note_record(note: &EntryNote) -> NoteRecord {
     NoteRecord {
         path: note.path.to_string(),
-        action: note.action.as_str().to_owned(),
+        action: note.action.as_ref().to_owned(),
         summary: without_secrets(&note.summary).into_owned(),
     }
 }
@@ -263,7 +263,7 @@ fn candidate_record(candidate: &Candidate) -> CandidateRecord {
 
 fn removed_record(removed: &Removed) -> RemovedRecord {
     RemovedRecord {
-        topic: removed.topic.as_str().to_owned(),
+        topic: removed.topic.as_ref().to_owned(),
         // It may be a secret that somebody wants gone.
         summary: without_secrets(&removed.summary).into_owned(),
         path: removed.path.to_string(),
@@ -419,8 +419,7 @@ fn read_path(text: &str) -> Result<MemoryPath, String> {
 }
 
 fn read_scope(word: &str) -> Result<Scope, String> {
-    let scope = Scope::ALL.into_iter().find(|scope| scope.as_str() == word);
-    scope.ok_or_else(|| format!("unknown scope `{word}`"))
+    word.parse().map_err(|_| format!("unknown scope `{word}`"))
 }
 
 fn read_topic(word: &str) -> Result<Topic, String> {
@@ -432,7 +431,7 @@ const FLAT: &str = "flat";
 
 fn mount_word(mount: Mount) -> String {
     match mount {
-        Mount::Scope(scope) => scope.as_str().to_owned(),
+        Mount::Scope(scope) => scope.as_ref().to_owned(),
         Mount::Flat => FLAT.to_owned(),
     }
 }

@@ -207,8 +207,8 @@ fn a_command_knows_its_name_its_paths_and_whether_it_only_looks() {
     let (a, b) = (path(A), path("/memories/global/b.md"));
     let view = Command::View { path: a.clone(), lines: Lines::Whole };
     let rename = Command::Rename { old_path: a.clone(), new_path: b.clone() };
-    assert_eq!((view.name(), view.is_view()), ("view", true));
-    assert_eq!((rename.name(), rename.is_view()), ("rename", false));
+    assert_eq!((view.as_ref(), view.is_view()), ("view", true));
+    assert_eq!((rename.as_ref(), rename.is_view()), ("rename", false));
     assert_eq!(view.paths().collect::<Vec<_>>(), [&a]);
     assert_eq!(rename.paths().collect::<Vec<_>>(), [&a, &b]);
 }

@@ -4,6 +4,11 @@
 //! When in doubt a password is taken to be real and a token is not, for tokens are random and
 //! passwords often are not.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use crate::text::has_word;
+
 /// What a key says about its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -122,38 +127,15 @@ fn is_address(text: &str) -> bool {
 }
 
 /// Words that say how a passphrase is, not what it is.
-const DESCRIBING: &[&str] = &[
-    "always",
-    "ask",
-    "changed",
-    "characters",
-    "chosen",
-    "encrypted",
-    "generated",
-    "known",
-    "kept",
-    "letters",
-    "longer",
-    "maximum",
-    "minimum",
-    "missing",
-    "never",
-    "optional",
-    "printed",
-    "protected",
-    "random",
-    "required",
-    "rotated",
-    "same",
-    "stored",
-    "unknown",
-    "words",
-    "written",
-];
+const DESCRIBING: &str = "
+    always ask changed characters chosen encrypted generated known kept letters longer maximum
+    minimum missing never optional printed protected random required rotated same stored unknown
+    words written
+";
 
 /// Returns whether words speak about a passphrase instead of being one.
 pub(super) fn is_description(text: &str) -> bool {
-    is_prose(text) || text.split(' ').any(|word| DESCRIBING.contains(&word))
+    is_prose(text) || text.split(' ').any(|word| has_word(DESCRIBING, word))
 }
 
 /// Returns whether a value stands for itself and no longer for a secret: `***`, `xxxx`.
@@ -167,91 +149,24 @@ pub(super) fn is_masked(text: &str) -> bool {
 }
 
 /// Words that are put where a secret would be, and the logins that every default installation has.
-const PLACEHOLDERS: &[&str] = &[
-    "admin",
-    "changeit",
-    "default",
-    "dev",
-    "disabled",
-    "docker",
-    "empty",
-    "enabled",
-    "env",
-    "false",
-    "foo",
-    "foobar",
-    "guest",
-    "hidden",
-    "keychain",
-    "keyring",
-    "masked",
-    "minioadmin",
-    "mongo",
-    "mysql",
-    "nil",
-    "none",
-    "null",
-    "omitted",
-    "optional",
-    "pass",
-    "postgres",
-    "pwd",
-    "redis",
-    "removed",
-    "required",
-    "root",
-    "string",
-    "tba",
-    "tbd",
-    "test",
-    "testing",
-    "todo",
-    "true",
-    "undefined",
-    "unknown",
-    "unset",
-    "user",
-    "username",
-    "value",
-    "vault",
-];
+const PLACEHOLDERS: &str = "
+    admin changeit default dev disabled docker empty enabled env false foo foobar guest hidden
+    keychain keyring masked minioadmin mongo mysql nil none null omitted optional pass postgres
+    pwd redis removed required root string tba tbd test testing todo true undefined unknown
+    unset user username value vault
+";
 
 /// Parts of a value that say that it is to be filled in.
-const FILL_IN: &[&str] = &[
-    "your",
-    "placeholder",
-    "changeme",
-    "change-me",
-    "change_me",
-    "redacted",
-    "replace",
-    "-here",
-    "_here",
-    "...",
-    "…",
-    "***",
-    "xxxx",
-    "•••",
-];
+const FILL_IN: &str = "
+    your placeholder changeme change-me change_me redacted replace -here _here ... … *** xxxx
+    •••
+";
 
 /// Words that, without a digit beside them, name a secret instead of being one.
-const NAMES: &[&str] = &[
-    "password",
-    "passwd",
-    "passwort",
-    "passphrase",
-    "kennwort",
-    "secret",
-    "token",
-    "apikey",
-    "api_key",
-    "api-key",
-    "example",
-    "sample",
-    "beispiel",
-    "ejemplo",
-    "exemple",
-];
+const NAMES: &str = "
+    password passwd passwort passphrase kennwort secret token apikey api_key api-key example
+    sample beispiel ejemplo exemple
+";
 
 /// Returns whether a value is one in name only.
 pub(super) fn is_placeholder(text: &str) -> bool {
@@ -259,51 +174,22 @@ pub(super) fn is_placeholder(text: &str) -> bool {
     let lower = lower.trim_matches(['[', ']', '{', '}', '(', ')']);
     let digits = has_digit(lower);
     lower.is_empty()
-        || PLACEHOLDERS.contains(&lower)
-        || FILL_IN.iter().any(|part| lower.contains(part))
-        || (!digits && NAMES.iter().any(|name| lower.contains(name)))
+        || has_word(PLACEHOLDERS, lower)
+        || FILL_IN.split_whitespace().any(|part| lower.contains(part))
+        || (!digits && NAMES.split_whitespace().any(|name| lower.contains(name)))
         || lower.chars().all(|mark| matches!(mark, 'x' | '*' | '•' | '.' | '#' | '-' | '_' | '?'))
 }
 
 /// How references to a secret that is kept elsewhere begin.
-const REFERENCES: &[&str] = &[
-    "$",
-    "{",
-    "%",
-    "#{",
-    "<",
-    "@",
-    "op://",
-    "vault:",
-    "env:",
-    "env.",
-    "file:",
-    "arn:",
-    "ssm:",
-    "kms:",
-    "secretsmanager:",
-    "sops:",
-    "enc[",
-    "secret/",
-    "kv/",
-    "secrets.",
-    "process.env",
-    "os.environ",
-    "os.getenv",
-    "import.meta",
-    "/run/",
-    "/etc/",
-    "/var/",
-    "//",
-    "~/",
-    "./",
-    "../",
-];
+const REFERENCES: &str = "
+    $ { % #{ < @ op:// vault: env: env. file: arn: ssm: kms: secretsmanager: sops: enc[ secret/
+    kv/ secrets. process.env os.environ os.getenv import.meta /run/ /etc/ /var/ // ~/ ./ ../
+";
 
 /// Returns whether a value says where the secret is instead of what it is.
 pub(super) fn is_reference(text: &str, tie: Tie) -> bool {
     let lower = text.to_lowercase();
-    if REFERENCES.iter().any(|start| lower.starts_with(start)) {
+    if REFERENCES.split_whitespace().any(|start| lower.starts_with(start)) {
         return true;
     }
     let constant = text.contains('_')
@@ -332,49 +218,13 @@ pub(super) fn is_path(text: &str) -> bool {
 }
 
 /// Names with digits of things that handle secrets.
-const TECHNICAL: &[&str] = &[
-    "1password",
-    "2fa",
-    "aes128",
-    "aes256",
-    "argon2",
-    "argon2i",
-    "argon2id",
-    "base32",
-    "base58",
-    "base64",
-    "base64url",
-    "bcrypt",
-    "blake2b",
-    "blake3",
-    "ec2",
-    "ed25519",
-    "es256",
-    "fido2",
-    "hs256",
-    "hs512",
-    "iso27001",
-    "k8s",
-    "md5",
-    "oauth2",
-    "p256",
-    "pbkdf2",
-    "pkcs12",
-    "pkcs8",
-    "rs256",
-    "rsa2048",
-    "rsa4096",
-    "s3",
-    "saml2",
-    "scram",
-    "sha1",
-    "sha256",
-    "sha512",
-    "u2f",
-    "utf8",
-    "x25519",
-    "x509",
-];
+static TECHNICAL: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    "1password 2fa aes128 aes256 argon2 argon2i argon2id base32 base58 base64 base64url bcrypt
+    blake2b blake3 ec2 ed25519 es256 fido2 hs256 hs512 iso27001 k8s md5 oauth2 p256 pbkdf2
+    pkcs12 pkcs8 rs256 rsa2048 rsa4096 s3 saml2 scram sha1 sha256 sha512 u2f utf8 x25519 x509"
+        .split_whitespace()
+        .collect()
+});
 
 /// Types of columns and fields, which have their length behind them.
 const TYPES: &[&str] = &["binary", "char", "nvarchar", "uint", "varbinary", "varchar"];
@@ -384,7 +234,7 @@ fn is_technical(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let joined = lower.replace(['-', '_'], "");
     let part_is = |part: &str| {
-        TECHNICAL.contains(&part)
+        TECHNICAL.contains(part)
             || TYPES.contains(&part.trim_end_matches(|digit: char| digit.is_ascii_digit()))
     };
     part_is(&joined)
@@ -406,7 +256,7 @@ fn is_word(part: &str) -> bool {
     let numbered = digits <= 2 && !has_digit(letters) && !is_jumbled(letters);
     let number = digits <= 4 && letters.is_empty();
     let measured = part.len() - unit.len() <= 4 && unit.len() <= 5 && !has_digit(unit);
-    numbered || number || measured || TECHNICAL.contains(&part.to_ascii_lowercase().as_str())
+    numbered || number || measured || TECHNICAL.contains(part.to_ascii_lowercase().as_str())
 }
 
 /// Returns whether capitals stand where no word and no name of a program has them.

@@ -109,7 +109,7 @@ fn ids_begin_with_the_family_and_are_unique() {
     let mut ids: Vec<_> = rules().iter().map(|rule| rule.id).collect();
     for rule in rules() {
         let name =
-            rule.id.strip_prefix(rule.family.as_str()).and_then(|rest| rest.strip_prefix('.'));
+            rule.id.strip_prefix(rule.family.as_ref()).and_then(|rest| rest.strip_prefix('.'));
         let is_kebab =
             |name: &str| name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
         assert!(name.is_some_and(is_kebab), "{}", rule.id);
@@ -180,7 +180,7 @@ fn an_unknown_rule_is_an_error_that_names_it() {
 #[test]
 fn policies_read_what_they_write() {
     for policy in [Policy::Off, Policy::Warn, Policy::Refuse] {
-        assert_eq!(policy.as_str().parse(), Ok(policy));
+        assert_eq!(policy.as_ref().parse(), Ok(policy));
     }
 }
 

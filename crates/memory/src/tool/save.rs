@@ -48,7 +48,7 @@ pub fn schema() -> Value {
             "fact": { "type": "string", "description": "One sentence that stands by itself" },
             "scope": {
                 "type": "string",
-                "enum": [Scope::Global.as_str(), Scope::Project.as_str()],
+                "enum": [Scope::Global.as_ref(), Scope::Project.as_ref()],
                 "description": "global: the person's file; project: the repository's"
             },
         },

@@ -1,6 +1,7 @@
 //! What models send and what they get back.
 
 use proptest::prelude::*;
+use strum::VariantArray as _;
 
 use super::*;
 use crate::change::ChangeId;
@@ -208,7 +209,7 @@ fn a_missing_field_is_named_with_its_command() {
 
 #[test]
 fn a_bad_path_is_answered_by_the_grammar_whatever_the_command() {
-    for command in Command::NAMES {
+    for command in Command::VARIANTS {
         let arguments = json!({
             "command": command, "path": "/memories/global/../x", "file_text": "x", "old_str": "x",
             "insert_line": 1, "insert_text": "x", "new_path": "/memories/global/b.md",
@@ -303,11 +304,13 @@ fn the_tool_is_small_and_names_all_that_it_can() {
         });
         // Four bytes a token is a fair rule for English and JSON; 700 tokens are the aim.
         assert!(tool.to_string().len() <= 4 * 700, "{} bytes", tool.to_string().len());
-        for command in Command::NAMES {
+        for command in Command::VARIANTS {
             assert!(description(layout).contains(&format!("- {command}: ")), "{command}");
         }
     }
-    assert!(Scope::ALL.iter().all(|scope| DESCRIPTION.contains(&format!("- /memories/{scope}: "))));
+    assert!(
+        Scope::VARIANTS.iter().all(|scope| DESCRIPTION.contains(&format!("- /memories/{scope}: ")))
+    );
     assert!(!FLAT_DESCRIPTION.contains("/memories/"));
     assert!(FLAT_DESCRIPTION.lines().all(|line| DESCRIPTION.contains(line)));
 }
@@ -369,7 +372,7 @@ fn arguments() -> impl Strategy<Value = Value> {
     let value =
         prop_oneof![scalar.clone(), prop::collection::vec(scalar, 0..3).prop_map(Value::from)];
     let command = prop_oneof![
-        prop::sample::select(Command::NAMES.to_vec()).prop_map(Value::from),
+        prop::sample::select(Command::VARIANTS.to_vec()).prop_map(Value::from),
         any::<String>().prop_map(Value::from),
     ];
     (command, prop::collection::vec((field, value), 0..8)).prop_map(|(command, fields)| {
@@ -386,7 +389,7 @@ proptest! {
         for layout in [Layout::Scoped, Layout::Flat] {
             match decode(&arguments, layout) {
                 Ok(command) => {
-                    prop_assert_eq!(Some(command.name()), arguments["command"].as_str());
+                    prop_assert_eq!(Some(command.as_ref()), arguments["command"].as_str());
                     for path in command.paths() {
                         let again = MemoryPath::parse(&path.to_string(), layout);
                         prop_assert_eq!(again.as_ref(), Ok(path));

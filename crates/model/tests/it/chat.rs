@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quipu_model::{Address, Chat, ChatError, Conversation, Key, NoKey, Reach, Tool, Wire};
 use serde_json::{Value, json};
+use strum::VariantArray as _;
 use testkit::{Models, Says};
 
 const LONG: Duration = Duration::from_mins(1);
@@ -45,7 +46,7 @@ async fn error(says: Says) -> ChatError {
 
 #[tokio::test]
 async fn tools_are_called_answered_and_followed_by_a_text_on_every_wire() {
-    for wire in Wire::ALL {
+    for &wire in Wire::VARIANTS {
         let calls = vec![
             ("read_file".to_owned(), json!({ "path": "a.md" })),
             ("ls".to_owned(), json!({ "path": "/" })),
@@ -123,7 +124,7 @@ async fn results_name_their_calls() {
             }
         }
     };
-    for wire in Wire::ALL {
+    for &wire in Wire::VARIANTS {
         let calls = vec![
             ("read_file".to_owned(), json!({ "path": "a.md" })),
             ("ls".to_owned(), json!({ "path": "/" })),
@@ -261,7 +262,7 @@ async fn arguments_that_are_no_json_are_no_object() {
 
 #[tokio::test]
 async fn a_reply_that_was_too_long_is_told() {
-    for wire in Wire::ALL {
+    for &wire in Wire::VARIANTS {
         let server = Models::saying(vec![Says::Cut("half a".to_owned())]).unwrap();
         let reply = chat(wire, &server, key()).next(&mut conversation(), LONG).await.unwrap();
         assert!(reply.is_cut, "{wire:?}: {reply:?}");

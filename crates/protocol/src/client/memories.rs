@@ -2,6 +2,7 @@
 
 use hyper::body::Bytes;
 use hyper::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::Call;
@@ -43,16 +44,18 @@ pub struct SearchQuery {
     pub max: Option<usize>,
 }
 
-words! {
-    /// What class of agent calls the tool.
-    AgentClass {
-        /// Writes in every scope.
-        Exec = "exec",
-        /// Only reads memories of the project.
-        Plan = "plan",
-        /// Only reads.
-        Explore = "explore",
-    }
+/// What class of agent calls the tool.
+#[derive(strum::IntoStaticStr, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum AgentClass {
+    /// Writes in every scope.
+    Exec,
+    /// Only reads memories of the project.
+    Plan,
+    /// Only reads.
+    Explore,
 }
 
 /// Memories are named by their path, `/memories/<scope>/…`.
@@ -185,7 +188,7 @@ impl Client {
         class: AgentClass,
     ) -> Result<ToolReply, ClientError> {
         let call = Call::post("/v1/tool").json(arguments)?;
-        let class = HeaderValue::from_static(class.as_str());
+        let class = HeaderValue::from_static(class.into());
         self.value(self.call_here(call).header(AGENT_CLASS_HEADER, class)).await
     }
 

@@ -57,7 +57,7 @@ impl Client {
     }
 
     async fn ask(&self, kind: TaskKind, request: &impl Serialize) -> Result<Task, ClientError> {
-        self.value(Call::post(&self.of_kind(kind.as_str())).json(request)?).await
+        self.value(Call::post(&self.of_kind(kind.as_ref())).json(request)?).await
     }
 
     /// Looks at a task, by its id.

@@ -36,6 +36,7 @@ use quipu_protocol::ui::{Login, Ticket, Trade};
 use quipu_protocol::workspaces::{HostWorkspaces, RemovedWorkspace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use strum::VariantArray as _;
 
 /// Reads each text and writes it back the same.
 fn same<T: DeserializeOwned + Serialize + PartialEq + Debug>(texts: &[&str]) {
@@ -77,28 +78,28 @@ fn words<T: DeserializeOwned + Serialize + PartialEq + Debug + Copy>(all: &[T], 
 
 #[test]
 fn the_words_of_the_wire() {
-    words(TaskKind::ALL, "remember forget dream");
-    words(WorkKind::ALL, "remember forget dream review");
-    words(TaskStatus::ALL, "queued running completed failed");
-    words(ContextMode::ALL, "workspace clean");
-    words(TargetScope::ALL, "project user");
-    words(Topic::ALL, "user feedback project reference");
-    words(ContextScope::ALL, "workspace global");
-    words(WriteMode::ALL, "append replace");
-    words(ImportFormat::ALL, "tree flat");
-    words(LoadScope::ALL, "global project included extension");
-    words(ProposalAction::ALL, "made accepted rejected");
+    words(TaskKind::VARIANTS, "remember forget dream");
+    words(WorkKind::VARIANTS, "remember forget dream review");
+    words(TaskStatus::VARIANTS, "queued running completed failed");
+    words(ContextMode::VARIANTS, "workspace clean");
+    words(TargetScope::VARIANTS, "project user");
+    words(Topic::VARIANTS, "user feedback project reference");
+    words(ContextScope::VARIANTS, "workspace global");
+    words(WriteMode::VARIANTS, "append replace");
+    words(ImportFormat::VARIANTS, "tree flat");
+    words(LoadScope::VARIANTS, "global project included extension");
+    words(ProposalAction::VARIANTS, "made accepted rejected");
     words(
-        ManagedSource::ALL,
+        ManagedSource::VARIANTS,
         "workspace_memory_remember workspace_memory_forget workspace_memory_dream",
     );
-    words(Threshold::ALL, "frames bytes frames_and_bytes");
-    words(Sort::ALL, "path modified uses bytes");
-    words(TurnRole::ALL, "user assistant tool");
-    words(RunKind::ALL, "task session");
-    words(SettingKind::ALL, "switch number choice text list");
-    words(SettingFrom::ALL, "default file environment");
-    words(SpeaksKind::ALL, "contextFile memory");
+    words(Threshold::VARIANTS, "frames bytes frames_and_bytes");
+    words(Sort::VARIANTS, "path modified uses bytes");
+    words(TurnRole::VARIANTS, "user assistant tool");
+    words(RunKind::VARIANTS, "task session");
+    words(SettingKind::VARIANTS, "switch number choice text list");
+    words(SettingFrom::VARIANTS, "default file environment");
+    words(SpeaksKind::VARIANTS, "contextFile memory");
 }
 
 const BEFORE: &str = r#""taskId":"dream-1","status":"queued","createdAt":"2026-11-22T10:00:00.000Z","updatedAt":"2026-11-22T10:00:00.000Z","result":null,"error":null"#;
@@ -201,7 +202,7 @@ fn events() {
         let text = envelope(kind, data);
         open::<Envelope>(&[&text]);
         let read: Envelope = serde_json::from_str(&text).unwrap();
-        assert_eq!(read.event.kind(), kind);
+        assert_eq!(read.event.as_ref(), kind);
         // A reader of this version knows fields of a later one in what happened, too.
         let later = text.replacen("\"data\":{", "\"data\":{\"later\":1,", 1);
         assert_eq!(serde_json::from_str::<Envelope>(&later).unwrap(), read, "{later}");

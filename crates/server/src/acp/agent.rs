@@ -418,7 +418,7 @@ fn said(mut error: Error, what: &str) -> Error {
 
 /// Returns what is wrong with the parameters of a call: the code and the sentence that HTTP has for it.
 fn invalid(code: ErrorCode) -> Error {
-    let error = Error::invalid_params().data(json!({ "errorKind": code.as_str() }));
+    let error = Error::invalid_params().data(json!({ "errorKind": code.as_ref() }));
     said(error, code.meaning())
 }
 
@@ -435,9 +435,9 @@ fn not_taken(kind: TaskKind, error: &SubmitError) -> Error {
     if let SubmitError::State(error) = error {
         tracing::warn!(error = %chain(error), "a task cannot be kept");
     }
-    let error = Error::new(number, code.meaning()).data(json!({ "errorKind": code.as_str() }));
+    let error = Error::new(number, code.meaning()).data(json!({ "errorKind": code.as_ref() }));
     if code == ErrorCode::FeatureDisabled {
-        return with(error, "feature", Feature::Tasks.as_str().into());
+        return with(error, "feature", Feature::Tasks.as_ref().into());
     }
     error
 }
@@ -450,7 +450,7 @@ fn failed(error: &TaskError) -> Error {
     };
     let mut data = json!({ "errorKind": error.code.as_str() });
     if let Some(cause) = error.cause {
-        data["cause"] = cause.as_str().into();
+        data["cause"] = cause.as_ref().into();
     }
     if let Some(details) = error.details() {
         data["details"] = details.into();

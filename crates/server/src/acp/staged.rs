@@ -12,7 +12,7 @@ use engine::{
     Usage, Workspace, WorkspaceChoice, inside, tellable,
 };
 use memory::limits::TASK_DETAILS_CHARS_MAX;
-use memory::path::{Layout, MemoryPath, Mount, Scope};
+use memory::path::{Layout, MemoryPath, Mount};
 use memory::proposal::{EntryChange, KeptEntry, Proposal};
 use protocol::acp::{
     Edit, Proposed, ProposedChange, ReliedOn, STAGE_VERSION, Stage, StageReview, StageWorkspace,
@@ -41,7 +41,7 @@ pub(super) fn parameters(task: &TaskId, request: &Request, workspace: &Workspace
     let stage = Stage {
         v: STAGE_VERSION,
         task: task.to_string(),
-        scope: scope.map(|scope| scope.as_str().to_owned()),
+        scope: scope.map(|scope| scope.as_ref().to_owned()),
         workspace: stage_workspace(workspace),
         review,
     };
@@ -50,7 +50,7 @@ pub(super) fn parameters(task: &TaskId, request: &Request, workspace: &Workspace
         Request::Remember(asked) => {
             fields["content"] = asked.content.clone().into();
             let mode: task::ContextMode = asked.context_mode.twin();
-            fields["contextMode"] = mode.as_str().into();
+            fields["contextMode"] = mode.as_ref().into();
         }
         Request::Forget(asked) => {
             fields["query"] = asked.query.clone().into();
@@ -62,11 +62,11 @@ pub(super) fn parameters(task: &TaskId, request: &Request, workspace: &Workspace
 }
 
 fn review_out(asked: &ReviewRequest) -> StageReview {
-    let message = |one: &Message| (one.role.as_str().to_owned(), one.text.clone());
+    let message = |one: &Message| (one.role.as_ref().to_owned(), one.text.clone());
     StageReview {
         session: asked.session.clone(),
         turns: asked.turns,
-        moment: asked.moment.as_str().to_owned(),
+        moment: asked.moment.as_ref().to_owned(),
         messages: asked.messages.iter().map(message).collect(),
     }
 }
@@ -144,12 +144,7 @@ pub(super) fn asked(stage: Stage, mut request: Request) -> Option<Asked> {
     if stage.v != STAGE_VERSION {
         return None;
     }
-    let wanted = stage.scope.as_deref().map(scope);
-    let wanted = match wanted {
-        Some(None) => return None,
-        Some(Some(scope)) => Some(scope),
-        None => None,
-    };
+    let wanted = stage.scope.map(|scope| scope.parse()).transpose().ok()?;
     match &mut request {
         Request::Remember(asked) => asked.scope = wanted,
         Request::Forget(asked) => asked.scope = wanted,
@@ -192,7 +187,7 @@ pub(super) fn answer(staged: &Staged, report: &Report) -> Result<Value, serde_js
 
 fn proposal_out(proposal: &Proposal) -> Proposed {
     Proposed {
-        kind: proposal.kind.as_str().to_owned(),
+        kind: proposal.kind.as_ref().to_owned(),
         reason: proposal.reason.clone(),
         score: proposal.score,
         changes: proposal
@@ -392,10 +387,6 @@ impl Reader {
 fn one_line(text: &str) -> String {
     let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     shown.take(4 * TASK_DETAILS_CHARS_MAX).collect()
-}
-
-fn scope(word: &str) -> Option<Scope> {
-    Scope::ALL.into_iter().find(|scope| scope.as_str() == word)
 }
 
 /// Returns the part of a call's parameters that only a daemon of ours sends.

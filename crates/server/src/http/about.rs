@@ -22,6 +22,7 @@ use protocol::status::{HistoryStats, Stats};
 use protocol::task::{ContextMode, TASK_TEXT_BYTES_MAX};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use strum::VariantArray as _;
 use utoipa::IntoParams;
 
 use super::daemon::{Daemon, Shared};
@@ -111,7 +112,8 @@ async fn capabilities(State(daemon): State<Shared>) -> Result<Json<Capabilities>
     let is_on =
         has(Feature::Tasks) && daemon.workspaces.iter().any(|workspace| workspace.memory_enabled);
     let off = if is_on { 0 } else { MANAGED_FEATURES };
-    let modes: Vec<_> = ContextMode::ALL.iter().map(|mode| Value::from(mode.as_str())).collect();
+    let modes: Vec<_> =
+        ContextMode::VARIANTS.iter().map(|mode| Value::from(mode.as_ref())).collect();
     let remember = ("workspace_memory_remember".to_owned(), json!({ "modes": modes }));
     Ok(Json(Capabilities {
         v: 1,
@@ -241,7 +243,7 @@ impl Daemon {
                 },
             ));
             if let Some(code) = self.serving.lanes.waits_for(workspace) {
-                let code = code.as_str();
+                let code = code.as_ref();
                 grave.push(json!({ "workspace": workspace.id, "kind": TASKS_WAIT, "code": code }));
             }
             if !grave.is_empty() {

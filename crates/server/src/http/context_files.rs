@@ -15,6 +15,7 @@ use protocol::context_files::{
 use protocol::error::{ErrorBody, ErrorCode};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use strum::VariantArray as _;
 
 use super::body;
 use super::conditions::Conditions;
@@ -201,7 +202,7 @@ impl Daemon {
             let path = files.target(from_wire::context_scope(scope)).ok()?;
             Some((scope.to_string(), Value::from(path.display().to_string())))
         };
-        let paths: Map<String, Value> = ContextScope::ALL.iter().filter_map(path).collect();
+        let paths: Map<String, Value> = ContextScope::VARIANTS.iter().filter_map(path).collect();
         ErrorResponse::from(ErrorCode::InvalidScope).with("paths", paths)
     }
 }

@@ -347,7 +347,7 @@ fn changes_of(part: Part) -> ChangedMemories {
 
 pub(super) fn context_of(segment: &Segment) -> SegmentContext {
     let parts = segment.parts().iter().map(|part| SegmentPart {
-        part: part.kind.as_str().to_owned(),
+        part: part.kind.as_ref().to_owned(),
         revision: part.revision.to_string(),
         bytes: to_wire::count(part.text.len()),
         tokens: to_wire::count(part.tokens),
@@ -370,7 +370,7 @@ pub(super) fn block_of(recalled: Recalled) -> RecalledBlock {
         title: memory.title,
         modified_at: to_wire::time(memory.modified_at),
         why: memory.why,
-        unreviewed: memory.mark.map(|mark| mark.as_str().to_owned()),
+        unreviewed: memory.mark.map(|mark| mark.to_string()),
     });
     RecalledBlock { text: recalled.block, memories: memories.collect() }
 }

@@ -269,7 +269,7 @@ impl<B: DeserializeOwned + Send, Q: DeserializeOwned + Send> FromRequest<Shared>
 /// Returns the class of agent that a request names, if it names one.
 fn named_class(headers: &HeaderMap) -> Result<Option<AgentClass>, ErrorResponse> {
     let Some(word) = headers.get(AGENT_CLASS_HEADER) else { return Ok(None) };
-    let class = word.to_str().ok().and_then(AgentClass::parse);
+    let class = word.to_str().ok().and_then(|word| word.parse().ok());
     class.map(Some).ok_or_else(|| {
         let word = String::from_utf8_lossy(word.as_bytes());
         let what = format!("`{AGENT_CLASS_HEADER}` is `{word}`; it must be {CLASSES}");

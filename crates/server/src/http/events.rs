@@ -177,7 +177,7 @@ fn frame_of(event: &Event) -> String {
     let envelope = to_wire::event(event);
     // Strings and numbers alone: there is nothing that could fail.
     let data = serde_json::to_string(&envelope).unwrap_or_default();
-    frame::write(envelope.id, envelope.event.kind(), &data)
+    frame::write(envelope.id, envelope.event.as_ref(), &data)
 }
 
 #[cfg(test)]

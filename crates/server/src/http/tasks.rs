@@ -205,7 +205,7 @@ async fn list(
 }
 
 fn kind_of(word: &str) -> Result<TaskKind, ErrorResponse> {
-    TaskKind::read(word).ok_or_else(|| ErrorCode::RouteNotFound.into())
+    word.parse().map_err(|_| ErrorCode::RouteNotFound.into())
 }
 
 impl Daemon {

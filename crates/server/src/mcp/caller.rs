@@ -88,7 +88,7 @@ pub(super) fn caller(
 /// Returns the class of agent that a request asks to be carried out as, if it asks for one.
 fn asked_class(meta: &RequestMetaObject) -> Result<Option<AgentClass>, ErrorData> {
     let Some(word) = meta.get(CLASS_KEY) else { return Ok(None) };
-    let class = word.as_str().and_then(AgentClass::parse);
+    let class = word.as_str().and_then(|word| word.parse().ok());
     class.map(Some).ok_or_else(|| {
         let what = format!("`_meta`: `{CLASS_KEY}` is {word}; it must be {CLASSES}");
         ErrorData::invalid_params(what, None)
@@ -105,8 +105,8 @@ pub(super) fn lowered(session: AgentClass, asked: AgentClass) -> Result<AgentCla
     Err(format!(
         "the agent class `{}` is asked for, and the session has `{}`; ask for no more than that, or \
          begin a session of another class",
-        asked.as_str(),
-        session.as_str()
+        asked.as_ref(),
+        session.as_ref()
     ))
 }
 

@@ -113,8 +113,8 @@ fn argument<'a>(
 fn folder(scope: Option<&str>, layout: Layout) -> Result<String, ErrorData> {
     let Some(word) = scope.filter(|_| layout == Layout::Scoped) else { return Ok(ROOT.to_owned()) };
     let scope = [Scope::Global, Scope::Project, Scope::Workspace];
-    let scope = scope.into_iter().find(|scope| scope.as_str() == word);
-    scope.map(|scope| format!("{ROOT}/{}", scope.as_str())).ok_or_else(|| {
+    let scope = scope.into_iter().find(|scope| scope.as_ref() == word);
+    scope.map(|scope| format!("{ROOT}/{}", scope.as_ref())).ok_or_else(|| {
         let what =
             format!("the argument `scope` is `{word}`; it must be global, project or workspace");
         ErrorData::invalid_params(what, None)

@@ -298,7 +298,7 @@ fn not_saved(error: &ContextFileError) -> CallToolResult {
 }
 
 fn refused(code: Code, text: String) -> CallToolResult {
-    encode(text, true, json!({ "ok": false, "code": code.as_str() }))
+    encode(text, true, json!({ "ok": false, "code": code.as_ref() }))
 }
 
 /// Carries out a command among the `calls` that the server waits for before it ends. Runs on by
@@ -342,7 +342,7 @@ fn failure(what: &str, error: &StoreError) -> CallToolResult {
 }
 
 fn failed(code: Code) -> CallToolResult {
-    encode(code.meaning().to_owned(), true, json!({ "ok": false, "code": code.as_str() }))
+    encode(code.meaning().to_owned(), true, json!({ "ok": false, "code": code.as_ref() }))
 }
 
 /// Returns a result whose text is all that a model sees.

@@ -41,7 +41,7 @@ pub(crate) fn decisions(decisions: &[engine::Decision]) -> pending::Decisions {
             id: decision.id.0,
             done: error.is_none(),
             change: decision.outcome.as_ref().ok().copied().flatten().map(|change| change.0),
-            code: error.map(|error| error.code().as_str().to_owned()),
+            code: error.map(|error| error.code().as_ref().to_owned()),
             error: error.map(sentence),
         }
     };

@@ -94,7 +94,7 @@ fn narrow(script: &mut Script, query: &ChangeQuery) {
         script.add(" AND c.session = $1").value(session.as_str());
     }
     if let Some(actor) = query.actor {
-        script.add(" AND c.actor = $1").value(actor.as_str());
+        script.add(" AND c.actor = $1").value(actor.as_ref());
     }
     if let Some(since) = query.since {
         script.add(" AND c.at >= $1").value(stored_time(since));

@@ -82,7 +82,7 @@ async fn insert(
     .bind(new.origin.as_str())
     .bind(new.task.clone())
     .bind(stored_revision(&new.digest))
-    .bind(new.trust.as_str())
+    .bind(new.trust.as_ref())
     .bind(roots)
     .bind(new.proposal.as_str())
     .rows(connection, Repeats::Often)

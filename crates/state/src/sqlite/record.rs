@@ -143,9 +143,9 @@ fn add_change(script: &mut Script, change: &NewChange) {
     script
         .add(CHANGE)
         .value(stored_time(change.at))
-        .value(change.kind.as_str())
-        .value(by.actor.as_str())
-        .value(by.trust.as_str())
+        .value(change.kind.as_ref())
+        .value(by.actor.as_ref())
+        .value(by.trust.as_ref())
         .value(by.origin.clone())
         .value(by.client.clone())
         .value(by.session.clone())
@@ -182,7 +182,7 @@ fn add_file(script: &mut Script, change: &NewChange, new: &NewFileChange, index:
         .value(file.moved_to.as_ref().map(text))
         .value(file.before.as_ref().map(stored_revision))
         .value(file.after.as_ref().map(stored_revision))
-        .value(file.trust.as_str())
+        .value(file.trust.as_ref())
         .value(i64::from(new.after.is_some()));
     let says = match file.trust {
         _ if new.influenced => Some(INFLUENCED),
@@ -223,7 +223,7 @@ fn add_head(
         .value(file.root.place.clone())
         .value(text(path))
         .value(revision.map(stored_revision))
-        .value(file.trust.as_str());
+        .value(file.trust.as_ref());
 }
 
 fn text(path: &RelativePath) -> String {

@@ -248,7 +248,7 @@ async fn only_a_person_brings_back_what_screening_refuses() {
     let target = UndoTarget::Change(last(&agent).await);
     for dry in [Dry::Run, Dry::No] {
         let refused = agent.undo(&target, dry, &Call::default()).await.unwrap_err();
-        assert_eq!(refused.code().as_str(), "screened");
+        assert_eq!(refused.code().as_ref(), "screened");
     }
     assert_eq!(texts(&host.global("")), []);
     let undone = person.undo(&target, Dry::No, &Call::default()).await.unwrap();
@@ -268,9 +268,9 @@ async fn an_undo_holds_the_limits_and_the_names_of_a_scope() {
     let target = UndoTarget::Change(last(&agent).await);
     create(&agent, "/memories/global/A.md", "c\n").await;
     let undo = async || person.undo(&target, Dry::No, &Call::default()).await;
-    assert_eq!(undo().await.unwrap_err().code().as_str(), "already_exists");
+    assert_eq!(undo().await.unwrap_err().code().as_ref(), "already_exists");
     rename(&agent, "/memories/global/A.md", "/memories/global/c.md").await;
-    assert_eq!(undo().await.unwrap_err().code().as_str(), "scope_full");
+    assert_eq!(undo().await.unwrap_err().code().as_ref(), "scope_full");
     delete(&agent, "/memories/global/c.md").await;
     undo().await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("a.md", "a\n"), ("b.md", "b\n")]));

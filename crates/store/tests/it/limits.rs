@@ -65,11 +65,11 @@ async fn saves_and_drafts_hold_the_same_limit() {
     // Two bytes a letter: it is bytes that count.
     let (most, more) = ("é".repeat(MEMORY_BYTES_MAX / 2), "é".repeat(MEMORY_BYTES_MAX / 2) + "\n");
     let refused = person.save(&at(PATH), &more, Expected::Absent, &call).await.unwrap_err();
-    assert_eq!(refused.code().as_str(), "too_large", "an oversized save is no conflict");
+    assert_eq!(refused.code().as_ref(), "too_large", "an oversized save is no conflict");
     person.save(&at(PATH), &most, Expected::Absent, &call).await.unwrap();
     let mut draft = person.draft(ChangeKind::Draft, call);
     let refused = draft.put(&at("/memories/global/b.md"), &more).await.unwrap_err();
-    assert_eq!(refused.code().as_str(), "too_large");
+    assert_eq!(refused.code().as_ref(), "too_large");
     draft.put(&at("/memories/global/b.md"), &most).await.unwrap();
     draft.commit().await.unwrap();
     assert_eq!(fs::read(host.global("b.md")).unwrap(), most.as_bytes());
@@ -118,7 +118,7 @@ async fn a_scope_holds_a_thousand_memories_unless_a_person_says_otherwise() {
     assert_eq!(code(&agent, b.clone()).await.as_deref(), Some("scope_full"));
     let saved = at("/memories/global/b.md");
     let refused = host.person(&store).save(&saved, "x", Expected::Absent, &Call::default()).await;
-    assert!(matches!(&refused, Err(error) if error.code().as_str() == "scope_full"), "{refused:?}");
+    assert!(matches!(&refused, Err(error) if error.code().as_ref() == "scope_full"), "{refused:?}");
     // What is full in one scope says nothing of another, and everything but new memories goes on.
     assert!(create(&agent, "/memories/project/b.md", "x").await.starts_with("File created"));
     let moved = json!({"command": "rename", "old_path": PATH, "new_path": "/memories/global/c.md"});
@@ -165,7 +165,7 @@ async fn a_draft_counts_what_it_makes_against_what_it_removes() {
     more.apply(new("/memories/global/d.md")).await.unwrap();
     let refused = more.commit().await;
     assert!(
-        matches!(&refused, Err(StoreError::Refused(why)) if why.code().as_str() == "scope_full"),
+        matches!(&refused, Err(StoreError::Refused(why)) if why.code().as_ref() == "scope_full"),
         "{refused:?}"
     );
     assert!(!host.global("d.md").exists());

@@ -22,7 +22,7 @@ async fn an_edit_from_outside_is_in_history_before_ours() {
     assert_eq!(texts(&host.global("")), table(&[("a.md", "two\nby hand\n")]));
     let query = ChangesQuery { max: 9, ..ChangesQuery::default() };
     let changes = agent.changes(&query).await.unwrap();
-    let kinds: Vec<_> = changes.iter().map(|change| change.kind.as_str()).collect();
+    let kinds: Vec<_> = changes.iter().map(|change| change.kind.as_ref()).collect();
     assert_eq!(kinds, ["edit", "outside", "create"]);
     let outside = agent.content(&Revision::of(b"one\nby hand\n")).await.unwrap();
     assert_eq!(outside.as_deref(), Some(&b"one\nby hand\n"[..]));
@@ -121,7 +121,7 @@ async fn two_stores_on_one_folder_see_each_other() {
     let query = ChangesQuery { max: 99, ..ChangesQuery::default() };
     let changes = second.changes(&query).await.unwrap();
     assert_eq!(changes.len(), 20);
-    assert!(changes.iter().all(|change| change.kind.as_str() == "create"));
+    assert!(changes.iter().all(|change| change.kind.as_ref() == "create"));
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn subscribers_hear_of_the_first_memory_of_a_root_that_another_process_mak
     let notice = tokio::time::timeout(Duration::from_secs(30), heard.recv()).await;
     let notice = notice.unwrap().unwrap();
     let paths: Vec<_> = notice.files.iter().map(|file| file.path.as_str()).collect();
-    assert_eq!((paths, notice.kind.as_str()), (vec!["a.md"], "create"));
+    assert_eq!((paths, notice.kind.as_ref()), (vec!["a.md"], "create"));
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ async fn no_write_of_any_process_is_lost() {
     let query = ChangesQuery { max: 999, ..ChangesQuery::default() };
     let changes = host.agent(&stores[0]).changes(&query).await.unwrap();
     assert_eq!(changes.len(), 4 * LINES + 1);
-    assert!(changes.iter().all(|change| change.kind.as_str() != "outside"));
+    assert!(changes.iter().all(|change| change.kind.as_ref() != "outside"));
 }
 
 /// Opens two stores on one root in memory.

@@ -115,7 +115,7 @@ async fn a_host_local_project_root_is_one_for_all_worktrees_and_for_no_thief() {
         checkouts.each_ref().map(|checkout| person(&host, &store, checkout, ProjectRoot::Host));
     create(&main, PATH, "shared\n").await;
     assert_eq!(side.read(&at(PATH)).await.unwrap().text, "shared\n");
-    assert_eq!(thief.read(&at(PATH)).await.unwrap_err().code().as_str(), "not_found");
+    assert_eq!(thief.read(&at(PATH)).await.unwrap_err().code().as_ref(), "not_found");
     for checkout in &checkouts {
         assert!(!checkout.join(".quipu").exists());
     }
@@ -142,7 +142,7 @@ async fn a_checkout_of_another_branch_is_an_edit_from_outside_like_any() {
     assert_eq!(texts(&main.join(".quipu/memory")), on_main);
     let query = ChangesQuery { max: 9, path: Some(at(PATH)), ..ChangesQuery::default() };
     let changes = memories.changes(&query).await.unwrap();
-    let kinds: Vec<_> = changes.iter().map(|change| change.kind.as_str()).collect();
+    let kinds: Vec<_> = changes.iter().map(|change| change.kind.as_ref()).collect();
     assert_eq!(kinds, ["outside", "create", "outside", "create"]);
     assert!(create(&memories, PATH, "x\n").await.contains("already exists"));
 }

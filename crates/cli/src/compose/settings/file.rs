@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use memory::feature::Feature;
-use memory::screen::{Family, Policy};
+use memory::screen::Family;
 use parking_lot::Mutex;
 use protocol::settings::{Setting, SettingFrom, SettingKind, Settings as Shown};
 use serde_json::Value as Json;
 use server::http::{SettingsError, SettingsStore};
+use strum::VariantArray as _;
 use toml_edit::{Array, Document, DocumentMut, Item, RawString, Table, Value};
 
 use super::known::{KNOWN, Kind, Known, KnownTable};
@@ -17,7 +18,7 @@ use crate::exit::Failure;
 use crate::files::{self, NotReplaced, Readers};
 
 /// The words of a screening policy, the default first.
-const POLICIES: &[&str] = &[Policy::Refuse.as_str(), Policy::Warn.as_str(), Policy::Off.as_str()];
+const POLICIES: &[&str] = &["refuse", "warn", "off"];
 
 /// The settings file of a process that read it when it began.
 #[derive(Debug)]
@@ -189,18 +190,18 @@ impl SettingsFile {
 
 /// Returns every setting, in the order in which they are shown.
 pub(super) fn all() -> Vec<Named> {
-    let features = Feature::ALL.iter().map(|&feature| Named {
+    let features = Feature::VARIANTS.iter().map(|&feature| Named {
         table: &["features"],
-        key: feature.as_str().to_owned(),
+        key: feature.as_ref().to_owned(),
         kind: Kind::Switch,
         default: true.into(),
         meaning: feature.meaning().to_owned(),
         only_in_file: None,
         feature: Some(feature),
     });
-    let policies = Family::ALL.iter().map(|family| Named {
+    let policies = Family::VARIANTS.iter().map(|family| Named {
         table: &["screening", "policies"],
-        key: family.as_str().to_owned(),
+        key: family.as_ref().to_owned(),
         kind: Kind::Choice(POLICIES),
         default: POLICIES[0].into(),
         meaning: format!("what is done about text that a rule of `{family}` objects to"),

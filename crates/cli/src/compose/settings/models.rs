@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use engine::{Address, Chat, Fallback, Key, ModelJob, Models, Wire};
 use serde::Deserialize;
+use strum::VariantArray as _;
 use toml::Spanned;
 
 use super::{NO_VARIABLE, is_variable, reach, wrong_url};
@@ -106,7 +107,7 @@ impl Named {
                 return Some(told(mistake));
             }
         }
-        let named = ModelJob::ALL.into_iter().map(|job| (job.as_str(), self.of(job)));
+        let named = ModelJob::VARIANTS.iter().map(|job| (job.as_ref(), self.of(*job)));
         for (key, named) in std::iter::once(("default", self.default.as_ref())).chain(named) {
             let Some(named) = named else { continue };
             if let Err(what) = self.parse(named.get_ref()) {
@@ -142,7 +143,7 @@ impl Named {
     /// Returns what was set; what is wrong is left out.
     pub(super) fn read(&self, variable: &impl Fn(&str) -> Option<String>) -> Models {
         let mut models = Models::default();
-        for job in ModelJob::ALL {
+        for &job in ModelJob::VARIANTS {
             let default = self.default.as_ref().filter(|_| job.has_default());
             let named = self.of(job).or(default);
             let parsed = named.and_then(|named| self.parse(named.get_ref()).ok()?);
@@ -172,7 +173,7 @@ impl Named {
     /// Returns the variables of the environment that hold keys of models that are used, and whether a command tells one.
     pub(super) fn keys(&self) -> (Vec<String>, bool) {
         let (mut variables, mut has_command) = (Vec::new(), false);
-        for job in ModelJob::ALL {
+        for &job in ModelJob::VARIANTS {
             let named = self.of(job).or(self.default.as_ref());
             let parsed = named.and_then(|named| self.parse(named.get_ref()).ok()?);
             let Some((provider, _)) = parsed else { continue };
@@ -221,8 +222,7 @@ impl Named {
 
 impl Provider {
     fn wire(&self) -> Option<Wire> {
-        let api = self.api.as_ref()?;
-        Wire::ALL.into_iter().find(|wire| wire.as_str() == api.get_ref())
+        self.api.as_ref()?.get_ref().parse().ok()
     }
 
     fn key(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<Key> {
@@ -238,7 +238,7 @@ impl Provider {
             && self.wire().is_none()
         {
             let words: Vec<String> =
-                Wire::ALL.iter().map(|wire| format!("`{}`", wire.as_str())).collect();
+                Wire::VARIANTS.iter().map(|wire| format!("`{}`", wire.as_ref())).collect();
             return Some((api.span(), format!("api is one of {}", words.join(", "))));
         }
         if let Some(url) = &self.url {
@@ -281,7 +281,7 @@ mod tests {
 
     fn told(models: &Models, job: ModelJob) -> String {
         let told = |chat: &Chat| {
-            format!("{} at {} by {}", chat.name(), chat.place(), chat.wire().as_str())
+            format!("{} at {} by {}", chat.name(), chat.place(), chat.wire().as_ref())
         };
         models.of(job).map_or_else(|| "rules".to_owned(), told)
     }

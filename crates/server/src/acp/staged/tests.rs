@@ -9,8 +9,10 @@ use engine::{
     Topic,
 };
 use memory::document::Revision;
+use memory::path::Scope;
 use memory::proposal::ProposalKind;
 use proptest::prelude::*;
+use strum::VariantArray as _;
 
 use super::*;
 
@@ -49,7 +51,7 @@ fn results() -> Vec<TaskResult> {
         proposals: proposals.into(),
         details,
     };
-    let notes = EntryAction::ALL.iter().copied().map(note).collect();
+    let notes = EntryAction::VARIANTS.iter().copied().map(note).collect();
     vec![
         result(
             "Saved.",
@@ -196,7 +198,7 @@ fn what_a_daemon_asks_is_read_as_it_was_meant() {
                 panic!("an object")
             };
             let stage = serde_json::from_value(meta(&fields, "stage").unwrap()).unwrap();
-            let kind = task::TaskKind::read(id.kind().as_str());
+            let kind = id.kind().as_str().parse().ok();
             let read = match kind {
                 Some(kind) => asked(stage, from_wire::request(kind, &fields).unwrap()),
                 None => review(stage),

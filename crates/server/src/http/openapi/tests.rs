@@ -205,7 +205,7 @@ fn the_page_runs_nothing_and_loads_nothing() {
         assert!(!page.contains(hostile), "{hostile}");
     }
     for code in ErrorCode::ALL {
-        assert!(page.contains(code.as_str()), "{code}");
+        assert!(page.contains(code.as_ref()), "{code}");
     }
     let value: &Value = document();
     for path in value["paths"].as_object().unwrap().keys() {

@@ -1,6 +1,7 @@
 //! What subscribers of resources hear, and when.
 
 use memory::path::Layout;
+use strum::VariantArray as _;
 
 use super::*;
 
@@ -28,6 +29,6 @@ fn a_subscriber_hears_once_and_of_what_it_subscribed_to() {
 #[test]
 fn only_an_edit_leaves_the_list_as_it_was() {
     let leaving: Vec<ChangeKind> =
-        ChangeKind::ALL.iter().copied().filter(|&kind| !changes_the_list(kind)).collect();
+        ChangeKind::VARIANTS.iter().copied().filter(|&kind| !changes_the_list(kind)).collect();
     assert_eq!(leaving, [ChangeKind::Edit]);
 }
