@@ -201,6 +201,8 @@ impl Corpus {
         let mut count = |weights: &[PackedWeight], times: usize| {
             let mut next = 0_usize;
             for weight in weights {
+                // A term that stands somewhere counts: a ranking skips entries that counted nothing.
+                (weight.quarters > 0).then_some(())?;
                 let at = next.checked_add(weight.step as usize)?;
                 *postings.get_mut(at)? += times;
                 next = at + 1;
