@@ -352,12 +352,12 @@ impl Memories {
                 continue;
             };
             match self.step_back(&held[index], path, wanted).await? {
-                Ok(Some(what)) => {
+                Restoration::Write(what) => {
                     let (path, trust) = (path.clone(), wanted.trust);
                     steps.push(Step { root: index, path, what, trust });
                 }
-                Ok(None) => {}
-                Err(block) => blocked.push(block),
+                Restoration::Nothing => {}
+                Restoration::Blocked(block) => blocked.push(block),
             }
         }
         for (index, root) in held.iter().enumerate() {
@@ -526,13 +526,13 @@ impl Memories {
         Ok(wanted)
     }
 
-    /// Works out how one memory becomes what it was; `Ok(None)` if it is that already.
+    /// Works out how one memory becomes what it was.
     async fn step_back(
         &self,
         held: &HeldRoot,
         path: &RelativePath,
         wanted: &Wanted,
-    ) -> Result<Result<Option<What>, Blocked>, StoreError> {
+    ) -> Result<Restoration, StoreError> {
         let shown = virtual_path(held.root.mount, path.clone())?;
         if let Some((left, found)) = &wanted.gap {
             let (left, _) = self.text(left.as_ref()).await?;
@@ -542,7 +542,7 @@ impl Memories {
                 (&format!("{shown} as the next found it"), found.as_deref().unwrap_or_default()),
             );
             let why = "somebody else changed it in between".to_owned();
-            return Ok(Err(Blocked { path: shown, why, diff }));
+            return Ok(Restoration::Blocked(Blocked { path: shown, why, diff }));
         }
         let max = memory::limits::HISTORY_FILE_BYTES_MAX;
         let now = match held.root.backend.read(path, max).await {
@@ -560,7 +560,8 @@ impl Memories {
             }
             Err(error) => {
                 let why = format!("it cannot be read: {error}");
-                return Ok(Err(Blocked { path: shown, why, diff: String::new() }));
+                let blocked = Blocked { path: shown, why, diff: String::new() };
+                return Ok(Restoration::Blocked(blocked));
             }
         };
         let revision = now.as_ref().and_then(Current::revision);
@@ -579,7 +580,7 @@ impl Memories {
             (&format!("{shown} as the change left it"), left.as_deref().unwrap_or_default()),
             (&format!("{shown} as it is"), found.as_deref().unwrap_or_default()),
         );
-        Ok(Err(Blocked { path: shown, why: why.to_owned(), diff }))
+        Ok(Restoration::Blocked(Blocked { path: shown, why: why.to_owned(), diff }))
     }
 
     async fn back_to(
@@ -587,22 +588,31 @@ impl Memories {
         shown: MemoryPath,
         now: Option<Current>,
         wanted: &Wanted,
-    ) -> Result<Result<Option<What>, Blocked>, StoreError> {
+    ) -> Result<Restoration, StoreError> {
         match (now, &wanted.then) {
-            (None, None) => Ok(Ok(None)),
-            (Some(before), None) => Ok(Ok(Some(What::Remove { before }))),
+            (None, None) => Ok(Restoration::Nothing),
+            (Some(before), None) => Ok(Restoration::Write(What::Remove { before })),
             (now, Some(then)) => {
                 if now.as_ref().and_then(Current::revision) == Some(*then) {
-                    return Ok(Ok(None));
+                    return Ok(Restoration::Nothing);
                 }
                 let Some(bytes) = self.store.state.content(then).await? else {
                     let why = "history no longer keeps what it was".to_owned();
-                    return Ok(Err(Blocked { path: shown, why, diff: String::new() }));
+                    let blocked = Blocked { path: shown, why, diff: String::new() };
+                    return Ok(Restoration::Blocked(blocked));
                 };
-                Ok(Ok(Some(What::Put { before: now, after: Arc::from(bytes) })))
+                Ok(Restoration::Write(What::Put { before: now, after: Arc::from(bytes) }))
             }
         }
     }
+}
+
+/// The part of an undo for one memory.
+enum Restoration {
+    /// The memory is already as it was.
+    Nothing,
+    Write(What),
+    Blocked(Blocked),
 }
 
 /// What a memory has to be for an undo to happen, and what it then becomes.

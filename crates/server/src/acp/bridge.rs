@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::peer::{Broken, Peer, Refusal, Start};
+use super::peer::{Broken, CallAnswer, Peer, Refusal, Start};
 use super::staged::{self, Answered};
 use crate::limits::{
     CHILD_END_WAIT, CHILD_IDLE_WAIT, CHILD_RETRY_DELAY, CHILD_RETRY_DELAY_MAX, CHILD_START_WAIT,
@@ -178,14 +178,14 @@ impl ChildRunner {
             }
         };
         match answered {
-            Ok(Ok(fields)) => {
+            Ok(CallAnswer::Result(fields)) => {
                 let read = staged::answered(fields, (kind, memories.layout()));
                 let Some(answered) = read else { return Err(give_up(peer, Broken::Garbage).await) };
                 note(&answered.report);
                 children.give_back(peer);
                 Ok(answered)
             }
-            Ok(Err(refusal)) => {
+            Ok(CallAnswer::Refused(refusal)) => {
                 children.give_back(peer);
                 if let Ok(report) = serde_json::from_value(refusal.data["report"].clone()) {
                     note(&staged::report_in(&report));
@@ -232,11 +232,11 @@ impl ChildRunner {
             let asked = peer.call(method, staged::about(workspace), |_| ());
             let asked = tokio::time::timeout(self.0.settings.start_wait, asked).await;
             match asked.unwrap_or(Err(Broken::Silent)) {
-                Ok(Ok(answer)) => {
+                Ok(CallAnswer::Result(answer)) => {
                     self.0.give_back(peer);
                     return Ok(answer["available"] == true);
                 }
-                Ok(Err(_refusal)) => {
+                Ok(CallAnswer::Refused(_)) => {
                     self.0.give_back(peer);
                     return Err(Broken::Unsure);
                 }

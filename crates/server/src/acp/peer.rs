@@ -71,6 +71,14 @@ pub(super) enum Broken {
     Silent,
 }
 
+/// A child's answer to a call.
+#[derive(Debug)]
+pub(super) enum CallAnswer {
+    /// The result of the method.
+    Result(Value),
+    Refused(Refusal),
+}
+
 /// A child's answer that it cannot, or will not.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Refusal {
@@ -182,7 +190,9 @@ impl Peer {
         let ours = InitializeRequest::new(ProtocolVersion::V1)
             .client_info(Implementation::new("quipu", version));
         let ours = serde_json::to_value(ours).map_err(|_| Broken::Garbage)?;
-        let told = self.call("initialize", ours, |_| ()).await?.map_err(|_| Broken::Foreign)?;
+        let CallAnswer::Result(told) = self.call("initialize", ours, |_| ()).await? else {
+            return Err(Broken::Foreign);
+        };
         let told: InitializeResponse = serde_json::from_value(told).map_err(|_| Broken::Garbage)?;
         let is_ours = told.agent_info.is_some_and(|info| info.version == version);
         let meta = told.agent_capabilities.meta.unwrap_or_default();
@@ -196,7 +206,7 @@ impl Peer {
         method: &str,
         parameters: Value,
         mut hear: impl FnMut(Value) + Send,
-    ) -> Result<Result<Value, Refusal>, Broken> {
+    ) -> Result<CallAnswer, Broken> {
         self.calls += 1;
         let id = json!(self.calls);
         let call = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters });
@@ -226,8 +236,8 @@ impl Peer {
                     if jsonrpc == "2.0" && of == id =>
                 {
                     return match (result, error) {
-                        (Some(result), None) => Ok(Ok(result)),
-                        (None, Some(refusal)) => Ok(Err(refusal)),
+                        (Some(result), None) => Ok(CallAnswer::Result(result)),
+                        (None, Some(refusal)) => Ok(CallAnswer::Refused(refusal)),
                         _ => Err(Broken::Garbage),
                     };
                 }

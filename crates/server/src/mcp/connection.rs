@@ -259,11 +259,7 @@ impl ServerHandler for Connection {
     ) -> Result<CallToolResponse, ErrorData> {
         let project = self.project(&context.peer, &context.extensions).await?;
         let features = self.features_in(&project);
-        let asked = match tools::decode(&request.name, request.arguments, (self.layout, features))?
-        {
-            Ok(asked) => asked,
-            Err(refused) => return Ok(tools::result(&refused).into()),
-        };
+        let asked = tools::decode(&request.name, request.arguments, (self.layout, features))?;
         if context.ct.is_cancelled() {
             // Nobody reads this: a request that was cancelled is not answered.
             return Err(ErrorData::internal_error("cancelled", None));
@@ -271,6 +267,7 @@ impl ServerHandler for Connection {
         let caller = caller::caller(&self.host.caller, &context)?;
         let command = match asked {
             Called::Command(command) => command,
+            Called::Refused(refused) => return Ok(tools::result(&refused).into()),
             Called::Recall(prompt) => {
                 let memories = self.memories_of(project, caller);
                 return Ok(tools::recall(&self.host.engine, &memories, &prompt).await.into());

@@ -40,6 +40,8 @@ pub(super) enum Called {
     Recall(String),
     /// A fact for a context file.
     Save(Save),
+    /// Arguments that the model can mend, and the reply that says how.
+    Refused(Reply),
 }
 
 /// The tools by their names, each with the feature that it needs.
@@ -105,12 +107,12 @@ fn object(schema: Value) -> Arc<JsonObject> {
     }
 }
 
-/// Reads a call of a tool. What the model can mend is a reply.
+/// Reads a call of a tool.
 pub(super) fn decode(
     name: &str,
     arguments: Option<JsonObject>,
     (layout, features): (Layout, Features),
-) -> Result<Result<Called, Reply>, ErrorData> {
+) -> Result<Called, ErrorData> {
     let arguments = Value::Object(arguments.unwrap_or_default());
     let decoded = match name {
         _ if !is_there(name, layout, features) => {
@@ -124,7 +126,7 @@ pub(super) fn decode(
         view::NAME => view::decode(&arguments, layout).map(Called::Command),
         _ => save::decode(&arguments).map(Called::Save),
     };
-    Ok(decoded.map_err(Reply::Refused))
+    Ok(decoded.unwrap_or_else(|refusal| Called::Refused(Reply::Refused(refusal))))
 }
 
 /// Answers a question with what fits it.
