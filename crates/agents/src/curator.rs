@@ -130,12 +130,15 @@ impl<C: Clock> Embedded<C> {
             let find = |one: &Surveyed| read_before.find(place, &one.path, one.stamp?);
             surveyed.iter().map(find).collect()
         };
+        let unknown = surveyed.iter().zip(&known).filter(|(_, known)| known.is_none());
+        let unknown: Vec<_> = unknown.map(|(one, _)| &one.path).collect();
+        let mut read = memories.read_each(&unknown).await.into_iter();
         let mut stored = Vec::with_capacity(surveyed.len());
         let mut kept = Vec::with_capacity(surveyed.len());
         for (Surveyed { path, stamp, pinned, .. }, known) in surveyed.into_iter().zip(known) {
             let text = match known {
                 Some(text) => text,
-                None => match memories.read(&path).await {
+                None => match read.next().expect("what is unknown is read") {
                     Ok(read) => Source::from(read.text),
                     Err(StoreError::Refused(_)) => continue,
                     Err(_) => {

@@ -17,7 +17,7 @@ use memory::document::Revision;
 use memory::limits::STALE_AFTER;
 use memory::path::{MemoryPath, Mount};
 use state::PathChange;
-use store::{Listed, Memories, MemoryText, StoreError};
+use store::{FILES_READ_AT_ONCE, Listed, Memories, MemoryText, StoreError};
 
 /// In which order memories come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -266,18 +266,21 @@ pub async fn search(
 ) -> Result<Hits, StoreError> {
     let wanted = text.to_lowercase();
     let mut found = Hits::default();
-    for listed in memories.list(under).await?.memories {
-        let read = match memories.read(&listed.path).await {
-            Ok(read) => read,
-            Err(StoreError::Refused(_)) => continue,
-            Err(fault) => return Err(fault),
-        };
-        for (line, text) in matching(&read.text, &wanted) {
-            if found.hits.len() == max {
-                found.more = true;
-                return Ok(found);
+    for part in memories.list(under).await?.memories.chunks(FILES_READ_AT_ONCE) {
+        let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
+        for (path, read) in paths.iter().zip(memories.read_each(&paths).await) {
+            let read = match read {
+                Ok(read) => read,
+                Err(StoreError::Refused(_)) => continue,
+                Err(fault) => return Err(fault),
+            };
+            for (line, text) in matching(&read.text, &wanted) {
+                if found.hits.len() == max {
+                    found.more = true;
+                    return Ok(found);
+                }
+                found.hits.push(Hit { path: (*path).clone(), line, text: text.to_owned() });
             }
-            found.hits.push(Hit { path: listed.path.clone(), line, text: text.to_owned() });
         }
     }
     Ok(found)

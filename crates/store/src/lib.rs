@@ -84,6 +84,7 @@ pub use health::{Depth, Finding, FindingKind, Health, Repaired, RootHealth};
 pub use history::{ChangesQuery, Dry, Elsewhere, FileDiff, UndoTarget, Undone};
 pub use memories::{Listed, Listing, Memories, MemoryText, MountState, Saved, Surveyed};
 pub use memory_list::MEMORY_LIST;
+pub use root::FILES_READ_AT_ONCE;
 pub use store::{Notice, PinNotice, ProposalNotice, Settings, Store};
 pub use unreviewed::{Influenced, Unreviewed};
 pub use watch::Watch;

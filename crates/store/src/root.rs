@@ -135,9 +135,9 @@ impl Root {
     }
 }
 
-/// How many files are read by one call of the backend: a call is handed to another thread, and the bytes of all of
-/// its files are in memory together.
-pub(crate) const FILES_READ_AT_ONCE: usize = 64;
+/// How many files one call reads, for those who read many: a call is handed to another thread, and the bytes of all
+/// of its files are in memory together.
+pub const FILES_READ_AT_ONCE: usize = 64;
 
 /// Reads the frontmatter of files that a walk found, in their order.
 pub(crate) async fn document_heads<'f>(

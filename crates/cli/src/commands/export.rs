@@ -7,6 +7,7 @@ use engine::{Listed, Memories};
 use memory::clock::Timestamp;
 use memory::code::Code;
 use serde_json::{Value, json};
+use store::FILES_READ_AT_ONCE;
 
 use crate::args::Export;
 use crate::commands::{listing, ls};
@@ -76,20 +77,23 @@ async fn write_all(
     let mut known = Vec::new();
     let mut left_out = 0;
     let mut steps = Steps::new("exporting", all.len(), app.shows_progress());
-    for listed in all {
-        steps.step();
-        match memories.read(&listed.path).await {
-            Ok(read) => {
-                target.write(&short(&listed.path), read.text.as_bytes(), read.modified_at)?;
-                let mut value = ls::memory_value(listed);
-                value["revision"] = read.revision.to_string().into();
-                known.push(value);
-            }
-            // Deleted since it was listed.
-            Err(error) if error.code() == Code::NotFound => {}
-            Err(error) => {
-                app.output.warning(&format!("left out: {error}"));
-                left_out += 1;
+    for part in all.chunks(FILES_READ_AT_ONCE) {
+        let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
+        for (listed, read) in part.iter().zip(memories.read_each(&paths).await) {
+            steps.step();
+            match read {
+                Ok(read) => {
+                    target.write(&short(&listed.path), read.text.as_bytes(), read.modified_at)?;
+                    let mut value = ls::memory_value(listed);
+                    value["revision"] = read.revision.to_string().into();
+                    known.push(value);
+                }
+                // Deleted since it was listed.
+                Err(error) if error.code() == Code::NotFound => {}
+                Err(error) => {
+                    app.output.warning(&format!("left out: {error}"));
+                    left_out += 1;
+                }
             }
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use memory::code::Code;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
+use store::FILES_READ_AT_ONCE;
 
 use crate::args::Grep;
 use crate::commands::listing;
@@ -35,29 +36,32 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
     let mut steps = Steps::new("searching", listing.memories.len(), app.shows_progress());
     let mut text = Text::default();
     let mut values = Vec::new();
-    for listed in &listing.memories {
-        steps.step();
-        let read = match memories.read(&listed.path).await {
-            Ok(read) => read,
-            // It went while we searched.
-            Err(error) if error.code() == Code::NotFound => continue,
-            Err(error) => {
-                let (path, cause) = (short(&listed.path), chain(&error));
-                app.output.warning(&format!("`{path}` was not searched: {cause}"));
+    for part in listing.memories.chunks(FILES_READ_AT_ONCE) {
+        let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
+        for (path, read) in paths.iter().zip(memories.read_each(&paths).await) {
+            steps.step();
+            let read = match read {
+                Ok(read) => read,
+                // It went while we searched.
+                Err(error) if error.code() == Code::NotFound => continue,
+                Err(error) => {
+                    let (path, cause) = (short(path), chain(&error));
+                    app.output.warning(&format!("`{path}` was not searched: {cause}"));
+                    continue;
+                }
+            };
+            let matches = find(&regex, &read.text);
+            if matches.is_empty() {
                 continue;
             }
-        };
-        let matches = find(&regex, &read.text);
-        if matches.is_empty() {
-            continue;
-        }
-        if args.print.files_with_matches {
-            values.push(json!({ "path": listed.path.to_string() }));
-            text.line(short(&listed.path));
-        } else {
-            values.extend(matches.iter().map(|one| value(&listed.path.to_string(), one)));
-            let view = Shown { numbers: args.print.line_number, look: app.output.look };
-            view.write(&short(&listed.path), &matches, &mut text);
+            if args.print.files_with_matches {
+                values.push(json!({ "path": path.to_string() }));
+                text.line(short(path));
+            } else {
+                values.extend(matches.iter().map(|one| value(&path.to_string(), one)));
+                let view = Shown { numbers: args.print.line_number, look: app.output.look };
+                view.write(&short(path), &matches, &mut text);
+            }
         }
     }
     drop(steps);

@@ -140,9 +140,7 @@ impl Backend for LocalBackend {
         max: usize,
     ) -> Vec<Result<Read, BackendError>> {
         let of_all = paths.to_vec();
-        let read = self.run(move |anchor| {
-            Ok(of_all.iter().map(|path| read_at(anchor, path, max)).collect::<Vec<_>>())
-        });
+        let read = self.run(move |anchor| Ok(read_all(anchor, &of_all, max)));
         // Only the end of the program keeps all of them from being read.
         read.await.unwrap_or_else(|_| paths.iter().map(|_| Err(shutting_down())).collect())
     }
@@ -261,6 +259,26 @@ fn refine(folder: &Dir, name: &str, error: std::io::Error) -> BackendError {
         Ok(Kind::Other | Kind::Folder) => BackendError::WrongKind,
         Ok(Kind::File) | Err(_) => BackendError::from_io("open a memory", error),
     }
+}
+
+/// Reads files, of which those that follow each other mostly lie in one folder: it is opened once for them.
+fn read_all(
+    anchor: &Anchor,
+    paths: &[RelativePath],
+    max: usize,
+) -> Vec<Result<Read, BackendError>> {
+    let mut open: Option<(Option<RelativePath>, Dir)> = None;
+    let read = paths.iter().map(|path| {
+        let parent = path.parent();
+        let folder = match open.take() {
+            Some((of, folder)) if of == parent => folder,
+            _ => anchor.folder_of(path)?.ok_or(BackendError::NotFound)?,
+        };
+        let read = read_in(&folder, path.file_name(), max);
+        open = Some((parent, folder));
+        read
+    });
+    read.collect()
 }
 
 fn read_at(anchor: &Anchor, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
