@@ -49,9 +49,11 @@ impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Cache<K, V, WEIGHT_MAX> {
         self.insert_weighted(key, value, 1);
     }
 
-    /// Inserts a value of this weight in place of the one that the key had. A value that alone weighs too much is
+    /// Inserts a value of this weight, at least 1, in place of the one that the key had. A value that alone weighs too much is
     /// dropped, and evicts no others.
     pub fn insert_weighted(&mut self, key: K, value: V, weight: usize) {
+        // An entry without a weight would never be evicted.
+        let weight = weight.max(1);
         self.remove(&key);
         if weight > WEIGHT_MAX {
             return;

@@ -83,12 +83,13 @@ impl FileLock {
     }
 
     fn try_lock(&self, mode: LockMode) -> io::Result<Option<FileLockGuard>> {
-        loop {
+        for _ in 0..REPLACED_MAX {
             match self.lock_open(self.open()?, mode)? {
                 Some(guard) if !guard.is_current() => {}
                 acquired => return Ok(acquired),
             }
         }
+        Err(always_replaced())
     }
 
     /// Waits for a lock that is held in a thread of its own: that may take as long as another process works, and the
@@ -108,7 +109,7 @@ impl FileLock {
     }
 
     fn lock(&self, mode: LockMode) -> io::Result<FileLockGuard> {
-        loop {
+        for _ in 0..REPLACED_MAX {
             let file = self.open()?;
             match mode {
                 LockMode::Shared => file.lock_shared()?,
@@ -119,6 +120,7 @@ impl FileLock {
                 return Ok(guard);
             }
         }
+        Err(always_replaced())
     }
 
     fn lock_open(&self, file: File, mode: LockMode) -> io::Result<Option<FileLockGuard>> {
@@ -142,6 +144,13 @@ impl FileLock {
             opened => opened,
         }
     }
+}
+
+/// How often a lock file may be replaced while one acquisition tries.
+const REPLACED_MAX: usize = 100;
+
+fn always_replaced() -> io::Error {
+    io::Error::other("the lock file is replaced again and again")
 }
 
 /// A lock that is held; dropping it releases the lock.

@@ -69,8 +69,8 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(FILE_MODE))
 }
 
-/// Tells whether an open file is still the one at a path.
+/// Tells whether an open file is still the one at a path, which may be a link, as it may when the file is opened.
 pub(crate) fn is_at(path: &Path, file: &File) -> bool {
-    let Ok(at_path) = fs::symlink_metadata(path) else { return false };
+    let Ok(at_path) = fs::metadata(path) else { return false };
     file.metadata().is_ok_and(|ours| (at_path.dev(), at_path.ino()) == (ours.dev(), ours.ino()))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memory::access::Access;
-use memory::change::{Actor, Provenance, Trust};
+use memory::change::{Actor, ChangeKind, Provenance, Trust};
 use memory::command::{Command, CommandError, Warning};
 use memory::feature::Feature;
 use memory::limits::MEMORY_BYTES_MAX;
@@ -204,6 +204,8 @@ struct RootChanges<'p> {
     moved: Vec<&'p RelativePath>,
     /// How many files are removed.
     removed: usize,
+    /// Whether the new names stood beside each other before.
+    restores: bool,
 }
 
 impl<'p> RootChanges<'p> {
@@ -231,7 +233,8 @@ impl<'p> RootChanges<'p> {
                 }
             }
         }
-        Self { leaving, added, moved, removed }
+        let restores = plan.kind == ChangeKind::Undo;
+        Self { leaving, added, moved, removed, restores }
     }
 
     async fn check_names(&self, store: &Store, held: &HeldRoot) -> Result<(), StoreError> {
@@ -251,7 +254,7 @@ impl<'p> RootChanges<'p> {
             }
             let existing = match held.differs_only_in_case(store, new, &self.leaving).await? {
                 Some(existing) => Some(virtual_path(mount, existing)?),
-                None if names.insert(new.folded()) => None,
+                None if names.insert(new.folded()) || self.restores => None,
                 None => Some(path.clone()),
             };
             if let Some(existing) = existing {

@@ -195,8 +195,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Fails what runs and cannot be read: nobody can do it, and everything else would wait for it.
-    async fn fail_unreadable(&self, lane: &Lane) -> Result<(), LaneError> {
+    /// Fails the running tasks that cannot be read, and returns their number: nothing can do them, and all others of
+    /// the lane would wait.
+    pub(super) async fn fail_unreadable(&self, lane: &Lane) -> Result<u64, LaneError> {
         let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
         let outcome = record::outcome_text(Err(&failed.with_details("its record cannot be read")));
         let end = End { status: Status::Failed, outcome: &outcome, request: "{}" };
@@ -206,7 +207,7 @@ impl Shared {
             tracing::error!(workspace = %lane.id, failed, "tasks that cannot be read were failed");
             lane.move_on();
         }
-        Ok(())
+        Ok(failed)
     }
 
     /// Lets a task of which nothing happened be done once more, or gives it up. Returns whether nothing has.

@@ -143,7 +143,15 @@ impl Shared {
                 return Err(LaneError::Lost);
             }
             let now = self.parts.clock.now();
-            let Some(row) = self.parts.tasks.begin_next(&lane.id, now).await? else { break };
+            let row = match self.parts.tasks.begin_next(&lane.id, now).await {
+                Ok(Some(row)) => row,
+                Ok(None) => break,
+                // A task that cannot be read was begun; it must not keep those behind it waiting.
+                Err(error) => match self.fail_unreadable(lane).await? {
+                    0 => return Err(error.into()),
+                    _ => continue,
+                },
+            };
             if let Err(error) = self.attempt(lane, &held, &row).await {
                 // Nobody died: what is found running is ours.
                 let mut now = lane.now.lock();

@@ -290,10 +290,7 @@ impl Task {
         let state = match row.status {
             Status::Queued => TaskState::Queued,
             Status::Running => TaskState::Running,
-            Status::Completed | Status::Failed => match read_outcome(row).map_err(unreadable)? {
-                Ok(result) => TaskState::Completed(result),
-                Err(error) => TaskState::Failed(error),
-            },
+            Status::Completed | Status::Failed => read_ended(row).map_err(unreadable)?,
         };
         Ok(Self {
             id: row.id.parse().map_err(|error| unreadable(format!("{error}")))?,
@@ -355,12 +352,12 @@ fn read_error(record: &ErrorRecord) -> Result<TaskError, String> {
     Ok(failed.with_details(record.details.as_deref().unwrap_or_default()))
 }
 
-/// Reads what came, or would come, of the task in a row.
-fn read_outcome(row: &TaskRow) -> Result<Result<TaskResult, TaskError>, String> {
+/// Reads the end of the task in a row.
+fn read_ended(row: &TaskRow) -> Result<TaskState, String> {
     let text = row.outcome.as_deref().ok_or("no outcome")?;
     let record: OutcomeRecord = serde_json::from_str(text).map_err(|error| where_in(&error))?;
     if let Some(error) = record.error {
-        return read_error(&error).map(Err);
+        return read_error(&error).map(TaskState::Failed);
     }
     let scopes = record.mounts.iter().map(|word| read_mount(word)).collect::<Result<_, _>>()?;
     let layout =
@@ -405,7 +402,7 @@ fn read_outcome(row: &TaskRow) -> Result<Result<TaskResult, TaskError>, String> 
         TaskKind::Dream => TaskDetails::Dreamt { topics, deduped: record.deduped },
     };
     let (summary, proposals) = (record.summary, TaskProposals::Stored(record.proposals));
-    Ok(Ok(TaskResult { summary, scopes, changes, proposals, details }))
+    Ok(TaskState::Completed(TaskResult { summary, scopes, changes, proposals, details }))
 }
 
 /// Says where a JSON text is wrong, and nothing of what it says.

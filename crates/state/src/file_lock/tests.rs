@@ -35,6 +35,20 @@ fn a_lock_is_free_again_when_its_guard_is_dropped() {
 }
 
 #[test]
+fn a_lock_file_may_be_a_link() {
+    let home = tempfile::tempdir().unwrap();
+    let real = home.path().join("real.lock");
+    let link = home.path().join("link.lock");
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let (by_link, by_path) = (FileLock::new(link), FileLock::new(real));
+    let guard = by_link.try_acquire(Exclusive).unwrap().unwrap();
+    assert!(guard.is_current());
+    assert!(by_path.try_acquire(Exclusive).unwrap().is_none(), "it is the same file");
+    drop(guard);
+    assert!(by_path.try_acquire(Exclusive).unwrap().is_some());
+}
+
+#[test]
 fn shared_holders_exclude_an_exclusive_one_until_the_last_has_gone() {
     let home = tempfile::tempdir().unwrap();
     let lock = lock(&home);

@@ -180,7 +180,9 @@ impl ContextCache {
 
     fn insert_text(&self, place: &Place, stat: Stat, text: &Arc<Parsed>) {
         if !stat.recent {
-            let (entry, bytes) = ((stat.stamp, Arc::clone(text)), text.text.len());
+            // Its path is kept too, so that empty files weigh something.
+            let bytes = text.text.len() + place.path.as_os_str().len();
+            let entry = (stat.stamp, Arc::clone(text));
             self.texts.lock().insert_weighted(place.path.clone(), entry, bytes);
         }
     }

@@ -277,6 +277,23 @@ async fn an_undo_holds_the_limits_and_the_names_of_a_scope() {
 }
 
 #[tokio::test]
+async fn names_that_differ_only_in_case_come_back_together() {
+    let host = Host::new();
+    fs::create_dir_all(host.global("n")).unwrap();
+    fs::write(host.global("n/A.md"), "one\n").unwrap();
+    fs::write(host.global("n/a.md"), "two\n").unwrap();
+    let store = host.store();
+    let person = host.person(&store);
+    person.notice().await.unwrap();
+    let before = texts(&host.global(""));
+    delete(&person, "/memories/global/n").await;
+    assert_eq!(texts(&host.global("")), table(&[]));
+    let target = UndoTarget::Change(last(&person).await);
+    person.undo(&target, Dry::No, &Call::default()).await.unwrap();
+    assert_eq!(texts(&host.global("")), before);
+}
+
+#[tokio::test]
 async fn a_change_says_who_made_it() {
     let host = Host::new();
     let store = host.store();
