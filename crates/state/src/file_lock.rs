@@ -83,7 +83,7 @@ impl FileLock {
     }
 
     fn try_lock(&self, mode: LockMode) -> io::Result<Option<FileLockGuard>> {
-        for _ in 0..REPLACED_MAX {
+        for _ in 0..LOCK_FILES_TRIED_MAX {
             match self.lock_open(self.open()?, mode)? {
                 Some(guard) if !guard.is_current() => {}
                 acquired => return Ok(acquired),
@@ -109,7 +109,7 @@ impl FileLock {
     }
 
     fn lock(&self, mode: LockMode) -> io::Result<FileLockGuard> {
-        for _ in 0..REPLACED_MAX {
+        for _ in 0..LOCK_FILES_TRIED_MAX {
             let file = self.open()?;
             match mode {
                 LockMode::Shared => file.lock_shared()?,
@@ -146,8 +146,8 @@ impl FileLock {
     }
 }
 
-/// How often a lock file may be replaced while one acquisition tries.
-const REPLACED_MAX: usize = 100;
+/// How many lock files one acquisition opens, each of which was replaced before it was locked.
+const LOCK_FILES_TRIED_MAX: usize = 100;
 
 fn always_replaced() -> io::Error {
     io::Error::other("the lock file is replaced again and again")
