@@ -7,11 +7,10 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::stage::{Stage, text_of};
+use super::stage::{Stage, names_in, text_of};
 use super::teller::Teller;
 use crate::compose;
 use crate::exit::Failure;
-use crate::files;
 use crate::render::counted;
 
 /// How many calls are sent at once.
@@ -44,7 +43,7 @@ pub(super) fn play(teller: &Teller, stage: &Stage) -> Result<(), Failure> {
             "Attempt {attempt}: {CALLS} writes are sent at once; kill -9 after {} answers.",
             storm.acknowledged.len() - before
         ))?;
-        if interrupted(stage) {
+        if interrupted(stage)? {
             return recover(teller, stage, &storm);
         }
         teller.say("  The kill fell between two commits; once more.")?;
@@ -78,9 +77,13 @@ fn insert(entry: &str) -> Value {
 }
 
 /// Tells whether the lock file of the global root says that its last holder died while writing.
-fn interrupted(stage: &Stage) -> bool {
-    let locks = files::names_in(&stage.home().join("state/locks")).unwrap_or_default();
-    locks.iter().any(|lock| text_of(lock).is_some_and(|text| text.ends_with(" writing\n")))
+fn interrupted(stage: &Stage) -> Result<bool, Failure> {
+    for lock in names_in(&stage.home().join("state/locks"))? {
+        if text_of(&lock)?.is_some_and(|text| text.ends_with(" writing\n")) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn recover(teller: &Teller, stage: &Stage, storm: &Storm) -> Result<(), Failure> {
@@ -104,13 +107,13 @@ fn recover(teller: &Teller, stage: &Stage, storm: &Storm) -> Result<(), Failure>
     let answer = client.call(&arguments)?;
     teller.got(&answer.text)?;
     teller.claim(answer.ok, "the next write goes through")?;
-    teller.claim(client.leave()? && !interrupted(stage), "the lock file says `resting` again")?;
+    teller.claim(client.leave()? && !interrupted(stage)?, "the lock file says `resting` again")?;
     examine(teller, stage, storm, last)
 }
 
 /// Looks for everything that was acknowledged, and for anything that should not be there.
 fn examine(teller: &Teller, stage: &Stage, storm: &Storm, last: &str) -> Result<(), Failure> {
-    let journal = text_of(&stage.home().join("memory/journal.md")).unwrap_or_default();
+    let journal = text_of(&stage.home().join("memory/journal.md"))?.unwrap_or_default();
     let lines: Vec<&str> = journal.lines().collect();
     let once: BTreeSet<&str> = lines.iter().copied().collect();
     let count = storm.acknowledged.len();
@@ -121,7 +124,7 @@ fn examine(teller: &Teller, stage: &Stage, storm: &Storm, last: &str) -> Result<
         once.len() == lines.len() && lines.iter().all(known),
         "no line of the journal is torn, and none is there twice",
     )?;
-    let names = files::names_in(&stage.home().join("memory")).unwrap_or_default();
+    let names = names_in(&stage.home().join("memory"))?;
     let is_left = |file: &PathBuf| file.extension().is_none_or(|extension| extension != "md");
     teller.claim(!names.iter().any(is_left), "no temporary file is left")?;
     let log = stage.run_quipu(&["log", "global/journal.md", "--json", "-n", "100000"])?;

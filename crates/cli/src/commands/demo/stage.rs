@@ -17,9 +17,19 @@ use crate::compose::this_program;
 use crate::exit::Failure;
 use crate::files;
 
-/// Returns the text of a file on the stage; `None` when it is not there.
-pub(super) fn text_of(path: &Path) -> Option<String> {
-    files::read_if_there(path).ok().flatten()
+/// Returns the text of a file on the stage; `None` when it does not exist.
+pub(super) fn text_of(path: &Path) -> Result<Option<String>, Failure> {
+    files::read_if_there(path).map_err(|error| unreadable(path, &error))
+}
+
+/// Returns the paths of what lies in a folder on the stage.
+pub(super) fn names_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    files::names_in(folder).map_err(|error| unreadable(folder, &error))
+}
+
+/// A claim that something is absent must not hold because its place cannot be read.
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(Code::StorageFailed, format!("cannot read `{}`: {error}", path.display()))
 }
 
 /// The stage.

@@ -118,12 +118,12 @@ fn six_commands(
         view.ok && all.iter().all(|path| view.text.contains(path)),
         "the model sees one tree with the scopes global, project and workspace",
     )?;
-    let global = text_of(&stage.home().join("memory/preferences.md"));
+    let global = text_of(&stage.home().join("memory/preferences.md"))?;
     teller.claim(
         global.as_deref() == Some(preferences),
         "the global memory is a plain Markdown file in the person's home, byte for byte",
     )?;
-    let project = text_of(&stage.checkout().join(".quipu/memory/build.md"));
+    let project = text_of(&stage.checkout().join(".quipu/memory/build.md"))?;
     teller.claim(
         project == Some(build.replace("`make`", "`just`")),
         "the project's memory is in the checkout, with the one word replaced",
@@ -154,7 +154,7 @@ fn refusals(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(
         "a secret is refused by rule, and not repeated",
     )?;
     let file = stage.checkout().join(".quipu/memory/deploy.md");
-    teller.claim(text_of(&file).is_none(), "nothing of it reached the disk")?;
+    teller.claim(text_of(&file)?.is_none(), "nothing of it reached the disk")?;
     let outside = json!({ "command": "view", "path": "/memories/project/../../../etc/passwd" });
     let answer = call(teller, client, &outside)?;
     teller.claim(
@@ -197,12 +197,12 @@ fn conflict(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(
         saved.is_ok() && ended.status == 3 && ended.stderr.contains("+- Drinks tea"),
         "the old revision does not win: exit status 3, and the difference is shown",
     )?;
-    let now = text_of(&stage.home().join("memory/preferences.md"));
+    let now = text_of(&stage.home().join("memory/preferences.md"))?;
     teller.claim(
         now.as_deref() == Some("- Prefers very short answers\n- Writes Rust\n"),
         "the agent's change is untouched",
     )?;
-    let draft = text_of(&stage.home().join("state/drafts/global-preferences-1.md"));
+    let draft = text_of(&stage.home().join("state/drafts/global-preferences-1.md"))?;
     teller.claim(
         draft.as_deref() == Some("- Prefers short answers\n- Writes Rust\n- Drinks tea\n"),
         "the person's text is kept as a draft",
