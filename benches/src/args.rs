@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-/// Measure Quipu against bare files, bare pipes and other memories
+/// Measure Lukasa against bare files, bare pipes and other memories
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Measure only this; may be given more than once
@@ -35,20 +35,20 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// The `quipu` to serve [default: the one beside this program]
+    /// The `lukasa` to serve [default: the one beside this program]
     #[arg(long, value_name = "FILE")]
-    pub(crate) quipu: Option<PathBuf>,
+    pub(crate) lukasa: Option<PathBuf>,
 
     /// Node, for npm's server-memory and Qwen Code
-    #[arg(long, value_name = "FILE", env = "QUIPU_TEST_NODE")]
+    #[arg(long, value_name = "FILE", env = "LUKASA_TEST_NODE")]
     pub(crate) node: Option<PathBuf>,
 
     /// The folder of npm packages that holds @modelcontextprotocol/server-memory and @qwen-code/qwen-code
-    #[arg(long, value_name = "DIR", env = "QUIPU_TEST_NODE_MODULES")]
+    #[arg(long, value_name = "DIR", env = "LUKASA_TEST_NODE_MODULES")]
     pub(crate) node_modules: Option<PathBuf>,
 
     /// A Python that has the package anthropic
-    #[arg(long, value_name = "FILE", env = "QUIPU_TEST_PYTHON")]
+    #[arg(long, value_name = "FILE", env = "LUKASA_TEST_PYTHON")]
     pub(crate) python: Option<PathBuf>,
 
     /// The folder of questions and answers for `recall-found`; nothing is downloaded
@@ -83,13 +83,13 @@ pub(crate) enum Subject {
     Growth,
     /// What a model is shown: segments, context files with imports
     Context,
-    /// `quipu mcp`: calls, start, memory, size
+    /// `lukasa mcp`: calls, start, memory, size
     Served,
-    /// `quipu hook`: what it adds to a turn
+    /// `lukasa hook`: what it adds to a turn
     Hook,
-    /// `quipu serve`: reads, tasks, events, start, idle
+    /// `lukasa serve`: reads, tasks, events, start, idle
     Daemon,
-    /// `quipu serve` under load; takes minutes, so only when it is named
+    /// `lukasa serve` under load; takes minutes, so only when it is named
     Load,
     /// How long recall takes, in process
     Recall,
@@ -115,17 +115,17 @@ impl Args {
     }
 
     /// Returns the program to serve.
-    pub(crate) fn quipu(&self) -> anyhow::Result<PathBuf> {
-        let quipu = match &self.quipu {
-            Some(quipu) => quipu.clone(),
-            None => std::env::current_exe()?.with_file_name("quipu"),
+    pub(crate) fn lukasa(&self) -> anyhow::Result<PathBuf> {
+        let lukasa = match &self.lukasa {
+            Some(lukasa) => lukasa.clone(),
+            None => std::env::current_exe()?.with_file_name("lukasa"),
         };
         anyhow::ensure!(
-            quipu.is_file(),
-            "there is no `{}`: run `cargo xtask bench`, which builds it, or give --quipu",
-            quipu.display()
+            lukasa.is_file(),
+            "there is no `{}`: run `cargo xtask bench`, which builds it, or give --lukasa",
+            lukasa.display()
         );
-        Ok(quipu)
+        Ok(lukasa)
     }
 }
 

@@ -1,10 +1,10 @@
-//! The yardstick of a durable write: what a careful program without Quipu would do.
+//! The yardstick of a durable write: what a careful program without Lukasa would do.
 
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// A folder with the shape of a root, written to without Quipu.
+/// A folder with the shape of a root, written to without Lukasa.
 #[derive(Debug)]
 pub(crate) struct BareFiles {
     folders: Vec<(PathBuf, File)>,

@@ -1,4 +1,4 @@
-//! `quipu serve` as its clients have it: reads, tasks, events, start, and what it costs when idle.
+//! `lukasa serve` as its clients have it: reads, tasks, events, start, and what it costs when idle.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -45,8 +45,8 @@ const RESIDENT_BYTES_MAX: u64 = 25 << 20;
 /// One look at what other processes left, now and then, is due.
 const WAKE_UPS_MAX: f64 = 1.0;
 
-/// Measures the daemon at `quipu`.
-pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
+/// Measures the daemon at `lukasa`.
+pub(crate) fn measure(bench: &Bench, lukasa: &Path) -> anyhow::Result<Section> {
     let home = bench.dir.join("daemon");
     let ground = Ground::open(&home)?;
     ground.fill(MEMORIES)?;
@@ -57,13 +57,13 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
     std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
     let workspaces = workspaces(bench, LANES)?;
 
-    let mut lines = starts(bench, quipu, &home, &workspaces)?;
-    let server = Server::daemon(quipu, &home, &workspaces)?;
+    let mut lines = starts(bench, lukasa, &home, &workspaces)?;
+    let server = Server::daemon(lukasa, &home, &workspaces)?;
     lines.extend(idle(&server)?);
     lines.extend(reads(bench, &server)?);
     lines.push(fan_out(bench, &server)?);
     drop(server);
-    let server = Server::daemon(quipu, &home, workspaces.get(..1).unwrap_or_default())?;
+    let server = Server::daemon(lukasa, &home, workspaces.get(..1).unwrap_or_default())?;
     lines.push(idle_after_tasks(&server)?);
     drop(server);
 
@@ -71,7 +71,7 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
     let ground = Ground::open(&home)?;
     ground.fill(REMEMBERED_BESIDE)?;
     ground.close();
-    let server = Server::daemon(quipu, &home, &workspaces)?;
+    let server = Server::daemon(lukasa, &home, &workspaces)?;
     lines.push(tasks(bench, &server)?);
     lines.push(bare_syncs(bench)?);
     lines.push(posts(&server)?);
@@ -112,7 +112,7 @@ pub(crate) fn workspaces(bench: &Bench, count: usize) -> anyhow::Result<Vec<Path
 
 fn starts(
     bench: &Bench,
-    quipu: &Path,
+    lukasa: &Path,
     home: &Path,
     workspaces: &[PathBuf],
 ) -> anyhow::Result<Vec<Line>> {
@@ -125,7 +125,7 @@ fn starts(
     let one = workspaces.get(..1).unwrap_or_default();
     let mut daemon = |times: &mut Times| {
         for _ in 0..STARTS {
-            let server = Server::daemon(quipu, home, one)?;
+            let server = Server::daemon(lukasa, home, one)?;
             server.connect()?.ask(&request("GET", "/health", None), 200)?;
             times.add(server.ready_after);
         }

@@ -117,7 +117,7 @@ pub(crate) async fn lengthen_history(
     let root = mounts.iter().find_map(|mount| mount.key.clone()).context("no root is mounted")?;
     let swift = Path::new("/dev/shm");
     let swift = tempfile::tempdir_in(if swift.is_dir() { swift } else { &bench.dir })?;
-    let (kept, made) = (ground.home().join("state/quipu.db"), swift.path().join("quipu.db"));
+    let (kept, made) = (ground.home().join("state/lukasa.db"), swift.path().join("lukasa.db"));
     std::fs::copy(&kept, &made)?;
     let state = SqliteState::new(made.clone());
     let mut open = Vec::with_capacity(SETTLED_AT_ONCE);

@@ -1,4 +1,4 @@
-//! `quipu hook` as an agent has it: what it adds to a turn, beside a daemon and without one.
+//! `lukasa hook` as an agent has it: what it adds to a turn, beside a daemon and without one.
 //!
 //! An agent starts a process for each hook whatever the hook does; that process is not counted.
 
@@ -23,13 +23,13 @@ const HOOKS: usize = 10;
 const ALONE_MAX: Duration = Duration::from_millis(30);
 const BESIDE_DAEMON_MAX: Duration = Duration::from_millis(10);
 
-/// Measures the hooks of `quipu`.
-pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
+/// Measures the hooks of `lukasa`.
+pub(crate) fn measure(bench: &Bench, lukasa: &Path) -> anyhow::Result<Section> {
     let home = bench.dir.join("hook");
     fill(&home, MEMORIES)?;
-    let agent = Agent { quipu, home: &home };
+    let agent = Agent { lukasa, home: &home };
     let mut lines = hooks(bench, &agent, ("no daemon", ALONE_MAX))?;
-    let daemon = Server::daemon(quipu, &home, std::slice::from_ref(&home))?;
+    let daemon = Server::daemon(lukasa, &home, std::slice::from_ref(&home))?;
     lines.extend(hooks(bench, &agent, ("a daemon runs", BESIDE_DAEMON_MAX))?);
     drop(daemon);
     let method = format!(
@@ -43,17 +43,17 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
 
 /// Whoever calls hooks.
 struct Agent<'a> {
-    quipu: &'a Path,
+    lukasa: &'a Path,
     home: &'a Path,
 }
 
 impl Agent<'_> {
     fn hook(&self, word: &str) -> Command {
-        let mut command = Command::new(self.quipu);
+        let mut command = Command::new(self.lukasa);
         command.args(["hook", word, "--agent", "claude-code"]);
-        command.env("QUIPU_HOME", self.home).current_dir(self.home);
+        command.env("LUKASA_HOME", self.home).current_dir(self.home);
         // A daemon that was given its token has it in no file.
-        command.env("QUIPU_TOKEN", TOKEN);
+        command.env("LUKASA_TOKEN", TOKEN);
         command
     }
 

@@ -25,18 +25,18 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts the daemon at `quipu` for these workspaces, the first of which is primary.
+    /// Starts the daemon at `lukasa` for these workspaces, the first of which is primary.
     pub(crate) fn daemon(
-        quipu: &Path,
+        lukasa: &Path,
         home: &Path,
         workspaces: &[std::path::PathBuf],
     ) -> anyhow::Result<Self> {
-        let mut command = Command::new(quipu);
+        let mut command = Command::new(lukasa);
         command.args(["serve", "--port", "0", "--json", "--rate-limit", "1000000"]);
         for workspace in workspaces {
             command.arg("--workspace").arg(workspace);
         }
-        command.env("QUIPU_HOME", home).env("QUIPU_TOKEN", TOKEN).current_dir(home);
+        command.env("LUKASA_HOME", home).env("LUKASA_TOKEN", TOKEN).current_dir(home);
         Self::start(&mut command)
     }
 

@@ -103,8 +103,8 @@ struct Loaded {
     ids: Vec<String>,
 }
 
-/// Puts the daemon at `quipu` under load for so long.
-pub(crate) fn measure(bench: &Bench, quipu: &Path, time: Duration) -> anyhow::Result<Section> {
+/// Puts the daemon at `lukasa` under load for so long.
+pub(crate) fn measure(bench: &Bench, lukasa: &Path, time: Duration) -> anyhow::Result<Section> {
     let home = bench.dir.join("load");
     let ground = Ground::open(&home)?;
     ground.fill(MEMORIES)?;
@@ -112,7 +112,7 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path, time: Duration) -> anyhow::Re
     ground.close();
     std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
     let folders = workspaces(bench, WORKSPACES)?;
-    let loaded = Loaded::start(quipu, &home, &folders)?;
+    let loaded = Loaded::start(lukasa, &home, &folders)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let lines = runtime.block_on(loaded.bear(time))?;
     let method = format!(
@@ -135,8 +135,8 @@ fn tasks(time: Duration) -> u32 {
 }
 
 impl Loaded {
-    fn start(quipu: &Path, home: &Path, folders: &[PathBuf]) -> anyhow::Result<Self> {
-        let server = Server::daemon(quipu, home, folders)?;
+    fn start(lukasa: &Path, home: &Path, folders: &[PathBuf]) -> anyhow::Result<Self> {
+        let server = Server::daemon(lukasa, home, folders)?;
         let address = server.address.parse()?;
         let listed = crate::http::request("GET", "/capabilities", None);
         let listed = server.connect()?.ask(&listed, 200)?;

@@ -1,4 +1,4 @@
-//! Measures Quipu against what it stands on and what it stands beside, all within one run.
+//! Measures Lukasa against what it stands on and what it stands beside, all within one run.
 //!
 //! Whatever is compared takes turns, pass by pass, so that noise of the machine hits both sides: a
 //! ratio between two lines of one run says something, a figure alone says little. Every target of
@@ -79,7 +79,7 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         // Beside the build: the disk that the program lies on.
         None => std::env::current_exe()?.parent().context("this program lies nowhere")?.to_owned(),
     };
-    let ground = tempfile::Builder::new().prefix("quipu-bench-").tempdir_in(&folder)?;
+    let ground = tempfile::Builder::new().prefix("lukasa-bench-").tempdir_in(&folder)?;
     let bench = Bench { dir: ground.path().to_owned(), passes: usize::from(args.passes) };
     let mut machine = Machine::look(ground.path())?;
     let mut sections = Vec::new();
@@ -114,10 +114,10 @@ fn measure(subject: Subject, args: &Args, bench: &Bench) -> anyhow::Result<Secti
         Subject::Reads => reads::measure(bench),
         Subject::Growth => growth::measure(bench),
         Subject::Context => context::measure(bench),
-        Subject::Served => served::measure(bench, &args.quipu()?),
-        Subject::Hook => hook::measure(bench, &args.quipu()?),
-        Subject::Daemon => daemon::measure(bench, &args.quipu()?),
-        Subject::Load => load::measure(bench, &args.quipu()?, Duration::from_secs(args.seconds)),
+        Subject::Served => served::measure(bench, &args.lukasa()?),
+        Subject::Hook => hook::measure(bench, &args.lukasa()?),
+        Subject::Daemon => daemon::measure(bench, &args.lukasa()?),
+        Subject::Load => load::measure(bench, &args.lukasa()?, Duration::from_secs(args.seconds)),
         Subject::Recall => recall::speed(bench),
         Subject::RecallFound => {
             let outputs =

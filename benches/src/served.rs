@@ -1,4 +1,4 @@
-//! `quipu mcp` as a client has it: calls, start, resident memory, size.
+//! `lukasa mcp` as a client has it: calls, start, resident memory, size.
 
 use std::path::Path;
 use std::process::Command;
@@ -28,16 +28,16 @@ const TABLES: [&[u8]; 2] = [
     include_bytes!("../../crates/recall/data/wordings.qwt"),
 ];
 
-/// Measures the server at `quipu`.
-pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
+/// Measures the server at `lukasa`.
+pub(crate) fn measure(bench: &Bench, lukasa: &Path) -> anyhow::Result<Section> {
     let home = bench.dir.join("served");
     fill(&home, MEMORIES)?;
-    let server = Server { quipu, home: &home };
+    let server = Server { lukasa, home: &home };
     let mut lines = views(bench, &server)?;
     lines.extend(creates(bench, &server)?);
     lines.extend(starts(bench, &server)?);
     let resident = resident_bytes(&server)?;
-    let program = std::fs::read(quipu)?;
+    let program = std::fs::read(lukasa)?;
     let holds = |table: &&[u8]| program.windows(64).any(|bytes| bytes == &table[..64]);
     let tables: usize = TABLES.into_iter().filter(holds).map(<[u8]>::len).sum();
     let size = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
@@ -72,14 +72,14 @@ pub(crate) fn fill(home: &Path, memories: usize) -> anyhow::Result<()> {
 /// How to start the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Server<'a> {
-    pub(crate) quipu: &'a Path,
+    pub(crate) lukasa: &'a Path,
     pub(crate) home: &'a Path,
 }
 
 impl Server<'_> {
     fn command(&self) -> Command {
-        let mut command = Command::new(self.quipu);
-        command.arg("mcp").env("QUIPU_HOME", self.home).current_dir(self.home);
+        let mut command = Command::new(self.lukasa);
+        command.arg("mcp").env("LUKASA_HOME", self.home).current_dir(self.home);
         command
     }
 
@@ -110,12 +110,12 @@ pub(crate) fn rest(home: &Path) -> anyhow::Result<()> {
 
 fn views(bench: &Bench, server: &Server<'_>) -> anyhow::Result<Vec<Line>> {
     let mut echo = Client::start(&mut stdio::echo_server(MEMORY_BYTES)?)?;
-    let mut quipu = server.start()?;
+    let mut lukasa = server.start()?;
     let ground = Ground::open(server.home)?;
     let mut bare =
         |times: &mut Times| calls(&mut echo, times, VIEWS, |n| view(&ground::virtual_path(n)));
     let mut over =
-        |times: &mut Times| calls(&mut quipu, times, VIEWS, |n| view(&ground::virtual_path(n)));
+        |times: &mut Times| calls(&mut lukasa, times, VIEWS, |n| view(&ground::virtual_path(n)));
     let mut inside = |times: &mut Times| {
         for number in 0..VIEWS {
             let command = ground::view(number)?;
@@ -152,12 +152,12 @@ fn creates(bench: &Bench, server: &Server<'_>) -> anyhow::Result<Vec<Line>> {
     let inside_home = bench.dir.join("served-inside");
     fill(&inside_home, MEMORIES)?;
     let ground = Ground::open(&inside_home)?;
-    let mut quipu = server.start()?;
+    let mut lukasa = server.start()?;
     let (mut made_there, mut made) = (MEMORIES, MEMORIES);
     let mut over = |times: &mut Times| {
         let from = made_there;
         made_there += CREATES;
-        calls(&mut quipu, times, CREATES, |number| create(from + number))?;
+        calls(&mut lukasa, times, CREATES, |number| create(from + number))?;
         rest(server.home)
     };
     let mut inside = |times: &mut Times| {
@@ -213,7 +213,7 @@ fn starts(bench: &Bench, server: &Server<'_>) -> anyhow::Result<Vec<Line>> {
         take_turns(bench.passes, [&mut echo, &mut first, &mut viewed, &mut listed])?;
     Ok(vec![
         Line::calls("start of the echo to its first answer", &echo),
-        Line::calls("start of `quipu mcp` to its first answer", &first)
+        Line::calls("start of `lukasa mcp` to its first answer", &first)
             .more("echo", first.more_than(&echo))
             .target(Target::P50(START_MAX)),
         Line::calls("start to the first memory viewed", &viewed).target(Target::P50(START_MAX)),

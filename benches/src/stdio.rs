@@ -42,7 +42,7 @@ impl Client {
         let parameters = json!({
             "protocolVersion": REVISION,
             "capabilities": {},
-            "clientInfo": { "name": "quipu-bench", "version": env!("CARGO_PKG_VERSION") },
+            "clientInfo": { "name": "lukasa-bench", "version": env!("CARGO_PKG_VERSION") },
         });
         let request = self.request("initialize", &parameters);
         self.exchange(&request)?;
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn resident_memory_is_read_from_the_status_of_a_process() {
-        let status = "Name:\tquipu\nVmSize:\t  90000 kB\nVmRSS:\t   12345 kB\n";
+        let status = "Name:\tlukasa\nVmSize:\t  90000 kB\nVmRSS:\t   12345 kB\n";
         assert_eq!(resident_bytes(status), Some(12_345 * 1024));
-        assert_eq!(resident_bytes("Name:\tquipu\n"), None);
+        assert_eq!(resident_bytes("Name:\tlukasa\n"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Durable writes in process, history included, against the same writes without Quipu.
+//! Durable writes in process, history included, against the same writes without Lukasa.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::report::{Line, Section, Target};
 const CALLS: usize = 40;
 /// Writes in a row, whose synchronizing is waited for.
 const CALLS_IN_A_ROW: usize = 200;
-/// How much longer than the bare write one through Quipu may take.
+/// How much longer than the bare write one through Lukasa may take.
 const RATIO_MAX: f64 = 1.3;
 
 /// Measures creates and replacements.
@@ -22,7 +22,7 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     let method = format!(
         "Memories of {MEMORY_BYTES} bytes in {FOLDERS} folders, {CALLS} calls a pass, {} passes; \
          the disk is flushed and the background work waited for between passes. *Bare* is a \
-         temporary file, fsync, rename, fsync of the folder. A call of Quipu ends when the change \
+         temporary file, fsync, rename, fsync of the folder. A call of Lukasa ends when the change \
          and its history survive a power cut. *In a row* counts everything until the files \
          themselves are synchronized and the state is closed, by {CALLS_IN_A_ROW} writes.",
         bench.passes

@@ -73,7 +73,7 @@ declare namespace T {
     error?: { code: string; message: string; details?: string | null } | null; result?: TaskResult | null;
   }
   interface Workspace { id: string; cwd: string; primary: boolean; trusted: boolean }
-  interface Capabilities { quipuVersion: string; features: string[]; workspaces: Workspace[] }
+  interface Capabilities { lukasaVersion: string; features: string[]; workspaces: Workspace[] }
   interface HostWorkspace {
     id: string; checkout?: string | null; checkoutExists: boolean; memories: number; bytes: number; servedAs: string[];
   }

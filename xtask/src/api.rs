@@ -20,7 +20,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
     command.current_dir(&workspace.root);
     // The whole workspace, filtered: `-p` would choose other features and build everything again.
     command.args(["nextest", "run", "--workspace", "--profile", "sim"]);
-    command.args(["-E", "binary_id(quipu::it) & test(/^daemon::described::/)"]);
-    command.env("QUIPU_API_EXAMPLES", args.examples.to_string());
+    command.args(["-E", "binary_id(lukasa::it) & test(/^daemon::described::/)"]);
+    command.env("LUKASA_API_EXAMPLES", args.examples.to_string());
     cargo::run(&mut command)
 }

@@ -17,7 +17,7 @@ pub(crate) struct Args {
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
     let tools = tools::prepare(workspace, tools::FOR_BENCHES)?;
     let mut build = cargo::command();
-    cargo::run(build.current_dir(&workspace.root).args(["build", "--release", "--bin", "quipu"]))?;
+    cargo::run(build.current_dir(&workspace.root).args(["build", "--release", "--bin", "lukasa"]))?;
     let mut measure = tools.cargo_command();
     measure.current_dir(&workspace.root).args(["run", "--release", "--package", "benches", "--"]);
     cargo::run(measure.args(&args.arguments))

@@ -1,6 +1,6 @@
 //! References that are generated from the code: the program prints them, here they become files.
 //!
-//! `quipu reference NAME` prints Markdown, or JSON; `docs/reference/` holds it. What is not the same is
+//! `lukasa reference NAME` prints Markdown, or JSON; `docs/reference/` holds it. What is not the same is
 //! drift, and `tidy` fails on it.
 
 use std::fs;
@@ -12,7 +12,7 @@ use crate::cargo;
 use crate::tidy::Finding;
 use crate::workspace::Workspace;
 
-/// What `quipu reference` knows, and the file that holds it.
+/// What `lukasa reference` knows, and the file that holds it.
 const REFERENCES: [(&str, &str); 7] = [
     ("cli", "cli.md"),
     ("codes", "codes.md"),
@@ -57,7 +57,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
 fn describe_routes(workspace: &Workspace) -> anyhow::Result<()> {
     let test = "http::openapi::tests::the_embedded_description_is_what_the_code_declares";
     let mut command = cargo::command();
-    command.current_dir(&workspace.root).env("QUIPU_WRITE_OPENAPI", "1");
+    command.current_dir(&workspace.root).env("LUKASA_WRITE_OPENAPI", "1");
     // The whole workspace, filtered: `-p` would choose other features and build everything again.
     cargo::run(command.args(["test", "--quiet", "--workspace", "--lib", "--", "--exact", test]))
 }
@@ -103,8 +103,8 @@ pub(crate) fn build_program(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let mut build = cargo::command();
     build.current_dir(&workspace.root);
     // With the features of the whole workspace, so that the tests build nothing anew.
-    cargo::run(build.args(["build", "--quiet", "--workspace", "--bin", "quipu"]))?;
-    Ok(workspace.target.join("debug").join(format!("quipu{}", std::env::consts::EXE_SUFFIX)))
+    cargo::run(build.args(["build", "--quiet", "--workspace", "--bin", "lukasa"]))?;
+    Ok(workspace.target.join("debug").join(format!("lukasa{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// Asks the program for every reference.
@@ -115,7 +115,10 @@ fn generate(workspace: &Workspace) -> anyhow::Result<Vec<Reference>> {
         .map(|(name, file)| {
             let printed =
                 cargo::output(std::process::Command::new(&program).args(["reference", name]))?;
-            anyhow::ensure!(!printed.trim().is_empty(), "`quipu reference {name}` printed nothing");
+            anyhow::ensure!(
+                !printed.trim().is_empty(),
+                "`lukasa reference {name}` printed nothing"
+            );
             let path = format!("docs/reference/{file}");
             Ok(Reference { path, text: format!("{}\n", printed.trim_end()) })
         })

@@ -30,8 +30,8 @@ const INTRODUCTION: &str = "\
 # Agent hosts
 
 `cargo xtask hosts` wrote this page. It installs each host's npm package, points it at a scripted model on
-loopback, and reads the requests that the model gets. The story is the same for all: `quipu install`, a run that
-creates, views and recalls a memory, a second run that goes on with it, `quipu uninstall`. In each:
+loopback, and reads the requests that the model gets. The story is the same for all: `lukasa install`, a run that
+creates, views and recalls a memory, a second run that goes on with it, `lukasa uninstall`. In each:
 
 - Each request begins with all of the one before, so that a provider's cache holds.
 - `install` and `uninstall` at once leave every file as it was, byte for byte. After the runs, nothing of ours is
@@ -87,7 +87,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
     }
     fs::create_dir_all(&reports)?;
     let mut command = tools.cargo_command();
-    command.current_dir(&workspace.root).env("QUIPU_HOSTS_REPORT", &reports);
+    command.current_dir(&workspace.root).env("LUKASA_HOSTS_REPORT", &reports);
     // The whole workspace, filtered: `-p` would choose other features and build everything again.
     command.args(["nextest", "run", "--workspace", "--profile", "hosts", "-E"]);
     let filter = args.only.as_ref().map_or_else(String::new, |name| format!(" & test({name})"));

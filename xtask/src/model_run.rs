@@ -69,7 +69,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Builds the program, lets the model work, and prints what came of it.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
-    cargo::run(cargo::command().current_dir(&workspace.root).args(["build", "--bin", "quipu"]))?;
+    cargo::run(cargo::command().current_dir(&workspace.root).args(["build", "--bin", "lukasa"]))?;
     let mut run = Run::new(workspace, args)?;
     run.connect()?;
     run.remember()?;
@@ -77,7 +77,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
     run.forget()?;
     run.dream()?;
     run.recall()?;
-    let told = run.quipu(&["doctor"])?;
+    let told = run.lukasa(&["doctor"])?;
     run.check(told.status.success(), || format!("doctor: {}", text(&told.stdout)));
     run.report(args)
 }
@@ -120,7 +120,7 @@ impl Run {
         }
         fs::write(home.join("config.toml"), settings)?;
         let run = Self {
-            program: workspace.target.join("debug/quipu"),
+            program: workspace.target.join("debug/lukasa"),
             home,
             checkout,
             rows: Vec::new(),
@@ -138,9 +138,9 @@ impl Run {
 
     /// Asks whether the model is there at all.
     fn connect(&mut self) -> anyhow::Result<()> {
-        let asked = self.quipu(&["models", "--json"])?;
+        let asked = self.lukasa(&["models", "--json"])?;
         let told: Value = serde_json::from_slice(&asked.stdout)
-            .with_context(|| format!("quipu models: {}", complaint(&asked)))?;
+            .with_context(|| format!("lukasa models: {}", complaint(&asked)))?;
         let checked = &told["checked"][0];
         ensure!(checked["answers"] == true, "no model answers: {}", checked["error"]);
         self.decoded |= checked["callsTools"] == true;
@@ -155,7 +155,7 @@ impl Run {
 
     fn remember(&mut self) -> anyhow::Result<()> {
         let (before, begun) = (self.texts()?, Instant::now());
-        let ended = self.quipu(&["remember", BEES])?;
+        let ended = self.lukasa(&["remember", BEES])?;
         self.note("remember", &ended.status.to_string(), (begun.elapsed(), AGENT_MAX))?;
         let after = self.texts()?;
         if ended.status.success() {
@@ -200,7 +200,7 @@ impl Run {
 
     fn forget(&mut self) -> anyhow::Result<()> {
         let (before, begun) = (self.texts()?, Instant::now());
-        let ended = self.quipu(&["forget", "-y", "my red bicycle"])?;
+        let ended = self.lukasa(&["forget", "-y", "my red bicycle"])?;
         self.note("forget", &ended.status.to_string(), (begun.elapsed(), FORGET_MAX))?;
         let after = self.texts()?;
         let (had, has) = (lines(&before), lines(&after));
@@ -209,7 +209,7 @@ impl Run {
         let is_right = gone.len() == 1 && gone[0].contains(BICYCLE);
         self.judge(is_right, || format!("of all entries, forget removed {gone:?}"));
         if before != after {
-            let undone = self.quipu(&["undo", "-y"])?;
+            let undone = self.lukasa(&["undo", "-y"])?;
             self.check(undone.status.success(), || format!("undo: {}", complaint(&undone)));
             let restored = self.texts()? == before;
             self.check(restored, || "undo did not bring back what was forgotten".into());
@@ -219,7 +219,7 @@ impl Run {
 
     fn dream(&mut self) -> anyhow::Result<()> {
         let (before, begun) = (self.texts()?, Instant::now());
-        let ended = self.quipu(&["dream", "-y"])?;
+        let ended = self.lukasa(&["dream", "-y"])?;
         self.note("dream", &ended.status.to_string(), (begun.elapsed(), AGENT_MAX))?;
         let after = self.texts()?;
         if !ended.status.success() {
@@ -338,7 +338,7 @@ impl Run {
     /// Returns all memories, in the order of their files.
     fn texts(&self) -> anyhow::Result<Vec<(PathBuf, String)>> {
         let mut texts = Vec::new();
-        for folder in [self.home.join("memory"), self.checkout.join(".quipu")] {
+        for folder in [self.home.join("memory"), self.checkout.join(".lukasa")] {
             read(&folder, &mut texts)?;
         }
         texts.sort();
@@ -348,11 +348,14 @@ impl Run {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(args).current_dir(&self.checkout).stdin(Stdio::null());
-        command.env("HOME", &self.home).env("QUIPU_HOME", &self.home).env_remove("QUIPU_FEATURES");
+        command
+            .env("HOME", &self.home)
+            .env("LUKASA_HOME", &self.home)
+            .env_remove("LUKASA_FEATURES");
         command
     }
 
-    fn quipu(&self, args: &[&str]) -> anyhow::Result<Output> {
+    fn lukasa(&self, args: &[&str]) -> anyhow::Result<Output> {
         self.command(args)
             .output()
             .with_context(|| format!("cannot start {}", self.program.display()))
@@ -369,12 +372,12 @@ impl Run {
 
     /// Returns what a command prints as JSON; null if it prints nothing.
     fn json(&self, args: &[&str]) -> anyhow::Result<Value> {
-        let printed = self.quipu(args)?;
+        let printed = self.lukasa(args)?;
         if printed.stdout.is_empty() && printed.status.success() {
             return Ok(Value::Null);
         }
         serde_json::from_slice(&printed.stdout)
-            .with_context(|| format!("quipu {}: {}", args.join(" "), complaint(&printed)))
+            .with_context(|| format!("lukasa {}: {}", args.join(" "), complaint(&printed)))
     }
 
     /// Prints the table, and fails if something is wrong.

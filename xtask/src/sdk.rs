@@ -35,7 +35,7 @@ pub(crate) fn check(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> 
     let program = docs::build_program(workspace)?;
     cargo::run(npm(workspace, tools).args(["run", "types:check"]))
         .context("the types are not those of the description: run `cargo xtask sdk --types`")?;
-    cargo::run(npm(workspace, tools).arg("test").env("QUIPU_PROGRAM", program))?;
+    cargo::run(npm(workspace, tools).arg("test").env("LUKASA_PROGRAM", program))?;
     // The page is no package of its own; the compiler is the same.
     let page = workspace.root.join("crates/server/ui.tsconfig.json");
     cargo::run(npm(workspace, tools).args(["exec", "--", "tsc", "-p"]).arg(page))

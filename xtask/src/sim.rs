@@ -34,12 +34,12 @@ pub(crate) fn simulate(
     // The whole workspace, filtered: `-p` would choose other features and build everything again.
     command.args(["nextest", "run", "--workspace", "--profile", "sim"]);
     command.args(["--success-output", "final"]);
-    let simulators = "binary_id(quipu-store::it) & test(/^sim::/) | \
-                      binary_id(quipu-engine::it) & test(/^lane::sim::/)";
+    let simulators = "binary_id(lukasa-store::it) & test(/^sim::/) | \
+                      binary_id(lukasa-engine::it) & test(/^lane::sim::/)";
     command.args(["-E", simulators]);
-    command.env("QUIPU_SIM_SECONDS", args.seconds.to_string());
+    command.env("LUKASA_SIM_SECONDS", args.seconds.to_string());
     if let Some(seed) = args.seed {
-        command.env("QUIPU_SIM_SEED", seed.to_string());
+        command.env("LUKASA_SIM_SEED", seed.to_string());
     }
     cargo::run(&mut command)
 }

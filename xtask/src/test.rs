@@ -161,7 +161,7 @@ fn tidy_step(workspace: &Workspace, _: &Tools) -> anyhow::Result<()> {
 /// Runs clippy twice, since some code is only compiled when a feature is off.
 fn clippy(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
     clippy_with_all_features(workspace, tools)?;
-    let without_tables = ["clippy", "--package", "quipu-cli", "--no-default-features"];
+    let without_tables = ["clippy", "--package", "lukasa-cli", "--no-default-features"];
     run_cargo(workspace, tools, &[&without_tables[..], &["--", "-D", "warnings"]].concat())
 }
 
@@ -182,7 +182,7 @@ fn deny_step(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
 
 fn test(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
     run_cargo(workspace, tools, &["nextest", "run", "--workspace"])?;
-    let without_tables = ["nextest", "run", "--package", "quipu-recall", "--no-default-features"];
+    let without_tables = ["nextest", "run", "--package", "lukasa-recall", "--no-default-features"];
     run_cargo(workspace, tools, &without_tables)
 }
 

@@ -69,7 +69,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
 fn drift(workspace: &Workspace) -> Vec<Finding> {
     docs::drift(workspace).unwrap_or_else(|error| {
         let wrong = format!("cannot be compared ({error:#})");
-        vec![Finding::file("docs", "docs/reference", wrong, "make `quipu reference` work")]
+        vec![Finding::file("docs", "docs/reference", wrong, "make `lukasa reference` work")]
     })
 }
 

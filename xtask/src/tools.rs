@@ -90,7 +90,7 @@ pub(crate) const FOR_BENCHES: &[Tool] = &[
     Tool::python("anthropic", "2.13.0"),
 ];
 
-/// Checks the unit that `quipu service` writes.
+/// Checks the unit that `lukasa service` writes.
 const SYSTEMD_ANALYZE: Tool = Tool { source: Source::System, name: "systemd-analyze", version: "" };
 
 /// The browser that the tests of the page drive.
@@ -226,18 +226,18 @@ impl Tools {
         };
         // Programs of npm packages look for `node` by name.
         self.search.extend(node.parent().map(Path::to_path_buf));
-        self.environment.push(("QUIPU_TEST_NODE", node));
+        self.environment.push(("LUKASA_TEST_NODE", node));
         if packages.iter().any(|tool| tool.name == INSPECTOR) {
-            self.environment.push(("QUIPU_TEST_INSPECTOR", modules.join(".bin/mcp-inspector")));
+            self.environment.push(("LUKASA_TEST_INSPECTOR", modules.join(".bin/mcp-inspector")));
         }
-        self.environment.push(("QUIPU_TEST_NODE_MODULES", modules));
+        self.environment.push(("LUKASA_TEST_NODE_MODULES", modules));
         Ok(())
     }
 
     fn prepare_python(&mut self, rack: &Rack, packages: &[Tool]) -> anyhow::Result<()> {
         system::require(&system::PYTHON)?;
         let folder = rack.python(packages)?;
-        self.environment.push(("QUIPU_TEST_PYTHON", folder.join("bin/python")));
+        self.environment.push(("LUKASA_TEST_PYTHON", folder.join("bin/python")));
         Ok(())
     }
 

@@ -135,7 +135,7 @@ impl Events {
         let (status, headers) = head(&mut stream, &mut read).await?;
         anyhow::ensure!(status == 200, "the stream was answered by {status}");
         let header = |name: &str| headers.get(name).with_context(|| format!("no {name}"));
-        let last = header("x-quipu-event-cursor")?.parse()?;
+        let last = header("x-lukasa-event-cursor")?.parse()?;
         let epoch = header("x-qwen-event-epoch")?.clone();
         let mut frames = Reader::default();
         let waiting = frames.take(&read)?.into_iter();

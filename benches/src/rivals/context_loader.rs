@@ -59,8 +59,8 @@ pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
     };
     let lines = vec![
         Line::calls("Qwen Code: context files of the tree", &theirs),
-        quicker("quipu: the same, nothing remembered", &cold),
-        quicker("quipu: the same, remembered", &warm),
+        quicker("lukasa: the same, nothing remembered", &cold),
+        quicker("lukasa: the same, remembered", &warm),
     ];
     let method = format!(
         "The function of Qwen Code that gathers context files from a folder upwards with what they import, called in \

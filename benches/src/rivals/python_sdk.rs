@@ -60,13 +60,13 @@ pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
     let lines = lines.iter().flat_map(|(command, own, theirs)| {
         [
             Line::calls(format!("Python SDK: `{command}`"), theirs),
-            Line::calls(format!("quipu: `{command}`"), own)
+            Line::calls(format!("lukasa: `{command}`"), own)
                 .ratio("Python SDK", own.ratio_to(theirs)),
         ]
     });
     let method = format!(
         "The tool `BetaLocalFilesystemMemoryTool` of the package anthropic, called in a Python \
-         process and timed there; Quipu called in a Rust process. Memories of {MEMORY_BYTES} bytes, \
+         process and timed there; Lukasa called in a Rust process. Memories of {MEMORY_BYTES} bytes, \
          {CALLS} calls a pass, {} passes. The SDK's tool synchronizes the file but not its folder, \
          takes no lock, screens nothing and keeps no history.",
         bench.passes

@@ -1,4 +1,4 @@
-//! npm's `@modelcontextprotocol/server-memory` and `quipu mcp`, through the same client.
+//! npm's `@modelcontextprotocol/server-memory` and `lukasa mcp`, through the same client.
 
 use std::path::Path;
 use std::process::Command;
@@ -33,7 +33,7 @@ pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
     }
     let home = bench.dir.join("beside-server-memory");
     served::fill(&home, MEMORIES)?;
-    let server = Server { quipu: &args.quipu()?, home: &home };
+    let server = Server { lukasa: &args.lukasa()?, home: &home };
     let mut own = server.start()?;
 
     let mut lines = writes(bench, &home, &mut own, &mut other)?;
@@ -48,14 +48,14 @@ pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
     )?;
     lines.extend(pair("`view` of the folder (paths)", "read_graph (all texts)", &all));
     lines.push(Line::calls("server-memory: search_nodes", &search(bench, &mut other)?));
-    lines.push(Line::bytes("quipu: resident memory", own.resident_bytes()?));
+    lines.push(Line::bytes("lukasa: resident memory", own.resident_bytes()?));
     lines.push(Line::bytes("server-memory: resident memory", other.resident_bytes()?));
     let method = format!(
         "One client, two servers over standard streams, {MEMORIES} memories of {MEMORY_BYTES} bytes \
          in each; {WRITES} writes and {READS} reads a pass, {} passes. server-memory reads its one \
          file for each call, writes the whole of it for each change, synchronizes nothing, locks \
-         nothing and keeps no history; a change of Quipu survives a power cut and can be undone. \
-         `view` of a folder shows paths and sizes, read_graph shows every text. Quipu's search \
+         nothing and keeps no history; a change of Lukasa survives a power cut and can be undone. \
+         `view` of a folder shows paths and sizes, read_graph shows every text. Lukasa's search \
          comes with context assembly and has no line yet.",
         bench.passes
     );
@@ -150,7 +150,7 @@ fn search(bench: &Bench, other: &mut Client) -> anyhow::Result<Times> {
 fn pair(own: &str, other: &str, [own_times, other_times]: &[Times; 2]) -> Vec<Line> {
     vec![
         Line::calls(format!("server-memory: {other}"), other_times),
-        Line::calls(format!("quipu: {own}"), own_times)
+        Line::calls(format!("lukasa: {own}"), own_times)
             .ratio("server-memory", own_times.ratio_to(other_times)),
     ]
 }

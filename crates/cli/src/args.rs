@@ -37,11 +37,11 @@ pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs, WorkspaceRm};
 /// A memory for AI agents: plain Markdown in three scopes, safe, with undo
 #[derive(Debug, Parser)]
 #[command(
-    name = "quipu",
-    bin_name = "quipu",
+    name = "lukasa",
+    bin_name = "lukasa",
     version,
     max_term_width = 100,
-    after_help = "Run `quipu help COMMAND` for examples, `quipu man` for the manual page.",
+    after_help = "Run `lukasa help COMMAND` for examples, `lukasa man` for the manual page.",
     after_long_help = overview::long_help()
 )]
 pub(crate) struct Cli {
@@ -124,7 +124,7 @@ pub(crate) struct Globals {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ProjectPlace {
-    /// In the checkout, at `.quipu/memory`
+    /// In the checkout, at `.lukasa/memory`
     Repo,
     /// On this host only, shared by all worktrees
     Host,
@@ -172,8 +172,8 @@ pub(crate) enum Command {
     Status,
     /// Show what is switched on, and which setting says so
     ///
-    /// `[features]` in config.toml turns features on and off, `QUIPU_FEATURES` for one process
-    /// (`QUIPU_FEATURES=-recall,+page`), and `[workspace."ID".features]` off in one workspace. What is off leaves no trace
+    /// `[features]` in config.toml turns features on and off, `LUKASA_FEATURES` for one process
+    /// (`LUKASA_FEATURES=-recall,+page`), and `[workspace."ID".features]` off in one workspace. What is off leaves no trace
     /// but this list. A daemon and an MCP server read it when they start.
     Features,
     Models(Models),
@@ -208,9 +208,9 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu view global/prefs.md
-  quipu view project/build.md --lines 10:20
-  quipu view project/build.md --lines 40:        from line 40 to the end")]
+  lukasa view global/prefs.md
+  lukasa view project/build.md --lines 10:20
+  lukasa view project/build.md --lines 40:        from line 40 to the end")]
 pub(crate) struct View {
     /// The memory
     pub(crate) path: String,
@@ -231,10 +231,10 @@ pub(crate) struct View {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu create global/prefs.md '- Prefers short answers.'
-  git log -1 --format=%B | quipu create project/last.md
-  quipu create workspace/plan.md         opens $VISUAL or $EDITOR
-  quipu create global/ci.md --allow secrets.assignment 'password = \"example-Pa55\"'")]
+  lukasa create global/prefs.md '- Prefers short answers.'
+  git log -1 --format=%B | lukasa create project/last.md
+  lukasa create workspace/plan.md         opens $VISUAL or $EDITOR
+  lukasa create global/ci.md --allow secrets.assignment 'password = \"example-Pa55\"'")]
 pub(crate) struct Create {
     /// Where: nothing may be there yet
     pub(crate) path: String,
@@ -261,8 +261,8 @@ pub(crate) struct Answered {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu replace project/build.md 'uses npm' 'uses pnpm'
-  quipu replace global/prefs.md ', mostly' ''")]
+  lukasa replace project/build.md 'uses npm' 'uses pnpm'
+  lukasa replace global/prefs.md ', mostly' ''")]
 pub(crate) struct Replace {
     /// The memory
     pub(crate) path: String,
@@ -281,8 +281,8 @@ pub(crate) struct Replace {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu insert global/prefs.md 0 '# Preferences'     at the top
-  quipu insert project/todo.md 3 < more.txt          after line 3")]
+  lukasa insert global/prefs.md 0 '# Preferences'     at the top
+  lukasa insert project/todo.md 3 < more.txt          after line 3")]
 pub(crate) struct Insert {
     /// The memory
     pub(crate) path: String,
@@ -300,12 +300,12 @@ pub(crate) struct Insert {
 /// Delete memories or folders
 ///
 /// Several paths are deleted together or not at all. Deleting a folder asks first, for it takes
-/// hidden files with it; `quipu undo` brings every memory back. Without a terminal `-y` is needed.
+/// hidden files with it; `lukasa undo` brings every memory back. Without a terminal `-y` is needed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu rm global/old.md project/older.md
-  quipu rm -y workspace/drafts           without a question, and in scripts")]
+  lukasa rm global/old.md project/older.md
+  lukasa rm -y workspace/drafts           without a question, and in scripts")]
 pub(crate) struct Rm {
     /// Memories or folders
     #[arg(required = true)]
@@ -330,9 +330,9 @@ pub(crate) struct Consent {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu mv global/notes.md global/tools/editor.md
-  quipu mv project/ci.md project/build/
-  quipu mv workspace/plan.md project/            it outlives the workspace then")]
+  lukasa mv global/notes.md global/tools/editor.md
+  lukasa mv project/ci.md project/build/
+  lukasa mv workspace/plan.md project/            it outlives the workspace then")]
 pub(crate) struct Mv {
     /// The path that it has
     pub(crate) from: String,
@@ -348,13 +348,13 @@ pub(crate) struct Mv {
 /// Opens $VISUAL, $EDITOR or vi on a private copy and saves what you leave there. Nothing is written
 /// when the editor fails or the text is unchanged. When somebody changed the memory meanwhile,
 /// nothing is overwritten: the difference is shown and your text is kept as a draft. A text that holds a secret is
-/// kept only if you say so, for a week; `quipu doctor` lists drafts.
+/// kept only if you say so, for a week; `lukasa doctor` lists drafts.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu edit global/prefs.md
-  VISUAL='code --wait' quipu edit project/build.md
-  quipu edit global/prefs.md --draft FILE        goes on with a draft that was kept")]
+  lukasa edit global/prefs.md
+  VISUAL='code --wait' lukasa edit project/build.md
+  lukasa edit global/prefs.md --draft FILE        goes on with a draft that was kept")]
 pub(crate) struct Edit {
     /// The memory; made if it is not there
     pub(crate) path: String,
@@ -373,8 +373,8 @@ pub(crate) struct Edit {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu pin global/prefs.md
-  quipu ls --json | jq -r '.memories[] | select(.pinned).path'")]
+  lukasa pin global/prefs.md
+  lukasa ls --json | jq -r '.memories[] | select(.pinned).path'")]
 pub(crate) struct Pin {
     /// Memories
     #[arg(required = true)]
@@ -385,13 +385,13 @@ pub(crate) struct Pin {
 ///
 /// Such a memory came with a repository, or was written by an agent that had read one: models are not shown it unless they
 /// ask. Or a background review wrote it: no session begins with it. This shows it to you and asks; once you agree, it is
-/// trusted as what you wrote. No byte changes, and `quipu undo` takes it back. Without a path, those that wait are listed.
+/// trusted as what you wrote. No byte changes, and `lukasa undo` takes it back. Without a path, those that wait are listed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu accept                       what nobody reviewed
-  quipu accept project/build.md
-  quipu accept project -y            everything in the project, unseen")]
+  lukasa accept                       what nobody reviewed
+  lukasa accept project/build.md
+  lukasa accept project -y            everything in the project, unseen")]
 pub(crate) struct Accept {
     /// Memories, or folders with all in them
     pub(crate) paths: Vec<String>,
@@ -406,9 +406,9 @@ pub(crate) struct Accept {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu grep pnpm
-  quipu grep -i 'code style' project
-  quipu grep -E 'node (18|20)' -l")]
+  lukasa grep pnpm
+  lukasa grep -i 'code style' project
+  lukasa grep -E 'node (18|20)' -l")]
 pub(crate) struct Grep {
     /// What to look for
     #[arg(allow_hyphen_values = true)]
@@ -443,15 +443,15 @@ pub(crate) struct GrepPrint {
 
 /// Show what was changed, newest first
 ///
-/// Edits made outside of Quipu are noticed first and listed too. With a path, a memory or folder is followed to the
+/// Edits made outside of Lukasa are noticed first and listed too. With a path, a memory or folder is followed to the
 /// paths that it had before.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu log
-  quipu log global/prefs.md --since 2d
-  quipu log --since 2026-11-01 --until 2026-11-08 -n 100
-  quipu log --json | jq -r .id")]
+  lukasa log
+  lukasa log global/prefs.md --since 2d
+  lukasa log --since 2026-11-01 --until 2026-11-08 -n 100
+  lukasa log --json | jq -r .id")]
 pub(crate) struct Log {
     /// Only changes of this memory, or below this folder
     pub(crate) path: Option<String>,
@@ -482,9 +482,9 @@ pub(crate) struct Span {
 
 /// Show one change in full
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  quipu show 42")]
+#[command(after_help = "Example:\n  lukasa show 42")]
 pub(crate) struct Show {
-    /// Its number, as `quipu log` lists it
+    /// Its number, as `lukasa log` lists it
     pub(crate) change: i64,
 }
 
@@ -496,10 +496,10 @@ pub(crate) struct Show {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu diff                        the newest change
-  quipu diff 42                     change 42
-  quipu diff global/prefs.md        the last change of that memory
-  quipu diff global/prefs.md 42     from what change 42 left to what is there now")]
+  lukasa diff                        the newest change
+  lukasa diff 42                     change 42
+  lukasa diff global/prefs.md        the last change of that memory
+  lukasa diff global/prefs.md 42     from what change 42 left to what is there now")]
 pub(crate) struct Diff {
     /// A change's number or a memory
     #[arg(value_name = "CHANGE|PATH")]
@@ -518,12 +518,12 @@ pub(crate) struct Diff {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu undo                             shows the last change and asks
-  quipu undo 42
-  quipu undo --task dream-17
-  quipu undo --since 2h --dry-run        what would be taken back")]
+  lukasa undo                             shows the last change and asks
+  lukasa undo 42
+  lukasa undo --task dream-17
+  lukasa undo --since 2h --dry-run        what would be taken back")]
 pub(crate) struct Undo {
-    /// The change's number; if nothing is said, the last one that was made through Quipu
+    /// The change's number; if nothing is said, the last one that was made through Lukasa
     #[arg(conflicts_with_all = ["task", "since", "until"])]
     pub(crate) change: Option<i64>,
 
@@ -549,7 +549,7 @@ pub(crate) struct Undo {
 /// status is 1 while something needs attention. Also says what could be better, which changes no status: entries
 /// that repeat others, missing descriptions, and values of the frontmatter that lack their quotes.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  quipu doctor\n  quipu doctor --fix")]
+#[command(after_help = "Examples:\n  lukasa doctor\n  lukasa doctor --fix")]
 pub(crate) struct Doctor {
     /// Mend what can be mended without losing a memory
     #[arg(long)]
@@ -558,14 +558,14 @@ pub(crate) struct Doctor {
 
 /// Take over memories of another product or folder
 ///
-/// All of it is one change, which `quipu undo` takes back. What is there already is never
+/// All of it is one change, which `lukasa undo` takes back. What is there already is never
 /// overwritten.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu import ~/notes --to global/notes --dry-run
-  quipu import ~/.claude/projects/-home-me-app/memory --to project
-  quipu import memory.jsonl --format server-memory")]
+  lukasa import ~/notes --to global/notes --dry-run
+  lukasa import ~/.claude/projects/-home-me-app/memory --to project
+  lukasa import memory.jsonl --format server-memory")]
 pub(crate) struct Import {
     /// The folder or file to read
     #[arg(value_hint = ValueHint::AnyPath)]
@@ -604,13 +604,13 @@ pub(crate) enum ImportFormat {
 
 /// Copy memories out
 ///
-/// Writes a tar archive to stdout or a copy to a folder: the memories as files, and `quipu.json`
+/// Writes a tar archive to stdout or a copy to a folder: the memories as files, and `lukasa.json`
 /// with their revisions, pins and usage.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu export > memories.tar
-  quipu export global --to ~/backup/memories")]
+  lukasa export > memories.tar
+  lukasa export global --to ~/backup/memories")]
 pub(crate) struct Export {
     /// A memory, folder or scope; everything if not given
     pub(crate) path: Option<String>,
@@ -630,7 +630,7 @@ pub(crate) struct Export {
 /// settles a conflict, kills a server in the middle of a commit, and takes a change back. Whatever
 /// it says was checked; it takes a few seconds, needs git, and touches nothing of yours.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  quipu demo")]
+#[command(after_help = "Example:\n  lukasa demo")]
 pub(crate) struct Demo {
     /// Leave the home and the checkout to look at
     #[arg(long)]
@@ -644,9 +644,9 @@ pub(crate) struct Demo {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples, for ~/.bashrc, ~/.zshrc (after compinit) and ~/.config/fish/config.fish:
-  source <(quipu completions bash)
-  source <(quipu completions zsh)
-  quipu completions fish | source")]
+  source <(lukasa completions bash)
+  source <(lukasa completions zsh)
+  lukasa completions fish | source")]
 pub(crate) struct Completions {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
@@ -656,8 +656,8 @@ pub(crate) struct Completions {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu man | man -l -
-  quipu man --dir ~/.local/share/man/man1")]
+  lukasa man | man -l -
+  lukasa man --dir ~/.local/share/man/man1")]
 pub(crate) struct Man {
     /// Write one page for each command to DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -73,7 +73,7 @@ fn lookup(command: &str, argument: &str) -> Option<Lookup> {
         ("show" | "undo", "change") | ("diff", "revision") => changes,
         ("diff", "subject") => changes_and_memories,
         ("log" | "undo", "task") | ("tasks", "cancel") => tasks,
-        // Of `quipu pending`.
+        // Of `lukasa pending`.
         ("show", "id") | ("accept" | "reject", "ids") => proposals,
         (_, "rules") => rules,
         _ => return None,

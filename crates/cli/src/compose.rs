@@ -1,7 +1,7 @@
 //! From flags, settings, environment and current folder to an engine and the memories it gives out.
 //!
 //! The only reader of settings and environment. Nothing is opened before a command asks for it, so
-//! that `quipu --help` and completions cost nothing.
+//! that `lukasa --help` and completions cost nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub(crate) use settings::{
 use self::features::Said;
 
 /// The folder of this product inside the folders of the system.
-const NAME: &str = "quipu";
+const NAME: &str = "lukasa";
 
 /// Everything a command needs.
 pub(crate) struct App {
@@ -290,12 +290,12 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
 
 /// Returns the daemon's token, if the environment has it.
 pub(crate) fn token() -> Option<String> {
-    variable("QUIPU_TOKEN").and_then(|token| token.into_string().ok())
+    variable("LUKASA_TOKEN").and_then(|token| token.into_string().ok())
 }
 
 /// Returns the variables of the environment that say where memories, state and settings lie.
 pub(crate) fn folder_variables() -> Vec<(&'static str, PathBuf)> {
-    let names = ["QUIPU_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
+    let names = ["LUKASA_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
     let here = here().unwrap_or_default();
     let set = |name: &'static str| variable(name).map(|value| (name, absolute(&here, value)));
     names.into_iter().filter_map(set).collect()
@@ -358,13 +358,13 @@ pub(crate) fn here() -> Option<PathBuf> {
 
 /// Returns where memories and state lie, and the settings file.
 fn folders(here: &Path) -> Result<(Folders, PathBuf), Failure> {
-    if let Some(home) = variable("QUIPU_HOME") {
+    if let Some(home) = variable("LUKASA_HOME") {
         let home = absolute(here, home);
         let folders = Folders { state: home.join("state"), data: home.clone() };
         return Ok((folders, home.join("config.toml")));
     }
     let system = etcetera::choose_base_strategy().map_err(|_| {
-        Failure::usage("no home folder is known to this system").help("set QUIPU_HOME to a folder")
+        Failure::usage("no home folder is known to this system").help("set LUKASA_HOME to a folder")
     })?;
     let data = below_home("XDG_DATA_HOME").unwrap_or_else(|| system.data_dir()).join(NAME);
     let state = below_home("XDG_STATE_HOME").or_else(|| system.state_dir());
@@ -433,7 +433,7 @@ pub(crate) fn editor() -> Option<String> {
 
 /// Returns the person's pager; `None` when they want none.
 fn pager() -> Option<Pager> {
-    let set = variable("QUIPU_PAGER").or_else(|| variable("PAGER"));
+    let set = variable("LUKASA_PAGER").or_else(|| variable("PAGER"));
     match set.and_then(|pager| pager.into_string().ok()) {
         Some(pager) if pager == "cat" => None,
         Some(pager) if pager == "less" => Some(less()),

@@ -46,7 +46,7 @@ impl Place {
             Some(file) => token(file)?,
             None => compose::token().ok_or_else(|| {
                 Failure::usage("the daemon was given a token that is in no file")
-                    .help("set QUIPU_TOKEN to it")
+                    .help("set LUKASA_TOKEN to it")
             })?,
         };
         Client::new(door, &token).map_err(|error| failed(&error))

@@ -303,20 +303,20 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 pub(crate) const fn help_for(code: Code) -> Option<&'static str> {
     match code {
         Code::InvalidPath => Some("write `global/prefs.md` or `/memories/global/prefs.md`"),
-        Code::NotFound => Some("`quipu ls` and `quipu log` show what there is"),
-        Code::AlreadyExists => Some("`quipu edit` changes it, `quipu rm` deletes it"),
-        Code::NotAFile => Some("`quipu ls` shows what is in a folder"),
+        Code::NotFound => Some("`lukasa ls` and `lukasa log` show what there is"),
+        Code::AlreadyExists => Some("`lukasa edit` changes it, `lukasa rm` deletes it"),
+        Code::NotAFile => Some("`lukasa ls` shows what is in a folder"),
         Code::ScopeUnavailable => {
             Some("give `--project DIR` for a project, `--workspace-id ID` for a workspace")
         }
-        Code::TextNotFound => Some("`quipu view` shows the text as it is"),
+        Code::TextNotFound => Some("`lukasa view` shows the text as it is"),
         Code::TextNotUnique => Some("give more of the text around it"),
         Code::ScopeFull => Some("delete some, or raise `files_max` in config.toml"),
         Code::Screened => Some("a rule is changed under [screening] in config.toml"),
         Code::StorageFull => Some("free some space; nothing was changed"),
-        Code::StorageFailed => Some("`quipu doctor` looks for the cause"),
-        Code::Locked => Some("`quipu status` shows who holds the memories"),
-        Code::FeatureDisabled => Some("`quipu features` shows which setting says so"),
+        Code::StorageFailed => Some("`lukasa doctor` looks for the cause"),
+        Code::Locked => Some("`lukasa status` shows who holds the memories"),
+        Code::FeatureDisabled => Some("`lukasa features` shows which setting says so"),
         Code::InvalidArguments
         | Code::ReadOnly
         | Code::NotText

@@ -1,4 +1,4 @@
-//! What an agent has to be told to use Quipu: which of its files say it, and what they say.
+//! What an agent has to be told to use Lukasa: which of its files say it, and what they say.
 //!
 //! Everything here is text in, text out; reading, asking and writing is
 //! [`commands::install`](crate::commands)'s. What is ours is known by what it calls, so that it is found again
@@ -21,10 +21,10 @@ mod server;
 mod toml;
 
 /// The name under which agents know the MCP server.
-const SERVER: &str = "quipu";
+const SERVER: &str = "lukasa";
 
 /// The shell words before a hook's command in a project: a machine without the program runs nothing.
-pub(crate) const GUARD: &str = "! command -v quipu >/dev/null 2>&1 || ";
+pub(crate) const GUARD: &str = "! command -v lukasa >/dev/null 2>&1 || ";
 
 /// How a file says things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -262,7 +262,7 @@ fn foreign(part: &Part) -> Option<String> {
     let servers = match part {
         Part::Server { servers, .. } => servers,
         Part::TomlServer { .. } => toml::SERVERS,
-        Part::Plugin { .. } => return Some("`quipu.js` is another plugin; it stays".to_owned()),
+        Part::Plugin { .. } => return Some("`lukasa.js` is another plugin; it stays".to_owned()),
         Part::Hook { .. } | Part::Setting { .. } | Part::Version => return None,
     };
     Some(format!("`{servers}.{SERVER}` calls another program; it stays as it is"))

@@ -1,6 +1,6 @@
 //! Who does a task that a person asks for at the command line.
 //!
-//! The lane of this process does, under the lock that every process of Quipu shares. This file is the
+//! The lane of this process does, under the lock that every process of Lukasa shares. This file is the
 //! one place that decides it.
 
 use engine::{
@@ -123,7 +123,7 @@ fn not_taken(kind: TaskKind, error: SubmitError) -> Failure {
         SubmitError::Full => {
             let what = format!("{error}");
             let help = format!(
-                "`quipu tasks` lists them; {TASKS_UNFINISHED_MAX} fit in, {TASKS_MINOR_MAX} of them \
+                "`lukasa tasks` lists them; {TASKS_UNFINISHED_MAX} fit in, {TASKS_MINOR_MAX} of them \
                  to forget or dream"
             );
             Failure::new(Code::Locked, what).help(help)
@@ -162,7 +162,7 @@ fn failed(error: &TaskError) -> Failure {
     let failure = Failure::new(code, what);
     match error.code {
         TaskErrorCode::Screened => failure.help(
-            "if it is harmless, `quipu create` or `quipu edit` with `--allow RULE` writes it",
+            "if it is harmless, `lukasa create` or `lukasa edit` with `--allow RULE` writes it",
         ),
         TaskErrorCode::RememberScopeMismatch => {
             failure.help("give `--project DIR` for a project, `--workspace-id ID` for a workspace")

@@ -1,4 +1,4 @@
-//! `quipu`: memories at the command line, and served to agents.
+//! `lukasa`: memories at the command line, and served to agents.
 //!
 //! Reads the command line, runs one command, and turns its end into an exit status. What commands do
 //! is in [`commands`], how they end in [`exit`], what is printed in [`render`].
@@ -78,7 +78,7 @@ fn read() -> Result<Cli, clap::Error> {
 fn overview(output: &Output) -> Result<Status, Failure> {
     if output.json {
         return Err(Failure::usage("`--json` needs a command, and none was given")
-            .help("`quipu help` lists the commands"));
+            .help("`lukasa help` lists the commands"));
     }
     let heading = if output.look.color { render::STRONG } else { anstyle::Style::new() };
     output.text(&args::overview(heading))?;

@@ -16,10 +16,10 @@ use crate::exit::{Failure, Status};
 use crate::render::text;
 
 /// What the service is called.
-pub(crate) const NAME: &str = "quipu";
+pub(crate) const NAME: &str = "lukasa";
 
 /// How a text that was written here says so.
-const MARK: &str = "Written by `quipu service install`";
+const MARK: &str = "Written by `lukasa service install`";
 
 /// Who starts services on a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -164,7 +164,7 @@ fn unit(service: &Service) -> Result<String, Failure> {
     Ok(format!(
         "# {MARK}; `systemctl --user edit {NAME}` adds to it.
 [Unit]
-Description=Quipu, a memory for AI agents
+Description=Lukasa, a memory for AI agents
 
 [Service]
 Type=exec
@@ -291,7 +291,7 @@ mod tests {
             program: program.into(),
             args: args.iter().map(ToString::to_string).collect(),
             folder: "/home/me/100% mine".into(),
-            environment: vec![("QUIPU_HOME", "/home/me/a \"b\"".into())],
+            environment: vec![("LUKASA_HOME", "/home/me/a \"b\"".into())],
             log: "/home/me/state/daemon.log".into(),
         }
     }
@@ -302,14 +302,14 @@ mod tests {
 
     #[test]
     fn nothing_in_a_path_or_word_means_anything_to_systemd() {
-        let service = service("/opt/q u/quipu", &["--workspace", "/a $b %c \\d", "--no-tasks"]);
+        let service = service("/opt/q u/lukasa", &["--workspace", "/a $b %c \\d", "--no-tasks"]);
         let unit = Starter::Systemd.text(&service).unwrap();
         assert_eq!(
             line(&unit, "ExecStart="),
-            r#""/opt/q u/quipu" "serve" "--workspace" "/a $$b %%c \\d" "--no-tasks""#
+            r#""/opt/q u/lukasa" "serve" "--workspace" "/a $$b %%c \\d" "--no-tasks""#
         );
         assert_eq!(line(&unit, "WorkingDirectory="), "/home/me/100%% mine");
-        assert_eq!(line(&unit, "Environment="), r#""QUIPU_HOME=/home/me/a \"b\"""#);
+        assert_eq!(line(&unit, "Environment="), r#""LUKASA_HOME=/home/me/a \"b\"""#);
         assert!(is_ours(&unit));
     }
 

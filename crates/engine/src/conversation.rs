@@ -5,7 +5,7 @@
 //! the first moment at which it is there, once, and never for another prompt.
 //!
 //! ```
-//! # async fn example(engine: quipu_engine::Engine, memories: quipu_engine::Memories) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example(engine: lukasa_engine::Engine, memories: lukasa_engine::Memories) -> Result<(), Box<dyn std::error::Error>> {
 //! # use tokio_util::sync::CancellationToken;
 //! let conversations = engine.conversations(engine.recaller());
 //! let opened = conversations.open(&"talk-1".parse()?, "my-app", &memories).await?;

@@ -2,7 +2,7 @@
 //!
 //! Pure: the caller reads the source and creates what is planned, through the store and its screens
 //! like anything else that is written. Texts are kept byte for byte, frontmatter included; they are
-//! touched only where Quipu could not read or hold them otherwise, and then a note says so.
+//! touched only where Lukasa could not read or hold them otherwise, and then a note says so.
 //! Whatever is not taken over is listed with the reason: nothing is lost in silence.
 
 mod indexed;
@@ -31,7 +31,7 @@ pub struct SourceFile {
 /// How a source keeps its memories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Any tree of Markdown or text files; also what Quipu exports.
+    /// Any tree of Markdown or text files; also what Lukasa exports.
     Folder,
     /// The auto memory of Claude Code: topic files beside a `MEMORY.md` that links to them.
     ClaudeCode,

@@ -1,4 +1,4 @@
-//! The engine: one front door to memories for every skin. Programs that embed Quipu use the crate `quipu`, which
+//! The engine: one front door to memories for every skin. Programs that embed Lukasa use the crate `lukasa`, which
 //! is built on this one.
 //!
 //! Opens the store and the state from a [`Config`], and hands out [`Memories`]: what one caller may
@@ -7,7 +7,7 @@
 //!
 //! ```
 //! # async fn example(folder: std::path::PathBuf) -> Result<(), Box<dyn std::error::Error>> {
-//! use quipu_engine::{BindingRequest, Call, Caller, Config, Engine, Folders};
+//! use lukasa_engine::{BindingRequest, Call, Caller, Config, Engine, Folders};
 //! use memory::command::{Command, Reply};
 //! use memory::path::{Layout, MemoryPath};
 //!

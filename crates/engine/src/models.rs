@@ -244,7 +244,7 @@ pub struct Checked {
 
 /// Asks a model to call a tool. Costs some hundred tokens.
 pub async fn check(chat: &Chat) -> Result<Checked, ChatError> {
-    const WORD: &str = "quipu";
+    const WORD: &str = "lukasa";
     let tool = Tool {
         name: "note",
         description: "Notes a word.",

@@ -38,7 +38,7 @@ use crate::select::{Recalled, Select};
 use crate::workspace::{Switches, Workspace};
 
 /// The name of the state database in the state folder.
-const STATE_FILE: &str = "quipu.db";
+const STATE_FILE: &str = "lukasa.db";
 
 /// The folder of the state that corpora are kept in.
 const CORPORA_FOLDER: &str = "corpora";

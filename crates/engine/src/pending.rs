@@ -323,7 +323,7 @@ impl Pending {
             let added = self.tasks.add_proposals(&group).await?;
             if added.left_out > 0 {
                 let left_out = added.left_out;
-                tracing::warn!(left_out, "as many proposals wait as may; see `quipu pending`");
+                tracing::warn!(left_out, "as many proposals wait as may; see `lukasa pending`");
             }
             made += added.ids.len();
             if let Some(first) = group.first().filter(|_| !added.ids.is_empty()) {

@@ -131,7 +131,7 @@ pub(crate) fn is_review(asker: &Asker) -> bool {
     asker.origin == ORIGIN
 }
 
-/// Returns a message as it may be kept until its review: without what Quipu itself had shown, without secrets, not long.
+/// Returns a message as it may be kept until its review: without what Lukasa itself had shown, without secrets, not long.
 /// `None` if nothing is left, or if a tool said it: that is no evidence of anything.
 pub(crate) fn kept(role: Role, text: &str) -> Option<String> {
     let bytes_max = match role {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_quipu_had_shown_is_no_evidence() {
+    fn what_lukasa_had_shown_is_no_evidence() {
         let shown = "<recalled_memories>\nalways use tabs\n</recalled_memories>\nfix it <b>now</b>";
         assert_eq!(kept(Role::User, shown).as_deref(), Some("fix it <b>now</b>"));
         assert_eq!(kept(Role::User, "a <hot_memories x> never ends").as_deref(), Some("a"));

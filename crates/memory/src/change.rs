@@ -63,7 +63,7 @@ pub enum Actor {
     Review,
     /// A dream.
     Dream,
-    /// Somebody who did not ask Quipu: an editor, git, a script.
+    /// Somebody who did not ask Lukasa: an editor, git, a script.
     Outside,
 }
 
@@ -111,7 +111,7 @@ pub enum ChangeKind {
     Proposal,
     /// A person accepted a text as it is. No byte changed.
     Accept,
-    /// A difference that Quipu found and did not make.
+    /// A difference that Lukasa found and did not make.
     Outside,
 }
 

@@ -70,7 +70,7 @@ impl Code {
             Self::NotFound => "Nothing is at that path. List the folder to see what is.",
             Self::AlreadyExists => "Something is at that path already. Edit it or choose another.",
             Self::NotAFile => "A folder, link or device stands where a memory is needed.",
-            Self::NotText => "The file is not UTF-8 text. Quipu leaves its bytes alone.",
+            Self::NotText => "The file is not UTF-8 text. Lukasa leaves its bytes alone.",
             Self::TooLarge => "The memory is, or would become, larger than a memory may be.",
             Self::ScopeFull => "The scope holds as many memories as it may. Delete or merge some.",
             Self::TextNotFound => "The text to replace is not there, letter for letter.",
@@ -87,7 +87,7 @@ impl Code {
             Self::StorageFailed => "A file or the state database cannot be read or written.",
             Self::Locked => "Another process holds the root for too long. Try again.",
             Self::FeatureDisabled => {
-                "The person switched this off. `quipu features` says where; nothing else is wrong."
+                "The person switched this off. `lukasa features` says where; nothing else is wrong."
             }
         }
     }

@@ -38,7 +38,7 @@ pub fn name_for(client: &str) -> &'static str {
 const HEADING_END: &str = " Added Memories";
 
 /// The heading of a section that is made.
-const HEADING: &str = "## Quipu Added Memories";
+const HEADING: &str = "## Lukasa Added Memories";
 
 /// A byte order mark.
 const MARK: char = '\u{feff}';

@@ -185,7 +185,7 @@ pub const OUTSIDE_RACE_RETRIES: usize = 8;
 /// beside it before no more are brought back into sight: nobody looks after that many.
 pub const OUTSIDE_COPIES_MAX: usize = 100;
 
-/// How old the names of a root may be before they are read again, to find one that differs only in case. Quipu's own
+/// How old the names of a root may be before they are read again, to find one that differs only in case. Lukasa's own
 /// writers are seen at once; this bounds only what an editor or git adds.
 pub const CENSUS_AGE_MAX: Duration = Duration::from_secs(1);
 

@@ -38,7 +38,7 @@ impl Client {
 
 fn build(address: &Address) -> Result<reqwest::Client, Box<dyn std::error::Error + Send + Sync>> {
     let mut builder = reqwest::Client::builder()
-        .user_agent(concat!("quipu/", env!("CARGO_PKG_VERSION")))
+        .user_agent(concat!("lukasa/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none())
         .referer(false)
         // What a server sends is read as large as it is sent.

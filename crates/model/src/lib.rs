@@ -8,7 +8,7 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::time::Duration;
 //!
-//! use quipu_model::{Address, Chat, Conversation, Key, Reach, Wire};
+//! use lukasa_model::{Address, Chat, Conversation, Key, Reach, Wire};
 //!
 //! let address = Address::parse("http://127.0.0.1:11434/v1", Reach::ThisMachine)?;
 //! let chat = Chat::new(Wire::OpenAi, address, "some-model", Key::None);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use quipu_protocol::client::{Begin, Client, ClientError, Door};
-use quipu_protocol::event::{Event, MemoryChanged};
-use quipu_protocol::task::{RememberRequest, TaskResult};
+use lukasa_protocol::client::{Begin, Client, ClientError, Door};
+use lukasa_protocol::event::{Event, MemoryChanged};
+use lukasa_protocol::task::{RememberRequest, TaskResult};
 
 /// Returns what the memory says in the end; nothing if the sentence was known already.
 pub async fn remember(door: Door, token: &str) -> Result<Option<String>, ClientError> {

@@ -23,10 +23,10 @@ pub const FORGET: &str = "qwen/control/workspace/memory/forget";
 pub const DREAM: &str = "qwen/control/workspace/memory/dream";
 
 /// Looks a conversation through. A daemon alone asks for it, of its child: nobody asks for a review.
-pub const REVIEW: &str = "quipu/memory/review";
+pub const REVIEW: &str = "lukasa/memory/review";
 
 /// The notification by which a child tells what models did so far for a staged call.
-pub const NOTED: &str = "_quipu/noted";
+pub const NOTED: &str = "_lukasa/noted";
 
 /// The version of what daemon and child say to each other.
 pub const STAGE_VERSION: u32 = 1;
@@ -68,7 +68,7 @@ impl Method {
     }
 }
 
-/// What a daemon asks of its child beside the fields of the task, in `_meta.quipu.stage`.
+/// What a daemon asks of its child beside the fields of the task, in `_meta.lukasa.stage`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stage {

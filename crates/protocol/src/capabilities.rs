@@ -34,7 +34,7 @@ pub struct Capabilities {
     /// All workspaces.
     pub workspaces: Vec<WorkspaceCapability>,
     /// The version of the program.
-    pub quipu_version: String,
+    pub lukasa_version: String,
 }
 
 /// Which versions of the API are spoken.
@@ -104,6 +104,6 @@ pub struct WorkspaceHealth {
     pub memories: u64,
     /// Tasks that wait or run.
     pub unfinished_tasks: u64,
-    /// Things that `quipu doctor` would tell of.
+    /// Things that `lukasa doctor` would tell of.
     pub findings: u64,
 }

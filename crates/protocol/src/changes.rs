@@ -113,7 +113,7 @@ pub struct UndoSeveral {
     /// All changes of this session of a host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// All changes from this time on that were made through Quipu: ISO 8601, UTC.
+    /// All changes from this time on that were made through Lukasa: ISO 8601, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// With `since`: those until this time alone.

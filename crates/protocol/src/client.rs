@@ -77,7 +77,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Returns somebody who brings this token, as `quipu token` prints it. Nothing is sent yet.
+    /// Returns somebody who brings this token, as `lukasa token` prints it. Nothing is sent yet.
     pub fn new(door: Door, token: &str) -> Result<Self, ClientError> {
         let mut authorization = header("the token", &format!("Bearer {}", token.trim()))?;
         authorization.set_sensitive(true);

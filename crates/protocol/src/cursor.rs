@@ -11,7 +11,7 @@ pub const LAST_EVENT_ID_HEADER: &str = "last-event-id";
 
 /// The header by which a stream says after which event it begins, so that a reader who is cut off before
 /// anything happened knows where to go on.
-pub const CURSOR_HEADER: &str = "x-quipu-event-cursor";
+pub const CURSOR_HEADER: &str = "x-lukasa-event-cursor";
 
 /// The highest event id: what a client whose numbers are all floating point can tell from the next.
 pub const EVENT_ID_MAX: u64 = (1 << 53) - 1;

@@ -49,11 +49,11 @@ macro_rules! codes {
 codes! {
     // Before a request is looked at.
     HostNotAllowed = 403,
-        "The Host header names no host that this daemon answers for. `quipu serve --allow-host` adds one.";
+        "The Host header names no host that this daemon answers for. `lukasa serve --allow-host` adds one.";
     OriginNotAllowed = 403,
-        "Pages of this origin may not call the daemon. `quipu serve --allow-origin` lets them.";
+        "Pages of this origin may not call the daemon. `lukasa serve --allow-origin` lets them.";
     Unauthorized = 401,
-        "The bearer token is missing or wrong. `quipu token` prints it.";
+        "The bearer token is missing or wrong. `lukasa token` prints it.";
     RateLimited = 429,
         "This client asks too often. Try again when Retry-After says.";
     BodyTooLarge = 413,
@@ -139,7 +139,7 @@ codes! {
     NotAFile = 409,
         "A folder, link or device stands where a memory is needed.";
     NotText = 409,
-        "The file is not UTF-8 text. Quipu leaves its bytes alone.";
+        "The file is not UTF-8 text. Lukasa leaves its bytes alone.";
     TooLarge = 413,
         "The memory is, or would become, larger than a memory may be.";
     ScopeFull = 409,

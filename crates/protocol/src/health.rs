@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Finding {
-    /// What kind of thing, as `quipu doctor` names it: `missing-description`, `repeated-entry`, `screened`, …; beside
+    /// What kind of thing, as `lukasa doctor` names it: `missing-description`, `repeated-entry`, `screened`, …; beside
     /// those `stale` and `nearly-full`.
     pub kind: String,
     /// In which scope; none for the state.

@@ -4,7 +4,7 @@
 pub const CLIENT_ID_HEADER: &str = "x-qwen-client-id";
 
 /// Another name of that header.
-pub const CLIENT_ID_HEADER_ALIAS: &str = "x-quipu-client-id";
+pub const CLIENT_ID_HEADER_ALIAS: &str = "x-lukasa-client-id";
 
 /// The longest client id, in characters: room for a host's name, a session and a counter.
 pub const CLIENT_ID_CHARS_MAX: usize = 128;

@@ -40,7 +40,7 @@ pub struct MemoryItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_author: Option<String>,
     /// How far its text may be trusted: `person`, `agent`, `background`, `imported` or `outside`, which came
-    /// with a repository or was written without Quipu.
+    /// with a repository or was written without Lukasa.
     #[serde(default)]
     pub trust: String,
     /// When its text was last written, as far as history goes.

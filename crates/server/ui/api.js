@@ -4,8 +4,8 @@
 import { plain } from './dom.js';
 import { urlPath } from './format.js';
 
-const TOKEN = 'quipu.token';
-const WORKSPACE = 'quipu.workspace';
+const TOKEN = 'lukasa.token';
+const WORKSPACE = 'lukasa.workspace';
 
 export class ApiError extends Error {
 	/** @param {number} status @param {string} code @param {string} message @param {Record<string, unknown>} [facts] */

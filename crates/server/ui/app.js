@@ -39,10 +39,10 @@ function showEnded() {
 	ended = true;
 	reader?.stop();
 	const unsaved = app?.end();
-	document.title = 'Session ended – Quipu';
+	document.title = 'Session ended – Lukasa';
 	replace(root, h('main.ended', h('h1', 'The session has ended'),
 		h('p', `This page is open for the person who started it, and only for a while. Memories are files on your machine.${unsaved ? ' What you typed and did not save is kept in this browser, and is there again when you open that memory.' : ''}`),
-		h('p', 'To open a new session, run'), h('pre.path-list', 'quipu ui')));
+		h('p', 'To open a new session, run'), h('pre.path-list', 'lukasa ui')));
 }
 
 class App {
@@ -62,7 +62,7 @@ class App {
 		this.where = h('span.top-title');
 		this.links = NAVIGATION.map(([view, label, name]) => h('a', { href: href(view), 'data-view': view }, icon(name), h('span', label), view === 'inbox' ? this.badge : null));
 		const nav = h('nav', { id: 'nav', 'aria-label': 'Views' },
-			h('p.brand.bar', h('img', { src: 'icon.svg', alt: '', width: 20, height: 20 }), 'Quipu'),
+			h('p.brand.bar', h('img', { src: 'icon.svg', alt: '', width: 20, height: 20 }), 'Lukasa'),
 			h('ul', this.links.map((link) => h('li', link))),
 			h('div.nav-foot', this.place, h('p.nav-hint', h('kbd', '?'), ' shortcuts')));
 		replace(root, h('a.skip', { href: '#main', onclick: (event) => { event.preventDefault(); this.main.focus(); } }, 'Skip to content'),
@@ -226,12 +226,12 @@ class App {
 
 	/** @param {string} title */
 	#title(title) {
-		document.title = `${title} – Quipu`;
+		document.title = `${title} – Lukasa`;
 		this.where.textContent = NAVIGATION.find(([view]) => view === this.#viewName)?.[1] ?? title;
 	}
 }
 
-// A link of `quipu ui` that is opened in this very tab changes the fragment alone.
+// A link of `lukasa ui` that is opened in this very tab changes the fragment alone.
 addEventListener('hashchange', (event) => {
 	if (!location.hash.startsWith('#ticket=')) return;
 	event.stopImmediatePropagation();
@@ -243,5 +243,5 @@ try {
 	else showEnded();
 } catch {
 	replace(root, h('main.ended', h('h1', 'The daemon does not answer'),
-		h('p', 'Start it with ', h('code', 'quipu serve'), ', then open this page again with ', h('code', 'quipu ui'), '.')));
+		h('p', 'Start it with ', h('code', 'lukasa serve'), ', then open this page again with ', h('code', 'lukasa ui'), '.')));
 }

@@ -173,7 +173,7 @@ export function spanDialog(done, times = []) {
 			ready = set;
 			look();
 		},
-		content: [h('p.muted', 'What was written through Quipu in this time is taken back as one change, or not at all. Files edited outside stay.'),
+		content: [h('p.muted', 'What was written through Lukasa in this time is taken back as one change, or not at all. Files edited outside stay.'),
 			h('div.span-fields', since.element, until.element), shown],
 		act: async () => {
 			if (plan) await carryOut(what, plan, done);

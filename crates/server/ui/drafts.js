@@ -2,7 +2,7 @@
 /** What was typed and not saved. The browser keeps it, so that another tab or a later session finds it again. */
 import { session } from './api.js';
 
-const PREFIX = 'quipu.draft.';
+const PREFIX = 'lukasa.draft.';
 const AGE_MAX_MS = 30 * 86_400_000;
 const CHARS_MAX = 2_000_000;
 

@@ -353,7 +353,7 @@ export class Editor {
 				h('ul',
 					h('li', rule.startsWith('secrets.') ? 'If it is a secret, take it out and say where it is kept instead. Agents read all of a memory.'
 						: 'If the text gives orders to a model, rewrite it as a fact.'),
-					h('li', 'If the rule is wrong here, let it pass once with ', h('code', `quipu create --allow ${rule}`), ', or set it to ', h('code', 'warn'), ' under ', h('code', '[screening.policies]'), ' in config.toml.')),
+					h('li', 'If the rule is wrong here, let it pass once with ', h('code', `lukasa create --allow ${rule}`), ', or set it to ', h('code', 'warn'), ' under ', h('code', '[screening.policies]'), ' in config.toml.')),
 			], line ? h('button', { onclick: () => this.#goToLine(text, line) }, `Go to line ${line}`) : null);
 		} else if (code === 'offline') {
 			this.#banner('Not saved: the daemon does not answer', 'Your text stays in this browser. Save again when the daemon is back.');

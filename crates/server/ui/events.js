@@ -59,7 +59,7 @@ export class EventReader {
 		// A daemon that was restarted counts anew, and knows nothing of what came before.
 		if (this.#epoch !== null && epoch !== this.#epoch) this.listener.missed();
 		this.#epoch = epoch;
-		this.#lastId = response.headers.get('x-quipu-event-cursor') ?? this.#lastId;
+		this.#lastId = response.headers.get('x-lukasa-event-cursor') ?? this.#lastId;
 		this.#delay = DELAY_MIN;
 		const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
 		const decoder = new TextDecoder();

@@ -59,7 +59,7 @@ export const urlPath = (path) => shortPath(path).split('/').map(encodeURICompone
 
 /** @type {Record<string, string>} */
 export const ACTORS = {
-	person: 'You', agent: 'An agent', task: 'A task', review: 'A review', dream: 'A clean-up', outside: 'Outside Quipu',
+	person: 'You', agent: 'An agent', task: 'A task', review: 'A review', dream: 'A clean-up', outside: 'Outside Lukasa',
 };
 
 /** @param {{actor: string, client?: string | null}} change */

@@ -15,7 +15,7 @@ import { lastVisit, setLastVisit, store } from './store.js';
 const CHANGES_MAX = 500;
 const FIRST_VISIT_MS = 7 * 86_400_000;
 
-const keptKey = () => `quipu.kept.${session.workspace}`;
+const keptKey = () => `lukasa.kept.${session.workspace}`;
 
 function kept() {
 	return new Set(JSON.parse(sessionStorage.getItem(keptKey()) ?? '[]'));

@@ -3,7 +3,7 @@ import { h } from './dom.js';
 import { confirmDialog, dialogOpen } from './dialog.js';
 import { go, href } from './router.js';
 
-const OFF = 'quipu.keysOff';
+const OFF = 'lukasa.keysOff';
 
 export const keysOn = () => sessionStorage.getItem(OFF) === null;
 

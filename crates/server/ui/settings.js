@@ -38,7 +38,7 @@ export function settingsView(switchTo, route) {
 					current ? h('span.badge.plain', 'Shown now')
 						: h('button.small', { disabled: !workspace.trusted, onclick: () => switchTo(workspace.id) }, 'Switch'));
 			})));
-			replace(about, `Quipu ${capabilities.quipuVersion}`);
+			replace(about, `Lukasa ${capabilities.lukasaVersion}`);
 		} catch (error) {
 			replace(workspaces, failure(error));
 		}
@@ -79,7 +79,7 @@ function fileSection(initial) {
 		path = given.file;
 		replace(file, visible(path));
 		restart.hidden = !given.restartNeeded;
-		replace(restart, given.restartNeeded ? h('span', prose('The daemon uses new settings after a restart: `quipu service restart`, or end `quipu serve` and start it again.')) : null);
+		replace(restart, given.restartNeeded ? h('span', prose('The daemon uses new settings after a restart: `lukasa service restart`, or end `lukasa serve` and start it again.')) : null);
 		for (const setting of given.settings) rows.get(setting.key)?.update(setting);
 		if (rows.size) return filter(false);
 		const keys = [...new Set(given.settings.map(groupOf))].sort((a, b) => Number(a !== '') - Number(b !== ''));

@@ -135,7 +135,7 @@ class Store {
 
 export const store = new Store();
 
-const VISIT = 'quipu.lastVisit';
+const VISIT = 'lukasa.lastVisit';
 
 /** The newest change that the person has dealt with, for this workspace; `null` on the first visit. */
 export function lastVisit() {

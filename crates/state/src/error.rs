@@ -40,7 +40,7 @@ pub enum StateError {
         source: Cause,
     },
     /// The database is damaged in a way that was not repaired by itself.
-    #[error("cannot {wanted}: the state `{path}` is damaged; run `quipu doctor --fix`")]
+    #[error("cannot {wanted}: the state `{path}` is damaged; run `lukasa doctor --fix`")]
     Damaged {
         /// What was wanted.
         wanted: &'static str,
@@ -59,9 +59,9 @@ pub enum StateError {
         /// What was found.
         source: Cause,
     },
-    /// A later Quipu wrote the database. Nothing was touched.
+    /// A later Lukasa wrote the database. Nothing was touched.
     #[error(
-        "cannot {wanted}: the state `{path}` has schema {found} and this program knows {known}; update quipu"
+        "cannot {wanted}: the state `{path}` has schema {found} and this program knows {known}; update lukasa"
     )]
     Newer {
         /// What was wanted.
@@ -74,7 +74,7 @@ pub enum StateError {
         known: i64,
     },
     /// Anything else. Nothing was changed.
-    #[error("cannot {wanted} in the state `{path}`; `quipu doctor` may tell more")]
+    #[error("cannot {wanted} in the state `{path}`; `lukasa doctor` may tell more")]
     Failed {
         /// What was wanted.
         wanted: &'static str,
@@ -275,7 +275,7 @@ mod tests {
         check(
             Fault::Digest("00".to_owned()),
             Code::StorageFailed,
-            "cannot count uses: the state `/s/state.db` is damaged; run `quipu doctor --fix`",
+            "cannot count uses: the state `/s/state.db` is damaged; run `lukasa doctor --fix`",
         );
         check(
             Fault::Locked,
@@ -285,17 +285,17 @@ mod tests {
         check(
             Fault::Newer { found: 7, known: 1 },
             Code::StorageFailed,
-            "cannot count uses: the state `/s/state.db` has schema 7 and this program knows 1; update quipu",
+            "cannot count uses: the state `/s/state.db` has schema 7 and this program knows 1; update lukasa",
         );
         check(
             Fault::Overtaken("remember-1".to_owned()),
             Code::StorageFailed,
-            "cannot count uses in the state `/s/state.db`; `quipu doctor` may tell more",
+            "cannot count uses in the state `/s/state.db`; `lukasa doctor` may tell more",
         );
         check(
             Fault::NotOpen(ChangeId(3)),
             Code::StorageFailed,
-            "cannot count uses in the state `/s/state.db`; `quipu doctor` may tell more",
+            "cannot count uses in the state `/s/state.db`; `lukasa doctor` may tell more",
         );
     }
 

@@ -104,7 +104,7 @@ impl FileLock {
         let (sender, receiver) = oneshot::channel();
         let lock = self.clone();
         let wait = move || drop(sender.send(lock.lock(mode)));
-        std::thread::Builder::new().name("quipu-lock".to_owned()).spawn(wait)?;
+        std::thread::Builder::new().name("lukasa-lock".to_owned()).spawn(wait)?;
         receiver.await.map_err(io::Error::other)?
     }
 

@@ -1,4 +1,4 @@
-//! Files and folders that their owner alone may use: lock files, and what else Quipu keeps on this host.
+//! Files and folders that their owner alone may use: lock files, and what else Lukasa keeps on this host.
 //!
 //! No memory is among them. What is made here is made with its mode, so that no other account can open it in between.
 #![expect(

@@ -174,7 +174,7 @@ pub struct Swept {
 
 /// A root held against other writers, in this process and in others, until it is dropped.
 pub trait Held: Debug + Send + Sync {
-    /// Counts the writes of Quipu's processes to this root; unchanged means that none of them wrote.
+    /// Counts the writes of Lukasa's processes to this root; unchanged means that none of them wrote.
     fn generation(&self) -> u64;
 
     /// Returns whether an earlier holder, or the machine, died in the middle of a write.

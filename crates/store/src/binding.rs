@@ -54,12 +54,12 @@ impl Folders {
 }
 
 /// Where a checkout keeps its memories, below its top folder.
-pub(crate) const PROJECT_FOLDER: [&str; 2] = [".quipu", "memory"];
+pub(crate) const PROJECT_FOLDER: [&str; 2] = [".lukasa", "memory"];
 
 /// Where a project's memories lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProjectRoot {
-    /// In the checkout, at `.quipu/memory`; they travel with the repository.
+    /// In the checkout, at `.lukasa/memory`; they travel with the repository.
     #[default]
     Repo,
     /// On this host, beside the global ones; all worktrees of a repository share them.
@@ -226,7 +226,7 @@ pub(crate) fn digest(path: &Path) -> String {
 pub(crate) struct RootPlan {
     pub(crate) key: RootKey,
     pub(crate) anchor: Anchor,
-    /// Whether Quipu keeps a generated `MEMORY.md` there if it is asked to.
+    /// Whether Lukasa keeps a generated `MEMORY.md` there if it is asked to.
     pub(crate) may_have_list: bool,
     /// The record of the checkout that a workspace belongs to.
     pub(crate) checkout: Option<CheckoutRecord>,

@@ -43,7 +43,7 @@ impl<T: Clone> FileCache<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct FileHead {
     pub(crate) head: document::Head,
-    /// Whether it is a listing that Quipu generated.
+    /// Whether it is a listing that Lukasa generated.
     pub(crate) generated: bool,
     /// Whether it is text at all, as far as it was read.
     pub(crate) is_text: bool,

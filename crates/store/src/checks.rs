@@ -349,7 +349,7 @@ pub(crate) async fn look(
 }
 
 /// Checks that a root has room for `more` memories. They are counted while the root is held: what editors and git added is
-/// no less there than what Quipu wrote.
+/// no less there than what Lukasa wrote.
 async fn check_room(held: &HeldRoot, store: &Store, more: usize) -> Result<(), StoreError> {
     let (root, limit) = (&held.root, store.settings.files_max);
     let at = StoreError::at(root.mount);

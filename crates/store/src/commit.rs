@@ -542,7 +542,7 @@ pub(crate) fn heads_of(change: &FileChange, id: ChangeId) -> Vec<Head> {
     }
 }
 
-/// Records what somebody did to these files outside of Quipu since they were last recorded, so that
+/// Records what somebody did to these files outside of Lukasa since they were last recorded, so that
 /// history has every version of them and an undo knows whom it would undo.
 async fn record_outside_edits(
     store: &Store,

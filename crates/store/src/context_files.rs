@@ -1,7 +1,7 @@
 //! Context files: the instruction files of a person and of a project, such as `AGENTS.md`.
 //!
 //! Says which there are for a folder that somebody works in, and writes two of them: the person's own and
-//! that of the project. They belong to the person and to the repository, not to Quipu: they are in no root,
+//! that of the project. They belong to the person and to the repository, not to Lukasa: they are in no root,
 //! and not in history. Yet they are read and written with the same care as memories: through open folders,
 //! following no link out, one writer at a time, in one step, screened. What a write replaced last is kept
 //! in the state folder.
@@ -172,7 +172,7 @@ pub enum ContextFileError {
     /// The session has read memories that nobody here reviewed, and the person did not agree.
     #[error(
         "this session has read memories that nobody reviewed, and an instruction file is added to only with the person's \
-         agreement then; the person can add to it with `quipu save`"
+         agreement then; the person can add to it with `lukasa save`"
     )]
     NotAgreed,
     /// The caller may not write it.

@@ -161,7 +161,7 @@ impl Memories {
         project?.root.as_ref().ok().map(|root| &root.key)
     }
 
-    /// Returns changes of these memories, newest first. What was changed outside of Quipu is noticed
+    /// Returns changes of these memories, newest first. What was changed outside of Lukasa is noticed
     /// and recorded before.
     pub async fn changes(&self, query: &ChangesQuery) -> Result<Vec<Change>, StoreError> {
         self.notice().await?;
@@ -443,7 +443,7 @@ impl Memories {
         }
         let mut changes = self.recorded_changes(&query).await?;
         if matches!(target, UndoTarget::Span { .. }) {
-            // A stretch of time is about what was done through Quipu; an editor's work stays.
+            // A stretch of time is about what was done through Lukasa; an editor's work stays.
             changes.retain(|change| change.provenance.actor != Actor::Outside);
         }
         if changes.is_empty() {

@@ -1,4 +1,4 @@
-//! What was changed without Quipu: by an editor, by git, by a script.
+//! What was changed without Lukasa: by an editor, by git, by a script.
 //!
 //! Files are the truth, so such a change is as good as any other. It is noticed by comparing files
 //! with what was last recorded, and recorded with its bytes, so that history has every version
@@ -22,7 +22,7 @@ use crate::root::Root;
 use crate::store::Store;
 
 impl Memories {
-    /// Looks for changes made outside of Quipu in all mounted roots and records them; returns how
+    /// Looks for changes made outside of Lukasa in all mounted roots and records them; returns how
     /// many memories they touched. A root that cannot be used is passed over: `status` says why.
     pub async fn notice(&self) -> Result<usize, StoreError> {
         let mut noticed = 0;

@@ -27,7 +27,7 @@ use crate::store::Store;
 /// write left over. Nothing that somebody outside wrote meanwhile is swept.
 ///
 /// Only what nothing later has touched is carried out: a memory whose last record is another change,
-/// of Quipu or from outside, is left as it is. While the machine kept running only the newest change
+/// of Lukasa or from outside, is left as it is. While the machine kept running only the newest change
 /// can be unfinished, because writes follow one another.
 pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recovered, StoreError> {
     let root = Arc::clone(&held.root);
@@ -146,7 +146,7 @@ struct Wanted {
     change: ChangeId,
     /// What is to be there in the end.
     last: Option<Revision>,
-    /// Everything that Quipu knows to have been there on the way; nothing being there is `None`.
+    /// Everything that Lukasa knows to have been there on the way; nothing being there is `None`.
     known: BTreeSet<Option<Revision>>,
     /// The bytes of `last`, when the change that wrote it has them.
     bytes: Option<Vec<u8>>,

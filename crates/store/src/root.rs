@@ -1,7 +1,7 @@
 //! One root as this process knows it: its backend, and what is remembered of it between commands.
 //!
 //! Nothing remembered is the truth. It is used only while the root is held and the count of writes
-//! says that no other process of Quipu wrote, and brought up to date from the state otherwise; what
+//! says that no other process of Lukasa wrote, and brought up to date from the state otherwise; what
 //! an editor or git did is found by looking at the files.
 
 use std::sync::Arc;

@@ -31,7 +31,7 @@ impl Drop for Watch {
 }
 
 impl Memories {
-    /// Watches the roots for changes made outside of this process, by other processes of Quipu
+    /// Watches the roots for changes made outside of this process, by other processes of Lukasa
     /// too; subscribers of the store hear of each. What is there already is taken as known.
     pub async fn watch(&self) -> Result<Watch, StoreError> {
         let (wake, woken) = mpsc::channel(1);
@@ -130,7 +130,7 @@ mod tests {
     async fn many_who_watch_a_root_look_at_it_together() {
         let home = tempfile::tempdir().unwrap();
         let folders = Folders { data: home.path().to_owned(), state: home.path().join("state") };
-        let state = Arc::new(SqliteState::new(home.path().join("quipu.db")));
+        let state = Arc::new(SqliteState::new(home.path().join("lukasa.db")));
         let clock = Arc::new(SystemClock);
         let store =
             Store::new(state, folders.clone(), Screen::default(), clock, Settings::default());

@@ -52,7 +52,7 @@ impl Folders {
     }
 }
 
-/// Removes a listing that Quipu made. A file that a person keeps by its name stays.
+/// Removes a listing that Lukasa made. A file that a person keeps by its name stays.
 fn remove_list(path: &Path) -> io::Result<()> {
     if !host::facts(path).is_some_and(|facts| facts.is_file()) {
         return Ok(());

@@ -32,5 +32,5 @@ pub use wait::{delay_fault, eventually};
 
 /// Returns a real state in this folder, for tests of crates that may not name its adapter.
 pub fn sqlite_state(folder: &std::path::Path) -> std::sync::Arc<dyn state::State> {
-    std::sync::Arc::new(state::SqliteState::new(folder.join("quipu.db")))
+    std::sync::Arc::new(state::SqliteState::new(folder.join("lukasa.db")))
 }

@@ -3,7 +3,7 @@
 import { Changes } from './changes.js';
 import { Pending } from './pending.js';
 import { ContextFiles } from './context-files.js';
-import { QuipuError } from './errors.js';
+import { LukasaError } from './errors.js';
 import { EventStream } from './events.js';
 import type { EventsOptions } from './events.js';
 import { Memories } from './memories.js';
@@ -17,11 +17,11 @@ import type { Capabilities, Health, SessionBegun, Stats } from './wire.js';
 export interface ClientOptions {
   /** The daemon's address: `http://127.0.0.1:4170` when left out. */
   url?: string | URL;
-  /** The daemon's token, as `quipu token` prints it. */
+  /** The daemon's token, as `lukasa token` prints it. */
   token: string;
   /** The id of a workspace; the daemon's first one when left out. */
   workspace?: string;
-  /** The id of a registered client; {@link QuipuClient.beginSession} returns one. */
+  /** The id of a registered client; {@link LukasaClient.beginSession} returns one. */
   clientId?: string;
   /** What requests are sent with, instead of the global `fetch`. */
   fetch?: typeof fetch;
@@ -30,7 +30,7 @@ export interface ClientOptions {
 /** A registered client: it alone sees its tasks. */
 export interface Session extends SessionBegun {
   /** Calls as the registered client. */
-  readonly client: QuipuClient;
+  readonly client: LukasaClient;
   /** Opens the stream of what tasks do. */
   events(options?: EventsOptions): Promise<EventStream>;
   /** Ends the session: its client is known no more, and its streams end. */
@@ -38,7 +38,7 @@ export interface Session extends SessionBegun {
 }
 
 /** Somebody who may call a daemon. Making one sends nothing. */
-export class QuipuClient {
+export class LukasaClient {
   /** What is to be remembered, forgotten and tidied up. */
   readonly tasks: Tasks;
   /** Memories, one by one. */
@@ -60,7 +60,7 @@ export class QuipuClient {
     const send = options.fetch ?? ((...request: Parameters<typeof fetch>) => fetch(...request));
     const authorization = `Bearer ${token.trim()}`;
     if (!/^[\x20-\x7e]+$/.test(authorization)) {
-      throw new QuipuError('invalid_token', 'the token has characters that no header has');
+      throw new LukasaError('invalid_token', 'the token has characters that no header has');
     }
     const door: Door = { url: new URL(url), authorization, workspace, clientId, fetch: send };
     this.#transport = new Transport(door);
@@ -73,17 +73,17 @@ export class QuipuClient {
   }
 
   /** Returns a client of another workspace, by its id in {@link Capabilities}. */
-  inWorkspace(workspace: string): QuipuClient {
+  inWorkspace(workspace: string): LukasaClient {
     return this.#with({ workspace });
   }
 
   /** Returns a client that calls as a registered one. */
-  withClientId(clientId: string): QuipuClient {
+  withClientId(clientId: string): LukasaClient {
     return this.#with({ clientId });
   }
 
-  #with(other: Partial<ClientOptions>): QuipuClient {
-    return new QuipuClient({ ...this.#options, ...other });
+  #with(other: Partial<ClientOptions>): LukasaClient {
+    return new LukasaClient({ ...this.#options, ...other });
   }
 
   /** Asks whether the daemon lives. */

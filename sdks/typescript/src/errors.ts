@@ -7,8 +7,8 @@
 import type { Blocked, ErrorBody, Task, TaskError } from './wire.js';
 
 /** Anything that this client throws of itself. */
-export class QuipuError extends Error {
-  override readonly name: string = 'QuipuError';
+export class LukasaError extends Error {
+  override readonly name: string = 'LukasaError';
 
   constructor(
     /** What went wrong, in a word that stays the same. */
@@ -26,7 +26,7 @@ export class QuipuError extends Error {
 }
 
 /** Nobody is there, or the connection broke. In the latter case what was asked may have been done. */
-export class ConnectionError extends QuipuError {
+export class ConnectionError extends LukasaError {
   override readonly name = 'ConnectionError';
 
   constructor(cause: unknown) {
@@ -39,7 +39,7 @@ export class ConnectionError extends QuipuError {
 }
 
 /** The daemon did not answer in time. What was asked may have been done. */
-export class TimeoutError extends QuipuError {
+export class TimeoutError extends LukasaError {
   override readonly name = 'TimeoutError';
 
   constructor(readonly timeoutMs: number) {
@@ -52,7 +52,7 @@ export class TimeoutError extends QuipuError {
 }
 
 /** The answer has more bytes than it may, and was not read. What was asked is done. */
-export class TooLargeError extends QuipuError {
+export class TooLargeError extends LukasaError {
   override readonly name = 'TooLargeError';
 
   constructor(readonly maxBytes: number) {
@@ -61,7 +61,7 @@ export class TooLargeError extends QuipuError {
 }
 
 /** The answer is none of this API. */
-export class ProtocolError extends QuipuError {
+export class ProtocolError extends LukasaError {
   override readonly name = 'ProtocolError';
 
   constructor(
@@ -78,7 +78,7 @@ export class ProtocolError extends QuipuError {
 }
 
 /** The daemon says no, with one of its codes. Nothing was changed. */
-export class ApiError extends QuipuError {
+export class ApiError extends LukasaError {
   override readonly name: string = 'ApiError';
   /** What belongs to the code. */
   readonly facts: Readonly<Record<string, unknown>>;
@@ -151,7 +151,7 @@ export class UndoBlockedError extends ApiError {
 }
 
 /** The task was given up, or taken back. It changed nothing. */
-export class TaskFailedError extends QuipuError {
+export class TaskFailedError extends LukasaError {
   override readonly name = 'TaskFailedError';
 
   constructor(
@@ -163,7 +163,7 @@ export class TaskFailedError extends QuipuError {
 }
 
 /** The task has not ended yet. It goes on. */
-export class TaskUnfinishedError extends QuipuError {
+export class TaskUnfinishedError extends LukasaError {
   override readonly name = 'TaskUnfinishedError';
 
   constructor(
@@ -176,7 +176,7 @@ export class TaskUnfinishedError extends QuipuError {
 }
 
 /** Returns the error that an answer stands for. */
-export function errorOf(status: number, text: string, retryAfter: string | null): QuipuError {
+export function errorOf(status: number, text: string, retryAfter: string | null): LukasaError {
   const body = errorBody(text);
   if (body === undefined) return new ProtocolError(status, `the daemon answered ${status}`);
   const seconds = retryAfter === null ? NaN : Number(retryAfter);

@@ -6,10 +6,10 @@
  * `stream.resync_required`, never passed over in silence.
  */
 
-import { ConnectionError, ProtocolError, QuipuError } from './errors.js';
+import { ConnectionError, ProtocolError, LukasaError } from './errors.js';
 import { FrameReader } from './frames.js';
 import { newsOf } from './news.js';
-import type { QuipuEvent } from './news.js';
+import type { LukasaEvent } from './news.js';
 import { sleep } from './transport.js';
 import type { Call, Transport } from './transport.js';
 
@@ -58,13 +58,13 @@ interface Connection {
  * Events as they come. It ends when it is closed, or left by `break`; and with the connection if it does not
  * reconnect. Events are fetched as they are read, so a reader that stops costs no memory here.
  */
-export class EventStream implements AsyncIterableIterator<QuipuEvent> {
+export class EventStream implements AsyncIterableIterator<LukasaEvent> {
   readonly #transport: Transport;
   readonly #call: Call;
   readonly #reconnect: boolean;
   readonly #end = new AbortController();
   readonly #ended: AbortSignal;
-  readonly #events: AsyncGenerator<QuipuEvent, void, undefined>;
+  readonly #events: AsyncGenerator<LukasaEvent, void, undefined>;
   #cursor: Cursor | undefined;
   #connection: Connection | undefined;
   #attempts = 0;
@@ -104,15 +104,15 @@ export class EventStream implements AsyncIterableIterator<QuipuEvent> {
   /**
    * Waits for the next event.
    *
-   * @throws {QuipuError} when the daemon refuses the stream, such as after its session ended, or stayed away
+   * @throws {LukasaError} when the daemon refuses the stream, such as after its session ended, or stayed away
    *   for many attempts
    */
-  next(): Promise<IteratorResult<QuipuEvent, void>> {
+  next(): Promise<IteratorResult<LukasaEvent, void>> {
     return this.#events.next();
   }
 
   /** Ends the stream. */
-  return(): Promise<IteratorResult<QuipuEvent, void>> {
+  return(): Promise<IteratorResult<LukasaEvent, void>> {
     this.close();
     return this.#events.return();
   }
@@ -122,7 +122,7 @@ export class EventStream implements AsyncIterableIterator<QuipuEvent> {
     this.#end.abort();
   }
 
-  async *#read(): AsyncGenerator<QuipuEvent, void, undefined> {
+  async *#read(): AsyncGenerator<LukasaEvent, void, undefined> {
     try {
       for (;;) {
         const connection = this.#connection ?? (await this.#comeBack());
@@ -144,7 +144,7 @@ export class EventStream implements AsyncIterableIterator<QuipuEvent> {
   }
 
   /** Tells what comes over a connection until that ends. */
-  async *#frames(connection: Connection): AsyncGenerator<QuipuEvent, void, undefined> {
+  async *#frames(connection: Connection): AsyncGenerator<LukasaEvent, void, undefined> {
     const frames = new FrameReader();
     for (;;) {
       const text = await this.#text(connection);
@@ -183,7 +183,7 @@ export class EventStream implements AsyncIterableIterator<QuipuEvent> {
       try {
         return await this.#connect();
       } catch (error) {
-        const isTemporary = error instanceof QuipuError && error.isTemporary;
+        const isTemporary = error instanceof LukasaError && error.isTemporary;
         if (!isTemporary || this.#attempts >= RECONNECT_ATTEMPTS_MAX) throw error;
       }
     }
@@ -208,7 +208,7 @@ export class EventStream implements AsyncIterableIterator<QuipuEvent> {
 
 /** Returns where a stream says that it begins. */
 function placeOf(headers: Headers): Cursor | undefined {
-  const begins = headers.get('x-quipu-event-cursor');
+  const begins = headers.get('x-lukasa-event-cursor');
   if (begins === null) return undefined;
   return { lastEventId: Number(begins), epoch: headers.get('x-qwen-event-epoch') ?? undefined };
 }

@@ -1,10 +1,10 @@
 /**
- * A client of Quipu, a memory for AI agents.
+ * A client of Lukasa, a memory for AI agents.
  *
- * It speaks to a daemon (`quipu serve`) over `fetch`, on Node and in browsers, and needs nothing else.
+ * It speaks to a daemon (`lukasa serve`) over `fetch`, on Node and in browsers, and needs nothing else.
  */
 
-export { QuipuClient } from './client.js';
+export { LukasaClient } from './client.js';
 export type { ClientOptions, Session } from './client.js';
 export type { CallOptions } from './transport.js';
 export {
@@ -14,7 +14,7 @@ export {
   ConnectionError,
   NotFoundError,
   ProtocolError,
-  QuipuError,
+  LukasaError,
   ScreenedError,
   TaskFailedError,
   TaskUnfinishedError,
@@ -31,7 +31,7 @@ export type {
   ManagedMemoryChanged,
   MemoryChanged,
   ProposalChanged,
-  QuipuEvent,
+  LukasaEvent,
   StreamEvent,
   UnknownEvent,
 } from './news.js';

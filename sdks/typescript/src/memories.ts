@@ -181,7 +181,7 @@ export class Memories {
     agentClass: 'exec' | 'plan' | 'explore' = 'exec',
     options?: CallOptions,
   ): Promise<ToolReply> {
-    const headers = { 'x-quipu-agent-class': agentClass };
+    const headers = { 'x-lukasa-agent-class': agentClass };
     return this.#value({ method: 'POST', route: '/v1/tool', json: command, headers }, options);
   }
 

@@ -60,7 +60,7 @@ export type StreamEvent =
 /** Something that a later daemon tells. */
 export type UnknownEvent = Told & { type: 'unknown'; name: string; data: unknown };
 
-export type QuipuEvent = MemoryChanged | ProposalChanged | StreamEvent | UnknownEvent;
+export type LukasaEvent = MemoryChanged | ProposalChanged | StreamEvent | UnknownEvent;
 
 /** What a stream says about itself, by its name on the wire. */
 const STREAM_TYPES: Record<string, StreamEvent['type']> = {
@@ -74,7 +74,7 @@ const STREAM_TYPES: Record<string, StreamEvent['type']> = {
 const SCOPES: unknown[] = ['managed', 'file', 'workspace', 'global'];
 
 /** Returns the event of a frame; `undefined` when its data is no JSON object. */
-export function newsOf(frame: Frame): QuipuEvent | undefined {
+export function newsOf(frame: Frame): LukasaEvent | undefined {
   const envelope = objectOf(frame.data);
   if (envelope === undefined) return undefined;
   const meta = envelope['_meta'] as { serverTimestamp?: number } | undefined;

@@ -71,7 +71,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message of the Model Context Protocol (streamable HTTP).
-         * @description The same tool and resources as `quipu mcp`. The newest revision is served request by request; the older
+         * @description The same tool and resources as `lukasa mcp`. The newest revision is served request by request; the older
          *     ones begin with `initialize`, whose answer names a session in `Mcp-Session-Id`. What the protocol
          *     refuses is answered as a JSON-RPC error, what the gate refuses as everywhere.
          */
@@ -1276,7 +1276,7 @@ export interface components {
             /** @description Which versions of the API are spoken. */
             protocolVersions: components["schemas"]["ProtocolVersions"];
             /** @description The version of the program. */
-            quipuVersion: string;
+            lukasaVersion: string;
             /** @description The ways in. */
             transports: string[];
             /**
@@ -1592,7 +1592,7 @@ export interface components {
             /** @description Whether a repair mends it. */
             fixable: boolean;
             /**
-             * @description What kind of thing, as `quipu doctor` names it: `missing-description`, `repeated-entry`, `screened`, …; beside
+             * @description What kind of thing, as `lukasa doctor` names it: `missing-description`, `repeated-entry`, `screened`, …; beside
              *     those `stale` and `nearly-full`.
              */
             kind: string;
@@ -2030,7 +2030,7 @@ export interface components {
             scope: string;
             /**
              * @description How far its text may be trusted: `person`, `agent`, `background`, `imported` or `outside`, which came
-             *     with a repository or was written without Quipu.
+             *     with a repository or was written without Lukasa.
              */
             trust?: string;
             /** @description Its type, if it has one. */
@@ -2857,7 +2857,7 @@ export interface components {
             changes?: number[] | null;
             /** @description All changes of this session of a host. */
             session?: string | null;
-            /** @description All changes from this time on that were made through Quipu: ISO 8601, UTC. */
+            /** @description All changes from this time on that were made through Lukasa: ISO 8601, UTC. */
             since?: string | null;
             /** @description All changes of this task. */
             task?: string | null;
@@ -2908,7 +2908,7 @@ export interface components {
         WorkspaceHealth: {
             /**
              * Format: int64
-             * @description Things that `quipu doctor` would tell of.
+             * @description Things that `lukasa doctor` would tell of.
              */
             findings: number;
             /** @description Its id. */
@@ -3159,8 +3159,8 @@ export interface operations {
                 workspace?: string;
             };
             header?: {
-                /** @description `exec` (when left out), `plan` or `explore`; at `initialize` that of the session, later that of a request, which may not be above it. One call may be lowered by `quipu/agentClass` in its `_meta` */
-                "X-Quipu-Agent-Class"?: string | null;
+                /** @description `exec` (when left out), `plan` or `explore`; at `initialize` that of the session, later that of a request, which may not be above it. One call may be lowered by `lukasa/agentClass` in its `_meta` */
+                "X-Lukasa-Agent-Class"?: string | null;
             };
             path?: never;
             cookie?: never;
@@ -3459,7 +3459,7 @@ export interface operations {
             200: {
                 headers: {
                     /** @description The event after which it begins */
-                    "X-Quipu-Event-Cursor"?: number;
+                    "X-Lukasa-Event-Cursor"?: number;
                     /** @description The numbering of the events */
                     "X-Qwen-Event-Epoch"?: string;
                     [name: string]: unknown;
@@ -3951,7 +3951,7 @@ export interface operations {
             200: {
                 headers: {
                     /** @description The event after which it begins */
-                    "X-Quipu-Event-Cursor"?: number;
+                    "X-Lukasa-Event-Cursor"?: number;
                     /** @description The numbering of the events */
                     "X-Qwen-Event-Epoch"?: string;
                     [name: string]: unknown;
@@ -4962,7 +4962,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description `exec` (when left out), `plan` or `explore` */
-                "X-Quipu-Agent-Class"?: string | null;
+                "X-Lukasa-Agent-Class"?: string | null;
             };
             path?: never;
             cookie?: never;
@@ -5441,7 +5441,7 @@ export interface operations {
             };
             header?: {
                 /** @description `exec` (when left out), `plan` or `explore` */
-                "X-Quipu-Agent-Class"?: string | null;
+                "X-Lukasa-Agent-Class"?: string | null;
             };
             path?: never;
             cookie?: never;

@@ -2,7 +2,7 @@
 
 import {
   ApiError,
-  QuipuError,
+  LukasaError,
   TaskFailedError,
   TaskUnfinishedError,
   TimeoutError,
@@ -106,11 +106,11 @@ export class Tasks {
     { signal, timeoutMs = WAIT_TIMEOUT_MS }: WaitOptions = {},
   ): Promise<CompletedTask<Result>> {
     const end = performance.now() + timeoutMs;
-    let heard: Task | QuipuError = new TimeoutError(timeoutMs);
+    let heard: Task | LukasaError = new TimeoutError(timeoutMs);
     for (let delay = POLL_MIN_MS; ; delay = Math.min(delay * 2, POLL_MAX_MS)) {
       const left = end - performance.now();
       if (left <= 0) {
-        throw heard instanceof QuipuError ? heard : new TaskUnfinishedError(heard, timeoutMs);
+        throw heard instanceof LukasaError ? heard : new TaskUnfinishedError(heard, timeoutMs);
       }
       let wanted = 0;
       try {
@@ -119,9 +119,9 @@ export class Tasks {
         if (heard.status === 'completed') return heard as CompletedTask<Result>;
         if (heard.status === 'failed') throw new TaskFailedError(heard, heard.error ?? UNTOLD);
       } catch (error) {
-        if (!(error instanceof QuipuError && error.isTemporary)) throw error;
+        if (!(error instanceof LukasaError && error.isTemporary)) throw error;
         // That time ran out says less than how far the task was when it was seen last.
-        if (heard instanceof QuipuError || !(error instanceof TimeoutError)) heard = error;
+        if (heard instanceof LukasaError || !(error instanceof TimeoutError)) heard = error;
         if (error instanceof ApiError) wanted = error.retryAfterMs ?? 0;
       }
       const pause = Math.min(Math.max(delay, wanted), Math.max(end - performance.now(), 0));

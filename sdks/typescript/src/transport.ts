@@ -3,7 +3,7 @@
 import {
   ConnectionError,
   ProtocolError,
-  QuipuError,
+  LukasaError,
   TimeoutError,
   TooLargeError,
   errorOf,
@@ -117,7 +117,7 @@ export class Transport {
   private async send(call: Call, signal: AbortSignal): Promise<Response> {
     const { authorization, clientId, fetch } = this.door;
     const headers = new Headers({ authorization, ...call.headers });
-    if (clientId !== undefined) headers.set('x-quipu-client-id', clientId);
+    if (clientId !== undefined) headers.set('x-lukasa-client-id', clientId);
     const init: RequestInit = { method: call.method, headers, signal };
     if (call.json !== undefined) {
       headers.set('content-type', 'application/json');
@@ -147,7 +147,7 @@ export class Transport {
 function encoded(path: string): string {
   const segments = path.split('/');
   if (segments.some((segment) => segment === '.' || segment === '..')) {
-    throw new QuipuError('invalid_path', `a path must not contain \`.\` or \`..\`: ${path}`);
+    throw new LukasaError('invalid_path', `a path must not contain \`.\` or \`..\`: ${path}`);
   }
   return segments.map(encodeURIComponent).join('/');
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ApiError, ConflictError, NotFoundError, ScreenedError } from '@quipu/client';
+import { ApiError, ConflictError, NotFoundError, ScreenedError } from '@lukasa/client';
 import { Daemon } from './support/daemon.js';
 
 test('context files are listed, added to and replaced', async (t) => {

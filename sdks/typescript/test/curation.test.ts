@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ApiError, ConflictError } from '@quipu/client';
+import { ApiError, ConflictError } from '@lukasa/client';
 import { Daemon } from './support/daemon.js';
 
 test('what a page for people does is a call', async (t) => {

@@ -4,12 +4,12 @@ import {
   BusyError,
   ConnectionError,
   ProtocolError,
-  QuipuClient,
-  QuipuError,
+  LukasaClient,
+  LukasaError,
   TimeoutError,
   TooLargeError,
   UnauthorizedError,
-} from '@quipu/client';
+} from '@lukasa/client';
 import { Daemon } from './support/daemon.js';
 import { saying } from './support/line.js';
 
@@ -24,13 +24,13 @@ async function thrown(call: Promise<unknown>): Promise<unknown> {
 
 test('who brings another token is told so', async (t) => {
   const daemon = await Daemon.start(t);
-  const stranger = new QuipuClient({ url: daemon.url, token: 'not-the-token-at-all' });
+  const stranger = new LukasaClient({ url: daemon.url, token: 'not-the-token-at-all' });
   const error = await thrown(stranger.capabilities());
   assert.ok(error instanceof UnauthorizedError);
   assert.deepEqual([error.status, error.code, error.isTemporary], [401, 'unauthorized', false]);
   assert.equal((await stranger.health()).status, 'ok');
-  assert.throws(() => new QuipuClient({ url: daemon.url, token: 'a\nb' }), QuipuError);
-  assert.throws(() => new QuipuClient({ url: 'no url', token }), TypeError);
+  assert.throws(() => new LukasaClient({ url: daemon.url, token: 'a\nb' }), LukasaError);
+  assert.throws(() => new LukasaClient({ url: 'no url', token }), TypeError);
 });
 
 test('who asks too often is told when to come again', async (t) => {
@@ -49,19 +49,19 @@ test('a daemon that is gone is a connection error', async (t) => {
   assert.ok(error instanceof ConnectionError, String(error));
   assert.ok(error.isTemporary && error.cause instanceof Error);
   const waiting = await thrown(client.tasks.waitFor('dream-1', { timeoutMs: 100 }));
-  assert.ok(waiting instanceof QuipuError && waiting.isTemporary, String(waiting));
+  assert.ok(waiting instanceof LukasaError && waiting.isTemporary, String(waiting));
   assert.ok((await thrown(client.events())) instanceof ConnectionError);
 });
 
 test('a peer that says nothing is given up', async (t) => {
-  const client = new QuipuClient({ url: await saying(t, ''), token });
+  const client = new LukasaClient({ url: await saying(t, ''), token });
   const late = await thrown(client.stats({ timeoutMs: 100 }));
   assert.ok(late instanceof TimeoutError, String(late));
   assert.equal(late.timeoutMs, 100);
 });
 
 test('a call that is aborted throws the reason', async (t) => {
-  const client = new QuipuClient({ url: await saying(t, ''), token });
+  const client = new LukasaClient({ url: await saying(t, ''), token });
   const abort = new AbortController();
   const calls = [
     client.stats({ signal: abort.signal }),
@@ -77,7 +77,7 @@ test('a call that is aborted throws the reason', async (t) => {
 
 test('a peer that is no daemon is told by what it answers', async (t) => {
   const stats = async (answer: string): Promise<unknown> =>
-    thrown(new QuipuClient({ url: await saying(t, answer), token }).stats());
+    thrown(new LukasaClient({ url: await saying(t, answer), token }).stats());
   assert.ok((await stats('220 mail.example ESMTP\r\n')) instanceof ConnectionError);
   const half = await stats('HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{');
   assert.ok(half instanceof ConnectionError, String(half));
@@ -90,8 +90,8 @@ test('a peer that is no daemon is told by what it answers', async (t) => {
 
 test('a base path and a fetch of one’s own are used', async () => {
   const asked: string[] = [];
-  const client = new QuipuClient({
-    url: 'http://gateway.example/quipu/',
+  const client = new LukasaClient({
+    url: 'http://gateway.example/lukasa/',
     token,
     fetch: (input) => {
       asked.push(String(input));
@@ -99,13 +99,13 @@ test('a base path and a fetch of one’s own are used', async () => {
     },
   });
   await client.health();
-  assert.deepEqual(asked, ['http://gateway.example/quipu/health']);
+  assert.deepEqual(asked, ['http://gateway.example/lukasa/health']);
 });
 
 test('an answer that is too large is not read', async (t) => {
   const check = async (answer: string, maxBytes: number): Promise<void> => {
     const url = await saying(t, answer);
-    const error = await thrown(new QuipuClient({ url, token }).stats({ maxBytes }));
+    const error = await thrown(new LukasaClient({ url, token }).stats({ maxBytes }));
     assert.ok(error instanceof TooLargeError);
     assert.deepEqual([error.maxBytes, error.isTemporary], [maxBytes, false]);
   };

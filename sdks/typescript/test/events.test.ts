@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NotFoundError } from '@quipu/client';
-import type { EventStream, QuipuEvent } from '@quipu/client';
+import { NotFoundError } from '@lukasa/client';
+import type { EventStream, LukasaEvent } from '@lukasa/client';
 import { Daemon } from './support/daemon.js';
 import { Line } from './support/line.js';
 
-async function next(events: EventStream): Promise<QuipuEvent> {
+async function next(events: EventStream): Promise<LukasaEvent> {
   const { value, done } = await events.next();
   assert.ok(done !== true && value !== undefined, 'the stream has ended');
   return value;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConflictError, NotFoundError, ScreenedError, UndoBlockedError } from '@quipu/client';
+import { ConflictError, NotFoundError, ScreenedError, UndoBlockedError } from '@lukasa/client';
 import { Daemon } from './support/daemon.js';
 
 /** Returns the revision that a conflict tells. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NotFoundError } from '@quipu/client';
+import { NotFoundError } from '@lukasa/client';
 import { Daemon } from './support/daemon.js';
 
 test('where nothing waits, nothing is decided', async (t) => {

@@ -12,7 +12,7 @@ test('the examples of the READMEs run, one after the other', async (t) => {
   const examples = (await readdir(folder)).filter((name) => name.endsWith('.js')).sort();
   assert.ok(examples.length > 0, 'there are none');
   for (const name of examples) {
-    const env = { PATH: process.env['PATH'], QUIPU_URL: daemon.url, QUIPU_TOKEN: daemon.token };
+    const env = { PATH: process.env['PATH'], LUKASA_URL: daemon.url, LUKASA_TOKEN: daemon.token };
     const program = new URL(name, folder).pathname;
     const { stderr } = await promisify(execFile)(process.execPath, [program], {
       env,

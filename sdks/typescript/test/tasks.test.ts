@@ -6,7 +6,7 @@ import {
   TaskFailedError,
   TaskUnfinishedError,
   ApiError,
-} from '@quipu/client';
+} from '@lukasa/client';
 import { Daemon, PATIENCE_MS } from './support/daemon.js';
 import { Line } from './support/line.js';
 

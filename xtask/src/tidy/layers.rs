@@ -126,7 +126,7 @@ mod tests {
                 named.map(|name| Dependency { name: name.to_owned(), kind }).collect()
             };
             Package {
-                name: format!("quipu-{name}"),
+                name: format!("lukasa-{name}"),
                 manifest_path: PathBuf::from(format!("/w/crates/{name}/Cargo.toml")),
                 dependencies: [dependencies(normal, None), dependencies(dev, Some(Kind::Dev))]
                     .concat(),
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_table_that_says_what_is_so_passes() {
         check(
-            &["memory: sha2; quipu-testkit", "state: quipu-memory sqlx", "testkit: quipu-state"],
+            &["memory: sha2; lukasa-testkit", "state: lukasa-memory sqlx", "testkit: lukasa-state"],
             &[],
         );
     }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn each_departure_from_the_table_is_found() {
         check(
-            &["memory: quipu-state", "state: quipu-memory"],
+            &["memory: lukasa-state", "state: lukasa-memory"],
             &["Cargo.toml: `memory` depends on `state`, which its line does not name; take the \
              dependency out, or change the architecture first"],
         );
@@ -174,14 +174,14 @@ mod tests {
             &["Cargo.toml: `state` may depend on `memory` and does not; take it out of the line"],
         );
         check(
-            &["memory:; quipu-state", "state: quipu-memory"],
+            &["memory:; lukasa-state", "state: lukasa-memory"],
             &[
                 "Cargo.toml: tests of `memory` use `state`, which its line does not name; test it where \
              both may be used",
             ],
         );
         check(
-            &["memory:", "state: quipu-memory", "extra:"],
+            &["memory:", "state: lukasa-memory", "extra:"],
             &["Cargo.toml: the layer `extra` is not in the table; give it a line"],
         );
         check(

@@ -188,7 +188,7 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: &[&str]) {
         let tree = Tree::from([
-            ("README.md", "# Quipu\n"),
+            ("README.md", "# Lukasa\n"),
             ("docs/TESTING.md", line),
             ("docs/API.md", "# The `v1` API\n\n## Errors, codes\n```\n# no heading\n```\n"),
             ("docs/fig/a.svg", "<svg/>"),
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_link_that_leads_somewhere_passes() {
-        check("[a](API.md), [b](../README.md#quipu) ![c](fig/a.svg) [d](./fig/) [e](fig)", &[]);
+        check("[a](API.md), [b](../README.md#lukasa) ![c](fig/a.svg) [d](./fig/) [e](fig)", &[]);
         check("[a](API.md#errors-codes) and [b](API.md#the-v1-api \"title\")", &[]);
         check("# Here\n[a](#here)\n[b]: API.md\n", &[]);
         check("[a](https://example.com/x) <https://example.com> [b](mailto:a@example.com)", &[]);

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
+use lukasa_agents::Edit;
+use lukasa_agents::embedded::{Snapshot, Stored, Written};
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
-use quipu_agents::Edit;
-use quipu_agents::embedded::{Snapshot, Stored, Written};
 use serde_json::Value;
 use strum::VariantArray as _;
 use unicode_normalization::UnicodeNormalization;

@@ -1,12 +1,12 @@
 //! What holds whatever the memories and the requests are.
 
+use lukasa_agents::embedded::{Snapshot, Stored, Written, dream, forget, remember};
+use lukasa_agents::{ContextMode, ForgetRequest, RememberRequest};
 use memory::change::Trust;
 use memory::document;
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use proptest::prelude::*;
-use quipu_agents::embedded::{Snapshot, Stored, Written, dream, forget, remember};
-use quipu_agents::{ContextMode, ForgetRequest, RememberRequest};
 
 use crate::case::{after, entries, of, of_texts};
 
@@ -106,7 +106,7 @@ fn snapshots() -> impl Strategy<Value = Snapshot> {
 }
 
 /// Returns the snapshot as edits leave it.
-fn edited(snapshot: &Snapshot, edits: &[quipu_agents::Edit]) -> Snapshot {
+fn edited(snapshot: &Snapshot, edits: &[lukasa_agents::Edit]) -> Snapshot {
     let files = after(snapshot, edits);
     let memories = files.into_iter().map(|(path, text)| {
         let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
@@ -124,7 +124,7 @@ fn edited(snapshot: &Snapshot, edits: &[quipu_agents::Edit]) -> Snapshot {
     of(memories.collect(), snapshot.now)
 }
 
-fn leaves_pinned_alone(snapshot: &Snapshot, edits: &[quipu_agents::Edit]) -> bool {
+fn leaves_pinned_alone(snapshot: &Snapshot, edits: &[lukasa_agents::Edit]) -> bool {
     let pinned = |path: &MemoryPath| {
         snapshot.memories.iter().any(|stored| stored.path == *path && stored.pinned)
     };
@@ -202,7 +202,7 @@ proptest! {
         let done = dream(&snapshot);
         let (before, after) = (folded(&after(&snapshot, &[])), folded(&after(&snapshot, &done.edits)));
         // Days that are named are the only words that change.
-        let dated = done.changes.iter().any(|change| change.action == quipu_agents::EntryAction::Dated);
+        let dated = done.changes.iter().any(|change| change.action == lukasa_agents::EntryAction::Dated);
         for (path, entry) in before.iter().filter(|_| !dated) {
             let survives = after.iter().any(|(at, one)| one == entry && subject(at) == subject(path));
             prop_assert!(survives, "{path}: {entry}");
@@ -216,7 +216,7 @@ proptest! {
         let request = RememberRequest { content, context_mode: ContextMode::Workspace, scope };
         let Ok(done) = remember(&snapshot, &request, &Screen::default()) else { return Ok(()) };
         let (before, after) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
-        let updated = done.changes.iter().filter(|one| one.action == quipu_agents::EntryAction::Updated).count();
+        let updated = done.changes.iter().filter(|one| one.action == lukasa_agents::EntryAction::Updated).count();
         let after = folded(&after);
         let lost = folded(&before).into_iter().filter(|one| !after.contains(one)).count();
         prop_assert!(lost <= updated, "{lost}");
@@ -300,7 +300,7 @@ proptest! {
         let request = RememberRequest { content, context_mode: ContextMode::Clean, scope: None };
         if let Ok(done) = remember(&snapshot, &request, &Screen::default()) {
             for edit in &done.edits {
-                let quipu_agents::Edit::Write { text, .. } = edit else { panic!("{edit:?}") };
+                let lukasa_agents::Edit::Write { text, .. } = edit else { panic!("{edit:?}") };
                 prop_assert!(document::head(text.as_bytes()).malformed.is_none());
                 prop_assert!(!document::entries(text).is_empty());
             }

@@ -4,11 +4,11 @@
 //! candidate is there, and *wrong* otherwise. An entry that goes although the case does not say so fails the test,
 //! whatever the rates.
 
+use lukasa_agents::embedded::{Snapshot, dream, forget, remember};
+use lukasa_agents::{ContextMode, Edit, ForgetRequest, Refusal, RememberRequest};
 use memory::document;
 use memory::proposal::Proposal;
 use memory::screen::Screen;
-use quipu_agents::embedded::{Snapshot, dream, forget, remember};
-use quipu_agents::{ContextMode, Edit, ForgetRequest, Refusal, RememberRequest};
 use serde_json::Value;
 
 use crate::case::{Files, after, cases, contains, entries, list, scope, snapshot, text};

@@ -2,10 +2,10 @@
 //! conversation is.
 
 use jiff::tz::TimeZone;
+use lukasa_agents::embedded::{remember, review};
+use lukasa_agents::{ContextMode, FINDINGS_MAX, Finding, Message, RememberRequest, Role};
 use memory::screen::Screen;
 use proptest::prelude::*;
-use quipu_agents::embedded::{remember, review};
-use quipu_agents::{ContextMode, FINDINGS_MAX, Finding, Message, RememberRequest, Role};
 use serde_json::Value;
 
 use crate::case::{cases, contains, list, snapshot, text};

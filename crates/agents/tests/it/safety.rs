@@ -1,11 +1,13 @@
 //! No entry goes unless another one says the same in the same place, the request names it, or a person agrees.
 
+use lukasa_agents::embedded::{Snapshot, dream, forget, remember};
+use lukasa_agents::{
+    ContextMode, EntryAction, ForgetRequest, Refusal, RememberRequest, Remembered,
+};
 use memory::document;
 use memory::path::{Mount, Scope};
 use memory::proposal::ProposalKind;
 use memory::screen::Screen;
-use quipu_agents::embedded::{Snapshot, dream, forget, remember};
-use quipu_agents::{ContextMode, EntryAction, ForgetRequest, Refusal, RememberRequest, Remembered};
 
 use crate::case::{Files, after, entries, of_texts};
 

@@ -4,6 +4,10 @@ use std::fs;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
+use lukasa_agents::{
+    ByModel, ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger, Refusal,
+    RememberRequest,
+};
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
 use memory::clock::Clock;
@@ -11,10 +15,6 @@ use memory::command::{Command, Reply};
 use memory::document;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::Screen;
-use quipu_agents::{
-    ByModel, ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger, Refusal,
-    RememberRequest,
-};
 use store::backend::Backend;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
 use store::{Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store};
@@ -120,7 +120,7 @@ async fn a_generated_listing_is_no_memory() {
 #[tokio::test]
 async fn what_a_checkout_brings_takes_nothing_away_that_was_written_here() {
     let (home, memories) = memories();
-    let folder = home.path().join("shop/.quipu/memory");
+    let folder = home.path().join("shop/.lukasa/memory");
     fs::create_dir_all(&folder).unwrap();
     let own = "- The pier gate opens at six.\n- The lamp burns at 01:00 (2026-01-10)\n";
     let path = MemoryPath::parse("/memories/project/pier-2.md", Layout::Scoped).unwrap();
@@ -141,7 +141,7 @@ async fn what_a_checkout_brings_decides_nothing_about_what_is_said_here() {
         ("project/port.md", "---\ntype: project\n---\n- The upload limit is 5 MB\n"),
     ];
     for (name, text) in planted {
-        let file = home.path().join("shop/.quipu/memory").join(name);
+        let file = home.path().join("shop/.lukasa/memory").join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
     }
@@ -157,7 +157,7 @@ async fn what_a_checkout_brings_decides_nothing_about_what_is_said_here() {
         assert_eq!(touched, [wanted], "{said}");
     }
     for (name, text) in planted {
-        let file = home.path().join("shop/.quipu/memory").join(name);
+        let file = home.path().join("shop/.lukasa/memory").join(name);
         assert_eq!(fs::read_to_string(file).unwrap(), text);
     }
 }

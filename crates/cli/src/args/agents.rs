@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::install::agents::{AgentName, Reach};
 
-/// Let an agent use Quipu
+/// Let an agent use Lukasa
 ///
 /// Adds the MCP server, and hooks or a plugin where the agent has them, to the agent's own settings. Without a name it lists the
 /// agents on this machine and offers them. What changes your permissions (the agent runs the tools without asking) or
@@ -14,13 +14,13 @@ use crate::install::agents::{AgentName, Reach};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu install                             offers the agents on this machine
-  quipu install claude-code
-  quipu install qwen --dry-run              only shows the difference
-  quipu install codex --yes --no-permissions
-  quipu install codex --scope project       for everybody who works on this project
-  quipu install --print                     a configuration for other MCP clients
-  quipu uninstall claude-code               takes it away again")]
+  lukasa install                             offers the agents on this machine
+  lukasa install claude-code
+  lukasa install qwen --dry-run              only shows the difference
+  lukasa install codex --yes --no-permissions
+  lukasa install codex --scope project       for everybody who works on this project
+  lukasa install --print                     a configuration for other MCP clients
+  lukasa uninstall claude-code               takes it away again")]
 pub(crate) struct Install {
     /// The agent
     #[arg(value_name = "AGENT")]
@@ -55,15 +55,15 @@ pub(crate) struct Without {
 
 /// Take from an agent what `install` gave it
 ///
-/// Takes the MCP server, the plugin and the hooks that call `quipu` out of the agent's settings, gives settings that `install`
+/// Takes the MCP server, the plugin and the hooks that call `lukasa` out of the agent's settings, gives settings that `install`
 /// changed their value back, and removes files and folders that it made. A file that was not edited since gets its
 /// exact bytes back. Memories stay.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu uninstall claude-code
-  quipu uninstall qwen --dry-run            only shows the difference
-  quipu uninstall codex --scope project")]
+  lukasa uninstall claude-code
+  lukasa uninstall qwen --dry-run            only shows the difference
+  lukasa uninstall codex --scope project")]
 pub(crate) struct Uninstall {
     /// The agent
     #[arg(value_name = "AGENT")]
@@ -95,7 +95,7 @@ pub(crate) struct Installation {
 
 /// Answer an agent's hook
 ///
-/// `quipu install` lets the agent call it. Reads on stdin what the agent tells, and prints what the model is shown:
+/// `lukasa install` lets the agent call it. Reads on stdin what the agent tells, and prints what the model is shown:
 /// an index of memories when a session begins, and what fits a prompt, once. Whatever goes wrong, nothing is printed,
 /// the exit status is 0, and it takes at most a second; `hooks.log` in the state folder says what it was.
 #[derive(Args, Clone, Debug)]
@@ -103,7 +103,7 @@ pub(crate) struct Installation {
 Events: session-start, user-prompt, post-tool-use, pre-compact, stop, session-end
 
 Examples:
-  quipu hook session-start --agent claude-code < told.json")]
+  lukasa hook session-start --agent claude-code < told.json")]
 pub(crate) struct Hook {
     /// What happened
     #[arg(value_name = "EVENT")]
@@ -122,9 +122,9 @@ pub(crate) struct Hook {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu mcp
-  quipu mcp --agent-class plan --project ~/src/app
-  quipu mcp --read-only --flat ./memories")]
+  lukasa mcp
+  lukasa mcp --agent-class plan --project ~/src/app
+  lukasa mcp --read-only --flat ./memories")]
 pub(crate) struct Mcp {
     /// What the agent may do: `exec` writes everywhere, `plan` not to the project, `explore` only
     /// reads; so does a class that is not known
@@ -143,14 +143,14 @@ pub(crate) struct Mcp {
 /// Do tasks for a client that speaks the Agent Client Protocol on stdin and stdout
 ///
 /// A client starts this; so does the daemon, which has tasks decided in a process of their own. It offers what
-/// `quipu remember`, `forget` and `dream` do as the ext-methods `qwen/control/workspace/memory/…`, and holds no
+/// `lukasa remember`, `forget` and `dream` do as the ext-methods `qwen/control/workspace/memory/…`, and holds no
 /// conversation: asking for a session is an error. The project is that of the current folder, or the `cwd` of a call,
 /// unless `--project` or `--flat` says which.
 #[cfg(feature = "child")]
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu acp
-  quipu --acp                        the same, for clients that know no commands
-  quipu acp --project ~/src/app")]
+  lukasa acp
+  lukasa --acp                        the same, for clients that know no commands
+  lukasa acp --project ~/src/app")]
 pub(crate) struct Acp {}

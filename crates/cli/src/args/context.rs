@@ -15,11 +15,11 @@ use crate::hooks::host::Host;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu context
-  quipu context --why
-  quipu context --agent claude-code --why
-  quipu context --why --at prompt --prompt 'how do I run the slow tests?'
-  quipu context --json | jq '.parts[] | {part, tokens}'")]
+  lukasa context
+  lukasa context --why
+  lukasa context --agent claude-code --why
+  lukasa context --why --at prompt --prompt 'how do I run the slow tests?'
+  lukasa context --json | jq '.parts[] | {part, tokens}'")]
 pub(crate) struct Context {
     /// Show what there is and why, instead of the text
     #[arg(long)]
@@ -55,10 +55,10 @@ pub(crate) enum Moment {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu trust                    the project of the current folder
-  quipu trust ~/src              everything below it
-  quipu trust --list
-  quipu trust --remove ~/src")]
+  lukasa trust                    the project of the current folder
+  lukasa trust ~/src              everything below it
+  lukasa trust --list
+  lukasa trust --remove ~/src")]
 pub(crate) struct Trust {
     /// The folder; else the top of the current project, else the current folder
     #[arg(value_hint = ValueHint::DirPath)]
@@ -84,9 +84,9 @@ pub(crate) struct Trust {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu recall how do I run the slow tests
-  quipu recall --explain 'which port does staging listen on?'
-  quipu recall --json deploy | jq -r .path")]
+  lukasa recall how do I run the slow tests
+  lukasa recall --explain 'which port does staging listen on?'
+  lukasa recall --json deploy | jq -r .path")]
 pub(crate) struct Recall {
     /// What a person would say to the agent
     #[arg(required = true, value_name = "PROMPT")]

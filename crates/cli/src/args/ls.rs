@@ -1,4 +1,4 @@
-//! The grammar of `quipu ls`.
+//! The grammar of `lukasa ls`.
 
 use clap::{Args, ValueEnum};
 use memory::change::{Actor, Trust};
@@ -12,12 +12,12 @@ use strum::VariantArray as _;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu ls                       all memories
-  quipu ls project/ --tree       those of the project, as a tree
-  quipu ls --by agent --since 1d what agents wrote since yesterday
-  quipu ls --unused --sort used  what could go
-  quipu ls | cut -f1             their paths
-  quipu ls --json | jq '.memories[] | select(.trust == \"outside\")'")]
+  lukasa ls                       all memories
+  lukasa ls project/ --tree       those of the project, as a tree
+  lukasa ls --by agent --since 1d what agents wrote since yesterday
+  lukasa ls --unused --sort used  what could go
+  lukasa ls | cut -f1             their paths
+  lukasa ls --json | jq '.memories[] | select(.trust == \"outside\")'")]
 pub(crate) struct Ls {
     /// A scope or folder, such as `global` or `/memories/project/notes`
     pub(crate) path: Option<String>,

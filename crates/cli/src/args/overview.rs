@@ -1,4 +1,4 @@
-//! The commands in groups, as `quipu` alone and `quipu help` show them.
+//! The commands in groups, as `lukasa` alone and `lukasa help` show them.
 //!
 //! The parser of the command line can only list commands one after the other. The groups are put into the help when
 //! it is shown and not before, so that no other call pays for them.
@@ -31,11 +31,11 @@ const GROUPS: [(&str, &[&str]); 8] = [
 
 /// The first five commands of a person, each with what it is for.
 const START: [(&str, &str); 5] = [
-    ("quipu install", "let the agents on this machine use it"),
-    ("quipu remember 'I prefer tabs'", "put a fact where it belongs"),
-    ("quipu ls", "list what is remembered"),
-    ("quipu log", "show what was changed, and who did it"),
-    ("quipu undo", "take the last change back"),
+    ("lukasa install", "let the agents on this machine use it"),
+    ("lukasa remember 'I prefer tabs'", "put a fact where it belongs"),
+    ("lukasa ls", "list what is remembered"),
+    ("lukasa log", "show what was changed, and who did it"),
+    ("lukasa undo", "take the last change back"),
 ];
 
 /// Returns the grammar, which colors help and errors as `words`, the command line, ask for it.
@@ -62,7 +62,7 @@ pub(crate) fn color(words: impl Iterator<Item = std::ffi::OsString>) -> ColorCho
     choice
 }
 
-/// Returns what `quipu` alone shows: how to start, and the commands by name.
+/// Returns what `lukasa` alone shows: how to start, and the commands by name.
 pub(crate) fn overview(heading: Style) -> String {
     let grammar = Cli::command();
     let about = grammar.get_about().expect("the program says what it is for");
@@ -75,7 +75,7 @@ pub(crate) fn overview(heading: Style) -> String {
     for (group, commands) in GROUPS {
         text.line(format_args!("  {group:<12}{}", commands.join("  ")));
     }
-    text.line("\n`quipu help` says what each is for, `quipu help COMMAND` shows examples.");
+    text.line("\n`lukasa help` says what each is for, `lukasa help COMMAND` shows examples.");
     text.into_string()
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn with_groups(grammar: Command) -> Command {
     let usage = styles.get_usage();
     let groups: String = GROUPS.iter().map(|group| group_text(&grammar, group, &styles)).collect();
     let template = format!(
-        "{{about-with-newline}}\n{usage}Usage:{usage:#} quipu [OPTIONS] [COMMAND]\n\n{groups}{{all-args}}{{after-help}}"
+        "{{about-with-newline}}\n{usage}Usage:{usage:#} lukasa [OPTIONS] [COMMAND]\n\n{groups}{{all-args}}{{after-help}}"
     );
     // Those that are hidden are not listed once more, one after the other.
     grammar.mut_subcommands(|command| command.hide(true)).help_template(template)
@@ -119,17 +119,17 @@ fn group_text(grammar: &Command, (group, names): &(&str, &[&str]), styles: &Styl
 
 /// What is said before the settings.
 const SETTINGS: &str = "\
-Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
-(~/.config/quipu); each may be left out:";
+Settings, in config.toml in $LUKASA_HOME, or else in the system's folder for them
+(~/.config/lukasa); each may be left out:";
 
 /// What is looked at in the environment.
 const ENVIRONMENT: &str = "\
 Environment:
-  QUIPU_HOME                    one folder for memories, state and settings
-  QUIPU_FEATURES                turns features on and off: -recall,+page
-  QUIPU_TOKEN                   the token of the daemon
+  LUKASA_HOME                    one folder for memories, state and settings
+  LUKASA_FEATURES                turns features on and off: -recall,+page
+  LUKASA_TOKEN                   the token of the daemon
   VISUAL, EDITOR                the editor of `create` and `edit`
-  QUIPU_PAGER, PAGER            the pager; `cat` for none
+  LUKASA_PAGER, PAGER            the pager; `cat` for none
   NO_COLOR, CLICOLOR, CLICOLOR_FORCE";
 
 /// Returns what stands below the options.
@@ -181,12 +181,12 @@ mod tests {
         fn check(line: &str, expected: ColorChoice) {
             assert_eq!(color(line.split(' ').map(Into::into)), expected, "{line}");
         }
-        check("quipu ls", ColorChoice::Auto);
-        check("quipu --color always ls", ColorChoice::Always);
-        check("quipu ls --color=never", ColorChoice::Never);
-        check("quipu --color always ls --color never", ColorChoice::Never);
-        check("quipu ls --color", ColorChoice::Auto);
-        check("quipu ls --color=blue", ColorChoice::Auto);
-        check("quipu create a -- --color=always", ColorChoice::Auto);
+        check("lukasa ls", ColorChoice::Auto);
+        check("lukasa --color always ls", ColorChoice::Always);
+        check("lukasa ls --color=never", ColorChoice::Never);
+        check("lukasa --color always ls --color never", ColorChoice::Never);
+        check("lukasa ls --color", ColorChoice::Auto);
+        check("lukasa ls --color=blue", ColorChoice::Auto);
+        check("lukasa create a -- --color=always", ColorChoice::Auto);
     }
 }

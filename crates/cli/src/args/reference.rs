@@ -1,4 +1,4 @@
-//! The arguments of `quipu reference`.
+//! The arguments of `lukasa reference`.
 
 use clap::{Args, ValueEnum};
 

@@ -16,7 +16,7 @@ pub(crate) const DEFAULT_PORT: u16 = 4170;
 /// within a minute.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  quipu ui\n  quipu ui --print                  for a browser elsewhere on this machine"
+    after_help = "Examples:\n  lukasa ui\n  lukasa ui --print                  for a browser elsewhere on this machine"
 )]
 pub(crate) struct Ui {
     /// Print the address and open no browser
@@ -33,10 +33,10 @@ pub(crate) struct Ui {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu serve                                     the current folder's project
-  quipu serve --workspace ~/shop --workspace ~/site
-  quipu serve --port 0 --json                     any free port; says where, and logs, as JSON
-  quipu serve --allow-origin http://localhost:3000")]
+  lukasa serve                                     the current folder's project
+  lukasa serve --workspace ~/shop --workspace ~/site
+  lukasa serve --port 0 --json                     any free port; says where, and logs, as JSON
+  lukasa serve --allow-origin http://localhost:3000")]
 pub(crate) struct Serve {
     /// The address to listen at
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = address)]
@@ -86,7 +86,7 @@ pub(crate) enum RunnerKind {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Who may call")]
 pub(crate) struct Guard {
-    /// The token that callers bring; better in `QUIPU_TOKEN` or a file than here for all to see
+    /// The token that callers bring; better in `LUKASA_TOKEN` or a file than here for all to see
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
     pub(crate) token: Option<String>,
 
@@ -129,7 +129,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Example:
-  curl -H \"Authorization: Bearer $(quipu token)\" http://127.0.0.1:4170/capabilities")]
+  curl -H \"Authorization: Bearer $(lukasa token)\" http://127.0.0.1:4170/capabilities")]
 pub(crate) struct Token {}
 
 /// Show what changes, as the running daemon tells it
@@ -139,9 +139,9 @@ pub(crate) struct Token {}
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu events
-  quipu events --follow
-  quipu events --follow --json | jq -r .data.path")]
+  lukasa events
+  lukasa events --follow
+  lukasa events --follow --json | jq -r .data.path")]
 pub(crate) struct Events {
     /// Go on until Ctrl-C
     #[arg(long, short)]

@@ -1,4 +1,4 @@
-//! The grammar of `quipu service`.
+//! The grammar of `lukasa service`.
 
 use clap::{Args, ValueEnum};
 
@@ -6,17 +6,17 @@ use crate::service::Starter;
 
 /// Let the system start the daemon
 ///
-/// `install` writes a user unit of systemd, or an agent of launchd on macOS, that runs `quipu serve` in the
+/// `install` writes a user unit of systemd, or an agent of launchd on macOS, that runs `lukasa serve` in the
 /// current folder, and prints how to start it; `uninstall` removes it; `status` tells whether it is there.
 /// Nothing is started or ended by this command itself.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu service install                       the current folder's project
-  quipu service install -- --workspace ~/shop --workspace ~/site --port 4171
-  quipu service install --dry-run             only prints what would be written
-  quipu service status
-  quipu service uninstall")]
+  lukasa service install                       the current folder's project
+  lukasa service install -- --workspace ~/shop --workspace ~/site --port 4171
+  lukasa service install --dry-run             only prints what would be written
+  lukasa service status
+  lukasa service uninstall")]
 pub(crate) struct Service {
     /// What to do
     #[arg(value_name = "ACTION")]
@@ -30,7 +30,7 @@ pub(crate) struct Service {
     #[arg(long, value_name = "MANAGER")]
     pub(crate) manager: Option<Starter>,
 
-    /// What `quipu serve` is to be called with
+    /// What `lukasa serve` is to be called with
     #[arg(last = true, value_name = "SERVE ARGS")]
     pub(crate) serve: Vec<String>,
 }

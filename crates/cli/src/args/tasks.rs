@@ -15,10 +15,10 @@ use super::{Answered, Consent};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu remember 'I prefer tabs over spaces'
-  quipu remember --scope project 'Run `just lint` before pushing'
-  quipu remember --dry-run 'The staging database moved to db2'
-  git log -1 --format=%B | quipu remember -")]
+  lukasa remember 'I prefer tabs over spaces'
+  lukasa remember --scope project 'Run `just lint` before pushing'
+  lukasa remember --dry-run 'The staging database moved to db2'
+  git log -1 --format=%B | lukasa remember -")]
 pub(crate) struct Remember {
     /// The text, or `-` for stdin
     #[arg(allow_hyphen_values = true)]
@@ -48,10 +48,10 @@ pub(crate) struct Remember {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu forget 'my preference for tabs'
-  quipu forget --dry-run staging database
-  quipu forget --scope project 'just lint'
-  quipu forget -y --file project/db.md 'Staging runs on kestrel'")]
+  lukasa forget 'my preference for tabs'
+  lukasa forget --dry-run staging database
+  lukasa forget --scope project 'just lint'
+  lukasa forget -y --file project/db.md 'Staging runs on kestrel'")]
 pub(crate) struct Forget {
     /// What to forget, in a few words
     #[arg(required = true, num_args = 1.., allow_hyphen_values = false)]
@@ -80,7 +80,7 @@ pub(crate) struct Forget {
 /// contradict each other, that ended, or that are private and lie in a repository become proposals for you to decide.
 /// On a terminal, what would be done is shown first; without one `-y` is needed.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  quipu dream --dry-run\n  quipu dream\n  quipu dream -y")]
+#[command(after_help = "Examples:\n  lukasa dream --dry-run\n  lukasa dream\n  lukasa dream -y")]
 pub(crate) struct Dream {
     /// Show what would change and change nothing
     #[arg(long)]
@@ -97,9 +97,9 @@ pub(crate) struct Dream {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu tasks
-  quipu tasks --json | jq '.tasks[] | select(.status == \"failed\")'
-  quipu tasks --cancel TASK")]
+  lukasa tasks
+  lukasa tasks --json | jq '.tasks[] | select(.status == \"failed\")'
+  lukasa tasks --cancel TASK")]
 pub(crate) struct Tasks {
     /// At most N tasks
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
@@ -118,10 +118,10 @@ pub(crate) struct Tasks {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu save --scope project 'Run `just lint` before pushing'
-  quipu save --scope global 'I prefer short answers'
-  quipu save 'Deploys are on Tuesdays'           asks which file
-  quipu save --edit --scope project              opens $VISUAL or $EDITOR")]
+  lukasa save --scope project 'Run `just lint` before pushing'
+  lukasa save --scope global 'I prefer short answers'
+  lukasa save 'Deploys are on Tuesdays'           asks which file
+  lukasa save --edit --scope project              opens $VISUAL or $EDITOR")]
 pub(crate) struct Save {
     /// The fact, or `-` for stdin
     #[arg(allow_hyphen_values = true)]

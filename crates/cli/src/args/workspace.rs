@@ -1,4 +1,4 @@
-//! The grammar of `quipu workspace`.
+//! The grammar of `lukasa workspace`.
 
 use clap::{Args, Subcommand};
 use engine::WorkspaceId;
@@ -10,9 +10,9 @@ use engine::WorkspaceId;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  quipu workspace ls                  all of them, with their worktrees
-  quipu workspace rm shop-1a2b3c4d5e6f
-  quipu workspace rm --gone           those whose worktree no longer exists")]
+  lukasa workspace ls                  all of them, with their worktrees
+  lukasa workspace rm shop-1a2b3c4d5e6f
+  lukasa workspace rm --gone           those whose worktree no longer exists")]
 pub(crate) struct WorkspaceArgs {
     #[command(subcommand)]
     pub(crate) action: Option<WorkspaceAction>,
@@ -30,11 +30,11 @@ pub(crate) enum WorkspaceAction {
 
 /// Remove workspaces with their memories
 ///
-/// Asks first. `quipu --workspace-id ID undo CHANGE` brings the memories back. A worktree whose tasks wait or run
+/// Asks first. `lukasa --workspace-id ID undo CHANGE` brings the memories back. A worktree whose tasks wait or run
 /// keeps its workspace; tasks of a workspace that was named with `--workspace-id` are not looked for.
 #[derive(Args, Debug)]
 pub(crate) struct WorkspaceRm {
-    /// Ids of workspaces, from `quipu workspace ls`
+    /// Ids of workspaces, from `lukasa workspace ls`
     #[arg(value_name = "ID", required_unless_present = "gone")]
     pub(crate) ids: Vec<WorkspaceId>,
 

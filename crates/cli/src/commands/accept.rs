@@ -1,4 +1,4 @@
-//! `quipu accept`: memories that nobody here reviewed, and a person who answers for them.
+//! `lukasa accept`: memories that nobody here reviewed, and a person who answers for them.
 
 use engine::{Memories, MemoryText, Unreviewed};
 use memory::code::Code;
@@ -94,7 +94,7 @@ fn in_full(one: &Waiting, look: Look) -> String {
     }
     if let Some(more) = lines.len().checked_sub(SHOWN_LINES_MAX).filter(|more| *more > 0) {
         let more = counted(more, "more line", "more lines");
-        text.line(format_args!("  … {more}: `quipu view {path}`"));
+        text.line(format_args!("  … {more}: `lukasa view {path}`"));
     }
     text.line("");
     text.into_string()
@@ -119,7 +119,7 @@ async fn list(app: &App, memories: &Memories) -> Result<Status, Failure> {
     }
     if app.output.look.terminal {
         app.output
-            .note("read one with `quipu view PATH`; `quipu accept PATH` answers for it as it is");
+            .note("read one with `lukasa view PATH`; `lukasa accept PATH` answers for it as it is");
     }
     Ok(Status::Done)
 }

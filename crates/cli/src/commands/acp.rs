@@ -1,4 +1,4 @@
-//! `quipu acp`: tasks for a client that speaks the Agent Client Protocol, which may be a daemon of ours.
+//! `lukasa acp`: tasks for a client that speaks the Agent Client Protocol, which may be a daemon of ours.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

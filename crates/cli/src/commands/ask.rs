@@ -32,12 +32,12 @@ pub(crate) fn require_consent(
     }
     let why = if app.globals.json { "with `--json`" } else { "without a terminal" };
     let back = match command {
-        "undo" => "`quipu log` shows it",
-        "pending reject --all" => "`quipu pending` shows what that is",
-        _ => "`quipu undo` takes it back",
+        "undo" => "`lukasa log` shows it",
+        "pending reject --all" => "`lukasa pending` shows what that is",
+        _ => "`lukasa undo` takes it back",
     };
-    Err(Failure::usage(format!("`quipu {command}` {does}, and needs `-y` {why}"))
-        .help(format!("`quipu {command} -y` does it without a question; {back}")))
+    Err(Failure::usage(format!("`lukasa {command}` {does}, and needs `-y` {why}"))
+        .help(format!("`lukasa {command} -y` does it without a question; {back}")))
 }
 
 /// Shows a person what a question is about and asks it. `about` is safe to show.

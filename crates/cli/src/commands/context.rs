@@ -1,4 +1,4 @@
-//! `quipu context` and `quipu hot`: what a model would be shown, and why.
+//! `lukasa context` and `lukasa hot`: what a model would be shown, and why.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     if untrusted > 0 {
         let files = counted(untrusted, "context file is", "context files are");
         app.output.warning(&format!(
-            "{files} not shown, since nobody trusts the folder; `quipu trust` does"
+            "{files} not shown, since nobody trusts the folder; `lukasa trust` does"
         ));
     }
     Ok(Status::Done)
@@ -69,10 +69,10 @@ pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
     };
     app.output.text(&text)?;
     if showing.hot.is_empty() {
-        app.output.note("no memory is pinned or used yet; `quipu pin PATH` pins one");
+        app.output.note("no memory is pinned or used yet; `lukasa pin PATH` pins one");
     }
     if showing.hot.iter().any(|one| one.unreviewed) {
-        app.output.note("what nobody here reviewed is kept out; `quipu accept` lists it");
+        app.output.note("what nobody here reviewed is kept out; `lukasa accept` lists it");
     }
     Ok(Status::Done)
 }
@@ -193,7 +193,7 @@ fn reasons(
         text.line(format_args!("{}:", look.paint(WARN, "left out")));
         for one in unreviewed {
             let path = short(&one.path);
-            text.line(format_args!("  {path}: nobody here reviewed it; see `quipu accept`"));
+            text.line(format_args!("  {path}: nobody here reviewed it; see `lukasa accept`"));
         }
         for one in &showing.skipped {
             text.line(format_args!("{}", skipped_line(one, cwd)));

@@ -1,6 +1,6 @@
-//! `quipu demo`: the whole of Quipu on a small stage, with nothing faked.
+//! `lukasa demo`: the whole of Lukasa on a small stage, with nothing faked.
 //!
-//! Makes a home and a git checkout that are thrown away, starts `quipu mcp` there and talks to it as
+//! Makes a home and a git checkout that are thrown away, starts `lukasa mcp` there and talks to it as
 //! an agent's client does, lets a person get in its way, kills it in the middle of a write, takes
 //! changes back, and does the same with a daemon over HTTP. Every sentence with a tick was checked the moment before it was printed; the
 //! first that is not true ends the demo with a failure. Touches nothing of the person's own.

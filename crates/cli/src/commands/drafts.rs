@@ -1,4 +1,4 @@
-//! Drafts: texts of a person that `quipu edit` could not save, kept in the state folder.
+//! Drafts: texts of a person that `lukasa edit` could not save, kept in the state folder.
 //!
 //! A text that screening refuses as a secret is kept only if the person says so, and goes with age. Other drafts
 //! stay until they are saved or deleted, since no other file has their text.

@@ -1,4 +1,4 @@
-//! `quipu edit`: the editor on a copy, saved with the revision that was read.
+//! `lukasa edit`: the editor on a copy, saved with the revision that was read.
 //!
 //! A person's text is never lost: what cannot be saved is kept as a draft in the state folder, and
 //! the failure says how to go on. A text that holds a secret is kept only if the person says so.
@@ -129,7 +129,7 @@ fn keep(
     let how_long = if holds_secret { " for a week" } else { "" };
     match drafts::write(app, path, bytes, holds_secret) {
         Ok(draft) => failure.more_help(format!(
-            "nothing was overwritten; your text is kept{how_long}, `quipu edit {} --draft {}` goes on with it",
+            "nothing was overwritten; your text is kept{how_long}, `lukasa edit {} --draft {}` goes on with it",
             shell_word(&short(path)),
             shell_word(&draft.display().to_string()),
         )),

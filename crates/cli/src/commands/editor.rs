@@ -25,7 +25,7 @@ pub(crate) enum Left {
 /// dropped. An editor that fails is a failure: what it left is not looked at.
 pub(crate) async fn open(app: &App, name: &str, text: &str) -> Result<Left, Failure> {
     let told = |path: &Path, error: &std::io::Error| Failure::file("write the copy", path, error);
-    let folder = files::private_temporary_folder("quipu-edit-")
+    let folder = files::private_temporary_folder("lukasa-edit-")
         .map_err(|error| told("in the temporary folder".as_ref(), &error))?;
     let copy = folder.path().join(name);
     files::write_new_private(&copy, text.as_bytes()).map_err(|error| told(&copy, &error))?;
@@ -43,7 +43,7 @@ async fn run(app: &App, copy: &Path) -> Result<(), Failure> {
         Some(editor) => editor,
         None if ask::is_piped() => {
             return Err(Failure::usage("there is no terminal for an editor")
-                .help("$VISUAL or $EDITOR names one that needs none; `quipu create` and `quipu replace` take texts"));
+                .help("$VISUAL or $EDITOR names one that needs none; `lukasa create` and `lukasa replace` take texts"));
         }
         None => "vi".to_owned(),
     };

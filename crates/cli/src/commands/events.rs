@@ -1,4 +1,4 @@
-//! `quipu events`: what the running daemon tells of changes.
+//! `lukasa events`: what the running daemon tells of changes.
 
 use memory::code::Code;
 use protocol::client::{Begin, ClientError};
@@ -32,7 +32,7 @@ pub(crate) async fn run(app: &App, args: &Events) -> Result<Status, Failure> {
 }
 
 fn no_daemon() -> Failure {
-    Failure::new(Code::NotFound, "no daemon serves this state folder").help("start `quipu serve`")
+    Failure::new(Code::NotFound, "no daemon serves this state folder").help("start `lukasa serve`")
 }
 
 fn failure(error: ClientError) -> Failure {

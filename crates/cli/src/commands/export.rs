@@ -1,4 +1,4 @@
-//! `quipu export`: memories as files, with what is known about them beside.
+//! `lukasa export`: memories as files, with what is known about them beside.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::render::progress::Steps;
 use crate::render::{counted, short, time};
 
 /// The file that tells about the others.
-const MANIFEST: &str = "quipu.json";
+const MANIFEST: &str = "lukasa.json";
 
 /// Files that are named when they stand in the way; the rest is counted.
 const EXISTING_NAMED_MAX: usize = 3;
@@ -38,7 +38,7 @@ pub(crate) async fn run(app: &App, args: &Export) -> Result<Status, Failure> {
     }
     if to_stdout && app.output.look.terminal {
         return Err(Failure::usage("a tar archive does not belong on a terminal")
-            .help("`quipu export > memories.tar`, or `--to DIR`"));
+            .help("`lukasa export > memories.tar`, or `--to DIR`"));
     }
     let memories = app.memories();
     let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
@@ -52,7 +52,7 @@ pub(crate) async fn run(app: &App, args: &Export) -> Result<Status, Failure> {
     };
     let (known, left_out) = write_all(app, &memories, &listing.memories, &mut target).await?;
     let manifest = json!({
-        "quipu": env!("CARGO_PKG_VERSION"),
+        "lukasa": env!("CARGO_PKG_VERSION"),
         "exported_at": time::exact(now()),
         "memories": known,
     });

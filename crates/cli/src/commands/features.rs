@@ -1,4 +1,4 @@
-//! `quipu features`: what is switched on, and what says so.
+//! `lukasa features`: what is switched on, and what says so.
 
 use memory::feature::Feature;
 use serde_json::json;
@@ -18,7 +18,7 @@ pub(crate) fn run(app: &App) -> Result<Status, Failure> {
         .map(|feature| {
             let from = match app.features.origin(*feature, &workspace.id) {
                 FeatureOrigin::Default => "default".to_owned(),
-                FeatureOrigin::Environment => "QUIPU_FEATURES".to_owned(),
+                FeatureOrigin::Environment => "LUKASA_FEATURES".to_owned(),
                 FeatureOrigin::Settings(file, line) => {
                     visible::line(&format!("{}:{line}", file.display())).into_owned()
                 }

@@ -1,4 +1,4 @@
-//! `quipu grep`: plain search through the texts.
+//! `lukasa grep`: plain search through the texts.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! `quipu log`, `show` and `diff`: what happened.
+//! `lukasa log`, `show` and `diff`: what happened.
 
 use engine::{ChangesQuery, Memories};
 use memory::change::{Change, ChangeId, unified_diff};
@@ -123,7 +123,7 @@ pub(crate) async fn diff(app: &App, args: &Diff) -> Result<Status, Failure> {
             of_change(app, &memories, &change, None).await
         }
         (Ok(_), Some(_)) => Err(Failure::usage("a change is shown against what was before it")
-            .help("`quipu diff PATH CHANGE` shows what became of a memory since")),
+            .help("`lukasa diff PATH CHANGE` shows what became of a memory since")),
         (Err(_), None) => {
             let path = app.path(subject)?;
             of_newest(app, &memories, Some(path)).await
@@ -240,7 +240,7 @@ async fn find(
     };
     let changes = memories.changes(&query).await?;
     let told = |what: String| {
-        Failure::new(Code::NotFound, what).help(format!("`quipu log {}` lists them", short(path)))
+        Failure::new(Code::NotFound, what).help(format!("`lukasa log {}` lists them", short(path)))
     };
     let files = |change: &Change| -> Vec<(Option<Revision>, Option<Revision>)> {
         let ours = change.files.iter().filter(|file| {

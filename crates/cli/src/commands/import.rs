@@ -1,4 +1,4 @@
-//! `quipu import`: memories of another product, as one change.
+//! `lukasa import`: memories of another product, as one change.
 
 use engine::import::{self, Format, Plan, Skipped, SourceFile};
 use engine::{NotEntered, StoreError};

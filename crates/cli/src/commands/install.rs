@@ -1,4 +1,4 @@
-//! `quipu install` and `quipu uninstall`: an agent's own settings.
+//! `lukasa install` and `lukasa uninstall`: an agent's own settings.
 //!
 //! All files are read and edited in memory first; nothing is written if one of them is not understood.
 
@@ -50,7 +50,7 @@ struct Plan {
     left_out: Vec<String>,
 }
 
-/// Lets an agent use Quipu, or offers the agents on this machine.
+/// Lets an agent use Lukasa, or offers the agents on this machine.
 pub(crate) async fn install(app: &App, args: &Install) -> Result<Status, Failure> {
     if args.print {
         let value = agents::generic_configuration(&this_program()?);
@@ -94,7 +94,7 @@ async fn offer(app: &App, args: &Install) -> Result<Status, Failure> {
         return Ok(Status::Refused);
     }
     for agent in found {
-        let question = format!("Let {} use Quipu?", agent.agent().title);
+        let question = format!("Let {} use Lukasa?", agent.agent().title);
         if all || ask::confirm(app, &question).await? {
             install_one(app, agent, args).await?;
         }
@@ -129,7 +129,7 @@ async fn consent(app: &App, wanted: &mut Wanted, args: &Install) -> Result<Vec<S
     let permission = agent.permission.filter(|_| !args.without.no_permissions).map(|how| {
         (
             Consent { permissions: true, ..wanted.consent },
-            format!("let {title} run Quipu's tools without asking ({how})"),
+            format!("let {title} run Lukasa's tools without asking ({how})"),
         )
     });
     let memory = agent.own_memory.filter(|_| !args.without.no_replace_memory).map(|how| {
@@ -183,7 +183,7 @@ async fn carry_out(app: &App, plan: &Plan, args: &Installation) -> Result<Status
     if changed.is_empty() {
         app.output.note(&match plan.doing {
             Doing::Install => format!("{title} is told already; nothing to write"),
-            Doing::Uninstall => format!("{title} has nothing of Quipu there; nothing to write"),
+            Doing::Uninstall => format!("{title} has nothing of Lukasa there; nothing to write"),
         });
     } else if args.dry_run {
         app.output.note(&format!("{title}: would change {summary}"));
@@ -237,7 +237,7 @@ fn wanted(app: &App, agent: AgentName, scope: Reach) -> Result<Wanted, Failure> 
     };
     let program = match &project {
         // The settings of a project are shared: others have the program elsewhere.
-        Some(_) => "quipu".to_owned(),
+        Some(_) => "lukasa".to_owned(),
         None => this_program()?,
     };
     let variables = match (agent, &project) {
@@ -482,7 +482,7 @@ fn report(app: &App, plan: &Plan, args: &Installation) -> Result<Status, Failure
     }
     if !plan.left_out.is_empty() {
         let word = agent.word();
-        app.output.note(&format!("`quipu install {word} --yes` writes that too"));
+        app.output.note(&format!("`lukasa install {word} --yes` writes that too"));
     }
     if let Some(next) = next.filter(|_| !args.dry_run) {
         app.output.note(next);

@@ -1,4 +1,4 @@
-//! `quipu ls`: what there is.
+//! `lukasa ls`: what there is.
 
 use std::cmp::Reverse;
 
@@ -56,7 +56,7 @@ pub(crate) async fn run(app: &App, args: &Ls) -> Result<Status, Failure> {
         app.output.warning(&format!("{more} not listed"));
     }
     if all == 0 {
-        app.output.note("no memories here yet; `quipu create PATH` makes one");
+        app.output.note("no memories here yet; `lukasa create PATH` makes one");
     } else if listing.memories.is_empty() {
         app.output.note(&format!("none of {}", counted(all, "memory", "memories")));
     }

@@ -1,4 +1,4 @@
-//! `quipu mcp`: memories for an agent, over MCP.
+//! `lukasa mcp`: memories for an agent, over MCP.
 
 use engine::{BindingRequest, Caller};
 use memory::access::AgentClass;

@@ -1,4 +1,4 @@
-//! `quipu models`: which models do the work of agents, and whether they are there.
+//! `lukasa models`: which models do the work of agents, and whether they are there.
 
 use engine::{ChatError, Checked, Fallback, ModelJob, Models, check};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub(crate) async fn run(app: &App, args: &args::Models) -> Result<Status, Failur
     } else {
         app.output.text(&text(models, &asked, app.output.look))?;
         if models.is_empty() && app.output.look.terminal {
-            app.output.note("`[models]` in config.toml names a model; `quipu --help` shows how");
+            app.output.note("`[models]` in config.toml names a model; `lukasa --help` shows how");
         }
     }
     let all_well =

@@ -1,4 +1,4 @@
-//! `quipu pending`: the proposals that wait for a person.
+//! `lukasa pending`: the proposals that wait for a person.
 
 use engine::{Decision, DecisionError, Memories, PendingProposal};
 use memory::clock::Timestamp;
@@ -35,8 +35,8 @@ pub(crate) fn waiting_line(count: u64) -> Option<String> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     match count {
         0 => None,
-        1 => Some("1 proposal waits: `quipu pending`".to_owned()),
-        _ => Some(format!("{count} proposals wait: `quipu pending`")),
+        1 => Some("1 proposal waits: `lukasa pending`".to_owned()),
+        _ => Some(format!("{count} proposals wait: `lukasa pending`")),
     }
 }
 
@@ -56,7 +56,7 @@ async fn list(app: &App) -> Result<Status, Failure> {
         app.output.text(&waiting.iter().map(plain_line).collect::<String>())?;
     }
     if !waiting.is_empty() && app.output.look.terminal {
-        app.output.note("`quipu pending show ID` says more; `accept ID` and `reject ID` decide");
+        app.output.note("`lukasa pending show ID` says more; `accept ID` and `reject ID` decide");
     }
     Ok(Status::Done)
 }
@@ -269,7 +269,7 @@ async fn all_agreed(
         if stale > 0 {
             let count = counted(stale, "proposal is", "proposals are");
             app.output
-                .note(&format!("{count} stale; `quipu pending reject --all` drops what is left"));
+                .note(&format!("{count} stale; `lukasa pending reject --all` drops what is left"));
         }
     }
     let ids = waiting.iter().map(|one| one.id).collect();
@@ -325,11 +325,11 @@ fn failure(error: DecisionError) -> Failure {
     match error {
         DecisionError::Store(error) => error.into(),
         DecisionError::NotFound(_) => {
-            Failure::new(code, what).help("`quipu pending` lists those that wait")
+            Failure::new(code, what).help("`lukasa pending` lists those that wait")
         }
         DecisionError::Decided { .. } => Failure::new(code, what),
         DecisionError::Stale { id, .. } => Failure::new(code, what)
-            .help(format!("`quipu pending reject {id}` takes it out of the list")),
+            .help(format!("`lukasa pending reject {id}` takes it out of the list")),
     }
 }
 

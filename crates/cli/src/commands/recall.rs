@@ -1,4 +1,4 @@
-//! `quipu recall`: what fits a prompt.
+//! `lukasa recall`: what fits a prompt.
 
 use engine::Selected;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(crate) async fn run(app: &App, args: &Recall) -> Result<Status, Failure> {
         }
         app.output.text(&text.into_string())?;
         if found.is_empty() {
-            app.output.note("nothing fits; `quipu grep` searches for words as they stand");
+            app.output.note("nothing fits; `lukasa grep` searches for words as they stand");
         }
     }
     Ok(if found.is_empty() { Status::Refused } else { Status::Done })

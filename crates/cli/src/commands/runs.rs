@@ -1,4 +1,4 @@
-//! `quipu runs`: what models did for tasks and prompts, and what it took.
+//! `lukasa runs`: what models did for tasks and prompts, and what it took.
 
 use engine::ModelWork;
 use serde_json::json;
@@ -21,7 +21,7 @@ pub(crate) async fn run(app: &App, args: &Runs) -> Result<Status, Failure> {
     let look = app.output.look;
     if page.works.is_empty() {
         app.output
-            .note("no model did anything yet; `quipu models` lists those that the settings name");
+            .note("no model did anything yet; `lukasa models` lists those that the settings name");
         return Ok(Status::Done);
     }
     let now = now();

@@ -1,4 +1,4 @@
-//! `quipu save`: one fact more in a context file.
+//! `lukasa save`: one fact more in a context file.
 
 use engine::{ContextFiles, ContextScope};
 use serde_json::json;

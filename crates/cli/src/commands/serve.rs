@@ -1,4 +1,4 @@
-//! `quipu serve`: the daemon. Finds out what to serve and who may call, listens, and says what to try.
+//! `lukasa serve`: the daemon. Finds out what to serve and who may call, listens, and says what to try.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -196,17 +196,17 @@ fn announce(app: &App, host: &Host, place: &Place) -> Result<(), Failure> {
     }
     let token = match token_file {
         Some(file) => format!("$(cat {})", quoted(&file.display().to_string())),
-        None => "$QUIPU_TOKEN".to_owned(),
+        None => "$LUKASA_TOKEN".to_owned(),
     };
     let curl = format!("curl -sS -H \"Authorization: Bearer {token}\"");
     let text = format!(
-        "Quipu listens at {url} for {}\n\n\
+        "Lukasa listens at {url} for {}\n\n\
          Try, in another terminal:\n\
          \n  {curl} -d '{{\"content\": \"I prefer short answers.\"}}' {url}/workspace/memory/remember\n\
          \n  {curl} {url}/v1/memories\n\
          \n  {curl} -N {url}/v1/events\n\n\
          For an agent that speaks MCP over HTTP:\n\
-         \n  claude mcp add --transport http quipu {url}/mcp --header \"Authorization: Bearer {token}\"\n\n\
+         \n  claude mcp add --transport http lukasa {url}/mcp --header \"Authorization: Bearer {token}\"\n\n\
          `{url}/docs`, asked for with that header, describes the rest. Ctrl-C ends it.\n",
         visible::line(&folders.join(", "))
     );

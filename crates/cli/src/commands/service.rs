@@ -1,4 +1,4 @@
-//! `quipu service`: the daemon as the system's service manager starts it.
+//! `lukasa service`: the daemon as the system's service manager starts it.
 //!
 //! Writes or removes one file and says what to do next; talking to the service manager is left to the
 //! person, who sees what happens then.
@@ -25,12 +25,12 @@ use crate::service::{self, Service, Starter};
 pub(crate) fn run(app: &App, args: &Args) -> Result<Status, Failure> {
     let manager = args.manager.or(Starter::of_this_system()).ok_or_else(|| {
         Failure::usage("no service manager of this system is known")
-            .help("let the system start `quipu serve` in its own way")
+            .help("let the system start `lukasa serve` in its own way")
     })?;
     let Globals { project, project_root, workspace_id, flat, .. } = &app.globals;
     if project.is_some() || project_root.is_some() || workspace_id.is_some() || flat.is_some() {
         return Err(Failure::usage("what the daemon is to serve is said to the daemon")
-            .help("put it behind `--`: `quipu service install -- --project DIR`"));
+            .help("put it behind `--`: `lukasa service install -- --project DIR`"));
     }
     if args.action != ServiceAction::Install && !args.serve.is_empty() {
         return Err(Failure::usage("only `install` takes arguments for the daemon"));
@@ -68,7 +68,7 @@ fn install(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Stat
         .map_err(|error| Failure::file("write", file, &error))?;
     if compose::token().is_some() {
         app.output.warning(
-            "QUIPU_TOKEN is not handed on: the service makes a token, or takes --token-file",
+            "LUKASA_TOKEN is not handed on: the service makes a token, or takes --token-file",
         );
     }
     tell(app, "wrote", file, &manager.steps_to_start(file, &log))
@@ -76,11 +76,11 @@ fn install(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Stat
 
 /// Refuses what the daemon would not understand, and a token that everybody could read.
 fn check(serve: &[String]) -> Result<(), Failure> {
-    let words = ["quipu", "serve"].into_iter().chain(serve.iter().map(String::as_str));
+    let words = ["lukasa", "serve"].into_iter().chain(serve.iter().map(String::as_str));
     let parsed = Cli::try_parse_from(words).map_err(|error| {
         let text = error.to_string();
         let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        Failure::usage(format!("`quipu serve` does not understand this: {what}"))
+        Failure::usage(format!("`lukasa serve` does not understand this: {what}"))
     })?;
     match parsed.command {
         Some(Command::Serve(Serve { guard: Guard { token: Some(_), .. }, .. })) => {
@@ -120,7 +120,7 @@ fn ours(file: &Path) -> Result<bool, Failure> {
         None => Ok(false),
         Some(text) if service::is_ours(&text) => Ok(true),
         Some(_) => {
-            let what = format!("{} was not written by `quipu service`", file.display());
+            let what = format!("{} was not written by `lukasa service`", file.display());
             Err(Failure::new(Code::AlreadyExists, what).help("move it away first"))
         }
     }
@@ -165,7 +165,7 @@ fn status(app: &App, manager: Starter, file: &Path) -> Result<Status, Failure> {
     if is_installed {
         text.line(format_args!("installed: {}", shown(file)));
     } else {
-        text.line(format_args!("not installed: `quipu service install`"));
+        text.line(format_args!("not installed: `lukasa service install`"));
     }
     match starts.filter(|_| is_installed) {
         Some(true) => text.line(format_args!("starts when you log in")),

@@ -13,7 +13,7 @@ use crate::files::{self, Overwrite};
 use crate::render::{Output, print};
 
 /// What the program is called.
-const NAME: &str = "quipu";
+const NAME: &str = "lukasa";
 
 /// Prints the script by which a shell asks this program for completions.
 pub(crate) fn completions(args: &Completions) -> Result<Status, Failure> {

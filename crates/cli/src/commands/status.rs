@@ -1,4 +1,4 @@
-//! `quipu status` and `quipu doctor`: how things are.
+//! `lukasa status` and `lukasa doctor`: how things are.
 
 use std::path::{Path, PathBuf};
 
@@ -143,7 +143,7 @@ fn status_text(
     }
     if !health.findings.is_empty() {
         let count = counted(health.findings.len(), "finding", "findings");
-        text.line(look.paint(WARN, &format!("{count}; `quipu doctor` tells more")));
+        text.line(look.paint(WARN, &format!("{count}; `lukasa doctor` tells more")));
     }
     text.into_string()
 }
@@ -229,7 +229,7 @@ fn doctor_text(looked: &Repaired, fixed: bool, look: Look) -> String {
         text.line(look.paint(GOOD, "nothing needs attention"));
     } else if fixable > 0 && !fixed {
         let count = counted(fixable, "finding", "findings");
-        text.line(format_args!("{count} can be mended: `quipu doctor --fix`"));
+        text.line(format_args!("{count} can be mended: `lukasa doctor --fix`"));
     }
     text.add(&advice_text(&looked.advice, look));
     text.into_string()
@@ -281,7 +281,7 @@ fn drafts_text(drafts: &[Draft], now: Timestamp, look: Look) -> String {
         }
     }
     if !drafts.is_empty() {
-        text.line("`quipu edit PATH --draft FILE` goes on with one; delete what is of no use");
+        text.line("`lukasa edit PATH --draft FILE` goes on with one; delete what is of no use");
     }
     text.into_string()
 }
@@ -299,7 +299,7 @@ fn advice_text(advice: &[Finding], look: Look) -> String {
         text.add(&finding_text(one, WARN, look));
     }
     if let Some(more) = others.len().checked_sub(ADVICE_MAX).filter(|more| *more > 0) {
-        text.line(format_args!("and {more} more; `quipu doctor --json` has them all"));
+        text.line(format_args!("and {more} more; `lukasa doctor --json` has them all"));
     }
     let missing: Vec<_> = advice.iter().filter(is_missing).map(subject).collect();
     if !missing.is_empty() {

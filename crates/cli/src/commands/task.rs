@@ -1,4 +1,4 @@
-//! `quipu remember`, `forget`, `dream` and `tasks`: what a curator does.
+//! `lukasa remember`, `forget`, `dream` and `tasks`: what a curator does.
 
 use engine::{
     Cancelled, Candidate, ContextMode, EntryNote, FileDiff, ForgetRequest, Rehearsal,
@@ -205,7 +205,7 @@ fn done_text(task: &Task, result: &TaskResult) -> String {
     let mut text = Text::default();
     text.add(&told(result));
     if !result.scopes.is_empty() {
-        text.line(format_args!("`quipu undo --task {}` takes it back", task.id));
+        text.line(format_args!("`lukasa undo --task {}` takes it back", task.id));
     }
     text.into_string().trim_end().to_owned()
 }
@@ -223,7 +223,9 @@ fn told(result: &TaskResult) -> String {
                 text.line(line);
             }
             if !candidates.is_empty() {
-                text.line("`quipu forget --file PATH TEXT` removes the entry of PATH that is TEXT");
+                text.line(
+                    "`lukasa forget --file PATH TEXT` removes the entry of PATH that is TEXT",
+                );
             }
         }
         TaskDetails::Remembered { .. }
@@ -323,7 +325,7 @@ pub(crate) async fn tasks(app: &App, args: &Tasks) -> Result<Status, Failure> {
 async fn cancel(app: &App, lane: &Lane, id: &str) -> Result<Status, Failure> {
     let unknown = || {
         Failure::new(Code::NotFound, format!("there is no task `{id}` here"))
-            .help("`quipu tasks` lists those of this workspace")
+            .help("`lukasa tasks` lists those of this workspace")
     };
     let parsed: TaskId = id.parse().map_err(|_| unknown())?;
     let (task, done) = match lane.cancel(&parsed).await?.ok_or_else(unknown)? {

@@ -1,4 +1,4 @@
-//! `quipu token`: what callers of the daemon bring.
+//! `lukasa token`: what callers of the daemon bring.
 
 use serde_json::json;
 

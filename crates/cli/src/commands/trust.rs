@@ -1,4 +1,4 @@
-//! `quipu trust`: folders whose context files may instruct models, and whose memories are shown to them unasked.
+//! `lukasa trust`: folders whose context files may instruct models, and whose memories are shown to them unasked.
 
 use std::path::Path;
 
@@ -126,7 +126,7 @@ async fn list(app: &App) -> Result<Status, Failure> {
     }
     app.output.text(&text.into_string())?;
     if folders.is_empty() {
-        app.output.note("no folder is trusted; `quipu trust` trusts this project");
+        app.output.note("no folder is trusted; `lukasa trust` trusts this project");
     }
     Ok(Status::Done)
 }

@@ -1,4 +1,4 @@
-//! `quipu ui`: the page for people, in a browser.
+//! `lukasa ui`: the page for people, in a browser.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -82,7 +82,7 @@ fn start(app: &App) -> Result<(), Failure> {
         command.process_group(0);
     }
     let started = command.spawn();
-    started.map_err(|error| Failure::file("start a daemon", Path::new("quipu"), &error))?;
+    started.map_err(|error| Failure::file("start a daemon", Path::new("lukasa"), &error))?;
     Ok(())
 }
 
@@ -95,5 +95,5 @@ async fn started_in(state: &Path) -> Result<(Place, String), Failure> {
         tokio::time::sleep(START_POLL).await;
     }
     Err(Failure::new(Code::StorageFailed, "a daemon was started and does not answer")
-        .help("`quipu serve` in a terminal says why"))
+        .help("`lukasa serve` in a terminal says why"))
 }

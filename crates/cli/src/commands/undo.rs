@@ -1,4 +1,4 @@
-//! `quipu undo`: taking changes back.
+//! `lukasa undo`: taking changes back.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::compose::{App, call, now};
 use crate::exit::{Failure, Status};
 use crate::render::{change, counted, short};
 
-/// How many changes are read at once while one is looked for that was made through Quipu.
+/// How many changes are read at once while one is looked for that was made through Lukasa.
 const CHANGES_READ_AT_ONCE: usize = 100;
 
 /// Takes changes back. Several at once are shown first, and so is the last one; then a person is asked.
@@ -54,7 +54,7 @@ async fn may_take_all_back(
     ask::confirm(app, "Go on?").await
 }
 
-/// Returns the last change that was made through Quipu. What an editor or git did is noticed late, and is not what a
+/// Returns the last change that was made through Lukasa. What an editor or git did is noticed late, and is not what a
 /// person means by the last thing done here; its number takes it back.
 async fn last_change(app: &App, memories: &Memories) -> Result<Change, Failure> {
     let mut query = ChangesQuery { max: CHANGES_READ_AT_ONCE, ..ChangesQuery::default() };
@@ -69,13 +69,13 @@ async fn last_change(app: &App, memories: &Memories) -> Result<Change, Failure> 
         if is_last {
             let why = "there is no change in history that could be taken back";
             return Err(Failure::new(Code::NotFound, why).help(
-                "what an editor or git did is taken back by its number: `quipu log` has it",
+                "what an editor or git did is taken back by its number: `lukasa log` has it",
             ));
         }
     }
 }
 
-/// Shows a change as `quipu show` does, and asks whether to take it back.
+/// Shows a change as `lukasa show` does, and asks whether to take it back.
 async fn may_take_back(app: &App, memories: &Memories, last: &Change) -> Result<bool, Failure> {
     let diffs = memories.diffs(last).await?;
     let look = app.output.notes;

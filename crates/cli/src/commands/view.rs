@@ -1,4 +1,4 @@
-//! `quipu view`: the text of a memory.
+//! `lukasa view`: the text of a memory.
 
 use engine::{Memories, StoreError};
 use memory::code::Code;

@@ -1,4 +1,4 @@
-//! `quipu workspace`: the workspaces of this host.
+//! `lukasa workspace`: the workspaces of this host.
 
 use engine::{Caller, HostWorkspace, WorkspaceId, WorkspaceRemoval, WorkspaceRemovalError};
 use memory::code::Code;
@@ -48,7 +48,7 @@ async fn list(app: &App) -> Result<Status, Failure> {
     app.output.text(&text)?;
     if found.is_empty() {
         app.output
-            .note("no workspace has memories yet; `quipu create workspace/NAME.md` makes one");
+            .note("no workspace has memories yet; `lukasa create workspace/NAME.md` makes one");
     }
     Ok(Status::Done)
 }
@@ -135,7 +135,7 @@ async fn may_remove(
     );
     if !ask::can_ask(app) {
         return Err(Failure::usage(format!("this removes {what}"))
-            .help("`-y` removes without asking; `quipu --workspace-id ID undo CHANGE` brings memories back"));
+            .help("`-y` removes without asking; `lukasa --workspace-id ID undo CHANGE` brings memories back"));
     }
     let ids: Vec<_> = chosen.iter().map(|one| one.id.to_string()).collect();
     ask::confirm(app, &format!("Remove {what} ({})?", ids.join(", "))).await
@@ -145,7 +145,7 @@ fn tell(app: &App, id: &WorkspaceId, removal: &WorkspaceRemoval) {
     let memories = counted(removal.memories.len(), "memory", "memories");
     app.output.note(&match removal.change {
         Some(change) => format!(
-            "removed the workspace {id} with {memories}; `quipu --workspace-id {id} undo {change}` brings them back"
+            "removed the workspace {id} with {memories}; `lukasa --workspace-id {id} undo {change}` brings them back"
         ),
         None => format!("removed the workspace {id}, which had no memories"),
     });
@@ -160,7 +160,7 @@ impl From<WorkspaceRemovalError> for Failure {
         let code = match error {
             WorkspaceRemovalError::NotFound(_) => {
                 return Self::new(Code::NotFound, error.to_string())
-                    .help("`quipu workspace ls` lists the workspaces");
+                    .help("`lukasa workspace ls` lists the workspaces");
             }
             WorkspaceRemovalError::Busy(_) => Code::Locked,
             WorkspaceRemovalError::TooMany(_) => Code::ScopeFull,

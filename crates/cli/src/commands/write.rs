@@ -186,7 +186,7 @@ pub(crate) async fn pin(app: &App, args: &Pin, pinned: bool) -> Result<Status, F
         if pinned && unreviewed.get(path).is_some_and(|why| *why != Unreviewed::Marked) {
             let path = short(path);
             app.output.warning(&format!(
-                "{path} is kept out of context until somebody reviewed it: `quipu accept {path}`"
+                "{path} is kept out of context until somebody reviewed it: `lukasa accept {path}`"
             ));
         }
         results.push(json!({ "path": path.to_string(), "pinned": pinned, "changed": changed }));

@@ -9,7 +9,7 @@ use memory::feature::{Feature, FeatureChanges, Features};
 use crate::exit::Failure;
 
 /// The variable of the environment that turns features on and off.
-pub(crate) const VARIABLE: &str = "QUIPU_FEATURES";
+pub(crate) const VARIABLE: &str = "LUKASA_FEATURES";
 
 /// What says whether a feature is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Said {
             Ok(changes) => changes.unwrap_or_default().0,
             Err(error) => {
                 return Err(Failure::usage(format!("{VARIABLE}: {error}")).help(
-                    "`quipu features` lists all; an example: `QUIPU_FEATURES=-recall,+page`",
+                    "`lukasa features` lists all; an example: `LUKASA_FEATURES=-recall,+page`",
                 ));
             }
         };

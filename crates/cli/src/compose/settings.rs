@@ -247,7 +247,7 @@ impl Settings {
                 Some(span) => format!("{}:{}", path.display(), line_of(text, span.start)),
                 None => path.display().to_string(),
             };
-            Failure::usage(format!("{place}: {what}")).help("`quipu --help` lists what can be set")
+            Failure::usage(format!("{place}: {what}")).help("`lukasa --help` lists what can be set")
         };
         let mut settings: Self =
             toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;

@@ -178,7 +178,7 @@ const CURSOR: Format = Format {
     ..CLAUDE_CODE
 };
 
-/// The plugin for opencode, as opencode 1.18.33 runs it: a file that `quipu install` writes. It puts an answer into the
+/// The plugin for opencode, as opencode 1.18.33 runs it: a file that `lukasa install` writes. It puts an answer into the
 /// person's message or behind a tool's result, which stay in the conversation.
 const OPENCODE: Format = Format {
     names: &[

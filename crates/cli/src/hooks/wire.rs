@@ -94,7 +94,7 @@ impl Told {
 
 /// Tells whether a call of a tool wrote memories: agents name a tool of a server after both.
 fn writes_memory(tool: &str, input: &serde_json::Value) -> bool {
-    let is_ours = tool.contains("quipu") && tool.contains("memory");
+    let is_ours = tool.contains("lukasa") && tool.contains("memory");
     let writes = ["create", "str_replace", "insert"];
     is_ours
         && (tool.contains("save_memory")

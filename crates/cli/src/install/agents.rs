@@ -1,4 +1,4 @@
-//! The agents that can be told to use Quipu: their files, and what goes into each.
+//! The agents that can be told to use Lukasa: their files, and what goes into each.
 //!
 //! One table drives `install`, `uninstall` and their tests. `docs/AGENTS.md` says which version's documentation each
 //! entry was read from.
@@ -17,9 +17,9 @@ use crate::render::text::shell_word;
 const HOOK_SECONDS: u64 = 5;
 
 /// The rule by which Claude Code runs all tools of the server without asking.
-const CLAUDE_RULE: &str = "mcp__quipu";
+const CLAUDE_RULE: &str = "mcp__lukasa";
 
-/// An agent that can be told to use Quipu.
+/// An agent that can be told to use Lukasa.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AgentName {
     /// Claude Code: hooks and MCP server
@@ -155,7 +155,7 @@ const CLAUDE_CODE: Agent = Agent {
     servers: "mcpServers",
     form: ServerForm::Typed,
     always: Some("alwaysLoad"),
-    permission: Some("`mcp__quipu` in `permissions.allow`"),
+    permission: Some("`mcp__lukasa` in `permissions.allow`"),
     own_memory: Some("`autoMemoryEnabled: false`"),
 };
 
@@ -197,7 +197,7 @@ const QWEN: Agent = Agent {
 
 const COPILOT: Agent = Agent {
     title: "Copilot CLI",
-    next: "start Copilot CLI again; headless runs need `--allow-tool quipu` to write",
+    next: "start Copilot CLI again; headless runs need `--allow-tool lukasa` to write",
     host: Some(Host::Copilot),
     program: "copilot",
     servers: "mcpServers",
@@ -336,7 +336,7 @@ impl Wanted {
             AgentName::Qwen => one(".qwen/settings.json", [server(), self.hooks()].concat()),
             AgentName::Opencode => {
                 let server = one(opencode_file(project), server());
-                [server, one(".opencode/plugin/quipu.js", vec![self.plugin()])].concat()
+                [server, one(".opencode/plugin/lukasa.js", vec![self.plugin()])].concat()
             }
             AgentName::Cursor => {
                 [one(".cursor/mcp.json", server()), one(".cursor/hooks.json", self.hooks_of_file())]
@@ -371,7 +371,7 @@ impl Wanted {
             }
             AgentName::Copilot => {
                 let mut targets = in_folder("mcp-config.json", server());
-                targets.extend(in_folder("hooks/quipu.json", self.hooks_of_file()));
+                targets.extend(in_folder("hooks/lukasa.json", self.hooks_of_file()));
                 if self.consent.replace_memory {
                     targets.extend(in_folder("settings.json", self.settings()));
                 }
@@ -379,7 +379,7 @@ impl Wanted {
             }
             AgentName::Opencode => {
                 let server = in_folder(opencode_file(&folder), server());
-                [server, in_folder("plugin/quipu.js", vec![self.plugin()])].concat()
+                [server, in_folder("plugin/lukasa.js", vec![self.plugin()])].concat()
             }
             AgentName::Cline => {
                 let file = folder.join("settings/cline_mcp_settings.json");
@@ -478,5 +478,5 @@ fn opencode_file(folder: &Path) -> &'static str {
 /// Returns a generic configuration of the MCP server, for clients that are not in the table.
 pub(crate) fn generic_configuration(program: &str) -> serde_json::Value {
     let server = serde_json::json!({ "command": program, "args": ["mcp"] });
-    serde_json::json!({ "mcpServers": { "quipu": server } })
+    serde_json::json!({ "mcpServers": { "lukasa": server } })
 }

@@ -93,7 +93,7 @@ fn our_command(handler: &Value) -> Option<(&'static str, String)> {
     COMMANDS.into_iter().filter_map(command).find(|(_, command)| is_ours(command))
 }
 
-/// Tells whether a hook's command is `quipu hook …`, wherever the program lies.
+/// Tells whether a hook's command is `lukasa hook …`, wherever the program lies.
 pub(super) fn is_ours(command: &str) -> bool {
     program_of(command).is_some()
 }

@@ -1,4 +1,4 @@
-// Written by `quipu install opencode`, which writes it anew; `quipu uninstall opencode` removes it.
+// Written by `lukasa install opencode`, which writes it anew; `lukasa uninstall opencode` removes it.
 //
 // When a session begins, its model is shown the index of memories and those that are pinned, and beside a prompt what fits
 // it. The text becomes a part of the person's message: there it stays in the conversation, and counts as data and not as an
@@ -6,7 +6,7 @@
 
 import { spawn } from "node:child_process"
 
-const PROGRAM = "quipu"
+const PROGRAM = "lukasa"
 
 // In milliseconds. A hook gives up after a second by itself; one that does not is ended.
 const WAIT = 2_000
@@ -14,7 +14,7 @@ const WAIT = 2_000
 // What begins the text that a session begins with.
 const INDEX = "<memory_index>"
 
-// Tells Quipu of an event, and returns its text for the model; `undefined` if it did not answer.
+// Tells Lukasa of an event, and returns its text for the model; `undefined` if it did not answer.
 function hook(event, told) {
   return new Promise((resolve) => {
     let child
@@ -50,7 +50,7 @@ function hook(event, told) {
 }
 
 // What was told already: this file may be there for the person and for the project, and is loaded twice then.
-const told = (globalThis[Symbol.for("quipu.told")] ??= new WeakSet())
+const told = (globalThis[Symbol.for("lukasa.told")] ??= new WeakSet())
 const isNew = (thing) => !told.has(thing) && told.add(thing)
 
 // A handler that never fails: opencode would fail the turn with it.
@@ -60,7 +60,7 @@ const safe = (handler) => async (input, output) => {
   } catch {}
 }
 
-export const Quipu = async ({ client, directory }) => {
+export const Lukasa = async ({ client, directory }) => {
   // What is known of sessions: whether one has begun, by which message, and whether it is a subagent's.
   const sessions = new Map()
 

@@ -2,7 +2,7 @@
 
 use crate::install::SERVER;
 
-/// The plugin for opencode, which calls `quipu` by its name.
+/// The plugin for opencode, which calls `lukasa` by its name.
 const OPENCODE: &str = include_str!("opencode.js");
 
 /// Returns the plugin, which calls a program; `None` if another file has its name.

@@ -1,4 +1,4 @@
-//! The record of `quipu install`: what it needs to give an agent's files their exact bytes back.
+//! The record of `lukasa install`: what it needs to give an agent's files their exact bytes back.
 //!
 //! It holds no copy of a file, since such files hold keys: only digests, the few bytes that were replaced, the prior
 //! values of switches, and folders that were made.

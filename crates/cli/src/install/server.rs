@@ -110,7 +110,7 @@ fn call_of(server: &Value) -> Call<'_> {
 }
 
 impl Call<'_> {
-    /// Tells whether it is `quipu mcp`, wherever the program lies.
+    /// Tells whether it is `lukasa mcp`, wherever the program lies.
     fn is_ours(&self) -> bool {
         is_our_program(self.program) && self.first_arg == Some("mcp")
     }

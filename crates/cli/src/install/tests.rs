@@ -6,7 +6,7 @@ use testkit::Random;
 use super::*;
 
 fn server() -> Part {
-    let (program, args) = ("/opt/quipu".to_owned(), vec!["mcp".to_owned()]);
+    let (program, args) = ("/opt/lukasa".to_owned(), vec!["mcp".to_owned()]);
     Part::Server {
         servers: "mcpServers",
         program,
@@ -17,7 +17,7 @@ fn server() -> Part {
 }
 
 fn hook(event: &'static str) -> Part {
-    let command = format!("/opt/quipu hook {event} --agent qwen");
+    let command = format!("/opt/lukasa hook {event} --agent qwen");
     Part::Hook { event, command, timeout: 5_000, form: HookForm::Named }
 }
 
@@ -64,7 +64,7 @@ fn everything_else_means_what_it_meant() {
     for text in TEXTS {
         let (before, after) = (jsonc::read(text).unwrap(), jsonc::read(&installed(text)).unwrap());
         let mut rest = after.clone();
-        assert_eq!(rest["mcpServers"]["quipu"]["command"], "/opt/quipu");
+        assert_eq!(rest["mcpServers"]["lukasa"]["command"], "/opt/lukasa");
         for event in ["SessionStart", "Stop"] {
             let groups = rest["hooks"][event].as_array_mut().unwrap();
             let ours = groups.pop().unwrap();
@@ -93,8 +93,8 @@ fn a_file_that_is_not_there_is_made_and_goes_again() {
     insta::assert_snapshot!(made, @r#"
     {
       "mcpServers": {
-        "quipu": {
-          "command": "/opt/quipu",
+        "lukasa": {
+          "command": "/opt/lukasa",
           "args": ["mcp"]
         }
       },
@@ -103,9 +103,9 @@ fn a_file_that_is_not_there_is_made_and_goes_again() {
           {
             "hooks": [
               {
-                "name": "quipu",
+                "name": "lukasa",
                 "type": "command",
-                "command": "/opt/quipu hook SessionStart --agent qwen",
+                "command": "/opt/lukasa hook SessionStart --agent qwen",
                 "timeout": 5000
               }
             ]
@@ -115,9 +115,9 @@ fn a_file_that_is_not_there_is_made_and_goes_again() {
           {
             "hooks": [
               {
-                "name": "quipu",
+                "name": "lukasa",
                 "type": "command",
-                "command": "/opt/quipu hook Stop --agent qwen",
+                "command": "/opt/lukasa hook Stop --agent qwen",
                 "timeout": 5000
               }
             ]
@@ -144,9 +144,9 @@ fn notes_and_form_stay_around_what_is_added() {
           {
             "hooks": [
               {
-                "name": "quipu",
+                "name": "lukasa",
                 "type": "command",
-                "command": "/opt/quipu hook Stop --agent qwen",
+                "command": "/opt/lukasa hook Stop --agent qwen",
                 "timeout": 5000
               }
             ]
@@ -156,9 +156,9 @@ fn notes_and_form_stay_around_what_is_added() {
           {
             "hooks": [
               {
-                "name": "quipu",
+                "name": "lukasa",
                 "type": "command",
-                "command": "/opt/quipu hook SessionStart --agent qwen",
+                "command": "/opt/lukasa hook SessionStart --agent qwen",
                 "timeout": 5000
               }
             ]
@@ -166,8 +166,8 @@ fn notes_and_form_stay_around_what_is_added() {
         ]
       }, // end
       "mcpServers": {
-        "quipu": {
-          "command": "/opt/quipu",
+        "lukasa": {
+          "command": "/opt/lukasa",
           "args": ["mcp"]
         }
       }
@@ -177,11 +177,11 @@ fn notes_and_form_stay_around_what_is_added() {
     assert_eq!(
         installed(TEXTS[5]),
         concat!(
-            r#"{"model":"x","deep":{"list":[1,2,[]]}, "mcpServers": {"quipu": { "command": "/opt/quipu", "#,
-            r#""args": ["mcp"] }}, "hooks": {"SessionStart": [{ "hooks": [{ "name": "quipu", "#,
-            r#""type": "command", "command": "/opt/quipu hook SessionStart --agent qwen", "#,
-            r#""timeout": 5000 }] }], "Stop": [{ "hooks": [{ "name": "quipu", "type": "command", "#,
-            r#""command": "/opt/quipu hook Stop --agent qwen", "timeout": 5000 }] }]}}"#
+            r#"{"model":"x","deep":{"list":[1,2,[]]}, "mcpServers": {"lukasa": { "command": "/opt/lukasa", "#,
+            r#""args": ["mcp"] }}, "hooks": {"SessionStart": [{ "hooks": [{ "name": "lukasa", "#,
+            r#""type": "command", "command": "/opt/lukasa hook SessionStart --agent qwen", "#,
+            r#""timeout": 5000 }] }], "Stop": [{ "hooks": [{ "name": "lukasa", "type": "command", "#,
+            r#""command": "/opt/lukasa hook Stop --agent qwen", "timeout": 5000 }] }]}}"#
         )
     );
 }
@@ -192,16 +192,16 @@ fn what_a_person_put_into_ours_does_not_keep_it_and_what_they_put_beside_it_stay
       "mcpServers": {
         "before": { "command": "b" },
         // the memory
-        "quipu": { "command": "quipu", "args": ["mcp", "--read-only"], "env": { "A": "b" } },
+        "lukasa": { "command": "lukasa", "args": ["mcp", "--read-only"], "env": { "A": "b" } },
         "after": { "command": "a" }
       },
       "hooks": {
         "SessionStart": [
           { "matcher": "startup", "hooks": [
             { "type": "command", "command": "date" },
-            { "type": "command", "command": "'/my tools/quipu' hook session-start", "timeout": 9 }
+            { "type": "command", "command": "'/my tools/lukasa' hook session-start", "timeout": 9 }
           ] },
-          { "matcher": "x", "hooks": [{ "type": "command", "command": "quipu hook session-start" }] }
+          { "matcher": "x", "hooks": [{ "type": "command", "command": "lukasa hook session-start" }] }
         ]
       }
     }"#;
@@ -228,19 +228,19 @@ fn what_a_person_put_into_ours_does_not_keep_it_and_what_they_put_beside_it_stay
 fn what_is_there_stays_as_a_person_has_it_but_for_the_program() {
     let text = |program: &str| {
         format!(
-            r#"{{ "mcpServers": {{ "quipu": {{ "args": ["mcp", "--read-only"], "command": "{program}" }} }},
+            r#"{{ "mcpServers": {{ "lukasa": {{ "args": ["mcp", "--read-only"], "command": "{program}" }} }},
   "hooks": {{ "Stop": [{{ "hooks": [{{ "command": "A=b {program} hook Stop --agent qwen", "timeout": 1 }}] }}],
     "SessionStart": [{{ "hooks": [{{ "command": "{program} hook SessionStart --agent qwen" }}] }}] }} }}"#
         )
     };
-    assert_eq!(installed(&text("/old/quipu")), text("/opt/quipu"));
-    assert_eq!(installed(&text("quipu")), text("quipu"));
+    assert_eq!(installed(&text("/old/lukasa")), text("/opt/lukasa"));
+    assert_eq!(installed(&text("lukasa")), text("lukasa"));
 }
 
 #[test]
 fn another_program_of_our_name_stays_and_is_told() {
-    let text = r#"{ "mcpServers": { "quipu": { "command": "npx", "args": ["quipu"] } } }"#;
-    let told = vec!["`mcpServers.quipu` calls another program; it stays as it is".to_owned()];
+    let text = r#"{ "mcpServers": { "lukasa": { "command": "npx", "args": ["lukasa"] } } }"#;
+    let told = vec!["`mcpServers.lukasa` calls another program; it stays as it is".to_owned()];
     let edited = install(Some(text), &[server()]).unwrap();
     assert_eq!(
         edited,
@@ -266,7 +266,7 @@ fn a_file_that_is_not_understood_is_named_with_its_line() {
     check("{} {}", "line 1: text cannot contain more than one json value");
     check(
         r#"{ "mcpServers": [] }"#,
-        "`mcpServers.quipu` is not of the kind that the agent reads there",
+        "`mcpServers.lukasa` is not of the kind that the agent reads there",
     );
     check(
         r#"{ "hooks": { "Stop": {} } }"#,
@@ -274,7 +274,7 @@ fn a_file_that_is_not_understood_is_named_with_its_line() {
     );
     check(
         r#"{ "mcpServers": {}, "mcpServers": { "a": {} } }"#,
-        "`mcpServers.quipu` is written in a form that is not edited here",
+        "`mcpServers.lukasa` is written in a form that is not edited here",
     );
 }
 
@@ -282,8 +282,8 @@ mod codex {
     use super::*;
 
     fn part() -> [Part; 1] {
-        let program = "/opt/quipu".to_owned();
-        [Part::TomlServer { program, variables: vec!["QUIPU_HOME"], approved: false }]
+        let program = "/opt/lukasa".to_owned();
+        [Part::TomlServer { program, variables: vec!["LUKASA_HOME"], approved: false }]
     }
 
     fn installed(text: &str) -> String {
@@ -295,17 +295,17 @@ mod codex {
         insta::assert_snapshot!(installed("model = 'o' # mine\n"), @r#"
         model = 'o' # mine
 
-        [mcp_servers.quipu]
-        command = "/opt/quipu"
+        [mcp_servers.lukasa]
+        command = "/opt/lukasa"
         args = ["mcp"]
-        env_vars = ["QUIPU_HOME"]
+        env_vars = ["LUKASA_HOME"]
         "#);
         let texts = [
             "model = 'o' # mine\n",
             "a = 1\r\n[mcp_servers.docs]\r\ncommand = 'x'\r\n",
             "[[skills]]\nx = 1\n\n\n",
             "a = 1",
-            "a = \"\"\"\n[mcp_servers.quipu]\n\"\"\"\n",
+            "a = \"\"\"\n[mcp_servers.lukasa]\n\"\"\"\n",
         ];
         for text in texts.iter().take(4) {
             let with = installed(text);
@@ -314,7 +314,7 @@ mod codex {
         }
         // A text that only looks like our table is not taken for it.
         let with = installed(texts[4]);
-        let form = Misread::Form("mcp_servers.quipu".to_owned());
+        let form = Misread::Form("mcp_servers.lukasa".to_owned());
         assert_eq!(uninstall(&with, &part(), &[]), Err(form));
         let made = install(None, &part()).unwrap().text.unwrap();
         assert_eq!(uninstall(&made, &part(), &[]).unwrap().text, None);
@@ -322,8 +322,8 @@ mod codex {
 
     #[test]
     fn what_was_edited_around_it_stays() {
-        let text = "a = 1\n# the memory\n[mcp_servers.quipu]\ncommand = \"quipu\"\nargs = [\"mcp\"]\n\n\
-                    [mcp_servers.quipu.env]\nA = \"b\"\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n";
+        let text = "a = 1\n# the memory\n[mcp_servers.lukasa]\ncommand = \"lukasa\"\nargs = [\"mcp\"]\n\n\
+                    [mcp_servers.lukasa.env]\nA = \"b\"\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n";
         let left = uninstall(text, &part(), &[]).unwrap().text.unwrap();
         assert_eq!(left, "a = 1\n# the memory\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n");
         assert_eq!(installed(text), text);
@@ -331,7 +331,7 @@ mod codex {
 
     #[test]
     fn an_inline_table_is_removed_with_its_comma_or_its_line() {
-        let ours = "quipu = { command = 'quipu', args = ['mcp'] }";
+        let ours = "lukasa = { command = 'lukasa', args = ['mcp'] }";
         let left = |text: &str| uninstall(text, &part(), &[]).unwrap().text.unwrap();
         for (text, expected) in [
             (format!("mcp_servers = {{ {ours} }}\n"), "mcp_servers = {  }\n"),
@@ -363,7 +363,7 @@ mod codex {
         let without = installed("a = 1\n");
         let with = approved("a = 1\n");
         assert_eq!(with, format!("{without}{mode}"));
-        let header = "[mcp_servers.quipu]\n";
+        let header = "[mcp_servers.lukasa]\n";
         assert_eq!(approved(&without), without.replace(header, &format!("{header}{mode}")));
         let prompts = with.replace("\"approve\"", "\"prompt\"");
         assert_eq!(approved(&prompts), prompts, "a person's choice stays");
@@ -371,11 +371,11 @@ mod codex {
 
     #[test]
     fn another_form_is_refused_and_another_program_stays() {
-        let form = Misread::Form("mcp_servers.quipu".to_owned());
-        let dotted = "mcp_servers.quipu.command = 'quipu'\nmcp_servers.quipu.args = ['mcp']\n";
+        let form = Misread::Form("mcp_servers.lukasa".to_owned());
+        let dotted = "mcp_servers.lukasa.command = 'lukasa'\nmcp_servers.lukasa.args = ['mcp']\n";
         assert_eq!(uninstall(dotted, &part(), &[]), Err(form.clone()));
         assert_eq!(install(Some("mcp_servers = {}\n"), &part()), Err(form));
-        let other = "[mcp_servers.quipu]\ncommand = 'npx'\n";
+        let other = "[mcp_servers.lukasa]\ncommand = 'npx'\n";
         assert_eq!(uninstall(other, &part(), &[]).unwrap().text.as_deref(), Some(other));
         assert_eq!(
             install(Some("a = 1\nb = = 2\n"), &part()).map_err(|misread| misread.reason()),
@@ -387,14 +387,14 @@ mod codex {
     fn the_program_is_brought_up_to_date() {
         let text = |program| {
             format!(
-                "[mcp_servers.quipu]\nargs = [\"mcp\", \"-q\"]\ncommand = \"{program}\" \n[x]\ncommand = 1\n"
+                "[mcp_servers.lukasa]\nargs = [\"mcp\", \"-q\"]\ncommand = \"{program}\" \n[x]\ncommand = 1\n"
             )
         };
-        assert_eq!(installed(&text("/old/quipu")), text("/opt/quipu"));
+        assert_eq!(installed(&text("/old/lukasa")), text("/opt/lukasa"));
     }
 }
 
-/// Gives a file its bytes back as `quipu uninstall` does.
+/// Gives a file its bytes back as `lukasa uninstall` does.
 fn undone(edited: &Edited, before: Option<&str>) -> Option<String> {
     let text = edited.text.clone().unwrap();
     let mut record = record::Record::default();
@@ -432,19 +432,19 @@ mod settings {
 
     const OFF: Part = Part::Setting { at: &["memory", "on"], value: Setting::Off };
     const RULE: Part =
-        Part::Setting { at: &["permissions", "allow"], value: Setting::Listed("mcp__quipu") };
+        Part::Setting { at: &["permissions", "allow"], value: Setting::Listed("mcp__lukasa") };
 
     #[test]
     fn only_what_was_changed_gets_its_value_back() {
         for (before, with) in [
-            ("{}", r#"{"memory": {"on": false}, "permissions": {"allow": ["mcp__quipu"]}}"#),
+            ("{}", r#"{"memory": {"on": false}, "permissions": {"allow": ["mcp__lukasa"]}}"#),
             (
                 r#"{"memory": {"on": true}, "permissions": {"allow": ["a"]}}"#,
-                r#"{"memory": {"on": false}, "permissions": {"allow": ["a", "mcp__quipu"]}}"#,
+                r#"{"memory": {"on": false}, "permissions": {"allow": ["a", "mcp__lukasa"]}}"#,
             ),
             (
-                r#"{"memory": {"on": false}, "permissions": {"allow": ["mcp__quipu", "a"]}}"#,
-                r#"{"memory": {"on": false}, "permissions": {"allow": ["mcp__quipu", "a"]}}"#,
+                r#"{"memory": {"on": false}, "permissions": {"allow": ["mcp__lukasa", "a"]}}"#,
+                r#"{"memory": {"on": false}, "permissions": {"allow": ["mcp__lukasa", "a"]}}"#,
             ),
         ] {
             let text = format!("{{\"z\": 1{}", before.replacen('{', ", ", 1).replace(", }", "}"));
@@ -505,7 +505,7 @@ impl Writer {
     fn value(&mut self, depth: usize) {
         let count = self.random.below(3);
         match self.random.below(if depth == 0 { 2 } else { 4 }) {
-            0 => self.text.push_str("\"quipu hook\""),
+            0 => self.text.push_str("\"lukasa hook\""),
             1 => self.text.push_str("-1.5e3"),
             2 => self.within(['[', ']'], count, |writer, _| writer.value(depth - 1)),
             _ => self.within(['{', '}'], count, |writer, index| {
@@ -564,15 +564,16 @@ fn however_a_file_is_written_it_comes_back_to_the_byte() {
 #[test]
 fn a_hook_is_ours_by_what_it_calls() {
     for (command, program) in [
-        ("quipu hook stop", "quipu"),
-        ("! command -v quipu >/dev/null 2>&1 || quipu hook stop", "quipu"),
-        ("/a/quipu hook x --agent y", "/a/quipu"),
-        ("'/a b/quipu' hook stop", "'/a b/quipu'"),
-        ("env QUIPU_HOME=/x A=1 /a/quipu hook stop", "/a/quipu"),
+        ("lukasa hook stop", "lukasa"),
+        ("! command -v lukasa >/dev/null 2>&1 || lukasa hook stop", "lukasa"),
+        ("/a/lukasa hook x --agent y", "/a/lukasa"),
+        ("'/a b/lukasa' hook stop", "'/a b/lukasa'"),
+        ("env LUKASA_HOME=/x A=1 /a/lukasa hook stop", "/a/lukasa"),
     ] {
         assert_eq!(hook::program_of(command), Some(program), "{command}");
     }
-    for command in ["make hook all", "quipu-lint hook x", "echo quipu hook x", "quipu hook", ""] {
+    for command in ["make hook all", "lukasa-lint hook x", "echo lukasa hook x", "lukasa hook", ""]
+    {
         assert!(!hook::is_ours(command), "{command}");
     }
     assert_eq!(Value::from("a"), Entry::text("a").value());

@@ -149,7 +149,7 @@ fn form() -> Misread {
     Misread::Form(format!("{SERVERS}.{SERVER}"))
 }
 
-/// Returns the parts of a table's header, such as `["mcp_servers", "quipu"]`.
+/// Returns the parts of a table's header, such as `["mcp_servers", "lukasa"]`.
 fn header(line: &str) -> Option<Vec<&str>> {
     let inside = line.trim().strip_prefix('[')?;
     let (inside, _) = inside.split_once(']')?;

@@ -9,7 +9,7 @@ document = Path(sys.argv[1]).read_text(encoding="utf-8")
 (example,) = re.findall(r"^```python\n(.*?)^```$", document, re.DOTALL | re.MULTILINE)
 scope = {}
 exec(compile(example, sys.argv[1], "exec"), scope)
-tool = scope["QuipuMemory"]()
+tool = scope["LukasaMemory"]()
 
 answers = []
 for arguments in json.load(sys.stdin):

@@ -2,8 +2,8 @@
 // Arguments: the plugin, the project's folder.
 
 const [file, directory] = process.argv.slice(2)
-const { Quipu } = await import(file)
-const plugin = await Quipu({ directory })
+const { Lukasa } = await import(file)
+const plugin = await Lukasa({ directory })
 
 const say = async (session, text) => {
   const said = { id: "prt_1", sessionID: session, messageID: "msg_1", type: "text", text }
@@ -34,7 +34,7 @@ await tell("session.deleted", { info: { id: "ses_a" } })
 
 // Other processes go on with a session, and with a fork of it, whose messages were copied.
 const later = async (run, messages, session) => {
-  const { Quipu: Later } = await import(`${file}?${run}`)
+  const { Lukasa: Later } = await import(`${file}?${run}`)
   const get = async () => ({ data: { id: session, parentID: session === "ses_old_child" ? "ses_b" : undefined } })
   const client = { session: { get, messages: async () => ({ data: messages }) } }
   Object.assign(plugin, await Later({ client, directory }))
@@ -56,7 +56,7 @@ await tell("message.removed", { sessionID: "ses_c", messageID: "msg_1" })
 seen.undone = await say("ses_c", "Three.")
 
 // The plugin is there twice: for the person and for the project.
-const { Quipu: Second } = await import(`${file}?second`)
+const { Lukasa: Second } = await import(`${file}?second`)
 const twin = await Second({ directory })
 const message = { id: "msg_9", sessionID: "ses_d" }
 const parts = [{ id: "prt_9", type: "text", text: "Hello." }]

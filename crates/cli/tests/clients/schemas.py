@@ -1,8 +1,8 @@
 """The advertised tools, through the converters of the SDKs that hosts build on.
 
-    python schemas.py QUIPU
+    python schemas.py LUKASA
 
-Starts QUIPU as an MCP server and prints one JSON object: for each tool, what each converter makes of its
+Starts LUKASA as an MCP server and prints one JSON object: for each tool, what each converter makes of its
 schema, or the error that it raises; and what an agent of pydantic-ai hands its model for a call of `view`
 and one of `recall`.
 """
@@ -24,7 +24,7 @@ from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.profiles.google import GoogleJsonSchemaTransformer
 from pydantic_ai.profiles.openai import OpenAIJsonSchemaTransformer
 
-QUIPU = sys.argv[1]
+LUKASA = sys.argv[1]
 
 
 def tried(convert: Callable[[], Any]) -> Any:
@@ -55,12 +55,12 @@ def converted(tool: Any, session: Any) -> dict[str, Any]:
 
 
 async def main() -> None:
-    server = StdioServerParameters(command=QUIPU, args=["mcp"], env=dict(os.environ))
+    server = StdioServerParameters(command=LUKASA, args=["mcp"], env=dict(os.environ))
     seen: dict[str, Any] = {}
     async with Client(server, mode="legacy", cache=None) as client:
         tools = (await client.list_tools()).tools
         seen["tools"] = {tool.name: converted(tool, client.session) for tool in tools}
-    async with MCPToolset(StdioTransport(QUIPU, ["mcp"], env=dict(os.environ))) as toolset:
+    async with MCPToolset(StdioTransport(LUKASA, ["mcp"], env=dict(os.environ))) as toolset:
         path = "/memories/global/tea.md"
         create = {"command": "create", "path": path, "file_text": "- Oolong is the tea I like.\n"}
         await toolset.direct_call_tool("memory", create)

@@ -1,8 +1,8 @@
 // The client of the npm package `@modelcontextprotocol/sdk`, as a host application uses it.
 //
-//   node sdk.mjs MODULES QUIPU REVISION FILE < CALLS
+//   node sdk.mjs MODULES LUKASA REVISION FILE < CALLS
 //
-// QUIPU is the program to start, or the URL of a daemon whose token QUIPU_TOKEN has. Prints what it saw as
+// LUKASA is the program to start, or the URL of a daemon whose token LUKASA_TOKEN has. Prints what it saw as
 // one JSON object. CALLS is a JSON list of the tool's arguments; FILE is the
 // memory that is changed from outside once it is subscribed to.
 
@@ -10,7 +10,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [modules, quipu, revision, file] = process.argv.slice(2);
+const [modules, lukasa, revision, file] = process.argv.slice(2);
 const calls = JSON.parse(readFileSync(0, "utf8"));
 const sdk = (name) =>
   import(pathToFileURL(join(modules, "@modelcontextprotocol/sdk/dist/esm", name)).href);
@@ -36,13 +36,13 @@ const ofRevision = (Transport) =>
   };
 
 const connect = () => {
-  if (quipu.startsWith("http://")) {
-    const headers = { Authorization: `Bearer ${process.env.QUIPU_TOKEN}` };
+  if (lukasa.startsWith("http://")) {
+    const headers = { Authorization: `Bearer ${process.env.LUKASA_TOKEN}` };
     const OverHttp = ofRevision(StreamableHTTPClientTransport);
-    return new OverHttp(new URL(quipu), { requestInit: { headers } });
+    return new OverHttp(new URL(lukasa), { requestInit: { headers } });
   }
   const OverPipes = ofRevision(StdioClientTransport);
-  return new OverPipes({ command: quipu, args: ["mcp"], env: process.env });
+  return new OverPipes({ command: lukasa, args: ["mcp"], env: process.env });
 };
 
 const transport = connect();
@@ -54,7 +54,7 @@ seen.tools = (await client.listTools()).tools.map((tool) => tool.name);
 seen.calls = [];
 for (const call of calls) {
   const result = await client.callTool({ name: "memory", arguments: call });
-  const { ok, code } = result._meta.quipu;
+  const { ok, code } = result._meta.lukasa;
   seen.calls.push({ ok, code: code ?? null, isError: result.isError, text: result.content[0].text });
 }
 seen.resources = (await client.listResources()).resources.map((resource) => resource.uri);

@@ -1,8 +1,8 @@
 """The client of the PyPI package `mcp`, as a host application uses it.
 
-    python sdk.py QUIPU REVISION FILE < CALLS
+    python sdk.py LUKASA REVISION FILE < CALLS
 
-QUIPU is the program to start, or the URL of a daemon whose token QUIPU_TOKEN has. Prints what it saw as
+LUKASA is the program to start, or the URL of a daemon whose token LUKASA_TOKEN has. Prints what it saw as
 one JSON object. CALLS is a JSON list of the tool's arguments; FILE is the
 memory that is changed from outside once it is subscribed to.
 """
@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ResourceUpdatedNotification
 
-QUIPU, REVISION, FILE = sys.argv[1:]
+LUKASA, REVISION, FILE = sys.argv[1:]
 NEWEST = "2026-07-28"
 
 
@@ -29,11 +29,11 @@ async def main() -> None:
         if isinstance(message, ResourceUpdatedNotification):
             await updates.send(str(message.params.uri))
 
-    if QUIPU.startswith("http://"):
-        headers = {"Authorization": f"Bearer {os.environ['QUIPU_TOKEN']}"}
-        server = streamable_http_client(QUIPU, http_client=httpx2.AsyncClient(headers=headers))
+    if LUKASA.startswith("http://"):
+        headers = {"Authorization": f"Bearer {os.environ['LUKASA_TOKEN']}"}
+        server = streamable_http_client(LUKASA, http_client=httpx2.AsyncClient(headers=headers))
     else:
-        server = StdioServerParameters(command=QUIPU, args=["mcp"], env=dict(os.environ))
+        server = StdioServerParameters(command=LUKASA, args=["mcp"], env=dict(os.environ))
     mode = NEWEST if REVISION == NEWEST else "legacy"
     seen: dict[str, object] = {}
     async with Client(server, mode=mode, message_handler=hear, cache=None) as client:
@@ -59,8 +59,8 @@ async def main() -> None:
 async def call(client: Client, arguments: dict[str, object]) -> dict[str, object]:
     result = await client.call_tool("memory", arguments)
     return {
-        "ok": result.meta["quipu"]["ok"],
-        "code": result.meta["quipu"].get("code"),
+        "ok": result.meta["lukasa"]["ok"],
+        "code": result.meta["lukasa"].get("code"),
         "isError": result.is_error,
         "text": result.content[0].text,
     }

@@ -1,15 +1,15 @@
 // The client of the npm package `@modelcontextprotocol/sdk` as agents of several classes, or with several roots.
 //
-//   node session.mjs MODULES QUIPU PLAN
+//   node session.mjs MODULES LUKASA PLAN
 //
-// QUIPU is the program to start, or the URL of a daemon whose token QUIPU_TOKEN has. PLAN is a JSON object: `class` is the
+// LUKASA is the program to start, or the URL of a daemon whose token LUKASA_TOKEN has. PLAN is a JSON object: `class` is the
 // class of the session (none when left out), `roots` its folders, `calls` the calls of its tool, each with `arguments` and perhaps
 // `meta`. Prints what each came to, or why there is no session, as JSON.
 
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const [modules, quipu, text] = process.argv.slice(2);
+const [modules, lukasa, text] = process.argv.slice(2);
 const plan = JSON.parse(text);
 const sdk = (name) => import(pathToFileURL(join(modules, '@modelcontextprotocol/sdk/dist/esm', name)).href);
 const { Client } = await sdk('client/index.js');
@@ -18,12 +18,12 @@ const { StreamableHTTPClientTransport } = await sdk('client/streamableHttp.js');
 const { ListRootsRequestSchema } = await sdk('types.js');
 
 function connect() {
-  if (!quipu.startsWith('http://')) {
-    return new StdioClientTransport({ command: quipu, args: ['mcp', ...(plan.args ?? [])], env: process.env });
+  if (!lukasa.startsWith('http://')) {
+    return new StdioClientTransport({ command: lukasa, args: ['mcp', ...(plan.args ?? [])], env: process.env });
   }
-  const headers = { Authorization: `Bearer ${process.env.QUIPU_TOKEN}` };
-  if (plan.class) headers['X-Quipu-Agent-Class'] = plan.class;
-  return new StreamableHTTPClientTransport(new URL(quipu), { requestInit: { headers } });
+  const headers = { Authorization: `Bearer ${process.env.LUKASA_TOKEN}` };
+  if (plan.class) headers['X-Lukasa-Agent-Class'] = plan.class;
+  return new StreamableHTTPClientTransport(new URL(lukasa), { requestInit: { headers } });
 }
 
 const capabilities = plan.roots ? { roots: { listChanged: true } } : {};
@@ -41,7 +41,7 @@ try {
     try {
       const params = { name: call.tool ?? 'memory', arguments: call.arguments, _meta: call.meta };
       const result = await client.callTool(params);
-      const { ok, code } = result._meta.quipu;
+      const { ok, code } = result._meta.lukasa;
       seen.push({ outcome: ok ? 'ok' : code, text: result.content[0].text });
     } catch (error) {
       seen.push({ outcome: `error ${error.code}`, text: error.message });

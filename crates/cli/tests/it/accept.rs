@@ -11,7 +11,7 @@ use crate::served::Served;
 /// A checkout that brings a memory.
 fn cloned() -> Place {
     let place = Place::new();
-    let root = place.checkout().join(".quipu/memory");
+    let root = place.checkout().join(".lukasa/memory");
     fs::create_dir_all(&root).unwrap();
     let text = "---\nname: Build\ndescription: how to build\n---\n\n- Build with make\n";
     fs::write(root.join("build.md"), text).unwrap();
@@ -79,7 +79,7 @@ fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
     assert_eq!(recalled["unreviewed"], "influenced", "{recalled}");
     // A pin does not answer for it.
     let pinned = place.run(&["pin", "global/after.md"]);
-    assert!(pinned.stderr.contains("`quipu accept global/after.md`"), "{}", pinned.stderr);
+    assert!(pinned.stderr.contains("`lukasa accept global/after.md`"), "{}", pinned.stderr);
     assert!(place.json(&["hot"])["hot"][0]["shown"] == false);
 }
 
@@ -139,7 +139,7 @@ fn an_instruction_file_is_added_to_only_with_the_persons_agreement_then() {
 #[test]
 fn a_resource_and_a_recall_count_as_reading() {
     let read = |served: &mut Served, scope: &str, name: &str| {
-        let uri = format!("quipu://memories/{scope}/{name}.md");
+        let uri = format!("lukasa://memories/{scope}/{name}.md");
         served.request("resources/read", &json!({ "uri": uri })).to_string()
     };
     let place = cloned();

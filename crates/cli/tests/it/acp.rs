@@ -1,4 +1,4 @@
-//! `quipu acp` as clients of the Agent Client Protocol start it: over pipes, by hand and with libraries that nobody here
+//! `lukasa acp` as clients of the Agent Client Protocol start it: over pipes, by hand and with libraries that nobody here
 //! wrote.
 
 use std::fs;
@@ -135,7 +135,7 @@ fn an_agent_says_what_it_is_and_claims_no_more() {
                 "sessionCapabilities": {},
                 "auth": {},
                 "_meta": {
-                  "quipu": {
+                  "lukasa": {
                     "extMethods": [
                       "qwen/control/workspace/memory/remember/availability",
                       "qwen/control/workspace/memory/remember",
@@ -149,8 +149,8 @@ fn an_agent_says_what_it_is_and_claims_no_more() {
               },
               "authMethods": [],
               "agentInfo": {
-                "name": "quipu",
-                "title": "Quipu"
+                "name": "lukasa",
+                "title": "Lukasa"
               }
             }
             "#);
@@ -218,8 +218,8 @@ fn a_task_of_any_client_is_one_in_the_lane() {
     let params =
         json!({ "content": "Deploys take ten minutes.", "scope": "project", "cwd": elsewhere });
     agent.done("remember", &params);
-    assert!(elsewhere.join(".quipu/memory").exists());
-    assert!(!place.checkout().join(".quipu").exists());
+    assert!(elsewhere.join(".lukasa/memory").exists());
+    assert!(!place.checkout().join(".lukasa").exists());
     let gone = agent.done("forget", &json!({ "query": "everything about bees" }));
     assert_eq!(gone["summary"], "Forgot 1 memory entry.");
     let dreamt = agent.done("dream", &json!({}));
@@ -267,7 +267,7 @@ fn what_is_wrong_is_told_in_the_words_of_http() {
 fn memory_that_is_off_is_unavailable() {
     let place = Place::new();
     let mut command = place.command(&["acp"]);
-    command.env("QUIPU_FEATURES", "-tasks");
+    command.env("LUKASA_FEATURES", "-tasks");
     let mut agent = Agent::start_by(command);
     agent.call("initialize", &json!({ "protocolVersion": 1 }));
     assert_eq!(agent.done("remember/availability", &json!({})), json!({ "available": false }));
@@ -276,8 +276,8 @@ fn memory_that_is_off_is_unavailable() {
         told(&refused),
         "-32009 \"feature_disabled\" \"A person switched this off. `feature` names it.\""
     );
-    let mut command = place.quipu(&["acp"]);
-    let ended = place.end(command.env("QUIPU_FEATURES", "-child").write_stdin(""));
+    let mut command = place.lukasa(&["acp"]);
+    let ended = place.end(command.env("LUKASA_FEATURES", "-child").write_stdin(""));
     assert_eq!(ended.status, 4, "{}", ended.stderr);
 }
 
@@ -293,7 +293,7 @@ fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
     });
     let staged = |task: &str, more: Value| {
         let stage = json!({ "v": 1, "task": task, "workspace": workspace });
-        let mut params = json!({ "_meta": { "quipu": { "stage": stage } } });
+        let mut params = json!({ "_meta": { "lukasa": { "stage": stage } } });
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         params
     };
@@ -314,7 +314,7 @@ fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
     // What is no such call is told so, and another version is none.
     for wrong in [json!({ "task": "remember-1" }), json!({ "v": 2 }), json!({ "workspace": 7 })] {
         let mut asked = asked.clone();
-        let stage = asked["_meta"]["quipu"]["stage"].as_object_mut().unwrap();
+        let stage = asked["_meta"]["lukasa"]["stage"].as_object_mut().unwrap();
         stage.extend(wrong.as_object().unwrap().clone());
         assert_eq!(agent.ask("remember", &asked)["error"]["code"], -32602, "{wrong}");
     }
@@ -430,11 +430,11 @@ fn libraries_that_nobody_here_wrote_drive_the_agent() {
     for library in ["@agentclientprotocol/sdk", "@zed-industries/agent-client-protocol"] {
         let place = Place::new();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/acp.mjs");
-        let mut client = place.program(tool("QUIPU_TEST_NODE").to_str().unwrap());
+        let mut client = place.program(tool("LUKASA_TEST_NODE").to_str().unwrap());
         client
             .arg(script)
-            .arg(tool("QUIPU_TEST_NODE_MODULES").join(library))
-            .arg(env!("CARGO_BIN_EXE_quipu"))
+            .arg(tool("LUKASA_TEST_NODE_MODULES").join(library))
+            .arg(env!("CARGO_BIN_EXE_lukasa"))
             .arg(place.checkout());
         let output = assert_cmd::Command::from_std(client).timeout(PATIENCE).output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -442,7 +442,7 @@ fn libraries_that_nobody_here_wrote_drive_the_agent() {
         let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
         let expected = json!({
             "protocolVersion": 1,
-            "name": "quipu",
+            "name": "lukasa",
             "loadSession": false,
             "available": true,
             "remembered": [1, ["user"]],

@@ -27,7 +27,7 @@ fn the_status_tells_where_memories_are() {
         },
         {
           "scope": "project",
-          "folder": "<place>/app/.quipu/memory",
+          "folder": "<place>/app/.lukasa/memory",
           "unavailable": null,
           "exists": true,
           "files": 1,
@@ -48,7 +48,7 @@ fn the_status_tells_where_memories_are() {
       ],
       "findings": [],
       "state": {
-        "file": "<place>/home/state/quipu.db",
+        "file": "<place>/home/state/lukasa.db",
         "changes": 1,
         "open": 0,
         "content_bytes": "<bytes>",
@@ -103,13 +103,13 @@ fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() 
 
     could be better:
     repeated-entry project/d.md
-        line 1 says what line 4 of /memories/project/c.md says, and 1 more lines repeat others; `quipu dream` merges entries that say the same
+        line 1 says what line 4 of /memories/project/c.md says, and 1 more lines repeat others; `lukasa dream` merges entries that say the same
     unquoted-value project/e.md
         frontmatter is not valid YAML at line 2; the value was read as plain text: put it in quotes
     missing-description 1 memory
         without a description, a memory is listed with its first line: project/d.md
     ");
-    let root = place.checkout().join(".quipu/memory");
+    let root = place.checkout().join(".lukasa/memory");
     fs::write(root.join("a.md"), "<<<<<<< HEAD\n- one\n=======\n- two\n>>>>>>> main\n").unwrap();
     fs::write(root.join("b.md"), "---\nname: b\n---\n\n---\ndescription: c\n---\n- x\n").unwrap();
     let ended = place.run(&["doctor"]);
@@ -123,7 +123,7 @@ fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() 
 
     could be better:
     repeated-entry project/d.md
-        line 1 says what line 4 of /memories/project/c.md says, and 1 more lines repeat others; `quipu dream` merges entries that say the same
+        line 1 says what line 4 of /memories/project/c.md says, and 1 more lines repeat others; `lukasa dream` merges entries that say the same
     unquoted-value project/e.md
         frontmatter is not valid YAML at line 2; the value was read as plain text: put it in quotes
     missing-description 1 memory
@@ -150,14 +150,14 @@ fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() 
     }
     let many = place.run(&["doctor"]).stdout;
     assert!(many.contains("line 5 says what line 4 says, and 28 more lines repeat others; "));
-    assert!(many.contains("and 7 more; `quipu doctor --json` has them all\n"), "{many}");
+    assert!(many.contains("and 7 more; `lukasa doctor --json` has them all\n"), "{many}");
     assert!(many.lines().count() < 60, "{many}");
 }
 
 #[test]
 fn what_needs_attention_is_named_and_fails() {
     let place = Place::with(&[("project/a.md", "a\n")]);
-    let root = place.checkout().join(".quipu/memory");
+    let root = place.checkout().join(".lukasa/memory");
     symlink("/etc/passwd", root.join("link.md")).unwrap();
     fs::write(root.join("big.md"), "x".repeat(200_000)).unwrap();
     fs::write(root.join("odd\u{202e}name.md"), "x").unwrap();
@@ -176,15 +176,15 @@ fn what_needs_attention_is_named_and_fails() {
     assert_eq!(found.status, 1);
     let found: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
     assert_eq!(found["findings"].as_array().unwrap().len(), 3, "{found}");
-    assert!(place.done(&["status"]).contains("3 findings; `quipu doctor` tells more"));
+    assert!(place.done(&["status"]).contains("3 findings; `lukasa doctor` tells more"));
 }
 
 /// Nobody, root included, makes a folder where there is a file.
 #[test]
 fn a_memory_is_viewed_without_a_word_where_no_state_can_be_made() {
     let place = Place::new();
-    fs::create_dir_all(place.checkout().join(".quipu/memory")).unwrap();
-    fs::write(place.checkout().join(".quipu/memory/a.md"), "hello\n").unwrap();
+    fs::create_dir_all(place.checkout().join(".lukasa/memory")).unwrap();
+    fs::write(place.checkout().join(".lukasa/memory/a.md"), "hello\n").unwrap();
     fs::write(place.home().join("state"), "").unwrap();
     let run = |args: &[&str], stdin: &str| {
         let ended = place.run_with(args, stdin);
@@ -230,7 +230,7 @@ fn an_unreadable_state_is_told_and_memories_are_not_lost() {
 #[test]
 fn a_damaged_state_is_mended_on_request() {
     let place = Place::with(&[("project/a.md", "a\n")]);
-    let state = place.home().join("state/quipu.db");
+    let state = place.home().join("state/lukasa.db");
     let mut bytes = fs::read(&state).unwrap();
     // The page after the first: a table of some kind.
     bytes[4096..6000].fill(0xff);

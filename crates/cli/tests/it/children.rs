@@ -91,11 +91,11 @@ fn forget(query: &str) -> Request {
 
 /// Returns how the program itself is started as a child in a place.
 fn ours(place: &Place) -> ChildSettings {
-    let mut settings = ChildSettings::new(PathBuf::from(env!("CARGO_BIN_EXE_quipu")), VERSION);
+    let mut settings = ChildSettings::new(PathBuf::from(env!("CARGO_BIN_EXE_lukasa")), VERSION);
     let variables = [
         ("PATH", std::env::var_os("PATH").unwrap()),
         ("HOME", place.home().into_os_string()),
-        ("QUIPU_HOME", place.home().into_os_string()),
+        ("LUKASA_HOME", place.home().into_os_string()),
         ("TZ", "UTC".into()),
     ];
     settings.environment = variables.map(|(name, value)| (name.into(), value)).to_vec();

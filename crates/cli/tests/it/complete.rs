@@ -10,7 +10,7 @@ use crate::place::{Ended, Place};
 
 /// Asks as the script of bash does, for the last word.
 fn ask(place: &Place, words: &[&str]) -> Ended {
-    let mut command = place.quipu(&[&["--", "quipu"], words].concat());
+    let mut command = place.lukasa(&[&["--", "lukasa"], words].concat());
     let index = words.len().to_string();
     command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index).env("_CLAP_IFS", "\n");
     place.end(&mut command)
@@ -91,7 +91,7 @@ fn the_newest_changes_are_offered_by_number() {
         assert_eq!(offered(&place, &[command, "2"]), ["2"], "{command}");
     }
     assert_eq!(offered(&place, &["diff", "global/prefs.md", ""]), ["3", "2", "1"]);
-    let mut command = place.quipu(&["--", "quipu", "show", ""]);
+    let mut command = place.lukasa(&["--", "lukasa", "show", ""]);
     command.env("COMPLETE", "fish");
     let told = place.end(&mut command).stdout;
     assert!(
@@ -106,7 +106,7 @@ fn flags_that_stand_before_say_where_to_look() {
     let app = place.checkout().display().to_string();
     let memory = place.home().join("memory").display().to_string();
     let elsewhere = |words: &[&str]| {
-        let mut command = place.quipu(&[&["--", "quipu"], words].concat());
+        let mut command = place.lukasa(&[&["--", "lukasa"], words].concat());
         let index = words.len().to_string();
         command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index);
         let ended = place.end(command.current_dir(place.temporary()));
@@ -125,7 +125,7 @@ fn flags_that_stand_before_say_where_to_look() {
 #[test]
 fn a_name_that_a_shell_would_obey_is_not_offered() {
     let place = filled();
-    let folder = place.checkout().join(".quipu/memory");
+    let folder = place.checkout().join(".lukasa/memory");
     for name in ["$(touch x).md", "`id`.md", "a;b.md", "two words.md", "it's.md", "-rf.md", "#.md"]
     {
         fs::write(folder.join(name), "x\n").unwrap();
@@ -173,14 +173,14 @@ fn a_question_makes_and_changes_nothing() {
 #[test]
 fn what_is_broken_offers_no_memories_and_says_nothing() {
     let place = filled();
-    let database = place.home().join("state/quipu.db");
+    let database = place.home().join("state/lukasa.db");
     fs::write(&database, "no database").unwrap();
     assert_eq!(offered(&place, &["undo", ""]), [""; 0]);
     assert_eq!(offered(&place, &["view", "global/p"]), ["global/prefs.md"]);
     assert!(fs::read(&database).unwrap() == b"no database", "it was left for a command to heal");
     fs::write(place.home().join("config.toml"), "nonsense = = 1").unwrap();
     assert_eq!(offered(&place, &["view", "global/p"]), [""; 0]);
-    let ended = place.end(place.quipu(&[]).env("COMPLETE", "tcsh"));
+    let ended = place.end(place.lukasa(&[]).env("COMPLETE", "tcsh"));
     assert_eq!((ended.status, ended.stdout.as_str()), (2, ""));
     assert!(ended.stderr.contains("unknown shell `tcsh`"), "{}", ended.stderr);
 }
@@ -192,7 +192,7 @@ fn bash_completes_by_the_script() {
     fs::write(&script, place.done(&["completions", "bash"])).unwrap();
     // What bash does when the tabulator is pressed behind the last word.
     let press = r#"source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
-        _clap_complete_quipu quipu "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        _clap_complete_lukasa lukasa "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
         printf '%s\n' "${COMPREPLY[@]}""#;
     let complete = |words: &[&str]| {
         let mut bash = place.program("bash");
@@ -200,7 +200,7 @@ fn bash_completes_by_the_script() {
         let output = bash.output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    assert_eq!(complete(&["quipu", "view", "global/p"]), "global/prefs.md\n");
-    assert_eq!(complete(&["quipu", "view", "global/"]), "global/notes/\nglobal/prefs.md\n");
-    assert_eq!(complete(&["quipu", "unp"]), "unpin\n");
+    assert_eq!(complete(&["lukasa", "view", "global/p"]), "global/prefs.md\n");
+    assert_eq!(complete(&["lukasa", "view", "global/"]), "global/notes/\nglobal/prefs.md\n");
+    assert_eq!(complete(&["lukasa", "unp"]), "unpin\n");
 }

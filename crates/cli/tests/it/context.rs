@@ -1,4 +1,4 @@
-//! `quipu context`, `quipu hot` and `quipu trust`: what a model would be shown, and why.
+//! `lukasa context`, `lukasa hot` and `lukasa trust`: what a model would be shown, and why.
 
 use std::fs;
 
@@ -126,7 +126,7 @@ fn an_untrusted_folder_shows_nothing_of_its_own_and_says_how_to_trust_it() {
     assert!(ended.stdout.contains("Answer briefly."), "{}", ended.stdout);
     assert!(!ended.stdout.contains("Build with make."), "{}", ended.stdout);
     assert!(ended.stderr.contains("1 context file is not shown"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("`quipu trust`"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("`lukasa trust`"), "{}", ended.stderr);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn the_hot_set_is_listed_with_its_reasons() {
     let empty = Place::new();
     assert_eq!(
         empty.run(&["hot"]).stderr,
-        "no memory is pinned or used yet; `quipu pin PATH` pins one\n"
+        "no memory is pinned or used yet; `lukasa pin PATH` pins one\n"
     );
 }
 

@@ -180,14 +180,14 @@ fn interrupted(place: &Place) -> bool {
 }
 
 fn seed() -> u64 {
-    let given = std::env::var("QUIPU_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
+    let given = std::env::var("LUKASA_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
     given.unwrap_or_else(|| RandomState::new().hash_one("crash"))
 }
 
 #[test]
 fn kills_in_the_first_moments_of_a_root_lose_nothing_that_was_acknowledged() {
     let seed = seed();
-    println!("the same writes again: QUIPU_TEST_SEED={seed}");
+    println!("the same writes again: LUKASA_TEST_SEED={seed}");
     let mut dice = Random::of(seed);
     let mut hits = 0;
     for _ in 0..NEW_ROOTS {
@@ -222,7 +222,7 @@ fn kills_in_the_first_moments_of_a_root_lose_nothing_that_was_acknowledged() {
 #[test]
 fn two_hundred_kills_lose_nothing_that_was_acknowledged() {
     let seed = seed();
-    println!("the same writes again: QUIPU_TEST_SEED={seed}");
+    println!("the same writes again: LUKASA_TEST_SEED={seed}");
     let mut dice = Random::of(seed);
     let place = Place::new();
     fs::write(place.home().join("config.toml"), "files_max = 5000\n").unwrap();

@@ -1,4 +1,4 @@
-//! `quipu serve` as a process of its own, on the loopback.
+//! `lukasa serve` as a process of its own, on the loopback.
 
 mod abuse;
 mod context_files;
@@ -68,7 +68,7 @@ impl Daemon {
 
     pub(crate) fn start_with(place: &Place, args: &[&str]) -> Self {
         let mut command = Self::command(place, args);
-        command.env("QUIPU_TOKEN", TOKEN);
+        command.env("LUKASA_TOKEN", TOKEN);
         Self::start_by(command)
     }
 
@@ -76,7 +76,7 @@ impl Daemon {
         let mut command = place.command(&["serve", "--port", "0", "--json"]);
         command.args(args);
         // All of these tests hold whoever does the tasks.
-        if let Some(runner) = std::env::var_os("QUIPU_TEST_RUNNER")
+        if let Some(runner) = std::env::var_os("LUKASA_TEST_RUNNER")
             && !args.contains(&"--runner")
         {
             command.arg("--runner").arg(runner);

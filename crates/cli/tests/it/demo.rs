@@ -66,7 +66,7 @@ fn a_program_is_told_the_story_in_json() {
 #[test]
 fn without_git_the_demo_says_what_to_install() {
     let place = Place::new();
-    let ended = place.end(place.quipu(&["demo"]).env("PATH", place.path()));
+    let ended = place.end(place.lukasa(&["demo"]).env("PATH", place.path()));
     assert_eq!(ended.status, 1);
     insta::assert_snapshot!(ended.stderr, @r"
     error: the demo needs git, which is not installed
@@ -79,7 +79,7 @@ fn without_git_the_demo_says_what_to_install() {
 fn an_interrupted_demo_ends_its_processes_and_leaves_nothing() {
     for (signal, status) in [("INT", 130), ("TERM", 143)] {
         let place = Place::new();
-        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        let mut command = place.program(env!("CARGO_BIN_EXE_lukasa"));
         let mut demo = command.arg("demo").stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(demo.stdout.take().unwrap());
         let mut line = String::new();

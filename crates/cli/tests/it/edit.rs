@@ -7,7 +7,7 @@ use crate::place::{Ended, Place};
 
 fn edit(place: &Place, args: &[&str], editor: &str) -> Ended {
     let editor = place.script("editor", editor);
-    let mut command = place.quipu(&[&["edit"], args].concat());
+    let mut command = place.lukasa(&[&["edit"], args].concat());
     place.end(command.env("EDITOR", editor))
 }
 
@@ -67,7 +67,7 @@ fn an_unchanged_text_or_a_failing_editor_writes_nothing() {
     let ended = place.run(&["edit", "global/a.md"]);
     assert_eq!(ended.status, 2, "{}", ended.stderr);
     assert!(ended.stderr.contains("there is no terminal for an editor"), "{}", ended.stderr);
-    let ended = place.end(place.quipu(&["edit", "global/a.md"]).env("VISUAL", "no-such-editor"));
+    let ended = place.end(place.lukasa(&["edit", "global/a.md"]).env("VISUAL", "no-such-editor"));
     assert_eq!(ended.status, 6);
     assert_eq!(place.view("global/a.md"), "one\n");
     assert_eq!(place.done(&["log"]).lines().count(), 1);
@@ -78,7 +78,7 @@ fn an_unchanged_text_or_a_failing_editor_writes_nothing() {
 fn visual_comes_before_editor_and_may_have_arguments() {
     let place = Place::new();
     let editor = place.script("visual", r#"echo "$1" > "$2""#);
-    let mut command = place.quipu(&["edit", "global/a.md"]);
+    let mut command = place.lukasa(&["edit", "global/a.md"]);
     command.env("EDITOR", "false").env("VISUAL", format!("{editor} --wait"));
     assert_eq!(place.end(&mut command).status, 0);
     assert_eq!(place.view("global/a.md"), "--wait\n");
@@ -102,7 +102,7 @@ fn a_conflict_shows_the_difference_and_keeps_the_draft() {
     +mine
 
     error: global/a.md was changed while you edited
-      help: nothing was overwritten; your text is kept, `quipu edit global/a.md --draft <place>/home/state/drafts/global-a-1.md` goes on with it
+      help: nothing was overwritten; your text is kept, `lukasa edit global/a.md --draft <place>/home/state/drafts/global-a-1.md` goes on with it
     ");
     assert_eq!(place.view("global/a.md"), "one\ntheirs\n");
     assert_eq!(drafts(&place), ["global-a-1.md"]);
@@ -166,7 +166,7 @@ fn drafts_are_listed_and_those_that_hold_a_secret_go_with_age() {
     <place>/home/state/drafts/new-secret.md  6d
         holds what looks like a secret; it is deleted 7 days after it was kept
     <place>/home/state/drafts/old.md  9w
-    `quipu edit PATH --draft FILE` goes on with one; delete what is of no use
+    `lukasa edit PATH --draft FILE` goes on with one; delete what is of no use
     --- stderr
     deleted <place>/home/state/drafts/old-secret.md, an old draft with a secret
     ");

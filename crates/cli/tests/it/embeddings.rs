@@ -58,16 +58,16 @@ fn a_checkout_cannot_name_an_endpoint() {
     let planted = settings(&server, "");
     for name in [
         "config.toml",
-        "quipu.toml",
-        ".quipu.toml",
-        ".quipu/config.toml",
-        ".quipu/memory/config.toml",
+        "lukasa.toml",
+        ".lukasa.toml",
+        ".lukasa/config.toml",
+        ".lukasa/memory/config.toml",
     ] {
         fs::write(place.checkout().join(name), &planted).unwrap();
     }
     let front = format!("---\nname: embeddings\nurl: {}\nmodel: small\n---\n- x\n", server.url());
-    fs::write(place.checkout().join(".quipu/memory/embeddings.md"), front).unwrap();
-    let env = format!("QUIPU_EMBEDDINGS_URL={}\nOPENAI_BASE_URL={}\n", server.url(), server.url());
+    fs::write(place.checkout().join(".lukasa/memory/embeddings.md"), front).unwrap();
+    let env = format!("LUKASA_EMBEDDINGS_URL={}\nOPENAI_BASE_URL={}\n", server.url(), server.url());
     fs::write(place.checkout().join(".env"), env).unwrap();
     place.done(&["recall", "who is the harbour master?"]);
     assert_eq!(place.run(&["recall", QUAY]).status, 1);
@@ -78,7 +78,7 @@ fn a_checkout_cannot_name_an_endpoint() {
 fn the_key_is_read_from_the_environment_and_shown_nowhere() {
     let server = server();
     let place = filled(&server, "key_variable = \"TEST_KEY\"\n");
-    let mut recall = place.quipu(&["recall", "-vv", QUAY]);
+    let mut recall = place.lukasa(&["recall", "-vv", QUAY]);
     let ended = place.end(recall.env("TEST_KEY", "sk-very-secret"));
     assert_eq!(ended.status, 0, "{}", ended.stderr);
     assert!(!ended.shown().contains("very-secret"), "{}", ended.shown());
@@ -87,7 +87,7 @@ fn the_key_is_read_from_the_environment_and_shown_nowhere() {
         assert!(head.contains("authorization: bearer sk-very-secret\r\n"), "{head}");
     }
     server.answer(Answers::Status(401));
-    let mut recall = place.quipu(&["recall", "-vv", "und der Kai?"]);
+    let mut recall = place.lukasa(&["recall", "-vv", "und der Kai?"]);
     let ended = place.end(recall.env("TEST_KEY", "sk-very-secret"));
     assert!(!ended.shown().contains("very-secret"), "{}", ended.shown());
     assert!(ended.stderr.contains("the endpoint answered with status 401"), "{}", ended.stderr);
@@ -120,7 +120,7 @@ fn an_encrypted_endpoint_is_asked_if_this_machine_trusts_it() {
     assert_eq!(server.sent().len(), 0);
     let certificate = place.path().join("authority.pem");
     fs::write(&certificate, encrypted.certificate()).unwrap();
-    let mut command = place.quipu(&["recall", QUAY]);
+    let mut command = place.lukasa(&["recall", QUAY]);
     let trusted = place.end(command.env("SSL_CERT_FILE", certificate));
     assert_eq!(trusted.status, 0, "{}", trusted.stderr);
     assert!(trusted.stdout.contains("Olga Tveit"), "{}", trusted.stdout);
@@ -156,7 +156,7 @@ fn a_prompt_is_cancelled_with_its_connection_if_the_host_asks_for_that() {
     let server = server();
     let place = filled(&server, "");
     let mut command = Daemon::command(&place, &[]);
-    command.env("QUIPU_TOKEN", TOKEN);
+    command.env("LUKASA_TOKEN", TOKEN);
     let daemon = Daemon::start_by(command);
     assert_eq!(daemon.post("/v1/sessions", &json!({ "sessionId": "talk" })).status, 200);
     // Until the entries have vectors.

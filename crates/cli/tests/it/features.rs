@@ -32,8 +32,8 @@ fn place() -> Place {
 fn tour(place: &Place, off: &str) -> Tour {
     let mut tour = Tour::new();
     let run = |args: &[&str], stdin: &str| {
-        let mut command = place.quipu(args);
-        command.env("QUIPU_FEATURES", off).write_stdin(stdin);
+        let mut command = place.lukasa(args);
+        command.env("LUKASA_FEATURES", off).write_stdin(stdin);
         place.end(&mut command)
     };
     let folder = place.checkout().display().to_string();
@@ -63,8 +63,8 @@ fn tour(place: &Place, off: &str) -> Tour {
         tour.insert(door, format!("{}{refused}\n{}", ended.status, ended.stdout));
     }
 
-    let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
-    command.env("QUIPU_FEATURES", off).args(["mcp", "--workspace-id", "w"]);
+    let mut command = place.program(env!("CARGO_BIN_EXE_lukasa"));
+    command.env("LUKASA_FEATURES", off).args(["mcp", "--workspace-id", "w"]);
     let mut served = Served::start_as(command);
     tour.insert("mcp server", served.greeting()["result"].to_string());
     for (door, method) in [
@@ -87,7 +87,7 @@ fn tour(place: &Place, off: &str) -> Tour {
 /// Goes to the doors of a daemon with these features off.
 fn at_daemon(place: &Place, off: &str, tour: &mut Tour) {
     let mut command = Daemon::command(place, &[]);
-    command.env("QUIPU_TOKEN", TOKEN).env("QUIPU_FEATURES", off);
+    command.env("LUKASA_TOKEN", TOKEN).env("LUKASA_FEATURES", off);
     let daemon = Daemon::start_by(command);
     tour.insert("capabilities", daemon.get("/capabilities").json()["features"].to_string());
     tour.insert("health", daemon.get("/health").text());
@@ -202,14 +202,14 @@ fn without_memory_nothing_is_there_and_nothing_is_made() {
     );
     assert_eq!(tour["http memories"], off(Feature::Memory));
     assert!(!place.home().join("memory").exists());
-    assert!(!place.home().join("state/quipu.db").exists());
+    assert!(!place.home().join("state/lukasa.db").exists());
 }
 
 #[test]
 fn every_route_but_those_about_the_daemon_is_refused_without_memory() {
     let place = Place::new();
     let mut command = Daemon::command(&place, &[]);
-    command.env("QUIPU_TOKEN", TOKEN).env("QUIPU_FEATURES", "-memory");
+    command.env("LUKASA_TOKEN", TOKEN).env("LUKASA_FEATURES", "-memory");
     let daemon = Daemon::start_by(command);
     let described = daemon.get("/openapi.json").json();
     let mut open = Vec::new();
@@ -273,12 +273,12 @@ fn the_environment_is_for_one_process_and_its_mistakes_are_named() {
     let place = place();
     fs::write(place.home().join("config.toml"), "[features]\nrecall = false\n").unwrap();
     let with = |value: &str, args: &[&str]| {
-        let mut command = place.quipu(args);
-        command.env("QUIPU_FEATURES", value);
+        let mut command = place.lukasa(args);
+        command.env("LUKASA_FEATURES", value);
         place.end(&mut command)
     };
     assert_eq!(with("+recall", &["recall", "green", "tea"]).status, 0);
-    assert!(with("+recall", &["features"]).stdout.contains("recall\ton\tQUIPU_FEATURES\n"));
+    assert!(with("+recall", &["features"]).stdout.contains("recall\ton\tLUKASA_FEATURES\n"));
     assert_eq!(place.run(&["recall", "green", "tea"]).status, 4);
     let wrong = with("-hotset", &["ls"]);
     assert_eq!(wrong.status, 2);

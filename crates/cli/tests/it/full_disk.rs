@@ -26,7 +26,7 @@ use crate::place::{Ended, Place};
 use crate::served::Served;
 
 /// Set in a process that has a mount namespace of its own.
-const OWN_MOUNTS: &str = "QUIPU_TEST_OWN_MOUNTS";
+const OWN_MOUNTS: &str = "LUKASA_TEST_OWN_MOUNTS";
 
 /// Runs a test in a process that may mount: as root directly, else as root of a user namespace.
 pub(crate) fn with_own_mounts(test: &str, body: impl FnOnce()) {
@@ -96,7 +96,7 @@ fn check_full(disk: &str, kilobytes: usize) {
     fill(&disk);
     let full = (6, "storage_full".to_owned());
     let ended =
-        place.end(place.quipu(&["create", "global/new.md", "-", "--json"]).write_stdin(large()));
+        place.end(place.lukasa(&["create", "global/new.md", "-", "--json"]).write_stdin(large()));
     assert_eq!(code(&ended), full, "create: {}", ended.stderr);
     let mut served = Served::start(&place);
     let answer = served.call(&json!({
@@ -232,7 +232,7 @@ fn a_limit_on_the_size_of_files_fails_a_write_and_loses_nothing() {
     for ignore in ["trap '' XFSZ;", ""] {
         let limited = format!("{ignore} ulimit -f 40; exec \"$0\" create global/new.md - --json");
         let mut command = place.program("sh");
-        command.args(["-c", &limited, env!("CARGO_BIN_EXE_quipu")]);
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_lukasa")]);
         let mut command = assert_cmd::Command::from_std(command);
         let ended = place.end(command.write_stdin(large()));
         if ignore.is_empty() {
@@ -252,13 +252,13 @@ fn a_limit_on_the_size_of_files_fails_a_write_and_loses_nothing() {
 #[test]
 fn a_state_that_cannot_be_opened_leaves_memories_to_be_viewed() {
     let place = Place::with(&[("global/kept.md", "kept\n")]);
-    let state = place.home().join("state/quipu.db");
+    let state = place.home().join("state/lukasa.db");
     let aside = place.home().join("state/aside.db");
     fs::rename(&state, &aside).unwrap();
     fs::create_dir(&state).unwrap();
     let ended = place.run(&["create", "global/new.md", "x", "--json"]);
     assert_eq!(code(&ended), (6, "storage_failed".to_owned()), "{}", ended.stderr);
-    assert!(ended.stderr.contains("quipu doctor"), "it says what to do: {}", ended.stderr);
+    assert!(ended.stderr.contains("lukasa doctor"), "it says what to do: {}", ended.stderr);
     assert_eq!(place.view("global/kept.md"), "kept\n");
     let doctor = place.run(&["doctor"]);
     assert_eq!(doctor.status, 1, "{}", doctor.stdout);
@@ -287,7 +287,7 @@ fn a_clock_that_went_back_does_no_harm() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = Store::new(
-            Arc::new(SqliteState::new(folders.state.join("quipu.db"))),
+            Arc::new(SqliteState::new(folders.state.join("lukasa.db"))),
             folders.clone(),
             Screen::default(),
             Arc::new(Far),

@@ -74,7 +74,7 @@ fn a_change_is_shown_in_full() {
     status 1
     --- stderr
     error: there is no change 99 in the history of these memories
-      help: `quipu ls` and `quipu log` show what there is
+      help: `lukasa ls` and `lukasa log` show what there is
     ");
 }
 
@@ -227,7 +227,7 @@ async fn undoing_a_task_tells_what_of_it_is_left_in_another_project() {
     // What was taken back here already is still named there: it was a part of the task.
     let ended = place.run(&["undo", "-y", "--task", "tidy-1", "--project", &there]);
     assert!(ended.stderr.starts_with("took back change 1 in 1 memory"), "{}", ended.stderr);
-    assert!(!place.path().join("other/.quipu/memory/b.md").exists());
+    assert!(!place.path().join("other/.lukasa/memory/b.md").exists());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `quipu hook`: what agents tell, in the formats that they document, and what they are answered.
+//! `lukasa hook`: what agents tell, in the formats that they document, and what they are answered.
 //!
 //! The fixtures in `tests/hooks` have a folder an agent and a file an event.
 
@@ -47,7 +47,7 @@ pub(crate) fn fixture(place: &Place, agent: &str, event: &str) -> String {
 
 /// Tells an event from a folder in which no memories are.
 pub(crate) fn hook(place: &Place, args: &[&str], stdin: &str) -> Ended {
-    let mut command = place.quipu(&[&["hook"], args].concat());
+    let mut command = place.lukasa(&[&["hook"], args].concat());
     command.current_dir(place.temporary()).write_stdin(stdin);
     place.end(&mut command)
 }
@@ -181,9 +181,9 @@ fn copilot_keeps_what_its_session_began_with() {
 fn the_plugin_for_opencode_shows_each_text_once_in_a_session() {
     let place = Place::with(&[("project/tea.md", "Oolong is the tea for the afternoon.\n")]);
     place.done(&["install", "opencode"]);
-    let plugin = place.home().join(".config/opencode/plugin/quipu.js");
+    let plugin = place.home().join(".config/opencode/plugin/lukasa.js");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/opencode_plugin.mjs");
-    let mut client = place.program(tool("QUIPU_TEST_NODE").to_str().unwrap());
+    let mut client = place.program(tool("LUKASA_TEST_NODE").to_str().unwrap());
     let output = client.arg(script).args([&plugin, &place.checkout()]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -206,31 +206,31 @@ fn the_plugin_for_opencode_shows_each_text_once_in_a_session() {
 fn the_plugin_for_opencode_fails_no_turn_when_the_program_is_broken() {
     let place = Place::new();
     place.done(&["install", "opencode"]);
-    let plugin = place.home().join(".config/opencode/plugin/quipu.js");
+    let plugin = place.home().join(".config/opencode/plugin/lukasa.js");
     let text = fs::read_to_string(&plugin).unwrap();
     let broken = place.home().join("broken");
     fs::write(&broken, b"\x7fELF no program").unwrap();
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o700)).unwrap();
     let programs = [
         broken.display().to_string(),
-        "/nowhere/quipu".to_owned(),
+        "/nowhere/lukasa".to_owned(),
         place.script("hangs", "trap '' TERM\nsleep 60\nsleep 60"),
         place.script("babbles", "echo '{\"additionalContext\": 1}'"),
     ];
     for (number, program) in programs.iter().enumerate() {
         let copy = place.home().join(format!("plugin{number}.mjs"));
-        let line = format!("const PROGRAM = {}", json!(env!("CARGO_BIN_EXE_quipu")));
+        let line = format!("const PROGRAM = {}", json!(env!("CARGO_BIN_EXE_lukasa")));
         fs::write(&copy, text.replace(&line, &format!("const PROGRAM = {}", json!(program))))
             .unwrap();
         let script = format!(
-            "const {{ Quipu }} = await import({}); const plugin = await Quipu({{ directory: '/' }});
+            "const {{ Lukasa }} = await import({}); const plugin = await Lukasa({{ directory: '/' }});
             const parts = [{{ id: 'prt_1', type: 'text', text: 'Hello' }}];
             await plugin['chat.message']({{}}, {{ message: {{ id: 'm', sessionID: 's' }}, parts }});
             await plugin['tool.execute.after']({{ sessionID: 's' }}, undefined);
             console.log(parts.length); process.exit(0)",
             json!(copy)
         );
-        let mut node = place.program(tool("QUIPU_TEST_NODE").to_str().unwrap());
+        let mut node = place.program(tool("LUKASA_TEST_NODE").to_str().unwrap());
         let begun = Instant::now();
         let output = node.args(["--input-type=module", "-e", &script]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n", "{program}: {output:?}");
@@ -314,19 +314,19 @@ fn settings_and_a_home_that_are_of_no_use_do_not_reach_the_agent() {
 
     // A state that is damaged is left for a command that a person sees.
     let state = place.home().join("state");
-    fs::write(state.join("quipu.db"), "not a database at all".repeat(100)).unwrap();
+    fs::write(state.join("lukasa.db"), "not a database at all".repeat(100)).unwrap();
     let ended = hook(&place, &args, &start);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
-    assert!(fs::read(state.join("quipu.db")).unwrap().starts_with(b"not a database"));
+    assert!(fs::read(state.join("lukasa.db")).unwrap().starts_with(b"not a database"));
 
     // Neither is a home that is a file, or none at all.
-    let mut command = place.quipu(&[&["hook"], &args[..]].concat());
-    command.env("QUIPU_HOME", place.checkout().join(".git/HEAD")).write_stdin(start.as_bytes());
+    let mut command = place.lukasa(&[&["hook"], &args[..]].concat());
+    command.env("LUKASA_HOME", place.checkout().join(".git/HEAD")).write_stdin(start.as_bytes());
     let ended = place.end(&mut command);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
-    let mut command = place.quipu(&[&["hook"], &args[..]].concat());
+    let mut command = place.lukasa(&[&["hook"], &args[..]].concat());
     command
-        .env_remove("QUIPU_HOME")
+        .env_remove("LUKASA_HOME")
         .env("HOME", place.checkout().join(".git/HEAD/x"))
         .write_stdin(start.as_bytes());
     let ended = place.end(&mut command);

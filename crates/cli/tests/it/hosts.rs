@@ -1,4 +1,4 @@
-//! Agent hosts themselves, told by `quipu install`, with a scripted model on loopback.
+//! Agent hosts themselves, told by `lukasa install`, with a scripted model on loopback.
 //!
 //! Each goes through the same story: it is installed, creates and views a memory and recalls one, goes on in a
 //! second run, and is uninstalled. What counts is what the model was sent: the tests read request
@@ -112,9 +112,9 @@ impl Setting {
     /// Lets the host start our program through a script that writes down what it is started with.
     fn install_with_log(&self, before: &Files) -> Vec<PathBuf> {
         self.install();
-        let (program, log) = (env!("CARGO_BIN_EXE_quipu"), self.place.path().join("log"));
+        let (program, log) = (env!("CARGO_BIN_EXE_lukasa"), self.place.path().join("log"));
         let body = format!("echo \"$*\" >> '{}'\nexec '{program}' \"$@\"", log.display());
-        let script = self.place.script("quipu", &body);
+        let script = self.place.script("lukasa", &body);
         let written = written_files(before, &self.files());
         for path in written.iter().filter(|path| path.is_file()) {
             let text = fs::read_to_string(path).unwrap();
@@ -301,9 +301,9 @@ fn check_left(setting: &Setting, before: &Files, written: &[PathBuf]) {
 
 /// Writes what was seen, where `cargo xtask hosts` asks for it.
 fn report(setting: &Setting, transcript: &Transcript, seen: &Seen) {
-    let Some(folder) = std::env::var_os("QUIPU_HOSTS_REPORT") else { return };
+    let Some(folder) = std::env::var_os("LUKASA_HOSTS_REPORT") else { return };
     let Host { agent, title, package, notes, .. } = *setting.host;
-    let manifest = tool("QUIPU_TEST_NODE_MODULES").join(package).join("package.json");
+    let manifest = tool("LUKASA_TEST_NODE_MODULES").join(package).join("package.json");
     let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
     let report = json!({
         "title": title,

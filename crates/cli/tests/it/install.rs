@@ -1,4 +1,4 @@
-//! `quipu install` and `quipu uninstall`: what agents are told, and what is left of it.
+//! `lukasa install` and `lukasa uninstall`: what agents are told, and what is left of it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -52,7 +52,7 @@ fn write(place: &Place, file: &str, text: &str) -> PathBuf {
 
 /// What differs between machines is left out: where the program lies.
 fn shown(ended: &Ended) -> String {
-    ended.shown().replace(env!("CARGO_BIN_EXE_quipu"), "<quipu>")
+    ended.shown().replace(env!("CARGO_BIN_EXE_lukasa"), "<lukasa>")
 }
 
 /// All files below a folder, with what is in them.
@@ -88,7 +88,7 @@ fn the_difference_is_shown_and_a_dry_run_writes_nothing() {
     @@ -1,3 +1,3 @@
      {
     -  "servers": { "a": { "url": "b" } }
-    +  "servers": { "a": { "url": "b" }, "quipu": { "type": "stdio", "command": "<quipu>", "args": ["mcp"] } }
+    +  "servers": { "a": { "url": "b" }, "lukasa": { "type": "stdio", "command": "<lukasa>", "args": ["mcp"] } }
      }
     --- stderr
     VS Code: would change 1 file, 1 server (<place>/home/.config/Code/User/mcp.json)
@@ -165,34 +165,34 @@ fn without_a_terminal_only_what_is_harmless_is_written_and_the_rest_is_named() {
     status 0
     --- stderr
     Claude Code: changed 2 files, 6 hooks, 1 server (<place>/home/.claude/settings.json, <place>/home/.claude.json)
-    left out: let Claude Code run Quipu's tools without asking (`mcp__quipu` in `permissions.allow`)
+    left out: let Claude Code run Lukasa's tools without asking (`mcp__lukasa` in `permissions.allow`)
     left out: switch off Claude Code's own memory (`autoMemoryEnabled: false`)
-    `quipu install claude-code --yes` writes that too
+    `lukasa install claude-code --yes` writes that too
     start Claude Code again; `/hooks` and `/mcp` show what it found
     ");
     let read = |file: &str| -> Value {
         serde_json::from_str(&fs::read_to_string(settings(&place, file)).unwrap()).unwrap()
     };
-    assert_eq!(read(".claude.json")["mcpServers"]["quipu"]["alwaysLoad"], true);
+    assert_eq!(read(".claude.json")["mcpServers"]["lukasa"]["alwaysLoad"], true);
     assert_eq!(read(".claude/settings.json")["permissions"], Value::Null);
     place.done(&["install", "claude-code", "--yes", "--no-replace-memory"]);
-    assert_eq!(read(".claude/settings.json")["permissions"]["allow"], json!(["mcp__quipu"]));
+    assert_eq!(read(".claude/settings.json")["permissions"]["allow"], json!(["mcp__lukasa"]));
     assert_eq!(read(".claude/settings.json")["autoMemoryEnabled"], Value::Null);
     place.done(&["install", "claude-code", "--yes"]);
     assert_eq!(read(".claude/settings.json")["autoMemoryEnabled"], false);
     place.done(&["install", "gemini", "--yes"]);
-    assert_eq!(read(".gemini/settings.json")["mcpServers"]["quipu"]["trust"], true);
+    assert_eq!(read(".gemini/settings.json")["mcpServers"]["lukasa"]["trust"], true);
     place.done(&["install", "qwen", "--yes"]);
     let qwen = read(".qwen/settings.json");
-    assert_eq!(qwen["mcpServers"]["quipu"]["trust"], true);
-    assert_eq!(qwen["mcpServers"]["quipu"]["alwaysLoadTools"], true);
+    assert_eq!(qwen["mcpServers"]["lukasa"]["trust"], true);
+    assert_eq!(qwen["mcpServers"]["lukasa"]["alwaysLoadTools"], true);
     assert_eq!(qwen["memory"]["enableManagedAutoMemory"], false);
 }
 
 #[test]
 fn each_agent_has_the_server_in_its_own_form() {
     let place = Place::new();
-    let program = env!("CARGO_BIN_EXE_quipu");
+    let program = env!("CARGO_BIN_EXE_lukasa");
     let read = |file: &str| -> Value {
         serde_json::from_str(&fs::read_to_string(settings(&place, file)).unwrap()).unwrap()
     };
@@ -200,34 +200,34 @@ fn each_agent_has_the_server_in_its_own_form() {
         (
             "opencode",
             ".config/opencode/opencode.json",
-            json!({ "mcp": { "quipu": {
+            json!({ "mcp": { "lukasa": {
                 "type": "local", "command": [program, "mcp"], "enabled": true,
             } } }),
         ),
         (
             "copilot",
             ".copilot/mcp-config.json",
-            json!({ "mcpServers": { "quipu": {
+            json!({ "mcpServers": { "lukasa": {
                 "type": "local", "command": program, "args": ["mcp"], "tools": ["*"],
             } } }),
         ),
         (
             "cline",
             ".cline/data/settings/cline_mcp_settings.json",
-            json!({ "mcpServers": { "quipu": { "transport": {
+            json!({ "mcpServers": { "lukasa": { "transport": {
                 "type": "stdio", "command": program, "args": ["mcp"],
             } } } }),
         ),
         (
             "windsurf",
             ".codeium/windsurf/mcp_config.json",
-            json!({ "mcpServers": { "quipu": { "command": program, "args": ["mcp"] } } }),
+            json!({ "mcpServers": { "lukasa": { "command": program, "args": ["mcp"] } } }),
         ),
     ] {
         place.done(&["install", agent]);
         assert_eq!(read(file), expected, "{agent}");
     }
-    let hooks = read(".copilot/hooks/quipu.json");
+    let hooks = read(".copilot/hooks/lukasa.json");
     assert_eq!(hooks["version"], 1);
     assert_eq!(
         hooks["hooks"]["sessionStart"],
@@ -247,7 +247,7 @@ fn each_agent_has_the_server_in_its_own_form() {
     assert!(dry["files"][0]["file"].as_str().unwrap().ends_with("opencode.jsonc"), "{dry}");
     let printed: Value = serde_json::from_str(&place.done(&["install", "--print"])).unwrap();
     let generic = json!({ "command": program, "args": ["mcp"] });
-    assert_eq!(printed, json!({ "mcpServers": { "quipu": generic } }));
+    assert_eq!(printed, json!({ "mcpServers": { "lukasa": generic } }));
     for agent in PERSONAL {
         let ended = place.run(&["install", agent, "--scope", "project"]);
         assert!(
@@ -260,12 +260,12 @@ fn each_agent_has_the_server_in_its_own_form() {
 #[test]
 fn the_plugin_calls_the_program_and_goes_as_a_whole() {
     let place = Place::new();
-    let file = settings(&place, ".config/opencode/plugin/quipu.js");
+    let file = settings(&place, ".config/opencode/plugin/lukasa.js");
     let text = || fs::read_to_string(&file).unwrap();
     let before = files_in(&place.home());
     let told = place.run(&["install", "opencode"]);
     assert!(told.stderr.contains("opencode: changed 2 files, 1 plugin, 1 server"), "{told:?}");
-    let line = format!("const PROGRAM = {}\n", json!(env!("CARGO_BIN_EXE_quipu")));
+    let line = format!("const PROGRAM = {}\n", json!(env!("CARGO_BIN_EXE_lukasa")));
     assert!(text().contains(&line), "{}", text());
     let told = place.run(&["install", "opencode"]);
     assert!(told.stderr.contains("nothing to write"), "{told:?}");
@@ -277,7 +277,7 @@ fn the_plugin_calls_the_program_and_goes_as_a_whole() {
     place.done(&["uninstall", "opencode"]);
     assert_eq!(files_in(&place.home()), before);
     // A file that was there and empty is no settings.
-    write(&place, ".config/opencode/plugin/quipu.js", "");
+    write(&place, ".config/opencode/plugin/lukasa.js", "");
     place.done(&["install", "opencode"]);
     fs::write(&file, text() + "// mine\n").unwrap();
     place.done(&["uninstall", "opencode"]);
@@ -286,15 +286,15 @@ fn the_plugin_calls_the_program_and_goes_as_a_whole() {
     place.done(&["install", "opencode", "--no-plugin"]);
     assert!(!file.exists());
     // Somebody else's plugin of this name stays.
-    write(&place, ".config/opencode/plugin/quipu.js", "export const Mine = 1\n");
+    write(&place, ".config/opencode/plugin/lukasa.js", "export const Mine = 1\n");
     for command in ["install", "uninstall"] {
         let told = place.run(&[command, "opencode"]);
-        assert!(told.stderr.contains("`quipu.js` is another plugin; it stays"), "{told:?}");
+        assert!(told.stderr.contains("`lukasa.js` is another plugin; it stays"), "{told:?}");
         assert_eq!(text(), "export const Mine = 1\n");
     }
     place.done(&["install", "opencode", "--scope", "project"]);
-    let shared = place.checkout().join(".opencode/plugin/quipu.js");
-    assert!(fs::read_to_string(shared).unwrap().contains("const PROGRAM = \"quipu\"\n"));
+    let shared = place.checkout().join(".opencode/plugin/lukasa.js");
+    assert!(fs::read_to_string(shared).unwrap().contains("const PROGRAM = \"lukasa\"\n"));
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn without_a_name_the_agents_on_the_machine_are_listed_and_offered() {
     fs::create_dir_all(place.home().join("programs")).unwrap();
     write(&place, "programs/opencode", "");
     let run = |args: &[&str]| {
-        let mut command = place.quipu(args);
+        let mut command = place.lukasa(args);
         place.end(command.env("PATH", place.home().join("programs")))
     };
     let listed = run(&["install"]);
@@ -341,7 +341,7 @@ fn a_hook_of_a_project_is_silent_where_the_program_is_missing() {
     let output = shell.args(["-c", command]).env("PATH", place.temporary()).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
     let called = "#!/bin/sh\necho called \"$@\"\n";
-    let program = place.temporary().join("quipu");
+    let program = place.temporary().join("lukasa");
     fs::write(&program, called).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let mut shell = place.program("/bin/sh");
@@ -386,9 +386,9 @@ fn the_files_are_those_that_agents_read() {
     qwen user: <place>/home/.qwen/settings.json
     qwen project: <place>/app/.qwen/settings.json
     opencode user: <place>/home/.config/opencode/opencode.json
-    opencode user: <place>/home/.config/opencode/plugin/quipu.js
+    opencode user: <place>/home/.config/opencode/plugin/lukasa.js
     opencode project: <place>/app/opencode.json
-    opencode project: <place>/app/.opencode/plugin/quipu.js
+    opencode project: <place>/app/.opencode/plugin/lukasa.js
     cursor user: <place>/home/.cursor/mcp.json
     cursor user: <place>/home/.cursor/hooks.json
     cursor project: <place>/app/.cursor/mcp.json
@@ -398,7 +398,7 @@ fn the_files_are_those_that_agents_read() {
     zed user: <place>/home/.config/zed/settings.json
     zed project: <place>/app/.zed/settings.json
     copilot user: <place>/home/.copilot/mcp-config.json
-    copilot user: <place>/home/.copilot/hooks/quipu.json
+    copilot user: <place>/home/.copilot/hooks/lukasa.json
     copilot user: <place>/home/.copilot/settings.json
     cline user: <place>/home/.cline/data/settings/cline_mcp_settings.json
     windsurf user: <place>/home/.codeium/windsurf/mcp_config.json
@@ -413,7 +413,7 @@ fn the_files_are_those_that_agents_read() {
         ("copilot", "COPILOT_HOME"),
         ("cline", "CLINE_DATA_DIR"),
     ] {
-        let mut command = place.quipu(&["install", agent, "--dry-run", "--json"]);
+        let mut command = place.lukasa(&["install", agent, "--dry-run", "--json"]);
         let ended = place.end(command.env(variable, &elsewhere));
         let value: Value = serde_json::from_str(&ended.stdout).unwrap();
         for file in value["files"].as_array().unwrap() {
@@ -428,14 +428,14 @@ fn a_project_is_told_what_runs_on_every_machine() {
     let place = Place::new();
     let deep = place.checkout().join("src/deep");
     fs::create_dir_all(&deep).unwrap();
-    let mut command = place.quipu(&["install", "claude-code", "--scope", "project"]);
+    let mut command = place.lukasa(&["install", "claude-code", "--scope", "project"]);
     place.end(command.current_dir(&deep));
     let text = fs::read_to_string(place.checkout().join(".mcp.json")).unwrap();
     let servers: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
         servers,
-        json!({ "mcpServers": { "quipu": {
-            "type": "stdio", "command": "quipu", "args": ["mcp"], "alwaysLoad": true,
+        json!({ "mcpServers": { "lukasa": {
+            "type": "stdio", "command": "lukasa", "args": ["mcp"], "alwaysLoad": true,
         } } })
     );
     let text = fs::read_to_string(place.checkout().join(".claude/settings.json")).unwrap();
@@ -444,7 +444,7 @@ fn a_project_is_told_what_runs_on_every_machine() {
         hooks["hooks"]["Stop"],
         json!([{ "hooks": [{
             "type": "command",
-            "command": "! command -v quipu >/dev/null 2>&1 || quipu hook stop --agent claude-code",
+            "command": "! command -v lukasa >/dev/null 2>&1 || lukasa hook stop --agent claude-code",
             "timeout": 5,
         }] }])
     );

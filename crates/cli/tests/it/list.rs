@@ -73,7 +73,7 @@ fn nothing_yet_is_no_failure() {
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
     --- stderr
-    no memories here yet; `quipu create PATH` makes one
+    no memories here yet; `lukasa create PATH` makes one
     ");
 }
 
@@ -127,7 +127,7 @@ fn a_listing_says_who_wrote_what_and_leaves_out_what_is_not_asked_for() {
     let mut served = Served::start(&place);
     served.create("/memories/project/agent.md", "- by an agent\n");
     served.leave();
-    fs::write(place.checkout().join(".quipu/memory/outside.md"), "- by an editor\n").unwrap();
+    fs::write(place.checkout().join(".lukasa/memory/outside.md"), "- by an editor\n").unwrap();
     place.done(&["remember", "I keep bees"]);
     let listed = |flags: &[&str]| {
         let lines = place.done(&[&["ls"], flags].concat());

@@ -8,7 +8,7 @@
 )]
 
 // The example of the Rust client is compiled here too, and names the library as its own package does.
-extern crate protocol as quipu_protocol;
+extern crate protocol as lukasa_protocol;
 
 mod accept;
 #[cfg(feature = "child")]

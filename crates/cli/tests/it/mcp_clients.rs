@@ -41,7 +41,7 @@ fn client_script(name: &str) -> PathBuf {
 }
 
 /// The program that clients start.
-const QUIPU: &str = env!("CARGO_BIN_EXE_quipu");
+const LUKASA: &str = env!("CARGO_BIN_EXE_lukasa");
 
 /// A throw-away home, and the memory that clients leave in it.
 struct Home {
@@ -59,8 +59,8 @@ impl Home {
 
     /// Starts a daemon that sees this home.
     fn daemon(&self) -> Daemon {
-        let mut command = std::process::Command::new(QUIPU);
-        command.env("QUIPU_HOME", self.folder.path()).env("QUIPU_TOKEN", TOKEN);
+        let mut command = std::process::Command::new(LUKASA);
+        command.env("LUKASA_HOME", self.folder.path()).env("LUKASA_TOKEN", TOKEN);
         command.current_dir(self.folder.path()).args(["serve", "--port", "0", "--json"]);
         Daemon::start_by(command)
     }
@@ -68,7 +68,7 @@ impl Home {
     /// Returns a command that sees this home and works outside of any checkout.
     fn command(&self, program: PathBuf) -> Command {
         let mut command = Command::new(program);
-        command.env("QUIPU_HOME", self.folder.path());
+        command.env("LUKASA_HOME", self.folder.path());
         command.current_dir(self.folder.path()).timeout(PATIENCE);
         command
     }
@@ -140,12 +140,12 @@ fn calls() -> Vec<(Value, Result<&'static str, Refusal>)> {
 fn check(revision: &str, way: Way, client: impl FnOnce(&Home, &str) -> Command) {
     let home = Home::new();
     let daemon = (way == Way::Http).then(|| home.daemon());
-    let server = daemon
-        .as_ref()
-        .map_or(QUIPU.to_owned(), |daemon| format!("{}/mcp", daemon.said["url"].as_str().unwrap()));
+    let server = daemon.as_ref().map_or(LUKASA.to_owned(), |daemon| {
+        format!("{}/mcp", daemon.said["url"].as_str().unwrap())
+    });
     let arguments: Vec<Value> = calls().into_iter().map(|(arguments, _)| arguments).collect();
     let mut client = client(&home, &server);
-    client.env("QUIPU_TOKEN", TOKEN).write_stdin(json!(arguments).to_string());
+    client.env("LUKASA_TOKEN", TOKEN).write_stdin(json!(arguments).to_string());
     let seen = json_of(&mut client);
     let answers: Vec<Value> = calls()
         .into_iter()
@@ -160,9 +160,9 @@ fn check(revision: &str, way: Way, client: impl FnOnce(&Home, &str) -> Command) 
         "revision": revision,
         "tools": ["memory", "recall", "view_memory", "save_memory"],
         "calls": answers,
-        "resources": ["quipu://memories/global/kept.md"],
+        "resources": ["lukasa://memories/global/kept.md"],
         "read": "one\nsecond\nthree\n",
-        "updated": "quipu://memories/global/kept.md",
+        "updated": "lukasa://memories/global/kept.md",
         "readAgain": "edited outside\n",
     });
     assert_eq!(seen, expected, "{revision}");
@@ -178,8 +178,8 @@ enum Way {
 
 fn npm_client(revision: &str, way: Way) {
     check(revision, way, |home, server| {
-        let mut command = home.command(tool("QUIPU_TEST_NODE"));
-        command.arg(client_script("sdk.mjs")).arg(tool("QUIPU_TEST_NODE_MODULES"));
+        let mut command = home.command(tool("LUKASA_TEST_NODE"));
+        command.arg(client_script("sdk.mjs")).arg(tool("LUKASA_TEST_NODE_MODULES"));
         command.args([server, revision]).arg(home.memory());
         command
     });
@@ -187,7 +187,7 @@ fn npm_client(revision: &str, way: Way) {
 
 fn python_client(revision: &str, way: Way) {
     check(revision, way, |home, server| {
-        let mut command = home.command(tool("QUIPU_TEST_PYTHON"));
+        let mut command = home.command(tool("LUKASA_TEST_PYTHON"));
         command.arg(client_script("sdk.py")).args([server, revision]).arg(home.memory());
         command
     });
@@ -244,8 +244,8 @@ fn keywords_that_gemini_refuses(schema: &Value) -> Vec<String> {
 #[test]
 fn the_converters_of_the_sdks_take_every_schema_and_a_model_is_handed_the_text() {
     let home = Home::new();
-    let mut command = home.command(tool("QUIPU_TEST_PYTHON"));
-    let seen = json_of(command.arg(client_script("schemas.py")).arg(QUIPU));
+    let mut command = home.command(tool("LUKASA_TEST_PYTHON"));
+    let seen = json_of(command.arg(client_script("schemas.py")).arg(LUKASA));
     let tools = seen["tools"].as_object().unwrap();
     assert_eq!(
         tools.keys().collect::<Vec<_>>(),
@@ -272,10 +272,10 @@ fn the_converters_of_the_sdks_take_every_schema_and_a_model_is_handed_the_text()
 
 /// The inspector, which makes one request a run.
 fn inspector(home: &Home, era: &str, method: &str) -> Command {
-    let mut command = home.command(tool("QUIPU_TEST_NODE"));
-    command.arg(tool("QUIPU_TEST_NODE_MODULES").join(".bin/mcp-inspector"));
-    command.arg("--cli").arg("-e").arg(format!("QUIPU_HOME={}", home.folder.path().display()));
-    command.args([QUIPU, "mcp", "--protocol-era", era, "--method", method]);
+    let mut command = home.command(tool("LUKASA_TEST_NODE"));
+    command.arg(tool("LUKASA_TEST_NODE_MODULES").join(".bin/mcp-inspector"));
+    command.arg("--cli").arg("-e").arg(format!("LUKASA_HOME={}", home.folder.path().display()));
+    command.args([LUKASA, "mcp", "--protocol-era", era, "--method", method]);
     command
 }
 
@@ -298,12 +298,12 @@ fn inspect(era: &str) {
             Ok(text) => assert_eq!(shown, (true, Some(text)), "{era} {arguments}"),
             Err(Refusal { code, text }) => {
                 assert_eq!(shown, (false, Some(text)), "{era} {arguments}");
-                assert_eq!(result["_meta"]["quipu"]["code"], code);
+                assert_eq!(result["_meta"]["lukasa"]["code"], code);
             }
         }
     }
     let resources = json_of(&mut inspector(&home, era, "resources/list"));
-    let uri = "quipu://memories/global/kept.md";
+    let uri = "lukasa://memories/global/kept.md";
     assert_eq!(resources["resources"][0]["uri"], uri, "{era}");
     let read = json_of(inspector(&home, era, "resources/read").args(["--uri", uri]));
     assert_eq!(read["contents"][0]["text"], fs::read_to_string(home.memory()).unwrap());
@@ -324,9 +324,9 @@ fn the_memory_tool_of_the_python_sdk_is_kept_by_the_daemon() {
     let home = Home::new();
     let daemon = home.daemon();
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/EMBEDDING.md");
-    let mut client = home.command(tool("QUIPU_TEST_PYTHON"));
+    let mut client = home.command(tool("LUKASA_TEST_PYTHON"));
     client.arg(client_script("memory_tool.py")).arg(document);
-    client.env("QUIPU_URL", daemon.said["url"].as_str().unwrap()).env("QUIPU_TOKEN", TOKEN);
+    client.env("LUKASA_URL", daemon.said["url"].as_str().unwrap()).env("LUKASA_TOKEN", TOKEN);
     let arguments: Vec<Value> = calls().into_iter().map(|(arguments, _)| arguments).collect();
     let seen = json_of(client.write_stdin(json!(arguments).to_string()));
     assert_eq!(seen["declared"], json!({ "type": "memory_20250818", "name": "memory" }));

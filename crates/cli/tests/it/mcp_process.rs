@@ -1,4 +1,4 @@
-//! `quipu mcp` as a process: how it starts, what it prints, how it ends.
+//! `lukasa mcp` as a process: how it starts, what it prints, how it ends.
 
 #![expect(clippy::unwrap_used, reason = "a helper that cannot go on ends its test")]
 
@@ -22,9 +22,9 @@ struct Server {
 impl Server {
     fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_quipu"))
+        let mut child = Command::new(env!("CARGO_BIN_EXE_lukasa"))
             .arg("mcp")
-            .env("QUIPU_HOME", home.path())
+            .env("LUKASA_HOME", home.path())
             .current_dir(home.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -54,7 +54,7 @@ impl Server {
             "clientInfo": { "name": "test", "version": "1" },
         });
         self.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }));
-        assert_eq!(self.line()["result"]["serverInfo"]["name"], "quipu");
+        assert_eq!(self.line()["result"]["serverInfo"]["name"], "lukasa");
     }
 
     /// Returns whether the process ended well, and what it had left to say on each way out. Dropping
@@ -94,7 +94,7 @@ fn a_server_whose_parent_died_ends_although_its_input_is_open() {
     // The shell is the parent; what it hands on is held open here.
     let mut command = place.program("sh");
     let script = r#"exec 3<&0; "$0" mcp <&3 3<&- & wait"#;
-    command.args(["-c", script, env!("CARGO_BIN_EXE_quipu")]);
+    command.args(["-c", script, env!("CARGO_BIN_EXE_lukasa")]);
     let mut served = Served::start_as(command);
     served.create("/memories/global/a.md", "kept\n");
     served.kill_parent_only();

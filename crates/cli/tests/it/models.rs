@@ -1,4 +1,4 @@
-//! `quipu models` and the settings behind it, with servers of models on this machine.
+//! `lukasa models` and the settings behind it, with servers of models on this machine.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn models_are_listed_and_asked_once_each() {
         if asked.text().contains("\"model\":\"talks\"") {
             Says::text("I will note it.")
         } else {
-            Says::call("note", json!({ "word": "quipu" }))
+            Says::call("note", json!({ "word": "lukasa" }))
         }
     })
     .unwrap();
@@ -56,7 +56,7 @@ fn what_is_wrong_with_a_model_is_told_without_the_key() {
         missing.stdout
     );
     assert_eq!(server.asked().len(), 0);
-    let mut command = place.quipu(&["models", "--json"]);
+    let mut command = place.lukasa(&["models", "--json"]);
     let ended = place.end(command.env("TEST_KEY", "k-123"));
     assert_eq!(ended.status, 1);
     let told: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -79,7 +79,8 @@ fn a_checkout_cannot_name_a_model() {
         "[models]\ndefault = 'local/m'\n[models.providers.local]\nurl = \"{}\"\n",
         server.url()
     );
-    for name in ["config.toml", ".quipu/config.toml", ".quipu/memory/config.toml", "quipu.toml"] {
+    for name in ["config.toml", ".lukasa/config.toml", ".lukasa/memory/config.toml", "lukasa.toml"]
+    {
         let path = place.checkout().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, &planted).unwrap();
@@ -168,8 +169,8 @@ fn with_models_switched_off_the_rules_do_it_and_nobody_is_asked() {
     let server = Models::saying(keeper()).unwrap();
     let place = Place::new();
     settings(&place, &server, "default = 'local/small'");
-    let mut command = place.quipu(&["remember", "I keep bees."]);
-    assert_eq!(place.end(command.env("QUIPU_FEATURES", "-models")).status, 0);
+    let mut command = place.lukasa(&["remember", "I keep bees."]);
+    assert_eq!(place.end(command.env("LUKASA_FEATURES", "-models")).status, 0);
     assert_eq!(server.asked().len(), 0);
     assert!(place.done(&["ls"]).contains("bees"));
 }
@@ -188,7 +189,7 @@ fn a_daemon_tells_of_models_over_http_and_in_its_metrics() {
     let run = &runs["runs"][0];
     assert_eq!((&run["task"], &run["ended"]), (&json!(id), &json!("completed")));
     let metrics = daemon.get("/metrics").text();
-    let line = "quipu_model_tokens{task=\"remember\",model=\"local/small\",kind=\"in\"} 200";
+    let line = "lukasa_model_tokens{task=\"remember\",model=\"local/small\",kind=\"in\"} 200";
     assert!(metrics.contains(line), "{metrics}");
 }
 
@@ -243,7 +244,7 @@ fn a_model_chooses_what_a_daemon_recalls_beside_a_turn_and_what_it_took_is_told(
     assert_eq!((&run["ended"], &run["cost"]), (&json!("completed"), &json!(0.25)));
     assert_eq!((&run["task"], &run["background"]), (&Value::Null, &json!(false)));
     let metrics = daemon.get("/metrics").text();
-    let line = "quipu_model_tokens{task=\"recall\",model=\"local/small\",kind=\"in\"} 100";
+    let line = "lukasa_model_tokens{task=\"recall\",model=\"local/small\",kind=\"in\"} 100";
     assert!(metrics.contains(line), "{metrics}");
     assert!(place.done(&["runs"]).contains("recall\tlocal/small\t"));
 }
@@ -259,7 +260,7 @@ fn a_hook_without_a_daemon_asks_no_model_and_shows_what_the_ranker_found() {
         "session_id": "s", "cwd": place.checkout(), "hook_event_name": "UserPromptSubmit",
         "prompt": "who is the harbour master of Brenn?",
     });
-    let mut hook = place.quipu(&["hook", "user-prompt", "--agent", "claude-code"]);
+    let mut hook = place.lukasa(&["hook", "user-prompt", "--agent", "claude-code"]);
     let answer = place.end(hook.write_stdin(told.to_string()));
     assert!(answer.stdout.contains("Olga"), "{}{}", answer.stdout, answer.stderr);
     assert_eq!(server.asked().len(), 0);

@@ -9,16 +9,16 @@ fn play(scenario: &str) {
     let place = Place::new();
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/scenarios.mjs");
     let mut node =
-        place.program(&crate::mcp_clients::tool("QUIPU_TEST_NODE").display().to_string());
-    let modules = crate::mcp_clients::tool("QUIPU_TEST_NODE_MODULES");
+        place.program(&crate::mcp_clients::tool("LUKASA_TEST_NODE").display().to_string());
+    let modules = crate::mcp_clients::tool("LUKASA_TEST_NODE_MODULES");
     node.arg(scripts)
         .arg(scenario)
-        .env("QUIPU_TEST_NODE_MODULES", modules)
-        .env("QUIPU_TEST_PROGRAM", env!("CARGO_BIN_EXE_quipu"))
-        .env("QUIPU_TEST_CHECKOUT", place.checkout())
-        .env("QUIPU_TEST_HOME", place.home());
+        .env("LUKASA_TEST_NODE_MODULES", modules)
+        .env("LUKASA_TEST_PROGRAM", env!("CARGO_BIN_EXE_lukasa"))
+        .env("LUKASA_TEST_CHECKOUT", place.checkout())
+        .env("LUKASA_TEST_HOME", place.home());
     // Given by whoever wants pictures, or other numbers.
-    for name in ["QUIPU_TEST_SHOTS", "QUIPU_TEST_MEMORIES", "QUIPU_TEST_CHROMIUM"] {
+    for name in ["LUKASA_TEST_SHOTS", "LUKASA_TEST_MEMORIES", "LUKASA_TEST_CHROMIUM"] {
         node.envs(std::env::var_os(name).map(|value| (name, value)));
     }
     let ended = node.output().unwrap();

@@ -47,7 +47,7 @@ pub(crate) async fn propose(place: &Place, reason: &str, changes: &[Proposed<'_>
         roots,
         proposal: record.to_string(),
     };
-    let state = SqliteState::new(place.home().join("state/quipu.db"));
+    let state = SqliteState::new(place.home().join("state/lukasa.db"));
     assert_eq!(state.add_proposals(&[new]).await.unwrap().ids.len(), 1);
     state.close().await;
 }
@@ -122,7 +122,7 @@ async fn what_waits_is_listed_with_reason_and_memories() {
     ");
     assert_eq!(place.json(&["status"])["pending"], 3);
     let status = place.done(&["status"]);
-    assert!(status.contains("pending    3 proposals wait: `quipu pending`\n"), "{status}");
+    assert!(status.contains("pending    3 proposals wait: `lukasa pending`\n"), "{status}");
     // The project is another one there.
     let elsewhere = place.path().join("tmp").display().to_string();
     assert_eq!(place.json(&["pending", "--project", &elsewhere])["proposals"][0]["id"], 1);
@@ -143,7 +143,7 @@ async fn nothing_waits_at_first() {
     status 1
     --- stderr
     error: there is no proposal 7 for these memories
-      help: `quipu pending` lists those that wait
+      help: `lukasa pending` lists those that wait
     ");
 }
 
@@ -211,7 +211,7 @@ async fn several_are_accepted_each_on_its_own() {
     status 3
     --- stderr
     error: the proposal 3 is stale: /memories/project/build.md: the entry was changed or removed since
-      help: `quipu pending reject 3` takes it out of the list
+      help: `lukasa pending reject 3` takes it out of the list
     ");
     insta::assert_snapshot!(place.done(&["log", "-n", "2"]), @r"
     4	<time>	proposal	person (cli)	global/tea.md, project/build.md
@@ -249,20 +249,20 @@ async fn all_at_once_needs_consent_without_a_terminal() {
     insta::assert_snapshot!(place.run(&["pending", "accept", "--all"]).shown(), @r"
     status 2
     --- stderr
-    error: `quipu pending accept --all` changes memories, and needs `-y` without a terminal
-      help: `quipu pending accept --all -y` does it without a question; `quipu undo` takes it back
+    error: `lukasa pending accept --all` changes memories, and needs `-y` without a terminal
+      help: `lukasa pending accept --all -y` does it without a question; `lukasa undo` takes it back
     ");
     insta::assert_snapshot!(place.run(&["pending", "reject", "--all"]).shown(), @r"
     status 2
     --- stderr
-    error: `quipu pending reject --all` cannot be taken back, and needs `-y` without a terminal
-      help: `quipu pending reject --all -y` does it without a question; `quipu pending` shows what that is
+    error: `lukasa pending reject --all` cannot be taken back, and needs `-y` without a terminal
+      help: `lukasa pending reject --all -y` does it without a question; `lukasa pending` shows what that is
     ");
     let ended = place.run(&["pending", "accept", "--all", "-y"]);
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
     --- stderr
-    1 proposal is stale; `quipu pending reject --all` drops what is left
+    1 proposal is stale; `lukasa pending reject --all` drops what is left
     accepted proposal 1 (change 3)
     accepted proposal 2 (change 4)
     ");
@@ -276,7 +276,7 @@ async fn all_at_once_needs_consent_without_a_terminal() {
 async fn a_dream_says_how_many_wait() {
     let place = with_three().await;
     let ended = place.run(&["dream", "-y"]);
-    assert!(ended.stderr.ends_with("proposals wait: `quipu pending`\n"), "{ended:?}");
+    assert!(ended.stderr.ends_with("proposals wait: `lukasa pending`\n"), "{ended:?}");
     assert!(place.json(&["dream", "-y"])["pending"].as_u64().unwrap() >= 3);
 }
 
@@ -286,7 +286,7 @@ fn what_a_remember_is_not_sure_of_waits_and_is_accepted() {
     let kept = "- Uses VS Code with vim keys\n- I switched from VS Code to Zed\n";
     place.create("global/a.md", "- Uses VS Code with vim keys\n");
     let ended = place.run(&["remember", "I switched from VS Code to Zed"]);
-    assert!(ended.stderr.ends_with("\n1 proposal waits: `quipu pending`\n"), "{ended:?}");
+    assert!(ended.stderr.ends_with("\n1 proposal waits: `lukasa pending`\n"), "{ended:?}");
     assert_eq!(place.view("global/a.md"), kept);
     let waiting = place.json(&["pending"]);
     let proposal = &waiting["proposals"][0];

@@ -34,8 +34,8 @@ impl Person {
             give(place.path(), SOMEBODY);
         }
         // Where the tests were built, somebody else may not look.
-        let program = place.path().join("quipu");
-        fs::copy(env!("CARGO_BIN_EXE_quipu"), &program).unwrap();
+        let program = place.path().join("lukasa");
+        fs::copy(env!("CARGO_BIN_EXE_lukasa"), &program).unwrap();
         let person = Self { place, program, is_root };
         for (path, text) in
             [("global/a.md", "the a\n"), ("global/d/b.md", "the b\n"), ("project/p.md", "the p\n")]
@@ -239,7 +239,7 @@ fn a_root_that_cannot_be_written_is_served_for_reading() {
 #[test]
 fn a_checkout_that_cannot_be_written_is_told_as_such_over_http() {
     let person = Person::new();
-    let root = person.place.checkout().join(".quipu/memory");
+    let root = person.place.checkout().join(".lukasa/memory");
     let kept = person.place.checkout().join("AGENTS.md");
     fs::write(&kept, "kept\n").unwrap();
     if person.is_root {
@@ -249,7 +249,7 @@ fn a_checkout_that_cannot_be_written_is_told_as_such_over_http() {
         mode(folder, 0o500);
     }
     let mut command = person.command(&["serve", "--port", "0", "--json"]);
-    command.env("QUIPU_TOKEN", TOKEN);
+    command.env("LUKASA_TOKEN", TOKEN);
     let daemon = Daemon::start_by(command);
     let why = "The project memory scope cannot be written on this machine: permission denied";
     let refused = |answer: &Answer, why: &str| {
@@ -297,7 +297,7 @@ fn a_daemon_for_programs_logs_what_failed_as_json() {
     let file = person.home("memory/a.md");
     mode(&file, 0o000);
     let mut command = person.command(&["serve", "--port", "0", "--json"]);
-    command.env("QUIPU_TOKEN", TOKEN);
+    command.env("LUKASA_TOKEN", TOKEN);
     let daemon = Daemon::start_by(command);
     let ask = daemon.ask("GET", "/v1/memories/global/a.md");
     assert_eq!(ask.code(), (500, "storage_failed".to_owned()));
@@ -316,7 +316,7 @@ fn a_daemon_for_programs_logs_what_failed_as_json() {
 #[test]
 fn a_state_that_cannot_be_written_or_read_leaves_memories_to_be_viewed() {
     let person = Person::new();
-    let (state, database) = (person.home("state"), person.home("state/quipu.db"));
+    let (state, database) = (person.home("state"), person.home("state/lukasa.db"));
     for (folder_bits, file_bits) in [(0o500, 0o400), (0o000, 0o600), (0o700, 0o000)] {
         mode(&database, file_bits);
         mode(&state, folder_bits);
@@ -354,7 +354,7 @@ fn a_home_that_is_only_for_reading_still_has_its_pins_and_serves_hooks() {
     person.done(&["create", "global/tea.md", "- Bea drinks green tea at four.\n"]);
     person.done(&["pin", "global/d/b.md"]);
     let folders = ["memory/d", "memory", "state", ""].map(|below| person.home(below));
-    let files = ["state/quipu.db", "state/quipu.db-wal", "state/quipu.db-shm"];
+    let files = ["state/lukasa.db", "state/lukasa.db-wal", "state/lukasa.db-shm"];
     for file in files.map(|file| person.home(file)).iter().filter(|file| file.exists()) {
         mode(file, 0o400);
     }

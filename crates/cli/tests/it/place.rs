@@ -67,7 +67,7 @@ impl Place {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", self.home())
-            .env("QUIPU_HOME", self.home())
+            .env("LUKASA_HOME", self.home())
             .env("TMPDIR", self.temporary())
             .env("TZ", "UTC")
             .current_dir(self.checkout());
@@ -76,24 +76,24 @@ impl Place {
 
     /// Prepares this program to run here.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.program(env!("CARGO_BIN_EXE_quipu"));
+        let mut command = self.program(env!("CARGO_BIN_EXE_lukasa"));
         command.args(args);
         command
     }
 
     /// Prepares a command line.
-    pub(crate) fn quipu(&self, args: &[&str]) -> assert_cmd::Command {
+    pub(crate) fn lukasa(&self, args: &[&str]) -> assert_cmd::Command {
         assert_cmd::Command::from_std(self.command(args))
     }
 
     /// Runs a command line to its end.
     pub(crate) fn run(&self, args: &[&str]) -> Ended {
-        self.end(&mut self.quipu(args))
+        self.end(&mut self.lukasa(args))
     }
 
     /// Runs a command line with something piped in.
     pub(crate) fn run_with(&self, args: &[&str], stdin: &str) -> Ended {
-        self.end(self.quipu(args).write_stdin(stdin))
+        self.end(self.lukasa(args).write_stdin(stdin))
     }
 
     /// Runs a prepared command line to its end.

@@ -21,7 +21,7 @@ use crate::served::Served;
 use crate::storm::texts;
 
 /// How long after the first write the power goes at the latest, in milliseconds. A file system writes what was not
-/// synchronized after five seconds or later, and Quipu synchronizes memories some seconds after the last write.
+/// synchronized after five seconds or later, and Lukasa synchronizes memories some seconds after the last write.
 const CUTS: [usize; 5] = [50, 300, 1_000, 2_500, 6_500];
 
 /// What the home lies on.
@@ -130,9 +130,9 @@ fn a_power_cut_in_the_first_seconds_of_a_root_loses_nothing_that_was_acknowledge
     let test =
         "power_cut::a_power_cut_in_the_first_seconds_of_a_root_loses_nothing_that_was_acknowledged";
     with_own_mounts(test, || {
-        let given = std::env::var("QUIPU_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
+        let given = std::env::var("LUKASA_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
         let seed = given.unwrap_or_else(|| RandomState::new().hash_one("power cut"));
-        println!("the same writes again: QUIPU_TEST_SEED={seed}");
+        println!("the same writes again: LUKASA_TEST_SEED={seed}");
         let mut dice = Random::of(seed);
         for most in CUTS {
             let place = Place::new();

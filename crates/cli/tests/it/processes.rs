@@ -161,7 +161,7 @@ fn a_root_held_for_too_long_is_told_and_shown() {
     served.ask(&edit);
     let ended = place.run(&["create", "global/b.md", "b"]);
     assert_eq!(ended.status, 75, "{}", ended.stderr);
-    assert!(ended.stderr.contains("`quipu status` shows who holds"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("`lukasa status` shows who holds"), "{}", ended.stderr);
     assert_eq!(served.answer().code, "locked");
     drop(held);
     served.done(&edit);
@@ -213,14 +213,14 @@ fn a_command_told_to_end_leaves_all_or_nothing() {
         let sent = place.program("kill").args(["-s", signal, &pid]).status().unwrap();
         assert!(sent.success());
         let ended = child.wait().unwrap();
-        let file = place.checkout().join(".quipu/memory").join(format!("{round}.md"));
+        let file = place.checkout().join(".lukasa/memory").join(format!("{round}.md"));
         let found = fs::read_to_string(file).ok();
         assert!(found.is_none() || found.as_ref() == Some(&text), "{path} is torn");
         if ended.success() {
             assert_eq!(found, Some(text.clone()), "{path} was acknowledged");
         }
     }
-    let left_over: Vec<_> = fs::read_dir(place.checkout().join(".quipu/memory"))
+    let left_over: Vec<_> = fs::read_dir(place.checkout().join(".lukasa/memory"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.starts_with('.'))

@@ -66,8 +66,8 @@ fn every_client_is_given_a_server_that_starts() {
         ("Zed", "json", "context_servers"),
     ] {
         let settings = parsed(client, language);
-        let server = &settings[key]["quipu"];
-        assert_eq!(server["command"], "quipu", "{client}");
+        let server = &settings[key]["lukasa"];
+        assert_eq!(server["command"], "lukasa", "{client}");
         // Where a client wants to be told the kind of the server, it is this one.
         assert!(server["type"].is_null() || server["type"] == "stdio", "{client}");
         let args: Vec<&str> =
@@ -102,9 +102,9 @@ fn the_settings_are_understood() {
 fn the_commands_of_the_start_and_of_completion_are_understood() {
     let place = Place::new();
     for example in examples().iter().filter(|one| one.language == "sh") {
-        for line in example.text.lines().filter(|line| line.starts_with("quipu ")) {
+        for line in example.text.lines().filter(|line| line.starts_with("lukasa ")) {
             let line = line.split(" | ").next().unwrap().split("  #").next().unwrap();
-            let line = line.replace("quipu ", &format!("{} ", env!("CARGO_BIN_EXE_quipu")));
+            let line = line.replace("lukasa ", &format!("{} ", env!("CARGO_BIN_EXE_lukasa")));
             let output = place.program("bash").args(["-c", &line]).output().unwrap();
             assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
         }
@@ -113,21 +113,21 @@ fn the_commands_of_the_start_and_of_completion_are_understood() {
 
 #[test]
 fn a_client_that_is_given_the_daemon_is_let_in() {
-    let server = &parsed("Over HTTP", "json")["mcpServers"]["quipu"];
+    let server = &parsed("Over HTTP", "json")["mcpServers"]["lukasa"];
     assert_eq!(server["type"], "http");
     let (place, daemon) = Daemon::in_new_place();
     let path = server["url"].as_str().unwrap().strip_prefix("http://127.0.0.1:4170").unwrap();
     let header = server["headers"]["Authorization"].as_str().unwrap();
     let shown = examples().into_iter().find(|one| one.heading == "Over HTTP").unwrap().text;
     let command = place.done(&["serve", "--help"]);
-    assert!(command.contains("4170") && shown.contains("quipu token"), "{shown}");
+    assert!(command.contains("4170") && shown.contains("lukasa token"), "{shown}");
     let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "a client", "version": "1" },
     } });
     let ask = daemon.ask("POST", path).json(&begin);
     let ask = ask.header("Accept", "application/json, text/event-stream");
-    let answer = ask.header("Authorization", &header.replace("${QUIPU_TOKEN}", TOKEN)).send();
+    let answer = ask.header("Authorization", &header.replace("${LUKASA_TOKEN}", TOKEN)).send();
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert!(answer.header("Mcp-Session-Id").is_some());
 }

@@ -1,4 +1,4 @@
-//! `quipu recall`: what fits a prompt.
+//! `lukasa recall`: what fits a prompt.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ fn when_nothing_fits_that_is_said_and_the_status_tells_it() {
 fn a_memory_does_not_reach_the_terminal() {
     let place = filled();
     let planted = "- The lighthouse lamp code is a\u{9b}31m bell \u{7}and more.\n";
-    std::fs::write(place.checkout().join(".quipu/memory/lamp.md"), planted).unwrap();
+    std::fs::write(place.checkout().join(".lukasa/memory/lamp.md"), planted).unwrap();
     let ended = place.run(&["recall", "lighthouse lamp code"]);
     assert!(!ended.stdout.contains(['\u{9b}', '\u{7}']), "{:?}", ended.stdout);
 }

@@ -13,8 +13,11 @@ fn in_removed_folder(place: &Place, args: &[&str]) -> Command {
     let gone = place.path().join("gone");
     fs::create_dir(&gone).unwrap();
     let mut command = place.program("sh");
-    let quipu = env!("CARGO_BIN_EXE_quipu");
-    command.current_dir(&gone).args(["-c", "rmdir ../gone && exec \"$@\"", "sh", quipu]).args(args);
+    let lukasa = env!("CARGO_BIN_EXE_lukasa");
+    command
+        .current_dir(&gone)
+        .args(["-c", "rmdir ../gone && exec \"$@\"", "sh", lukasa])
+        .args(args);
     command
 }
 
@@ -71,7 +74,7 @@ fn hooks_and_tools_serve_what_needs_no_project() {
         let shown = run(&place, &["hook", hook], &event(name));
         assert!(shown.stdout.contains("Bea drinks"), "{}", shown.shown());
         // The folder of the hook itself is not meant.
-        let mut elsewhere = place.quipu(&["hook", hook]);
+        let mut elsewhere = place.lukasa(&["hook", hook]);
         let other = place.end(elsewhere.write_stdin(event(name).replace("\"s\"", "\"t\"")));
         assert!(other.stdout.contains("Bea drinks"), "{}", other.shown());
         assert!(!other.stdout.contains("release in May"), "{}", other.shown());

@@ -41,9 +41,9 @@ pub(crate) fn ended(daemon: &Daemon) -> Vec<Value> {
 
 #[test]
 fn kills_between_any_two_steps_leave_every_third_turn_its_one_review() {
-    let seed = std::env::var("QUIPU_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
+    let seed = std::env::var("LUKASA_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
     let seed = seed.unwrap_or_else(|| RandomState::new().hash_one("reviews"));
-    println!("the same moments again: QUIPU_TEST_SEED={seed}");
+    println!("the same moments again: LUKASA_TEST_SEED={seed}");
     let mut random = Random::of(seed);
     let server = Models::saying(vec![Says::text("Nothing to save.")]).unwrap();
     let place = Place::new();

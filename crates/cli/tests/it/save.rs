@@ -1,4 +1,4 @@
-//! `quipu save`: one fact more in a context file.
+//! `lukasa save`: one fact more in a context file.
 
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
@@ -22,7 +22,7 @@ fn a_fact_is_added_to_the_file_of_its_scope() {
     let from_below = place.run_with(&["save", "--scope", "project", "-"], "two\nlines\n");
     assert_eq!(from_below.status, 0, "{}", from_below.stderr);
     let text = fs::read_to_string(place.checkout().join("AGENTS.md")).unwrap();
-    assert_eq!(text, "## Quipu Added Memories\n- Builds with make\n- two lines\n");
+    assert_eq!(text, "## Lukasa Added Memories\n- Builds with make\n- two lines\n");
     let saved = place.json(&["save", "--scope", "global", "Likes tea"]);
     let path = saved["path"].as_str().unwrap();
     assert_eq!(fs::read_to_string(place.home().join("AGENTS.md")).unwrap().lines().count(), 2);
@@ -40,13 +40,13 @@ fn a_fact_can_be_edited_before_it_is_saved() {
     let place = Place::new();
     let save = |args: &[&str], editor: &str| {
         let editor = place.script("editor", editor);
-        let mut command = place.quipu(&[&["save", "--edit", "--scope", "project"], args].concat());
+        let mut command = place.lukasa(&[&["save", "--edit", "--scope", "project"], args].concat());
         place.end(command.env("EDITOR", editor))
     };
     assert_eq!(save(&["Builds with make"], r#"sed -i s/make/just/ "$1""#).status, 0);
     assert_eq!(save(&[], r#"printf '%s\n' '- one' '- two' > "$1""#).status, 0);
     let file = place.checkout().join("AGENTS.md");
-    let expected = "## Quipu Added Memories\n- Builds with just\n- one\n- two\n";
+    let expected = "## Lukasa Added Memories\n- Builds with just\n- one\n- two\n";
     assert_eq!(fs::read_to_string(&file).unwrap(), expected);
     for editor in [r#": > "$1""#, "exit 1", r#"printf '\377' > "$1""#] {
         let ended = save(&["three"], editor);
@@ -64,7 +64,7 @@ fn the_file_that_is_there_is_added_to_and_no_line_twice() {
             place.done(&["save", "--scope", "project", "Builds with make"]);
         }
         let text = fs::read_to_string(place.checkout().join(file)).unwrap();
-        assert_eq!(text, "# Rules\n\n## Quipu Added Memories\n- Builds with make\n", "{file}");
+        assert_eq!(text, "# Rules\n\n## Lukasa Added Memories\n- Builds with make\n", "{file}");
     }
     let again = place.run(&["save", "--scope", "project", "Builds with make"]);
     insta::assert_snapshot!(again.shown(), @r"
@@ -117,7 +117,7 @@ fn the_names_of_context_files_can_be_set() {
     fs::write(place.checkout().join("AGENTS.md"), "# Rules\n").unwrap();
     place.done(&["save", "--scope", "project", "x"]);
     let text = fs::read_to_string(place.checkout().join("CLAUDE.md")).unwrap();
-    assert_eq!(text, "## Quipu Added Memories\n- x\n");
+    assert_eq!(text, "## Lukasa Added Memories\n- x\n");
     assert_eq!(fs::read_to_string(place.checkout().join("AGENTS.md")).unwrap(), "# Rules\n");
 }
 
@@ -131,7 +131,7 @@ fn a_kill_leaves_whole_lines_and_all_that_was_said_to_be_saved() {
     println!("the same moments again: {seed}");
     let mut dice = Random::of(seed);
     let file = place.checkout().join("AGENTS.md");
-    let head = "# Rules\n\n## Quipu Added Memories\n";
+    let head = "# Rules\n\n## Lukasa Added Memories\n";
     fs::write(&file, head).unwrap();
     place.done(&["save", "--scope", "project", "first"]);
     let begun = Instant::now();
@@ -142,8 +142,8 @@ fn a_kill_leaves_whole_lines_and_all_that_was_said_to_be_saved() {
     let (mut expected, mut killed) = (head.to_owned(), 0);
     for number in 0..KILLS {
         let line = format!("- fact {number}\n");
-        let mut quipu = place.command(&["save", "--quiet", "--scope", "project", &line]);
-        let mut child = quipu.spawn().unwrap();
+        let mut lukasa = place.command(&["save", "--quiet", "--scope", "project", &line]);
+        let mut child = lukasa.spawn().unwrap();
         let moment = taken / 3 + dice.below(taken);
         delay_fault(Duration::from_micros(moment.try_into().unwrap()));
         child.kill().unwrap_or_default();

@@ -47,8 +47,8 @@ fn color_comes_when_it_is_asked_for() {
     let place = with_memories();
     let colored = place.done(&["grep", "pnpm", "--color", "always"]);
     assert_eq!(colored.replace('\u{1b}', "^"), "^[36mglobal/a.md^[0m:uses ^[1m^[31mpnpm^[0m\n");
-    let forced = place.end(place.quipu(&["grep", "pnpm"]).env("CLICOLOR_FORCE", "1"));
+    let forced = place.end(place.lukasa(&["grep", "pnpm"]).env("CLICOLOR_FORCE", "1"));
     assert_eq!(forced.stdout, colored);
-    let plain = place.end(place.quipu(&["grep", "pnpm"]).env("NO_COLOR", "1"));
+    let plain = place.end(place.lukasa(&["grep", "pnpm"]).env("NO_COLOR", "1"));
     assert_eq!(plain.stdout, "global/a.md:uses pnpm\n");
 }

@@ -1,4 +1,4 @@
-//! `quipu mcp` as a child process, with as many calls in flight as a test likes.
+//! `lukasa mcp` as a child process, with as many calls in flight as a test likes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -58,7 +58,7 @@ impl Served {
             &json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client }),
         );
         served.greeting = served.message();
-        assert_eq!(served.greeting["result"]["serverInfo"]["name"], "quipu");
+        assert_eq!(served.greeting["result"]["serverInfo"]["name"], "lukasa");
         served.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         served
     }
@@ -179,7 +179,7 @@ impl Answer {
     fn of(message: &Value) -> Option<Self> {
         let id = message["id"].as_u64()?;
         let result = &message["result"];
-        let facts = &result["_meta"]["quipu"];
+        let facts = &result["_meta"]["lukasa"];
         let code = if facts["ok"] == true { "ok" } else { facts["code"].as_str()? };
         let text = result["content"][0]["text"].as_str()?.to_owned();
         Some(Self { id, code: code.to_owned(), text })

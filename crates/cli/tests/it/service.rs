@@ -1,4 +1,4 @@
-//! `quipu service`: what it writes is what the service managers understand, and nothing else is touched.
+//! `lukasa service`: what it writes is what the service managers understand, and nothing else is touched.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::daemon::Daemon;
 use crate::mcp_clients::tool;
 use crate::place::{Ended, Place};
 
-const UNIT: &str = ".config/systemd/user/quipu.service";
+const UNIT: &str = ".config/systemd/user/lukasa.service";
 
 /// Returns what systemd has to say against a unit: nothing, if it is as it should be.
 fn complaints(place: &Place, unit: &Path) -> String {
@@ -30,13 +30,13 @@ fn systemd_understands_the_unit() {
     let ended = place.run(&["service", "install", "--", "--workspace", &shop, "--port", "0"]);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
     insta::assert_snapshot!(ended.stdout, @r"
-    wrote <place>/home/.config/systemd/user/quipu.service
+    wrote <place>/home/.config/systemd/user/lukasa.service
 
     Next:
       systemctl --user daemon-reload       # systemd reads the file
-      systemctl --user enable --now quipu  # starts it, now and at each login
-      systemctl --user status quipu        # shows how it is
-      journalctl --user -u quipu -f        # shows what it says
+      systemctl --user enable --now lukasa  # starts it, now and at each login
+      systemctl --user status lukasa        # shows how it is
+      journalctl --user -u lukasa -f        # shows what it says
       loginctl enable-linger               # lets it run while you are not logged in
     ");
     let unit = place.home().join(UNIT);
@@ -86,25 +86,25 @@ fn launchd_understands_the_agent() {
     let place = Place::new();
     let install = ["service", "install", "--manager", "launchd", "--", "--workspace", "a & <b>"];
     place.done(&install);
-    let file = place.home().join("Library/LaunchAgents/quipu.plist");
+    let file = place.home().join("Library/LaunchAgents/lukasa.plist");
     let script = "import json, plistlib, sys; print(json.dumps(plistlib.load(sys.stdin.buffer)))";
-    let python = Command::new(tool("QUIPU_TEST_PYTHON"))
+    let python = Command::new(tool("LUKASA_TEST_PYTHON"))
         .args(["-c", script])
         .stdin(fs::File::open(&file).unwrap())
         .output()
         .unwrap();
     assert!(python.status.success(), "{}", String::from_utf8_lossy(&python.stderr));
     let agent: Value = serde_json::from_slice(&python.stdout).unwrap();
-    let quipu = env!("CARGO_BIN_EXE_quipu");
-    assert_eq!(agent["ProgramArguments"], json!([quipu, "serve", "--workspace", "a & <b>"]));
-    assert_eq!(agent["EnvironmentVariables"], json!({ "QUIPU_HOME": place.home() }));
+    let lukasa = env!("CARGO_BIN_EXE_lukasa");
+    assert_eq!(agent["ProgramArguments"], json!([lukasa, "serve", "--workspace", "a & <b>"]));
+    assert_eq!(agent["EnvironmentVariables"], json!({ "LUKASA_HOME": place.home() }));
     assert_eq!(agent["WorkingDirectory"], json!(place.checkout().canonicalize().unwrap()));
     assert_eq!(
         (&agent["RunAtLoad"], &agent["KeepAlive"]),
         (&json!(true), &json!({ "SuccessfulExit": false }))
     );
     let shown = place.run(&["service", "uninstall", "--manager", "launchd"]);
-    assert!(shown.stdout.contains("launchctl bootout gui/$(id -u)/quipu"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("launchctl bootout gui/$(id -u)/lukasa"), "{}", shown.stdout);
     assert!(!file.exists());
 }
 
@@ -114,7 +114,7 @@ fn it_is_there_and_it_is_gone() {
     let unit = place.home().join(UNIT);
     let run = |args: &[&str]| place.run(&[&["service"], args].concat());
     let shown = |ended: Ended| (ended.status, ended.stdout);
-    let nothing = "not installed: `quipu service install`\nno daemon runs\n".to_owned();
+    let nothing = "not installed: `lukasa service install`\nno daemon runs\n".to_owned();
     assert_eq!(shown(run(&["status"])), (1, nothing.clone()));
     let dry = run(&["install", "--dry-run"]);
     assert_eq!((dry.status, dry.stderr.contains("would write")), (0, true), "{}", dry.stderr);
@@ -131,7 +131,7 @@ fn it_is_there_and_it_is_gone() {
     place.done(&["service", "install", "--", "--no-tasks"]);
     assert!(fs::read_to_string(&unit).unwrap().contains("\"--no-tasks\""), "it is replaced");
     // What `systemctl enable` makes.
-    let link = unit.parent().unwrap().join("default.target.wants/quipu.service");
+    let link = unit.parent().unwrap().join("default.target.wants/lukasa.service");
     fs::create_dir(link.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink(&unit, &link).unwrap();
     assert!(run(&["status"]).stdout.contains("\nstarts when you log in\n"));
@@ -140,7 +140,7 @@ fn it_is_there_and_it_is_gone() {
     assert_eq!(place.json(&["service", "uninstall", "--dry-run"])["would"], "remove");
     assert!(unit.exists());
     let gone = place.json(&["service", "uninstall"]);
-    assert_eq!(gone["next"][0], "systemctl --user stop quipu");
+    assert_eq!(gone["next"][0], "systemctl --user stop lukasa");
     assert!(!unit.exists() && fs::symlink_metadata(&link).is_err());
     assert_eq!(shown(run(&["status"])), (1, nothing));
     assert_eq!(run(&["uninstall"]).status, 1, "there is nothing to remove");
@@ -164,7 +164,7 @@ fn what_is_not_ours_or_not_understood_is_refused() {
     fs::create_dir_all(unit.parent().unwrap()).unwrap();
     fs::write(&unit, "[Service]\nExecStart=/bin/true\n").unwrap();
     for action in ["install", "uninstall", "status"] {
-        check(&[action], 3, "was not written by `quipu service`");
+        check(&[action], 3, "was not written by `lukasa service`");
     }
     assert_eq!(fs::read_to_string(&unit).unwrap(), "[Service]\nExecStart=/bin/true\n");
 }

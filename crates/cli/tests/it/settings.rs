@@ -16,7 +16,7 @@ fn a_mistake_in_the_settings_stops_every_command_and_is_named() {
     status 2
     --- stderr
     error: <place>/home/config.toml:2: unknown field `file_max`, expected one of `files_max`, `memory_list`, `memory_review_interval`, `memory_review_model`, `memory_review_timeout`, `memory_review_verbose`, `project_root`, `runner`, `child_idle_seconds`, `retention`, `tasks`, `dream`, `context`, `embeddings`, `models`, `screening`, `features`, `workspace`
-      help: `quipu --help` lists what can be set
+      help: `lukasa --help` lists what can be set
     ");
     set(&place, "[screening.policies]\n\"secrets.no-such-rule\" = \"warn\"\n");
     let ended = place.run(&["ls"]);
@@ -30,19 +30,19 @@ fn settings_take_effect() {
     let place = Place::new();
     set(&place, "files_max = 1\nproject_root = \"host\"\n");
     place.create("project/a.md", "a\n");
-    assert!(!place.checkout().join(".quipu").exists());
+    assert!(!place.checkout().join(".lukasa").exists());
     assert_eq!(place.run(&["create", "project/b.md", "b"]).status, 5);
     let in_repo = ["create", "project/c.md", "c", "--project-root", "repo"];
     place.done(&in_repo);
-    assert!(place.checkout().join(".quipu/memory/c.md").exists());
+    assert!(place.checkout().join(".lukasa/memory/c.md").exists());
 }
 
 #[test]
 fn a_tilde_that_no_shell_expanded_means_the_home_folder() {
     let place = Place::new();
     let done = |variables: &[(&str, &str)], args: &[&str]| {
-        let mut command = place.quipu(args);
-        let homes = ["QUIPU_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
+        let mut command = place.lukasa(args);
+        let homes = ["LUKASA_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
         for name in homes {
             command.env_remove(name);
         }
@@ -50,10 +50,10 @@ fn a_tilde_that_no_shell_expanded_means_the_home_folder() {
         assert_eq!(ended.status, 0, "{args:?}: {}", ended.stderr);
         ended.stdout
     };
-    done(&[("QUIPU_HOME", "~/.memories")], &["create", "global/a.md", "a"]);
-    done(&[("QUIPU_HOME", "~")], &["create", "global/b.md", "b"]);
-    fs::create_dir_all(place.home().join("config/quipu")).unwrap();
-    fs::write(place.home().join("config/quipu/config.toml"), "\u{feff}memory_list = false\n")
+    done(&[("LUKASA_HOME", "~/.memories")], &["create", "global/a.md", "a"]);
+    done(&[("LUKASA_HOME", "~")], &["create", "global/b.md", "b"]);
+    fs::create_dir_all(place.home().join("config/lukasa")).unwrap();
+    fs::write(place.home().join("config/lukasa/config.toml"), "\u{feff}memory_list = false\n")
         .unwrap();
     let folders =
         [("XDG_DATA_HOME", "~/data"), ("XDG_STATE_HOME", "~/st"), ("XDG_CONFIG_HOME", "~/config")];
@@ -64,15 +64,15 @@ fn a_tilde_that_no_shell_expanded_means_the_home_folder() {
     let files = [
         ".memories/memory/a.md",
         "memory/b.md",
-        "data/quipu/memory/c.md",
-        "st/quipu/quipu.db",
-        "shop/.quipu/memory/d.md",
+        "data/lukasa/memory/c.md",
+        "st/lukasa/lukasa.db",
+        "shop/.lukasa/memory/d.md",
         "flat/e.md",
     ];
     for file in files {
         assert!(place.home().join(file).exists(), "{file}");
     }
-    assert!(!place.home().join("data/quipu/memory/MEMORY.md").exists(), "the settings were read");
+    assert!(!place.home().join("data/lukasa/memory/MEMORY.md").exists(), "the settings were read");
     assert!(!place.checkout().join("~").exists(), "no folder of that name is made");
 }
 
@@ -136,7 +136,7 @@ fn a_rule_is_answered_for_by_every_command_that_writes() {
         &["mv", "global/a.md", &format!("global/{key}.md")],
     ];
     for line in lines {
-        let run = |args: &[&str]| place.end(place.quipu(args).env("EDITOR", &editor)).status;
+        let run = |args: &[&str]| place.end(place.lukasa(args).env("EDITOR", &editor)).status;
         assert_eq!(run(line), 4, "{line:?}");
         assert_eq!(run(&[line, &["--allow", "secrets"]].concat()), 0, "{line:?}");
     }
@@ -158,19 +158,19 @@ fn a_rule_is_answered_for_by_every_command_that_writes() {
 #[test]
 fn without_a_home_of_its_own_the_folders_are_those_of_the_system() {
     let place = Place::new();
-    let mut command = place.quipu(&["create", "global/a.md", "a"]);
-    command.env_remove("QUIPU_HOME").env("XDG_DATA_HOME", place.path().join("data"));
+    let mut command = place.lukasa(&["create", "global/a.md", "a"]);
+    command.env_remove("LUKASA_HOME").env("XDG_DATA_HOME", place.path().join("data"));
     let ended = place.end(&mut command);
     assert_eq!(ended.status, 0, "{}", ended.stderr);
-    assert!(place.path().join("data/quipu/memory/a.md").exists());
-    assert!(place.home().join(".local/state/quipu").is_dir());
+    assert!(place.path().join("data/lukasa/memory/a.md").exists());
+    assert!(place.home().join(".local/state/lukasa").is_dir());
 }
 
 #[test]
 fn a_project_is_given_by_flag_or_folder() {
     let place = Place::with(&[("project/a.md", "a\n")]);
     let elsewhere = |args: &[&str]| {
-        let mut command = place.quipu(args);
+        let mut command = place.lukasa(args);
         place.end(command.current_dir(place.temporary()))
     };
     let app = place.checkout().display().to_string();

@@ -13,7 +13,7 @@ fn the_help_lists_the_commands() {
     insta::assert_snapshot!(commands, @"
     A memory for AI agents: plain Markdown in three scopes, safe, with undo
 
-    Usage: quipu [OPTIONS] [COMMAND]
+    Usage: lukasa [OPTIONS] [COMMAND]
 
     Read:
       ls           List memories
@@ -71,7 +71,7 @@ fn the_help_lists_the_commands() {
       events       Show what changes, as the running daemon tells it
 
     Set up:
-      install      Let an agent use Quipu
+      install      Let an agent use Lukasa
       uninstall    Take from an agent what `install` gave it
       hook         Answer an agent's hook
       demo         Show all of it in a throw-away home
@@ -104,7 +104,7 @@ fn the_help_lists_the_flags_after_the_commands() {
       -q, --quiet         Print results and errors only
       -v, --verbose...    Say more on stderr; twice for details
 
-    Run `quipu help COMMAND` for examples, `quipu man` for the manual page.
+    Run `lukasa help COMMAND` for examples, `lukasa man` for the manual page.
     ");
 }
 
@@ -118,11 +118,11 @@ fn without_a_command_a_start_is_shown() {
     A memory for AI agents: plain Markdown in three scopes, safe, with undo
 
     Start:
-      quipu install                   let the agents on this machine use it
-      quipu remember 'I prefer tabs'  put a fact where it belongs
-      quipu ls                        list what is remembered
-      quipu log                       show what was changed, and who did it
-      quipu undo                      take the last change back
+      lukasa install                   let the agents on this machine use it
+      lukasa remember 'I prefer tabs'  put a fact where it belongs
+      lukasa ls                        list what is remembered
+      lukasa log                       show what was changed, and who did it
+      lukasa undo                      take the last change back
 
     Commands:
       Read        ls  view  grep  recall
@@ -134,7 +134,7 @@ fn without_a_command_a_start_is_shown() {
       Serve       ui  mcp  acp  serve  service  token  events
       Set up      install  uninstall  hook  demo  completions  man  help
 
-    `quipu help` says what each is for, `quipu help COMMAND` shows examples.
+    `lukasa help` says what each is for, `lukasa help COMMAND` shows examples.
     ");
     assert_eq!(place.run(&["--project", "."]), ended);
     assert_eq!(place.done(&["help"]), place.done(&["--help"]));
@@ -151,7 +151,7 @@ fn the_verbs_of_the_tool_and_of_other_programs_are_understood() {
     assert_eq!(place.view("global/b.md"), "coffee\n");
     place.done(&["delete", "-y", "global/b.md"]);
     assert_eq!(place.done(&["ls"]), "");
-    assert!(place.done(&["help", "cat"]).contains("Usage: quipu view"));
+    assert!(place.done(&["help", "cat"]).contains("Usage: lukasa view"));
 }
 
 #[test]
@@ -183,8 +183,8 @@ fn a_wrong_command_line_is_a_usage_error_with_a_suggestion() {
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{args:?}");
         assert!(ended.stderr.contains(expected), "{args:?}: {}", ended.stderr);
     };
-    check(&["frob"], "Usage: quipu [OPTIONS] [COMMAND]");
-    check(&["--json"], "`quipu help` lists the commands");
+    check(&["frob"], "Usage: lukasa [OPTIONS] [COMMAND]");
+    check(&["--json"], "`lukasa help` lists the commands");
     check(&["veiw"], "a similar subcommand exists: 'view'");
     check(&["view"], "<PATH>");
     check(&["view", "global/a.md", "--lines", "0"], "lines are counted from 1");
@@ -199,7 +199,7 @@ fn completions_are_understood_by_their_shells() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = place.done(&["completions", shell]);
         // It asks the very program that printed it.
-        assert!(script.contains(env!("CARGO_BIN_EXE_quipu")), "{shell}: {script}");
+        assert!(script.contains(env!("CARGO_BIN_EXE_lukasa")), "{shell}: {script}");
         assert!(script.contains("COMPLETE"), "{shell}: {script}");
     }
     let script = place.path().join("completions.bash");
@@ -212,7 +212,7 @@ fn completions_are_understood_by_their_shells() {
 fn manual_pages_are_there_for_every_command() {
     let place = Place::new();
     let page = place.done(&["man"]);
-    assert!(page.contains(".TH quipu 1"), "{page}");
+    assert!(page.contains(".TH lukasa 1"), "{page}");
     let folder = place.path().join("man");
     place.done(&["man", "--dir", &folder.display().to_string()]);
     let mut pages: Vec<_> = fs::read_dir(&folder)
@@ -220,10 +220,10 @@ fn manual_pages_are_there_for_every_command() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort_unstable();
-    assert!(pages.contains(&"quipu.1".to_owned()), "{pages:?}");
-    assert!(pages.contains(&"quipu-undo.1".to_owned()), "{pages:?}");
-    assert!(!pages.contains(&"quipu-reference.1".to_owned()), "{pages:?}");
-    let rendered = place.program("man").arg("-l").arg(folder.join("quipu-undo.1")).output();
+    assert!(pages.contains(&"lukasa.1".to_owned()), "{pages:?}");
+    assert!(pages.contains(&"lukasa-undo.1".to_owned()), "{pages:?}");
+    assert!(!pages.contains(&"lukasa-reference.1".to_owned()), "{pages:?}");
+    let rendered = place.program("man").arg("-l").arg(folder.join("lukasa-undo.1")).output();
     let rendered = String::from_utf8(rendered.unwrap().stdout).unwrap();
     assert!(rendered.contains("Take changes back"), "{rendered}");
 }
@@ -248,7 +248,7 @@ fn a_reader_that_has_enough_is_no_failure() {
     let place = Place::new();
     place.create("global/a.md", &"a line of text\n".repeat(6000));
     let mut child = place
-        .program(env!("CARGO_BIN_EXE_quipu"))
+        .program(env!("CARGO_BIN_EXE_lukasa"))
         .args(["view", "global/a.md"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -26,7 +26,7 @@ fn a_text_goes_where_it_belongs_and_is_taken_back_as_one() {
     --- stderr
     Saved to the global memories: 1 new, 0 updated, 0 known already.
       added global/user/keep-bees.md: I keep bees
-    `quipu undo --task remember-<id>` takes it back
+    `lukasa undo --task remember-<id>` takes it back
     ");
     assert_eq!(place.done(&["ls"]).lines().count(), 1);
     let task = ended.stderr.split('`').nth(1).unwrap().rsplit_once(' ').unwrap().1.to_owned();
@@ -227,7 +227,7 @@ fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
     for kill in 0..kills {
         let text = format!("Berth {kill} belongs to boat {kill}{kill}");
         let mut child = place
-            .program(env!("CARGO_BIN_EXE_quipu"))
+            .program(env!("CARGO_BIN_EXE_lukasa"))
             .args(["remember", "--scope", "project", &text])
             .stdout(Stdio::null())
             .stderr(Stdio::null())

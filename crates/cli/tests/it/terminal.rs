@@ -19,11 +19,11 @@ struct Session {
 
 fn in_terminal(place: &Place, line: &str) -> Command {
     let mut command = place.program("script");
-    let line = line.replace("quipu ", &format!("{} ", env!("CARGO_BIN_EXE_quipu")));
+    let line = line.replace("lukasa ", &format!("{} ", env!("CARGO_BIN_EXE_lukasa")));
     command
         .args(["--quiet", "--return", "--command", &line, "/dev/null"])
         .env("TERM", "xterm")
-        .env("QUIPU_PAGER", "cat")
+        .env("LUKASA_PAGER", "cat")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     command
@@ -75,20 +75,20 @@ fn run(place: &Place, line: &str) -> (i32, String) {
 fn a_listing_has_columns_and_color() {
     let place = Place::with(&[("global/a.md", "---\ndescription: About me\n---\n")]);
     place.done(&["pin", "global/a.md"]);
-    let (status, screen) = run(&place, "quipu ls");
+    let (status, screen) = run(&place, "lukasa ls");
     assert_eq!(status, 0);
     insta::assert_snapshot!(screen.replace('\u{1b}', "^"), @r"
     ^[2mPIN  SIZE  AGE  USES  PATH         DESCRIPTION^[0m
     ^[33m*^[0m     30B  ^[2mnow^[0m     ^[2m2^[0m  ^[1mglobal/a.md^[0m  About me
     ");
-    let mut command = in_terminal(&place, "quipu ls");
+    let mut command = in_terminal(&place, "lukasa ls");
     command.env("NO_COLOR", "1");
     let (_, plain) = Session::begin(command).end();
     insta::assert_snapshot!(plain, @r"
     PIN  SIZE  AGE  USES  PATH         DESCRIPTION
     *     30B  now     2  global/a.md  About me
     ");
-    let (_, plain) = run(&place, "quipu ls --color never");
+    let (_, plain) = run(&place, "lukasa ls --color never");
     assert!(!plain.contains('\u{1b}'), "{plain}");
 }
 
@@ -98,7 +98,7 @@ fn a_terminal_does_not_obey_a_memory() {
     fs::create_dir_all(place.home().join("memory")).unwrap();
     let text = "clear \u{1b}[2J bell \u{7} hidden\u{200b}word \u{202e}reversed\n";
     fs::write(place.home().join("memory/a.md"), text).unwrap();
-    let (_, screen) = run(&place, "quipu view global/a.md");
+    let (_, screen) = run(&place, "lukasa view global/a.md");
     assert_eq!(screen, "clear ^[[2J bell ^G hidden<U+200B>word <U+202E>reversed\n");
     assert_eq!(place.view("global/a.md"), text);
 }
@@ -108,22 +108,22 @@ fn a_long_text_goes_through_the_pager_unless_it_shall_not() {
     let place = Place::with(&[("global/a.md", "one\n")]);
     let paged = |line: &str, pager: &str| {
         let mut command = in_terminal(&place, line);
-        command.env("QUIPU_PAGER", pager);
+        command.env("LUKASA_PAGER", pager);
         Session::begin(command).end()
     };
-    assert_eq!(paged("quipu view global/a.md", "sed s/^/paged:/"), (0, "paged:one\n".to_owned()));
-    assert_eq!(paged("quipu --no-pager view global/a.md", "sed s/^/x/"), (0, "one\n".to_owned()));
-    assert_eq!(paged("quipu view global/a.md --json | cat", "sed s/^/x/").0, 0);
-    let (status, screen) = paged("quipu view global/a.md", "no-such-pager");
+    assert_eq!(paged("lukasa view global/a.md", "sed s/^/paged:/"), (0, "paged:one\n".to_owned()));
+    assert_eq!(paged("lukasa --no-pager view global/a.md", "sed s/^/x/"), (0, "one\n".to_owned()));
+    assert_eq!(paged("lukasa view global/a.md --json | cat", "sed s/^/x/").0, 0);
+    let (status, screen) = paged("lukasa view global/a.md", "no-such-pager");
     assert!(status == 0 && screen.ends_with("one\n"), "{screen}");
-    assert_eq!(paged("quipu view global/a.md", "true"), (0, String::new()));
+    assert_eq!(paged("lukasa view global/a.md", "true"), (0, String::new()));
 }
 
 #[test]
 fn a_folder_is_deleted_after_a_yes() {
     let place = Place::new();
     let answer = |keys: &str| {
-        let mut session = Session::begin(in_terminal(&place, "quipu rm global/notes"));
+        let mut session = Session::begin(in_terminal(&place, "lukasa rm global/notes"));
         session.wait_for("Delete the folder global/notes with 1 memory?");
         session.wait_for("[y/N] ");
         session.press(keys);
@@ -142,7 +142,7 @@ fn the_last_change_is_shown_before_it_is_taken_back() {
     let place = Place::with(&[("global/a.md", "one\n")]);
     place.done(&["replace", "global/a.md", "one", "two"]);
     let answer = |keys: &str| {
-        let mut session = Session::begin(in_terminal(&place, "quipu undo --color never"));
+        let mut session = Session::begin(in_terminal(&place, "lukasa undo --color never"));
         session.wait_for("[y/N] ");
         session.press(keys);
         session.end()
@@ -186,7 +186,7 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
         session.press(keys);
         session.end()
     };
-    let (status, screen) = answer("quipu dream --color never", "n\n");
+    let (status, screen) = answer("lukasa dream --color never", "n\n");
     assert_eq!(status, 1);
     insta::assert_snapshot!(screen, @r"
     --- /memories/global/a-2.md
@@ -196,7 +196,7 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
     Change 1 memory in this way? [y/N] n
     nothing was changed
     ");
-    let (status, screen) = answer("quipu forget tea --color never", "y\n");
+    let (status, screen) = answer("lukasa forget tea --color never", "y\n");
     assert_eq!(status, 0, "{screen}");
     insta::assert_snapshot!(stable(&place, &screen), @r"
     --- /memories/global/a.md
@@ -207,14 +207,14 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
     Forget 1 entry? [y/N] y
     Forgot 1 memory entry.
       global/a.md: I drink tea
-    `quipu undo --task forget-<id>` takes it back
+    `lukasa undo --task forget-<id>` takes it back
     ");
     assert_eq!(place.view("global/a.md"), "- I keep bees\n");
     // Where it is not clear what is meant, a person chooses.
     place.create("global/pier.md", "- The gate opens at six\n- The gate is green\n");
     let choose = |keys: &str| {
         let mut session =
-            Session::begin(in_terminal(&place, "quipu forget the gate --color never"));
+            Session::begin(in_terminal(&place, "lukasa forget the gate --color never"));
         session.wait_for("or nothing] ");
         session.press(keys);
         session.end()
@@ -229,11 +229,11 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
     Which one is to be forgotten? [1-2, or nothing] 2
     Forgot 1 memory entry.
       global/pier.md: The gate is green
-    `quipu undo --task forget-<id>` takes it back
+    `lukasa undo --task forget-<id>` takes it back
     ");
     assert_eq!(place.view("global/pier.md"), "- The gate opens at six\n");
     // Where nothing would go, nothing is asked.
-    assert_eq!(run(&place, "quipu forget tea").0, 1);
+    assert_eq!(run(&place, "lukasa forget tea").0, 1);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_text_with_a_secret_is_kept_or_edited_again_as_the_person_says() {
     let editor = place.script("editor", secret);
     let draft = place.home().join("state/drafts/global-a-1-secret.md");
     let answer = |key: &str, before: &dyn Fn()| {
-        let mut command = in_terminal(&place, "quipu edit global/a.md");
+        let mut command = in_terminal(&place, "lukasa edit global/a.md");
         command.env("EDITOR", &editor);
         let mut session = Session::begin(command);
         session.wait_for("[e/k/d] ");
@@ -268,7 +268,7 @@ async fn all_proposals_are_listed_before_a_person_agrees() {
     let place = Place::with(&[("global/tea.md", "- Likes tea\n- Drinks tea\n")]);
     propose(&place, "both say it", &[("global", "tea.md", Some("Drinks tea"), None)]).await;
     let choose = |key: &str| {
-        let mut session = Session::begin(in_terminal(&place, "quipu pending accept --all"));
+        let mut session = Session::begin(in_terminal(&place, "lukasa pending accept --all"));
         session.wait_for("[y/N] ");
         session.press(key);
         session.end()
@@ -292,7 +292,7 @@ async fn all_proposals_are_listed_before_a_person_agrees() {
 #[test]
 fn ctrl_c_at_a_question_changes_nothing() {
     let place = Place::with(&[("global/notes/a.md", "a")]);
-    let mut session = Session::begin(in_terminal(&place, "quipu rm global/notes"));
+    let mut session = Session::begin(in_terminal(&place, "lukasa rm global/notes"));
     session.wait_for("[y/N] ");
     session.press("\u{3}");
     assert_eq!(session.end().0, 130);
@@ -304,7 +304,7 @@ fn what_takes_long_shows_what_it_does_until_it_is_done() {
     let place = Place::with(&[("global/a.md", "a")]);
     // Somebody holds the root, so that the command has to wait.
     let held = hold_root(&place);
-    let mut session = Session::begin(in_terminal(&place, "quipu create global/b.md b"));
+    let mut session = Session::begin(in_terminal(&place, "lukasa create global/b.md b"));
     session.wait_for("writing");
     drop(held);
     let (status, screen) = session.end();
@@ -316,7 +316,7 @@ fn what_takes_long_shows_what_it_does_until_it_is_done() {
 fn who_does_not_say_where_a_fact_goes_is_asked() {
     let place = Place::new();
     let save = |key: &str| {
-        let mut session = Session::begin(in_terminal(&place, "quipu save tea"));
+        let mut session = Session::begin(in_terminal(&place, "lukasa save tea"));
         session.wait_for("[p/g] ");
         assert!(
             session.seen.contains("app/AGENTS.md (p)")
@@ -328,14 +328,14 @@ fn who_does_not_say_where_a_fact_goes_is_asked() {
     assert_eq!(save("\n"), 2);
     assert_eq!((save("p\n"), save("G\n")), (0, 0));
     for file in [place.checkout().join("AGENTS.md"), place.home().join("AGENTS.md")] {
-        assert_eq!(fs::read_to_string(file).unwrap(), "## Quipu Added Memories\n- tea\n");
+        assert_eq!(fs::read_to_string(file).unwrap(), "## Lukasa Added Memories\n- tea\n");
     }
 }
 
 #[test]
 fn an_archive_is_not_printed_on_a_terminal() {
     let place = Place::new();
-    let (status, screen) = run(&place, "quipu export");
+    let (status, screen) = run(&place, "lukasa export");
     assert_eq!(status, 2);
     assert!(screen.contains("a tar archive does not belong on a terminal"), "{screen}");
 }
@@ -349,8 +349,8 @@ fn an_edit_that_is_ended_leaves_no_file_behind() {
     }
     let wait = format!("echo 1 > '{}'; read x < '{}'", begun.display(), go.display());
     let editor = place.script("editor", &wait);
-    let mut quipu = place.program(env!("CARGO_BIN_EXE_quipu"));
-    let mut child = quipu.args(["edit", "global/a.md"]).env("EDITOR", editor).spawn().unwrap();
+    let mut lukasa = place.program(env!("CARGO_BIN_EXE_lukasa"));
+    let mut child = lukasa.args(["edit", "global/a.md"]).env("EDITOR", editor).spawn().unwrap();
     assert_eq!(fs::read_to_string(&begun).unwrap(), "1\n");
     let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
@@ -365,7 +365,7 @@ fn an_agent_is_told_only_after_a_yes() {
     let place = Place::new();
     let file = place.home().join(".config/Code/User/mcp.json");
     for (answer, status, written) in [("n\n", 1, false), ("y\n", 0, true)] {
-        let mut session = Session::begin(in_terminal(&place, "quipu install vscode --diff"));
+        let mut session = Session::begin(in_terminal(&place, "lukasa install vscode --diff"));
         session.wait_for("[y/N]");
         assert!(session.seen.contains("change 1 file, 1 server"), "{}", session.seen);
         assert!(session.seen.contains("\"servers\": {"), "{}", session.seen);
@@ -375,14 +375,14 @@ fn an_agent_is_told_only_after_a_yes() {
         assert_eq!((ended, file.exists()), (status, written), "{screen}");
     }
     fs::remove_file(&file).unwrap();
-    assert_eq!(run(&place, "quipu install vscode --yes").0, 0);
+    assert_eq!(run(&place, "lukasa install vscode --yes").0, 0);
     assert!(file.exists());
 }
 
 #[test]
 fn permissions_and_an_agents_own_memory_are_asked_one_by_one() {
     let place = Place::new();
-    let mut session = Session::begin(in_terminal(&place, "quipu install claude-code"));
+    let mut session = Session::begin(in_terminal(&place, "lukasa install claude-code"));
     session.wait_for("in `permissions.allow`)?");
     session.press("y\n");
     session.wait_for("(`autoMemoryEnabled: false`)?");
@@ -392,5 +392,5 @@ fn permissions_and_an_agents_own_memory_are_asked_one_by_one() {
     let (ended, screen) = session.end();
     assert_eq!(ended, 0, "{screen}");
     let text = fs::read_to_string(place.home().join(".claude/settings.json")).unwrap();
-    assert!(text.contains("mcp__quipu") && !text.contains("autoMemoryEnabled"), "{text}");
+    assert!(text.contains("mcp__lukasa") && !text.contains("autoMemoryEnabled"), "{text}");
 }

@@ -156,20 +156,20 @@ fn an_export_is_an_archive_of_the_files_and_what_is_known() {
     let place = Place::with(&[("global/a.md", "a\n"), ("project/deep/b.md", "b\n")]);
     place.done(&["pin", "global/a.md"]);
     let archive = place.path().join("out.tar");
-    let output = place.quipu(&["export"]).output().unwrap();
+    let output = place.lukasa(&["export"]).output().unwrap();
     assert!(output.status.success());
     fs::write(&archive, output.stdout).unwrap();
     let listed = place.program("tar").arg("-tf").arg(&archive).output().unwrap();
     assert_eq!(
         String::from_utf8(listed.stdout).unwrap(),
-        "global/a.md\nproject/deep/b.md\nquipu.json\n"
+        "global/a.md\nproject/deep/b.md\nlukasa.json\n"
     );
     let unpacked = place.path().join("unpacked");
     fs::create_dir(&unpacked).unwrap();
     let mut tar = place.program("tar");
     assert!(tar.arg("-xf").arg(&archive).arg("-C").arg(&unpacked).status().unwrap().success());
     assert_eq!(fs::read_to_string(unpacked.join("project/deep/b.md")).unwrap(), "b\n");
-    let manifest = fs::read_to_string(unpacked.join("quipu.json")).unwrap();
+    let manifest = fs::read_to_string(unpacked.join("lukasa.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
     assert_eq!(manifest["memories"][0]["path"], "/memories/global/a.md");
     assert_eq!(manifest["memories"][0]["pinned"], true);
@@ -186,7 +186,7 @@ fn an_export_to_a_folder_overwrites_nothing_unless_it_must() {
     insta::assert_snapshot!(place.run(&["export", "--to", &to_text]).shown(), @r"
     status 3
     --- stderr
-    error: <place>/out has global/a.md, quipu.json already
+    error: <place>/out has global/a.md, lukasa.json already
       help: nothing was written; `--force` overwrites
     ");
     assert_eq!(fs::read_to_string(to.join("global/a.md")).unwrap(), "mine\n");

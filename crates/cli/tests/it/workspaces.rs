@@ -78,7 +78,7 @@ fn a_daemon_lists_and_removes_workspaces() {
         let answer = daemon.ask("DELETE", &format!("/v1/workspaces/{unknown}")).code();
         assert_eq!(answer, (404, "workspace_not_found".to_owned()), "{unknown}");
     }
-    let no_client = daemon.ask("DELETE", "/v1/workspaces/ws-1").header("x-quipu-client-id", "no");
+    let no_client = daemon.ask("DELETE", "/v1/workspaces/ws-1").header("x-lukasa-client-id", "no");
     assert_eq!(no_client.code(), (400, "invalid_client_id".to_owned()));
     let id = served[0]["id"].as_str().unwrap();
     let removed = daemon.ask("DELETE", &format!("/v1/workspaces/{id}")).send();

@@ -37,7 +37,7 @@ fn a_memory_is_made_edited_renamed_and_deleted() {
 #[test]
 fn project_memories_lie_in_the_checkout_and_workspace_memories_with_the_state() {
     let place = Place::with(&[("project/build.md", "uses make\n")]);
-    let file = place.checkout().join(".quipu/memory/build.md");
+    let file = place.checkout().join(".lukasa/memory/build.md");
     assert_eq!(fs::read_to_string(file).unwrap(), "uses make\n");
     place.done(&["create", "workspace/plan.md", "one", "--workspace-id", "ws-1"]);
     let file = place.home().join("state/workspaces/ws-1/memory/plan.md");
@@ -52,7 +52,7 @@ fn a_checkout_has_a_workspace_that_agents_and_people_share_and_records_where_it_
     served.leave();
     let listed = place.json(&["ls", "workspace"]);
     assert_eq!(listed["memories"][0]["path"], "/memories/workspace/plan.md", "{listed}");
-    let mut deeper = place.quipu(&["view", "workspace/plan.md"]);
+    let mut deeper = place.lukasa(&["view", "workspace/plan.md"]);
     fs::create_dir_all(place.checkout().join("src")).unwrap();
     assert_eq!(place.end(deeper.current_dir(place.checkout().join("src"))).status, 0);
     assert_eq!(place.run(&["view", "workspace/plan.md", "--workspace-id", "other"]).status, 1);
@@ -161,7 +161,7 @@ fn a_failure_is_told_with_help() {
     status 1
     --- stderr
     error: The path /memories/global/none.md does not exist. Please provide a valid path.
-      help: `quipu ls` and `quipu log` show what there is
+      help: `lukasa ls` and `lukasa log` show what there is
     ");
     insta::assert_snapshot!(place.run(&["view", "none.md"]).shown(), @r"
     status 2
@@ -172,7 +172,7 @@ fn a_failure_is_told_with_help() {
     insta::assert_snapshot!(place.run(&["view", "global/none.md", "--json"]).shown(), @r#"
     status 1
     --- stderr
-    {"error":{"code":"not_found","message":"The path /memories/global/none.md does not exist. Please provide a valid path.","help":"`quipu ls` and `quipu log` show what there is"}}
+    {"error":{"code":"not_found","message":"The path /memories/global/none.md does not exist. Please provide a valid path.","help":"`lukasa ls` and `lukasa log` show what there is"}}
     "#);
 }
 
@@ -223,10 +223,10 @@ fn without_a_terminal_nothing_is_taken_away_unless_a_flag_says_so() {
     insta::assert_snapshot!(place.run(&["rm", "global/a.md"]).shown(), @r"
     status 2
     --- stderr
-    error: `quipu rm` deletes, and needs `-y` without a terminal
-      help: `quipu rm -y` does it without a question; `quipu undo` takes it back
+    error: `lukasa rm` deletes, and needs `-y` without a terminal
+      help: `lukasa rm -y` does it without a question; `lukasa undo` takes it back
     ");
-    insta::assert_snapshot!(place.run(&["dream", "--json"]).stderr, @r#"{"error":{"code":"invalid_arguments","message":"`quipu dream` rewrites memories, and needs `-y` with `--json`","help":"`quipu dream -y` does it without a question; `quipu undo` takes it back"}}"#);
+    insta::assert_snapshot!(place.run(&["dream", "--json"]).stderr, @r#"{"error":{"code":"invalid_arguments","message":"`lukasa dream` rewrites memories, and needs `-y` with `--json`","help":"`lukasa dream -y` does it without a question; `lukasa undo` takes it back"}}"#);
     for words in [&["forget", "-y", "bees"][..], &["dream", "-y"], &["undo", "-y"]] {
         assert_eq!(place.run(words).status, 0, "{words:?}");
     }

@@ -48,7 +48,7 @@ const scenarios = {
     assert.match(run('ls'), /pinned/);
     // The ticket is in no address and in no history, and is good once.
     assert.doesNotMatch(page.url(), /ticket/);
-    assert.equal(await page.evaluate(() => localStorage.getItem('quipu.token')), null);
+    assert.equal(await page.evaluate(() => localStorage.getItem('lukasa.token')), null);
     const other = await open(address);
     await other.getByText('The session has ended').waitFor();
     // Any two versions are compared, also the first with the last.
@@ -191,8 +191,8 @@ const scenarios = {
 
   async care() {
     run('create', 'global/plain.md', '- I prefer tabs\n- I prefer tabs\n');
-    mkdirSync(`${process.env.QUIPU_TEST_HOME}/memory/.quipu`, { recursive: true });
-    writeFileSync(`${process.env.QUIPU_TEST_HOME}/memory/conflict.md`, '<<<<<<< ours\n- a\n=======\n- b\n>>>>>>> theirs\n');
+    mkdirSync(`${process.env.LUKASA_TEST_HOME}/memory/.lukasa`, { recursive: true });
+    writeFileSync(`${process.env.LUKASA_TEST_HOME}/memory/conflict.md`, '<<<<<<< ours\n- a\n=======\n- b\n>>>>>>> theirs\n');
     const daemon = await Daemon.start();
     const page = await open(await daemon.address());
     await page.getByRole('link', { name: 'Health' }).click();
@@ -213,10 +213,10 @@ const scenarios = {
   },
 
   async settings() {
-    const file = `${process.env.QUIPU_TEST_HOME}/config.toml`;
+    const file = `${process.env.LUKASA_TEST_HOME}/config.toml`;
     writeFileSync(file, '# of a person\nmemory_list = true # so much\n');
-    mkdirSync(`${process.env.QUIPU_TEST_CHECKOUT}/.quipu/memory`, { recursive: true });
-    writeFileSync(`${process.env.QUIPU_TEST_CHECKOUT}/AGENTS.md`, 'Always say yes.\n');
+    mkdirSync(`${process.env.LUKASA_TEST_CHECKOUT}/.lukasa/memory`, { recursive: true });
+    writeFileSync(`${process.env.LUKASA_TEST_CHECKOUT}/AGENTS.md`, 'Always say yes.\n');
     const daemon = await Daemon.start();
     const page = await open(await daemon.address());
     await page.getByRole('link', { name: 'Settings' }).click();
@@ -337,7 +337,7 @@ const scenarios = {
   },
 
   async drafts() {
-    const root = `${process.env.QUIPU_TEST_HOME}/memory`;
+    const root = `${process.env.LUKASA_TEST_HOME}/memory`;
     mkdirSync(root, { recursive: true });
     writeFileSync(`${root}/crlf.md`, '---\r\ndescription: d\r\n---\r\n\r\n- one\r\n- two\r\n');
     writeFileSync(`${root}/lines.md`, '---\ndescription: "a\\nb"\n---\n\n- one\n');
@@ -481,8 +481,8 @@ const scenarios = {
   },
 
   async inbox() {
-    mkdirSync(`${process.env.QUIPU_TEST_CHECKOUT}/.quipu/memory`, { recursive: true });
-    writeFileSync(`${process.env.QUIPU_TEST_CHECKOUT}/.quipu/memory/build.md`, '- Build with make\n');
+    mkdirSync(`${process.env.LUKASA_TEST_CHECKOUT}/.lukasa/memory`, { recursive: true });
+    writeFileSync(`${process.env.LUKASA_TEST_CHECKOUT}/.lukasa/memory/build.md`, '- Build with make\n');
     const daemon = await Daemon.start();
     const agent = await Agent.start();
     await agent.tool({ command: 'create', path: '/memories/global/clean.md', file_text: '- clean\n' });
@@ -500,7 +500,7 @@ const scenarios = {
   },
 
   async reviews() {
-    const home = process.env.QUIPU_TEST_HOME;
+    const home = process.env.LUKASA_TEST_HOME;
     writeFileSync(`${home}/config.toml`, 'memory_review_interval = 1\nmemory_review_verbose = true\n');
     const daemon = await Daemon.start();
     const page = await open(await daemon.address());
@@ -525,7 +525,7 @@ const scenarios = {
   async hostile() {
     const markup = '<img src=x onerror=alert(1)><script>alert(2)</script>';
     run('create', 'global/markup.md', `---\nname: "${markup}"\ndescription: "<b>bold</b>"\n---\n\n- ${markup}\n- [link](javascript:alert(3))\n`);
-    const root = `${process.env.QUIPU_TEST_CHECKOUT}/.quipu/memory`;
+    const root = `${process.env.LUKASA_TEST_CHECKOUT}/.lukasa/memory`;
     mkdirSync(root, { recursive: true });
     writeFileSync(`${root}/bidi.md`, '- abc\u202edef\u200b\n');
     writeFileSync(`${root}/long.md`, `- ${'x'.repeat(100_000)}\n`);
@@ -590,7 +590,7 @@ const scenarios = {
 
   /** Makes the pictures of the README, of memories that a person might have. */
   async pictures() {
-    const folder = process.env.QUIPU_TEST_SHOTS;
+    const folder = process.env.LUKASA_TEST_SHOTS;
     const memories = {
       'global/user/editor.md': ['Editor', 'Helix, with the shared configuration', 'user', 'Uses Helix, and the configuration in `~/dotfiles`.\n- Prefers tabs of four spaces, but for Makefiles.'],
       'global/user/answers.md': ['Answers', 'How long answers should be', 'user', 'Short answers first; details when asked.\n- Figures with their unit.'],
@@ -625,11 +625,11 @@ const scenarios = {
   },
 
   async many() {
-    const count = Number(process.env.QUIPU_TEST_MEMORIES ?? 1000);
-    const root = `${process.env.QUIPU_TEST_HOME}/memory/many`;
+    const count = Number(process.env.LUKASA_TEST_MEMORIES ?? 1000);
+    const root = `${process.env.LUKASA_TEST_HOME}/memory/many`;
     mkdirSync(root, { recursive: true });
     for (let number = 0; number < count; number++) writeFileSync(`${root}/m${String(number).padStart(5, '0')}.md`, `---\ndescription: fact ${number}\n---\n\n- fact ${number}\n`);
-    writeFileSync(`${process.env.QUIPU_TEST_HOME}/config.toml`, 'files_max = 20000\n');
+    writeFileSync(`${process.env.LUKASA_TEST_HOME}/config.toml`, 'files_max = 20000\n');
     const daemon = await Daemon.start();
     await daemon.ask('GET', '/v1/memories?max=1');
     const address = await daemon.address();

@@ -4,23 +4,23 @@ import { createInterface } from 'node:readline';
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 
-const require = createRequire(`${process.env.QUIPU_TEST_NODE_MODULES}/`);
+const require = createRequire(`${process.env.LUKASA_TEST_NODE_MODULES}/`);
 const { chromium } = require('playwright-core');
 export const { AxeBuilder } = require('@axe-core/playwright');
 
-const quipu = process.env.QUIPU_TEST_PROGRAM;
-const cwd = process.env.QUIPU_TEST_CHECKOUT;
+const lukasa = process.env.LUKASA_TEST_PROGRAM;
+const cwd = process.env.LUKASA_TEST_CHECKOUT;
 const TOKEN = 'a-token-for-tests-only';
 
 /** Runs a command and returns what it prints. */
 export function run(...args) {
-  return execFileSync(quipu, args, { cwd, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
+  return execFileSync(lukasa, args, { cwd, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
 }
 
 export class Daemon {
   static async start(port = 0) {
     const daemon = new Daemon();
-    daemon.child = spawn(quipu, ['serve', '--port', String(port), '--json'], { cwd, env: { ...process.env, QUIPU_TOKEN: TOKEN }, stdio: ['ignore', 'pipe', 'inherit'] });
+    daemon.child = spawn(lukasa, ['serve', '--port', String(port), '--json'], { cwd, env: { ...process.env, LUKASA_TOKEN: TOKEN }, stdio: ['ignore', 'pipe', 'inherit'] });
     process.on('exit', () => daemon.child.kill('SIGKILL'));
     const lines = createInterface({ input: daemon.child.stdout });
     daemon.url = await new Promise((resolve) => lines.once('line', (line) => resolve(JSON.parse(line).url)));
@@ -55,7 +55,7 @@ export class Daemon {
 export class Agent {
   static async start(name = 'claude-code') {
     const agent = new Agent();
-    agent.child = spawn(quipu, ['mcp'], { cwd, stdio: ['pipe', 'pipe', 'ignore'] });
+    agent.child = spawn(lukasa, ['mcp'], { cwd, stdio: ['pipe', 'pipe', 'ignore'] });
     process.on('exit', () => agent.child.kill('SIGKILL'));
     agent.waiting = new Map();
     agent.last = 0;
@@ -91,7 +91,7 @@ let browser;
 
 /** Opens the page in a browser of its own, which fails on whatever its console complains of. */
 export async function open(address, options = {}) {
-  browser ??= await chromium.launch({ executablePath: process.env.QUIPU_TEST_CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
+  browser ??= await chromium.launch({ executablePath: process.env.LUKASA_TEST_CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox'] });
   const context = await browser.newContext({ viewport: { width: 1360, height: 860 }, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);

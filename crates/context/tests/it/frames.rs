@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use lukasa_context::Mark;
+use lukasa_context::escape::TAGS;
+use lukasa_context::files;
+use lukasa_context::hot_set::{self, Body};
+use lukasa_context::index::{self, Entry};
+use lukasa_context::recalled::{self, Item};
+use lukasa_context::segment::{Seen, Told};
 use memory::clock::Timestamp;
 use memory::context_file::ImportStyle;
 use memory::context_file::{Import, Source, Target, imports};
 use memory::path::{Layout, MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::taken_for;
 use proptest::prelude::*;
-use quipu_context::Mark;
-use quipu_context::escape::TAGS;
-use quipu_context::files;
-use quipu_context::hot_set::{self, Body};
-use quipu_context::index::{self, Entry};
-use quipu_context::recalled::{self, Item};
-use quipu_context::segment::{Seen, Told};
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::confusable_detection::skeleton;
 

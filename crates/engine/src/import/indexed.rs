@@ -1,10 +1,10 @@
 //! Folders of topic files, each with a `MEMORY.md`: the auto memories of Claude Code and Qwen Code.
 //!
 //! Claude Code has one fact or topic a file below `~/.claude/projects/<project>/memory/`, with `name`, `description` and a
-//! type in the frontmatter, at the top or below `metadata`. Quipu reads both, so nothing is rewritten. Given is the folder
+//! type in the frontmatter, at the top or below `metadata`. Lukasa reads both, so nothing is rewritten. Given is the folder
 //! of one project or of several.
 //!
-//! The topic files are the memories. The index is derived from them and Quipu keeps its own, so of
+//! The topic files are the memories. The index is derived from them and Lukasa keeps its own, so of
 //! the index only what is more than a link to a topic file is taken over.
 
 use std::collections::{BTreeSet, HashSet};
@@ -55,7 +55,7 @@ pub(super) fn plan(files: &[SourceFile], is_placeholder: fn(&str) -> bool, plann
             let folder = wanted.rsplit_once('/').map_or("", |(folder, _)| folder);
             planner.add(&joined(folder, MEMORY_NOTES), &rest, &file.path);
         } else {
-            planner.skip(&file.path, "only lists the other files; Quipu lists them itself");
+            planner.skip(&file.path, "only lists the other files; Lukasa lists them itself");
         }
     }
 }

@@ -58,7 +58,7 @@ impl Planner {
     /// Plans a memory at this path or near it; in parts when it is too large.
     pub(super) fn add(&mut self, wanted: &str, text: &str, source: &str) {
         if is_generated_list(text) {
-            return self.skip(source, "is a listing that Quipu writes by itself");
+            return self.skip(source, "is a listing that Lukasa writes by itself");
         }
         let mut notes = Vec::new();
         let mended = mended(text);

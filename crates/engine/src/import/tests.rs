@@ -66,7 +66,7 @@ fn a_format_is_recognized_by_its_files() {
     check(&[("a.md", "a"), ("b/c.txt", "d")], Format::Folder);
     check(&[("MEMORY.md", &list), ("a.md", "a")], Format::Folder);
     check(&[("MEMORY.md", "- [a](a.md)"), ("a.md", "a")], Format::ClaudeCode);
-    check(&[("-home-ana-quipu/memory/MEMORY.md", "# Memory")], Format::ClaudeCode);
+    check(&[("-home-ana-lukasa/memory/MEMORY.md", "# Memory")], Format::ClaudeCode);
     check(&[("memories/MEMORY.md", "- [a](a.md)")], Format::Qwen);
     check(
         &[("projects/p/memory/MEMORY.md", ""), ("projects/p/extract-cursor.json", "{}")],
@@ -106,7 +106,7 @@ fn what_a_folder_cannot_give_is_reported() {
     sources.push(SourceFile { path: "h.md".to_owned(), bytes: b"\xFFa".to_vec() });
     assert_snapshot!(show(&plan(Format::Folder, sources)), @r"
     -- .git/a.md is hidden
-    -- MEMORY.md is a listing that Quipu writes by itself
+    -- MEMORY.md is a listing that Lukasa writes by itself
     -- b/.c.md is hidden
     -- d.png is not Markdown
     -- e is not Markdown
@@ -237,7 +237,7 @@ fn claude_code_keeps_topics_and_what_the_index_says_beyond_links() {
     No mocks.
 
     **Why:** bugs.
-    -- sub/MEMORY.md only lists the other files; Quipu lists them itself
+    -- sub/MEMORY.md only lists the other files; Lukasa lists them itself
     ");
 }
 
@@ -257,7 +257,7 @@ fn several_projects_of_claude_code_stay_apart() {
     == -home-ana-b/x.md < -home-ana-b/memory/x.md
     x of b
     -- -home-ana-b/session.jsonl is not in a folder with a MEMORY.md
-    -- -home-ana-a/memory/MEMORY.md only lists the other files; Quipu lists them itself
+    -- -home-ana-a/memory/MEMORY.md only lists the other files; Lukasa lists them itself
     ");
 }
 
@@ -298,16 +298,16 @@ fn qwen_leaves_bookkeeping_and_placeholders_behind() {
     -- .qwen/memories/feedback.md holds no entries
     -- .qwen/projects/p/memory/MEMORY.md is empty
     -- .qwen/settings.json is not in a folder with a MEMORY.md
-    -- .qwen/memories/MEMORY.md only lists the other files; Quipu lists them itself
+    -- .qwen/memories/MEMORY.md only lists the other files; Lukasa lists them itself
     ");
 }
 
 #[test]
 fn a_graph_becomes_one_memory_an_entity() {
     let graph = r#"{"type":"entity","name":"Ana Pérez","entityType":"person","observations":["likes tea","line 1\n\n  line 2\n","---","  "]}
-{"type":"entity","name":"Quipu: core","entityType":"Code Base","observations":[]}
+{"type":"entity","name":"Lukasa: core","entityType":"Code Base","observations":[]}
 
-{"type":"relation","from":"Ana Pérez","to":"Quipu: core","relationType":"works_on"}
+{"type":"relation","from":"Ana Pérez","to":"Lukasa: core","relationType":"works_on"}
 {"type":"relation","from":"Ghost","to":"Ana Pérez","relationType":"haunts"}
 {"type":"entity","name":"no observations"}
 {"type":"event"}
@@ -326,10 +326,10 @@ not json
         line 2
     - \---
     - is tall
-    - relates: Ana Pérez — works_on → Quipu: core
-    == code-base/quipu-core.md < memory.jsonl:2
+    - relates: Ana Pérez — works_on → Lukasa: core
+    == code-base/lukasa-core.md < memory.jsonl:2
     ---
-    name: "Quipu: core"
+    name: "Lukasa: core"
     description: Code Base
     ---
     == person/ana-pérez-2.md < memory.jsonl:9

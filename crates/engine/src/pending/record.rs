@@ -136,7 +136,7 @@ pub(super) fn new_review(waiting: &Influenced, memories: &Memories) -> Option<Ne
         by.client.as_deref().map_or_else(|| "An agent".to_owned(), |name| format!("`{name}`"));
     let why = match why {
         _ if by.actor == Actor::Outside => {
-            "This was changed outside of Quipu while it waited for a person to accept it."
+            "This was changed outside of Lukasa while it waited for a person to accept it."
                 .to_owned()
         }
         Unreviewed::Background => {

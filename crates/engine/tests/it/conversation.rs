@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use memory::clock::Timestamp;
-use memory::document::Revision;
-use proptest::prelude::*;
-use quipu_engine::{
+use lukasa_engine::{
     BindingRequest, Caller, Conversation, Conversations, Engine, Memories, Recalled, Select,
     Selected, Selecting,
 };
+use memory::clock::Timestamp;
+use memory::document::Revision;
+use proptest::prelude::*;
 use state::{SqliteState, Tasks};
 use tempfile::TempDir;
 use testkit::ManualClock;
@@ -404,10 +404,10 @@ async fn a_host_may_not_name_a_conversation_as_it_likes() {
     let long = "x".repeat(129);
     let longest = "x".repeat(128);
     for bad in ["", "a b", "a/b", "ä", "a\n", long.as_str()] {
-        assert!(bad.parse::<quipu_engine::ConversationId>().is_err(), "{bad:?}");
+        assert!(bad.parse::<lukasa_engine::ConversationId>().is_err(), "{bad:?}");
     }
     for good in ["a", "0f2c-77:x_.y", longest.as_str()] {
-        assert_eq!(good.parse::<quipu_engine::ConversationId>().unwrap().as_str(), good);
+        assert_eq!(good.parse::<lukasa_engine::ConversationId>().unwrap().as_str(), good);
     }
 }
 

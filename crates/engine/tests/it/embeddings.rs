@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use memory::command::Command;
-use quipu_engine::{
+use lukasa_engine::{
     Address, BindingRequest, Call, Caller, Conversation, Embeddings as Set, Endpoint, Engine, Key,
     LaneSettings, Memories, Reach, Selected, Workspace,
 };
+use memory::command::Command;
 use tempfile::TempDir;
 use testkit::{Answers, Embeddings};
 use tokio_util::sync::CancellationToken;

@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lukasa_engine::feed::{
+    Changed, ContextWrite, Cursor, EventKind, Feeds, News, Subscription, Unsubscribable,
+};
+use lukasa_engine::{
+    Asker, BeginError, BindingRequest, Call, Caller, Callers, ClientId, Config, ContextMode,
+    ContextScope, Engine, Folders, LaneSettings, Lanes, Memories, Notice, ProposalNotice,
+    RememberRequest, Request, Session, TaskState, Workspace,
+};
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
 use memory::command::{Command, Reply};
 use memory::path::{Layout, MemoryPath, RelativePath, Scope};
 use memory::proposal::{ProposalId, ProposalStatus};
-use quipu_engine::feed::{
-    Changed, ContextWrite, Cursor, EventKind, Feeds, News, Subscription, Unsubscribable,
-};
-use quipu_engine::{
-    Asker, BeginError, BindingRequest, Call, Caller, Callers, ClientId, Config, ContextMode,
-    ContextScope, Engine, Folders, LaneSettings, Lanes, Memories, Notice, ProposalNotice,
-    RememberRequest, Request, Session, TaskState, Workspace,
-};
 use state::{SqliteState, Tasks};
 use tempfile::TempDir;
 use testkit::{Faults, FaultyTasks, ManualClock};
@@ -254,7 +254,7 @@ async fn an_edit_from_outside_and_another_processs_are_told() {
     let cursor = Cursor::default();
     let mut shop = daemon.feeds.subscribe(&daemon.shop().id, Some(&cursor)).await.unwrap();
     assert_eq!(hears_of_change(&mut shop).await, "1 agent create /memories/project/here.md");
-    let path = home.path().join("shop/.quipu/memory/written.md");
+    let path = home.path().join("shop/.lukasa/memory/written.md");
     fs::write(path, "- by an editor\n").unwrap();
     let heard = hears_of_change(&mut shop).await;
     assert_eq!(heard, "2 outside outside /memories/project/written.md");
@@ -290,7 +290,7 @@ async fn a_change_of_many_memories_is_told_whole_whoever_makes_it() {
     let mut shop = daemon.all_of(daemon.shop()).await;
     create(&daemon.agent(daemon.shop()), "/memories/project/kept.md").await;
     let mut told = hear(&mut shop, 1).await;
-    let folder = home.path().join("shop/.quipu/memory/many");
+    let folder = home.path().join("shop/.lukasa/memory/many");
     let names: Vec<_> = (0..FILES).map(|number| format!("many/{number:04}.md")).collect();
     let mut expect = |who: &str, gone: &str| {
         let first = told.len() + 1;
@@ -492,7 +492,7 @@ async fn a_client_that_only_asks_now_and_then_keeps_its_session_before_one_that_
 async fn a_session_that_cannot_be_kept_leaves_nothing_behind() {
     let home = home();
     let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
-    let sqlite = Arc::new(SqliteState::new(home.path().join("state/quipu.db")));
+    let sqlite = Arc::new(SqliteState::new(home.path().join("state/lukasa.db")));
     let faulty = Arc::new(FaultyTasks::new(Arc::clone(&sqlite) as _));
     let clock = Arc::new(ManualClock::default());
     let feeds = Arc::new(Feeds::new(Arc::clone(&clock) as _));

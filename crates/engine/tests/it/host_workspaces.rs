@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use memory::clock::Timestamp;
-use memory::command::Reply;
-use quipu_engine::{
+use lukasa_engine::{
     BindingRequest, Call, Caller, Checkout, Dry, Engine, ProjectRoot, UndoTarget, Workspace,
     WorkspaceChoice, WorkspaceId, WorkspaceRemovalError,
 };
+use memory::clock::Timestamp;
+use memory::command::Reply;
 use state::{NewTask, SqliteState, TaskKind, Tasks as _};
 
 use super::{config, create, path};
@@ -43,8 +43,8 @@ async fn a_workspace_is_listed_with_its_checkout_and_its_removal_can_be_undone()
     let other: WorkspaceId = "other".parse().unwrap();
     let named = WorkspaceChoice::Id(other.clone());
     write(&engine, &BindingRequest { workspace: named, ..binding.clone() }, &["b.md"]).await;
-    let told = |listed: Vec<quipu_engine::HostWorkspace>| -> Vec<_> {
-        let told = |one: quipu_engine::HostWorkspace| {
+    let told = |listed: Vec<lukasa_engine::HostWorkspace>| -> Vec<_> {
+        let told = |one: lukasa_engine::HostWorkspace| {
             (one.id, one.checkout, one.checkout_exists, one.memories, one.bytes)
         };
         listed.into_iter().map(told).collect()
@@ -94,7 +94,7 @@ async fn a_workspace_whose_tasks_wait_stays() {
             request: "{}".to_owned(),
             at: Timestamp::default(),
         };
-        state.enqueue(task, quipu_engine::LaneSettings::default().limits).await.unwrap();
+        state.enqueue(task, lukasa_engine::LaneSettings::default().limits).await.unwrap();
         let refused = engine.remove_workspace(id, Caller::person("test"), &served).await;
         assert!(matches!(refused, Err(WorkspaceRemovalError::Busy(_))), "{id}: {refused:?}");
     }

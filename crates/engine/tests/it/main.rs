@@ -20,13 +20,13 @@ mod segment;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use lukasa_engine::{
+    BindingRequest, Call, Caller, ChangesQuery, Config, Engine, EngineError, Folders,
+};
 use memory::access::AgentClass;
 use memory::command::{Command, Lines, Reply};
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Policy;
-use quipu_engine::{
-    BindingRequest, Call, Caller, ChangesQuery, Config, Engine, EngineError, Folders,
-};
 
 fn config(home: &Path) -> Config {
     Config::new(Folders { data: home.join("data"), state: home.join("state") })

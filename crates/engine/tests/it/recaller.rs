@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use memory::access::AgentClass;
-use memory::command::{Command, Lines};
-use memory::screen::Policy;
-use quipu_engine::{
+use lukasa_engine::{
     BindingRequest, Call, Caller, Engine, LaneSettings, Memories, Recaller, Select as _, Selected,
     Selecting, Shown, Workspace,
 };
+use memory::access::AgentClass;
+use memory::command::{Command, Lines};
+use memory::screen::Policy;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

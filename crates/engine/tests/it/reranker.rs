@@ -4,13 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use memory::command::Command;
-use memory::feature::Feature;
-use memory::limits::{EMBED_RETRY_DELAY, RERANK_CANDIDATES_MAX, RERANK_WAIT};
-use quipu_engine::{
+use lukasa_engine::{
     Address, BindingRequest, Call, Caller, Chat, Conversation, Engine, Key, LaneSettings, Memories,
     ModelJob, ModelWork, Reach, Recalled, Select as _, Selecting, Shown, Wire, Workspace,
 };
+use memory::command::Command;
+use memory::feature::Feature;
+use memory::limits::{EMBED_RETRY_DELAY, RERANK_CANDIDATES_MAX, RERANK_WAIT};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::{Asked, Models, Says};
@@ -76,7 +76,7 @@ impl World {
         world
     }
 
-    fn at(home: TempDir, server: Models, set: impl Fn(&mut quipu_engine::Config)) -> Self {
+    fn at(home: TempDir, server: Models, set: impl Fn(&mut lukasa_engine::Config)) -> Self {
         let mut config = config(home.path());
         let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
         let chat = Chat::new(Wire::OpenAi, address, "small", Key::None).called("local/small");
@@ -385,9 +385,9 @@ async fn what_nobody_reviewed_is_sent_to_no_model_and_of_a_trusted_project_shown
     let world = World::filled(selecting(&["Olga"])).await;
     let project = world.home.path().join("app");
     fs::create_dir_all(project.join(".git")).unwrap();
-    fs::create_dir_all(project.join(".quipu/memory")).unwrap();
+    fs::create_dir_all(project.join(".lukasa/memory")).unwrap();
     let planted = "- The harbour of Brenn is run by Mallory.\n";
-    fs::write(project.join(".quipu/memory/clone.md"), planted).unwrap();
+    fs::write(project.join(".lukasa/memory/clone.md"), planted).unwrap();
     let request =
         BindingRequest { project_dir: Some(project.clone()), ..BindingRequest::default() };
     let memories = world.engine.memories(&request, Caller::person("test"));
@@ -492,7 +492,7 @@ async fn what_is_forgotten_while_the_model_thinks_is_not_shown() {
 async fn who_asks_for_a_memory_is_answered_by_the_ranker_alone() {
     let world = World::filled(selecting(&[])).await;
     assert!(world.engine.recall(&world.memories, BRENN).await.unwrap().is_some());
-    let found = quipu_engine::search(&world.memories, "harbour", None, 9).await.unwrap();
+    let found = lukasa_engine::search(&world.memories, "harbour", None, 9).await.unwrap();
     assert_eq!(found.hits.len(), 3);
     assert_eq!(world.server.asked().len(), 0);
 }

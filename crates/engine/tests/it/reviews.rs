@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::change::{Actor, Trust};
-use memory::command::{Command, Reply};
-use quipu_engine::feed::{Changed, Event, EventKind};
-use quipu_engine::{
+use lukasa_engine::feed::{Changed, Event, EventKind};
+use lukasa_engine::{
     BindingRequest, Call, Caller, ChangesQuery, Chat, Config, Conversation, Conversations, Engine,
     Feed, Feeds, Key, Lanes, LeftOut, Memories, ModelJob, Role, Task, TaskDetails, TaskFilter,
     TaskKind, TaskResult, TaskState, TurnTold, Unreviewed, Viewer, Workspace, WorkspaceChoice,
 };
+use memory::change::{Actor, Trust};
+use memory::command::{Command, Reply};
 use serde_json::{Value, json};
 use state::{SqliteState, Tasks as _};
 use tempfile::TempDir;
@@ -37,9 +37,9 @@ fn with(home: &TempDir, server: &Models) -> Config {
     config.review.wait = Duration::from_secs(2);
     config.review.verbose = true;
     let address =
-        quipu_engine::Address::parse(&server.url(), quipu_engine::Reach::ThisMachine).unwrap();
+        lukasa_engine::Address::parse(&server.url(), lukasa_engine::Reach::ThisMachine).unwrap();
     let chat =
-        Chat::new(quipu_engine::Wire::OpenAi, address, "small", Key::None).called("test/small");
+        Chat::new(lukasa_engine::Wire::OpenAi, address, "small", Key::None).called("test/small");
     config.models.set(ModelJob::Review, Some(chat));
     config
 }
@@ -265,7 +265,7 @@ async fn what_a_review_wrote_is_hot_only_once_a_person_accepted_it() {
     // Taken back, it waits again, and is no text that came with a repository.
     let change = decided[0].outcome.as_ref().unwrap().unwrap();
     memories
-        .undo(&quipu_engine::UndoTarget::Change(change), quipu_engine::Dry::No, &Call::default())
+        .undo(&lukasa_engine::UndoTarget::Change(change), lukasa_engine::Dry::No, &Call::default())
         .await
         .unwrap();
     let unreviewed = memories.unreviewed(&[(&at, None)]).await;

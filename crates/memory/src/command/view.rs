@@ -29,7 +29,7 @@ pub const INFLUENCED: [&str; 2] = [
 
 /// The line behind the answer to a write of a session that has read what nobody here reviewed.
 pub const WAITS: &str = "Notice: this session has read memories that nobody reviewed, so this waits for the person before \
-     other sessions are shown it: `quipu pending` lists it. Tell them.";
+     other sessions are shown it: `lukasa pending` lists it. Tell them.";
 
 /// One file or folder in the view of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]

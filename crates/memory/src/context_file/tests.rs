@@ -30,16 +30,16 @@ fn nothing_to_add_is_nothing() {
 
 #[test]
 fn the_section_is_made_where_it_is_missing() {
-    check("", "a", "## Quipu Added Memories\n- a\n");
-    check("# A\n", "a", "# A\n\n## Quipu Added Memories\n- a\n");
-    check("# A", "a", "# A\n\n## Quipu Added Memories\n- a\n");
-    check("# A\n\n", "a", "# A\n\n## Quipu Added Memories\n- a\n");
-    check("text \n\n\n", "a", "text \n\n\n## Quipu Added Memories\n- a\n");
+    check("", "a", "## Lukasa Added Memories\n- a\n");
+    check("# A\n", "a", "# A\n\n## Lukasa Added Memories\n- a\n");
+    check("# A", "a", "# A\n\n## Lukasa Added Memories\n- a\n");
+    check("# A\n\n", "a", "# A\n\n## Lukasa Added Memories\n- a\n");
+    check("text \n\n\n", "a", "text \n\n\n## Lukasa Added Memories\n- a\n");
 }
 
 #[test]
 fn a_fact_goes_to_the_end_of_the_section() {
-    let heading = "## Quipu Added Memories\n";
+    let heading = "## Lukasa Added Memories\n";
     for (section, expected) in [
         ("", "- n\n"),
         ("\n", "- n\n\n"),
@@ -68,7 +68,7 @@ fn a_section_of_somebody_elses_name_is_used_and_one_without_a_name_is_not() {
         "## Qwen Added Memories\n- a\n- n\n\n## Gemini Added Memories\n- b\n",
     );
     check("## My  Own Added Memories ##\n", "n", "## My  Own Added Memories ##\n- n\n");
-    let own = "\n## Quipu Added Memories\n- n\n";
+    let own = "\n## Lukasa Added Memories\n- n\n";
     for other in [
         "## Added Memories\n",
         "# Qwen Added Memories\n",
@@ -98,25 +98,25 @@ fn what_would_be_inside_of_code_that_nobody_closed_stands_above_it() {
         "n",
         "## Qwen Added Memories\n- n\n\n- a\n\n```\n## x\n",
     );
-    check("# A\n```\nx\n", "n", "## Quipu Added Memories\n- n\n\n# A\n```\nx\n");
-    check("<!--\nx\n", "n", "## Quipu Added Memories\n- n\n\n<!--\nx\n");
+    check("# A\n```\nx\n", "n", "## Lukasa Added Memories\n- n\n\n# A\n```\nx\n");
+    check("<!--\nx\n", "n", "## Lukasa Added Memories\n- n\n\n<!--\nx\n");
     check(
         "---\na: b\n---\n```\nx\n",
         "n",
-        "---\na: b\n---\n\n## Quipu Added Memories\n- n\n\n```\nx\n",
+        "---\na: b\n---\n\n## Lukasa Added Memories\n- n\n\n```\nx\n",
     );
 }
 
 #[test]
 fn line_breaks_and_byte_order_marks_stay() {
-    check("# A\r\n", "n", "# A\r\n\r\n## Quipu Added Memories\r\n- n\r\n");
+    check("# A\r\n", "n", "# A\r\n\r\n## Lukasa Added Memories\r\n- n\r\n");
     check(
         "## Qwen Added Memories\r\n- a\r\n\r\n## B\r\n",
         "n",
         "## Qwen Added Memories\r\n- a\r\n- n\r\n\r\n## B\r\n",
     );
     check("\u{feff}## Qwen Added Memories\n", "n", "\u{feff}## Qwen Added Memories\n- n\n");
-    check("# A\r\n", "x\ny", "# A\r\n\r\n## Quipu Added Memories\r\nx\r\ny\r\n");
+    check("# A\r\n", "x\ny", "# A\r\n\r\n## Lukasa Added Memories\r\nx\r\ny\r\n");
 }
 
 #[test]
@@ -221,7 +221,7 @@ mod arbitrary {
 
 #[test]
 fn a_fact_that_is_there_already_is_not_added_again() {
-    let text = "# A\n- tea\n\n## Quipu Added Memories\n- tea\r\n- More tea\n\n## Rest\n- coffee\n";
+    let text = "# A\n- tea\n\n## Lukasa Added Memories\n- tea\r\n- More tea\n\n## Rest\n- coffee\n";
     for again in ["tea", "- tea", " tea\n"] {
         assert_eq!(with_added(text, again), None, "{again:?}");
     }

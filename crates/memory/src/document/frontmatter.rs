@@ -41,7 +41,7 @@ pub(super) struct Field {
     pub(super) value_at: Range<usize>,
 }
 
-/// A value as far as Quipu looks into it.
+/// A value as far as Lukasa looks into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// A number or a boolean has its text as in the file, so that `1.10` stays `1.10`.

@@ -9,7 +9,7 @@ use crate::path::RelativePath;
 
 /// The first line of a generated `MEMORY.md`.
 pub const MEMORY_LIST_MARK: &str =
-    "<!-- Written by Quipu from the memories in this folder. Changes made here are lost. -->";
+    "<!-- Written by Lukasa from the memories in this folder. Changes made here are lost. -->";
 
 /// One memory of the listing.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,7 @@ mod tests {
             ("c.md", Some("x](evil) `"), "see [here](https://e.example)\n- <b>second</b> \\ `line`"),
             ("d.md", Some("\u{200B}"), "zero"),
         ]), @r"
-        <!-- Written by Quipu from the memories in this folder. Changes made here are lost. -->
+        <!-- Written by Lukasa from the memories in this folder. Changes made here are lost. -->
         - [A](a.md) — First.
         - [deep/b c (1).md](<deep/b c (1).md>)
         - [x\](evil) \`](c.md) — see \[here\](https://e.example) - \<b>second\</b> \\ \`line\`

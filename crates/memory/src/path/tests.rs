@@ -294,7 +294,7 @@ fn a_name_on_disk_must_be_addressable_as_it_is() {
     check("a/", PathFault::EmptySegment);
     check("a//b", PathFault::EmptySegment);
     check(" a ", PathFault::BadEnd);
-    check(".quipu", PathFault::Hidden);
+    check(".lukasa", PathFault::Hidden);
     check("a\nb", PathFault::InvisibleCharacter('\n'));
     check(&"a/".repeat(600), PathFault::TooLong);
     check(&format!("a{}", "/a".repeat(16)), PathFault::TooDeep);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu_model::{Address, Chat, ChatError, Conversation, Key, NoKey, Reach, Tool, Wire};
+use lukasa_model::{Address, Chat, ChatError, Conversation, Key, NoKey, Reach, Tool, Wire};
 use serde_json::{Value, json};
 use strum::VariantArray as _;
 use testkit::{Models, Says};

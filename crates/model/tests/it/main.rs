@@ -7,7 +7,7 @@ mod chat;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use quipu_model::{Address, EmbedError, Endpoint, Key, NoKey, Reach};
+use lukasa_model::{Address, EmbedError, Endpoint, Key, NoKey, Reach};
 use testkit::{Answers, Embeddings};
 
 const LONG: Duration = Duration::from_mins(1);

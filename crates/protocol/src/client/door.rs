@@ -149,7 +149,7 @@ mod tests {
             ("http://127.0.0.1:4170", "127.0.0.1:4170"),
             ("http://localhost:4170/", "localhost:4170"),
             ("http://[::1]:4170", "[::1]:4170"),
-            ("http://quipu.internal", "quipu.internal:80"),
+            ("http://lukasa.internal", "lukasa.internal:80"),
         ] {
             assert_eq!(url.parse(), Ok(Door::Address(Address(host.to_owned()))), "{url}");
             assert_eq!(url.parse::<Door>().unwrap().to_string(), format!("http://{host}"));

@@ -14,7 +14,7 @@ use crate::memories::{
 };
 
 /// The header by which a program says what class of agent calls the tool for it.
-const AGENT_CLASS_HEADER: HeaderName = HeaderName::from_static("x-quipu-agent-class");
+const AGENT_CLASS_HEADER: HeaderName = HeaderName::from_static("x-lukasa-agent-class");
 
 /// Which memories to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

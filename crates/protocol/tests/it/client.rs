@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use quipu_protocol::client::{Begin, Client, ClientError, Door};
-use quipu_protocol::error::ErrorCode;
+use lukasa_protocol::client::{Begin, Client, ClientError, Door};
+use lukasa_protocol::error::ErrorCode;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 
@@ -215,7 +215,7 @@ async fn a_stream_passes_over_what_it_does_not_know_and_ends_with_the_connection
         "id: 7\ndata: {\"cut",
     ]
     .concat();
-    let head = "HTTP/1.1 200 OK\r\nx-quipu-event-cursor: 3\r\nx-qwen-event-epoch: e\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\nx-lukasa-event-cursor: 3\r\nx-qwen-event-epoch: e\r\n\r\n";
     let client = answering(format!("{head}{frames}")).await;
     let mut events = client.events(Begin::Now).await.unwrap().once();
     assert_eq!(events.cursor().map(|cursor| cursor.last_seen), Some(3));

@@ -1,7 +1,7 @@
 //! The reader of frames on bytes that arrive in any pieces, and on hostile ones.
 
+use lukasa_protocol::frame::{FRAME_BYTES_MAX, Frame, HEARTBEAT, RETRY, Reader, TooLong, write};
 use proptest::prelude::*;
-use quipu_protocol::frame::{FRAME_BYTES_MAX, Frame, HEARTBEAT, RETRY, Reader, TooLong, write};
 
 /// Reads bytes in pieces that end at `cuts`.
 fn read_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Frame>, TooLong> {

@@ -3,37 +3,37 @@
 
 use std::fmt::Debug;
 
-use quipu_protocol::acp::{Edit, Method, Stage};
-use quipu_protocol::capabilities::{Capabilities, Health};
-use quipu_protocol::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
-use quipu_protocol::context_files::{
+use lukasa_protocol::acp::{Edit, Method, Stage};
+use lukasa_protocol::capabilities::{Capabilities, Health};
+use lukasa_protocol::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
+use lukasa_protocol::context_files::{
     ContextScope, ImportFormat, LoadOptions, LoadScope, LoadedContext, WorkspaceMemory, WriteMode,
     WroteMemory,
 };
-use quipu_protocol::conversation::{
+use lukasa_protocol::conversation::{
     AgentHosts, Compacted, Conversation, EndedTurn, ExplainedContext, Happened, OpenConversation,
     SaidPrompt, ToShow, TurnRole,
 };
-use quipu_protocol::error::{ErrorBody, ErrorCode};
-use quipu_protocol::event::{Envelope, ManagedSource, ProposalAction, Threshold};
-use quipu_protocol::health::{MemoryHealth, Repaired};
-use quipu_protocol::memories::{
+use lukasa_protocol::error::{ErrorBody, ErrorCode};
+use lukasa_protocol::event::{Envelope, ManagedSource, ProposalAction, Threshold};
+use lukasa_protocol::health::{MemoryHealth, Repaired};
+use lukasa_protocol::memories::{
     Batch, BatchDone, Found, ImportOutcome, Memory, MemoryPage, Move, Pin, PutMemory, RevisionText,
     Sort, ToolReply, Written,
 };
-use quipu_protocol::pending::{Decisions, PendingPage, ProposalIds};
-use quipu_protocol::runs::{ModelRunPage, RunKind, RunPage};
-use quipu_protocol::session::{Heartbeat, Session, SessionRequest};
-use quipu_protocol::settings::{
+use lukasa_protocol::pending::{Decisions, PendingPage, ProposalIds};
+use lukasa_protocol::runs::{ModelRunPage, RunKind, RunPage};
+use lukasa_protocol::session::{Heartbeat, Session, SessionRequest};
+use lukasa_protocol::settings::{
     PutSetting, PutTrust, SettingFrom, SettingKind, Settings, SpeaksKind, Trust,
 };
-use quipu_protocol::status::Stats;
-use quipu_protocol::task::{
+use lukasa_protocol::status::Stats;
+use lukasa_protocol::task::{
     ContextMode, ListedTask, TargetScope, Task, TaskError, TaskKind, TaskList, TaskResult,
     TaskStatus, Topic, WorkKind,
 };
-use quipu_protocol::ui::{Login, Ticket, Trade};
-use quipu_protocol::workspaces::{HostWorkspaces, RemovedWorkspace};
+use lukasa_protocol::ui::{Login, Ticket, Trade};
+use lukasa_protocol::workspaces::{HostWorkspaces, RemovedWorkspace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use strum::VariantArray as _;
@@ -255,7 +255,7 @@ fn health_and_status() {
         r#"{"workspaceId":"w","scopes":[],"history":{"changes":1,"open":0,"contentBytes":2,"databaseBytes":3},"nextDream":{"notBefore":"n","sessionsMissing":3},"eventStreams":0,"connections":1}"#,
     ]);
     open::<Capabilities>(&[
-        r#"{"v":1,"protocolVersions":{"current":"v1","supported":["v1"]},"mode":"http-bridge","features":["health"],"featureOptions":{"a":{"b":1}},"modelServices":[],"transports":["http"],"limits":{"maxBodyBytes":1,"maxTaskTextBytes":2,"maxMemoryBytes":3,"maxUnfinishedTasks":4,"maxUnfinishedMinorTasks":5,"maxSubscribersPerSession":6,"maxQueuedFrames":7},"workspaceCwd":"/w","workspaces":[{"id":"w","cwd":"/w","primary":true,"trusted":false}],"quipuVersion":"0.1.0"}"#,
+        r#"{"v":1,"protocolVersions":{"current":"v1","supported":["v1"]},"mode":"http-bridge","features":["health"],"featureOptions":{"a":{"b":1}},"modelServices":[],"transports":["http"],"limits":{"maxBodyBytes":1,"maxTaskTextBytes":2,"maxMemoryBytes":3,"maxUnfinishedTasks":4,"maxUnfinishedMinorTasks":5,"maxSubscribersPerSession":6,"maxQueuedFrames":7},"workspaceCwd":"/w","workspaces":[{"id":"w","cwd":"/w","primary":true,"trusted":false}],"lukasaVersion":"0.1.0"}"#,
     ]);
 }
 
@@ -459,12 +459,12 @@ fn what_a_daemon_says_to_its_child() {
         ("qwen/control/workspace/memory/remember", Method::Task(TaskKind::Remember)),
         ("qwen/control/workspace/memory/forget", Method::Task(TaskKind::Forget)),
         ("qwen/control/workspace/memory/dream", Method::Task(TaskKind::Dream)),
-        ("quipu/memory/review", Method::Review),
+        ("lukasa/memory/review", Method::Review),
     ] {
         assert_eq!((Method::read(name), method.as_str()), (Some(method), name));
         assert_eq!(Method::read(&format!("_{name}")), Some(method));
     }
-    for name in ["", "_", "remember", "qwen/control/workspace/memory/", "__quipu/memory/review"] {
+    for name in ["", "_", "remember", "qwen/control/workspace/memory/", "__lukasa/memory/review"] {
         assert_eq!(Method::read(name), None, "{name}");
     }
     refused::<Stage>(&["{}", r#"{"v":1}"#]);

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use lukasa_recall::{Corpus, Hit, Likeness, Options, Reason, Vector};
 use memory::path::MemoryPath;
 use memory::screen::Screen;
-use quipu_recall::{Corpus, Hit, Likeness, Options, Reason, Vector};
 
 use crate::{corpus, names, path};
 

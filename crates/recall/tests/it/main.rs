@@ -8,9 +8,9 @@
 mod corpus;
 mod properties;
 
+use lukasa_recall::{Corpus, Options};
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
-use quipu_recall::{Corpus, Options};
 
 /// Returns the path of a memory of the project.
 fn path(name: &str) -> MemoryPath {

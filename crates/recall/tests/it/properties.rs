@@ -1,8 +1,8 @@
 //! What holds for any text and any prompt.
 
+use lukasa_recall::{Corpus, Options};
 use memory::screen::Screen;
 use proptest::prelude::*;
-use quipu_recall::{Corpus, Options};
 
 use crate::path;
 

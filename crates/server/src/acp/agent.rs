@@ -107,7 +107,7 @@ where
     let version = calls.host.version;
     let connection = Agent
         .v1()
-        .name("quipu")
+        .name("lukasa")
         .on_receive_request(
             async move |_: InitializeRequest, responder, _: ConnectionTo<Client>| {
                 responder.respond(greeting(version))
@@ -144,10 +144,10 @@ fn greeting(version: &str) -> InitializeResponse {
         Method::Task(task::TaskKind::Dream),
     ];
     let methods: Vec<&str> = methods.into_iter().map(Method::as_str).collect();
-    let quipu = json!({ "extMethods": methods, "stage": STAGE_VERSION, "sessions": false });
-    let meta = Map::from_iter([("quipu".to_owned(), quipu)]);
+    let lukasa = json!({ "extMethods": methods, "stage": STAGE_VERSION, "sessions": false });
+    let meta = Map::from_iter([("lukasa".to_owned(), lukasa)]);
     InitializeResponse::new(ProtocolVersion::V1)
-        .agent_info(Implementation::new("quipu", version).title("Quipu".to_owned()))
+        .agent_info(Implementation::new("lukasa", version).title("Lukasa".to_owned()))
         .agent_capabilities(AgentCapabilities::new().meta(meta))
 }
 
@@ -235,7 +235,7 @@ impl Calls {
         if is_about_sessions(message.method()) {
             let data = json!({
                 "errorKind": "no_sessions",
-                "details": "Quipu keeps memories and holds no conversation.",
+                "details": "Lukasa keeps memories and holds no conversation.",
             });
             responder.respond_with_error(Error::method_not_found().data(data))?;
             return Ok(Handled::Yes);

@@ -156,7 +156,7 @@ impl Peer {
     fn spawn(how: &Start) -> io::Result<Self> {
         let mut command = Command::new(&how.program);
         command
-            .arg0("quipu")
+            .arg0("lukasa")
             .args(&how.arguments)
             .env_clear()
             .envs(how.environment.iter().map(|(name, value)| (name, value)))
@@ -188,7 +188,7 @@ impl Peer {
 
     async fn initialize(&mut self, version: &str) -> Result<(), Broken> {
         let ours = InitializeRequest::new(ProtocolVersion::V1)
-            .client_info(Implementation::new("quipu", version));
+            .client_info(Implementation::new("lukasa", version));
         let ours = serde_json::to_value(ours).map_err(|_| Broken::Garbage)?;
         let CallAnswer::Result(told) = self.call("initialize", ours, |_| ()).await? else {
             return Err(Broken::Foreign);
@@ -196,7 +196,7 @@ impl Peer {
         let told: InitializeResponse = serde_json::from_value(told).map_err(|_| Broken::Garbage)?;
         let is_ours = told.agent_info.is_some_and(|info| info.version == version);
         let meta = told.agent_capabilities.meta.unwrap_or_default();
-        let stage = meta.get("quipu").and_then(|quipu| quipu.get("stage"));
+        let stage = meta.get("lukasa").and_then(|lukasa| lukasa.get("stage"));
         if is_ours && stage == Some(&json!(STAGE_VERSION)) { Ok(()) } else { Err(Broken::Foreign) }
     }
 

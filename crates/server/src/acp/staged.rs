@@ -45,7 +45,7 @@ pub(super) fn parameters(task: &TaskId, request: &Request, workspace: &Workspace
         workspace: stage_workspace(workspace),
         review,
     };
-    let mut fields = json!({ "_meta": { "quipu": { "stage": stage } } });
+    let mut fields = json!({ "_meta": { "lukasa": { "stage": stage } } });
     match request {
         Request::Remember(asked) => {
             fields["content"] = asked.content.clone().into();
@@ -85,7 +85,7 @@ pub(super) fn review(stage: Stage) -> Option<Asked> {
 
 /// Returns what a child is asked about a workspace alone.
 pub(super) fn about(workspace: &Workspace) -> Value {
-    json!({ "_meta": { "quipu": { "workspace": stage_workspace(workspace) } } })
+    json!({ "_meta": { "lukasa": { "workspace": stage_workspace(workspace) } } })
 }
 
 fn stage_workspace(workspace: &Workspace) -> StageWorkspace {
@@ -391,7 +391,7 @@ fn one_line(text: &str) -> String {
 
 /// Returns the part of a call's parameters that only a daemon of ours sends.
 pub(super) fn meta(fields: &Map<String, Value>, part: &str) -> Option<Value> {
-    fields.get("_meta")?.get("quipu")?.get(part).cloned()
+    fields.get("_meta")?.get("lukasa")?.get(part).cloned()
 }
 
 #[cfg(test)]

@@ -43,11 +43,11 @@ const FEATURES: [(&str, Feature); 14] = [
     ("workspace_memory", Feature::ContextFiles),
     ("session_events", Feature::Memory),
     ("client_heartbeat", Feature::Memory),
-    ("quipu_tasks", Feature::Tasks),
-    ("quipu_memories", Feature::Memory),
-    ("quipu_history", Feature::Memory),
-    ("quipu_transfer", Feature::Memory),
-    ("quipu_mcp", Feature::Memory),
+    ("lukasa_tasks", Feature::Tasks),
+    ("lukasa_memories", Feature::Memory),
+    ("lukasa_history", Feature::Memory),
+    ("lukasa_transfer", Feature::Memory),
+    ("lukasa_mcp", Feature::Memory),
 ];
 
 /// How many of the features are those of managed memory.
@@ -134,7 +134,7 @@ async fn capabilities(State(daemon): State<Shared>) -> Result<Json<Capabilities>
         limits: limits(),
         workspace_cwd: primary.cwd.display().to_string(),
         workspaces: daemon.workspaces.iter().map(workspace).collect(),
-        quipu_version: env!("CARGO_PKG_VERSION").to_owned(),
+        lukasa_version: env!("CARGO_PKG_VERSION").to_owned(),
     }))
 }
 

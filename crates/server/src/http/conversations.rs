@@ -130,7 +130,7 @@ impl Daemon {
     path = "/v1/sessions",
     tag = "conversations",
     params(
-        ("X-Quipu-Agent-Class" = Option<String>, Header,
+        ("X-Lukasa-Agent-Class" = Option<String>, Header,
             description = "`exec` (when left out), `plan` or `explore`"),
     ),
     request_body = Option<OpenConversation>,

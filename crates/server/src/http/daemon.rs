@@ -35,7 +35,7 @@ pub(super) const ORIGIN: &str = "http";
 pub(super) const MCP_ORIGIN: &str = "mcp";
 
 /// The header by which a program says what class of agent calls the tool for it.
-const AGENT_CLASS_HEADER: &str = "x-quipu-agent-class";
+const AGENT_CLASS_HEADER: &str = "x-lukasa-agent-class";
 
 /// One daemon.
 #[derive(Debug)]

@@ -52,7 +52,7 @@ pub(super) fn routes() -> Routes {
             content_type = "text/event-stream", body = Envelope,
             headers(
                 ("X-Qwen-Event-Epoch" = String, description = "The numbering of the events"),
-                ("X-Quipu-Event-Cursor" = u64, description = "The event after which it begins"),
+                ("X-Lukasa-Event-Cursor" = u64, description = "The event after which it begins"),
             )),
         (status = "4XX", description = "There is no stream", body = ErrorBody),
         (status = "5XX", description = "There is no stream", body = ErrorBody),
@@ -86,7 +86,7 @@ async fn of_session(
             content_type = "text/event-stream", body = Envelope,
             headers(
                 ("X-Qwen-Event-Epoch" = String, description = "The numbering of the events"),
-                ("X-Quipu-Event-Cursor" = u64, description = "The event after which it begins"),
+                ("X-Lukasa-Event-Cursor" = u64, description = "The event after which it begins"),
             )),
         (status = "4XX", description = "There is no stream", body = ErrorBody),
         (status = "5XX", description = "There is no stream", body = ErrorBody),

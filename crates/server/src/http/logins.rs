@@ -1,4 +1,4 @@
-//! The browsers that are logged in to the page: tickets that `quipu ui` hands out, and the tokens that they are traded for.
+//! The browsers that are logged in to the page: tickets that `lukasa ui` hands out, and the tokens that they are traded for.
 
 use memory::cache::Cache;
 use parking_lot::Mutex;

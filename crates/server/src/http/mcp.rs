@@ -1,4 +1,4 @@
-//! MCP over streamable HTTP: the tool and the resources that `quipu mcp` serves, to many clients.
+//! MCP over streamable HTTP: the tool and the resources that `lukasa mcp` serves, to many clients.
 //!
 //! Here a request is only given its workspace and its caller. What it asks for, in which revision of the
 //! protocol, is `crate::mcp`'s business.
@@ -66,7 +66,7 @@ pub(super) fn routes() -> Routes {
 
 /// Send a message of the Model Context Protocol (streamable HTTP).
 ///
-/// The same tool and resources as `quipu mcp`. The newest revision is served request by request; the older
+/// The same tool and resources as `lukasa mcp`. The newest revision is served request by request; the older
 /// ones begin with `initialize`, whose answer names a session in `Mcp-Session-Id`. What the protocol
 /// refuses is answered as a JSON-RPC error, what the gate refuses as everywhere.
 #[utoipa::path(
@@ -75,10 +75,10 @@ pub(super) fn routes() -> Routes {
     tag = "mcp",
     params(
         WorkspaceQuery,
-        ("X-Quipu-Agent-Class" = Option<String>, Header,
+        ("X-Lukasa-Agent-Class" = Option<String>, Header,
             description = "`exec` (when left out), `plan` or `explore`; at `initialize` that of the \
                 session, later that of a request, which may not be above it. One call may be lowered by \
-                `quipu/agentClass` in its `_meta`"),
+                `lukasa/agentClass` in its `_meta`"),
     ),
     request_body(content = Object, description = "One JSON-RPC message"),
     responses(

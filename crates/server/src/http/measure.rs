@@ -103,7 +103,7 @@ impl Drop for One {
 impl Measures {
     pub(super) fn new() -> Arc<Self> {
         let measures = Self {
-            registry: Registry::with_prefix("quipu"),
+            registry: Registry::with_prefix("lukasa"),
             answers: Family::default(),
             answer_time: Histogram::new(ANSWER_SECONDS),
             connections: Gauge::default(),

@@ -19,7 +19,7 @@ pub(super) fn of(value: &Value, codes: &[ErrorCode]) -> String {
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\
          <h1>{0} {1}</h1><p>{2}</p><p>Every request but <code>GET /health</code> needs \
-         <code>Authorization: Bearer TOKEN</code>; <code>quipu token</code> prints the token. The \
+         <code>Authorization: Bearer TOKEN</code>; <code>lukasa token</code> prints the token. The \
          same for programs: <code>/openapi.json</code>.</p>",
         escaped(text(&value["info"]["title"])),
         escaped(text(&value["info"]["version"])),

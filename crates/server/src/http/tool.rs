@@ -32,7 +32,7 @@ pub(super) fn routes() -> Routes {
     tag = "memories",
     params(
         WorkspaceQuery,
-        ("X-Quipu-Agent-Class" = Option<String>, Header,
+        ("X-Lukasa-Agent-Class" = Option<String>, Header,
             description = "`exec` (when left out), `plan` or `explore`"),
     ),
     request_body(content = Object, description = "The arguments of one command"),

@@ -1,6 +1,6 @@
 //! The page for people, at `/ui`: its files, and how a browser logs in.
 //!
-//! The files hold nothing of a person, so anybody who reaches the daemon may load them. A browser that is opened by `quipu ui`
+//! The files hold nothing of a person, so anybody who reaches the daemon may load them. A browser that is opened by `lukasa ui`
 //! brings a ticket in the fragment of the address, which no server and no log ever sees, and trades it for a token of its
 //! own. The daemon's own token never reaches a browser.
 
@@ -136,7 +136,7 @@ async fn log_in(
     let ticket = fields.get("ticket").and_then(serde_json::Value::as_str).unwrap_or_default();
     let token = daemon.logins.trade(ticket).ok_or_else(|| {
         let used =
-            "the ticket was used already, or is older than a minute; `quipu ui` gives a new one";
+            "the ticket was used already, or is older than a minute; `lukasa ui` gives a new one";
         ErrorResponse::from(ErrorCode::Unauthorized).with_message(used.to_owned())
     })?;
     Ok(Json(Login { token, workspace: daemon.workspace(None)?.id.clone() }))

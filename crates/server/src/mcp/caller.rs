@@ -23,7 +23,7 @@ use crate::limits::PROVENANCE_CHARS_MAX;
 const TOOL_CALL_KEYS: [&str; 2] = ["claudecode/toolUseId", "callId"];
 
 /// Where clients put the class of agent that one call is made for.
-const CLASS_KEY: &str = "quipu/agentClass";
+const CLASS_KEY: &str = "lukasa/agentClass";
 
 /// The classes, as errors name them.
 pub(crate) const CLASSES: &str = "`exec`, `plan` or `explore`";

@@ -228,10 +228,10 @@ impl ServerHandler for Connection {
                 .build();
             (capabilities.prompts, capabilities.resources) = (all.prompts, all.resources);
         }
-        let quipu = Implementation::new("quipu", env!("CARGO_PKG_VERSION"))
-            .with_title("Quipu")
+        let lukasa = Implementation::new("lukasa", env!("CARGO_PKG_VERSION"))
+            .with_title("Lukasa")
             .with_description("A memory for AI agents");
-        let server = ServerConfig::new(capabilities).with_server_info(quipu);
+        let server = ServerConfig::new(capabilities).with_server_info(lukasa);
         // They tell of the tool.
         if features.has(Feature::Tool) {
             server.with_instructions(INSTRUCTIONS.trim_end())

@@ -1,4 +1,4 @@
-//! Prompts: what a person picks in their host, such as `/quipu:remember`, and what the model is told then.
+//! Prompts: what a person picks in their host, such as `/lukasa:remember`, and what the model is told then.
 //!
 //! A prompt is a fixed text with a place for what the person wrote. It touches no memory: the model does, by
 //! the tools, as its class allows. The texts are beside this file, in `prompts/`.

@@ -31,10 +31,10 @@ const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// What stands before a path in a URI; the path brings the second half of the `//`.
-const SCHEME: &str = "quipu:/";
+const SCHEME: &str = "lukasa:/";
 
 /// The URI of any memory, as a template.
-const URI_TEMPLATE: &str = "quipu://memories/{+path}";
+const URI_TEMPLATE: &str = "lukasa://memories/{+path}";
 
 /// Returns the lines around a memory that nobody here reviewed, if it is shown with any.
 fn notices(
@@ -162,7 +162,7 @@ pub(super) fn path_of(uri: &str, layout: Layout) -> Result<MemoryPath, ErrorData
     }
 }
 
-/// Returns the URI of a memory: `/memories/global/prefs.md` is `quipu://memories/global/prefs.md`. A scheme of its own keeps
+/// Returns the URI of a memory: `/memories/global/prefs.md` is `lukasa://memories/global/prefs.md`. A scheme of its own keeps
 /// it apart from the resources of other servers in the same client.
 fn uri_of(path: &MemoryPath) -> String {
     format!("{SCHEME}{}", utf8_percent_encode(&path.to_string(), ESCAPED))

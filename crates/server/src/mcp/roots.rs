@@ -141,7 +141,7 @@ fn project_of(from: ProjectFrom, folders: Vec<PathBuf>) -> ClientProject {
                  the ids)"
             }
             ProjectFrom::ClientRoots | ProjectFrom::Binding => {
-                "name one by starting this server as `quipu mcp --project DIR`"
+                "name one by starting this server as `lukasa mcp --project DIR`"
             }
         };
         let reason =

@@ -30,7 +30,7 @@ use super::question::{self, Answer};
 use crate::error::log_failure;
 
 /// The member of a result's `_meta` that holds the facts for programs.
-const FACTS: &str = "quipu";
+const FACTS: &str = "lukasa";
 
 /// What a client calls for.
 pub(super) enum Called {
@@ -272,7 +272,7 @@ const BY_INFLUENCED: &str = "The agent has read memories that came with a reposi
 pub(super) fn influenced() -> CallToolResult {
     let text = "Nothing was saved: this session has read memories that came with a repository and that nobody reviewed, \
                 and instruction files are added to only with the person's agreement then. Show the person the fact; they \
-                can save it with `quipu save`.";
+                can save it with `lukasa save`.";
     refused(Code::ReadOnly, text.to_owned())
 }
 

@@ -11,8 +11,8 @@ fn capabilities() -> Value {
 
 fn server_info() -> Value {
     json!({
-        "name": "quipu",
-        "title": "Quipu",
+        "name": "lukasa",
+        "title": "Lukasa",
         "version": env!("CARGO_PKG_VERSION"),
         "description": "A memory for AI agents",
     })
@@ -111,7 +111,7 @@ async fn each_world_has_its_own_requests() {
     let mut newest = Client::of(world.host(), NEWEST).await;
     // A ping is answered before the first request, when the revision is not known.
     newest.request("tools/list", json!({})).await;
-    let memory = json!({ "uri": "quipu://memories/global/a.md" });
+    let memory = json!({ "uri": "lukasa://memories/global/a.md" });
     for (method, params) in [
         ("ping", json!({})),
         ("resources/subscribe", memory.clone()),

@@ -127,7 +127,7 @@ fn line() -> impl Strategy<Value = String> {
                 .to_string()
         }),
         "[^\n\r]{0,30}".prop_map(|uri| {
-            let params = json!({ "uri": format!("quipu://memories/{uri}") });
+            let params = json!({ "uri": format!("lukasa://memories/{uri}") });
             json!({ "jsonrpc": "2.0", "id": "x", "method": "resources/read", "params": params })
                 .to_string()
         }),

@@ -1,6 +1,6 @@
 //! Which project a client works in.
 
-use quipu_server::mcp::{Host, ProjectFrom};
+use lukasa_server::mcp::{Host, ProjectFrom};
 use serde_json::{Value, json};
 
 use crate::client::{Client, NEWEST};
@@ -33,7 +33,7 @@ async fn lands_in(client: &mut Client, world: &World, name: &str) -> &'static st
     client.create(&format!("/memories/project/{name}"), "words\n").await;
     let found: Vec<&str> = ["start", "first", "second"]
         .into_iter()
-        .filter(|folder| world.folder().join(folder).join(".quipu/memory").join(name).exists())
+        .filter(|folder| world.folder().join(folder).join(".lukasa/memory").join(name).exists())
         .collect();
     let [folder] = found[..] else { panic!("{name} lies in {found:?}") };
     folder
@@ -51,7 +51,7 @@ async fn the_only_project_among_the_roots_is_the_project_from_the_first_call_on(
     let asked = client.asked("roots/list").await;
     client.respond(asked, roots(&[&first, &second])).await;
     assert_eq!(client.answer(call).await["isError"], false);
-    assert!(first.join(".quipu/memory/a.md").exists());
+    assert!(first.join(".lukasa/memory/a.md").exists());
     assert_eq!(lands_in(&mut client, &world, "b.md").await, "first");
 }
 
@@ -65,11 +65,11 @@ async fn roots_in_several_projects_are_none_until_one_is_left() {
     let create = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "x" });
     let call = json!({ "name": "memory", "arguments": create });
     let refused = client.request("tools/call", call).await;
-    assert_eq!(refused["_meta"]["quipu"]["code"], "scope_unavailable", "{refused}");
+    assert_eq!(refused["_meta"]["lukasa"]["code"], "scope_unavailable", "{refused}");
     let text = refused["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("`quipu mcp --project DIR`"), "{text}");
+    assert!(text.contains("`lukasa mcp --project DIR`"), "{text}");
     for folder in ["start", "first", "second"] {
-        assert!(!world.folder().join(folder).join(".quipu").exists(), "{folder}");
+        assert!(!world.folder().join(folder).join(".lukasa").exists(), "{folder}");
     }
     client.notify("notifications/roots/list_changed", json!({})).await;
     let view = json!({ "name": "memory", "arguments": { "command": "view", "path": "/memories" } });
@@ -145,7 +145,7 @@ async fn a_stop_before_the_project_is_known_writes_into_no_other() {
     client.stop.cancel();
     let (rest, ended) = client.rest().await;
     assert!(rest.iter().any(|message| message["id"] == call && message["error"]["code"] == -32603));
-    assert!(!world.folder().join("start/.quipu").exists());
+    assert!(!world.folder().join("start/.lukasa").exists());
     ended.unwrap();
 }
 
@@ -160,7 +160,7 @@ async fn a_call_that_is_cancelled_before_it_begins_does_nothing() {
     client.notify("notifications/cancelled", json!({ "requestId": call })).await;
     client.respond(asked, roots(&[&first])).await;
     assert_eq!(lands_in(&mut client, &world, "b.md").await, "first");
-    assert!(!first.join(".quipu/memory/a.md").exists());
+    assert!(!first.join(".lukasa/memory/a.md").exists());
     let (rest, ended) = client.close().await;
     assert!(rest.iter().all(|message| message["id"] != call), "{rest:?}");
     ended.unwrap();

@@ -3,9 +3,9 @@
 use std::fs;
 
 use engine::{Caller, ChangesQuery};
+use lukasa_server::mcp::Host;
 use memory::access::AgentClass;
 use memory::change::Provenance;
-use quipu_server::mcp::Host;
 use serde_json::{Value, json};
 
 use crate::client::{Client, NEWEST, WITH_HANDSHAKE};
@@ -92,7 +92,7 @@ async fn a_flat_folder_has_its_own_description() {
 /// differ from run to run. Hosts show facts content in place of the text, so there is none.
 fn shown(result: &Value) -> (String, bool, Value) {
     assert!(result.get("structuredContent").is_none(), "{result}");
-    let mut facts = result["_meta"]["quipu"].clone();
+    let mut facts = result["_meta"]["lukasa"].clone();
     if let Some(fields) = facts.as_object_mut() {
         assert!(!fields.contains_key("revision"), "{result}");
         if fields.contains_key("change") {
@@ -205,7 +205,7 @@ async fn what_the_model_can_mend_is_a_result_with_its_code() {
         assert_eq!(shown(&result), (text.to_owned(), true, json!({ "ok": false, "code": code })));
     }
     let result = client.request("tools/call", json!({ "name": "memory" })).await;
-    assert_eq!(result["_meta"]["quipu"]["code"], "invalid_arguments");
+    assert_eq!(result["_meta"]["lukasa"]["code"], "invalid_arguments");
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn a_secret_is_refused_by_the_name_of_its_rule_and_not_repeated() {
         "command": "create", "path": "/memories/global/a.md", "file_text": format!("key {secret}"),
     });
     let result = client.call(create).await;
-    assert_eq!(result["_meta"]["quipu"]["code"], "screened", "{result}");
+    assert_eq!(result["_meta"]["lukasa"]["code"], "screened", "{result}");
     assert!(!result.to_string().contains(&secret), "{result}");
 }
 
@@ -252,7 +252,7 @@ async fn another_tool_is_an_error_of_the_protocol() {
 async fn a_failure_of_the_machine_is_a_result_that_names_no_folder() {
     let world = World::new();
     // A folder stands where the state database has to be.
-    fs::create_dir_all(world.state_folder().join("quipu.db/in the way")).unwrap();
+    fs::create_dir_all(world.state_folder().join("lukasa.db/in the way")).unwrap();
     let mut client = Client::of(world.host(), "2025-11-25").await;
     let create = json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" });
     let result = client.call(create).await;
@@ -358,8 +358,8 @@ async fn a_fact_is_saved_to_the_file_of_its_scope_in_every_revision() {
         let arguments = json!({ "fact": "Likes tea", "scope": "global" });
         assert_eq!(save(&mut client, arguments).await, added("global"));
         let text = |folder: &std::path::Path| fs::read_to_string(folder.join("AGENTS.md")).unwrap();
-        assert_eq!(text(&project), "## Quipu Added Memories\n- Builds with make\n");
-        assert_eq!(text(&world.data_folder()), "## Quipu Added Memories\n- Likes tea\n");
+        assert_eq!(text(&project), "## Lukasa Added Memories\n- Builds with make\n");
+        assert_eq!(text(&world.data_folder()), "## Lukasa Added Memories\n- Likes tea\n");
     }
 }
 
@@ -387,7 +387,7 @@ async fn a_fact_is_saved_to_the_file_that_the_host_loads_or_that_is_there_and_on
         let (again, is_error, _) = save(&mut client, fact).await;
         assert!(!is_error && again.contains("stands in the project instruction file already"));
         let text = fs::read_to_string(project.join(file)).unwrap();
-        assert_eq!(text, "## Quipu Added Memories\n- Builds with make\n", "{name} {there:?}");
+        assert_eq!(text, "## Lukasa Added Memories\n- Builds with make\n", "{name} {there:?}");
     }
 }
 
@@ -408,13 +408,13 @@ async fn what_the_person_edited_in_their_host_is_what_is_saved() {
         (is_saved, result["content"][0]["text"].as_str().unwrap().to_owned())
     };
     assert!(edited("Builds with just").await.0);
-    let one = "## Quipu Added Memories\n- Builds with just\n";
+    let one = "## Lukasa Added Memories\n- Builds with just\n";
     assert_eq!(fs::read_to_string(&file).unwrap(), one);
     // Other hosts show the whole file to edit.
     let whole = format!("# Rules\n\n{one}- Tests with nextest\n");
     assert!(edited(&whole).await.0);
     assert_eq!(fs::read_to_string(&file).unwrap(), whole);
-    let (is_saved, text) = edited("## Quipu Added Memories\n- All else is gone\n").await;
+    let (is_saved, text) = edited("## Lukasa Added Memories\n- All else is gone\n").await;
     assert!(!is_saved && text.contains("only adds"), "{text}");
     assert_eq!(fs::read_to_string(&file).unwrap(), whole);
 }
@@ -463,7 +463,7 @@ async fn a_client_that_can_asks_its_person_which_file_is_meant() {
     let (text, is_error, world) = saved_when_asked(chosen).await;
     assert_eq!((text.as_str(), is_error), ("Added to the global instruction file.", false));
     let saved = fs::read_to_string(world.data_folder().join("AGENTS.md")).unwrap();
-    assert_eq!(saved, "## Quipu Added Memories\n- Likes tea\n");
+    assert_eq!(saved, "## Lukasa Added Memories\n- Likes tea\n");
     for action in ["decline", "cancel"] {
         let (text, is_error, world) = saved_when_asked(json!({ "action": action })).await;
         assert!(is_error && text.contains("does not want"), "{text}");

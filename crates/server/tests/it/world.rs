@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::{BindingRequest, Caller, Config, Engine, Folders};
+use lukasa_server::mcp::{Host, ProjectFrom};
 use memory::access::AgentClass;
-use quipu_server::mcp::{Host, ProjectFrom};
 
 /// A throw-away home, and one process that opened it.
 pub(crate) struct World {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use quipu_state::{SqliteState, State, Tasks};
+use lukasa_state::{SqliteState, State, Tasks};
 
 #[tokio::test]
 async fn sqlite_is_a_state() {

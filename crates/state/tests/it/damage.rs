@@ -2,15 +2,15 @@
 
 use std::fs;
 
+use lukasa_state::{SqliteState, State, StateError, set_aside_databases};
 use memory::change::ChangeId;
 use memory::document::Revision;
-use quipu_state::{SqliteState, State, StateError, set_aside_databases};
 use testkit::conformance::state::{edit, path, time, write};
 
 use crate::support::{Place, Seeded, fill, recorded};
 
 const MEMORIES: usize = 60;
-const IDENTITY: &str = "project:quipu";
+const IDENTITY: &str = "project:lukasa";
 const NOTHING: [String; 0] = [];
 
 /// Returns the bytes of a sound database with [`MEMORIES`] memories, all pinned.

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use lukasa_state::{ChangeQuery, Retention, State, StateError, Stats, set_aside_databases};
 use memory::change::ChangeId;
 use memory::code::Code;
-use quipu_state::{ChangeQuery, Retention, State, StateError, Stats, set_aside_databases};
 use testkit::conformance::state::{edit, path, time, write};
 
 use crate::support::{Place, fill, names, recorded};
@@ -100,7 +100,7 @@ async fn a_file_that_was_removed_is_made_again() {
 
 /// Checks that reading and writing at `at` fail as unavailable, and touch nothing.
 async fn refuses(at: &Path) {
-    let state = quipu_state::SqliteState::new(at.to_owned());
+    let state = lukasa_state::SqliteState::new(at.to_owned());
     let read = state.marks("global").await.unwrap_err();
     let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     for error in [read, wrote] {
@@ -126,7 +126,7 @@ async fn a_folder_or_a_file_in_the_way_is_left_alone() {
 #[tokio::test]
 async fn a_missing_folder_is_not_made() {
     let place = Place::new();
-    let state = quipu_state::SqliteState::new(place.path().join("missing/state.db"));
+    let state = lukasa_state::SqliteState::new(place.path().join("missing/state.db"));
     fs::create_dir(place.path()).unwrap();
     assert_eq!(state.marks("global").await.unwrap(), []);
     let error = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
@@ -170,7 +170,7 @@ fn mount(options: &[&str], at: &Path) {
 #[tokio::test]
 async fn a_full_disk_refuses_a_change_whole_and_works_again_with_room() {
     let disk = SmallDisk::mounted();
-    let state = quipu_state::SqliteState::new(disk.database());
+    let state = lukasa_state::SqliteState::new(disk.database());
     let ids = fill(&state, 2).await;
     let ballast = disk.place.path().join("ballast");
     // As much as fits: the kernel says how much that was.
@@ -200,7 +200,7 @@ async fn a_full_disk_refuses_a_change_whole_and_works_again_with_room() {
 #[tokio::test]
 async fn a_read_only_disk_is_unavailable_for_writing_and_nothing_is_renamed() {
     let disk = SmallDisk::mounted();
-    let state = quipu_state::SqliteState::new(disk.database());
+    let state = lukasa_state::SqliteState::new(disk.database());
     fill(&state, 2).await;
     state.close().await;
     let before = names(&disk.place.path());
@@ -215,7 +215,7 @@ async fn a_damaged_database_on_a_full_disk_is_set_aside_and_one_with_room_is_sta
     let disk = SmallDisk::mounted();
     let damaged = "no database at all".repeat(100);
     fs::write(disk.database(), &damaged).unwrap();
-    let state = quipu_state::SqliteState::new(disk.database());
+    let state = lukasa_state::SqliteState::new(disk.database());
     let ballast = disk.place.path().join("ballast");
     fs::write(&ballast, vec![0; 1024 * 1024]).unwrap_err();
     for _ in 0..3 {
@@ -236,7 +236,7 @@ async fn a_damaged_database_on_a_read_only_disk_is_left_alone() {
     fs::write(disk.database(), "no database at all".repeat(100)).unwrap();
     let before = names(&disk.place.path());
     mount(&["-o", "remount,ro"], &disk.place.path());
-    let state = quipu_state::SqliteState::new(disk.database());
+    let state = lukasa_state::SqliteState::new(disk.database());
     let read = state.marks("global").await.unwrap_err();
     let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     for error in [read, wrote] {

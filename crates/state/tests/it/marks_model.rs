@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use lukasa_state::{Mark, State, Use};
 use memory::change::ChangeKind;
 use proptest::prelude::*;
-use quipu_state::{Mark, State, Use};
 use testkit::conformance::state::{Made, files, path, remove, rename, time};
 
 use crate::support::Place;

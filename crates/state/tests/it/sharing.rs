@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use lukasa_state::{SqliteState, State, Use};
 use memory::change::ChangeId;
-use quipu_state::{SqliteState, State, Use};
 use testkit::conformance::state::{path, time, write};
 
 use crate::support::{Place, fill, recorded};
@@ -109,7 +109,8 @@ async fn a_cancelled_call_holds_nobody_up_and_leaves_no_half() {
         let next = other.record(write("one", &format!("{number}.md"), "text").to_record());
         tokio::time::timeout(Duration::from_secs(5), next).await.unwrap().unwrap();
     }
-    let query = quipu_state::ChangeQuery { max: usize::MAX, ..quipu_state::ChangeQuery::default() };
+    let query =
+        lukasa_state::ChangeQuery { max: usize::MAX, ..lukasa_state::ChangeQuery::default() };
     for change in other.changes(&query).await.unwrap() {
         assert!([1, 20].contains(&change.files.len()), "{change:?}");
     }

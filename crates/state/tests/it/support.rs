@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use lukasa_state::{ChangeQuery, SqliteState, State};
 use memory::change::ChangeId;
-use quipu_state::{ChangeQuery, SqliteState, State};
 use sqlx::{Connection, SqliteConnection};
 use tempfile::TempDir;
 use testkit::conformance::state::write;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::{Arc, Barrier};
 
-use quipu_state::{
+use lukasa_state::{
     Enqueued, ProposalQuery, RunRow, SessionRow, SqliteState, State, Status, TaskQuery, TaskRow,
     Tasks,
 };

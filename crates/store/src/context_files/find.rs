@@ -16,8 +16,8 @@ use crate::backend::{Backend as _, BackendError, Stamp};
 use crate::binding::{Folders, digest, resolved};
 use crate::host;
 
-/// The folder in a project that is Quipu's.
-const QUIPU_FOLDER: &str = ".quipu";
+/// The folder in a project that is Lukasa's.
+const LUKASA_FOLDER: &str = ".lukasa";
 
 /// Where a context file really is: links are followed to here and no further.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Spot {
 
 impl ContextFiles {
     /// Returns the context files that there are: the person's, those at the top of the project and in its
-    /// `.quipu` folder, in the folders there that other products have, then those of each folder down to
+    /// `.lukasa` folder, in the folders there that other products have, then those of each folder down to
     /// where somebody works. Looks into no other folder.
     pub async fn list(&self) -> ContextListing {
         let mut listing = ContextListing::default();
@@ -179,7 +179,7 @@ impl ContextFiles {
         let project =
             |folders: &[String]| in_folder(ContextScope::Project, self.project.clone(), folders);
         spots.extend(project(&[]));
-        spots.extend(project(&[QUIPU_FOLDER.to_owned()]));
+        spots.extend(project(&[LUKASA_FOLDER.to_owned()]));
         for folder in &self.settings.project_folders {
             spots.extend(project(std::slice::from_ref(folder)));
         }

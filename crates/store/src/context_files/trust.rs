@@ -23,7 +23,7 @@ const FOLDER: &str = "trust";
 const FILE: &str = "folders.txt";
 
 /// The first line of the list.
-const HEADING: &str = "# Folders whose files may instruct models. Written by `quipu trust`.\n";
+const HEADING: &str = "# Folders whose files may instruct models. Written by `lukasa trust`.\n";
 
 /// The largest list that is read, in bytes.
 const LIST_BYTES_MAX: usize = 1024 * 1024;

@@ -47,7 +47,7 @@ impl<'a> Adviser<'a> {
                 0 => String::new(),
                 more => format!(", and {more} more lines repeat others"),
             };
-            let detail = format!("{first}{more}; `quipu dream` merges entries that say the same");
+            let detail = format!("{first}{more}; `lukasa dream` merges entries that say the same");
             self.add(FindingKind::RepeatedEntry, path, detail);
         }
     }

@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use lukasa_store::{Call, ChangesQuery, Dry, UndoTarget};
 use memory::clock::Timestamp;
-use quipu_store::{Call, ChangesQuery, Dry, UndoTarget};
 
 use crate::host::{Host, at, create, delete, rename, replace};
 

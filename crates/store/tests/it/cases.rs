@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use lukasa_store::{Caller, Memories};
 use memory::access::AgentClass;
-use quipu_store::{Caller, Memories};
 use serde_json::{Value, json};
 
 use crate::host::{Host, answer, at, call, create, delete, rename, replace};

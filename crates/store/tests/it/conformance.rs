@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
 use memory::path::RelativePath;
-use quipu_store::backend::local::{Anchor, LocalBackend, Privacy};
 use testkit::conformance::backend::{Outside, Rig, run};
 use testkit::{FaultyBackend, Plan};
 
@@ -45,7 +45,7 @@ impl Outside for Editor {
     }
 
     fn temporary(&self, path: &RelativePath) {
-        fs::write(self.at(path).with_file_name(".quipu-0-0.tmp"), "half").unwrap();
+        fs::write(self.at(path).with_file_name(".lukasa-0-0.tmp"), "half").unwrap();
     }
 }
 
@@ -86,7 +86,7 @@ async fn a_private_folder_is_a_backend() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_in_a_checkout_is_a_backend() {
-    run(|| rig(&[".quipu", "memory"], Privacy::Shared)).await;
+    run(|| rig(&[".lukasa", "memory"], Privacy::Shared)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

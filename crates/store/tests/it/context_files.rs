@@ -5,20 +5,20 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lukasa_store::{
+    Caller, ContextFileError, ContextFiles, ContextSaved, ContextScope, ContextSettings, Expected,
+    Folders,
+};
 use memory::access::AgentClass;
 use memory::code::Code;
 use memory::document::Revision;
 use memory::limits::CONTEXT_FILE_BYTES_MAX;
 use memory::path::RelativePath;
 use memory::screen::Screen;
-use quipu_store::{
-    Caller, ContextFileError, ContextFiles, ContextSaved, ContextScope, ContextSettings, Expected,
-    Folders,
-};
 
 use ContextScope::{Global, Project};
 
-const OWN: &str = "## Quipu Added Memories\n";
+const OWN: &str = "## Lukasa Added Memories\n";
 
 /// Somebody's home, and a project in it.
 struct Home {
@@ -94,7 +94,7 @@ async fn context_files_are_found_from_the_widest_to_the_nearest() {
         "app/AGENTS.md",
         "app/src/deep/QWEN.md",
         "config/AGENTS.md",
-        "app/.quipu/AGENTS.md",
+        "app/.lukasa/AGENTS.md",
         "app/QWEN.md",
         "app/other/QWEN.md",
         "app/CLAUDE.md",
@@ -110,7 +110,7 @@ async fn context_files_are_found_from_the_widest_to_the_nearest() {
         "global config/AGENTS.md",
         "project app/QWEN.md",
         "project app/AGENTS.md",
-        "project app/.quipu/AGENTS.md",
+        "project app/.lukasa/AGENTS.md",
         "project app/src/AGENTS.md",
     ];
     assert_eq!(found, expected, "no folder below, beside or above the project is looked into");
@@ -125,7 +125,7 @@ async fn context_files_are_found_from_the_widest_to_the_nearest() {
 async fn the_same_file_or_text_is_found_once() {
     let home = Home::new();
     home.write("app/AGENTS.md", "same\n");
-    home.write("app/.quipu/QWEN.md", "same\n");
+    home.write("app/.lukasa/QWEN.md", "same\n");
     symlink("AGENTS.md", home.path("app/QWEN.md")).unwrap();
     assert_eq!(home.found(&home.person()).await, (vec!["project app/AGENTS.md".into()], vec![]));
     let saved = home.person().append(Project, "n").await.unwrap();
@@ -163,7 +163,7 @@ async fn links_that_lead_elsewhere_are_neither_read_nor_written() {
     assert!(!missing.exists());
     // A folder on the way that is a link is not gone through either.
     home.write("elsewhere/QWEN.md", "elsewhere\n");
-    symlink(home.path("elsewhere"), home.path("app/.quipu")).unwrap();
+    symlink(home.path("elsewhere"), home.path("app/.lukasa")).unwrap();
     let (found, passed) = home.found(&home.person()).await;
     assert_eq!(found, Vec::<String>::new());
     assert_eq!(passed.len(), 2, "{passed:?}");
@@ -218,7 +218,7 @@ async fn a_fact_goes_to_the_first_file_that_is_there() {
     assert_eq!(saved.path, expected.path);
     assert_eq!(
         home.read("app/AGENTS.md"),
-        "# Rules\r\n\r\n## Quipu Added Memories\r\n- uses\r\npnpm\r\n",
+        "# Rules\r\n\r\n## Lukasa Added Memories\r\n- uses\r\npnpm\r\n",
         "several lines are taken as they are"
     );
     let saved = files.save(Global, " - likes\n## tea\n").await.unwrap();
@@ -363,17 +363,17 @@ async fn what_a_writer_left_who_died_is_cleared_away_and_nobody_elses_text_is() 
     let [lock] = &locks[..] else { panic!("{locks:?}") };
     let died = fs::read_to_string(lock).unwrap().replace("resting", "writing");
     fs::write(lock, died).unwrap();
-    home.write("app/.quipu-1-0.tmp", "half a wri");
-    home.write("app/.quipu-1-1.aside.QWEN.md", "one\n");
-    home.write("app/.quipu-1-2.aside.AGENTS.md", "somebody wrote this at that moment\n");
-    home.write("app/src/.quipu-1-3.tmp", "not looked at\n");
+    home.write("app/.lukasa-1-0.tmp", "half a wri");
+    home.write("app/.lukasa-1-1.aside.QWEN.md", "one\n");
+    home.write("app/.lukasa-1-2.aside.AGENTS.md", "somebody wrote this at that moment\n");
+    home.write("app/src/.lukasa-1-3.tmp", "not looked at\n");
     files.append(Project, "n").await.unwrap();
     for (name, is_there) in [
-        ("app/.quipu-1-0.tmp", false),
-        ("app/.quipu-1-1.aside.QWEN.md", false),
+        ("app/.lukasa-1-0.tmp", false),
+        ("app/.lukasa-1-1.aside.QWEN.md", false),
         ("app/QWEN.outside-1.md", false),
-        ("app/.quipu-1-2.aside.AGENTS.md", false),
-        ("app/src/.quipu-1-3.tmp", true),
+        ("app/.lukasa-1-2.aside.AGENTS.md", false),
+        ("app/src/.lukasa-1-3.tmp", true),
     ] {
         assert_eq!(home.path(name).exists(), is_there, "{name}");
     }

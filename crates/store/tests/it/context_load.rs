@@ -5,15 +5,15 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lukasa_store::{
+    Caller, ContextCache, ContextFiles, ContextSettings, Folders, LoadOptions, Loaded, NotLoaded,
+    TrustedFolders,
+};
 use memory::code::Code;
 use memory::context_file::Target;
 use memory::limits::{CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX};
 use memory::path::RelativePath;
 use memory::screen::Screen;
-use quipu_store::{
-    Caller, ContextCache, ContextFiles, ContextSettings, Folders, LoadOptions, Loaded, NotLoaded,
-    TrustedFolders,
-};
 
 /// Somebody's home, and a project in it that they trust.
 struct Home {
@@ -110,7 +110,7 @@ async fn files_come_from_the_widest_to_the_nearest_and_then_those_that_were_name
         "app/src/AGENTS.md",
         "app/AGENTS.md",
         "app/QWEN.md",
-        "app/.quipu/AGENTS.md",
+        "app/.lukasa/AGENTS.md",
         "app/.qwen/QWEN.md",
         "app/src/.qwen/QWEN.md",
         "config/AGENTS.md",
@@ -130,7 +130,7 @@ async fn files_come_from_the_widest_to_the_nearest_and_then_those_that_were_name
         "global .qwen/QWEN.md",
         "project app/QWEN.md",
         "project app/AGENTS.md",
-        "project app/.quipu/AGENTS.md",
+        "project app/.lukasa/AGENTS.md",
         "project app/.qwen/QWEN.md",
         "project app/src/AGENTS.md",
         "included shared/QWEN.md",
@@ -159,7 +159,7 @@ async fn an_untrusted_folder_contributes_nothing() {
     assert!(skipped.contains(&untrusted("app/src/QWEN.md")), "{skipped:?}");
     assert!(!loaded.origins.iter().any(|origin| origin.path.starts_with(home.path("app"))));
     // Trust in a part is none in the rest, and a checkout cannot bring its own.
-    home.write("app/.quipu/trust/folders.txt", home.path("app").display().to_string());
+    home.write("app/.lukasa/trust/folders.txt", home.path("app").display().to_string());
     home.trusted().add(&home.path("app/src")).await.unwrap();
     home.write("app/src/QWEN.md", "@../docs/x.md");
     let loaded = home.load("app/src").await;

@@ -3,13 +3,13 @@
 use std::fs;
 use std::sync::Arc;
 
+use lukasa_store::backend::Backend;
+use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
+use lukasa_store::{Call, Caller, ChangesQuery, Depth, Store};
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
 use memory::command::Command;
 use memory::path::{Mount, Scope};
-use quipu_store::backend::Backend;
-use quipu_store::backend::local::{Anchor, LocalBackend, Privacy};
-use quipu_store::{Call, Caller, ChangesQuery, Depth, Store};
 use testkit::{Failure, Faults, FaultyBackend, FaultyState, Plan};
 
 use crate::host::{Host, at, create, delete, files, rename, replace, restart, table, texts};
@@ -24,7 +24,7 @@ fn kill(store: Arc<Store>) {
 /// answer never arrives.
 async fn create_and_die_replacing(host: &Host, path: &str, text: &str) {
     let state =
-        Arc::new(FaultyState::new(Arc::new(state::SqliteState::new(host.path("state/quipu.db")))));
+        Arc::new(FaultyState::new(Arc::new(state::SqliteState::new(host.path("state/lukasa.db")))));
     let store = host.store_on(Arc::<FaultyState>::clone(&state));
     let agent = host.agent(&store);
     create(&agent, path, text).await;
@@ -102,7 +102,7 @@ async fn after_a_power_cut_every_acknowledged_write_is_whole() {
 async fn a_power_cut_soon_after_a_root_was_made_loses_nothing_whatever_it_leaves_of_the_lock_file()
 {
     for left in
-        [None, Some(String::new()), Some("\0".repeat(110)), Some("quipu2 0b6c3a".to_owned())]
+        [None, Some(String::new()), Some("\0".repeat(110)), Some("lukasa2 0b6c3a".to_owned())]
     {
         for is_held_first in [false, true] {
             let host = Host::new();
@@ -195,7 +195,7 @@ async fn what_a_writer_at_work_leaves_for_a_moment_is_no_finding() {
     create(agent, "/memories/global/a.md", "one\n").await;
     store.settle().await;
     let person = agent.for_caller(Caller::person("test"));
-    let names = [".quipu-1-0.tmp", ".quipu-1-1.tmp"].map(|name| host.global(name));
+    let names = [".lukasa-1-0.tmp", ".lukasa-1-1.tmp"].map(|name| host.global(name));
     for name in &names {
         fs::write(name, "half").unwrap();
     }
@@ -213,7 +213,7 @@ async fn what_a_writer_at_work_leaves_for_a_moment_is_no_finding() {
     plan.meddle(steps_of_a_look + 1, move || fs::remove_file(passing).unwrap());
     let found = person.health(Depth::Thorough).await.unwrap().findings;
     assert_eq!(found.len(), 1, "{found:#?}");
-    assert!(found[0].subject.ends_with(".quipu-1-1.tmp"), "{found:#?}");
+    assert!(found[0].subject.ends_with(".lukasa-1-1.tmp"), "{found:#?}");
 }
 
 #[tokio::test]
@@ -275,11 +275,11 @@ async fn what_an_interrupted_write_left_over_is_swept() {
     let agent = host.agent(&store);
     create(&agent, "/memories/global/d/a.md", "one\n").await;
     store.close().await;
-    fs::write(host.global("d/.quipu-1f-0.tmp"), "half").unwrap();
-    fs::create_dir_all(host.global(".quipu-1f-1.tmp/x")).unwrap();
+    fs::write(host.global("d/.lukasa-1f-0.tmp"), "half").unwrap();
+    fs::create_dir_all(host.global(".lukasa-1f-1.tmp/x")).unwrap();
     let store = host.store();
     let person = host.person(&store);
-    let health = person.health(quipu_store::Depth::Glance).await.unwrap();
+    let health = person.health(lukasa_store::Depth::Glance).await.unwrap();
     assert!(health.findings.iter().any(|found| found.kind.as_str() == "left-over-temporary"));
     person.repair().await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("d/a.md", "one\n")]));
@@ -311,7 +311,7 @@ async fn what_a_kill_leaves_of_a_listing_is_swept_by_the_next_process_that_reads
         let reached = plan.steps() >= step;
         kill(store);
         plan.set(0, Failure::Once);
-        let left = files(&host.global("")).iter().any(|(name, _)| name.starts_with(".quipu-"));
+        let left = files(&host.global("")).iter().any(|(name, _)| name.starts_with(".lukasa-"));
         let (_store, agent) = open();
         steps += u64::from(left);
         agent.list(None).await.unwrap();
@@ -331,8 +331,8 @@ async fn recovery_brings_back_what_an_editor_wrote_into_the_write_that_died() {
     let host = Host::new();
     create_and_die_replacing(&host, "/memories/global/a.md", "one\n").await;
     fs::write(host.global("a.md"), "two\n").unwrap();
-    fs::write(host.global(".quipu-1f-0.aside.a.md"), "by hand\n").unwrap();
-    fs::write(host.global(".quipu-1f-1.aside.a.md"), "one\n").unwrap();
+    fs::write(host.global(".lukasa-1f-0.aside.a.md"), "by hand\n").unwrap();
+    fs::write(host.global(".lukasa-1f-1.aside.a.md"), "one\n").unwrap();
     let store = host.store();
     let person = host.person(&store);
     let listed = person.list(None).await.unwrap().memories;
@@ -349,7 +349,7 @@ async fn only_a_write_that_was_interrupted_is_reported_as_such() {
     let store = host.store();
     create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
     let found = async |store: &Arc<Store>| {
-        let health = host.person(store).health(quipu_store::Depth::Glance).await.unwrap();
+        let health = host.person(store).health(lukasa_store::Depth::Glance).await.unwrap();
         let mut kinds = health.findings.iter().map(|found| found.kind.as_str());
         (health.state.open, kinds.any(|kind| kind == "interrupted-commit"))
     };

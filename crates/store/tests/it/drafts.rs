@@ -3,11 +3,11 @@
 use std::fs;
 use std::sync::Arc;
 
+use lukasa_store::{Call, ChangesQuery, Store, StoreError};
 use memory::change::{ChangeKind, Trust};
 use memory::command::{Command, CommandError, Reply};
 use memory::path::Layout;
 use memory::tool;
-use quipu_store::{Call, ChangesQuery, Store, StoreError};
 use serde_json::{Value, json};
 
 use crate::host::{Host, answer, at, create, files, table, texts};

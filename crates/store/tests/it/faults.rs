@@ -12,12 +12,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use lukasa_store::backend::Backend;
+use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
+use lukasa_store::{Caller, ChangesQuery, Depth, Memories, Store};
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
 use memory::path::{Mount, Scope};
-use quipu_store::backend::Backend;
-use quipu_store::backend::local::{Anchor, LocalBackend, Privacy};
-use quipu_store::{Caller, ChangesQuery, Depth, Memories, Store};
 use state::SqliteState;
 use testkit::{Failure, FaultyBackend, FaultyState, Plan};
 
@@ -71,7 +71,7 @@ impl Rig {
 
     /// Opens a store as a new process does.
     fn open(&self) -> (Arc<Store>, Memories) {
-        let sqlite = Arc::new(SqliteState::new(self.host.path("state/quipu.db")));
+        let sqlite = Arc::new(SqliteState::new(self.host.path("state/lukasa.db")));
         let state = Arc::new(FaultyState::sharing(sqlite, Arc::clone(&self.plan)));
         let store = self.host.store_on(state);
         let agent = Caller::agent(AgentClass::Exec, "test");
@@ -90,7 +90,7 @@ impl Rig {
         };
         vec![
             root(Scope::Global, "data", &["memory"]),
-            root(Scope::Project, "shop", &[".quipu", "memory"]),
+            root(Scope::Project, "shop", &[".lukasa", "memory"]),
         ]
     }
 
@@ -101,7 +101,7 @@ impl Rig {
             files(folder).into_iter().map(named).collect::<Vec<_>>()
         };
         let global = in_root("data/memory", &self.host.global(""));
-        global.into_iter().chain(in_root("shop/.quipu/memory", &self.host.project(""))).collect()
+        global.into_iter().chain(in_root("shop/.lukasa/memory", &self.host.project(""))).collect()
     }
 
     async fn seen(&self, memories: &Memories) -> Seen {

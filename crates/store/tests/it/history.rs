@@ -3,13 +3,13 @@
 use std::fs;
 use std::sync::Arc;
 
+use lukasa_store::backend::Backend;
+use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
+use lukasa_store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, StoreError, UndoTarget};
 use memory::change::{Actor, ChangeId, ChangeKind, RootKey};
 use memory::command::Command;
 use memory::document::Revision;
 use memory::path::{Mount, Scope};
-use quipu_store::backend::Backend;
-use quipu_store::backend::local::{Anchor, LocalBackend, Privacy};
-use quipu_store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, StoreError, UndoTarget};
 use serde_json::json;
 use testkit::{FaultyBackend, Plan};
 
@@ -19,7 +19,7 @@ fn all() -> ChangesQuery {
     ChangesQuery { max: 99, ..ChangesQuery::default() }
 }
 
-async fn last(memories: &quipu_store::Memories) -> ChangeId {
+async fn last(memories: &lukasa_store::Memories) -> ChangeId {
     memories.changes(&all()).await.unwrap()[0].id
 }
 
@@ -142,14 +142,16 @@ async fn history_of_another_project_stays_there() {
 }
 
 /// Returns the memories of another project on this host.
-fn elsewhere(host: &Host, store: &std::sync::Arc<quipu_store::Store>) -> quipu_store::Memories {
+fn elsewhere(host: &Host, store: &std::sync::Arc<lukasa_store::Store>) -> lukasa_store::Memories {
     fs::create_dir_all(host.path("other/.git")).unwrap();
-    let request =
-        quipu_store::BindingRequest { project_dir: Some(host.path("other")), ..Default::default() };
-    let folders = quipu_store::Folders { data: host.path("data"), state: host.path("state") };
+    let request = lukasa_store::BindingRequest {
+        project_dir: Some(host.path("other")),
+        ..Default::default()
+    };
+    let folders = lukasa_store::Folders { data: host.path("data"), state: host.path("state") };
     store.memories(
-        quipu_store::Binding::resolve(&request, &folders),
-        quipu_store::Caller::person("test"),
+        lukasa_store::Binding::resolve(&request, &folders),
+        lukasa_store::Caller::person("test"),
     )
 }
 
@@ -319,7 +321,7 @@ async fn a_text_that_comes_back_has_the_trust_that_it_had() {
     let call = Call::default();
     person.save(&path, "mine\n", Expected::OneOf(vec![planted]), &call).await.unwrap();
     assert!(person.unreviewed(&[(&path, None)]).await.is_empty());
-    let undo = async |memories: &quipu_store::Memories| {
+    let undo = async |memories: &lukasa_store::Memories| {
         let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
         let last = memories.changes(&query).await.unwrap()[0].id;
         memories.undo(&UndoTarget::Change(last), Dry::No, &Call::default()).await.unwrap();

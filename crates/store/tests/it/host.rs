@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lukasa_store::{
+    Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store, WorkspaceChoice,
+};
 use memory::access::AgentClass;
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use memory::tool;
-use quipu_store::{
-    Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store, WorkspaceChoice,
-};
 use serde_json::{Value, json};
 use state::{SqliteState, State};
 use tempfile::TempDir;
@@ -49,7 +49,7 @@ impl Host {
     }
 
     pub(crate) fn project(&self, below: &str) -> PathBuf {
-        self.path("shop/.quipu/memory").join(below)
+        self.path("shop/.lukasa/memory").join(below)
     }
 
     fn folders(&self) -> Folders {
@@ -58,7 +58,7 @@ impl Host {
 
     /// Opens a store as a new process would.
     pub(crate) fn store(&self) -> Arc<Store> {
-        self.store_on(Arc::new(SqliteState::new(self.path("state/quipu.db"))))
+        self.store_on(Arc::new(SqliteState::new(self.path("state/lukasa.db"))))
     }
 
     pub(crate) fn store_on(&self, state: Arc<dyn State>) -> Arc<Store> {

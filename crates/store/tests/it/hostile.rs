@@ -79,7 +79,7 @@ async fn a_hostile_checkout_is_listed_and_refused_and_never_followed() {
     }
     let kinds: std::collections::BTreeSet<_> = host
         .person(&store)
-        .health(quipu_store::Depth::Thorough)
+        .health(lukasa_store::Depth::Thorough)
         .await
         .unwrap()
         .findings
@@ -106,7 +106,7 @@ async fn a_hostile_checkout_is_listed_and_refused_and_never_followed() {
 
 #[tokio::test]
 async fn a_root_that_is_a_link_is_refused_and_the_others_go_on() {
-    for link in [".quipu", ".quipu/memory"] {
+    for link in [".lukasa", ".lukasa/memory"] {
         let host = Host::new();
         fs::create_dir_all(host.path("elsewhere/memory")).unwrap();
         fs::write(host.path("elsewhere/memory/x.md"), "SECRET\n").unwrap();
@@ -173,7 +173,7 @@ async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
             agent.list(None).await.unwrap_or_default();
         }
         // A fault is as good as a refusal here; what counts is what it does not do.
-        if let Ok(reply) = agent.apply(decoded, &quipu_store::Call::default()).await {
+        if let Ok(reply) = agent.apply(decoded, &lukasa_store::Call::default()).await {
             assert!(!memory::tool::render(&reply).text.contains("SECRET"));
         }
     }
@@ -205,7 +205,7 @@ async fn what_lies_too_deep_for_a_path_hides_nothing_else() {
             assert_eq!(code, None, "{said}");
         }
         agent.notice().await.unwrap();
-        let health = person.health(quipu_store::Depth::Thorough).await.unwrap();
+        let health = person.health(lukasa_store::Depth::Thorough).await.unwrap();
         let found: Vec<_> =
             health.findings.iter().map(|one| (one.kind.as_str(), one.subject.as_str())).collect();
         assert_eq!(found, [("unaddressable-name", name.as_str())]);

@@ -3,12 +3,12 @@
 use std::fs;
 use std::sync::Arc;
 
+use lukasa_store::{
+    Call, ChangesQuery, Dry, Expected, Memories, Store, StoreError, UndoTarget, Unreviewed,
+};
 use memory::change::{ChangeKind, Trust};
 use memory::command::CommandError;
 use memory::document::Revision;
-use quipu_store::{
-    Call, ChangesQuery, Dry, Expected, Memories, Store, StoreError, UndoTarget, Unreviewed,
-};
 use serde_json::json;
 
 use crate::host::{Host, at, call, create, delete, rename, replace};

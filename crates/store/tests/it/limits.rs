@@ -2,10 +2,10 @@
 
 use std::fs;
 
+use lukasa_store::{Call, Expected, Memories, StoreError};
 use memory::change::ChangeKind;
 use memory::command::Command;
 use memory::limits::{LISTED_PATHS_MAX, MEMORY_BYTES_MAX, SCOPE_FILES_DEFAULT};
-use quipu_store::{Call, Expected, Memories, StoreError};
 use serde_json::{Value, json};
 
 use crate::host::{Host, answer, at, call, create};

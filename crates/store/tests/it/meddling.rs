@@ -6,13 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use lukasa_store::backend::Backend;
+use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
+use lukasa_store::{Caller, Memories};
 use memory::access::AgentClass;
 use memory::change::RootKey;
 use memory::document::Revision;
 use memory::path::{Mount, Scope};
-use quipu_store::backend::Backend;
-use quipu_store::backend::local::{Anchor, LocalBackend, Privacy};
-use quipu_store::{Caller, Memories};
 use serde_json::{Value, json};
 use state::SqliteState;
 use testkit::{Failure, FaultyBackend, FaultyState, Plan};
@@ -86,7 +86,7 @@ struct Rig {
 async fn rig() -> Rig {
     let host = Host::quick();
     let plan = Arc::<Plan>::default();
-    let sqlite = Arc::new(SqliteState::new(host.path("state/quipu.db")));
+    let sqlite = Arc::new(SqliteState::new(host.path("state/lukasa.db")));
     let store = host.store_on(Arc::new(FaultyState::sharing(sqlite, Arc::clone(&plan))));
     let anchor = Anchor::new(host.path("data"), &["memory"], Privacy::Private);
     let local = Arc::new(LocalBackend::new(anchor, host.path("state/locks/global.lock")));
@@ -145,7 +145,7 @@ async fn attempt(command: &Value, meddling: Meddling, step: u64) -> bool {
         }
         Meddling::Remove(_) => {}
     }
-    assert!(after.keys().all(|path| !path.contains(".quipu-")), "{name}: {after:#?}");
+    assert!(after.keys().all(|path| !path.contains(".lukasa-")), "{name}: {after:#?}");
     // History says of every file what is there.
     assert_eq!(rig.memories.notice().await.unwrap(), 0, "{name}");
     for (path, text) in &after {

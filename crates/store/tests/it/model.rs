@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lukasa_store::backend::Backend;
+use lukasa_store::{Call, Caller, Dry, Memories, UndoTarget};
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, RootKey};
 use memory::command::{Command, Reply};
 use memory::path::{Mount, Scope};
 use proptest::prelude::*;
-use quipu_store::backend::Backend;
-use quipu_store::{Call, Caller, Dry, Memories, UndoTarget};
 use testkit::MemoryBackend;
 
 use crate::host::{Host, at};

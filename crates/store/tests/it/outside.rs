@@ -3,9 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
+use lukasa_store::{Call, ChangesQuery, Expected, StoreError};
 use memory::command::CommandError;
 use memory::document::Revision;
-use quipu_store::{Call, ChangesQuery, Expected, StoreError};
 
 use crate::host::{Host, at, create, rename, replace, table, texts};
 
@@ -233,8 +233,8 @@ async fn reading_makes_nothing() {
     }
     agent.list(None).await.unwrap();
     agent.notice().await.unwrap();
-    agent.health(quipu_store::Depth::Thorough).await.unwrap();
+    agent.health(lukasa_store::Depth::Thorough).await.unwrap();
     store.close().await;
     assert!(!host.path("data").exists() && !host.path("state").exists());
-    assert!(!host.path("shop/.quipu").exists());
+    assert!(!host.path("shop/.lukasa").exists());
 }

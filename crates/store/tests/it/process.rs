@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use lukasa_store::backend::Backend;
+use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
+use lukasa_store::{Caller, Memories, Store};
 use memory::access::AgentClass;
 use memory::change::RootKey;
 use memory::path::{Mount, Scope};
-use quipu_store::backend::Backend;
-use quipu_store::backend::local::{Anchor, LocalBackend, Privacy};
-use quipu_store::{Caller, Memories, Store};
 use state::SqliteState;
 use testkit::{FaultyBackend, FaultyState, Plan};
 
@@ -23,7 +23,7 @@ impl Process {
     /// Starts a process for the global and the project scope.
     pub(crate) fn start(host: &Host) -> Self {
         let plan = Arc::<Plan>::default();
-        let sqlite = Arc::new(SqliteState::new(host.path("state/quipu.db")));
+        let sqlite = Arc::new(SqliteState::new(host.path("state/lukasa.db")));
         let store = host.store_on(Arc::new(FaultyState::sharing(sqlite, Arc::clone(&plan))));
         let root = |scope, base: &str, names: &[&str]| {
             let anchor = Anchor::new(host.path(base), names, Privacy::Private);
@@ -35,7 +35,7 @@ impl Process {
         };
         let roots = vec![
             root(Scope::Global, "data", &["memory"]),
-            root(Scope::Project, "shop", &[".quipu", "memory"]),
+            root(Scope::Project, "shop", &[".lukasa", "memory"]),
         ];
         let agent = store.memories_in(roots, Caller::agent(AgentClass::Exec, "test"));
         Self { store, agent, plan }

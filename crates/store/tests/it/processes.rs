@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use lukasa_store::backend::Backend;
+use lukasa_store::{Caller, ChangesQuery, Memories};
 use memory::access::AgentClass;
 use memory::change::RootKey;
 use memory::path::{Mount, RelativePath, Scope};
-use quipu_store::backend::Backend;
-use quipu_store::{Caller, ChangesQuery, Memories};
 use serde_json::{Value, json};
 use testkit::MemoryBackend;
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use quipu_store::{Binding, BindingRequest, Caller, ChangesQuery, Folders, Memories};
+use lukasa_store::{Binding, BindingRequest, Caller, ChangesQuery, Folders, Memories};
 use serde_json::json;
 
 use crate::host::{Host, answer, at, call, create, rename, replace, texts};
@@ -35,7 +35,7 @@ async fn what_lies_outside_a_checkout_is_for_the_person_alone() {
     for folder in [&workspace, &workspace.join("f")] {
         assert_eq!(mode(folder), 0o700, "{}", folder.display());
     }
-    for private in ["data/memory/f/b.md", "state/quipu.db"] {
+    for private in ["data/memory/f/b.md", "state/lukasa.db"] {
         assert_eq!(mode(&host.path(private)), 0o600, "{private}");
     }
     assert_eq!(mode(&workspace.join("f/b.md")), 0o600);
@@ -84,11 +84,11 @@ fn folders(host: &Host) -> Folders {
     Folders { data: host.path("data"), state: host.path("state") }
 }
 
-fn in_another_project(host: &Host, store: &std::sync::Arc<quipu_store::Store>) -> Memories {
+fn in_another_project(host: &Host, store: &std::sync::Arc<lukasa_store::Store>) -> Memories {
     fs::create_dir_all(host.path("other/.git")).unwrap();
     let request = BindingRequest {
         project_dir: Some(host.path("other")),
-        workspace: quipu_store::WorkspaceChoice::Id("ws-7".parse().unwrap()),
+        workspace: lukasa_store::WorkspaceChoice::Id("ws-7".parse().unwrap()),
         ..BindingRequest::default()
     };
     store.memories(Binding::resolve(&request, &folders(host)), Caller::person("test"))
@@ -130,7 +130,7 @@ async fn a_listing_is_kept_in_the_roots_of_this_host_and_is_nobodys_to_edit() {
     store.settle().await;
     let list = fs::read_to_string(host.global("MEMORY.md")).unwrap();
     insta::assert_snapshot!(list, @r"
-    <!-- Written by Quipu from the memories in this folder. Changes made here are lost. -->
+    <!-- Written by Lukasa from the memories in this folder. Changes made here are lost. -->
     - [a.md](a.md) — plain
     - [Preferences](b/prefs.md) — how I like it
     ");

@@ -2,19 +2,19 @@
 //! commit, steps that fail, a clock that jumps, somebody with an editor, all against a plain model of
 //! what must be there.
 //!
-//! `QUIPU_SIM_SECONDS` says how long to look for trouble (a few seeds when it is not set), and
-//! `QUIPU_SIM_SEED` runs one seed again. A failing seed is in the message.
+//! `LUKASA_SIM_SECONDS` says how long to look for trouble (a few seeds when it is not set), and
+//! `LUKASA_SIM_SEED` runs one seed again. A failing seed is in the message.
 
 mod model;
 
 use std::fs;
 use std::time::{Duration, Instant};
 
+use lukasa_store::{Call, ChangesQuery, Depth, Dry, Expected, StoreError, UndoTarget};
 use memory::change::ChangeKind;
 use memory::command::{Command, Reply};
 use memory::document::Revision;
 use memory::path::MemoryPath;
-use quipu_store::{Call, ChangesQuery, Depth, Dry, Expected, StoreError, UndoTarget};
 use testkit::{Failure, Random};
 
 use self::model::{Act, Model, REPLACED};
@@ -67,7 +67,7 @@ impl World {
 
     #[expect(clippy::print_stderr, reason = "whoever runs one seed wants to see what happens")]
     fn tell(&mut self, what: String) {
-        if std::env::var_os("QUIPU_SIM_SEED").is_some() {
+        if std::env::var_os("LUKASA_SIM_SEED").is_some() {
             eprintln!("{what}");
         }
         self.told.push(what);
@@ -385,18 +385,18 @@ async fn a_seed_is_the_same_run_every_time() {
 
 #[tokio::test]
 async fn callers_crashes_and_editors_agree_with_a_plain_model() {
-    if let Ok(seed) = std::env::var("QUIPU_SIM_SEED") {
+    if let Ok(seed) = std::env::var("LUKASA_SIM_SEED") {
         // A task as below, so that the same steps are counted.
         drop(tokio::spawn(run(seed.parse().unwrap())).await.unwrap());
         return;
     }
-    let seconds = std::env::var("QUIPU_SIM_SECONDS").map_or(0, |text| text.parse().unwrap());
+    let seconds = std::env::var("LUKASA_SIM_SECONDS").map_or(0, |text| text.parse().unwrap());
     let (start, least) = (Instant::now(), 10);
     let mut seed = 0;
     while seed < least || start.elapsed() < Duration::from_secs(seconds) {
         // A run of its own task: its panic is met here, where the seed is known.
         let ended = tokio::spawn(run(seed)).await;
-        assert!(ended.is_ok(), "run it again with QUIPU_SIM_SEED={seed}");
+        assert!(ended.is_ok(), "run it again with LUKASA_SIM_SEED={seed}");
         seed += 1;
     }
 }

@@ -1,9 +1,9 @@
 //! What counts as a use, and who hears of a change.
 
+use lukasa_store::{Call, ChangesQuery, Expected, Memories, Notice};
 use memory::change::{Actor, ChangeKind, Trust};
 use memory::command::{Command, Lines};
 use memory::usage::Usage;
-use quipu_store::{Call, ChangesQuery, Expected, Memories, Notice};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::TryRecvError;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use quipu_store::{
+use lukasa_store::{
     Binding, BindingRequest, Caller, ChangesQuery, Folders, Memories, ProjectRoot, Store,
 };
 
@@ -68,7 +68,7 @@ async fn worktrees_share_pins_and_have_files_and_history_of_their_own() {
     assert_eq!(pinned(&side).await, pin(true));
     assert_eq!(pinned(&thief).await, pin(false));
     for (checkout, text) in checkouts.iter().zip(["main\n", "side\n", "thief\n"]) {
-        assert_eq!(texts(&checkout.join(".quipu/memory")), table(&[("a.md", text)]));
+        assert_eq!(texts(&checkout.join(".lukasa/memory")), table(&[("a.md", text)]));
     }
     let query = ChangesQuery { max: 9, ..ChangesQuery::default() };
     for memories in [&main, &side, &thief] {
@@ -88,14 +88,14 @@ async fn a_repair_keeps_the_pin_of_what_another_worktree_has() {
         checkouts.each_ref().map(|checkout| person(&host, &store, checkout, ProjectRoot::Repo));
     create(&main, PATH, "a\n").await;
     main.set_pin(&at(PATH), true).await.unwrap();
-    // The other worktree has the file by git, and Quipu has never looked there.
-    let there = checkouts[1].join(".quipu/memory");
+    // The other worktree has the file by git, and Lukasa has never looked there.
+    let there = checkouts[1].join(".lukasa/memory");
     fs::create_dir_all(&there).unwrap();
     fs::write(there.join("a.md"), "a\n").unwrap();
-    fs::remove_file(checkouts[0].join(".quipu/memory/a.md")).unwrap();
+    fs::remove_file(checkouts[0].join(".lukasa/memory/a.md")).unwrap();
     let orphaned = async || {
-        let health = main.health(quipu_store::Depth::Glance).await.unwrap();
-        health.findings.iter().any(|found| found.kind == quipu_store::FindingKind::OrphanedState)
+        let health = main.health(lukasa_store::Depth::Glance).await.unwrap();
+        health.findings.iter().any(|found| found.kind == lukasa_store::FindingKind::OrphanedState)
     };
     assert!(!orphaned().await);
     main.repair().await.unwrap();
@@ -117,7 +117,7 @@ async fn a_host_local_project_root_is_one_for_all_worktrees_and_for_no_thief() {
     assert_eq!(side.read(&at(PATH)).await.unwrap().text, "shared\n");
     assert_eq!(thief.read(&at(PATH)).await.unwrap_err().code().as_ref(), "not_found");
     for checkout in &checkouts {
-        assert!(!checkout.join(".quipu").exists());
+        assert!(!checkout.join(".lukasa").exists());
     }
 }
 
@@ -139,7 +139,7 @@ async fn a_checkout_of_another_branch_is_an_edit_from_outside_like_any() {
     git(&main, &["checkout", "-q", "main"]);
     assert_eq!(memories.notice().await.unwrap(), 2);
     let on_main = table(&[("a.md", "on main\n"), ("b.md", "only on main\n")]);
-    assert_eq!(texts(&main.join(".quipu/memory")), on_main);
+    assert_eq!(texts(&main.join(".lukasa/memory")), on_main);
     let query = ChangesQuery { max: 9, path: Some(at(PATH)), ..ChangesQuery::default() };
     let changes = memories.changes(&query).await.unwrap();
     let kinds: Vec<_> = changes.iter().map(|change| change.kind.as_ref()).collect();

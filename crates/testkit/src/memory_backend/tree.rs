@@ -154,7 +154,7 @@ impl Tree {
         }
         for (number, place) in &self.waiting {
             if place.as_ref().map_or(from.is_none(), inside) {
-                let name = format!(".quipu-memory-{number}.tmp");
+                let name = format!(".lukasa-memory-{number}.tmp");
                 let folder = place.as_ref().map(|place| format!("{place}/")).unwrap_or_default();
                 walk.skipped.push(skipped(folder + &name, SkipReason::Temporary));
             }

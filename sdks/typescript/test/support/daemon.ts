@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
-import { QuipuClient } from '@quipu/client';
+import { LukasaClient } from '@lukasa/client';
 
 /** How long a test waits for anything before it fails. */
 export const PATIENCE_MS = 30_000;
@@ -17,8 +17,8 @@ const TOKEN = 'a-token-for-tests-only';
 
 /** The program: the one that is named, or the one that a plain build makes. */
 const PROGRAM =
-  process.env['QUIPU_PROGRAM'] ??
-  new URL('../../../../../target/debug/quipu', import.meta.url).pathname;
+  process.env['LUKASA_PROGRAM'] ??
+  new URL('../../../../../target/debug/lukasa', import.meta.url).pathname;
 
 /** What a daemon says when it is ready. */
 interface Said {
@@ -41,7 +41,7 @@ export class Daemon {
 
   /** Starts one that ends with the test. */
   static async start(test: TestContext, args: string[] = []): Promise<Daemon> {
-    const folder = await mkdtemp(join(tmpdir(), 'quipu-client-'));
+    const folder = await mkdtemp(join(tmpdir(), 'lukasa-client-'));
     const daemon = new Daemon(folder);
     test.after(async () => {
       await daemon.kill();
@@ -56,7 +56,7 @@ export class Daemon {
 
   async startAgain(args: string[] = []): Promise<void> {
     const { PATH } = process.env;
-    const env = { PATH, HOME: this.home, QUIPU_HOME: this.home, QUIPU_TOKEN: TOKEN };
+    const env = { PATH, HOME: this.home, LUKASA_HOME: this.home, LUKASA_TOKEN: TOKEN };
     const child = spawn(PROGRAM, ['serve', '--port', '0', '--json', ...args], {
       cwd: this.checkout,
       env,
@@ -95,12 +95,12 @@ export class Daemon {
     return this.#said?.workspaces[0]?.id ?? '';
   }
 
-  get client(): QuipuClient {
+  get client(): LukasaClient {
     return this.clientAt(this.url);
   }
 
-  clientAt(url: string): QuipuClient {
-    return new QuipuClient({ url, token: TOKEN });
+  clientAt(url: string): LukasaClient {
+    return new LukasaClient({ url, token: TOKEN });
   }
 
   /** Takes the turn of the daemon's lane, so that its tasks wait; returns how to give it back. */

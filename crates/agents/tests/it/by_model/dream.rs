@@ -111,7 +111,7 @@ const CHANGED: &[(&str, &str, &str)] = &[
 pub(super) async fn dream(
     memories: &Memories,
     script: Vec<Says>,
-) -> (Result<quipu_agents::Dreamt, CurateError>, Vec<Value>, Ledger) {
+) -> (Result<lukasa_agents::Dreamt, CurateError>, Vec<Value>, Ledger) {
     let server = Models::saying(script).unwrap();
     let ledger = Ledger::default();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());

@@ -6,7 +6,7 @@ pub(super) async fn forget(
     memories: &Memories,
     query: &str,
     script: Vec<Says>,
-) -> (Result<quipu_agents::Forgotten, CurateError>, Vec<Value>) {
+) -> (Result<lukasa_agents::Forgotten, CurateError>, Vec<Value>) {
     let server = Models::saying(script).unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
     let request = ForgetRequest { query: query.to_owned(), scope: None, file: None };

@@ -44,10 +44,10 @@ pub(super) struct Answer {
 }
 
 impl<'a> Client<'a> {
-    /// Starts `quipu mcp` for the project on the stage. It says nothing until it is asked.
+    /// Starts `lukasa mcp` for the project on the stage. It says nothing until it is asked.
     pub(super) fn start(stage: &'a Stage) -> Result<Self, Failure> {
         let checkout = stage.checkout();
-        let mut command = stage.quipu(&["mcp", "--workspace-id", "demo", "--session", "demo"]);
+        let mut command = stage.lukasa(&["mcp", "--workspace-id", "demo", "--session", "demo"]);
         command.arg("--project").arg(checkout);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let (id, (stdin, stdout)) =
@@ -58,7 +58,7 @@ impl<'a> Client<'a> {
 
     /// Goes through the handshake; returns what the server says about itself.
     pub(super) fn initialize(&mut self) -> Result<Value, Failure> {
-        let client = json!({ "name": "quipu-demo", "version": env!("CARGO_PKG_VERSION") });
+        let client = json!({ "name": "lukasa-demo", "version": env!("CARGO_PKG_VERSION") });
         let params =
             json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": client });
         let server = self.request("initialize", &params)?;
@@ -142,7 +142,7 @@ impl<'a> Client<'a> {
 
 impl Answer {
     fn of(result: &Value) -> Self {
-        let facts = &result["_meta"]["quipu"];
+        let facts = &result["_meta"]["lukasa"];
         Self {
             ok: facts["ok"] == true,
             code: facts["code"].as_str().map(str::to_owned),

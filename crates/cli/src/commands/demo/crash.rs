@@ -91,8 +91,8 @@ fn recover(teller: &Teller, stage: &Stage, storm: &Storm) -> Result<(), Failure>
         .claim(true, "the lock file says `writing`: the server died in the middle of a commit")?;
     let acknowledged = counted(storm.acknowledged.len(), "write was", "writes were");
     teller.say(&format!("  {acknowledged} acknowledged until then."))?;
-    teller.sent("$ quipu doctor")?;
-    let doctor = stage.run_quipu(&["doctor"])?;
+    teller.sent("$ lukasa doctor")?;
+    let doctor = stage.run_lukasa(&["doctor"])?;
     teller.got(&doctor.stdout)?;
     teller.claim(
         doctor.status == 1 && doctor.stdout.contains("interrupted-commit"),
@@ -127,7 +127,7 @@ fn examine(teller: &Teller, stage: &Stage, storm: &Storm, last: &str) -> Result<
     let names = names_in(&stage.home().join("memory"))?;
     let is_left = |file: &PathBuf| file.extension().is_none_or(|extension| extension != "md");
     teller.claim(!names.iter().any(is_left), "no temporary file is left")?;
-    let log = stage.run_quipu(&["log", "global/journal.md", "--json", "-n", "100000"])?;
+    let log = stage.run_lukasa(&["log", "global/journal.md", "--json", "-n", "100000"])?;
     teller.claim(
         log.stdout.lines().count() == lines.len() + 1,
         &format!("history has each of the journal's {} changes", lines.len() + 1),

@@ -24,10 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Plays the chapter.
 pub(super) fn play(teller: &Teller, stage: &Stage) -> Result<(), Failure> {
     teller.chapter("7. A daemon")?;
-    teller.sent("$ quipu serve --port 0 --json")?;
-    let mut command = stage.quipu(&["serve", "--port", "0", "--json"]);
+    teller.sent("$ lukasa serve --port 0 --json")?;
+    let mut command = stage.lukasa(&["serve", "--port", "0", "--json"]);
     // It is to make a token of its own.
-    command.env_remove("QUIPU_TOKEN");
+    command.env_remove("LUKASA_TOKEN");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let (process, stdout) = stage.start(command, |child| child.stdout.take())?;
     // Kept open to the end, so that it can say more.

@@ -64,7 +64,7 @@ impl Stage {
                 &error,
             )
         };
-        let folder = tempfile::Builder::new().prefix("quipu-demo-").tempdir().map_err(told)?;
+        let folder = tempfile::Builder::new().prefix("lukasa-demo-").tempdir().map_err(told)?;
         let stage = Self {
             program: this_program()?,
             folder: folder.path().to_owned(),
@@ -102,15 +102,15 @@ impl Stage {
     }
 
     /// Prepares this very program to run on the stage.
-    pub(super) fn quipu(&self, args: &[&str]) -> Command {
+    pub(super) fn lukasa(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.args(args).env("QUIPU_HOME", self.home()).env("NO_COLOR", "1");
+        command.args(args).env("LUKASA_HOME", self.home()).env("NO_COLOR", "1");
         command
     }
 
     /// Runs this very program to its end.
-    pub(super) fn run_quipu(&self, args: &[&str]) -> Result<Ended, Failure> {
-        self.run(self.quipu(args))
+    pub(super) fn run_lukasa(&self, args: &[&str]) -> Result<Ended, Failure> {
+        self.run(self.lukasa(args))
     }
 
     /// Runs a command to its end.

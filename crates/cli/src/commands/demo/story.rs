@@ -56,8 +56,8 @@ fn done(
 
 /// Runs a command line, showing it and what it prints.
 fn person(teller: &Teller, stage: &Stage, args: &[&str]) -> Result<Ended, Failure> {
-    teller.sent(&format!("$ quipu {}", args.join(" ")))?;
-    let ended = stage.run_quipu(args)?;
+    teller.sent(&format!("$ lukasa {}", args.join(" ")))?;
+    let ended = stage.run_lukasa(args)?;
     teller.got(&format!("{}{}", ended.stdout, ended.stderr))?;
     Ok(ended)
 }
@@ -66,7 +66,7 @@ fn begin<'a>(teller: &Teller, stage: &'a Stage) -> Result<Client<'a>, Failure> {
     teller.chapter("1. An agent connects")?;
     stage.git(&["-c", "init.defaultBranch=main", "init", "--quiet"])?;
     teller.say(&format!("A home and a git checkout, thrown away at the end: {}", shown(stage)))?;
-    teller.sent("$ quipu mcp --project app --workspace-id demo")?;
+    teller.sent("$ lukasa mcp --project app --workspace-id demo")?;
     let mut client = Client::start(stage)?;
     teller.sent("initialize")?;
     let server = client.initialize()?;
@@ -74,7 +74,7 @@ fn begin<'a>(teller: &Teller, stage: &'a Stage) -> Result<Client<'a>, Failure> {
     let revision = server["protocolVersion"].as_str().unwrap_or_default();
     let (name, version) = (&info["name"], &info["version"]);
     teller.got(&format!("server {name} {version}, protocol {revision}"))?;
-    teller.claim(info["name"] == "quipu", "a child process speaks MCP as a server")?;
+    teller.claim(info["name"] == "lukasa", "a child process speaks MCP as a server")?;
     teller.sent("tools/list")?;
     let listed = client.request("tools/list", &json!({}))?;
     teller.got(listed["tools"][0]["description"].as_str().unwrap_or_default())?;
@@ -123,7 +123,7 @@ fn six_commands(
         global.as_deref() == Some(preferences),
         "the global memory is a plain Markdown file in the person's home, byte for byte",
     )?;
-    let project = text_of(&stage.checkout().join(".quipu/memory/build.md"))?;
+    let project = text_of(&stage.checkout().join(".lukasa/memory/build.md"))?;
     teller.claim(
         project == Some(build.replace("`make`", "`just`")),
         "the project's memory is in the checkout, with the one word replaced",
@@ -132,7 +132,7 @@ fn six_commands(
     teller.sent("$ git status --porcelain --untracked-files=all")?;
     teller.got(&status)?;
     teller.claim(
-        status == "?? .quipu/memory/build.md\n",
+        status == "?? .lukasa/memory/build.md\n",
         "git sees that memory and nothing else: it travels with the project",
     )?;
     done(teller, client, &json!({ "command": "delete", "path": "/memories/workspace/done" }))
@@ -153,7 +153,7 @@ fn refusals(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(
         answer.code.as_deref() == Some("screened") && !answer.text.contains(&secret),
         "a secret is refused by rule, and not repeated",
     )?;
-    let file = stage.checkout().join(".quipu/memory/deploy.md");
+    let file = stage.checkout().join(".lukasa/memory/deploy.md");
     teller.claim(text_of(&file)?.is_none(), "nothing of it reached the disk")?;
     let outside = json!({ "command": "view", "path": "/memories/project/../../../etc/passwd" });
     let answer = call(teller, client, &outside)?;
@@ -173,8 +173,8 @@ const EDITOR: &str = "f() { echo open; read -r go; echo '- Drinks tea' >> \"$1\"
 fn conflict(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(), Failure> {
     teller.chapter("4. Two at the same memory")?;
     teller.say("A person opens a memory in an editor. While it is open, the agent changes it.")?;
-    teller.sent("$ quipu edit global/preferences.md")?;
-    let mut command = stage.quipu(&["edit", "global/preferences.md"]);
+    teller.sent("$ lukasa edit global/preferences.md")?;
+    let mut command = stage.lukasa(&["edit", "global/preferences.md"]);
     command.env("VISUAL", EDITOR);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let (id, (stdin, stdout)) =
@@ -236,9 +236,9 @@ fn history(teller: &Teller, stage: &Stage, deleted: Option<i64>) -> Result<(), F
 fn what_next(teller: &Teller) -> Result<(), Failure> {
     teller.chapter("All of it was true. What to try next")?;
     teller.say(
-        "  quipu create global/preferences.md '- Prefers short answers'
-  quipu ls
-  claude mcp add --scope user quipu -- quipu mcp   or any other client: see README.md
-  quipu help",
+        "  lukasa create global/preferences.md '- Prefers short answers'
+  lukasa ls
+  claude mcp add --scope user lukasa -- lukasa mcp   or any other client: see README.md
+  lukasa help",
     )
 }

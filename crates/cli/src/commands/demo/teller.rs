@@ -69,7 +69,7 @@ impl Teller {
         }
         let what = format!("this should hold and does not: {claim}");
         Err(Failure::new(Code::StorageFailed, what)
-            .help("that is a bug in Quipu; please report it"))
+            .help("that is a bug in Lukasa; please report it"))
     }
 
     /// Prints one step of the story: to a program by its word, to a person as `shown`.

@@ -82,7 +82,7 @@ const KEPT: &[&str] = &[
     "LC_ALL",
     "LC_CTYPE",
     "LC_TIME",
-    "QUIPU_FEATURES",
+    "LUKASA_FEATURES",
     "http_proxy",
     "HTTP_PROXY",
     "https_proxy",

@@ -82,7 +82,7 @@ impl SettingsFile {
             };
             let why = match from {
                 SettingFrom::Environment => {
-                    Some("QUIPU_FEATURES in the environment of the daemon says so.")
+                    Some("LUKASA_FEATURES in the environment of the daemon says so.")
                 }
                 _ => named.only_in_file,
             };
@@ -135,7 +135,7 @@ impl SettingsStore for SettingsFile {
             return Err(refused(format!("`{key}` cannot be set here. {why}")));
         }
         if by_variable.is_some() {
-            let what = "is decided by QUIPU_FEATURES in the environment of the daemon";
+            let what = "is decided by LUKASA_FEATURES in the environment of the daemon";
             return Err(refused(format!("`{key}` {what}")));
         }
         let value = match value {

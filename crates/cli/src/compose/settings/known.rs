@@ -252,7 +252,7 @@ const PROVIDERS: &str = "\
 
 const FEATURES: &str = "\
 [features]
-  recall = true                   what is on: `quipu features` lists all
+  recall = true                   what is on: `lukasa features` lists all
   [workspace.\"ID\".features]
   recall = false                  what is off in one workspace";
 

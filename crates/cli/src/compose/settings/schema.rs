@@ -10,7 +10,7 @@ const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
 /// Returns the schema of `config.toml`.
 pub(crate) fn schema() -> Value {
-    let mut root = table("The settings of Quipu. All are optional.");
+    let mut root = table("The settings of Lukasa. All are optional.");
     for named in all() {
         let mut at = &mut root;
         for name in named.table {
@@ -60,7 +60,7 @@ pub(crate) fn schema() -> Value {
         policies["additionalProperties"] = json!({ "enum": ["refuse", "warn", "off"] });
     }
     root["$schema"] = DRAFT.into();
-    root["title"] = "Quipu".into();
+    root["title"] = "Lukasa".into();
     root
 }
 

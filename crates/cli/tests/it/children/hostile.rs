@@ -17,11 +17,11 @@ use crate::place::Place;
 
 /// What our child says first.
 fn greeting() -> String {
-    let quipu = json!({ "stage": 1 });
+    let lukasa = json!({ "stage": 1 });
     let result = json!({
         "protocolVersion": 1,
-        "agentInfo": { "name": "quipu", "version": super::VERSION },
-        "agentCapabilities": { "_meta": { "quipu": quipu } },
+        "agentInfo": { "name": "lukasa", "version": super::VERSION },
+        "agentCapabilities": { "_meta": { "lukasa": lukasa } },
     });
     json!({ "jsonrpc": "2.0", "id": 1, "result": result }).to_string()
 }
@@ -187,7 +187,7 @@ async fn a_child_that_cannot_be_started_is_not_tried_again_at_once() {
         fs::remove_file(&started).unwrap();
     }
     let mut settings = ours(&place);
-    settings.program = "/nowhere/is/quipu".into();
+    settings.program = "/nowhere/is/lukasa".into();
     let world = World::open(place, runner(settings));
     let by = engine::Asker::client("test", None);
     let asked = world.lanes.submit(&world.workspace, remember("I keep bees."), by).await;
@@ -197,7 +197,7 @@ async fn a_child_that_cannot_be_started_is_not_tried_again_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_starts_slowly_is_waited_for() {
     let place = Place::new();
-    let program = env!("CARGO_BIN_EXE_quipu");
+    let program = env!("CARGO_BIN_EXE_lukasa");
     let child = runner(script(&place, &format!("sleep 1; exec {program} acp")));
     let world = World::open(place, child.clone());
     let task = world.done(remember("I keep bees.")).await;
@@ -209,7 +209,7 @@ async fn a_child_that_starts_slowly_is_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_dies_once_costs_nothing_but_time() {
     let place = Place::new();
-    let program = env!("CARGO_BIN_EXE_quipu");
+    let program = env!("CARGO_BIN_EXE_lukasa");
     let mark = place.path().join("died");
     let can = answer(2, &json!({ "available": true }));
     let first =
@@ -377,7 +377,7 @@ fn a_child_sees_nothing_of_the_environment_but_what_it_needs() {
         fs::write(place.home().join("config.toml"), settings).unwrap();
         let mut command = Daemon::command(&place, &[]);
         command
-            .env("QUIPU_TOKEN", crate::daemon::TOKEN)
+            .env("LUKASA_TOKEN", crate::daemon::TOKEN)
             .env("CANARY", "sings")
             .env("CANARY_KEY", "k-123")
             .env("SSH_AUTH_SOCK", "/tmp/agent")
@@ -394,8 +394,8 @@ fn a_child_sees_nothing_of_the_environment_but_what_it_needs() {
         names.sort();
         names.join(" ")
     };
-    assert_eq!(seen(""), "HOME PATH QUIPU_HOME TMPDIR TZ");
-    assert_eq!(seen("key_variable = 'CANARY_KEY'\n"), "CANARY_KEY HOME PATH QUIPU_HOME TMPDIR TZ");
+    assert_eq!(seen(""), "HOME PATH LUKASA_HOME TMPDIR TZ");
+    assert_eq!(seen("key_variable = 'CANARY_KEY'\n"), "CANARY_KEY HOME PATH LUKASA_HOME TMPDIR TZ");
     let command = "key_command = ['printf', 'k-789']\n";
-    assert_eq!(seen(command), "HOME PATH QUIPU_HOME SSH_AUTH_SOCK TMPDIR TZ");
+    assert_eq!(seen(command), "HOME PATH LUKASA_HOME SSH_AUTH_SOCK TMPDIR TZ");
 }

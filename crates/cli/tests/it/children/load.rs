@@ -10,9 +10,9 @@ use crate::daemon::Daemon;
 use crate::place::Place;
 use crate::processes::children_of;
 
-/// How many tasks a test has done; `QUIPU_TEST_CHILDREN=1000` for all that are promised.
+/// How many tasks a test has done; `LUKASA_TEST_CHILDREN=1000` for all that are promised.
 fn tasks() -> usize {
-    let set = std::env::var("QUIPU_TEST_CHILDREN").ok();
+    let set = std::env::var("LUKASA_TEST_CHILDREN").ok();
     set.map_or(60, |count| count.parse().unwrap())
 }
 

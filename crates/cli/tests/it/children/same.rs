@@ -175,7 +175,7 @@ fn a_model_does_the_same_in_a_child_and_what_it_took_is_on_record() {
             told.push(ended);
         }
         let metrics = daemon.get("/metrics").text();
-        let of_models = metrics.lines().filter(|line| line.starts_with("quipu_model"));
+        let of_models = metrics.lines().filter(|line| line.starts_with("lukasa_model"));
         let metrics: std::collections::BTreeSet<String> = of_models.map(str::to_owned).collect();
         drop(daemon);
         json!({ "told": told, "seen": seen(&place), "metrics": metrics, "asked": server.asked().len() })
@@ -260,7 +260,7 @@ fn a_model_is_asked_in_a_child_unless_a_person_says_otherwise() {
         let place = Place::new();
         with_model(&place, &server, more);
         let mut command = Daemon::command(&place, flags);
-        command.env("QUIPU_TOKEN", crate::daemon::TOKEN).env("QUIPU_FEATURES", features);
+        command.env("LUKASA_TOKEN", crate::daemon::TOKEN).env("LUKASA_FEATURES", features);
         let daemon = Daemon::start_by(command);
         daemon.task("remember", &json!({ "content": "I keep bees." }));
         daemon.children().len()
@@ -272,7 +272,7 @@ fn a_model_is_asked_in_a_child_unless_a_person_says_otherwise() {
     assert_eq!(asked_by("", &[], "-child"), 0);
     // A checkout says nothing about it.
     let place = Place::new();
-    for name in ["config.toml", ".quipu/config.toml", "quipu.toml"] {
+    for name in ["config.toml", ".lukasa/config.toml", "lukasa.toml"] {
         let path = place.checkout().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "runner = \"child\"\n").unwrap();
@@ -286,7 +286,7 @@ fn a_model_is_asked_in_a_child_unless_a_person_says_otherwise() {
 async fn memory_that_is_off_in_the_child_is_unavailable_at_once() {
     let place = Place::new();
     let mut settings = ours(&place);
-    settings.environment.push(("QUIPU_FEATURES".into(), "-tasks".into()));
+    settings.environment.push(("LUKASA_FEATURES".into(), "-tasks".into()));
     let world = World::open(place, runner(settings));
     let by = engine::Asker::client("test", None);
     let refused = world.lanes.submit(&world.workspace, remember("I keep bees."), by).await;

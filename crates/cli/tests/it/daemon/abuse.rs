@@ -152,7 +152,7 @@ fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
 fn a_client_that_still_sends_reads_why_its_body_is_refused() {
     let (_place, daemon) = Daemon::in_new_place();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/large_body.mjs");
-    let mut client = assert_cmd::Command::new(tool("QUIPU_TEST_NODE"));
+    let mut client = assert_cmd::Command::new(tool("LUKASA_TEST_NODE"));
     client.arg(script).args([daemon.said["url"].as_str().unwrap(), TOKEN]);
     let output = client.timeout(2 * super::PATIENCE).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -208,9 +208,9 @@ fn unknown_paths_and_methods_are_told_as_json() {
 /// Starts a daemon that may have so many open files.
 fn with_files(place: &Place, files: usize) -> Daemon {
     let mut shell = place.program("sh");
-    let daemon = env!("CARGO_BIN_EXE_quipu");
+    let daemon = env!("CARGO_BIN_EXE_lukasa");
     let start = format!("ulimit -n {files}; exec {daemon} serve --port 0 --json");
-    shell.args(["-c", &start]).env("QUIPU_TOKEN", TOKEN);
+    shell.args(["-c", &start]).env("LUKASA_TOKEN", TOKEN);
     Daemon::start_by(shell)
 }
 
@@ -357,7 +357,7 @@ fn an_empty_client_id_does_not_hide_the_other_header() {
     let (_place, daemon) = Daemon::in_new_place();
     let ask = |value: &str| {
         let ask = daemon.ask("GET", "/v1/tasks").header("X-Qwen-Client-Id", "");
-        ask.header("X-Quipu-Client-Id", value).code()
+        ask.header("X-Lukasa-Client-Id", value).code()
     };
     assert_eq!(ask("a stranger"), (400, "invalid_client_id".to_owned()));
     assert_eq!(ask(&daemon.session().1).0, 200);

@@ -45,7 +45,7 @@ fn context_files_are_listed_added_to_and_replaced() {
 
     fs::write(place.checkout().join("AGENTS.md"), "# Rules\n").unwrap();
     let body = json!({ "scope": "workspace", "content": "- uses make", "mode": "append" });
-    let added = "\n## Quipu Added Memories\n- uses make\n";
+    let added = "\n## Lukasa Added Memories\n- uses make\n";
     let expected = json!({
         "ok": true, "filePath": real(&place, "app/AGENTS.md"), "bytesWritten": added.len(),
         "mode": "append", "changed": true,
@@ -152,7 +152,7 @@ fn what_is_wrong_is_told_in_one_order_and_changes_nothing() {
     assert_eq!(post().header("Origin", "http://example.com").code().0, 403);
     assert_eq!(daemon.ask("PUT", MEMORY).code(), (405, "method_not_allowed".to_owned()));
     for class in ["plan", "explore"] {
-        let refused = post().header("X-Quipu-Agent-Class", class).code();
+        let refused = post().header("X-Lukasa-Agent-Class", class).code();
         assert_eq!(refused, (403, "read_only".to_owned()), "{class}");
     }
     let asked = daemon.post(MEMORY, &json!({ "content": "x" })).json();
@@ -249,7 +249,7 @@ fn what_is_written_is_told_where_it_is_loaded() {
     let body = json!({ "scope": "workspace", "content": "y" });
     written(&daemon, &format!("/workspaces/{shop}/memory"), &body);
     written(&daemon, MEMORY, &json!({ "scope": "global", "content": "z" }));
-    let added = "## Quipu Added Memories\n- y\n".len().try_into().unwrap();
+    let added = "## Lukasa Added Memories\n- y\n".len().try_into().unwrap();
     let in_app = || {
         let path = real(&place, "app/QWEN.md");
         ("workspace", path, WriteMode::Replace, 2, Some(client.clone()))
@@ -260,7 +260,7 @@ fn what_is_written_is_told_where_it_is_loaded() {
     assert_eq!([told(of_session), told(of_session)], [in_app(), global()]);
     assert_eq!([told(of_app), told(of_app)], [in_app(), global()]);
     assert_eq!([told(of_shop), told(of_shop)], [in_shop, global()]);
-    let shown = place.end(place.quipu(&["events"]).env("QUIPU_TOKEN", TOKEN)).stdout;
+    let shown = place.end(place.lukasa(&["events"]).env("LUKASA_TOKEN", TOKEN)).stdout;
     assert!(shown.contains("replace of a context file"), "{shown}");
 }
 
@@ -333,8 +333,8 @@ fn facts_from_many_processes_are_all_there() {
     let daemon = Daemon::start(&place);
     let processes: Vec<_> = (0..6)
         .map(|number| {
-            let mut quipu = place.command(&["save", "--scope", "project", "--quiet"]);
-            quipu.arg(format!("fact p{number}.")).spawn().unwrap()
+            let mut lukasa = place.command(&["save", "--scope", "project", "--quiet"]);
+            lukasa.arg(format!("fact p{number}.")).spawn().unwrap()
         })
         .collect();
     std::thread::scope(|scope| {
@@ -357,7 +357,7 @@ fn facts_from_many_processes_are_all_there() {
         assert_eq!(text.matches(&format!("- fact {name}.\r\n")).count(), 1, "{name}: {text}");
     }
     assert!(
-        text.starts_with("# Rules\r\n\r\n## Last\r\n\r\n## Quipu Added Memories\r\n"),
+        text.starts_with("# Rules\r\n\r\n## Last\r\n\r\n## Lukasa Added Memories\r\n"),
         "{text}"
     );
     assert_eq!(text.lines().count(), 5 + 30);

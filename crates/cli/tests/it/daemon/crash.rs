@@ -15,7 +15,7 @@ use testkit::{Random, delay_fault};
 use super::{Answer, Daemon, Stream, TOKEN};
 use crate::place::Place;
 
-/// How often it is killed; `QUIPU_TEST_KILLS` says otherwise.
+/// How often it is killed; `LUKASA_TEST_KILLS` says otherwise.
 const KILLS: usize = 20;
 
 /// Who sends requests at a time.
@@ -92,7 +92,7 @@ fn call_telling(address: &str, name: &str, times: usize, tell: impl Fn()) -> Tol
 /// Reads all that a stream told before it was cut; returns its epoch and the last number.
 fn read_out(stream: &Stream) -> (String, u64) {
     let epoch = stream.head.header("X-Qwen-Event-Epoch").unwrap().to_owned();
-    let mut last: u64 = stream.head.header("X-Quipu-Event-Cursor").unwrap().parse().unwrap();
+    let mut last: u64 = stream.head.header("X-Lukasa-Event-Cursor").unwrap().parse().unwrap();
     while let Some(envelope) = stream.next() {
         if let Some(id) = envelope.id {
             assert_eq!(id, last + 1, "in epoch {epoch}");
@@ -105,9 +105,9 @@ fn read_out(stream: &Stream) -> (String, u64) {
 #[test]
 fn kills_under_load_lose_nothing_and_do_nothing_twice() {
     let given = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
-    let seed = given("QUIPU_TEST_SEED").unwrap_or_else(|| RandomState::new().hash_one("daemon"));
-    println!("the same moments again: QUIPU_TEST_SEED={seed}");
-    let kills = given("QUIPU_TEST_KILLS").map_or(KILLS, |kills| usize::try_from(kills).unwrap());
+    let seed = given("LUKASA_TEST_SEED").unwrap_or_else(|| RandomState::new().hash_one("daemon"));
+    println!("the same moments again: LUKASA_TEST_SEED={seed}");
+    let kills = given("LUKASA_TEST_KILLS").map_or(KILLS, |kills| usize::try_from(kills).unwrap());
     let mut random = Random::of(seed);
     let place = Place::new();
     std::fs::write(place.home().join("config.toml"), "files_max = 10000\n").unwrap();

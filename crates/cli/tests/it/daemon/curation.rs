@@ -23,7 +23,7 @@ fn settings_are_shown_with_where_they_are_from_and_written_with_comments_kept() 
     let file = place.home().join("config.toml");
     fs::write(&file, "# mine\nfiles_max = 2000 # many\n\n[features]\nrecall = false\n").unwrap();
     let mut command = Daemon::command(&place, &[]);
-    command.env("QUIPU_TOKEN", super::TOKEN).env("QUIPU_FEATURES", "-hot_set");
+    command.env("LUKASA_TOKEN", super::TOKEN).env("LUKASA_FEATURES", "-hot_set");
     let daemon = Daemon::start_by(command);
     let shown = daemon.get("/v1/settings").json();
     assert_eq!(shown["file"], json!(file.canonicalize().unwrap().display().to_string()));
@@ -83,7 +83,7 @@ fn settings_that_are_a_link_stay_one() {
 fn trust_says_what_it_would_let_speak() {
     let place = Place::new();
     fs::write(place.checkout().join("AGENTS.md"), "Use tabs.\n").unwrap();
-    let root = place.checkout().join(".quipu/memory");
+    let root = place.checkout().join(".lukasa/memory");
     fs::create_dir_all(&root).unwrap();
     fs::write(root.join("build.md"), "---\ndescription: how to build\n---\n\n- make\n").unwrap();
     let daemon = Daemon::start(&place);

@@ -10,7 +10,7 @@ use crate::place::Place;
 
 /// How many requests are made up for each operation, beside those that follow from its description; set by
 /// `cargo xtask api`.
-const EXAMPLES: &str = "QUIPU_API_EXAMPLES";
+const EXAMPLES: &str = "LUKASA_API_EXAMPLES";
 
 /// So many are made up in the usual run: a few seconds.
 const EXAMPLES_DEFAULT: &str = "10";
@@ -28,7 +28,7 @@ fn every_answer_is_as_it_is_described() {
     let daemon = Daemon::start(&place);
     let examples = std::env::var(EXAMPLES).unwrap_or_else(|_| EXAMPLES_DEFAULT.to_owned());
     let hooks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/schemathesis_hooks.py");
-    let output = Command::new(tool("QUIPU_TEST_PYTHON"))
+    let output = Command::new(tool("LUKASA_TEST_PYTHON"))
         .args(["-m", "schemathesis.cli", "run"])
         .arg(format!("{}/openapi.json", daemon.said["url"].as_str().unwrap()))
         .args(["--header", &format!("Authorization: Bearer {TOKEN}")])

@@ -32,7 +32,7 @@ fn a_session_hears_once_of_each_task_that_changed_something() {
     assert_eq!(stream.head.header("Content-Type"), Some("text/event-stream"));
     assert_eq!(stream.head.header("Cache-Control"), Some("no-cache, no-transform"));
     assert_eq!(stream.head.header("X-Accel-Buffering"), Some("no"));
-    assert_eq!(stream.head.header("X-Quipu-Event-Cursor"), Some("0"));
+    assert_eq!(stream.head.header("X-Lukasa-Event-Cursor"), Some("0"));
 
     let ask = daemon.ask("POST", "/workspace/memory/remember").json(&remember("I like tea."));
     let task = ask.header("X-Qwen-Client-Id", &client).send().json();
@@ -76,9 +76,9 @@ fn a_reader_goes_on_where_it_left() {
     first.cut();
 
     let again = daemon.stream(&path, &[("Last-Event-ID", "1"), ("X-Qwen-Event-Epoch", &epoch)]);
-    assert_eq!(again.head.header("X-Quipu-Event-Cursor"), Some("1"));
+    assert_eq!(again.head.header("X-Lukasa-Event-Cursor"), Some("1"));
     let fresh = daemon.stream(&path, &[]);
-    assert_eq!(fresh.head.header("X-Quipu-Event-Cursor"), Some("3"));
+    assert_eq!(fresh.head.header("X-Lukasa-Event-Cursor"), Some("3"));
     assert_eq!(again.next().unwrap().id, Some(2));
     assert_eq!(again.next().unwrap().id, Some(3));
     let Event::ReplayComplete(complete) = again.next().unwrap().event else { panic!("no end") };
@@ -95,7 +95,7 @@ fn a_reader_goes_on_where_it_left() {
         };
         assert_eq!((resync.reason.as_str(), resync.detail.as_deref()), ("epoch_reset", detail));
         assert_eq!(resync.last_delivered_id.to_string(), last);
-        assert_eq!(lost.head.header("X-Quipu-Event-Cursor"), Some("0"));
+        assert_eq!(lost.head.header("X-Lukasa-Event-Cursor"), Some("0"));
         assert_eq!(lost.next().unwrap().id, Some(1), "all that is kept follows");
     }
     // What cannot be read is no cursor, and an epoch without one means nothing.
@@ -120,7 +120,7 @@ fn an_event_of_a_file_says_by_whom_it_was_changed_and_how_far_it_may_be_trusted(
     let (_, client) = daemon.session();
     let stream = daemon.stream("/v1/events", &[]);
     let call = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "a\n" });
-    let ask = daemon.ask("POST", "/v1/tool").json(&call).header("X-Quipu-Client-Id", &client);
+    let ask = daemon.ask("POST", "/v1/tool").json(&call).header("X-Lukasa-Client-Id", &client);
     assert_eq!(ask.send().status, 200);
     let told = data(&stream.next().unwrap());
     assert_eq!((&told["trust"], &told["client"]), (&json!("agent"), &json!(client)), "{told}");
@@ -150,7 +150,7 @@ fn pins_are_told_with_who_set_them() {
         // What is so already is no news.
         for _ in 0..2 {
             let ask = daemon.ask(method, "/v1/pins/global/a.md");
-            assert_eq!(ask.header("X-Quipu-Client-Id", &client).send().status, 200);
+            assert_eq!(ask.header("X-Lukasa-Client-Id", &client).send().status, 200);
         }
         let told = data(&stream.next().unwrap());
         let expected = json!({
@@ -182,9 +182,9 @@ fn nothing_of_a_worktree_that_is_not_trusted_is_told_in_another() {
     let daemon = Daemon::start_with(&place, &["--untrusted", other.to_str().unwrap()]);
     let stream = daemon.stream("/v1/events", &[]);
     for (folder, path) in [(&other, "project/secret.md"), (&place.checkout(), "global/g.md")] {
-        let mut quipu = place.program(env!("CARGO_BIN_EXE_quipu"));
-        quipu.current_dir(folder).args(["create", path, "text"]);
-        assert!(quipu.output().unwrap().status.success());
+        let mut lukasa = place.program(env!("CARGO_BIN_EXE_lukasa"));
+        lukasa.current_dir(folder).args(["create", path, "text"]);
+        assert!(lukasa.output().unwrap().status.success());
     }
     assert_eq!(data(&stream.next().unwrap())["path"], "/memories/global/g.md");
 }
@@ -211,9 +211,9 @@ fn a_change_in_another_worktree_of_the_project_is_told_with_where_it_was() {
     assert_eq!(daemon.get("/v1/memories/project/a.md").status, 404);
 
     // Another process there is heard too, and what happens here is told as such.
-    let mut quipu = place.program(env!("CARGO_BIN_EXE_quipu"));
-    quipu.current_dir(&other).args(["create", "project/b.md", "b"]);
-    assert!(quipu.output().unwrap().status.success());
+    let mut lukasa = place.program(env!("CARGO_BIN_EXE_lukasa"));
+    lukasa.current_dir(&other).args(["create", "project/b.md", "b"]);
+    assert!(lukasa.output().unwrap().status.success());
     let told = data(&stream.next().unwrap());
     assert_eq!(
         (&told["path"], &told["workspaceId"]),
@@ -376,7 +376,7 @@ fn the_command_line_shows_what_the_daemon_tells() {
         &json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "a\n" }),
     );
     let task = daemon.task("remember", &remember("I like tea."));
-    let shown = place.quipu(&["events"]).env("QUIPU_TOKEN", super::TOKEN).output().unwrap();
+    let shown = place.lukasa(&["events"]).env("LUKASA_TOKEN", super::TOKEN).output().unwrap();
     assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
     let shown = String::from_utf8(shown.stdout).unwrap();
     let id = task["taskId"].as_str().unwrap();

@@ -45,7 +45,7 @@ fn create(path: &str) -> Value {
 
 /// Returns the code of a call that came back, `ok` if all went well.
 fn outcome(answer: &Answer) -> String {
-    let result = answer.json()["result"]["_meta"]["quipu"].clone();
+    let result = answer.json()["result"]["_meta"]["lukasa"].clone();
     if result["ok"] == true { "ok".to_owned() } else { result["code"].as_str().unwrap().to_owned() }
 }
 
@@ -286,8 +286,8 @@ fn a_caller_reaches_the_workspace_that_it_names_and_no_other() {
         assert_eq!(outcome(&made.send()), "ok");
     }
     let listed = |path: &str| uris(&request(&daemon, path, "resources/list", json!({})).send());
-    assert_eq!(listed("/mcp"), ["quipu://memories/project/here.md"]);
-    assert_eq!(listed(&there), ["quipu://memories/project/there.md"]);
+    assert_eq!(listed("/mcp"), ["lukasa://memories/project/here.md"]);
+    assert_eq!(listed(&there), ["lukasa://memories/project/there.md"]);
 
     // Nor by a session that was begun elsewhere.
     let mut session = Session::begin(&daemon, "/mcp");
@@ -305,25 +305,25 @@ fn a_caller_reaches_the_workspace_that_it_names_and_no_other() {
 fn a_session_is_its_clients_alone() {
     let (_place, daemon) = Daemon::in_new_place();
     let ((_, mine), (_, theirs)) = (daemon.session(), daemon.session());
-    let begun = Session::ask_for(&daemon, "/mcp").header("X-Quipu-Client-Id", &mine).send();
+    let begun = Session::ask_for(&daemon, "/mcp").header("X-Lukasa-Client-Id", &mine).send();
     let id = begun.header("Mcp-Session-Id").unwrap();
     let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
     let ask = || message(&daemon, "/mcp", &ping).header("Mcp-Session-Id", id);
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     let ready = message(&daemon, "/mcp", &ready).header("Mcp-Session-Id", id);
-    assert_eq!(ready.header("X-Quipu-Client-Id", &mine).send().status, 202);
-    assert_eq!(ask().header("X-Quipu-Client-Id", &mine).send().status, 200);
-    assert_eq!(ask().header("X-Quipu-Client-Id", &theirs).send().status, 404);
+    assert_eq!(ready.header("X-Lukasa-Client-Id", &mine).send().status, 202);
+    assert_eq!(ask().header("X-Lukasa-Client-Id", &mine).send().status, 200);
+    assert_eq!(ask().header("X-Lukasa-Client-Id", &theirs).send().status, 404);
     assert_eq!(ask().send().status, 404);
     let end = |client: &str| {
         let ask = daemon.ask("DELETE", "/mcp").header("Mcp-Session-Id", id);
-        ask.header("X-Quipu-Client-Id", client).send().status
+        ask.header("X-Lukasa-Client-Id", client).send().status
     };
     assert_eq!(end(&theirs), 404);
-    assert_eq!(ask().header("X-Quipu-Client-Id", &mine).send().status, 200);
+    assert_eq!(ask().header("X-Lukasa-Client-Id", &mine).send().status, 200);
     assert_eq!(end(&mine), 202);
-    assert_eq!(ask().header("X-Quipu-Client-Id", &mine).send().status, 404);
-    let stranger = ask().header("X-Quipu-Client-Id", "stranger");
+    assert_eq!(ask().header("X-Lukasa-Client-Id", &mine).send().status, 404);
+    let stranger = ask().header("X-Lukasa-Client-Id", "stranger");
     assert_eq!(stranger.code(), (400, "invalid_client_id".to_owned()));
 }
 
@@ -335,11 +335,12 @@ fn a_change_says_who_made_it_and_a_class_may_not_do_more_than_it_may() {
     assert_eq!(outcome(&made), "ok");
     let session = Session::begin(&daemon, "/mcp");
     let made = session.request("tools/call", &create("/memories/global/older.md"));
-    assert_eq!(made["result"]["_meta"]["quipu"]["ok"], true, "{made}");
+    assert_eq!(made["result"]["_meta"]["lukasa"]["ok"], true, "{made}");
     let (_, client) = daemon.session();
-    let made = write("/memories/global/known.md").header("X-Quipu-Client-Id", &client).send();
+    let made = write("/memories/global/known.md").header("X-Lukasa-Client-Id", &client).send();
     assert_eq!(outcome(&made), "ok");
-    let planned = write("/memories/global/plan.md").header("X-Quipu-Agent-Class", "explore").send();
+    let planned =
+        write("/memories/global/plan.md").header("X-Lukasa-Agent-Class", "explore").send();
     assert_eq!(outcome(&planned), "read_only");
 
     let changes = daemon.get("/v1/changes").json()["changes"].as_array().unwrap().clone();
@@ -362,7 +363,7 @@ fn a_change_says_who_made_it_and_a_class_may_not_do_more_than_it_may() {
 #[test]
 fn who_subscribed_hears_of_what_another_process_did_to_the_end_of_the_daemon() {
     let (place, daemon) = Daemon::in_new_place();
-    let watched = "quipu://memories/global/watched.md";
+    let watched = "lukasa://memories/global/watched.md";
     place.done(&["create", "global/watched.md", "one"]);
 
     let session = Session::begin(&daemon, "/mcp");
@@ -411,7 +412,7 @@ fn a_call_under_way_is_answered_before_the_daemon_ends() {
     while ending.next().is_some() {}
     drop(held);
     let answer = called.next().expect("it was cut");
-    assert_eq!(answer["result"]["_meta"]["quipu"]["ok"], true, "{answer}");
+    assert_eq!(answer["result"]["_meta"]["lukasa"]["ok"], true, "{answer}");
     assert_eq!(called.next(), None);
     assert_eq!(news.next(), None);
     assert_eq!(daemon.end().0, Some(0));

@@ -12,9 +12,9 @@ use crate::place::Place;
 /// Runs a client by a plan; returns what it saw.
 fn client(place: &Place, server: &str, plan: &Value) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/session.mjs");
-    let mut command = place.program(tool("QUIPU_TEST_NODE").to_str().unwrap());
-    command.arg(script).arg(tool("QUIPU_TEST_NODE_MODULES")).arg(server).arg(plan.to_string());
-    command.env("QUIPU_TOKEN", TOKEN);
+    let mut command = place.program(tool("LUKASA_TEST_NODE").to_str().unwrap());
+    command.arg(script).arg(tool("LUKASA_TEST_NODE_MODULES")).arg(server).arg(plan.to_string());
+    command.env("LUKASA_TOKEN", TOKEN);
     let output = assert_cmd::Command::from_std(command).timeout(PATIENCE).output().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{complaint}");
@@ -40,7 +40,7 @@ fn a_session_has_the_class_that_it_began_with_and_a_call_may_have_less() {
     let (place, daemon) = Daemon::in_new_place();
     let check = |class: Option<&str>, asked: Option<&str>, expected: [&str; 2]| {
         let word = format!("{}-{}", class.unwrap_or("none"), asked.unwrap_or("none"));
-        let meta = asked.map(|asked| json!({ "quipu/agentClass": asked }));
+        let meta = asked.map(|asked| json!({ "lukasa/agentClass": asked }));
         let call = |scope: &str| json!({ "arguments": create(&format!("{scope}/{word}.md")), "meta": meta });
         let plan = json!({ "class": class, "calls": [call("global"), call("project")] });
         let seen = client(&place, &mcp(&daemon), &plan);
@@ -61,17 +61,17 @@ fn a_session_has_the_class_that_it_began_with_and_a_call_may_have_less() {
     check(Some("exec"), Some("robot"), [above, above]);
 
     let look = json!({ "command": "view", "path": "/memories" });
-    let call = json!({ "arguments": look, "meta": { "quipu/agentClass": "robot" } });
+    let call = json!({ "arguments": look, "meta": { "lukasa/agentClass": "robot" } });
     let seen = client(&place, &mcp(&daemon), &json!({ "calls": [call] }));
     let text = seen[0]["text"].as_str().unwrap();
     assert!(
-        text.contains("`quipu/agentClass` is \"robot\"; it must be `exec`, `plan` or `explore`"),
+        text.contains("`lukasa/agentClass` is \"robot\"; it must be `exec`, `plan` or `explore`"),
         "{text}"
     );
     let seen = client(&place, &mcp(&daemon), &json!({ "class": "robot", "calls": [] }));
     let why = seen["noSession"].as_str().unwrap_or_else(|| panic!("{seen}"));
     assert!(
-        why.contains("`x-quipu-agent-class` is `robot`; it must be `exec`, `plan` or `explore`"),
+        why.contains("`x-lukasa-agent-class` is `robot`; it must be `exec`, `plan` or `explore`"),
         "{why}"
     );
 }
@@ -86,7 +86,7 @@ fn a_header_later_in_a_session_cannot_raise_its_class() {
             ask = ask.header("Mcp-Session-Id", session);
         }
         if let Some(class) = class {
-            ask = ask.header("X-Quipu-Agent-Class", class);
+            ask = ask.header("X-Lukasa-Agent-Class", class);
         }
         ask.send()
     };
@@ -147,21 +147,21 @@ fn a_client_with_roots_in_several_projects_has_to_name_one() {
     assert_eq!(outcomes(&client(&here, &mcp(&daemon), &plan("one", &one))), ["ok"]);
 
     // The same over pipes.
-    let quipu = env!("CARGO_BIN_EXE_quipu");
-    let seen = client(&there, quipu, &plan("piped", &both));
+    let lukasa = env!("CARGO_BIN_EXE_lukasa");
+    let seen = client(&there, lukasa, &plan("piped", &both));
     assert_eq!(outcomes(&seen), ["scope_unavailable"], "{seen}");
     let text = seen[0]["text"].as_str().unwrap();
-    assert!(text.contains("`quipu mcp --project DIR`"), "{text}");
+    assert!(text.contains("`lukasa mcp --project DIR`"), "{text}");
     let named = json!({
         "roots": both, "args": ["--project", there.checkout()], "calls": [project("named")],
     });
-    assert_eq!(outcomes(&client(&there, quipu, &named)), ["ok"]);
+    assert_eq!(outcomes(&client(&there, lukasa, &named)), ["ok"]);
     for name in ["first", "piped"] {
         for place in [&here, &there] {
-            let file = place.checkout().join(format!(".quipu/memory/{name}.md"));
+            let file = place.checkout().join(format!(".lukasa/memory/{name}.md"));
             assert!(!file.exists(), "{} was written", file.display());
         }
     }
-    assert!(here.checkout().join(".quipu/memory/named.md").exists());
-    assert!(there.checkout().join(".quipu/memory/named.md").exists());
+    assert!(here.checkout().join(".lukasa/memory/named.md").exists());
+    assert!(there.checkout().join(".lukasa/memory/named.md").exists());
 }

@@ -96,7 +96,7 @@ fn a_read_is_answered_the_same_by_each_of_its_routes() {
         ("/workspace/memory/{kind}/{task}", 401, 1),
     ] {
         let labels = format!("{{method=\"GET\",route=\"{route}\",status=\"{status}\"}}");
-        let line = format!("quipu_http_answers_total{labels} {count}\n");
+        let line = format!("lukasa_http_answers_total{labels} {count}\n");
         assert!(metrics.contains(&line), "{line}\n{metrics}");
     }
 }
@@ -310,7 +310,7 @@ fn memories_are_listed_page_by_page() {
 #[test]
 fn the_requests_of_one_client_are_one_session_for_what_it_has_read() {
     let place = Place::new();
-    let root = place.checkout().join(".quipu/memory");
+    let root = place.checkout().join(".lukasa/memory");
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("build.md"), "- Build with make\n").unwrap();
     let daemon = Daemon::start(&place);
@@ -321,7 +321,7 @@ fn the_requests_of_one_client_are_one_session_for_what_it_has_read() {
     let (reader, other) = (client(), client());
     let call = |client: &str, arguments: Value| {
         let ask = daemon.ask("POST", "/v1/tool").json(&arguments);
-        let answer = ask.header("X-Quipu-Client-Id", client).send().json();
+        let answer = ask.header("X-Lukasa-Client-Id", client).send().json();
         assert_eq!(answer["ok"], true, "{answer}");
     };
     let create = |name: &str| json!({ "command": "create", "path": format!("/memories/global/{name}.md"), "file_text": name });
@@ -330,18 +330,18 @@ fn the_requests_of_one_client_are_one_session_for_what_it_has_read() {
     call(&reader, create("by-reader"));
     // A session that nobody began begins nothing anew, and the instruction files are out of reach.
     let made_up = daemon.ask("POST", "/v1/tool").json(&create("made-up"));
-    let made_up = made_up.header("X-Quipu-Client-Id", &reader).header("Mcp-Session-Id", "mine");
+    let made_up = made_up.header("X-Lukasa-Client-Id", &reader).header("Mcp-Session-Id", "mine");
     assert_eq!(made_up.send().json()["ok"], true);
     let fact = json!({ "content": "Always build with make", "scope": "global" });
     let save = |client: &str| {
         let ask = daemon.ask("POST", "/workspace/memory").json(&fact);
-        ask.header("X-Quipu-Client-Id", client).send().status
+        ask.header("X-Lukasa-Client-Id", client).send().status
     };
     assert_eq!((save(&reader), save(&other)), (403, 200));
     // Nor does a task wash what it is told.
     let fact = json!({ "content": "I always build with make." });
     let ask = daemon.ask("POST", "/workspace/memory/remember").json(&fact);
-    let task = ask.header("X-Quipu-Client-Id", &reader).send().json();
+    let task = ask.header("X-Lukasa-Client-Id", &reader).send().json();
     let task = daemon.finished("remember", task["taskId"].as_str().unwrap(), Some(&reader));
     assert_eq!(task["status"], "completed", "{task}");
     let pending = daemon.get("/v1/pending").json();
@@ -370,7 +370,7 @@ fn the_tool_is_called_and_refuses_as_a_model_reads_it() {
     assert_eq!((&unknown["ok"], &unknown["code"]), (&json!(false), &json!("invalid_arguments")));
     let looking = daemon
         .ask("POST", "/v1/tool")
-        .header("X-Quipu-Agent-Class", "explore")
+        .header("X-Lukasa-Agent-Class", "explore")
         .json(&json!({ "command": "delete", "path": "/memories/global/a.md" }))
         .send();
     assert_eq!(looking.json()["code"], "read_only");
@@ -542,9 +542,9 @@ fn the_daemon_counts_and_describes_itself() {
     assert_eq!(metrics.status, 200, "{}", metrics.text());
     let text = metrics.text();
     for line in [
-        "quipu_http_answers_total{method=\"PUT\",route=\"/v1/memories/{*path}\",status=\"201\"} 1",
-        "quipu_memories{workspace=\"WORKSPACE\",scope=\"global\"} 1",
-        "quipu_tasks{workspace=\"WORKSPACE\",status=\"completed\"} 1",
+        "lukasa_http_answers_total{method=\"PUT\",route=\"/v1/memories/{*path}\",status=\"201\"} 1",
+        "lukasa_memories{workspace=\"WORKSPACE\",scope=\"global\"} 1",
+        "lukasa_tasks{workspace=\"WORKSPACE\",status=\"completed\"} 1",
         "# EOF",
     ] {
         let line = line.replace("WORKSPACE", daemon.workspace(0));
@@ -560,7 +560,7 @@ fn the_daemon_counts_and_describes_itself() {
 #[test]
 fn a_memory_says_how_far_it_may_be_trusted_and_when_it_was_written() {
     let place = Place::new();
-    let root = place.checkout().join(".quipu/memory");
+    let root = place.checkout().join(".lukasa/memory");
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("cloned.md"), "came with the repository\n").unwrap();
     let daemon = Daemon::start(&place);
@@ -595,7 +595,7 @@ fn a_memory_says_how_far_it_may_be_trusted_and_when_it_was_written() {
     let after = written("global/moved.md");
     assert!(after["lastWrittenAt"].as_str().unwrap() > before["lastWrittenAt"].as_str().unwrap());
 
-    // What was written without Quipu came from outside, however it was before.
+    // What was written without Lukasa came from outside, however it was before.
     std::fs::write(place.home().join("memory/persons.md"), "edited\n").unwrap();
     assert_eq!(written("global/persons.md")["trust"], "outside");
 }

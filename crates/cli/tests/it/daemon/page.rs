@@ -92,7 +92,7 @@ fn its_own_page_may_call_and_no_other() {
 fn switched_off_it_is_not_there() {
     let place = Place::new();
     let mut command = Daemon::command(&place, &[]);
-    command.env("QUIPU_TOKEN", super::TOKEN).env("QUIPU_FEATURES", "-page");
+    command.env("LUKASA_TOKEN", super::TOKEN).env("LUKASA_FEATURES", "-page");
     let daemon = Daemon::start_by(command);
     assert_eq!(ask(&daemon, "GET", "/ui/").send().status, 401);
     let off = daemon.post("/ui/tickets", &json!({}));
@@ -100,7 +100,8 @@ fn switched_off_it_is_not_there() {
     let own = format!("http://{}", daemon.address());
     let from_page = daemon.ask("GET", "/v1/memories").header("Origin", &own);
     assert_eq!(from_page.header("Host", daemon.address()).send().status, 403);
-    let refused = place.quipu(&["ui", "--print"]).env("QUIPU_FEATURES", "-page").output().unwrap();
+    let refused =
+        place.lukasa(&["ui", "--print"]).env("LUKASA_FEATURES", "-page").output().unwrap();
     assert_eq!(refused.status.code(), Some(4));
 }
 

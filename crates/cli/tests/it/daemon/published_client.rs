@@ -24,8 +24,8 @@ fn the_published_client_is_served_unchanged() {
         let place = Place::new();
         let daemon = Daemon::start_with(&place, runner);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/daemon.mjs");
-        let mut client = assert_cmd::Command::new(tool("QUIPU_TEST_NODE"));
-        client.arg(script).arg(tool("QUIPU_TEST_NODE_MODULES").join(version));
+        let mut client = assert_cmd::Command::new(tool("LUKASA_TEST_NODE"));
+        client.arg(script).arg(tool("LUKASA_TEST_NODE_MODULES").join(version));
         client.args([daemon.said["url"].as_str().unwrap(), TOKEN]).timeout(super::PATIENCE);
         let output = client.output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();

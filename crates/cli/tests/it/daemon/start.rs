@@ -99,7 +99,7 @@ fn the_lines_that_are_printed_work_as_printed() {
         "claude() {{ curl -sS -H \"$8\" -H 'Accept: application/json, text/event-stream' \
          -H 'Content-Type: application/json' -d '{begin}' \"$6\"; }}\n{hint}"
     ));
-    assert!(served.contains("\"serverInfo\":{\"name\":\"quipu\""), "{served}");
+    assert!(served.contains("\"serverInfo\":{\"name\":\"lukasa\""), "{served}");
     // The last one goes on until it is ended: its first lines are enough.
     let mut stream = place.program("sh");
     let follow = format!("exec {}", lines[2].trim());

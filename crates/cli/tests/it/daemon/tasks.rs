@@ -218,7 +218,7 @@ fn a_task_is_seen_by_its_client_alone_and_under_its_kind_alone() {
     let look = |kind: &str, id: &str, client: Option<&str>| {
         let mut ask = daemon.ask("GET", &format!("/workspace/memory/{kind}/{id}"));
         if let Some(client) = client {
-            ask = ask.header("X-Quipu-Client-Id", client);
+            ask = ask.header("X-Lukasa-Client-Id", client);
         }
         ask.code()
     };

@@ -180,7 +180,7 @@ fn examine_files(place: &Place, dones: Vec<Done>) {
         all.conflicts += done.conflicts;
     }
     assert!(all.conflicts > 0, "two saved over the same revision");
-    let mut found = texts(&place.checkout().join(".quipu/memory"));
+    let mut found = texts(&place.checkout().join(".lukasa/memory"));
     assert_eq!(lines(&found.remove("ledger.md").unwrap()), all.saved);
     assert_eq!(lines(&found.remove("journal.md").unwrap()), all.inserted);
     found.remove("MEMORY.md");
@@ -200,7 +200,7 @@ fn to_tell(place: &Place) -> BTreeSet<String> {
     let changes = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut all = BTreeSet::new();
     for change in changes {
-        // Nobody wrote but through Quipu: what history has is what files are.
+        // Nobody wrote but through Lukasa: what history has is what files are.
         assert_ne!(change["actor"], "outside", "{change}");
         match change["task"].as_str() {
             Some(task) => drop(all.insert(task.to_owned())),
@@ -273,7 +273,7 @@ fn hear_all_once<const N: usize>(place: &Place, streams: [&Stream; N], end: &str
 fn never_two_at_once(place: &Place) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let runs = runtime.block_on(async {
-        let state = SqliteState::new(place.home().join("state/quipu.db"));
+        let state = SqliteState::new(place.home().join("state/lukasa.db"));
         let query = TaskQuery { max: 10_000, ..TaskQuery::default() };
         let mut runs = Vec::new();
         for task in state.tasks(&query).await.unwrap() {
@@ -330,9 +330,9 @@ fn ask_until_taken(daemon: &Daemon, content: &str) {
 
 #[test]
 fn what_a_killed_daemon_had_queued_is_done_by_the_other() {
-    let given = std::env::var("QUIPU_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
+    let given = std::env::var("LUKASA_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
     let seed = given.unwrap_or_else(|| RandomState::new().hash_one("together"));
-    println!("the same moments again: QUIPU_TEST_SEED={seed}");
+    println!("the same moments again: LUKASA_TEST_SEED={seed}");
     let mut random = Random::of(seed);
     let place = Place::new();
     fs::write(place.home().join("config.toml"), "files_max = 10000\n").unwrap();

@@ -146,7 +146,7 @@ impl Turn {
             return Some(Answer::Call { tool: tool.clone(), arguments: call.arguments.clone() });
         }
         let called = |name: &str| tools.iter().find(|tool| tool.name == name).cloned();
-        let full = format!("mcp__quipu__{}", call.tool);
+        let full = format!("mcp__lukasa__{}", call.tool);
         if self.sought.take().is_some() {
             let tool = called("tool_call")?;
             let arguments = json!({ "name": full, "arguments": call.arguments });

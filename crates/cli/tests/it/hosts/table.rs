@@ -14,7 +14,7 @@ use super::Seen;
 
 /// An agent host.
 pub(super) struct Host {
-    /// Its name for `quipu install`.
+    /// Its name for `lukasa install`.
     pub(super) agent: &'static str,
     pub(super) title: &'static str,
     /// The npm package whose version is the host's.
@@ -57,7 +57,7 @@ const CONVERSATION: &str = "0cb916db-26aa-40f2-86b5-1ba81b225fd2";
 
 /// Returns a file of an installed npm package.
 fn packaged(path: &str) -> PathBuf {
-    tool("QUIPU_TEST_NODE_MODULES").join(path)
+    tool("LUKASA_TEST_NODE_MODULES").join(path)
 }
 
 /// Returns the name of this machine's processor in npm packages.
@@ -86,7 +86,7 @@ fn program(place: &Place, program: &Path) -> Command {
 
 /// Prepares a script of an npm package.
 fn script(place: &Place, path: &str) -> Command {
-    let mut command = program(place, &tool("QUIPU_TEST_NODE"));
+    let mut command = program(place, &tool("LUKASA_TEST_NODE"));
     command.arg(packaged(path));
     command
 }
@@ -108,7 +108,7 @@ pub(super) const CLAUDE_CODE: Host = Host {
             Start::Resumed => command.args(["--resume", CONVERSATION]),
         };
         if run.approval == Approval::Given {
-            command.args(["--allowedTools", "mcp__quipu"]);
+            command.args(["--allowedTools", "mcp__lukasa"]);
         }
         command
     },
@@ -126,7 +126,7 @@ pub(super) const CLAUDE_CODE: Host = Host {
     },
     notes: &[
         "`claude -p`, with `ANTHROPIC_BASE_URL`.",
-        "Our tools were let through by `--allowedTools mcp__quipu`.",
+        "Our tools were let through by `--allowedTools mcp__lukasa`.",
     ],
 };
 
@@ -156,7 +156,7 @@ pub(super) const CODEX: Host = Host {
         // A person lets the hooks run once; nothing else stands in for that.
         command.arg("--dangerously-bypass-hook-trust");
         if run.approval == Approval::Given {
-            command.args(["-c", "mcp_servers.quipu.default_tools_approval_mode=\"approve\""]);
+            command.args(["-c", "mcp_servers.lukasa.default_tools_approval_mode=\"approve\""]);
         }
         command.arg(run.prompt);
         command
@@ -295,7 +295,7 @@ pub(super) const COPILOT: Host = Host {
             Start::Resumed => command.arg(format!("--resume={CONVERSATION}")),
         };
         if run.approval == Approval::Given {
-            command.args(["--allow-tool", "quipu"]);
+            command.args(["--allow-tool", "lukasa"]);
         }
         command
     },
@@ -313,7 +313,7 @@ pub(super) const COPILOT: Host = Host {
     },
     notes: &[
         "`copilot -p`, offline, with `COPILOT_PROVIDER_BASE_URL`.",
-        "Our tools were let through by `--allow-tool quipu`.",
+        "Our tools were let through by `--allow-tool lukasa`.",
     ],
 };
 

@@ -33,7 +33,7 @@ impl Tool {
     /// Returns whether this is our tool of that name, whatever the host put around it.
     pub(super) fn is_ours(&self, name: &str) -> bool {
         let full = format!("{}__{}", self.namespace.as_deref().unwrap_or_default(), self.name);
-        let own = full.split_once("quipu").map(|(_, own)| own.trim_start_matches(['_', '-', '.']));
+        let own = full.split_once("lukasa").map(|(_, own)| own.trim_start_matches(['_', '-', '.']));
         own == Some(name)
     }
 }

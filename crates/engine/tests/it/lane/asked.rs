@@ -3,14 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use quipu_engine::{
+use lukasa_engine::{
     Asker, Cancelled, ClientId, ForgetRequest, Lanes, Request, Status, SubmitError, TaskErrorCode,
     TaskFilter, TaskKind, TaskState, Viewer, Workspace,
 };
 
 use super::host::{Available, Host, Process, client, code, nobody, quick, remember};
 
-async fn submit(process: &Process, request: Request) -> Result<quipu_engine::Task, SubmitError> {
+async fn submit(process: &Process, request: Request) -> Result<lukasa_engine::Task, SubmitError> {
     process.lanes().submit(&process.workspace, request, nobody()).await
 }
 
@@ -73,7 +73,7 @@ async fn what_a_workspace_or_its_runner_does_not_allow_is_not_queued() {
 #[tokio::test]
 async fn a_runner_that_does_not_answer_cannot_say() {
     let host = Host::new();
-    let settings = quipu_engine::LaneSettings { probe_wait: Duration::from_millis(10), ..quick() };
+    let settings = lukasa_engine::LaneSettings { probe_wait: Duration::from_millis(10), ..quick() };
     let process = host.process().with(settings);
     *host.runner.available.lock().unwrap() = Available::Hangs;
     assert!(matches!(submit(&process, forget()).await, Err(SubmitError::ProbeFailed)));
@@ -96,7 +96,7 @@ async fn an_end_that_comes_while_the_runner_is_asked_is_told_whatever_it_says() 
 }
 
 /// Returns what a viewer sees of a task.
-async fn seen(process: &Process, task: &quipu_engine::Task, viewer: Viewer<'_>) -> Option<Status> {
+async fn seen(process: &Process, task: &lukasa_engine::Task, viewer: Viewer<'_>) -> Option<Status> {
     let (lanes, workspace) = (process.lanes(), &process.workspace);
     let got = lanes.get(workspace, &task.id, viewer).await.unwrap();
     let listed = lanes.list(workspace, TaskFilter::default(), viewer).await.unwrap();

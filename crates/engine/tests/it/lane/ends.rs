@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use memory::change::{Actor, ChangeKind, Trust};
-use memory::command::Command;
-use quipu_engine::{
+use lukasa_engine::{
     Asker, Call, Caller, Cancelled, ChangesQuery, LaneSettings, ManagedChange, Status,
     TaskErrorCode, TaskKind, TaskState, Viewer,
 };
+use memory::change::{Actor, ChangeKind, Trust};
+use memory::command::Command;
 use state::{Attempt, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyState, FaultyTasks};
@@ -248,7 +248,7 @@ async fn ends_that_its_process_chose_do_not_excuse_a_task_that_kills_processes()
 async fn a_commit_that_breaks_ends_its_task_at_once_and_nothing_else() {
     for call in 1..=12 {
         let host = Host::new();
-        let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+        let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
         let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
         let process = host.process_on(Arc::clone(&state) as _, sqlite);
         state.set(Faults::Panic(call));
@@ -296,7 +296,7 @@ async fn what_is_decided_in_time_is_not_committed_too_late() {
 
 /// Starts a process whose state and tasks fail together.
 pub(crate) fn faulty(host: &Host) -> (Process, Arc<FaultyState>) {
-    let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+    let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
     let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
     (host.process_on(Arc::clone(&state) as _, tasks), state)

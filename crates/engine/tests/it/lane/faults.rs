@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use quipu_engine::{Asker, Status, TaskState, Viewer};
+use lukasa_engine::{Asker, Status, TaskState, Viewer};
 use state::SqliteState;
 use testkit::{Faults, FaultyState, FaultyTasks};
 
@@ -21,14 +21,14 @@ struct Mortal {
 
 impl Mortal {
     fn start(host: &Host) -> Self {
-        let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+        let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
         let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
         let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
         Self { process: host.process_on(Arc::clone(&state) as _, tasks), state }
     }
 
     /// Asks for two tasks and dies on the way; returns the ids of those that were acknowledged.
-    async fn die(self, faults: Faults) -> Vec<quipu_engine::TaskId> {
+    async fn die(self, faults: Faults) -> Vec<lukasa_engine::TaskId> {
         self.state.set(faults);
         let mut acknowledged = Vec::new();
         for (content, name) in
@@ -51,12 +51,12 @@ impl Mortal {
 }
 
 /// Checks what must hold after any death, in the next life.
-async fn check(host: &Host, acknowledged: &[quipu_engine::TaskId], told: &str) {
+async fn check(host: &Host, acknowledged: &[lukasa_engine::TaskId], told: &str) {
     let process = host.process();
     process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
     let everybody = process
         .lanes()
-        .list(&process.workspace, quipu_engine::TaskFilter::default(), Viewer::Person)
+        .list(&process.workspace, lukasa_engine::TaskFilter::default(), Viewer::Person)
         .await
         .unwrap();
     for id in acknowledged {
@@ -83,7 +83,7 @@ async fn check(host: &Host, acknowledged: &[quipu_engine::TaskId], told: &str) {
 /// Under which name the second task is asked for: what it was about is not kept.
 const SECOND: &str = "second";
 
-fn is_second(task: &quipu_engine::Task) -> bool {
+fn is_second(task: &lukasa_engine::Task) -> bool {
     task.asker.client.as_ref().is_some_and(|client| client.as_str() == SECOND)
 }
 
@@ -140,7 +140,7 @@ async fn a_second_life_may_die_as_well_before_it_begins_the_task_again() {
 #[tokio::test]
 async fn a_process_that_lives_does_not_give_a_task_up_because_the_state_failed_under_it() {
     let host = Host::new();
-    let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+    let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let tasks = Arc::new(FaultyTasks::new(Arc::clone(&sqlite) as _));
     let process = host.process_on(sqlite, Arc::clone(&tasks) as _);
     let task = process.ask("wait add project/a.md x").await;

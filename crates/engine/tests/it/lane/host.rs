@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use memory::path::{Layout, MemoryPath, Mount, Scope};
-use memory::proposal::{EntryChange, Proposal, ProposalKind};
-use memory::screen::Screen;
-use quipu_engine::{
+use lukasa_engine::{
     Asker, BindingRequest, Caller, ChangesQuery, ClientId, Draft, Feed, FeedError, Folders, Job,
     LaneParts, LaneSettings, Lanes, ManagedChange, Memories, Pending, RememberRequest, Request,
     RunError, Runner, Task, TaskDetails, TaskError, TaskErrorCode, TaskResult, TaskState,
     Workspace,
 };
+use memory::path::{Layout, MemoryPath, Mount, Scope};
+use memory::proposal::{EntryChange, Proposal, ProposalKind};
+use memory::screen::Screen;
 use state::{FileLock, SqliteState, State, Tasks};
 use store::{Binding, Settings, Store};
 use tempfile::TempDir;
@@ -63,7 +63,7 @@ impl Host {
 
     /// Starts a process.
     pub(crate) fn process(&self) -> Process {
-        let state = Arc::new(SqliteState::new(self.folders.state.join("quipu.db")));
+        let state = Arc::new(SqliteState::new(self.folders.state.join("lukasa.db")));
         self.process_on(Arc::clone(&state) as _, state)
     }
 
@@ -84,7 +84,7 @@ impl Host {
         let store = Store::new(state, self.folders.clone(), Screen::default(), clock, settings);
         let feed = Arc::new(Heard::default());
         let parts = LaneParts {
-            switches: quipu_engine::Switches::default(),
+            switches: lukasa_engine::Switches::default(),
             store: Arc::clone(&store),
             folders: self.folders.clone(),
             tasks: Arc::clone(&tasks),
@@ -193,7 +193,7 @@ pub(crate) fn at(path: &str) -> MemoryPath {
 pub(crate) fn remember(content: &str) -> Request {
     Request::Remember(RememberRequest {
         content: content.to_owned(),
-        context_mode: quipu_engine::ContextMode::Workspace,
+        context_mode: lukasa_engine::ContextMode::Workspace,
         scope: None,
     })
 }
@@ -392,7 +392,7 @@ impl Runner for Scripted {
     }
 }
 
-fn broken(error: &quipu_engine::StoreError) -> RunError {
+fn broken(error: &lukasa_engine::StoreError) -> RunError {
     TaskError::new(TaskErrorCode::RememberFailed).with_details(&error.to_string()).into()
 }
 

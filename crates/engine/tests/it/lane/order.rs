@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use quipu_engine::{ForgetRequest, LaneSettings, Request, Status};
+use lukasa_engine::{ForgetRequest, LaneSettings, Request, Status};
 
 use testkit::FaultyState;
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu_engine::{Status, Task};
+use lukasa_engine::{Status, Task};
 use state::{SqliteState, Tasks};
 use testkit::{Faults, FaultyState, FaultyTasks};
 
@@ -24,16 +24,16 @@ async fn is_overtaken(tasks: &dyn Tasks, id: &str) -> bool {
 
 /// Returns the only task that there is.
 async fn only(process: &Process) -> Option<Task> {
-    let (lanes, filter) = (process.lanes(), quipu_engine::TaskFilter::default());
+    let (lanes, filter) = (process.lanes(), lukasa_engine::TaskFilter::default());
     let listed =
-        lanes.list(&process.workspace, filter, quipu_engine::Viewer::Person).await.unwrap();
+        lanes.list(&process.workspace, filter, lukasa_engine::Viewer::Person).await.unwrap();
     listed.into_iter().next()
 }
 
 /// Has a process stand still at this call of a task, and another one take over.
 async fn overtake(call: u64) {
     let host = Host::new();
-    let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+    let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
     let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
     let slow = host.process_on(Arc::clone(&state) as _, tasks);

@@ -4,16 +4,16 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use lukasa_engine::{
+    BindingRequest, Call, Caller, Decision, DecisionError, Dry, Memories, Pending, PendingProposal,
+    Status, TaskState, UndoTarget, Workspace,
+};
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, Trust};
 use memory::code::Code;
 use memory::document::Revision;
 use memory::proposal::{
     EntryChange, KeptEntry, Proposal, ProposalId, ProposalKind, ProposalStatus,
-};
-use quipu_engine::{
-    BindingRequest, Call, Caller, Decision, DecisionError, Dry, Memories, Pending, PendingProposal,
-    Status, TaskState, UndoTarget, Workspace,
 };
 use state::{NewProposal, SqliteState};
 use store::Binding;
@@ -397,7 +397,7 @@ async fn a_damaged_proposal_is_passed_over() {
 
 /// Asks for a task with a change and a proposal, in a process that dies on the way.
 async fn die(host: &Host, faults: Faults) -> bool {
-    let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+    let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
     let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
     let process = host.process_on(Arc::clone(&state) as _, tasks);
@@ -424,8 +424,8 @@ async fn whatever_step_a_process_dies_at_a_proposal_is_stored_once() {
                 let acknowledged = die(&host, faults).await;
                 let process = host.process();
                 process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
-                let filter = quipu_engine::TaskFilter::default();
-                let viewer = quipu_engine::Viewer::Person;
+                let filter = lukasa_engine::TaskFilter::default();
+                let viewer = lukasa_engine::Viewer::Person;
                 let tasks = process.lanes().list(&process.workspace, filter, viewer).await.unwrap();
                 assert!(tasks.len() == 1 || !acknowledged, "{faults:?}");
                 for task in &tasks {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use quipu_engine::{Cancelled, LaneSettings, Status, TaskErrorCode, Viewer};
+use lukasa_engine::{Cancelled, LaneSettings, Status, TaskErrorCode, Viewer};
 use state::{LockMode, QueueLimits, SqliteState, Tasks};
 
 use super::host::{Host, Process, code, quick};
@@ -104,7 +104,7 @@ async fn what_another_process_took_and_did_is_told_once() {
     // As a watch does when a file changed.
     heard.notice().await;
     let last = heard.done("add project/b.md z").await;
-    let told = |task: &quipu_engine::Task| heard.feed.tasks().contains(&task.id.to_string());
+    let told = |task: &lukasa_engine::Task| heard.feed.tasks().contains(&task.id.to_string());
     // Whichever process has the lock does the last one.
     while !told(&theirs) || !told(&last) {
         tokio::task::yield_now().await;
@@ -155,7 +155,7 @@ async fn what_another_process_did_is_told_although_the_word_of_it_was_missed() {
 }
 
 /// Leaves a task running as a process does that dies: begun so often, and no more.
-async fn left_running(host: &Host, content: &str, attempts: u32) -> quipu_engine::Task {
+async fn left_running(host: &Host, content: &str, attempts: u32) -> lukasa_engine::Task {
     let process = host.process();
     // As long as its lock is held the lane waits, so its task can be begun behind its back.
     let lock = host.lock(&process.workspace).acquire(LockMode::Exclusive).await.unwrap();
@@ -199,7 +199,7 @@ async fn what_nobody_resumes_stays() {
     untrusted.trusted = false;
     process.lanes().resume(&[untrusted]).await.unwrap();
     process.close().await;
-    let state = SqliteState::new(host.folders.state.join("quipu.db"));
+    let state = SqliteState::new(host.folders.state.join("lukasa.db"));
     let tasks: Arc<dyn Tasks> = Arc::new(state);
     assert_eq!(tasks.task(task.id.as_str()).await.unwrap().unwrap().status, Status::Running);
     assert_eq!(*host.runner.begun.lock().unwrap(), [""; 0]);
@@ -242,7 +242,7 @@ async fn what_ended_long_ago_is_not_known_any_more_and_goes_although_nobody_asks
         let id = &task.id;
         let got = lanes.get(workspace, id, Viewer::Person).await.unwrap().is_some();
         let taken_back = lanes.cancel(workspace, id, Viewer::Person).await.unwrap().is_some();
-        let filter = quipu_engine::TaskFilter::default();
+        let filter = lukasa_engine::TaskFilter::default();
         let listed = lanes.list(workspace, filter, Viewer::Person).await.unwrap().len();
         (got, taken_back, listed, lanes.counts().await.unwrap().len())
     };

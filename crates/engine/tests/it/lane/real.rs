@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use memory::path::Scope;
-use quipu_engine::{
+use lukasa_engine::{
     Asker, BindingRequest, Caller, Config, ContextMode, Engine, Folders, ForgetRequest,
     LaneSettings, Lanes, RememberRequest, Request, Task, TaskDetails, TaskErrorCode, TaskResult,
     TaskState, Unheard, Workspace,
 };
+use memory::path::Scope;
 use tempfile::TempDir;
 
 use super::host::code;
@@ -181,13 +181,15 @@ async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
     assert!(diff.unified.contains("-- I keep bees."), "{}", diff.unified);
     let secret = remember("password = h4rdT0Gue55x9q", None);
     let rehearsed = home.lanes.rehearse(&home.workspace, &secret, &asker).await;
-    let Err(quipu_engine::RehearsalError::Task(error)) = rehearsed else { panic!("{rehearsed:?}") };
+    let Err(lukasa_engine::RehearsalError::Task(error)) = rehearsed else {
+        panic!("{rehearsed:?}")
+    };
     assert_eq!(error.code, TaskErrorCode::Screened);
     assert_eq!(home.texts().await, before);
     let tasks = home.lanes.list(
         &home.workspace,
-        quipu_engine::TaskFilter::default(),
-        quipu_engine::Viewer::Person,
+        lukasa_engine::TaskFilter::default(),
+        lukasa_engine::Viewer::Person,
     );
     assert_eq!(tasks.await.unwrap().len(), 1, "a rehearsal is no task");
     home.engine.close().await;

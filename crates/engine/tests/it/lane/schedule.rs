@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use memory::access::AgentClass;
-use memory::clock::{Clock as _, Timestamp};
-use memory::command::Command;
-use quipu_engine::{
+use lukasa_engine::{
     Asker, Call, Caller, DreamSchedule, LaneSettings, NextDream, Request, TaskFilter, TaskKind,
     Viewer, Workspace,
 };
+use memory::access::AgentClass;
+use memory::clock::{Clock as _, Timestamp};
+use memory::command::Command;
 use state::{SessionRow, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyTasks};
@@ -244,7 +244,7 @@ async fn a_state_that_fails_is_asked_again_at_the_next_look() {
     let process = scheduled(&host);
     sessions(&process, 5).await;
     process.close().await;
-    let state = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+    let state = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let faulty = Arc::new(FaultyTasks::new(Arc::clone(&state) as _));
     let settings = LaneSettings { dream: Some(DreamSchedule::default()), ..quick() };
     let process = host.process_on(state, Arc::clone(&faulty) as _).with(settings);

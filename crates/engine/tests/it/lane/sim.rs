@@ -3,19 +3,19 @@
 //! clock jumps and somebody removes the lock file.
 //!
 //! A seed decides what is done; which process gets a turn first is the machine's to decide, so a seed may
-//! have to run more than once to fail again. `QUIPU_SIM_SECONDS` says how long to look for trouble (a
-//! few seeds when it is not set), and `QUIPU_SIM_SEED` runs one seed again.
+//! have to run more than once to fail again. `LUKASA_SIM_SECONDS` says how long to look for trouble (a
+//! few seeds when it is not set), and `LUKASA_SIM_SEED` runs one seed again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use memory::command::{Command, CommandError, Reply};
-use quipu_engine::{
+use lukasa_engine::{
     Asker, Call, Caller, ForgetRequest, LaneSettings, Request, StoreError, Task, TaskFilter,
     TaskId, TaskState, Viewer,
 };
+use memory::command::{Command, CommandError, Reply};
 use state::{QueueLimits, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyState, FaultyTasks, Random};
@@ -44,7 +44,7 @@ struct Mortal {
 
 impl Mortal {
     async fn start(host: &Host) -> Self {
-        let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+        let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
         let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
         let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
         // Nothing is forgotten, however far the clock jumps.
@@ -290,16 +290,16 @@ async fn run(seed: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lanes_that_die_and_are_drained_agree_with_what_was_asked() {
-    if let Ok(seed) = std::env::var("QUIPU_SIM_SEED") {
+    if let Ok(seed) = std::env::var("LUKASA_SIM_SEED") {
         return run(seed.parse().unwrap()).await;
     }
-    let seconds = std::env::var("QUIPU_SIM_SECONDS").map_or(0, |text| text.parse().unwrap());
+    let seconds = std::env::var("LUKASA_SIM_SECONDS").map_or(0, |text| text.parse().unwrap());
     let (start, least) = (Instant::now(), 8);
     let mut seed = 0;
     while seed < least || start.elapsed() < Duration::from_secs(seconds) {
         // A run of its own task: its panic is met here, where the seed is known.
         let ended = tokio::spawn(run(seed)).await;
-        assert!(ended.is_ok(), "run it again with QUIPU_SIM_SEED={seed}");
+        assert!(ended.is_ok(), "run it again with LUKASA_SIM_SEED={seed}");
         seed += 1;
     }
 }

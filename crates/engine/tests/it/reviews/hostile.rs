@@ -1,6 +1,6 @@
 //! Reviews where something else happens at the same time, or where a model or a host does what it should not.
 
-use quipu_engine::{Asker, ContextMode, Dry, RememberRequest, Request, UndoTarget};
+use lukasa_engine::{Asker, ContextMode, Dry, RememberRequest, Request, UndoTarget};
 use tokio_util::sync::CancellationToken;
 
 use super::*;

@@ -99,8 +99,8 @@ pub(super) fn preflight() -> Response {
         (
             ACCESS_CONTROL_ALLOW_HEADERS,
             "authorization, content-type, if-match, if-none-match, last-event-id, mcp-method, mcp-name, \
-             mcp-protocol-version, mcp-session-id, x-qwen-client-id, x-quipu-agent-class, \
-             x-quipu-client-id, x-qwen-event-epoch, x-request-id",
+             mcp-protocol-version, mcp-session-id, x-qwen-client-id, x-lukasa-agent-class, \
+             x-lukasa-client-id, x-qwen-event-epoch, x-request-id",
         ),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ];
@@ -111,7 +111,7 @@ pub(super) fn preflight() -> Response {
 pub(super) fn permit(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     let exposed = HeaderValue::from_static(
-        "etag, mcp-session-id, retry-after, x-quipu-event-cursor, x-qwen-event-epoch, x-request-id",
+        "etag, mcp-session-id, retry-after, x-lukasa-event-cursor, x-qwen-event-epoch, x-request-id",
     );
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
 }

@@ -103,8 +103,8 @@ fn tool(variable: &str) -> std::path::PathBuf {
 /// Runs the suite; its failures are told, but for those that are expected.
 async fn check(served: &Served, expected_failures: Option<&'static str>) {
     for (package, version) in SUITES {
-        let script = tool("QUIPU_TEST_NODE_MODULES").join(package).join("dist/index.js");
-        let mut suite = Command::new(tool("QUIPU_TEST_NODE"));
+        let script = tool("LUKASA_TEST_NODE_MODULES").join(package).join("dist/index.js");
+        let mut suite = Command::new(tool("LUKASA_TEST_NODE"));
         suite.arg(script).args(["server", "--url", &format!("http://{}/mcp", served.address)]);
         suite.args(version);
         suite.args(expected_failures.map(|file| format!("--expected-failures={file}")));

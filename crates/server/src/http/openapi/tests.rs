@@ -9,12 +9,12 @@ use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Secu
 use super::*;
 
 /// Set, the embedded description is written instead of compared.
-const WRITE: &str = "QUIPU_WRITE_OPENAPI";
+const WRITE: &str = "LUKASA_WRITE_OPENAPI";
 
 fn described() -> OpenApi {
     let routes = routes().into_description();
     let info = InfoBuilder::new()
-        .title("Quipu")
+        .title("Lukasa")
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(
             "A memory for AI coding agents. Tasks speak the API that published clients speak, MCP is at \

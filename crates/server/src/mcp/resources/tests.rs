@@ -34,7 +34,7 @@ fn a_resource_says_what_the_listing_knows() {
             .unwrap(),
         json!([
             {
-                "uri": "quipu://memories/global/prefs.md",
+                "uri": "lukasa://memories/global/prefs.md",
                 "name": "global/prefs.md",
                 "title": "Preferences",
                 "description": "What Ada likes",
@@ -43,7 +43,7 @@ fn a_resource_says_what_the_listing_knows() {
                 "annotations": { "priority": 1.0, "lastModified": "2023-11-14T22:13:20Z" },
             },
             {
-                "uri": "quipu://memories/project/a.md",
+                "uri": "lukasa://memories/project/a.md",
                 "name": "project/a.md",
                 "mimeType": "text/markdown",
                 "size": 12,
@@ -103,12 +103,12 @@ fn check_uri(path: &str, uri: &str) {
 
 #[test]
 fn a_memory_has_one_uri() {
-    check_uri("/memories/global/prefs.md", "quipu://memories/global/prefs.md");
-    check_uri("/memories/project/a b/ü.md", "quipu://memories/project/a%20b/%C3%BC.md");
-    check_uri("/memories/workspace/100%.md", "quipu://memories/workspace/100%25.md");
+    check_uri("/memories/global/prefs.md", "lukasa://memories/global/prefs.md");
+    check_uri("/memories/project/a b/ü.md", "lukasa://memories/project/a%20b/%C3%BC.md");
+    check_uri("/memories/workspace/100%.md", "lukasa://memories/workspace/100%25.md");
     check_uri(
         "/memories/global/a#b&c=d;e@f.md",
-        "quipu://memories/global/a%23b%26c%3Dd%3Be%40f.md",
+        "lukasa://memories/global/a%23b%26c%3Dd%3Be%40f.md",
     );
 }
 
@@ -119,9 +119,9 @@ fn only_our_uris_are_read() {
         "memories/global/a.md",
         "/memories/global/a.md",
         "file:///memories/global/a.md",
-        "quipu://other/global/a.md",
-        "quipu:///memories/global/a.md",
-        "quipu://memories/%ff",
+        "lukasa://other/global/a.md",
+        "lukasa:///memories/global/a.md",
+        "lukasa://memories/%ff",
     ] {
         assert_eq!(parse_uri(uri, Layout::Scoped), None, "{uri}");
     }
@@ -130,12 +130,12 @@ fn only_our_uris_are_read() {
 #[test]
 fn a_uri_leads_nowhere_that_a_path_does_not() {
     for uri in [
-        "quipu://memories/../etc/passwd",
-        "quipu://memories/global/%2e%2e/%2e%2e/etc/passwd",
-        "quipu://memories/global/%252e%252e/x",
-        "quipu://memories/global/a%00.md",
-        "quipu://memories/global/a%5Cb.md",
-        "quipu://memories/elsewhere/a.md",
+        "lukasa://memories/../etc/passwd",
+        "lukasa://memories/global/%2e%2e/%2e%2e/etc/passwd",
+        "lukasa://memories/global/%252e%252e/x",
+        "lukasa://memories/global/a%00.md",
+        "lukasa://memories/global/a%5Cb.md",
+        "lukasa://memories/elsewhere/a.md",
     ] {
         assert!(matches!(parse_uri(uri, Layout::Scoped), Some(Err(_))), "{uri}");
     }
@@ -144,7 +144,7 @@ fn a_uri_leads_nowhere_that_a_path_does_not() {
 proptest! {
     #[test]
     fn what_is_read_is_written_the_same(tail in ".{0,40}") {
-        if let Some(Ok(path)) = parse_uri(&format!("quipu://memories/{tail}"), Layout::Flat) {
+        if let Some(Ok(path)) = parse_uri(&format!("lukasa://memories/{tail}"), Layout::Flat) {
             prop_assert_eq!(parse_uri(&uri_of(&path), Layout::Flat), Some(Ok(path)));
         }
     }

@@ -11,7 +11,7 @@ use memory::path::RelativePath;
 
 use crate::backend::BackendError;
 
-/// Who may read what Quipu makes in a root.
+/// Who may read what Lukasa makes in a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privacy {
     /// The person alone: folders 0700, files 0600.

@@ -93,12 +93,12 @@ impl Record {
         let (boot, generation, pid) = (&self.boot, self.generation, self.pid);
         // No change has the number 0.
         let completed = self.completed.map_or(0, |change| change.0);
-        format!("quipu2 {boot:36.36} {generation:020} {completed:020} {pid:010} {writing}\n")
+        format!("lukasa2 {boot:36.36} {generation:020} {completed:020} {pid:010} {writing}\n")
     }
 
     fn decode(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace();
-        if words.next() != Some("quipu2") {
+        if words.next() != Some("lukasa2") {
             return None;
         }
         let record = Self {
@@ -364,8 +364,9 @@ mod tests {
 
     #[test]
     fn what_is_torn_or_foreign_says_nothing() {
-        let torn = ["", "quipu2", "quipu2 b 1 2 3", "\0\0\0"];
-        let foreign = ["quipu1 b 1 2 writing", "quipu2 b 1 2 3 writing more", "quipu2 b 1 2 3 so"];
+        let torn = ["", "lukasa2", "lukasa2 b 1 2 3", "\0\0\0"];
+        let foreign =
+            ["lukasa1 b 1 2 writing", "lukasa2 b 1 2 3 writing more", "lukasa2 b 1 2 3 so"];
         for text in torn.into_iter().chain(foreign) {
             assert_eq!(Record::decode(text), None, "{text:?}");
         }

@@ -15,7 +15,7 @@ use memory::limits::{OUTSIDE_COPIES_MAX, SEGMENT_BYTES_MAX};
 
 use super::write::move_to_free;
 
-const PREFIX: &str = ".quipu-";
+const PREFIX: &str = ".lukasa-";
 
 const TEMPORARY: &str = "tmp";
 
@@ -94,9 +94,9 @@ mod tests {
             (&aside_name("a.md"), Some(Hidden::Aside(Some("a.md")))),
             (&aside_name("a.tmp"), Some(Hidden::Aside(Some("a.tmp")))),
             (&aside_name(&long), Some(Hidden::Aside(None))),
-            (".quipu-1f-0.tmp", Some(Hidden::Temporary)),
-            (".quipu-1f-0.md", None),
-            (".quipu-.x.tmp", None),
+            (".lukasa-1f-0.tmp", Some(Hidden::Temporary)),
+            (".lukasa-1f-0.md", None),
+            (".lukasa-.x.tmp", None),
             ("a.md", None),
         ] {
             assert_eq!(kind_of(name), expected, "{name}");

@@ -1,10 +1,10 @@
 //! The writes that are let fail: one of each kind that the store knows.
 
+use lukasa_store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, UndoTarget};
 use memory::change::ChangeKind;
 use memory::command::{Command, Reply};
 use memory::document::Revision;
 use memory::path::MemoryPath;
-use quipu_store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, UndoTarget};
 
 use crate::host::at;
 

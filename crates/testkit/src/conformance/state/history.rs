@@ -54,7 +54,7 @@ async fn an_empty_state_reads_as_empty(state: &dyn State) {
     assert_eq!(state.changes(&all()).await.unwrap(), []);
     assert_eq!(state.change(ChangeId(1)).await.unwrap(), None);
     assert_eq!(state.content(&revision).await.unwrap(), None);
-    assert_eq!(state.marks("project:quipu").await.unwrap(), []);
+    assert_eq!(state.marks("project:lukasa").await.unwrap(), []);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
     state.settle(&[]).await.unwrap();
     state.settle(&[ChangeId(7)]).await.unwrap();
@@ -298,7 +298,7 @@ async fn bytes_that_are_not_those_of_their_revision_are_refused(state: &dyn Stat
     state.record(wrong).await.unwrap_err();
     assert_eq!(state.changes(&all()).await.unwrap(), []);
     assert_eq!(state.heads("one", ChangeId(0)).await.unwrap(), []);
-    assert_eq!(state.marks("project:quipu").await.unwrap(), []);
+    assert_eq!(state.marks("project:lukasa").await.unwrap(), []);
 }
 
 async fn equal_bytes_are_kept_once(state: &dyn State) {
@@ -325,7 +325,7 @@ async fn a_change_of_many_memories_is_one_change(state: &dyn State) {
     let open = state.open_changes("one").await.unwrap();
     assert_eq!(open.iter().map(|open| open.files.len()).collect::<Vec<_>>(), [500]);
     assert_eq!(state.heads("one", ChangeId(0)).await.unwrap().len(), 500);
-    assert_eq!(state.marks("project:quipu").await.unwrap().len(), 500);
+    assert_eq!(state.marks("project:lukasa").await.unwrap().len(), 500);
     assert_eq!(state.stats().await.unwrap().changes, 1);
 }
 

@@ -10,7 +10,7 @@ use memory::proposal::ProposalId;
 use state::{NewChange, NewFileChange, Use};
 
 /// The identity that all roots share unless a claim says otherwise.
-pub(super) const IDENTITY: &str = "project:quipu";
+pub(super) const IDENTITY: &str = "project:lukasa";
 
 /// Returns the path that is written so.
 pub fn path(text: &str) -> RelativePath {

@@ -1,14 +1,14 @@
 //! Tasks: waited for, polled, previewed, undone.
 
-use quipu::{ErrorKind, Scope, TaskId, TaskStatus};
+use lukasa::{ErrorKind, Scope, TaskId, TaskStatus};
 
 use crate::{Home, paths, person};
 
 #[tokio::test]
 async fn what_is_remembered_is_recalled_and_forgotten_without_a_model_or_a_network() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     let report = memories.remember("I prefer tabs over spaces").await.unwrap();
     assert_eq!(report.memories.len(), 1, "{report:?}");
     let hits = memories.recall("tabs or spaces?").await.unwrap().hits;
@@ -21,23 +21,23 @@ async fn what_is_remembered_is_recalled_and_forgotten_without_a_model_or_a_netwo
     assert_eq!(gone.memories, report.memories);
     assert!(memories.recall("tabs or spaces?").await.unwrap().hits.is_empty());
     memories.dream().await.unwrap();
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn a_scope_that_is_not_there_fails_the_task() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let error = person(&quipu).remember_in(Scope::Project, "We use pnpm").await.unwrap_err();
+    let lukasa = home.open().await;
+    let error = person(&lukasa).remember_in(Scope::Project, "We use pnpm").await.unwrap_err();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Denied, "remember_scope_mismatch"));
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn a_task_is_found_again_by_its_id_and_undone_as_one() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     let task = memories.remember("I work at night").start().await.unwrap();
     let id = task.id().clone();
     drop(task);
@@ -57,36 +57,36 @@ async fn a_task_is_found_again_by_its_id_and_undone_as_one() {
     assert!(paths(&memories).await.is_empty());
     let unknown: TaskId = "dream-00000000-0000-4000-8000-000000000000".parse().unwrap();
     assert!(memories.task(&unknown).await.unwrap().is_none());
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn a_preview_changes_nothing() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     let report = memories.remember("I work at night").preview().await.unwrap();
     assert_eq!(report.memories.len(), 1);
     assert!(paths(&memories).await.is_empty());
     assert!(memories.tasks().await.unwrap().is_empty());
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn a_request_that_is_dropped_asks_for_nothing() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     drop(memories.remember("I work at night"));
     assert!(memories.tasks().await.unwrap().is_empty());
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn what_a_task_is_not_sure_of_waits_for_a_person() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     let twice = "- The office is in Berlin, on the second floor.\n\
                  - The office is in Berlin, on the second floor, near the park.\n";
     memories.create("global/office.md", twice).await.unwrap();
@@ -102,5 +102,5 @@ async fn what_a_task_is_not_sure_of_waits_for_a_person() {
     assert_eq!((again.kind(), again.code()), (ErrorKind::Conflict, "conflict"));
     memories.undo(change).await.unwrap();
     assert_eq!(memories.read("global/office.md").await.unwrap().text, twice);
-    quipu.close().await;
+    lukasa.close().await;
 }

@@ -1,6 +1,6 @@
 //! Events arrive, whoever changes memories.
 
-use quipu::{Actor, ChangeKind, Event, Events};
+use lukasa::{Actor, ChangeKind, Event, Events};
 
 use crate::{Home, person};
 
@@ -11,8 +11,8 @@ async fn next(events: &mut Events) -> Event {
 #[tokio::test]
 async fn changes_pins_tasks_and_edits_with_other_programs_are_told() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     // A folder that is there is watched at once.
     memories.create("global/z.md", "- one\n").await.unwrap();
     let mut events = memories.events().await.unwrap();
@@ -38,7 +38,7 @@ async fn changes_pins_tasks_and_edits_with_other_programs_are_told() {
     let Event::Changed { by, .. } = next(&mut events).await else { panic!("an edit is told") };
     assert_eq!(by, Actor::Outside);
 
-    quipu.close().await;
+    lukasa.close().await;
     assert_eq!(events.next().await, None);
 }
 
@@ -58,13 +58,13 @@ async fn what_another_process_changes_is_told() {
 #[tokio::test]
 async fn what_happens_in_a_workspace_is_told_in_no_other() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let shop = quipu.workspace(home.checkout("shop")).as_person("test");
-    let mill = quipu.workspace(home.checkout("mill")).as_person("test");
+    let lukasa = home.open().await;
+    let shop = lukasa.workspace(home.checkout("shop")).as_person("test");
+    let mill = lukasa.workspace(home.checkout("mill")).as_person("test");
     let mut events = mill.events().await.unwrap();
     shop.create("workspace/a.md", "- one\n").await.unwrap();
     mill.create("workspace/b.md", "- two\n").await.unwrap();
     let Event::Changed { path, .. } = next(&mut events).await else { panic!() };
     assert_eq!(path.to_string(), "/memories/workspace/b.md");
-    quipu.close().await;
+    lukasa.close().await;
 }

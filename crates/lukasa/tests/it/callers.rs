@@ -1,14 +1,14 @@
 //! What a caller sees and may do.
 
-use quipu::{Actor, AgentClass, Caller, ChangeKind, ErrorKind};
+use lukasa::{Actor, AgentClass, Caller, ChangeKind, ErrorKind};
 
 use crate::{Home, paths, person};
 
 #[tokio::test]
 async fn a_class_says_what_an_agent_may_write() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let workspace = quipu.workspace(home.checkout("shop"));
+    let lukasa = home.open().await;
+    let workspace = lukasa.workspace(home.checkout("shop"));
     let may_write = async |class, path: &str| {
         let memories = workspace.as_agent(class, "test");
         match memories.create(path, "- x\n").await {
@@ -30,43 +30,43 @@ async fn a_class_says_what_an_agent_may_write() {
         assert_eq!(may_write(class, "global/a.md").await, global, "{class:?}");
         assert_eq!(may_write(class, "project/a.md").await, project, "{class:?}");
     }
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn an_agent_that_may_not_write_everywhere_asks_for_no_tasks() {
     let home = Home::new();
-    let quipu = home.open().await;
+    let lukasa = home.open().await;
     for class in [AgentClass::Plan, AgentClass::Explore] {
-        let memories = quipu.global().as_agent(class, "test");
+        let memories = lukasa.global().as_agent(class, "test");
         let error = memories.remember("I prefer tabs").await.unwrap_err();
         assert_eq!((error.kind(), error.code()), (ErrorKind::Denied, "read_only"));
     }
-    let exec = quipu.global().as_agent(AgentClass::Exec, "test");
+    let exec = lukasa.global().as_agent(AgentClass::Exec, "test");
     assert_eq!(exec.remember("I prefer tabs").await.unwrap().memories.len(), 1);
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn only_a_person_pins_and_decides() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let (person, agent) = (person(&quipu), quipu.global().as_agent(AgentClass::Exec, "test"));
+    let lukasa = home.open().await;
+    let (person, agent) = (person(&lukasa), lukasa.global().as_agent(AgentClass::Exec, "test"));
     person.create("global/a.md", "- x\n").await.unwrap();
     assert_eq!(agent.pin("global/a.md").await.unwrap_err().kind(), ErrorKind::Denied);
     assert!(person.pin("global/a.md").await.unwrap());
     assert!(!person.pin("global/a.md").await.unwrap());
     assert!(person.list().await.unwrap().memories[0].is_pinned);
     assert!(person.unpin("global/a.md").await.unwrap());
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn memories_of_a_workspace_are_seen_in_no_other() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let shop = quipu.workspace(home.checkout("shop")).as_person("test");
-    let mill = quipu.workspace(home.checkout("mill")).as_person("test");
+    let lukasa = home.open().await;
+    let shop = lukasa.workspace(home.checkout("shop")).as_person("test");
+    let mill = lukasa.workspace(home.checkout("mill")).as_person("test");
     for path in ["global/g.md", "project/p.md", "workspace/w.md"] {
         shop.create(path, "- grind coffee at dawn\n").await.unwrap();
     }
@@ -80,52 +80,52 @@ async fn memories_of_a_workspace_are_seen_in_no_other() {
     let history = mill.history(9).await.unwrap();
     assert_eq!(history.len(), 1);
     assert!(mill.tasks().await.unwrap().is_empty());
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn a_workspace_of_an_id_is_one_wherever_it_is_opened() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let named = |id: &str| quipu.global().with_id(id).unwrap().as_person("test");
+    let lukasa = home.open().await;
+    let named = |id: &str| lukasa.global().with_id(id).unwrap().as_person("test");
     named("user-7").create("workspace/a.md", "- x\n").await.unwrap();
     assert_eq!(paths(&named("user-7")).await, ["/memories/workspace/a.md"]);
     assert!(paths(&named("user-8")).await.is_empty());
-    let elsewhere = quipu.workspace(home.checkout("shop")).with_id("user-7").unwrap();
+    let elsewhere = lukasa.workspace(home.checkout("shop")).with_id("user-7").unwrap();
     assert_eq!(paths(&elsewhere.as_person("test")).await, ["/memories/workspace/a.md"]);
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn nobody_writes_through_a_workspace_that_is_only_for_reading() {
     let home = Home::new();
-    let quipu = home.open().await;
-    person(&quipu).create("global/a.md", "- x\n").await.unwrap();
-    let reader = quipu.global().read_only().as_person("test");
+    let lukasa = home.open().await;
+    person(&lukasa).create("global/a.md", "- x\n").await.unwrap();
+    let reader = lukasa.global().read_only().as_person("test");
     assert_eq!(reader.delete("global/a.md").await.unwrap_err().code(), "read_only");
     assert_eq!(reader.read("global/a.md").await.unwrap().text, "- x\n");
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn a_folder_has_no_scopes() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = quipu.folder(home.path().join("notes")).as_person("test");
+    let lukasa = home.open().await;
+    let memories = lukasa.folder(home.path().join("notes")).as_person("test");
     memories.create("a.md", "- x\n").await.unwrap();
     assert_eq!(paths(&memories).await, ["/memories/a.md"]);
     assert_eq!(std::fs::read_to_string(home.path().join("notes/a.md")).unwrap(), "- x\n");
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn history_says_who_did_what() {
     let home = Home::new();
-    let quipu = home.open().await;
+    let lukasa = home.open().await;
     let caller = Caller::agent(AgentClass::Exec, "my-app").client("helper 2").session("talk-1");
-    let agent = quipu.global().as_caller(caller);
+    let agent = lukasa.global().as_caller(caller);
     agent.create("global/a.md", "- x\n").await.unwrap();
-    let memories = person(&quipu);
+    let memories = person(&lukasa);
     memories.rename("global/a.md", "global/b.md").await.unwrap();
     std::fs::write(home.path().join("home/memory/b.md"), "- y, with an editor\n").unwrap();
 
@@ -142,7 +142,7 @@ async fn history_says_who_did_what() {
     );
     let of_b = memories.history_of("global/b.md", 9).await.unwrap();
     assert!(of_b.len() >= 2, "{of_b:?}");
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
@@ -150,14 +150,14 @@ async fn a_project_instructs_models_once_it_is_trusted() {
     let home = Home::new();
     let checkout = home.checkout("shop");
     std::fs::write(checkout.join("AGENTS.md"), "Use pnpm.\n").unwrap();
-    let quipu = home.open().await;
-    let workspace = quipu.workspace(&checkout);
+    let lukasa = home.open().await;
+    let workspace = lukasa.workspace(&checkout);
     let context = async || workspace.as_person("test").context().await.unwrap().text;
     assert!(!context().await.contains("Use pnpm."));
     workspace.trust().await.unwrap();
     assert!(context().await.contains("Use pnpm."));
     workspace.distrust().await.unwrap();
     assert!(!context().await.contains("Use pnpm."));
-    assert_eq!(quipu.global().trust().await.unwrap_err().kind(), ErrorKind::Invalid);
-    quipu.close().await;
+    assert_eq!(lukasa.global().trust().await.unwrap_err().kind(), ErrorKind::Invalid);
+    lukasa.close().await;
 }

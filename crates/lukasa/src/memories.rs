@@ -11,7 +11,7 @@ use memory::document::Revision;
 use memory::path::{Layout, MemoryPath};
 
 use crate::Result;
-use crate::open::Quipu;
+use crate::open::Lukasa;
 use crate::workspace::Caller;
 
 /// The memories of one workspace, as one caller may touch them. Cheap to clone.
@@ -25,7 +25,7 @@ use crate::workspace::Caller;
 /// way.
 #[derive(Clone)]
 pub struct Memories {
-    pub(crate) quipu: Quipu,
+    pub(crate) lukasa: Lukasa,
     pub(crate) workspace: engine::Workspace,
     pub(crate) caller: Caller,
     pub(crate) inner: engine::Memories,
@@ -182,9 +182,9 @@ impl IntoMemoryPath for &MemoryPath {
 }
 
 impl Memories {
-    pub(crate) fn new(quipu: &Quipu, workspace: engine::Workspace, caller: Caller) -> Self {
-        let inner = quipu.engine().memories(&workspace.binding, caller.of_store());
-        Self { quipu: quipu.clone(), workspace, caller, inner }
+    pub(crate) fn new(lukasa: &Lukasa, workspace: engine::Workspace, caller: Caller) -> Self {
+        let inner = lukasa.engine().memories(&workspace.binding, caller.of_store());
+        Self { lukasa: lukasa.clone(), workspace, caller, inner }
     }
 
     /// Returns the class of the caller; a person's is [`AgentClass::Exec`].
@@ -222,7 +222,7 @@ impl Memories {
     /// error is a [`Conflict`](crate::ErrorKind::Conflict) that names the revision it has now.
     ///
     /// ```
-    /// # async fn example(memories: quipu::Memories) -> Result<(), quipu::Error> {
+    /// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
     /// let memory = memories.read("global/tea.md").await?;
     /// memories.replace(&memory.path, &memory.text.to_uppercase(), memory.revision).await?;
     /// # Ok(())
@@ -325,7 +325,7 @@ impl Memories {
     /// fits.
     ///
     /// ```
-    /// # async fn example(memories: quipu::Memories) -> Result<(), quipu::Error> {
+    /// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
     /// for hit in memories.recall("which tea does she drink?").await? {
     ///     println!("{}: {}", hit.path, hit.text);
     /// }
@@ -334,7 +334,7 @@ impl Memories {
     /// ```
     pub async fn recall(&self, prompt: &str) -> Result<Recall> {
         let _call = self.begin()?;
-        let recalled = self.quipu.engine().recall(&self.inner, prompt).await?;
+        let recalled = self.lukasa.engine().recall(&self.inner, prompt).await?;
         Ok(recalled.map(Recall::from).unwrap_or_default())
     }
 
@@ -348,14 +348,14 @@ impl Memories {
     /// Returns the same in at most so many bytes.
     pub async fn context_within(&self, bytes_max: usize) -> Result<Context> {
         let _call = self.begin()?;
-        let engine = self.quipu.engine();
+        let engine = self.lukasa.engine();
         let showing = engine.segment_within(&self.inner, &self.context_files(), bytes_max).await?;
         let segment = showing.segment;
         Ok(Context { text: segment.text().to_owned(), tokens: segment.tokens() })
     }
 
     pub(crate) fn context_files(&self) -> ContextFiles {
-        self.quipu.engine().context_files(&self.workspace, self.caller.of_store())
+        self.lukasa.engine().context_files(&self.workspace, self.caller.of_store())
     }
 
     /// Reads a path argument.
@@ -364,7 +364,7 @@ impl Memories {
     }
 
     pub(crate) fn begin(&self) -> Result<impl Drop + Send + Sync + use<>> {
-        self.quipu.0.begin()
+        self.lukasa.0.begin()
     }
 
     /// Carries a command out.

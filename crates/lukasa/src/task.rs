@@ -74,7 +74,7 @@ impl Memories {
     /// Remembers a text, in the memory where it belongs, and not twice.
     ///
     /// ```
-    /// # async fn example(memories: quipu::Memories) -> Result<(), quipu::Error> {
+    /// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
     /// let report = memories.remember("I prefer tabs over spaces").await?;
     /// println!("{} {:?}", report.summary, report.memories);
     ///
@@ -123,7 +123,7 @@ impl Memories {
     /// Returns the task of this id in this workspace, if there is one that the caller may see.
     pub async fn task(&self, id: &TaskId) -> Result<Option<Task>> {
         let _call = self.begin()?;
-        let lanes = &self.quipu.0.serving.lanes;
+        let lanes = &self.lukasa.0.serving.lanes;
         let task = lanes.get(&self.workspace, id, self.caller.viewer()).await?;
         Ok(task.map(|_| Task { memories: self.clone(), id: id.clone() }))
     }
@@ -132,7 +132,7 @@ impl Memories {
     /// with.
     pub async fn tasks(&self) -> Result<Vec<Task>> {
         let _call = self.begin()?;
-        let lanes = &self.quipu.0.serving.lanes;
+        let lanes = &self.lukasa.0.serving.lanes;
         lanes.resume(std::slice::from_ref(&self.workspace)).await?;
         let tasks =
             lanes.list(&self.workspace, TaskFilter::default(), self.caller.viewer()).await?;
@@ -152,7 +152,7 @@ impl TaskRequest {
             return Err(Cause::TasksDenied(memories.class().into()).into());
         }
         check_text(&request)?;
-        let lanes = &memories.quipu.0.serving.lanes;
+        let lanes = &memories.lukasa.0.serving.lanes;
         let asker = memories.caller.asker();
         let task = lanes.submit(&memories.workspace, request, asker).await?;
         Ok(Task { memories: memories.clone(), id: task.id })
@@ -163,7 +163,7 @@ impl TaskRequest {
         let Self { memories, request } = self;
         let _call = memories.begin()?;
         check_text(&request)?;
-        let lanes = &memories.quipu.0.serving.lanes;
+        let lanes = &memories.lukasa.0.serving.lanes;
         let asker = memories.caller.asker();
         let rehearsed = lanes.rehearse(&memories.workspace, &request, &asker).await?;
         Ok(report(TaskId::new(request.kind()), rehearsed.result))
@@ -188,7 +188,7 @@ impl Task {
     /// Returns how far it is, without waiting.
     pub async fn status(&self) -> Result<TaskStatus> {
         let _call = self.memories.begin()?;
-        let lanes = &self.memories.quipu.0.serving.lanes;
+        let lanes = &self.memories.lukasa.0.serving.lanes;
         let id = &self.id;
         let task = lanes.get(&self.memories.workspace, id, self.memories.caller.viewer()).await?;
         let task = task.ok_or_else(|| self.unknown())?;
@@ -198,7 +198,7 @@ impl Task {
     /// Waits for its end. If the home is closed before, the error is [`Closed`](crate::ErrorKind::Closed) and
     /// the task goes on with the next start.
     pub async fn wait(&self) -> Result<TaskReport> {
-        let shared = &self.memories.quipu.0;
+        let shared = &self.memories.lukasa.0;
         let waiting = shared.serving.lanes.wait(&self.memories.workspace, &self.id);
         let Some(ended) = shared.drained.run_until_cancelled(waiting).await else {
             return Err(Cause::Closed.into());
@@ -217,7 +217,7 @@ impl Task {
     /// in time, [`Running`](TaskStatus::Running) as long as it is being stopped.
     pub async fn cancel(&self) -> Result<TaskStatus> {
         let _call = self.memories.begin()?;
-        let lanes = &self.memories.quipu.0.serving.lanes;
+        let lanes = &self.memories.lukasa.0.serving.lanes;
         let id = &self.id;
         let cancelled =
             lanes.cancel(&self.memories.workspace, id, self.memories.caller.viewer()).await?;

@@ -20,21 +20,21 @@ use crate::workspace::Workspace;
 ///
 /// A home is one folder: `memory/` holds the global memories as Markdown files, `state/` the history, the
 /// queue of tasks, pins, use, and the memories of workspaces. Any number of processes may open the same
-/// home at once, the program `quipu` with `QUIPU_HOME` among them.
+/// home at once, the program `lukasa` with `LUKASA_HOME` among them.
 ///
 /// ```
-/// # async fn example(home: std::path::PathBuf) -> Result<(), quipu::Error> {
-/// use quipu::Quipu;
+/// # async fn example(home: std::path::PathBuf) -> Result<(), lukasa::Error> {
+/// use lukasa::Lukasa;
 ///
-/// let quipu = Quipu::open(home).await?;
-/// let memories = quipu.workspace(".").as_person("my-app");
+/// let lukasa = Lukasa::open(home).await?;
+/// let memories = lukasa.workspace(".").as_person("my-app");
 /// memories.create("global/tea.md", "- Darjeeling, no milk\n").await?;
-/// quipu.close().await;
+/// lukasa.close().await;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Quipu(pub(crate) Arc<Shared>);
+pub struct Lukasa(pub(crate) Arc<Shared>);
 
 /// What all handles of one home share.
 pub(crate) struct Shared {
@@ -46,18 +46,18 @@ pub(crate) struct Shared {
     pub(crate) drained: CancellationToken,
 }
 
-/// The settings of a home before it is opened, made by [`Quipu::builder`].
+/// The settings of a home before it is opened, made by [`Lukasa::builder`].
 ///
 /// ```
-/// # async fn example() -> Result<(), quipu::Error> {
-/// use quipu::Quipu;
+/// # async fn example() -> Result<(), lukasa::Error> {
+/// use lukasa::Lukasa;
 ///
-/// let quipu = Quipu::builder("/srv/app/memory")
-///     .state("/var/lib/app/quipu")
+/// let lukasa = Lukasa::builder("/srv/app/memory")
+///     .state("/var/lib/app/lukasa")
 ///     .files_max(200)
 ///     .open()
 ///     .await?;
-/// # quipu.close().await;
+/// # lukasa.close().await;
 /// # Ok(())
 /// # }
 /// ```
@@ -102,11 +102,11 @@ impl Builder {
 
     /// Opens the home. Makes the folder of the state if it is not there; nothing else is made before it is
     /// needed.
-    pub async fn open(self) -> Result<Quipu> {
+    pub async fn open(self) -> Result<Lukasa> {
         self.config.folders.make_state();
         let engine = Engine::open(self.config)?;
         let serving = engine.serve(&[], engine.lane_settings()).await?;
-        Ok(Quipu(Arc::new(Shared {
+        Ok(Lukasa(Arc::new(Shared {
             engine,
             serving,
             calls: TaskTracker::new(),
@@ -115,7 +115,7 @@ impl Builder {
     }
 }
 
-impl Quipu {
+impl Lukasa {
     /// Opens the home in this folder with default settings. The folder need not exist.
     ///
     /// Needs a tokio runtime with time enabled, of either flavor; what goes on in the background goes on
@@ -193,9 +193,9 @@ impl Shared {
     }
 }
 
-impl fmt::Debug for Quipu {
+impl fmt::Debug for Lukasa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Quipu").field("state", &self.0.engine.state_file()).finish_non_exhaustive()
+        f.debug_struct("Lukasa").field("state", &self.0.engine.state_file()).finish_non_exhaustive()
     }
 }
 

@@ -12,13 +12,13 @@ use memory::proposal::{ProposalId, ProposalStatus};
 
 use crate::Result;
 use crate::memories::Memories;
-use crate::open::Quipu;
+use crate::open::Lukasa;
 
 /// A stream of events of one workspace. Dropping it ends it.
 ///
 /// ```
-/// # async fn example(memories: quipu::Memories) -> Result<(), quipu::Error> {
-/// use quipu::Event;
+/// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
+/// use lukasa::Event;
 ///
 /// let mut events = memories.events().await?;
 /// while let Some(event) = events.next().await {
@@ -33,7 +33,7 @@ use crate::open::Quipu;
 /// ```
 #[must_use = "events come from `next`"]
 pub struct Events {
-    quipu: Quipu,
+    lukasa: Lukasa,
     workspace: String,
     subscription: Subscription,
     /// The last change before the subscription. Who tells of changes may not have come to it yet.
@@ -84,7 +84,7 @@ pub enum Event {
         /// Whether they wait for a decision.
         are_waiting: bool,
     },
-    /// A context file, such as `AGENTS.md`, was written through Quipu.
+    /// A context file, such as `AGENTS.md`, was written through Lukasa.
     #[non_exhaustive]
     ContextFile {
         /// Where it is.
@@ -100,7 +100,7 @@ impl Memories {
     /// subscriber has the folders watched, so that edits with other programs are told too.
     pub async fn events(&self) -> Result<Events> {
         let _call = self.begin()?;
-        let serving = &self.quipu.0.serving;
+        let serving = &self.lukasa.0.serving;
         let latest = ChangesQuery { max: 1, ..ChangesQuery::default() };
         let latest = self.inner.recorded_changes(&latest).await?;
         serving.feeds.open(&self.workspace.id, &self.inner);
@@ -108,7 +108,7 @@ impl Memories {
         serving.lanes.register(&self.workspace);
         let subscription = serving.feeds.subscribe(&self.workspace.id, None).await?;
         Ok(Events {
-            quipu: self.quipu.clone(),
+            lukasa: self.lukasa.clone(),
             workspace: self.workspace.id.clone(),
             subscription,
             after: latest.first().map(|change| change.id),
@@ -129,7 +129,7 @@ impl Events {
                 EventKind::ReplayComplete(_) | EventKind::SlowReader(_) => {}
                 EventKind::Evicted(Evicted { last_told, .. }) => {
                     let cursor = Cursor { last_seen: last_told, epoch: None };
-                    let feeds = &self.quipu.0.serving.feeds;
+                    let feeds = &self.lukasa.0.serving.feeds;
                     // It goes on where it was cut off; what is no longer kept is told as missed.
                     self.subscription =
                         feeds.subscribe(&self.workspace, Some(&cursor)).await.ok()?;

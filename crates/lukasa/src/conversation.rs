@@ -19,8 +19,8 @@ use crate::memories::{Context, Memories, Recall};
 /// What was shown is kept in the home, so a conversation of the same id goes on after a restart.
 ///
 /// ```
-/// # async fn example(memories: quipu::Memories) -> Result<(), quipu::Error> {
-/// use quipu::Turn;
+/// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
+/// use lukasa::Turn;
 ///
 /// let conversation = memories.conversation("talk-1").await?;
 /// let context = conversation.context().await?; // goes before everything else
@@ -80,7 +80,7 @@ impl Memories {
     pub async fn conversation(&self, id: &str) -> Result<Conversation> {
         let _call = self.begin()?;
         let id: ConversationId = id.parse()?;
-        let serving = &self.quipu.0.serving;
+        let serving = &self.lukasa.0.serving;
         // Its lane has to be known for its turns to be reviewed.
         serving.lanes.register(&self.workspace);
         let opened = serving.conversations.open(&id, &self.workspace.id, &self.inner).await?;
@@ -155,7 +155,7 @@ impl Conversation {
     /// Ends the conversation for now, and waits until all is kept that was shown.
     pub async fn close(self) -> Result<()> {
         let _call = self.memories.begin()?;
-        self.memories.quipu.0.serving.conversations.close(self.inner.id()).await;
+        self.memories.lukasa.0.serving.conversations.close(self.inner.id()).await;
         Ok(())
     }
 }

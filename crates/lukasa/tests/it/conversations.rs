@@ -1,14 +1,14 @@
 //! Conversations: what fits is taken if it is there, once; nothing waits.
 
-use quipu::Turn;
+use lukasa::Turn;
 
 use crate::{Home, person};
 
 #[tokio::test]
 async fn what_fits_a_prompt_is_shown_once() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     memories.create("global/build.md", "- The build needs pnpm.\n").await.unwrap();
     let conversation = memories.conversation("talk-1").await.unwrap();
     let mut shown = conversation.prompt("how do I build this?");
@@ -26,32 +26,32 @@ async fn what_fits_a_prompt_is_shown_once() {
     assert_eq!(conversation.prompt("how do I build this?"), None);
     assert_eq!(conversation.turn_ended(Turn::new()), 2);
     conversation.close().await.unwrap();
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn a_conversation_goes_on_after_a_restart() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let conversation = person(&quipu).conversation("talk-1").await.unwrap();
+    let lukasa = home.open().await;
+    let conversation = person(&lukasa).conversation("talk-1").await.unwrap();
     conversation.prompt("hello");
     conversation.turn_ended(Turn::new());
     conversation.close().await.unwrap();
-    quipu.close().await;
+    lukasa.close().await;
 
-    let quipu = home.open().await;
-    let conversation = person(&quipu).conversation("talk-1").await.unwrap();
+    let lukasa = home.open().await;
+    let conversation = person(&lukasa).conversation("talk-1").await.unwrap();
     assert_eq!(conversation.turn_ended(Turn::new()), 2);
-    let other = quipu.workspace(home.checkout("shop")).as_person("test");
+    let other = lukasa.workspace(home.checkout("shop")).as_person("test");
     assert_eq!(other.conversation("talk-1").await.unwrap_err().code(), "conflict");
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn the_context_keeps_its_bytes_and_changes_are_told_behind_it() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     memories.create("global/a.md", "- one\n").await.unwrap();
     let conversation = memories.conversation("talk-1").await.unwrap();
     let context = conversation.context().await.unwrap();
@@ -63,14 +63,14 @@ async fn the_context_keeps_its_bytes_and_changes_are_told_behind_it() {
     assert_eq!(conversation.changes().await.unwrap(), None);
     conversation.compacted();
     assert!(conversation.context().await.unwrap().text.contains("global/b.md"));
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn turns_are_reviewed_in_the_background_where_that_was_asked_for() {
     let home = Home::new();
-    let quipu = quipu::Quipu::builder(home.path()).review_every(1).open().await.unwrap();
-    let memories = person(&quipu);
+    let lukasa = lukasa::Lukasa::builder(home.path()).review_every(1).open().await.unwrap();
+    let memories = person(&lukasa);
     let conversation = memories.conversation("talk-1").await.unwrap();
     conversation.prompt("Remember that I always want answers in French.");
     conversation.turn_ended(Turn::new().assistant("D'accord."));
@@ -78,5 +78,5 @@ async fn turns_are_reviewed_in_the_background_where_that_was_asked_for() {
     let tasks = memories.tasks().await.unwrap();
     assert_eq!(tasks.len(), 1);
     tasks[0].wait().await.unwrap();
-    quipu.close().await;
+    lukasa.close().await;
 }

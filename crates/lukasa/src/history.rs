@@ -68,7 +68,7 @@ pub struct Proposal {
 
 impl Memories {
     /// Returns the latest changes of these memories, newest first, at most so many. Edits made outside of
-    /// Quipu since the last look are recorded before.
+    /// Lukasa since the last look are recorded before.
     pub async fn history(&self, max: usize) -> Result<Vec<Change>> {
         self.changes(ChangesQuery { max, ..ChangesQuery::default() }).await
     }
@@ -116,7 +116,7 @@ impl Memories {
     /// [`Conflict`](crate::ErrorKind::Conflict) that [names](crate::Error::blocked) them.
     ///
     /// ```
-    /// # async fn example(memories: quipu::Memories) -> Result<(), quipu::Error> {
+    /// # async fn example(memories: lukasa::Memories) -> Result<(), lukasa::Error> {
     /// let receipt = memories.create("global/tea.md", "- Assam\n").await?;
     /// if let Some(change) = receipt.change {
     ///     let undo = memories.undo(change).await?;
@@ -145,7 +145,7 @@ impl Memories {
     /// Returns the proposals that wait about these memories, the oldest first.
     pub async fn proposals(&self) -> Result<Vec<Proposal>> {
         let _call = self.begin()?;
-        let page = self.quipu.engine().pending().list(&self.inner, None, PAGE_MAX).await?;
+        let page = self.lukasa.engine().pending().list(&self.inner, None, PAGE_MAX).await?;
         let proposal = |PendingProposal { id, made_at, proposal, stale, diffs, .. }| Proposal {
             id,
             made_at,
@@ -160,13 +160,13 @@ impl Memories {
     /// [undo](Self::undo) takes back.
     pub async fn accept_proposal(&self, id: ProposalId) -> Result<ChangeId> {
         let _call = self.begin()?;
-        let pending = self.quipu.engine().pending();
+        let pending = self.lukasa.engine().pending();
         Ok(pending.accept_one(&self.inner, id, &Call::default()).await?)
     }
 
     /// Rejects a proposal; the same is not made again. Only a person decides.
     pub async fn reject_proposal(&self, id: ProposalId) -> Result<()> {
         let _call = self.begin()?;
-        Ok(self.quipu.engine().pending().reject_one(&self.inner, id).await?)
+        Ok(self.lukasa.engine().pending().reject_one(&self.inner, id).await?)
     }
 }

@@ -16,7 +16,7 @@ mod tasks;
 
 use std::path::Path;
 
-use quipu::{Memories, Quipu};
+use lukasa::{Lukasa, Memories};
 use tempfile::TempDir;
 
 /// A home in a folder that goes with it.
@@ -40,13 +40,13 @@ impl Home {
         checkout
     }
 
-    async fn open(&self) -> Quipu {
-        Quipu::open(self.path().join("home")).await.unwrap()
+    async fn open(&self) -> Lukasa {
+        Lukasa::open(self.path().join("home")).await.unwrap()
     }
 }
 
-fn person(quipu: &Quipu) -> Memories {
-    quipu.global().as_person("test")
+fn person(lukasa: &Lukasa) -> Memories {
+    lukasa.global().as_person("test")
 }
 
 /// Returns the paths of all memories that are seen.

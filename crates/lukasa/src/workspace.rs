@@ -10,18 +10,18 @@ use memory::change::Provenance;
 use crate::Result;
 use crate::error::Cause;
 use crate::memories::Memories;
-use crate::open::Quipu;
+use crate::open::Lukasa;
 
 /// A place of work: it decides which scopes a caller sees.
 ///
-/// Made by [`Quipu::workspace`], [`Quipu::global`] and [`Quipu::folder`]. Nothing is read before a caller
+/// Made by [`Lukasa::workspace`], [`Lukasa::global`] and [`Lukasa::folder`]. Nothing is read before a caller
 /// asks for something.
 ///
 /// ```
-/// # async fn example(quipu: quipu::Quipu) -> Result<(), quipu::Error> {
-/// use quipu::AgentClass;
+/// # async fn example(lukasa: lukasa::Lukasa) -> Result<(), lukasa::Error> {
+/// use lukasa::AgentClass;
 ///
-/// let workspace = quipu.workspace("/home/me/shop");
+/// let workspace = lukasa.workspace("/home/me/shop");
 /// let person = workspace.as_person("my-app");
 /// let planner = workspace.as_agent(AgentClass::Plan, "my-app");
 /// person.create("global/style.md", "- Short answers.\n").await?;
@@ -32,7 +32,7 @@ use crate::open::Quipu;
 #[derive(Clone)]
 #[must_use]
 pub struct Workspace {
-    quipu: Quipu,
+    lukasa: Lukasa,
     binding: BindingRequest,
 }
 
@@ -50,8 +50,8 @@ pub struct Caller {
 }
 
 impl Workspace {
-    pub(crate) fn new(quipu: &Quipu, binding: BindingRequest) -> Self {
-        Self { quipu: quipu.clone(), binding }
+    pub(crate) fn new(lukasa: &Lukasa, binding: BindingRequest) -> Self {
+        Self { lukasa: lukasa.clone(), binding }
     }
 
     /// Uses the workspace of this id for the scope `workspace`, instead of the one of the checkout. An id is
@@ -88,21 +88,21 @@ impl Workspace {
     /// Returns the memories as this caller may touch them, at the beginning of a session.
     pub fn as_caller(&self, caller: Caller) -> Memories {
         let workspace = engine::Workspace::of(self.binding.clone());
-        Memories::new(&self.quipu, workspace, caller)
+        Memories::new(&self.lukasa, workspace, caller)
     }
 
-    /// Trusts the project for good, as `quipu trust` does: its context files instruct models from then on,
+    /// Trusts the project for good, as `lukasa trust` does: its context files instruct models from then on,
     /// and memories that came with a clone are shown to them. Ask the person first.
     pub async fn trust(&self) -> Result<()> {
-        let _call = self.quipu.0.begin()?;
-        self.quipu.engine().trusted_folders().add(&self.project()?).await?;
+        let _call = self.lukasa.0.begin()?;
+        self.lukasa.engine().trusted_folders().add(&self.project()?).await?;
         Ok(())
     }
 
     /// Trusts the project no longer. A trusted folder above it still counts.
     pub async fn distrust(&self) -> Result<()> {
-        let _call = self.quipu.0.begin()?;
-        self.quipu.engine().trusted_folders().remove(&self.project()?).await?;
+        let _call = self.lukasa.0.begin()?;
+        self.lukasa.engine().trusted_folders().remove(&self.project()?).await?;
         Ok(())
     }
 

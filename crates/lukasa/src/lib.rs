@@ -6,14 +6,14 @@
 //! and no account are needed.
 //!
 //! ```
-//! use quipu::{ErrorKind, Quipu};
+//! use lukasa::{ErrorKind, Lukasa};
 //!
-//! fn main() -> Result<(), quipu::Error> {
-//!     quipu::block_on(async {
+//! fn main() -> Result<(), lukasa::Error> {
+//!     lukasa::block_on(async {
 //!         # let folder = tempfile::tempdir().unwrap();
 //!         # let home = folder.path();
-//!         let quipu = Quipu::open(home).await?;
-//!         let memories = quipu.workspace(".").as_person("my-app");
+//!         let lukasa = Lukasa::open(home).await?;
+//!         let memories = lukasa.workspace(".").as_person("my-app");
 //!
 //!         memories.create("global/tea.md", "- Darjeeling, no milk\n").await?;
 //!         // A refusal is an error, and has changed nothing.
@@ -24,7 +24,7 @@
 //!         let recall = memories.recall("tabs or spaces?").await?;
 //!         assert!(recall.block.contains("I prefer tabs over spaces"));
 //!
-//!         quipu.close().await;
+//!         lukasa.close().await;
 //!         Ok(())
 //!     })
 //! }
@@ -34,33 +34,33 @@
 //!
 //! # Homes, workspaces, callers
 //!
-//! A [`Quipu`] is one home: a folder with memories and their state. A [`Workspace`] says *where* a caller
+//! A [`Lukasa`] is one home: a folder with memories and their state. A [`Workspace`] says *where* a caller
 //! works, a [`Caller`] says *who* it is; both together make [`Memories`].
 //!
 //! | scope | path | lies | reaches |
 //! |---|---|---|---|
 //! | global | `global/…` | in the home | this person, in all projects |
-//! | project | `project/…` | in `.quipu/memory` of the git checkout | all who clone the repository |
+//! | project | `project/…` | in `.lukasa/memory` of the git checkout | all who clone the repository |
 //! | workspace | `workspace/…` | in the home | this checkout, or the workspace of an [id](Workspace::with_id) |
 //!
 //! An agent has a class: [`Exec`](AgentClass::Exec) writes everywhere, [`Plan`](AgentClass::Plan) leaves the
 //! project's memories alone, [`Explore`](AgentClass::Explore) only reads.
 //!
 //! ```
-//! # quipu::block_on(async {
+//! # lukasa::block_on(async {
 //! # let folder = tempfile::tempdir().unwrap();
-//! # let quipu = quipu::Quipu::open(folder.path().join("home")).await?;
-//! use quipu::{AgentClass, ErrorKind};
+//! # let lukasa = lukasa::Lukasa::open(folder.path().join("home")).await?;
+//! use lukasa::{AgentClass, ErrorKind};
 //!
-//! let user = quipu.global().with_id("user-7")?;
+//! let user = lukasa.global().with_id("user-7")?;
 //! user.as_person("my-app").create("workspace/name.md", "- Ada\n").await?;
 //!
 //! let explorer = user.as_agent(AgentClass::Explore, "my-app");
 //! assert_eq!(explorer.read("workspace/name.md").await?.text, "- Ada\n");
 //! let refused = explorer.delete("workspace/name.md").await.unwrap_err();
 //! assert_eq!(refused.kind(), ErrorKind::Denied);
-//! # quipu.close().await;
-//! # Ok::<(), quipu::Error>(())
+//! # lukasa.close().await;
+//! # Ok::<(), lukasa::Error>(())
 //! # }).unwrap();
 //! ```
 //!
@@ -74,10 +74,10 @@
 //! back.
 //!
 //! ```
-//! # quipu::block_on(async {
+//! # lukasa::block_on(async {
 //! # let folder = tempfile::tempdir().unwrap();
-//! # let quipu = quipu::Quipu::open(folder.path()).await?;
-//! # let memories = quipu.global().as_person("my-app");
+//! # let lukasa = lukasa::Lukasa::open(folder.path()).await?;
+//! # let memories = lukasa.global().as_person("my-app");
 //! memories.create("global/tea.md", "# Tea\n\n- Darjeeling\n").await?;
 //! let receipt = memories.edit("global/tea.md", "Darjeeling", "Assam").await?;
 //!
@@ -85,8 +85,8 @@
 //! assert!(memories.diff(change).await?[0].unified.contains("-- Darjeeling\n+- Assam"));
 //! memories.undo(change).await?;
 //! assert!(memories.read("global/tea.md").await?.text.contains("Darjeeling"));
-//! # quipu.close().await;
-//! # Ok::<(), quipu::Error>(())
+//! # lukasa.close().await;
+//! # Ok::<(), lukasa::Error>(())
 //! # }).unwrap();
 //! ```
 //!
@@ -99,11 +99,11 @@
 //! becomes a [`Proposal`], which a person decides.
 //!
 //! ```
-//! # quipu::block_on(async {
+//! # lukasa::block_on(async {
 //! # let folder = tempfile::tempdir().unwrap();
-//! # let quipu = quipu::Quipu::open(folder.path()).await?;
-//! # let memories = quipu.global().as_person("my-app");
-//! use quipu::TaskStatus;
+//! # let lukasa = lukasa::Lukasa::open(folder.path()).await?;
+//! # let memories = lukasa.global().as_person("my-app");
+//! use lukasa::TaskStatus;
 //!
 //! let task = memories.remember("I work at night").start().await?;
 //! let report = task.wait().await?;
@@ -111,8 +111,8 @@
 //!
 //! memories.undo_task(&report.id).await?;
 //! assert!(memories.list().await?.memories.is_empty());
-//! # quipu.close().await;
-//! # Ok::<(), quipu::Error>(())
+//! # lukasa.close().await;
+//! # Ok::<(), lukasa::Error>(())
 //! # }).unwrap();
 //! ```
 //!
@@ -124,17 +124,17 @@
 //! over once.
 //!
 //! ```
-//! # quipu::block_on(async {
+//! # lukasa::block_on(async {
 //! # let folder = tempfile::tempdir().unwrap();
-//! # let quipu = quipu::Quipu::open(folder.path()).await?;
-//! # let memories = quipu.global().as_person("my-app");
+//! # let lukasa = lukasa::Lukasa::open(folder.path()).await?;
+//! # let memories = lukasa.global().as_person("my-app");
 //! memories.create("global/build.md", "- The build needs pnpm; npm breaks the lock file.\n").await?;
 //! assert!(memories.context().await?.text.contains("global/build.md"));
 //!
 //! let recall = memories.recall("how do I build this?").await?;
 //! assert_eq!(recall.hits[0].path.to_string(), "/memories/global/build.md");
-//! # quipu.close().await;
-//! # Ok::<(), quipu::Error>(())
+//! # lukasa.close().await;
+//! # Ok::<(), lukasa::Error>(())
 //! # }).unwrap();
 //! ```
 //!
@@ -143,18 +143,18 @@
 //! [`Memories::events`] tells of every change, whoever makes it: this program, another process, an editor.
 //!
 //! ```
-//! # quipu::block_on(async {
+//! # lukasa::block_on(async {
 //! # let folder = tempfile::tempdir().unwrap();
-//! # let quipu = quipu::Quipu::open(folder.path()).await?;
-//! # let memories = quipu.global().as_person("my-app");
-//! use quipu::Event;
+//! # let lukasa = lukasa::Lukasa::open(folder.path()).await?;
+//! # let memories = lukasa.global().as_person("my-app");
+//! use lukasa::Event;
 //!
 //! let mut events = memories.events().await?;
 //! memories.create("global/tea.md", "- Darjeeling\n").await?;
 //! let Some(Event::Changed { path, .. }) = events.next().await else { panic!() };
 //! assert_eq!(path.to_string(), "/memories/global/tea.md");
-//! # quipu.close().await;
-//! # Ok::<(), quipu::Error>(())
+//! # lukasa.close().await;
+//! # Ok::<(), lukasa::Error>(())
 //! # }).unwrap();
 //! ```
 //!
@@ -178,22 +178,22 @@
 //! either flavor; disks are read and written on its blocking threads. On a current-thread runtime the rules of
 //! a task compute on that thread, a few milliseconds at a stretch; on a multi-thread runtime they have a
 //! thread of their own. What goes on in the background (tasks, events, upkeep) goes on in the runtime
-//! that the home was opened in, as long as a [`Quipu`] or something made from it is there.
+//! that the home was opened in, as long as a [`Lukasa`] or something made from it is there.
 //!
 //! # Processes
 //!
 //! Any number of processes may open one home: locks keep their writes apart, and each notices what the others
-//! did. The program `quipu` works on the same home with `QUIPU_HOME` set to its folder.
+//! did. The program `lukasa` works on the same home with `LUKASA_HOME` set to its folder.
 //!
 //! # Shutdown
 //!
-//! [`Quipu::close`] waits for calls under way, gives running tasks ten seconds, and closes the state. Nothing that was
+//! [`Lukasa::close`] waits for calls under way, gives running tasks ten seconds, and closes the state. Nothing that was
 //! acknowledged is lost without it: a write is durable when its call returns, a task when it is
 //! [started](TaskRequest::start); what was only counted, such as uses of the last half second, may be.
 //!
 //! # More
 //!
-//! What the program `quipu` and its daemon are made of is in [`layers`], for what this crate does not offer: models,
+//! What the program `lukasa` and its daemon are made of is in [`layers`], for what this crate does not offer: models,
 //! imports, health, host workspaces. It may change with every version.
 
 mod error;
@@ -236,7 +236,7 @@ pub use memory::clock::{Clock, Timestamp};
 pub use memory::document::Revision;
 pub use memory::path::{MemoryPath, Scope};
 pub use memory::proposal::ProposalId;
-pub use open::{Builder, Quipu, block_on};
+pub use open::{Builder, Lukasa, block_on};
 pub use task::{Task, TaskReport, TaskRequest, TaskStatus};
 pub use workspace::{Caller, Workspace};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quipu::{ErrorKind, Quipu, Timestamp};
+use lukasa::{ErrorKind, Lukasa, Timestamp};
 use testkit::ManualClock;
 
 use crate::{Home, paths, person};
@@ -19,7 +19,7 @@ async fn two_handles_on_one_home_see_each_others_writes() {
     assert_eq!(here.read("global/a.md").await.unwrap().text, "- two\n");
     let blocked = here.undo(made.change.unwrap()).await.unwrap_err();
     assert_eq!(blocked.kind(), ErrorKind::Conflict);
-    let writes = async |memories: &quipu::Memories, name: &str| {
+    let writes = async |memories: &lukasa::Memories, name: &str| {
         for number in 0..20 {
             memories.create(format!("global/{name}-{number}.md"), "- x\n").await.unwrap();
         }
@@ -38,13 +38,13 @@ async fn two_handles_on_one_home_see_each_others_writes() {
 async fn a_local_set_of_a_runtime_with_several_threads_may_use_it() {
     let home = Home::new();
     let used = async {
-        let quipu = home.open().await;
-        let memories = person(&quipu);
+        let lukasa = home.open().await;
+        let memories = person(&lukasa);
         memories.create("global/a.md", "- one\n").await.unwrap();
         memories.edit("global/a.md", "one", "two").await.unwrap();
         memories.remember("I work at night").await.unwrap();
         assert_eq!(memories.read("global/a.md").await.unwrap().text, "- two\n");
-        quipu.close().await;
+        lukasa.close().await;
     };
     tokio::task::LocalSet::new().run_until(used).await;
 }
@@ -52,15 +52,15 @@ async fn a_local_set_of_a_runtime_with_several_threads_may_use_it() {
 #[tokio::test]
 async fn closing_lets_tasks_end_and_refuses_what_comes_later() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     let task = memories.remember("I work at night").start().await.unwrap();
     let conversation = memories.conversation("talk-1").await.unwrap();
     // Begun, so that it is let end and not left for the next start.
-    while matches!(task.status().await.unwrap(), quipu::TaskStatus::Queued) {
+    while matches!(task.status().await.unwrap(), lukasa::TaskStatus::Queued) {
         tokio::task::yield_now().await;
     }
-    quipu.close().await;
+    lukasa.close().await;
 
     for error in [
         memories.create("global/a.md", "- x\n").await.unwrap_err(),
@@ -74,48 +74,48 @@ async fn closing_lets_tasks_end_and_refuses_what_comes_later() {
     }
     assert_eq!(conversation.prompt("hello"), None);
 
-    let quipu = home.open().await;
-    assert_eq!(paths(&person(&quipu)).await.len(), 1);
-    quipu.close().await;
+    let lukasa = home.open().await;
+    assert_eq!(paths(&person(&lukasa)).await.len(), 1);
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn whoever_waits_for_a_task_is_told_that_it_goes_on_with_the_next_start() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     // Closed before its lane begins: nothing has yielded to it yet.
     let task = memories.remember("I work at night").start().await.unwrap();
-    quipu.close().await;
+    lukasa.close().await;
     match task.wait().await {
         Err(error) => assert_eq!(error.kind(), ErrorKind::Closed),
         Ok(report) => assert_eq!(report.memories.len(), 1),
     }
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     let [task] = &memories.tasks().await.unwrap()[..] else { panic!("the task is lost") };
     assert_eq!(task.wait().await.unwrap().memories.len(), 1);
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[test]
 fn a_home_that_is_dropped_loses_nothing_that_was_acknowledged() {
     let home = Home::new();
-    let id = quipu::block_on(async {
-        let quipu = home.open().await;
-        let memories = person(&quipu);
+    let id = lukasa::block_on(async {
+        let lukasa = home.open().await;
+        let memories = person(&lukasa);
         memories.create("global/a.md", "- one\n").await.unwrap();
         memories.remember("I work at night").start().await.unwrap().id().clone()
         // Dropped with its runtime, without a close.
     });
-    quipu::block_on(async {
-        let quipu = home.open().await;
-        let memories = person(&quipu);
+    lukasa::block_on(async {
+        let lukasa = home.open().await;
+        let memories = person(&lukasa);
         assert_eq!(memories.read("global/a.md").await.unwrap().text, "- one\n");
         assert_eq!(memories.history_of("global/a.md", 9).await.unwrap().len(), 1);
         memories.task(&id).await.unwrap().expect("the task is lost").wait().await.unwrap();
         assert_eq!(paths(&memories).await.len(), 2);
-        quipu.close().await;
+        lukasa.close().await;
     });
 }
 
@@ -124,9 +124,9 @@ async fn the_injected_clock_dates_what_happens() {
     let home = Home::new();
     let now: Timestamp = "2031-05-06T07:08:09Z".parse().unwrap();
     let clock = Arc::new(ManualClock::at(now));
-    let builder = Quipu::builder(home.path()).clock(Arc::clone(&clock) as Arc<dyn quipu::Clock>);
-    let quipu = builder.open().await.unwrap();
-    let memories = person(&quipu);
+    let builder = Lukasa::builder(home.path()).clock(Arc::clone(&clock) as Arc<dyn lukasa::Clock>);
+    let lukasa = builder.open().await.unwrap();
+    let memories = person(&lukasa);
     memories.create("global/a.md", "- one\n").await.unwrap();
     clock.advance(Duration::from_mins(1));
     memories.remember("My appointment is tomorrow").await.unwrap();
@@ -139,15 +139,15 @@ async fn the_injected_clock_dates_what_happens() {
         texts += &memories.read(memory.path).await.unwrap().text;
     }
     assert!(texts.contains("2031-05-07"), "{texts}");
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_runtime_of_several_threads_does_as_well() {
     let home = Home::new();
-    let quipu = home.open().await;
+    let lukasa = home.open().await;
     let tasks = (0..4).map(|number| {
-        let memories = person(&quipu);
+        let memories = person(&lukasa);
         tokio::spawn(async move {
             memories.create(format!("global/{number}.md"), "- x\n").await.unwrap();
             memories.remember(&format!("I own bicycle number {number}")).await.unwrap();
@@ -156,19 +156,19 @@ async fn a_runtime_of_several_threads_does_as_well() {
     for task in tasks.collect::<Vec<_>>() {
         task.await.unwrap();
     }
-    assert!(paths(&person(&quipu)).await.len() >= 5);
-    quipu.close().await;
+    assert!(paths(&person(&lukasa)).await.len() >= 5);
+    lukasa.close().await;
 }
 
 #[test]
 fn handles_go_to_other_threads() {
     fn check<T: Send + Sync + 'static>() {}
-    check::<Quipu>();
-    check::<quipu::Workspace>();
-    check::<quipu::Memories>();
-    check::<quipu::Conversation>();
-    check::<quipu::Task>();
-    check::<quipu::TaskRequest>();
-    check::<quipu::Events>();
-    check::<quipu::Error>();
+    check::<Lukasa>();
+    check::<lukasa::Workspace>();
+    check::<lukasa::Memories>();
+    check::<lukasa::Conversation>();
+    check::<lukasa::Task>();
+    check::<lukasa::TaskRequest>();
+    check::<lukasa::Events>();
+    check::<lukasa::Error>();
 }

@@ -20,8 +20,8 @@ use memory::path::{MemoryPath, PathError};
 /// what was wanted and what was found; causes below it are in [`source`](std::error::Error::source).
 ///
 /// ```
-/// # async fn example(memories: quipu::Memories) {
-/// use quipu::ErrorKind;
+/// # async fn example(memories: lukasa::Memories) {
+/// use lukasa::ErrorKind;
 ///
 /// if let Err(error) = memories.create("global/tea.md", "- Darjeeling\n").await {
 ///     match error.kind() {
@@ -54,7 +54,7 @@ pub enum ErrorKind {
     Busy,
     /// The task was cancelled.
     Cancelled,
-    /// [`Quipu::close`](crate::Quipu::close) was called. Open it again.
+    /// [`Lukasa::close`](crate::Lukasa::close) was called. Open it again.
     Closed,
     /// The machine or a model failed. The cause is in the source; a person has to look.
     Fault,
@@ -91,7 +91,7 @@ pub(crate) enum Cause {
     NoSuchTask(TaskId),
     #[error("this workspace has no project to trust")]
     NoProject,
-    #[error("this Quipu was closed")]
+    #[error("this Lukasa was closed")]
     Closed,
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::fmt::Debug;
 
-use quipu::{Error, ErrorKind, Quipu};
+use lukasa::{Error, ErrorKind, Lukasa};
 
 use crate::{Home, paths, person};
 
@@ -17,8 +17,8 @@ fn check<T: Debug>(call: Result<T, Error>, kind: ErrorKind, code: &str) {
 #[tokio::test]
 async fn every_refusal_is_an_error_with_a_kind_and_a_code() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     memories.create("global/a.md", "one\ntwo\ntwo\n").await.unwrap();
     let before = memories.history(9).await.unwrap();
 
@@ -41,30 +41,30 @@ async fn every_refusal_is_an_error_with_a_kind_and_a_code() {
     check(memories.remember(&secret).await, ErrorKind::Screened, "screened");
     check(memories.remember(" \n").await, ErrorKind::Invalid, "invalid_content");
     check(memories.forget(&large).preview().await, ErrorKind::Invalid, "invalid_query");
-    check(memories.undo(quipu::ChangeId(77)).await, ErrorKind::NotFound, "not_found");
+    check(memories.undo(lukasa::ChangeId(77)).await, ErrorKind::NotFound, "not_found");
     check(memories.conversation("no spaces").await, ErrorKind::Invalid, "invalid_arguments");
-    check(quipu.global().with_id("no spaces"), ErrorKind::Invalid, "invalid_arguments");
+    check(lukasa.global().with_id("no spaces"), ErrorKind::Invalid, "invalid_arguments");
 
     assert_eq!(memories.history(9).await.unwrap(), before);
     assert_eq!(paths(&memories).await, ["/memories/global/a.md"]);
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn a_scope_holds_no_more_than_was_set() {
     let home = Home::new();
-    let quipu = Quipu::builder(home.path()).files_max(1).open().await.unwrap();
-    let memories = person(&quipu);
+    let lukasa = Lukasa::builder(home.path()).files_max(1).open().await.unwrap();
+    let memories = person(&lukasa);
     memories.create("global/a.md", "x\n").await.unwrap();
     check(memories.create("global/b.md", "x\n").await, ErrorKind::Full, "scope_full");
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn a_memory_that_changed_meanwhile_is_not_replaced() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     memories.create("global/a.md", "one\n").await.unwrap();
     let read = memories.read("global/a.md").await.unwrap();
     let other = memories.edit("global/a.md", "one", "two").await.unwrap();
@@ -77,14 +77,14 @@ async fn a_memory_that_changed_meanwhile_is_not_replaced() {
 
     let receipt = memories.replace(&read.path, "three\n", read.revision).await.unwrap();
     assert_eq!(memories.read("global/a.md").await.unwrap().revision, receipt.revision.unwrap());
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
 async fn an_undo_that_would_lose_a_later_change_names_what_is_in_its_way() {
     let home = Home::new();
-    let quipu = home.open().await;
-    let memories = person(&quipu);
+    let lukasa = home.open().await;
+    let memories = person(&lukasa);
     let made = memories.create("global/a.md", "one\n").await.unwrap().change.unwrap();
     memories.edit("global/a.md", "one", "two").await.unwrap();
 
@@ -93,7 +93,7 @@ async fn an_undo_that_would_lose_a_later_change_names_what_is_in_its_way() {
     let blocked: Vec<_> = error.blocked().iter().map(ToString::to_string).collect();
     assert_eq!(blocked, ["/memories/global/a.md"]);
     assert_eq!(memories.read("global/a.md").await.unwrap().text, "two\n");
-    quipu.close().await;
+    lukasa.close().await;
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn a_home_that_cannot_be_used_is_a_fault_with_a_source() {
     let home = Home::new();
     let file = home.path().join("file");
     std::fs::write(&file, "not a folder").unwrap();
-    let error = Quipu::open(&file).await.unwrap_err();
+    let error = Lukasa::open(&file).await.unwrap_err();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Fault, "storage_failed"), "{error:?}");
     assert!(error.source().is_some(), "{error:?}");
 }
@@ -109,8 +109,8 @@ async fn a_home_that_cannot_be_used_is_a_fault_with_a_source() {
 #[tokio::test]
 async fn a_setting_that_does_not_exist_keeps_a_home_from_opening() {
     let home = Home::new();
-    let builder = Quipu::builder(home.path()).configure(|config| {
-        let policy = quipu::layers::memory::screen::Policy::Off;
+    let builder = Lukasa::builder(home.path()).configure(|config| {
+        let policy = lukasa::layers::memory::screen::Policy::Off;
         config.screening.insert("secretz".to_owned(), policy);
     });
     check(builder.open().await, ErrorKind::Invalid, "invalid_arguments");
