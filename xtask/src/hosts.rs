@@ -29,21 +29,33 @@ const DOCUMENT: &str = "docs/HOSTS.md";
 const INTRODUCTION: &str = "\
 # Agent hosts
 
-`cargo xtask hosts` wrote this page. It installs each host's npm package, points it at a scripted model on
-loopback, and reads the requests that the model gets. The story is the same for all: `lukasa install`, a run that
-creates, views and recalls a memory, a second run that goes on with it, `lukasa uninstall`. In each:
+This page shows what each tested host passes on to its model. `cargo xtask hosts` writes it: it installs each host's npm
+package, points the host at a scripted model on loopback, and reads the model's requests.
 
-- Each request begins with all of the one before, so that a provider's cache holds.
-- `install` and `uninstall` at once leave every file as it was, byte for byte. After the runs, nothing of ours is
-  left in the files that `install` wrote.
-- Every hook that a host told was understood.
+Each host goes through the same steps:
 
-| host | version | seen on | speaks | `view` arrives | `recall` arrives | refused without a person |
+1. `lukasa install`
+2. a run that creates, views and recalls a memory
+3. a second run that resumes the first
+4. `lukasa uninstall`
+
+These held for every host:
+
+- Each request begins with all of the request before, so the cache of a provider works.
+- `install` followed at once by `uninstall` leaves every file byte for byte as it was.
+- After the runs, the files that `install` wrote hold no entry of Lukasa.
+- Lukasa understood every hook that a host sent.
+
+## Tools
+
+| host | version | tested on | API | `view` arrives | `recall` arrives | refused without a person |
 |---|---|---|---|---|---|---|
 ";
 
 const SECOND_HEAD: &str = "
-| host | tools offered | server's instructions | index and pins | recall beside a prompt | index when resumed | hooks told |
+## Context and hooks
+
+| host | tools offered | server's instructions | index and pins | recall beside a prompt | index when resumed | hooks sent |
 |---|---|---|---|---|---|---|
 ";
 

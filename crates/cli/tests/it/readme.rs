@@ -1,4 +1,4 @@
-//! What people copy out of the README.
+//! Examples that people copy from the README and from `docs/SETTINGS.md`: each is understood as it is printed.
 
 use std::fs;
 use std::path::Path;
@@ -8,16 +8,21 @@ use serde_json::{Value, json};
 use crate::daemon::{Daemon, TOKEN};
 use crate::place::Place;
 
-/// A piece of the README that is marked as code.
+/// A fenced code block of a document.
 struct Example {
-    /// The heading that it stands under.
+    /// The nearest heading above it.
     heading: String,
     language: String,
     text: String,
 }
 
 fn examples() -> Vec<Example> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    examples_of("README.md")
+}
+
+/// Returns the code blocks of a document, named by its path in the repository.
+fn examples_of(document: &str) -> Vec<Example> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(document);
     let (mut found, mut heading) = (Vec::<Example>::new(), String::new());
     let mut inside = false;
     for line in fs::read_to_string(path).unwrap().lines() {
@@ -89,9 +94,8 @@ fn every_client_is_given_a_server_that_starts() {
 #[test]
 fn the_settings_are_understood() {
     let place = Place::new();
-    let all = examples();
-    let settings =
-        all.iter().find(|one| one.heading == "Where things are kept" && one.language == "toml");
+    let all = examples_of("docs/SETTINGS.md");
+    let settings = all.iter().find(|one| one.heading == "All settings" && one.language == "toml");
     let text = &settings.unwrap().text;
     // The one that is commented out as well.
     fs::write(place.home().join("config.toml"), text.replace("# \"secrets", "\"secrets")).unwrap();

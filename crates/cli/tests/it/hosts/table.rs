@@ -126,7 +126,7 @@ pub(super) const CLAUDE_CODE: Host = Host {
     },
     notes: &[
         "`claude -p`, with `ANTHROPIC_BASE_URL`.",
-        "Our tools were let through by `--allowedTools mcp__lukasa`.",
+        "`--allowedTools mcp__lukasa` allowed Lukasa's tools.",
     ],
 };
 
@@ -174,9 +174,9 @@ pub(super) const CODEX: Host = Host {
         events: vec!["session-start", "user-prompt", "post-tool-use", "stop"],
     },
     notes: &[
-        "`codex exec`, with a model provider of its own in `config.toml`.",
-        "Its hooks were let run by `--dangerously-bypass-hook-trust`, which stands for a person's word.",
-        "Our tools were let through by `default_tools_approval_mode`.",
+        "`codex exec`, with its own model provider in `config.toml`.",
+        "`--dangerously-bypass-hook-trust` allowed its hooks in place of a person.",
+        "`default_tools_approval_mode` allowed Lukasa's tools.",
     ],
 };
 
@@ -220,8 +220,8 @@ pub(super) const QWEN: Host = Host {
     },
     notes: &[
         "`qwen -p`, with `OPENAI_BASE_URL`.",
-        "Our tools were let through by `--approval-mode yolo`.",
-        "A run without a person tells `UserPromptSubmit` once more after each round of tools, and no `SessionEnd`.",
+        "`--approval-mode yolo` allowed Lukasa's tools.",
+        "A headless run sends `UserPromptSubmit` again after each round of tools, and sends no `SessionEnd`.",
     ],
 };
 
@@ -272,8 +272,8 @@ pub(super) const GEMINI: Host = Host {
     },
     notes: &[
         "`gemini -p`, with `GOOGLE_GEMINI_BASE_URL`.",
-        "Our tools were let through by `--approval-mode yolo`; without it they are not even offered.",
-        "It writes `<` and `>` of what hooks say as entities.",
+        "`--approval-mode yolo` allowed Lukasa's tools; without it they are not even offered.",
+        "It escapes `<` and `>` in the output of hooks as entities.",
     ],
 };
 
@@ -313,7 +313,7 @@ pub(super) const COPILOT: Host = Host {
     },
     notes: &[
         "`copilot -p`, offline, with `COPILOT_PROVIDER_BASE_URL`.",
-        "Our tools were let through by `--allow-tool lukasa`.",
+        "`--allow-tool lukasa` allowed Lukasa's tools.",
     ],
 };
 
@@ -371,8 +371,8 @@ pub(super) const OPENCODE: Host = Host {
         events: vec!["session-start", "user-prompt", "post-tool-use", "stop"],
     },
     notes: &[
-        "`opencode run`, with a provider of its own.",
-        "`@opencode-ai/plugin`, which it downloads for any plugin, was said to be there.",
+        "`opencode run`, with its own provider.",
+        "opencode downloads `@opencode-ai/plugin` for any plugin; the test declared it as installed.",
     ],
 };
 
@@ -418,7 +418,7 @@ pub(super) const CLINE: Host = Host {
     },
     notes: &[
         "`cline`, with the provider `openai-compatible`.",
-        "Its program for the terminal goes on with a conversation only on a terminal: the second run was a new one.",
-        "Its hooks bring a model nothing when a conversation begins, and none is told of a prompt.",
+        "Its terminal program resumes a conversation only on a terminal, so the second run was a new conversation.",
+        "Its hooks give a model nothing when a conversation begins, and no hook gets the prompt.",
     ],
 };
