@@ -7,6 +7,7 @@
 
 mod allowed;
 mod circles;
+mod diagram;
 mod files;
 mod finding;
 mod layers;
@@ -85,6 +86,7 @@ fn check(workspace: &Workspace, tree: &Tree, allowed: &Allowed) -> Vec<Finding> 
         files::sizes(tree),
         files::headers(tree),
         files::machine_paths(tree),
+        files::old_name(tree),
         limits::limits(&sources),
         words::type_names(&sources),
         words::code(&sources),
@@ -93,8 +95,9 @@ fn check(workspace: &Workspace, tree: &Tree, allowed: &Allowed) -> Vec<Finding> 
         modules::test_binaries(tree),
         modules::orphans(&sources, &roots),
         circles::unrecorded(&circles::read(&sources, &roots), &allowed.circles),
+        diagram::diagram(tree, &workspace.tables.layers),
         markdown::links(tree),
-        markdown::named_files(tree),
+        markdown::paths(tree),
         markdown::named_tests(tree),
         markdown::invariants(tree),
         markdown::changelog(tree),
