@@ -7,12 +7,15 @@
 
 mod allowed;
 mod circles;
+mod diagram;
 mod files;
 mod finding;
 mod layers;
 mod limits;
 mod markdown;
 mod modules;
+mod plain_words;
+mod prose;
 mod rust;
 mod tree;
 mod uses;
@@ -43,7 +46,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
     }
     let tree = Tree::read(&workspace.root)?;
     let allowed = Allowed::parse(tree.text(allowed::PATH).unwrap_or_default())?;
-    let mut findings = allowed.filter(check(workspace, &tree, &allowed));
+    let found = allowed.filter(check(workspace, &tree, &allowed));
+    let places = plain_words::report(&found);
+    let mut findings = plain_words::compare(found, &allowed.plain_words);
     // Only then, since it takes a build.
     if findings.is_empty() {
         findings = drift(workspace);
@@ -59,6 +64,9 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
         let sources = rust::sources(&tree);
         for circles in circles::read(&sources, &modules::roots(workspace, &tree)) {
             print!("hint: {circles}");
+        }
+        for place in places {
+            println!("hint: {place}");
         }
     }
     anyhow::ensure!(findings.is_empty(), "tidy found {} things", findings.len());
@@ -85,6 +93,7 @@ fn check(workspace: &Workspace, tree: &Tree, allowed: &Allowed) -> Vec<Finding> 
         files::sizes(tree),
         files::headers(tree),
         files::machine_paths(tree),
+        files::old_name(tree),
         limits::limits(&sources),
         words::type_names(&sources),
         words::code(&sources),
@@ -93,8 +102,10 @@ fn check(workspace: &Workspace, tree: &Tree, allowed: &Allowed) -> Vec<Finding> 
         modules::test_binaries(tree),
         modules::orphans(&sources, &roots),
         circles::unrecorded(&circles::read(&sources, &roots), &allowed.circles),
+        plain_words::places(tree, &sources, &allowed.repeated_types),
+        diagram::diagram(tree, &workspace.tables.layers),
         markdown::links(tree),
-        markdown::named_files(tree),
+        markdown::paths(tree),
         markdown::named_tests(tree),
         markdown::invariants(tree),
         markdown::changelog(tree),

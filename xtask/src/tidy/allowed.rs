@@ -19,6 +19,19 @@ pub(super) struct Allowed {
     /// For a crate, the sizes of its circles of imports.
     #[serde(default)]
     pub(super) circles: BTreeMap<String, Vec<usize>>,
+    /// For a habit of prose, its number of places.
+    #[serde(default, rename = "plain-words")]
+    pub(super) plain_words: BTreeMap<String, usize>,
+    #[serde(default, rename = "repeated-type")]
+    pub(super) repeated_types: Vec<RepeatedType>,
+}
+
+/// A type name that may be defined more than twice in the workspace.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RepeatedType {
+    pub(super) name: String,
+    pub(super) reason: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -46,13 +59,11 @@ impl Allowed {
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
         let parsed: Self =
             toml::from_str(text).with_context(|| format!("cannot understand {PATH}"))?;
-        for exception in &parsed.exceptions {
-            let has_reason = !exception.reason.trim().is_empty();
-            anyhow::ensure!(
-                has_reason,
-                "{PATH}: an exception for {} has no reason",
-                exception.path
-            );
+        let exceptions = parsed.exceptions.iter().map(|each| (&each.path, &each.reason));
+        let types = parsed.repeated_types.iter().map(|each| (&each.name, &each.reason));
+        for (about, reason) in exceptions.chain(types) {
+            let has_reason = !reason.trim().is_empty();
+            anyhow::ensure!(has_reason, "{PATH}: an exception for {about} has no reason");
         }
         Ok(parsed)
     }

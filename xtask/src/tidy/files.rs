@@ -1,4 +1,4 @@
-//! Files as such: their names, sizes, headers, and paths of somebody's machine in them.
+//! Checks of files: names, sizes, headers, paths of one machine, and the former name of the product.
 
 use crate::tidy::finding::Finding;
 use crate::tidy::tree::Tree;
@@ -11,6 +11,11 @@ const SOURCE_LINES_AIM: usize = 500;
 /// File names that say nothing, or that say where an older layout is used.
 const NAMES_TO_AVOID: [&str; 7] =
     ["mod.rs", "utils.rs", "util.rs", "common.rs", "types.rs", "misc.rs", "helpers.rs"];
+
+/// The former name of the product, in lower case.
+const OLD_NAME: &str = "quipu";
+/// The file that tells of the former name to those who used it.
+const CHANGELOG: &str = "CHANGELOG.md";
 
 /// Where people's and machines' own files are.
 const MACHINE_FOLDERS: [&str; 4] = ["home", "root", "mnt", "Users"];
@@ -82,6 +87,19 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<Finding> {
                 findings.push(Finding::file("machine-paths", path, wrong, remedy).at(index));
             }
         }
+    }
+    findings
+}
+
+/// Finds the former name of the product, in any case, in texts and paths.
+pub(super) fn old_name(tree: &Tree) -> Vec<Finding> {
+    let has_name = |text: &str| text.to_ascii_lowercase().contains(OLD_NAME);
+    let wrong = format!("has the former name `{OLD_NAME}`");
+    let finding = |path| Finding::file("old-name", path, wrong.as_str(), "write the name of today");
+    let mut findings: Vec<_> = tree.paths().filter(|path| has_name(path)).map(finding).collect();
+    for (path, text) in tree.texts().filter(|(path, _)| *path != CHANGELOG) {
+        let lines = text.lines().enumerate().filter(|(_, line)| has_name(line));
+        findings.extend(lines.map(|(index, _)| finding(path).at(index)));
     }
     findings
 }
@@ -171,6 +189,23 @@ mod tests {
         check("/home/user/x, /Users/ada/y", &[]);
         check("docs/mnt/plan.md <data>/mnt/x ../root/x https://example.com/home/x", &[]);
         check("/memories/mnt/x, /workspace/x, /home", &[]);
+    }
+
+    #[test]
+    fn the_former_name_is_found_but_in_the_change_log() {
+        let tree = Tree::from([
+            ("CHANGELOG.md", "quipu\n"),
+            ("a.rs", "//! A.\nconst HOME: &str = \"QUIPU_HOME\";\n"),
+            ("b.md", "Lukasa, qui pu\n"),
+            ("scripts/Quipu.sh", ""),
+        ]);
+        assert_eq!(
+            printed(&old_name(&tree)),
+            [
+                "scripts/Quipu.sh: has the former name `quipu`; write the name of today",
+                "a.rs:2: has the former name `quipu`; write the name of today",
+            ]
+        );
     }
 
     #[test]

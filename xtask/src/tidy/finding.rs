@@ -38,15 +38,19 @@ impl Finding {
         self.line = Some(index + 1);
         self
     }
+
+    /// Returns the path, with the line if there is one.
+    pub(super) fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("{}:{line}", self.path),
+            None => self.path.clone(),
+        }
+    }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path)?;
-        if let Some(line) = self.line {
-            write!(f, ":{line}")?;
-        }
-        write!(f, ": {}; {}", self.wrong, self.remedy)
+        write!(f, "{}: {}; {}", self.place(), self.wrong, self.remedy)
     }
 }
 

@@ -1,7 +1,11 @@
-//! Documents: every relative link leads somewhere, and the change log has room for the next change.
+//! Checks of documents: links and named paths exist, and the change log has room for the next change.
+
+use std::collections::BTreeSet;
 
 use crate::tidy::finding::Finding;
 use crate::tidy::tree::{Tree, has_extension};
+
+const CHANGELOG: &str = "CHANGELOG.md";
 
 /// The part of `ARCHITECTURE.md` whose rows are claims.
 const INVARIANTS: &str = "## What never happens";
@@ -11,12 +15,12 @@ const UNRELEASED: &str = "## Unreleased";
 
 /// Finds a change log without a part for what is not released.
 pub(super) fn changelog(tree: &Tree) -> Vec<Finding> {
-    let text = tree.text("CHANGELOG.md").unwrap_or_default();
+    let text = tree.text(CHANGELOG).unwrap_or_default();
     if text.lines().any(|line| line.trim_end() == UNRELEASED) {
         return Vec::new();
     }
     let wrong = "has no part for what is not released";
-    vec![Finding::file("changelog", "CHANGELOG.md", wrong, format!("add `{UNRELEASED}`"))]
+    vec![Finding::file("changelog", CHANGELOG, wrong, format!("add `{UNRELEASED}`"))]
 }
 
 /// Finds links to files and headings that are not there.
@@ -35,24 +39,40 @@ pub(super) fn links(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Finds names of source files that are not there. Decisions name what was there when they were made.
-pub(super) fn named_files(tree: &Tree) -> Vec<Finding> {
-    let tells_of_today = |path: &str| is_document(path) && !path.starts_with("docs/decisions/");
-    let documents = tree.with_extension("md").filter(|(path, _)| tells_of_today(path));
+/// Finds paths of the repository, as `crates/store/src/lib.rs`, that do not exist.
+///
+/// Decisions and the change log name paths as they were at the time.
+pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
+    let is_current =
+        |path: &str| is_document(path) && !path.starts_with("docs/decisions/") && path != CHANGELOG;
+    let documents = tree.with_extension("md").filter(|(path, _)| is_current(path));
+    let folders: BTreeSet<&str> =
+        tree.paths().filter_map(|path| Some(path.split_once('/')?.0)).collect();
+    let is_of_repository =
+        |span: &str| span.split_once('/').is_some_and(|(first, _)| folders.contains(first));
     let mut findings = Vec::new();
     for (path, text) in documents {
-        for (index, line) in text.lines().enumerate() {
+        for (index, line) in outside_fences(text) {
             let spans = line.split('`').skip(1).step_by(2);
-            let is_source = |span: &&str| span.starts_with("crates/") && has_extension(span, "rs");
-            for named in spans.filter(is_source).filter(|named| !tree.has(named)) {
-                let wrong = format!("`{named}` is not there");
-                findings.push(
-                    Finding::file("named-files", path, wrong, "name the file that is").at(index),
-                );
+            for span in spans.filter(|span| is_of_repository(span)) {
+                if named_path(span).is_some_and(|named| !tree.has(named)) {
+                    let wrong = format!("`{span}` does not exist");
+                    let remedy = "name a file or folder that exists";
+                    let finding = Finding::file("document-paths", path, wrong, remedy);
+                    findings.push(finding.at(index));
+                }
             }
         }
     }
     findings
+}
+
+/// Returns the path that a code span names, without a test or a heading in it. Commands and patterns
+/// name none.
+fn named_path(span: &str) -> Option<&str> {
+    let is_pattern = span.contains(|c: char| c.is_whitespace() || "*<…{".contains(c));
+    let path = span.split("::").next()?.split('#').next()?;
+    (!is_pattern).then(|| path.trim_end_matches('/'))
 }
 
 /// Finds names of tests, as `crates/store/tests/it/crash.rs::name`, that are not there.
@@ -94,12 +114,19 @@ pub(super) fn invariants(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Tells documents from Markdown that is a fixture, a seed or a prompt.
-fn is_document(path: &str) -> bool {
+pub(super) fn is_document(path: &str) -> bool {
     !["fuzz/", "/tests/", "/fixtures/", "/prompts/"].iter().any(|part| path.contains(part))
 }
 
 /// Returns the lines outside fenced code, without what stands between backticks.
 fn prose(text: &str) -> Vec<(usize, String)> {
+    let lines = outside_fences(text).into_iter();
+    // Every second piece stands between backticks.
+    lines.map(|(index, line)| (index, line.split('`').step_by(2).collect())).collect()
+}
+
+/// Returns the lines outside fenced code.
+fn outside_fences(text: &str) -> Vec<(usize, &str)> {
     let mut fence = None;
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -109,8 +136,7 @@ fn prose(text: &str) -> Vec<(usize, String)> {
             (None, Some(mark)) => fence = Some(mark),
             (Some(open), Some(mark)) if open == mark => fence = None,
             (Some(_), _) => {}
-            // Every second piece stands between backticks.
-            (None, None) => lines.push((index, line.split('`').step_by(2).collect())),
+            (None, None) => lines.push((index, line)),
         }
     }
     lines
@@ -223,14 +249,27 @@ mod tests {
     }
 
     #[test]
-    fn a_source_file_that_is_named_is_there() {
+    fn a_path_that_is_named_exists() {
         let tree = Tree::from([
             ("crates/a/src/lib.rs", ""),
             ("docs/A.md", "`crates/a/src/lib.rs`, `lib.rs`,\n`crates/a/src/gone.rs`"),
+            (
+                "docs/B.md",
+                "`docs/`, `crates/a`, `docs/A.md#b`, `crates/a/src/lib.rs::test`\n\
+                 `src/gone`, `a::b/c`, `/docs/gone`, docs/gone, `docs/gone and more`\n\
+                 `docs/*.txt`, `docs/<name>`, `docs/…`, `docs/{a,b}`\n```\n`docs/gone`\n```\n\
+                 `docs/gone` or `crates/b/`",
+            ),
             ("docs/decisions/1.md", "`crates/a/src/gone.rs`"),
+            ("CHANGELOG.md", "`crates/a/src/gone.rs`"),
         ]);
-        let expected = "docs/A.md:2: `crates/a/src/gone.rs` is not there; name the file that is";
-        assert_eq!(printed(&named_files(&tree)), [expected]);
+        let expected = [
+            "docs/A.md:2: `crates/a/src/gone.rs`",
+            "docs/B.md:7: `docs/gone`",
+            "docs/B.md:7: `crates/b/`",
+        ];
+        let remedy = "does not exist; name a file or folder that exists";
+        assert_eq!(printed(&paths(&tree)), expected.map(|each| format!("{each} {remedy}")));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Rust sources, line by line, with code and comments told apart.
+//! A lexer that splits Rust sources into lines of code, comments and string literals.
 //!
 //! Not a parser: it knows strings, characters and comments, so that a word inside a string is not
 //! taken for code. Contents of strings are left out of the code.
@@ -11,6 +11,29 @@ pub(super) struct Source<'a> {
     /// Its path, from the root.
     pub(super) path: &'a str,
     pub(super) lines: Vec<Line>,
+    pub(super) literals: Vec<Literal>,
+}
+
+/// One string literal.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Literal {
+    /// The index of the line on which it begins.
+    pub(super) line: usize,
+    /// The text between the quotes. Escapes are resolved only as far as word boundaries need it.
+    pub(super) text: String,
+}
+
+impl Source<'_> {
+    /// Returns the index of the first line of test code, or the number of lines if there is none.
+    ///
+    /// Tests are whole files, or the last module of a file.
+    pub(super) fn tests_start(&self) -> usize {
+        let is_test = self.path.contains("/tests/")
+            || self.path.ends_with("/tests.rs")
+            || self.path.starts_with("crates/testkit/");
+        let module = || self.lines.iter().position(|line| line.code.starts_with("mod tests {"));
+        if is_test { 0 } else { module().unwrap_or(self.lines.len()) }
+    }
 }
 
 /// One line of it.
@@ -24,7 +47,11 @@ pub(super) struct Line {
 
 /// Returns all Rust sources of the tree.
 pub(super) fn sources(tree: &Tree) -> Vec<Source<'_>> {
-    tree.with_extension("rs").map(|(path, text)| Source { path, lines: lines(text) }).collect()
+    let sources = tree.with_extension("rs").map(|(path, text)| {
+        let (lines, literals) = read(text);
+        Source { path, lines, literals }
+    });
+    sources.collect()
 }
 
 /// Returns the identifiers, keywords and punctuation marks of a line of code.
@@ -59,15 +86,20 @@ enum Inside {
     },
 }
 
-/// Splits a source into lines of code and comment.
-fn lines(text: &str) -> Vec<Line> {
-    let mut reader = Reader { rest: text, before: '\n', inside: Inside::Code, lines: Vec::new() };
-    reader.lines.push(Line::default());
+/// Splits a source into its lines and its string literals.
+fn read(text: &str) -> (Vec<Line>, Vec<Literal>) {
+    let mut reader = Reader {
+        rest: text,
+        before: '\n',
+        inside: Inside::Code,
+        lines: vec![Line::default()],
+        literals: Vec::new(),
+    };
     while reader.step() {}
     if text.ends_with('\n') {
         reader.lines.pop();
     }
-    reader.lines
+    (reader.lines, reader.literals)
 }
 
 struct Reader<'a> {
@@ -76,6 +108,7 @@ struct Reader<'a> {
     before: char,
     inside: Inside,
     lines: Vec<Line>,
+    literals: Vec<Literal>,
 }
 
 impl Reader<'_> {
@@ -85,6 +118,9 @@ impl Reader<'_> {
         if c == '\n' {
             if matches!(self.inside, Inside::LineComment) {
                 self.inside = Inside::Code;
+            }
+            if matches!(self.inside, Inside::Text { .. }) {
+                self.push_literal('\n');
             }
             self.skip(1);
             self.lines.push(Line::default());
@@ -107,10 +143,10 @@ impl Reader<'_> {
             self.inside = Inside::BlockComment(1);
             self.skip(2);
         } else if let Some((prefix, signs)) = raw_string(self.rest).filter(|_| !self.in_word()) {
-            self.inside = Inside::Text { raw: true, signs };
+            self.open_literal(true, signs);
             self.keep(prefix);
         } else if c == '"' {
-            self.inside = Inside::Text { raw: false, signs: 0 };
+            self.open_literal(false, 0);
             self.keep(1);
         } else if let Some(length) = character(self.rest) {
             self.skip(length);
@@ -147,12 +183,29 @@ impl Reader<'_> {
         if c == '\\' && !raw {
             // An escaped line end still ends the line.
             let escaped = self.rest.chars().nth(1).filter(|c| *c != '\n');
+            if let Some(escaped) = escaped {
+                let is_space = matches!(escaped, 'n' | 'r' | 't');
+                self.push_literal(if is_space { ' ' } else { escaped });
+            }
             self.skip(1 + escaped.map_or(0, char::len_utf8));
         } else if closes(self.rest) {
             self.inside = Inside::Code;
             self.keep(1 + signs);
         } else {
+            self.push_literal(c);
             self.skip(c.len_utf8());
+        }
+    }
+
+    fn open_literal(&mut self, raw: bool, signs: usize) {
+        self.inside = Inside::Text { raw, signs };
+        let line = self.lines.len() - 1;
+        self.literals.push(Literal { line, text: String::new() });
+    }
+
+    fn push_literal(&mut self, c: char) {
+        if let Some(literal) = self.literals.last_mut() {
+            literal.text.push(c);
         }
     }
 
@@ -211,7 +264,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[(&str, &str)]) {
-        let found = lines(text);
+        let (found, _) = read(text);
         let found: Vec<_> = found.iter().map(|l| (l.code.as_str(), l.comment.as_str())).collect();
         assert_eq!(found, expected, "{text}");
     }
@@ -246,6 +299,28 @@ mod tests {
     #[test]
     fn raw_names_are_no_strings() {
         check("r#type + bar\"x\"", &[("r#type + bar\"\"", "")]);
+    }
+
+    #[test]
+    fn literals_are_kept_with_the_line_they_begin_on() {
+        let text = "f(\"a\\tb \\\"c\\\"\",\n  r#\"d \"e\"\n f\"#, 'g', \"h\\\n  i\"); // \"j\"";
+        let (_, literals) = read(text);
+        let found: Vec<_> = literals.iter().map(|each| (each.line, each.text.as_str())).collect();
+        assert_eq!(found, [(0, "a b \"c\""), (1, "d \"e\"\n f"), (2, "h\n  i")]);
+    }
+
+    #[test]
+    fn tests_are_whole_files_or_the_last_module() {
+        let check = |path: &str, expected: usize| {
+            let tree = Tree::from([(path, "fn f() {}\n#[cfg(test)]\nmod tests {\n}\n")]);
+            assert_eq!(sources(&tree)[0].tests_start(), expected, "{path}");
+        };
+        check("crates/a/src/lib.rs", 2);
+        check("crates/a/src/a/tests.rs", 0);
+        check("crates/a/tests/it/b.rs", 0);
+        check("crates/testkit/src/c.rs", 0);
+        let tree = Tree::from([("a.rs", "mod tests;\n")]);
+        assert_eq!(sources(&tree)[0].tests_start(), 1);
     }
 
     #[test]

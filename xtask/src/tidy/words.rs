@@ -2,7 +2,7 @@
 //! notes without an issue.
 
 use crate::tidy::finding::Finding;
-use crate::tidy::rust::{self, Line, Source};
+use crate::tidy::rust::{self, Source};
 use crate::tidy::tree::{Tree, has_extension};
 
 /// Last words of type names that say nothing about what the type stands for.
@@ -63,12 +63,7 @@ pub(super) fn code(sources: &[Source<'_>]) -> Vec<Finding> {
 pub(super) fn sleeps(sources: &[Source<'_>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources {
-        let is_test = source.path.contains("/tests/")
-            || source.path.ends_with("/tests.rs")
-            || source.path.starts_with("crates/testkit/");
-        // Elsewhere tests are the last module of a file.
-        let code = |(_, line): &(usize, &Line)| !is_test && !line.code.starts_with("mod tests {");
-        for (index, line) in source.lines.iter().enumerate().skip_while(code) {
+        for (index, line) in source.lines.iter().enumerate().skip(source.tests_start()) {
             let tokens = rust::tokens(&line.code);
             if tokens.windows(2).any(|pair| matches!(pair, ["sleep" | "sleep_until", "("])) {
                 let wrong = "a test sleeps";
