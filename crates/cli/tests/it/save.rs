@@ -29,7 +29,7 @@ fn a_fact_is_added_to_the_file_of_its_scope() {
     assert_eq!(
         saved,
         json!({
-            "path": path, "scope": "global", "changed": true, "bytesWritten": 36, "warnings": [],
+            "path": path, "scope": "global", "changed": true, "bytesWritten": 37, "warnings": [],
         })
     );
     assert!(!place.done(&["log"]).contains("make"), "it is in no history");

@@ -394,8 +394,8 @@ fn a_child_sees_nothing_of_the_environment_but_what_it_needs() {
         names.sort();
         names.join(" ")
     };
-    assert_eq!(seen(""), "HOME PATH LUKASA_HOME TMPDIR TZ");
-    assert_eq!(seen("key_variable = 'CANARY_KEY'\n"), "CANARY_KEY HOME PATH LUKASA_HOME TMPDIR TZ");
+    assert_eq!(seen(""), "HOME LUKASA_HOME PATH TMPDIR TZ");
+    assert_eq!(seen("key_variable = 'CANARY_KEY'\n"), "CANARY_KEY HOME LUKASA_HOME PATH TMPDIR TZ");
     let command = "key_command = ['printf', 'k-789']\n";
-    assert_eq!(seen(command), "HOME PATH LUKASA_HOME SSH_AUTH_SOCK TMPDIR TZ");
+    assert_eq!(seen(command), "HOME LUKASA_HOME PATH SSH_AUTH_SOCK TMPDIR TZ");
 }

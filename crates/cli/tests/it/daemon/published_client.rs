@@ -55,19 +55,19 @@ fn expected(knows_scopes: bool) -> Value {
         "contextFiles": {
             "offered": true,
             "writes": [
-                { "file": "app/QWEN.md", "ok": true, "bytesWritten": 44, "mode": "append", "changed": true },
+                { "file": "app/QWEN.md", "ok": true, "bytesWritten": 45, "mode": "append", "changed": true },
                 { "file": "app/QWEN.md", "ok": true, "bytesWritten": 19, "mode": "append", "changed": true },
                 { "file": "home/QWEN.md", "ok": true, "bytesWritten": 10, "mode": "replace", "changed": true },
                 { "file": "home/QWEN.md", "ok": true, "bytesWritten": 0, "mode": "append", "changed": false },
             ],
             "files": [
                 ["home/QWEN.md", "memory_file", "global", 10],
-                ["app/QWEN.md", "memory_file", "workspace", 63],
+                ["app/QWEN.md", "memory_file", "workspace", 64],
             ],
-            "counts": [1, true, 73, 2, 0],
+            "counts": [1, true, 74, 2, 0],
             "sameFiles": true,
             "events": [
-                written(["workspace", "app/QWEN.md", "append"], 44),
+                written(["workspace", "app/QWEN.md", "append"], 45),
                 written(["workspace", "app/QWEN.md", "append"], 19),
                 written(["global", "home/QWEN.md", "replace"], 10),
             ],
