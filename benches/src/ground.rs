@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::{BindingRequest, Call, Caller, Config, Engine, Folders, Memories};
 use memory::access::AgentClass;
-use memory::command::{Command, Lines, Reply};
+use memory::command::{MemoryCommand, Reply, ViewRange};
 use memory::limits::{SETTLE_DELAY, USAGE_FLUSH_DELAY};
 use memory::path::{Layout, MemoryPath};
 use tokio::runtime::Runtime;
@@ -61,7 +61,7 @@ impl Ground {
     }
 
     /// Carries out a command that must not be refused; returns what the caller is told.
-    pub(crate) fn apply(&self, command: Command) -> anyhow::Result<String> {
+    pub(crate) fn apply(&self, command: MemoryCommand) -> anyhow::Result<String> {
         match self.run(self.memories.apply(command, &Call::default()))? {
             Reply::Done { text, .. } => Ok(text),
             Reply::Refused(refusal) => anyhow::bail!("refused: {refusal}"),
@@ -98,14 +98,14 @@ pub(crate) fn virtual_path(number: usize) -> String {
 }
 
 /// Returns the command that makes a memory.
-pub(crate) fn create(number: usize) -> anyhow::Result<Command> {
-    Ok(Command::Create { path: path(number)?, file_text: text(number, MEMORY_BYTES) })
+pub(crate) fn create(number: usize) -> anyhow::Result<MemoryCommand> {
+    Ok(MemoryCommand::Create { path: path(number)?, file_text: text(number, MEMORY_BYTES) })
 }
 
 /// Returns the command that changes one word of a memory; `turn` says which word to which.
-pub(crate) fn replace(number: usize, turn: usize) -> anyhow::Result<Command> {
+pub(crate) fn replace(number: usize, turn: usize) -> anyhow::Result<MemoryCommand> {
     let word = |turn: usize| if turn == 0 { MARK.to_owned() } else { format!("word{turn}") };
-    Ok(Command::StrReplace {
+    Ok(MemoryCommand::StrReplace {
         path: path(number)?,
         old_str: format!("the word is {}.", word(turn)),
         new_str: format!("the word is {}.", word(turn + 1)),
@@ -113,8 +113,8 @@ pub(crate) fn replace(number: usize, turn: usize) -> anyhow::Result<Command> {
 }
 
 /// Returns the command that shows a whole memory.
-pub(crate) fn view(number: usize) -> anyhow::Result<Command> {
-    Ok(Command::View { path: path(number)?, lines: Lines::Whole })
+pub(crate) fn view(number: usize) -> anyhow::Result<MemoryCommand> {
+    Ok(MemoryCommand::View { path: path(number)?, lines: ViewRange::Whole })
 }
 
 /// Returns a text of about so many bytes that no other number has.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
 use memory::clock::Timestamp;
-use memory::command::Command;
+use memory::command::MemoryCommand;
 use memory::document::Revision;
 use memory::path::RelativePath;
 use state::{NewChange, NewFileChange, SqliteState, State as _};
@@ -86,7 +86,7 @@ impl Store {
                 times.time(|| self.ground.apply(command))?;
             }
             for number in numbers {
-                self.ground.apply(Command::Delete { path: ground::path(number)? })?;
+                self.ground.apply(MemoryCommand::Delete { path: ground::path(number)? })?;
             }
             Ok(())
         }
@@ -149,8 +149,8 @@ async fn record_version(
         root: root.clone(),
         path,
         moved_to: None,
-        before: Some(Revision::of(&before)),
-        after: Some(Revision::of(&after)),
+        before: Some(Revision::digest(&before)),
+        after: Some(Revision::digest(&after)),
         trust: Trust::Agent,
     };
     let change = NewChange {

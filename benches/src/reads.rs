@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use memory::command::{Command, Lines};
+use memory::command::{MemoryCommand, ViewRange};
 use memory::path::{Layout, MemoryPath};
 
 use crate::args::Bench;
@@ -25,15 +25,16 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     let ground = Ground::open(&bench.dir.join("reads"))?;
     ground.fill(MEMORIES)?;
     let large = MemoryPath::parse("/memories/global/large.md", Layout::Scoped)?;
-    ground.apply(Command::Create {
+    ground.apply(MemoryCommand::Create {
         path: large.clone(),
         file_text: ground::text(MEMORIES, VIEWED_BYTES),
     })?;
     ground.rest()?;
     let file = bench.dir.join("reads/memory/large.md");
     let top = MemoryPath::parse("/memories/global", Layout::Scoped)?;
-    let show =
-        |path: &MemoryPath| ground.apply(Command::View { path: path.clone(), lines: Lines::Whole });
+    let show = |path: &MemoryPath| {
+        ground.apply(MemoryCommand::View { path: path.clone(), lines: ViewRange::Whole })
+    };
     let mut bare = |times: &mut Times| {
         (0..VIEWS).try_for_each(|_| times.time(|| std::fs::read(&file)).map(drop))?;
         Ok(())

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use memory::access::Access;
 use memory::change::Trust;
 use memory::clock::Clock;
-use memory::command::{Command, CommandError, Reply};
+use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::{self, Revision};
 use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
@@ -257,7 +257,7 @@ async fn set_trust(
     is_wanted: impl Fn(&Stored) -> bool,
 ) -> Result<(), StoreError> {
     let wanted: Vec<&mut Stored> = stored.iter_mut().filter(|one| is_wanted(one)).collect();
-    let revision = |stored: &Stored| Revision::of(stored.text.as_bytes());
+    let revision = |stored: &Stored| Revision::digest(stored.text.as_bytes());
     let texts: Vec<_> = wanted.iter().map(|stored| (&stored.path, revision(stored))).collect();
     let trusted = memories.trusted(&texts).await?;
     for (stored, trust) in wanted.into_iter().zip(trusted) {
@@ -297,7 +297,7 @@ pub(crate) async fn enter(
         match edit {
             Edit::Write { path, text } => draft.put(path, text).await?,
             Edit::Remove { path } => {
-                let reply = draft.apply(Command::Delete { path: path.clone() }).await?;
+                let reply = draft.apply(MemoryCommand::Delete { path: path.clone() }).await?;
                 if let Reply::Refused(refusal) = reply {
                     return Err(refusal.into());
                 }

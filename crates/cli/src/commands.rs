@@ -5,9 +5,9 @@
 
 use engine::{Listing, Memories};
 use memory::change::ChangeId;
-use memory::code::Code;
 use memory::command::{CommandError, Reply, Warning};
 use memory::document::Revision;
+use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
 use memory::path::MemoryPath;
 use serde_json::{Value, json};
@@ -240,9 +240,9 @@ async fn look(memories: &Memories, path: &MemoryPath) -> Result<There, Failure> 
     match memories.read(path).await {
         Ok(_) => Ok(There::Memory),
         Err(error) => match error.code() {
-            Code::NotAFile => Ok(There::Folder),
+            MemoryErrorCode::NotAFile => Ok(There::Folder),
             // It is there, only not to be read as a text.
-            Code::NotText | Code::TooLarge => Ok(There::Memory),
+            MemoryErrorCode::NotText | MemoryErrorCode::TooLarge => Ok(There::Memory),
             _ => Err(error.into()),
         },
     }

@@ -12,7 +12,7 @@ use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use engine::{ChangesQuery, Glanced, TaskFilter};
-use memory::change::Change;
+use memory::change::MemoryChange;
 use memory::limits::PROPOSALS_LISTED_MAX;
 use memory::path::MemoryPath;
 
@@ -95,7 +95,8 @@ fn changes(typed: &OsStr) -> Vec<CompletionCandidate> {
     let query = ChangesQuery { max: CHANGES_MAX, ..ChangesQuery::default() };
     ids(typed, async |glimpse: &Glimpse| {
         let recorded = glimpse.memories.recorded_changes(&query).await.unwrap_or_default();
-        let told = |one: &Change| (one.id.0.to_string(), change::in_short(&glimpse.memories, one));
+        let told =
+            |one: &MemoryChange| (one.id.0.to_string(), change::in_short(&glimpse.memories, one));
         recorded.iter().map(told).collect()
     })
 }

@@ -6,7 +6,7 @@
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use protocol::client::{BadDoor, Client, Door};
 use serde::{Deserialize, Serialize};
 use state::private_files::make_private_folder;
@@ -39,8 +39,9 @@ impl Place {
             Some(socket) => Ok(Door::Socket(socket.clone())),
             None => self.url.parse(),
         };
-        let failed =
-            |error: &dyn std::error::Error| Failure::new(Code::StorageFailed, error.to_string());
+        let failed = |error: &dyn std::error::Error| {
+            Failure::new(MemoryErrorCode::StorageFailed, error.to_string())
+        };
         let door = door.map_err(|error: BadDoor| failed(&error))?;
         let token = match &self.token_file {
             Some(file) => token(file)?,
@@ -69,7 +70,7 @@ impl Lock {
                 }
                 None => "a daemon is starting, or ending, already".to_owned(),
             };
-            Failure::new(Code::Locked, what)
+            Failure::new(MemoryErrorCode::Locked, what)
                 .help("one serves all; `--workspace DIR` gives it more folders")
         })
     }
@@ -129,7 +130,10 @@ pub(crate) fn token(path: &Path) -> Result<String, Failure> {
     }
     let token = files::read_if_there(path).map_err(|error| wrong(&error))?;
     token.map(|token| token.trim().to_owned()).ok_or_else(|| {
-        Failure::new(Code::NotFound, format!("the token in `{}` went away", path.display()))
+        Failure::new(
+            MemoryErrorCode::NotFound,
+            format!("the token in `{}` went away", path.display()),
+        )
     })
 }
 

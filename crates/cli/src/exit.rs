@@ -6,8 +6,8 @@
 use std::io;
 
 use engine::{ContextFileError, EngineError, StateError, StoreError, TrustError};
-use memory::code::Code;
 use memory::command::CommandError;
+use memory::error_code::MemoryErrorCode;
 use protocol::client::ClientError;
 use strum::VariantArray;
 
@@ -56,24 +56,24 @@ impl Status {
     }
 
     /// Returns the status of a code.
-    pub(crate) const fn of(code: Code) -> Self {
+    pub(crate) const fn of(code: MemoryErrorCode) -> Self {
         match code {
-            Code::NotFound
-            | Code::NotAFile
-            | Code::NotText
-            | Code::TextNotFound
-            | Code::TextNotUnique
-            | Code::InvalidRange => Self::Refused,
-            Code::InvalidPath | Code::InvalidArguments => Self::Usage,
-            Code::Conflict | Code::AlreadyExists => Self::Conflict,
-            Code::ReadOnly
-            | Code::Screened
-            | Code::EscapesRoot
-            | Code::ScopeUnavailable
-            | Code::FeatureDisabled => Self::Forbidden,
-            Code::TooLarge | Code::ScopeFull => Self::Limit,
-            Code::StorageFull | Code::StorageFailed => Self::Fault,
-            Code::Locked => Self::TryAgain,
+            MemoryErrorCode::NotFound
+            | MemoryErrorCode::NotAFile
+            | MemoryErrorCode::NotText
+            | MemoryErrorCode::TextNotFound
+            | MemoryErrorCode::TextNotUnique
+            | MemoryErrorCode::InvalidRange => Self::Refused,
+            MemoryErrorCode::InvalidPath | MemoryErrorCode::InvalidArguments => Self::Usage,
+            MemoryErrorCode::Conflict | MemoryErrorCode::AlreadyExists => Self::Conflict,
+            MemoryErrorCode::ReadOnly
+            | MemoryErrorCode::Screened
+            | MemoryErrorCode::EscapesRoot
+            | MemoryErrorCode::ScopeUnavailable
+            | MemoryErrorCode::FeatureDisabled => Self::Forbidden,
+            MemoryErrorCode::TooLarge | MemoryErrorCode::ScopeFull => Self::Limit,
+            MemoryErrorCode::StorageFull | MemoryErrorCode::StorageFailed => Self::Fault,
+            MemoryErrorCode::Locked => Self::TryAgain,
         }
     }
 }
@@ -106,7 +106,7 @@ pub(crate) enum Failure {
 #[derive(Debug)]
 pub(crate) struct Told {
     /// The stable code; it decides the exit status.
-    pub(crate) code: Code,
+    pub(crate) code: MemoryErrorCode,
     /// What went wrong, without a full stop where we word it ourselves.
     pub(crate) what: String,
     /// What to do.
@@ -128,13 +128,13 @@ pub(crate) struct Difference {
 
 impl Failure {
     /// Says what went wrong.
-    pub(crate) fn new(code: Code, what: impl Into<String>) -> Self {
+    pub(crate) fn new(code: MemoryErrorCode, what: impl Into<String>) -> Self {
         Self::Told(Box::new(Told { code, what: what.into(), help: None, differences: Vec::new() }))
     }
 
     /// Says that the command line or a setting is wrong.
     pub(crate) fn usage(what: impl Into<String>) -> Self {
-        Self::new(Code::InvalidArguments, what)
+        Self::new(MemoryErrorCode::InvalidArguments, what)
     }
 
     /// Says what to do about it.
@@ -165,10 +165,12 @@ impl Failure {
     /// Says that a file that is not a memory cannot be used.
     pub(crate) fn file(wanted: &str, path: &std::path::Path, source: &io::Error) -> Self {
         let code = match source.kind() {
-            io::ErrorKind::NotFound => Code::NotFound,
-            io::ErrorKind::AlreadyExists => Code::AlreadyExists,
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Code::StorageFull,
-            _ => Code::StorageFailed,
+            io::ErrorKind::NotFound => MemoryErrorCode::NotFound,
+            io::ErrorKind::AlreadyExists => MemoryErrorCode::AlreadyExists,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                MemoryErrorCode::StorageFull
+            }
+            _ => MemoryErrorCode::StorageFailed,
         };
         Self::new(code, format!("cannot {wanted} `{}`: {}", path.display(), reason(source)))
     }
@@ -197,8 +199,13 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::PipeClosed,
-            io::ErrorKind::StorageFull => Self::new(Code::StorageFull, "cannot print: disk full"),
-            _ => Self::new(Code::StorageFailed, format!("cannot print: {}", reason(&error))),
+            io::ErrorKind::StorageFull => {
+                Self::new(MemoryErrorCode::StorageFull, "cannot print: disk full")
+            }
+            _ => Self::new(
+                MemoryErrorCode::StorageFailed,
+                format!("cannot print: {}", reason(&error)),
+            ),
         }
     }
 }
@@ -274,7 +281,7 @@ impl From<EngineError> for Failure {
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
-        Self::new(Code::StorageFailed, chain(&error))
+        Self::new(MemoryErrorCode::StorageFailed, chain(&error))
     }
 }
 
@@ -300,30 +307,32 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Returns what a person can do at the command line, where the message itself does not say it.
-pub(crate) const fn help_for(code: Code) -> Option<&'static str> {
+pub(crate) const fn help_for(code: MemoryErrorCode) -> Option<&'static str> {
     match code {
-        Code::InvalidPath => Some("write `global/prefs.md` or `/memories/global/prefs.md`"),
-        Code::NotFound => Some("`lukasa ls` and `lukasa log` show what there is"),
-        Code::AlreadyExists => Some("`lukasa edit` changes it, `lukasa rm` deletes it"),
-        Code::NotAFile => Some("`lukasa ls` shows what is in a folder"),
-        Code::ScopeUnavailable => {
+        MemoryErrorCode::InvalidPath => {
+            Some("write `global/prefs.md` or `/memories/global/prefs.md`")
+        }
+        MemoryErrorCode::NotFound => Some("`lukasa ls` and `lukasa log` show what there is"),
+        MemoryErrorCode::AlreadyExists => Some("`lukasa edit` changes it, `lukasa rm` deletes it"),
+        MemoryErrorCode::NotAFile => Some("`lukasa ls` shows what is in a folder"),
+        MemoryErrorCode::ScopeUnavailable => {
             Some("give `--project DIR` for a project, `--workspace-id ID` for a workspace")
         }
-        Code::TextNotFound => Some("`lukasa view` shows the text as it is"),
-        Code::TextNotUnique => Some("give more of the text around it"),
-        Code::ScopeFull => Some("delete some, or raise `files_max` in config.toml"),
-        Code::Screened => Some("a rule is changed under [screening] in config.toml"),
-        Code::StorageFull => Some("free some space; nothing was changed"),
-        Code::StorageFailed => Some("`lukasa doctor` looks for the cause"),
-        Code::Locked => Some("`lukasa status` shows who holds the memories"),
-        Code::FeatureDisabled => Some("`lukasa features` shows which setting says so"),
-        Code::InvalidArguments
-        | Code::ReadOnly
-        | Code::NotText
-        | Code::TooLarge
-        | Code::InvalidRange
-        | Code::Conflict
-        | Code::EscapesRoot => None,
+        MemoryErrorCode::TextNotFound => Some("`lukasa view` shows the text as it is"),
+        MemoryErrorCode::TextNotUnique => Some("give more of the text around it"),
+        MemoryErrorCode::ScopeFull => Some("delete some, or raise `files_max` in config.toml"),
+        MemoryErrorCode::Screened => Some("a rule is changed under [screening] in config.toml"),
+        MemoryErrorCode::StorageFull => Some("free some space; nothing was changed"),
+        MemoryErrorCode::StorageFailed => Some("`lukasa doctor` looks for the cause"),
+        MemoryErrorCode::Locked => Some("`lukasa status` shows who holds the memories"),
+        MemoryErrorCode::FeatureDisabled => Some("`lukasa features` shows which setting says so"),
+        MemoryErrorCode::InvalidArguments
+        | MemoryErrorCode::ReadOnly
+        | MemoryErrorCode::NotText
+        | MemoryErrorCode::TooLarge
+        | MemoryErrorCode::InvalidRange
+        | MemoryErrorCode::Conflict
+        | MemoryErrorCode::EscapesRoot => None,
     }
 }
 
@@ -335,7 +344,7 @@ mod tests {
 
     #[test]
     fn no_code_means_success() {
-        for &code in Code::VARIANTS {
+        for &code in MemoryErrorCode::VARIANTS {
             assert_ne!(Status::of(code), Status::Done, "{code}");
         }
     }
@@ -355,6 +364,6 @@ mod tests {
             panic!("a missing file is told")
         };
         assert_eq!(told.what, "cannot read `a.toml`: no such file or directory");
-        assert_eq!(told.code, Code::NotFound);
+        assert_eq!(told.code, MemoryErrorCode::NotFound);
     }
 }

@@ -8,7 +8,7 @@ use engine::{
     Task, TaskError, TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskState, Unheard, Viewer,
     Workspace,
 };
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::limits::{DRAIN_WAIT, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX};
 
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl Lane {
         match ended {
             Some(Task { state: TaskState::Failed(error), .. }) => Err(failed(&error)),
             Some(task) => Ok(task),
-            None => Err(Failure::new(Code::NotFound, "the task is not known any more")),
+            None => Err(Failure::new(MemoryErrorCode::NotFound, "the task is not known any more")),
         }
     }
 
@@ -126,15 +126,15 @@ fn not_taken(kind: TaskKind, error: SubmitError) -> Failure {
                 "`lukasa tasks` lists them; {TASKS_UNFINISHED_MAX} fit in, {TASKS_MINOR_MAX} of them \
                  to forget or dream"
             );
-            Failure::new(Code::Locked, what).help(help)
+            Failure::new(MemoryErrorCode::Locked, what).help(help)
         }
-        SubmitError::Draining => Failure::new(Code::Locked, error.to_string()),
-        SubmitError::Off => Failure::new(Code::FeatureDisabled, error.to_string()),
+        SubmitError::Draining => Failure::new(MemoryErrorCode::Locked, error.to_string()),
+        SubmitError::Off => Failure::new(MemoryErrorCode::FeatureDisabled, error.to_string()),
         SubmitError::Unavailable | SubmitError::Untrusted => {
-            Failure::new(Code::ReadOnly, error.to_string())
+            Failure::new(MemoryErrorCode::ReadOnly, error.to_string())
         }
         SubmitError::ProbeFailed => {
-            Failure::new(Code::StorageFailed, format!("cannot {kind}: {error}"))
+            Failure::new(MemoryErrorCode::StorageFailed, format!("cannot {kind}: {error}"))
         }
     }
 }
@@ -142,17 +142,17 @@ fn not_taken(kind: TaskKind, error: SubmitError) -> Failure {
 /// Says why a task came to nothing.
 fn failed(error: &TaskError) -> Failure {
     let code = error.cause.unwrap_or(match error.code {
-        TaskErrorCode::Screened => Code::Screened,
-        TaskErrorCode::RememberScopeMismatch => Code::ScopeUnavailable,
-        TaskErrorCode::RememberPathEscape => Code::EscapesRoot,
-        TaskErrorCode::ManagedMemoryUnavailable => Code::ReadOnly,
-        TaskErrorCode::Cancelled | TaskErrorCode::WorkspaceRemoved => Code::Conflict,
+        TaskErrorCode::Screened => MemoryErrorCode::Screened,
+        TaskErrorCode::RememberScopeMismatch => MemoryErrorCode::ScopeUnavailable,
+        TaskErrorCode::RememberPathEscape => MemoryErrorCode::EscapesRoot,
+        TaskErrorCode::ManagedMemoryUnavailable => MemoryErrorCode::ReadOnly,
+        TaskErrorCode::Cancelled | TaskErrorCode::WorkspaceRemoved => MemoryErrorCode::Conflict,
         TaskErrorCode::RememberFailed
         | TaskErrorCode::ForgetFailed
         | TaskErrorCode::DreamFailed
         | TaskErrorCode::ReviewFailed
         | TaskErrorCode::Timeout
-        | TaskErrorCode::ModelUnavailable => Code::StorageFailed,
+        | TaskErrorCode::ModelUnavailable => MemoryErrorCode::StorageFailed,
     });
     let sentence = error.code.message().trim_end_matches('.');
     let what = match error.details() {

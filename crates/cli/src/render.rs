@@ -229,7 +229,7 @@ pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
 mod tests {
     use super::*;
     use crate::exit::Difference;
-    use memory::code::Code;
+    use memory::error_code::MemoryErrorCode;
 
     fn told(failure: Failure) -> Told {
         match failure {
@@ -246,7 +246,9 @@ mod tests {
             diff: "-old\n+new\u{1b}[2J\n".to_owned(),
         };
         let failure = told(
-            Failure::new(Code::Conflict, "cannot \u{202e}undo").help("look").difference(difference),
+            Failure::new(MemoryErrorCode::Conflict, "cannot \u{202e}undo")
+                .help("look")
+                .difference(difference),
         );
         insta::assert_snapshot!(failure_text(&failure, Look::PLAIN), @r"
         global/a.md: it was changed since

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use memory::document::description_line;
-use memory::screen::taken_for;
+use memory::screen::visual_equivalent;
 use memory::text::slice;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::confusable_detection::skeleton;
@@ -128,7 +128,7 @@ fn opens(character: char) -> bool {
     // Han, kana and Hangul are most of a text that has them, and none of them looks like it.
     let is_east_asian = matches!(character, '\u{3041}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}');
     let is_alike = || skeleton(character.encode_utf8(&mut [0; 4])).eq(['<']);
-    is_listed || taken_for(character) == Some('<') || (!is_east_asian && is_alike())
+    is_listed || visual_equivalent(character) == Some('<') || (!is_east_asian && is_alike())
 }
 
 /// How many characters behind an angle bracket are looked at; no name of ours is as long, white space before it included.
@@ -147,17 +147,17 @@ fn is_our_tag(rest: &str) -> bool {
     if first.is_none_or(is_another) {
         return false;
     }
-    let seen = rest.chars().filter_map(taken_for).take(LOOKED_AT);
+    let seen = rest.chars().filter_map(visual_equivalent).take(LOOKED_AT);
     let name = name_in(seen.clone());
     if TAGS.contains(&name.as_str()) {
         return true;
     }
-    let visible = rest.chars().filter(|c| taken_for(*c).is_some()).take(LOOKED_AT);
+    let visible = rest.chars().filter(|c| visual_equivalent(*c).is_some()).take(LOOKED_AT);
     let written: String = visible.nfkc().collect();
     // Some marks that are set on letters elsewhere look like a letter where they stand alone.
     let is_letter =
         |c: char| skeleton(c.encode_utf8(&mut [0; 4])).all(|c| c.is_ascii_alphanumeric());
-    let with_marks = rest.chars().filter(|c| taken_for(*c).is_some() || is_letter(*c));
+    let with_marks = rest.chars().filter(|c| visual_equivalent(*c).is_some() || is_letter(*c));
     let with_marks: String = with_marks.take(LOOKED_AT).nfkc().collect();
     // Other marks end a name, for whoever does not read past them.
     let as_it_is: String = rest.chars().take(LOOKED_AT).nfkc().collect();
@@ -239,7 +239,7 @@ fn borders_marked(text: &str) -> Cow<'_, str> {
 }
 
 fn is_border(line: &str) -> bool {
-    let seen = line.chars().filter_map(taken_for).filter(|c| !c.is_whitespace());
+    let seen = line.chars().filter_map(visual_equivalent).filter(|c| !c.is_whitespace());
     let mut seen = seen.peekable();
     let mut dashes = 0;
     while seen.next_if(|&c| is_dash(c)).is_some() {

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use memory::context_file::{Import, ImportStyle, Source, Target};
+use memory::context_file::{ImportResolution, ImportStyle, LoadedText, ResolvedImport};
 use memory::limits::{CONTEXT_BYTES_MAX, CONTEXT_TOKENS_MAX, IMPORT_DEPTH_MAX};
 use memory::text::slice;
 
@@ -41,7 +41,7 @@ pub struct Files {
 
 /// Returns the text of these files, in their order, each with its imports. A file that was written already, or is
 /// one of these, is not written again where it is imported.
-pub fn text(sources: &[Source], files: &[usize], style: ImportStyle) -> Files {
+pub fn text(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> Files {
     let files = match style {
         ImportStyle::Tree => files.to_vec(),
         ImportStyle::Flat => with_imported(sources, files),
@@ -81,7 +81,7 @@ pub fn text(sources: &[Source], files: &[usize], style: ImportStyle) -> Files {
 }
 
 /// Returns the files with all that they import right after them, each once.
-fn with_imported(sources: &[Source], files: &[usize]) -> Vec<usize> {
+fn with_imported(sources: &[LoadedText], files: &[usize]) -> Vec<usize> {
     let mut seen: HashSet<usize> = files.iter().copied().collect();
     let mut all = Vec::new();
     for &file in files {
@@ -98,11 +98,11 @@ fn with_imported(sources: &[Source], files: &[usize]) -> Vec<usize> {
 }
 
 /// Returns what a file imports, the last first, and how deep that is.
-fn imported(sources: &[Source], file: usize, depth: usize) -> Vec<(usize, usize)> {
+fn imported(sources: &[LoadedText], file: usize, depth: usize) -> Vec<(usize, usize)> {
     let imports = sources.get(file).map_or(&[][..], |source| &source.imports);
-    let target = |import: &Import| match import.target {
-        Target::Source(source) => Some((source, depth + 1)),
-        Target::Failed(_) => None,
+    let target = |import: &ResolvedImport| match import.resolution {
+        ImportResolution::Replaced(source) => Some((source, depth + 1)),
+        ImportResolution::Failed(_) => None,
     };
     imports.iter().rev().filter_map(target).collect()
 }
@@ -147,7 +147,7 @@ impl Block {
     /// Returns the block of a file that keeps to the room; `None` if it says nothing. What was written elsewhere
     /// is not written in it.
     fn of(
-        sources: &[Source],
+        sources: &[LoadedText],
         file: usize,
         style: ImportStyle,
         room: Room,
@@ -157,7 +157,7 @@ impl Block {
         if trimmed(&source.text).is_empty() {
             return None;
         }
-        let path = escape::path(&source.shown);
+        let path = escape::path(&source.display_path);
         let (begin, end) = (
             format!("--- Context from: {path} ---\n"),
             format!("\n--- End of Context from: {path} ---\n"),
@@ -183,7 +183,7 @@ impl Block {
 
 /// A block on its way.
 struct Writing<'a> {
-    sources: &'a [Source],
+    sources: &'a [LoadedText],
     style: ImportStyle,
     text: String,
     tokens_left: usize,
@@ -199,7 +199,7 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    fn source(&mut self, source: &Source) {
+    fn source(&mut self, source: &LoadedText) {
         let body = trimmed(&source.text);
         let mut at = body.start;
         let imports = match self.style {
@@ -214,14 +214,14 @@ impl Writing<'_> {
         self.piece(slice(&source.text, at..body.end));
     }
 
-    fn import(&mut self, import: &Import) {
+    fn import(&mut self, import: &ResolvedImport) {
         let path = escape::path(&import.path);
-        let target = match &import.target {
-            Target::Failed(why) => {
+        let target = match &import.resolution {
+            ImportResolution::Failed(why) => {
                 self.whole(&format!("<!-- Import failed: {path} - {} -->", escape::path(why)));
                 return;
             }
-            Target::Source(target) => *target,
+            ImportResolution::Replaced(target) => *target,
         };
         if [&self.chain, &self.imported].iter().any(|files| files.contains(&target))
             || self.elsewhere.contains(&target)
@@ -235,7 +235,7 @@ impl Writing<'_> {
             self.whole(&format!("<!-- Import failed: {path} - {why} -->"));
             return;
         }
-        let begin = format!("<imported from=\"{}\">\n", escape::path(&source.shown));
+        let begin = format!("<imported from=\"{}\">\n", escape::path(&source.display_path));
         let end = "\n</imported>";
         // Both, or neither: what is begun is ended, whatever is cut in between.
         let frame = tokens::count(&begin) + tokens::count(end);

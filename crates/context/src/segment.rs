@@ -52,7 +52,7 @@ impl Part {
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        let (revision, tokens) = (Revision::of(text.as_bytes()), tokens::count(&text));
+        let (revision, tokens) = (Revision::digest(text.as_bytes()), tokens::count(&text));
         Some(Self { kind, text, revision, tokens })
     }
 }
@@ -70,7 +70,7 @@ impl Segment {
     pub fn of(parts: Vec<Part>) -> Self {
         let texts: Vec<&str> = parts.iter().map(|part| part.text.as_str()).collect();
         let text = texts.join("\n");
-        let revision = Revision::of(text.as_bytes());
+        let revision = Revision::digest(text.as_bytes());
         Self { parts, text, revision }
     }
 
@@ -216,7 +216,7 @@ mod tests {
         ];
         let segment = Segment::of(parts.into_iter().flatten().collect());
         assert_eq!(segment.text(), "one\n\ntwo\n");
-        assert_eq!(segment.revision(), Revision::of(b"one\n\ntwo\n"));
+        assert_eq!(segment.revision(), Revision::digest(b"one\n\ntwo\n"));
         let costs: Vec<_> = segment.parts().iter().map(|part| (part.kind, part.tokens)).collect();
         assert_eq!(costs, [(Kind::Index, 2), (Kind::HotSet, 2)]);
     }

@@ -136,7 +136,7 @@ impl Conversation {
         if !now.kept.is_new(event) {
             return None;
         }
-        let prompt = Revision::of(text.as_bytes());
+        let prompt = Revision::digest(text.as_bytes());
         if now.cancelled.is_cancelled() {
             // The host asks once more, over another connection.
             now.drop_prompt();
@@ -160,7 +160,7 @@ impl Conversation {
         let found = self.select.select(asked, CancellationToken::new()).await?;
         let mut now = self.now.lock();
         now.prefetch = Some(Prefetch::settled(found));
-        now.prompt = Some(Revision::of(text.as_bytes()));
+        now.prompt = Some(Revision::digest(text.as_bytes()));
         now.cancelled = CancellationToken::new();
         self.hear(|| Heard::prompt(text));
         let found = self.take(&mut now);

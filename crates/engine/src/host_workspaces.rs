@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use memory::change::{ChangeId, ChangeKind};
-use memory::command::{Command, CommandError, Reply};
+use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::path::{MemoryPath, Mount, Scope};
 use state::{StateError, Tasks as _};
 use store::{BindingRequest, Call, Caller, ProjectRoot, StoreError, WorkspaceChoice, WorkspaceId};
@@ -121,7 +121,7 @@ impl Engine {
         }
         let mut draft = memories.draft(ChangeKind::Delete, Call::default());
         for memory in &listing.memories {
-            match draft.apply(Command::Delete { path: memory.path.clone() }).await? {
+            match draft.apply(MemoryCommand::Delete { path: memory.path.clone() }).await? {
                 Reply::Done { .. } | Reply::Refused(CommandError::NotFound { .. }) => {}
                 Reply::Refused(refusal) => return Err(StoreError::from(refusal).into()),
             }

@@ -16,7 +16,7 @@ mod worker;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
 use parking_lot::Mutex;
 use state::{StateError, TaskCount};
@@ -107,7 +107,7 @@ impl Lanes {
     }
 
     /// Returns why the lane of a workspace does nothing for now, if the state or its lock file failed it.
-    pub fn waits_for(&self, workspace: &Workspace) -> Option<Code> {
+    pub fn waits_for(&self, workspace: &Workspace) -> Option<MemoryErrorCode> {
         self.0.lanes.lock().get(&workspace.id).and_then(|lane| lane.now.lock().waits_for)
     }
 

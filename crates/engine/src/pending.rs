@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use memory::change::{ChangeId, ChangeKind, Provenance, Trust, unified_diff};
 use memory::clock::{Clock, Timestamp};
-use memory::code::Code;
-use memory::command::{Command, CommandError, Reply};
+use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::{Revision, entries};
+use memory::error_code::MemoryErrorCode;
 use memory::limits::{PROPOSAL_ATTEMPTS_MAX, PROPOSALS_WAITING_MAX};
 use memory::path::MemoryPath;
-use memory::proposal::{Proposal, ProposalId, ProposalStatus, ToReview};
+use memory::proposal::{Proposal, ProposalId, ProposalStatus, ReviewTarget};
 use state::{NewProposal, ProposalQuery, ProposalRow, StateError, Tasks};
 use store::{Call, Draft, FileDiff, Influenced, Memories, ProposalNotice, Store, StoreError};
 
@@ -89,10 +89,10 @@ pub enum DecisionError {
 
 impl DecisionError {
     /// Returns the stable public code.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> MemoryErrorCode {
         match self {
-            Self::NotFound(_) => Code::NotFound,
-            Self::Decided { .. } | Self::Stale { .. } => Code::Conflict,
+            Self::NotFound(_) => MemoryErrorCode::NotFound,
+            Self::Decided { .. } | Self::Stale { .. } => MemoryErrorCode::Conflict,
             Self::Store(error) => error.code(),
         }
     }
@@ -399,7 +399,7 @@ async fn look(
 /// Accepts a memory that waits for a review.
 async fn accept_review(
     id: ProposalId,
-    review: &ToReview,
+    review: &ReviewTarget,
     memories: &Memories,
     call: &Call,
 ) -> Result<ChangeId, DecisionError> {
@@ -418,13 +418,13 @@ async fn accept_review(
 
 /// Returns what the change did to a memory that waits for a review, or why nobody has to review it any more.
 async fn written(
-    review: &ToReview,
+    review: &ReviewTarget,
     memories: &Memories,
     influenced: &[Influenced],
     texts: &mut Draft,
 ) -> Result<Vec<FileDiff>, Unapplied> {
     let text = text_of(&review.path, texts).await?;
-    if text.is_none_or(|text| Revision::of(text.as_bytes()) != review.revision) {
+    if text.is_none_or(|text| Revision::digest(text.as_bytes()) != review.revision) {
         return Err(Unapplied::Stale(format!("{}: it was changed or removed since", review.path)));
     }
     let Some(waiting) = influenced.iter().find(|waiting| waiting.path == review.path) else {
@@ -449,7 +449,7 @@ async fn apply(
         if let Some(text) = &edit.after {
             draft.put(path, text).await?;
         } else if let Reply::Refused(refusal) =
-            draft.apply(Command::Delete { path: path.clone() }).await?
+            draft.apply(MemoryCommand::Delete { path: path.clone() }).await?
         {
             return Err(StoreError::from(refusal).into());
         }
@@ -473,7 +473,7 @@ async fn source_trust(
     let mut sources = BTreeMap::new();
     for path in named {
         if let Some(text) = draft.text_of(path).await? {
-            sources.insert(path, Revision::of(text.as_bytes()));
+            sources.insert(path, Revision::digest(text.as_bytes()));
         }
     }
     let sources: Vec<_> = sources.into_iter().collect();

@@ -225,7 +225,9 @@ fn details(
 ) -> Result<Option<Known>, StoreError> {
     let revision = match read {
         Ok(read) => Some(read.revision),
-        Err(StoreError::Refused(refusal)) if refusal.code() == memory::code::Code::NotFound => {
+        Err(StoreError::Refused(refusal))
+            if refusal.code() == memory::error_code::MemoryErrorCode::NotFound =>
+        {
             return Ok(None);
         }
         Err(StoreError::Refused(_)) => None,

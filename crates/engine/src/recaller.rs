@@ -111,7 +111,7 @@ impl Recaller {
     async fn let_go_of_what_is_behind(&self) {
         self.keep().await;
         // Whoever changed something had it screened.
-        memory::screen::rest();
+        memory::screen::drop_compiled_patterns();
         let changes = self.changes.load(Ordering::SeqCst);
         let mut corpora = self.corpora.lock();
         corpora.retain(|followed| {

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use memory::clock::{Clock, Timestamp};
 use memory::feature::Feature;
 use memory::limits::RERANK_WAIT;
-use memory::screen::{Family, Screen, Writer};
+use memory::screen::{Family, Screen, TextAuthor};
 use model::Chat;
 use parking_lot::Mutex;
 use state::Tasks;
@@ -101,7 +101,7 @@ impl Shared {
     fn may_ask(&self, asked: &Selecting) -> bool {
         let features = asked.memories.features();
         let has_secret = || {
-            let findings = self.screen.check(&asked.prompt, Writer::Agent);
+            let findings = self.screen.check(&asked.prompt, TextAuthor::Agent);
             findings.iter().any(|finding| finding.family == Family::Secrets)
         };
         features.has(Feature::Models)

@@ -11,7 +11,7 @@ use context::escape::TAGS;
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::feature::Feature;
-use memory::limits::{REPLY_BYTES_MAX, REVIEW_WAIT_DEFAULT, SAID_BYTES_MAX};
+use memory::limits::{REPLY_BYTES_MAX, REVIEW_WAIT_DEFAULT, USER_MESSAGE_BYTES_MAX};
 use state::{NewTask, StateError};
 
 use crate::lane::Lanes;
@@ -135,7 +135,7 @@ pub(crate) fn is_review(asker: &Asker) -> bool {
 /// `None` if nothing is left, or if a tool said it: that is no evidence of anything.
 pub(crate) fn kept(role: Role, text: &str) -> Option<String> {
     let bytes_max = match role {
-        Role::User => SAID_BYTES_MAX,
+        Role::User => USER_MESSAGE_BYTES_MAX,
         Role::Assistant => REPLY_BYTES_MAX,
         Role::Tool => return None,
     };
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn a_long_message_is_cut_at_a_character() {
-        let kept = kept(Role::User, &"é".repeat(SAID_BYTES_MAX)).unwrap();
-        assert!(kept.len() <= SAID_BYTES_MAX + CUT.len() && kept.ends_with(CUT));
+        let kept = kept(Role::User, &"é".repeat(USER_MESSAGE_BYTES_MAX)).unwrap();
+        assert!(kept.len() <= USER_MESSAGE_BYTES_MAX + CUT.len() && kept.ends_with(CUT));
         for behind in 0..40 {
             let said = format!(
                 "{} ghp_Zz0123456789abcdefghijABCDEFGHIJ0123",

@@ -10,7 +10,7 @@ use std::time::Duration;
 use agents::{CurateError, Curator, Dreamt, Forgotten, Ledger, Remembered, Reviewed};
 use async_trait::async_trait;
 use memory::clock::Clock;
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::limits::{
     MODEL_DECISIONS_MAX, REVIEW_WAIT_DEFAULT, TASK_DECISIONS_MAX, TASK_RUNNER_WAIT,
 };
@@ -50,9 +50,11 @@ impl RunError {
     /// Says what becomes of a task of this kind that the store refuses or fails.
     pub(crate) fn of(kind: TaskKind, error: &StoreError) -> Self {
         let code = match error.code() {
-            Code::Conflict => return Self::Conflict,
-            Code::Screened => TaskErrorCode::Screened,
-            Code::EscapesRoot if kind == TaskKind::Remember => TaskErrorCode::RememberPathEscape,
+            MemoryErrorCode::Conflict => return Self::Conflict,
+            MemoryErrorCode::Screened => TaskErrorCode::Screened,
+            MemoryErrorCode::EscapesRoot if kind == TaskKind::Remember => {
+                TaskErrorCode::RememberPathEscape
+            }
             _ => TaskErrorCode::failed(kind),
         };
         let failed = TaskError::new(code).caused_by(error.code());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use memory::change::{Actor, Change, ChangeId};
+use memory::change::{Actor, ChangeId, MemoryChange};
 use memory::clock::Timestamp;
 use memory::path::MemoryPath;
 use store::{ChangesQuery, Memories, StoreError};
@@ -77,7 +77,7 @@ pub async fn runs(
 
 impl RunPage {
     /// Counts a change that is older than all before it.
-    fn add(&mut self, change: &Change, memories: &Memories) {
+    fn add(&mut self, change: &MemoryChange, memories: &Memories) {
         let said = &change.provenance;
         let of = match (&said.task, &said.session) {
             (Some(task), _) => RunOf::Task(task.clone()),

@@ -112,6 +112,6 @@ pub(crate) fn shown_digest(path: &MemoryPath, revision: &Revision) -> ShortDiges
 
 /// Returns the short digest of some bytes.
 pub(crate) fn short_digest(bytes: &[u8]) -> ShortDigest {
-    let first = Revision::of(bytes).as_bytes().first_chunk().copied();
+    let first = Revision::digest(bytes).as_bytes().first_chunk().copied();
     ShortDigest::from_be_bytes(first.expect("a digest has more than eight bytes"))
 }

@@ -7,9 +7,9 @@
 use std::collections::HashSet;
 
 use memory::change::{ChangeId, ChangeKind};
-use memory::code::Code;
-use memory::command::{Command, CommandError, Reply};
+use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::Revision;
+use memory::error_code::MemoryErrorCode;
 use memory::limits::OUTSIDE_RACE_RETRIES;
 use memory::path::{Layout, MemoryPath, Mount, RelativePath};
 use store::{Call, Draft, DraftedEdit, Expected, Memories, StoreError, Unreviewed};
@@ -69,13 +69,13 @@ pub async fn enter_staged(
         }
         let refused = |error| RunError::of(kind, &error);
         let there = draft.text_of(&path).await.map_err(refused)?;
-        if there.map(|text| Revision::of(text.as_bytes())) != *base {
+        if there.map(|text| Revision::digest(text.as_bytes())) != *base {
             return Err(RunError::Conflict);
         }
         if let Some(text) = text {
             draft.put(&path, text).await.map_err(refused)?;
         } else {
-            let delete = Command::Delete { path: path.clone() };
+            let delete = MemoryCommand::Delete { path: path.clone() };
             if let Reply::Refused(refusal) = draft.apply(delete).await.map_err(refused)? {
                 return Err(RunError::of(kind, &refusal.into()));
             }
@@ -203,10 +203,10 @@ pub async fn enter(
     match memories.read(&path).await {
         Ok(there) if there.text == planned.text => return Err(NotEntered::ThereAlready),
         Ok(_) => return Err(NotEntered::OtherText(path)),
-        Err(error) if error.code() == Code::NotFound => {}
+        Err(error) if error.code() == MemoryErrorCode::NotFound => {}
         Err(error) => return Err(error.into()),
     }
-    let command = Command::Create { path: path.clone(), file_text: planned.text };
+    let command = MemoryCommand::Create { path: path.clone(), file_text: planned.text };
     match draft.apply(command).await? {
         Reply::Done { .. } => Ok(path),
         Reply::Refused(refusal) => Err(NotEntered::Refused(refusal)),
@@ -232,11 +232,12 @@ pub async fn delete_expected(
 ) -> Result<Option<ChangeId>, StoreError> {
     for _ in 0..OUTSIDE_RACE_RETRIES {
         let mut draft = memories.draft(ChangeKind::Delete, call.clone());
-        let current = draft.text_of(path).await?.map(|text| Revision::of(text.as_bytes()));
+        let current = draft.text_of(path).await?.map(|text| Revision::digest(text.as_bytes()));
         if !expected.allows(current) {
             return Err(CommandError::Conflict { path: path.clone(), current }.into());
         }
-        if let Reply::Refused(refusal) = draft.apply(Command::Delete { path: path.clone() }).await?
+        if let Reply::Refused(refusal) =
+            draft.apply(MemoryCommand::Delete { path: path.clone() }).await?
         {
             return Err(refusal.into());
         }

@@ -90,7 +90,8 @@ fn id(cwd: &Path, binding: &BindingRequest) -> String {
     );
     tell(if flat.is_some() { b"flat" } else { b"" });
     tell(if *read_only { b"read-only" } else { b"" });
-    let digest: String = Revision::of(&told).to_string().chars().take(ID_DIGEST_CHARS).collect();
+    let digest: String =
+        Revision::digest(&told).to_string().chars().take(ID_DIGEST_CHARS).collect();
     format!("{}-{digest}", folder_slug(&folder, "workspace"))
 }
 

@@ -8,9 +8,9 @@ use engine::{
     RehearsalError, StateError, StoreError, SubmitError, TaskError, TaskErrorCode, TaskId,
     TrustError,
 };
-use memory::code::Code;
 use memory::command::CommandError;
 use memory::document::Revision;
+use memory::error_code::MemoryErrorCode;
 use memory::path::{MemoryPath, PathError};
 
 /// The reason why a call did nothing.
@@ -129,19 +129,19 @@ impl Error {
             Cause::Open(EngineError::Screening(_))
             | Cause::ConversationId(_)
             | Cause::WorkspaceId(_)
-            | Cause::NoProject => Code::InvalidArguments.into(),
+            | Cause::NoProject => MemoryErrorCode::InvalidArguments.into(),
             Cause::Store(error) => error.code().into(),
             Cause::Submit(error) => error.code(),
             Cause::Task(error) => error.code.as_str(),
             Cause::Decision(error) => error.code().into(),
-            Cause::Conversation(ConversationError::Elsewhere) => Code::Conflict.into(),
+            Cause::Conversation(ConversationError::Elsewhere) => MemoryErrorCode::Conflict.into(),
             Cause::Conversation(ConversationError::State(error)) => error.code().into(),
             Cause::Events(Unsubscribable::Full) => "too_many_subscribers",
             Cause::Events(Unsubscribable::Closed) | Cause::Closed => "closed",
             Cause::Trust(error) => error.code().into(),
             Cause::TaskText { code, .. } => code,
-            Cause::TasksDenied(_) => Code::ReadOnly.into(),
-            Cause::NoSuchTask(_) => Code::NotFound.into(),
+            Cause::TasksDenied(_) => MemoryErrorCode::ReadOnly.into(),
+            Cause::NoSuchTask(_) => MemoryErrorCode::NotFound.into(),
         }
     }
 
@@ -164,25 +164,27 @@ impl Error {
     }
 }
 
-const fn of_code(code: Code) -> ErrorKind {
+const fn of_code(code: MemoryErrorCode) -> ErrorKind {
     match code {
-        Code::InvalidPath
-        | Code::InvalidArguments
-        | Code::NotAFile
-        | Code::NotText
-        | Code::TooLarge
-        | Code::InvalidRange => ErrorKind::Invalid,
-        Code::NotFound => ErrorKind::NotFound,
-        Code::AlreadyExists | Code::Conflict | Code::TextNotFound | Code::TextNotUnique => {
-            ErrorKind::Conflict
-        }
-        Code::Screened => ErrorKind::Screened,
-        Code::ScopeUnavailable | Code::ReadOnly | Code::EscapesRoot | Code::FeatureDisabled => {
-            ErrorKind::Denied
-        }
-        Code::ScopeFull | Code::StorageFull => ErrorKind::Full,
-        Code::Locked => ErrorKind::Busy,
-        Code::StorageFailed => ErrorKind::Fault,
+        MemoryErrorCode::InvalidPath
+        | MemoryErrorCode::InvalidArguments
+        | MemoryErrorCode::NotAFile
+        | MemoryErrorCode::NotText
+        | MemoryErrorCode::TooLarge
+        | MemoryErrorCode::InvalidRange => ErrorKind::Invalid,
+        MemoryErrorCode::NotFound => ErrorKind::NotFound,
+        MemoryErrorCode::AlreadyExists
+        | MemoryErrorCode::Conflict
+        | MemoryErrorCode::TextNotFound
+        | MemoryErrorCode::TextNotUnique => ErrorKind::Conflict,
+        MemoryErrorCode::Screened => ErrorKind::Screened,
+        MemoryErrorCode::ScopeUnavailable
+        | MemoryErrorCode::ReadOnly
+        | MemoryErrorCode::EscapesRoot
+        | MemoryErrorCode::FeatureDisabled => ErrorKind::Denied,
+        MemoryErrorCode::ScopeFull | MemoryErrorCode::StorageFull => ErrorKind::Full,
+        MemoryErrorCode::Locked => ErrorKind::Busy,
+        MemoryErrorCode::StorageFailed => ErrorKind::Fault,
     }
 }
 

@@ -86,7 +86,7 @@ impl Memories {
         Ok(changes.into_iter().map(|change| self.seen(change)).collect())
     }
 
-    fn seen(&self, change: memory::change::Change) -> Change {
+    fn seen(&self, change: memory::change::MemoryChange) -> Change {
         let files = change.files.iter();
         Change {
             memories: files

@@ -6,7 +6,7 @@ use engine::{Call, ContextFiles, Expected, Recalled, Selected};
 use memory::access::AgentClass;
 use memory::change::ChangeId;
 use memory::clock::Timestamp;
-use memory::command::{Command, Lines, Reply};
+use memory::command::{MemoryCommand, Reply, ViewRange};
 use memory::document::Revision;
 use memory::path::{Layout, MemoryPath};
 
@@ -195,14 +195,14 @@ impl Memories {
     /// Makes a memory that is not there yet.
     pub async fn create(&self, path: impl IntoMemoryPath, text: &str) -> Result<Receipt> {
         let path = self.path(path)?;
-        self.write(Command::Create { path, file_text: text.to_owned() }).await
+        self.write(MemoryCommand::Create { path, file_text: text.to_owned() }).await
     }
 
     /// Replaces a text that occurs exactly once in a memory.
     pub async fn edit(&self, path: impl IntoMemoryPath, old: &str, new: &str) -> Result<Receipt> {
         let path = self.path(path)?;
         let (old_str, new_str) = (old.to_owned(), new.to_owned());
-        self.write(Command::StrReplace { path, old_str, new_str }).await
+        self.write(MemoryCommand::StrReplace { path, old_str, new_str }).await
     }
 
     /// Adds lines to a memory, after this line; 0 is the top.
@@ -215,7 +215,7 @@ impl Memories {
         let path = self.path(path)?;
         // No memory has as many lines as that; the refusal names how many it has.
         let insert_line = i64::try_from(after_line).unwrap_or(i64::MAX);
-        self.write(Command::Insert { path, insert_line, insert_text: text.to_owned() }).await
+        self.write(MemoryCommand::Insert { path, insert_line, insert_text: text.to_owned() }).await
     }
 
     /// Replaces the whole text of a memory that still has this revision. If it changed since it was read, the
@@ -248,7 +248,7 @@ impl Memories {
 
     /// Removes a memory, or a folder with all memories in it.
     pub async fn delete(&self, path: impl IntoMemoryPath) -> Result<Receipt> {
-        self.write(Command::Delete { path: self.path(path)? }).await
+        self.write(MemoryCommand::Delete { path: self.path(path)? }).await
     }
 
     /// Gives a memory or folder another path in the same scope.
@@ -258,7 +258,7 @@ impl Memories {
         to: impl IntoMemoryPath,
     ) -> Result<Receipt> {
         let (old_path, new_path) = (self.path(from)?, self.path(to)?);
-        self.write(Command::Rename { old_path, new_path }).await
+        self.write(MemoryCommand::Rename { old_path, new_path }).await
     }
 
     /// Reads a memory. This does not count as a use.
@@ -272,7 +272,7 @@ impl Memories {
     /// Returns a memory with line numbers, or a folder two levels deep, as the tool of agents shows it. This
     /// counts as a use.
     pub async fn view(&self, path: impl IntoMemoryPath) -> Result<String> {
-        let command = Command::View { path: self.path(path)?, lines: Lines::Whole };
+        let command = MemoryCommand::View { path: self.path(path)?, lines: ViewRange::Whole };
         Ok(self.write(command).await?.text)
     }
 
@@ -368,7 +368,7 @@ impl Memories {
     }
 
     /// Carries a command out.
-    async fn write(&self, command: Command) -> Result<Receipt> {
+    async fn write(&self, command: MemoryCommand) -> Result<Receipt> {
         let _call = self.begin()?;
         match self.inner.apply(command, &Call::default()).await? {
             Reply::Done { text, change, revision, warnings } => {

@@ -11,12 +11,12 @@ use hashlink::LruCache;
 /// A map that evicts the entries unused for the longest time, so that it weighs at most `WEIGHT_MAX`.
 #[derive(Debug)]
 pub struct Cache<K, V, const WEIGHT_MAX: usize> {
-    entries: LruCache<K, Entry<V>>,
+    entries: LruCache<K, CacheEntry<V>>,
     weight: usize,
 }
 
 #[derive(Debug)]
-struct Entry<V> {
+struct CacheEntry<V> {
     value: V,
     weight: usize,
 }
@@ -59,7 +59,7 @@ impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Cache<K, V, WEIGHT_MAX> {
             return;
         }
         self.weight += weight;
-        self.entries.insert(key, Entry { value, weight });
+        self.entries.insert(key, CacheEntry { value, weight });
         while self.weight > WEIGHT_MAX {
             let (_, evicted) = self.entries.remove_lru().expect("what has a weight has an entry");
             self.weight -= evicted.weight;

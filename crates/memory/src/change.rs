@@ -39,9 +39,9 @@ pub struct RootKey {
 /// A word that is not in a closed set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown word `{0}`")]
-pub struct UnknownWord(pub String);
+pub struct ParseWordError(pub String);
 
-impl UnknownWord {
+impl ParseWordError {
     pub(crate) fn of(word: &str) -> Self {
         Self(word.to_owned())
     }
@@ -50,7 +50,7 @@ impl UnknownWord {
 /// Who made a change.
 #[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
-#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Actor {
     /// A person: command line, page, their own save.
@@ -70,7 +70,7 @@ pub enum Actor {
 /// How far a text may be trusted, least first. Merged text has the lowest trust of its sources.
 #[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
-#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Trust {
     /// It was found on disk; nobody known wrote it.
@@ -88,7 +88,7 @@ pub enum Trust {
 /// What was done.
 #[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
-#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ChangeKind {
     /// A new memory.
@@ -141,21 +141,21 @@ pub struct Provenance {
 impl Provenance {
     /// Returns the provenance of a person at the command line or page called `origin`.
     pub fn person(origin: &str) -> Self {
-        Self::of(Actor::Person, Trust::Person, origin)
+        Self::new(Actor::Person, Trust::Person, origin)
     }
 
     /// Returns the provenance of an agent that came in by `origin`.
     pub fn agent(origin: &str) -> Self {
-        Self::of(Actor::Agent, Trust::Agent, origin)
+        Self::new(Actor::Agent, Trust::Agent, origin)
     }
 
     /// Returns the provenance of a difference found on disk.
     pub fn outside() -> Self {
-        Self::of(Actor::Outside, Trust::Outside, "outside")
+        Self::new(Actor::Outside, Trust::Outside, "outside")
     }
 
     /// Returns a provenance that names only its actor, its trust and its way in.
-    pub fn of(actor: Actor, trust: Trust, origin: &str) -> Self {
+    pub fn new(actor: Actor, trust: Trust, origin: &str) -> Self {
         Self {
             actor,
             trust,
@@ -200,7 +200,7 @@ pub struct FolderChange {
 
 /// One step of history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct MemoryChange {
     /// Its number.
     pub id: ChangeId,
     /// When it was recorded.
@@ -227,15 +227,15 @@ pub fn unified_diff(before: (&str, &str), after: (&str, &str)) -> String {
     let input = InternedInput::new(before.1, after.1);
     let mut diff = Diff::compute(Algorithm::Histogram, &input);
     diff.postprocess_lines(&input);
-    let lines = Lines(&input.interner);
+    let lines = DiffLinePrinter(&input.interner);
     let hunks = diff.unified_diff(&lines, UnifiedDiffConfig::default(), &input);
     format!("--- {}\n+++ {}\n{hunks}", before.0, after.0)
 }
 
 /// How the lines of a unified diff read, as `diff -u` writes them.
-struct Lines<'a>(&'a Interner<&'a str>);
+struct DiffLinePrinter<'a>(&'a Interner<&'a str>);
 
-impl Lines<'_> {
+impl DiffLinePrinter<'_> {
     fn write(&self, mut out: impl fmt::Write, sign: char, line: Token) -> fmt::Result {
         let line = self.0[line];
         match line.strip_suffix('\n') {
@@ -245,7 +245,7 @@ impl Lines<'_> {
     }
 }
 
-impl UnifiedDiffPrinter for Lines<'_> {
+impl UnifiedDiffPrinter for DiffLinePrinter<'_> {
     fn display_header(
         &self,
         mut out: impl fmt::Write,
@@ -297,7 +297,7 @@ mod tests {
         for &kind in ChangeKind::VARIANTS {
             assert_eq!(kind.as_ref().parse(), Ok(kind));
         }
-        assert_eq!("robot".parse::<Actor>(), Err(UnknownWord("robot".to_owned())));
+        assert_eq!("robot".parse::<Actor>(), Err(ParseWordError("robot".to_owned())));
     }
 
     #[test]

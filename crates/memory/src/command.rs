@@ -8,8 +8,8 @@ use std::fmt;
 use strum::VariantNames as _;
 
 use crate::change::ChangeId;
-use crate::code::Code;
 use crate::document::Revision;
+use crate::error_code::MemoryErrorCode;
 use crate::feature::Feature;
 use crate::limits::{MEMORY_BYTES_MAX, OCCURRENCES_SHOWN_MAX, OLD_STR_SHOWN_CHARS_MAX};
 use crate::path::{MemoryPath, Mount, PathError, Scope};
@@ -23,13 +23,13 @@ pub mod view;
 #[derive(strum::AsRefStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum MemoryCommand {
     /// Shows a file, or what a folder holds.
     View {
         /// The file or folder.
         path: MemoryPath,
         /// Which part of a file; a folder is always shown whole.
-        lines: Lines,
+        lines: ViewRange,
     },
     /// Makes a memory that is not there yet.
     Create {
@@ -70,7 +70,7 @@ pub enum Command {
     },
 }
 
-impl Command {
+impl MemoryCommand {
     /// Tells whether the command only looks. Every other one writes.
     pub const fn is_view(&self) -> bool {
         matches!(self, Self::View { .. })
@@ -93,7 +93,7 @@ impl Command {
 /// Which lines of a file to show. The numbers are as they were asked for: [`view::view_file`] holds
 /// them against the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lines {
+pub enum ViewRange {
     /// All of them.
     #[default]
     Whole,
@@ -170,7 +170,7 @@ pub fn renamed(old_path: &MemoryPath, new_path: &MemoryPath) -> String {
 }
 
 /// Returns a memory's bytes as text. What is not UTF-8, or holds a NUL, is no text.
-pub fn text_of<'a>(path: &MemoryPath, bytes: &'a [u8]) -> Result<&'a str, CommandError> {
+pub fn decode_text<'a>(path: &MemoryPath, bytes: &'a [u8]) -> Result<&'a str, CommandError> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
         _ => Err(CommandError::NotText { path: path.clone() }),
@@ -192,7 +192,7 @@ pub enum CommandError {
         fields: &'static str,
     },
     /// No command has this name.
-    #[error("Unknown command `{command}`. Use one of: {}.", Command::VARIANTS.join(", "))]
+    #[error("Unknown command `{command}`. Use one of: {}.", MemoryCommand::VARIANTS.join(", "))]
     UnknownCommand {
         /// The name, made safe to show.
         command: String,
@@ -214,7 +214,7 @@ pub enum CommandError {
         reason: String,
     },
     /// The caller may only look.
-    #[error("{} is read-only for this agent; only 'view' is allowed.", place(*.mount))]
+    #[error("{} is read-only for this agent; only 'view' is allowed.", place_label(*.mount))]
     ReadOnly {
         /// Where.
         mount: Mount,
@@ -222,7 +222,7 @@ pub enum CommandError {
     /// The files of the scope cannot be written, whoever calls.
     #[error(
         "{} cannot be written on this machine: {reason}. Nothing was changed; 'view' still works.",
-        place(*.mount)
+        place_label(*.mount)
     )]
     NotWritable {
         /// Where.
@@ -340,7 +340,7 @@ pub enum CommandError {
     /// The scope holds as many memories as it may.
     #[error(
         "{} is full: it is limited to {limit} files. Delete or merge some before adding more.",
-        place(*.mount)
+        place_label(*.mount)
     )]
     ScopeFull {
         /// Where.
@@ -364,7 +364,7 @@ pub enum CommandError {
         "No replacement was performed. Multiple occurrences of old_str `{}` in lines: {}. Please \
          ensure it is unique",
         excerpt(.old_str),
-        listed(.lines)
+        line_list(.lines)
     )]
     TextNotUnique {
         /// The text.
@@ -448,7 +448,7 @@ pub enum CommandError {
     /// The memory is not the revision that a save wanted to replace.
     #[error(
         "The file {path} has changed since it was read ({}). Read it again, then save.",
-        present(.current.as_ref())
+        current_state(.current.as_ref())
     )]
     Conflict {
         /// The memory.
@@ -475,40 +475,40 @@ pub enum CommandError {
 
 impl CommandError {
     /// Returns the stable public code.
-    pub const fn code(&self) -> Code {
+    pub const fn code(&self) -> MemoryErrorCode {
         match self {
             Self::Path(_)
             | Self::CannotDeleteRoot { .. }
             | Self::CannotRenameRoot { .. }
             | Self::AcrossScopes { .. }
-            | Self::IntoItself { .. } => Code::InvalidPath,
+            | Self::IntoItself { .. } => MemoryErrorCode::InvalidPath,
             Self::MissingFields { .. }
             | Self::UnknownCommand { .. }
             | Self::BadField { .. }
-            | Self::EmptyOldStr => Code::InvalidArguments,
-            Self::ScopeUnavailable { .. } => Code::ScopeUnavailable,
-            Self::FeatureDisabled { .. } => Code::FeatureDisabled,
+            | Self::EmptyOldStr => MemoryErrorCode::InvalidArguments,
+            Self::ScopeUnavailable { .. } => MemoryErrorCode::ScopeUnavailable,
+            Self::FeatureDisabled { .. } => MemoryErrorCode::FeatureDisabled,
             Self::ReadOnly { .. } | Self::NotWritable { .. } | Self::Generated { .. } => {
-                Code::ReadOnly
+                MemoryErrorCode::ReadOnly
             }
-            Self::NotFound { .. } | Self::NothingThere { .. } => Code::NotFound,
+            Self::NotFound { .. } | Self::NothingThere { .. } => MemoryErrorCode::NotFound,
             Self::AlreadyExists { .. }
             | Self::DestinationExists { .. }
             | Self::DiffersOnlyInCase { .. }
-            | Self::ParentNotFolder { .. } => Code::AlreadyExists,
-            Self::NotAFile { .. } => Code::NotAFile,
-            Self::EscapesRoot { .. } => Code::EscapesRoot,
-            Self::NotText { .. } | Self::NulInText { .. } => Code::NotText,
-            Self::TooLarge { .. } | Self::OutgrewCap { .. } => Code::TooLarge,
-            Self::ScopeFull { .. } => Code::ScopeFull,
-            Self::TextNotFound { .. } => Code::TextNotFound,
-            Self::TextNotUnique { .. } => Code::TextNotUnique,
+            | Self::ParentNotFolder { .. } => MemoryErrorCode::AlreadyExists,
+            Self::NotAFile { .. } => MemoryErrorCode::NotAFile,
+            Self::EscapesRoot { .. } => MemoryErrorCode::EscapesRoot,
+            Self::NotText { .. } | Self::NulInText { .. } => MemoryErrorCode::NotText,
+            Self::TooLarge { .. } | Self::OutgrewCap { .. } => MemoryErrorCode::TooLarge,
+            Self::ScopeFull { .. } => MemoryErrorCode::ScopeFull,
+            Self::TextNotFound { .. } => MemoryErrorCode::TextNotFound,
+            Self::TextNotUnique { .. } => MemoryErrorCode::TextNotUnique,
             Self::InvalidInsertLine { .. }
             | Self::InvalidRange { .. }
             | Self::InvalidPage { .. }
-            | Self::OffsetPastEnd { .. } => Code::InvalidRange,
-            Self::Conflict { .. } => Code::Conflict,
-            Self::Screened { .. } => Code::Screened,
+            | Self::OffsetPastEnd { .. } => MemoryErrorCode::InvalidRange,
+            Self::Conflict { .. } => MemoryErrorCode::Conflict,
+            Self::Screened { .. } => MemoryErrorCode::Screened,
         }
     }
 }
@@ -522,7 +522,7 @@ const fn capitalized(scope: Scope) -> &'static str {
 }
 
 /// Names a root at the start of a sentence.
-fn place(mount: Mount) -> String {
+fn place_label(mount: Mount) -> String {
     match mount {
         Mount::Scope(scope) => format!("The {scope} memory scope"),
         Mount::Flat => format!("The memory folder {mount}"),
@@ -537,13 +537,13 @@ fn excerpt(text: &str) -> String {
     }
 }
 
-fn listed(lines: &[usize]) -> String {
+fn line_list(lines: &[usize]) -> String {
     let shown: Vec<_> = lines.iter().take(OCCURRENCES_SHOWN_MAX).map(usize::to_string).collect();
     let rest = if lines.len() > shown.len() { ", …" } else { "" };
     format!("{}{rest}", shown.join(", "))
 }
 
-fn present(current: Option<&Revision>) -> String {
+fn current_state(current: Option<&Revision>) -> String {
     current.map_or_else(
         || "it does not exist".to_owned(),
         |revision| format!("its revision is {revision}"),

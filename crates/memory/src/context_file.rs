@@ -15,23 +15,26 @@ use crate::text::slice;
 
 mod import;
 
-pub use self::import::{Asked, Import, ImportStyle, Reading, Source, Target, imports};
+pub use self::import::{
+    ImportCandidate, ImportRef, ImportResolution, ImportStyle, LoadedText, ResolvedImport,
+    find_imports,
+};
 
 /// The file names that are looked for, in this order, unless a person sets others.
 pub const NAMES_DEFAULT: [&str; 2] = ["QWEN.md", "AGENTS.md"];
 
 /// The names of instruction files that hosts load by themselves, in the order in which one is chosen to be written.
-pub const NAMES_OF_HOSTS: [&str; 4] = ["CLAUDE.md", "AGENTS.md", "GEMINI.md", "QWEN.md"];
+pub const HOST_NAMES: [&str; 4] = ["CLAUDE.md", "AGENTS.md", "GEMINI.md", "QWEN.md"];
 
 /// The name of the file that is made where none is there and no host is known.
-pub const NAME_OF_ALL: &str = "AGENTS.md";
+pub const SHARED_NAME: &str = "AGENTS.md";
 
 /// Returns the name of the instruction file that a client of this name loads by itself.
 pub fn name_for(client: &str) -> &'static str {
     let client = client.to_ascii_lowercase();
     let own = [("claude", "CLAUDE.md"), ("gemini", "GEMINI.md"), ("qwen", "QWEN.md")];
     let found = own.into_iter().find(|(word, _)| client.contains(word));
-    found.map_or(NAME_OF_ALL, |(_, name)| name)
+    found.map_or(SHARED_NAME, |(_, name)| name)
 }
 
 /// The end of the heading of a section of added memories, whoever's.
@@ -41,7 +44,7 @@ const HEADING_END: &str = " Added Memories";
 const HEADING: &str = "## Lukasa Added Memories";
 
 /// A byte order mark.
-const MARK: char = '\u{feff}';
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// What ends a line, in Markdown or in some other eyes.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
@@ -68,14 +71,18 @@ pub fn with_added(text: &str, addition: &str) -> Option<String> {
     } else {
         (format!("- {}", fact(addition)?), true)
     };
-    let (mark, rest) = text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 });
+    let (mark, rest) = text.split_at(if text.starts_with(BYTE_ORDER_MARK) {
+        BYTE_ORDER_MARK.len_utf8()
+    } else {
+        0
+    });
     let line_break = if is_crlf(text) { "\r\n" } else { "\n" };
     let block = block.replace('\n', line_break);
     if !several && has_line(rest, &block) {
         return None;
     }
-    let writing = Writing { text: rest, block: &block, is_item, line_break };
-    Some(format!("{mark}{}", writing.written()))
+    let writing = Insertion { text: rest, block: &block, is_item, line_break };
+    Some(format!("{mark}{}", writing.render()))
 }
 
 /// An edited text in which lines of the file are missing.
@@ -93,7 +100,7 @@ pub fn with_edited(text: &str, edited: &str) -> Result<Option<String>, LinesMiss
         return Ok(with_added(text, edited));
     }
     let mut lines = edited.lines().map(str::trim_end);
-    let before = text.strip_prefix(MARK).unwrap_or(text).lines().map(str::trim_end);
+    let before = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).lines().map(str::trim_end);
     let is_whole = before.filter(|line| !line.is_empty()).all(|line| lines.any(|one| one == line));
     if !is_whole {
         return Err(LinesMissing);
@@ -102,8 +109,8 @@ pub fn with_edited(text: &str, edited: &str) -> Result<Option<String>, LinesMiss
     if is_crlf(text) {
         after = after.replace('\n', "\r\n");
     }
-    if text.starts_with(MARK) && !after.starts_with(MARK) {
-        after.insert(0, MARK);
+    if text.starts_with(BYTE_ORDER_MARK) && !after.starts_with(BYTE_ORDER_MARK) {
+        after.insert(0, BYTE_ORDER_MARK);
     }
     Ok((after != text).then_some(after))
 }
@@ -129,42 +136,51 @@ fn is_crlf(text: &str) -> bool {
 
 /// What stands before a block that is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
+enum BlockSeparator {
     /// The line above it.
     Nothing,
     /// A blank line.
-    Gap,
+    BlankLine,
     /// A blank line and the heading of a new section.
     Heading,
 }
 
 /// Something on its way into a text.
-struct Writing<'a> {
+struct Insertion<'a> {
     text: &'a str,
     block: &'a str,
     is_item: bool,
     line_break: &'a str,
 }
 
-impl Writing<'_> {
+impl Insertion<'_> {
     /// Returns the text with the block at the first place where Markdown takes it for what it is. A block of
     /// code that nobody closed takes all that follows it for code, so there the block stands above.
-    fn written(&self) -> String {
+    fn render(&self) -> String {
         let candidates = match section(self.text) {
             Some(section) => {
                 let end = last_line(self.text, &section);
                 let heading = last_line(self.text, &(section.start..section.start));
-                let gap = if self.is_item { Before::Nothing } else { Before::Gap };
-                vec![self.after(end, gap), self.after(end, Before::Gap), self.after(heading, gap)]
+                let gap =
+                    if self.is_item { BlockSeparator::Nothing } else { BlockSeparator::BlankLine };
+                vec![
+                    self.insert_after(end, gap),
+                    self.insert_after(end, BlockSeparator::BlankLine),
+                    self.insert_after(heading, gap),
+                ]
             }
-            None => vec![self.after(self.text.len(), Before::Heading), self.at_the_top()],
+            None => vec![
+                self.insert_after(self.text.len(), BlockSeparator::Heading),
+                self.insert_at_top(),
+            ],
         };
-        let seen = candidates.iter().find(|placed| is_seen(placed)).or(candidates.last());
+        let seen =
+            candidates.iter().find(|placed| is_parsed_as_block(placed)).or(candidates.last());
         seen.map(|placed| placed.text.clone()).unwrap_or_default()
     }
 
     /// Puts the block, with something before it, after the line that ends here.
-    fn after(&self, at: usize, before: Before) -> Placed {
+    fn insert_after(&self, at: usize, before: BlockSeparator) -> InsertedBlock {
         let (above, below) = self.text.split_at_checked(at).unwrap_or((self.text, ""));
         let mut text = above.to_owned();
         let break_line = |text: &mut String| {
@@ -174,10 +190,10 @@ impl Writing<'_> {
         };
         break_line(&mut text);
         let is_apart = text.is_empty() || text.ends_with("\n\n") || text.ends_with("\n\r\n");
-        if !is_apart && before != Before::Nothing {
+        if !is_apart && before != BlockSeparator::Nothing {
             text.push_str(self.line_break);
         }
-        if before == Before::Heading {
+        if before == BlockSeparator::Heading {
             text.push_str(HEADING);
             text.push_str(self.line_break);
         }
@@ -190,28 +206,29 @@ impl Writing<'_> {
         }
         text.push_str(below);
         break_line(&mut text);
-        Placed { text, start }
+        InsertedBlock { text, start }
     }
 
-    fn at_the_top(&self) -> Placed {
+    fn insert_at_top(&self) -> InsertedBlock {
         let start = self.text.len() - body(self.text).len();
         let front = slice(self.text, ..start);
         let rest = slice(self.text, start..);
-        let top = Writing { text: front, ..*self }.after(front.len(), Before::Heading);
+        let top =
+            Insertion { text: front, ..*self }.insert_after(front.len(), BlockSeparator::Heading);
         let end = if rest.is_empty() || rest.ends_with('\n') { "" } else { self.line_break };
         let text = format!("{}{}{rest}{end}", top.text, self.line_break);
-        Placed { text, start: top.start }
+        InsertedBlock { text, start: top.start }
     }
 }
 
 /// A text with a block in it, and where that begins.
-struct Placed {
+struct InsertedBlock {
     text: String,
     start: usize,
 }
 
 /// Tells whether Markdown begins something at the block, which it does not within code.
-fn is_seen(placed: &Placed) -> bool {
+fn is_parsed_as_block(placed: &InsertedBlock) -> bool {
     events(&placed.text).any(|(event, range)| {
         range.start == placed.start && matches!(event, Event::Start(_) | Event::Rule)
     })

@@ -11,12 +11,12 @@
 mod check;
 mod edit;
 mod entries;
+mod entry_edit;
 mod first_line;
 mod frontmatter;
-mod list;
-mod one_line;
-mod put;
+mod index_file;
 mod revision;
+mod single_line;
 mod yaml;
 
 #[cfg(test)]
@@ -25,19 +25,19 @@ mod tests;
 use crate::limits::HEAD_BYTES_MAX;
 use crate::text::slice;
 
-use self::frontmatter::Start;
+use self::frontmatter::FrontmatterStart;
 
 pub use self::check::{Statement, conflict_line, second_frontmatter_line, statements};
-pub use self::edit::{mended, set_field};
+pub use self::edit::{set_field, with_frontmatter_repaired};
 pub use self::entries::{Entry, entries, without_entry};
-pub use self::list::{Item, MEMORY_LIST_MARK, is_generated_list, memory_list};
-pub use self::one_line::description_line;
-pub use self::put::{append_entry, line_end, replace_entry};
+pub use self::entry_edit::{append_entry, line_end, replace_entry};
+pub use self::index_file::{ListItem, MEMORY_LIST_MARK, is_generated_list, memory_list};
 pub use self::revision::{ParseRevisionError, Revision};
+pub use self::single_line::description_line;
 
 /// What the beginning of a memory says about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct MemoryHeader {
     /// The field `name`, on one line.
     pub name: Option<String>,
     /// The field `description`, on one line; empty when there is none or it cannot be read.
@@ -51,10 +51,10 @@ pub struct Head {
     pub malformed: Option<String>,
     /// Why other readers of YAML cannot read the frontmatter, where its values were unambiguous all the same.
     /// Never quotes the memory.
-    pub read_leniently: Option<String>,
+    pub lenient_parse_reason: Option<String>,
 }
 
-impl Head {
+impl MemoryHeader {
     /// Returns the line that stands for the memory in a listing: its description, else its first line.
     pub fn shown_description(&self) -> &str {
         if self.description.is_empty() { &self.first_line } else { &self.description }
@@ -65,12 +65,15 @@ impl Head {
 ///
 /// Never fails: bytes that are no text give an empty head, and frontmatter that is broken or goes
 /// on beyond the limit gives what can be read and the reason.
-pub fn head(prefix: &[u8]) -> Head {
+pub fn parse_header(prefix: &[u8]) -> MemoryHeader {
     let cut = prefix.len() >= HEAD_BYTES_MAX;
-    let Some(text) = text_of(&prefix[..prefix.len().min(HEAD_BYTES_MAX)], cut) else {
-        return Head { malformed: Some("not UTF-8 text".to_owned()), ..Head::default() };
+    let Some(text) = decode_prefix(&prefix[..prefix.len().min(HEAD_BYTES_MAX)], cut) else {
+        return MemoryHeader {
+            malformed: Some("not UTF-8 text".to_owned()),
+            ..MemoryHeader::default()
+        };
     };
-    let Start { fields, malformed, body } = frontmatter::start(text, cut);
+    let FrontmatterStart { fields, malformed, body } = frontmatter::start(text, cut);
     let (mut read_leniently, mut malformed, mut fields) = (None, malformed, fields);
     if malformed.is_some()
         && let Some(quoted) = edit::with_plain_values_quoted(text)
@@ -78,16 +81,24 @@ pub fn head(prefix: &[u8]) -> Head {
         read_leniently = malformed.take();
         fields = frontmatter::start(&quoted, cut).fields;
     }
-    let line = |key| frontmatter::last(&fields, key).and_then(frontmatter::Value::line);
+    let line =
+        |key| frontmatter::last_value(&fields, key).and_then(frontmatter::FieldValue::single_line);
     let name = line("name");
     let description = line("description").unwrap_or_default();
-    let kind = line("type").or_else(|| frontmatter::nested(&fields, "metadata", "type"));
+    let kind = line("type").or_else(|| frontmatter::nested_text(&fields, "metadata", "type"));
     let first_line = if description.is_empty() && malformed.is_none() {
         first_line::first_line(slice(text, body..))
     } else {
         String::new()
     };
-    Head { name, description, first_line, kind, malformed, read_leniently }
+    MemoryHeader {
+        name,
+        description,
+        first_line,
+        kind,
+        malformed,
+        lenient_parse_reason: read_leniently,
+    }
 }
 
 /// Tells whether the frontmatter holds more than a [`Head`] does: fields that somebody keeps for purposes of
@@ -115,7 +126,7 @@ fn body_start(text: &str) -> usize {
 }
 
 /// The bytes as text, without the half of a character that a cut may have left at the end.
-fn text_of(bytes: &[u8], cut: bool) -> Option<&str> {
+fn decode_prefix(bytes: &[u8], cut: bool) -> Option<&str> {
     let text = match str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) if cut && error.error_len().is_none() => {

@@ -9,12 +9,12 @@ use std::str::FromStr;
 
 use strum::VariantArray as _;
 
-use crate::change::UnknownWord;
+use crate::change::ParseWordError;
 
 /// A capability that can be turned off.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
-#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Feature {
     /// Everything.
@@ -135,7 +135,7 @@ pub struct FeatureChanges(pub Vec<(Feature, bool)>);
 
 /// A line that is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadFeatureChanges {
+pub enum ParseFeatureChangesError {
     /// A part without a sign.
     #[error("`{0}` has no sign: `-{0}` turns a feature off, `+{0}` on")]
     NoSign(String),
@@ -156,7 +156,7 @@ pub struct UnknownFeature {
 
 /// Returns the feature of this name.
 pub fn feature(name: &str) -> Result<Feature, UnknownFeature> {
-    name.parse().map_err(|UnknownWord(name)| {
+    name.parse().map_err(|ParseWordError(name)| {
         let distance = |one: &Feature| strsim::damerau_levenshtein(one.as_ref(), &name);
         let nearest =
             Feature::VARIANTS.iter().copied().min_by_key(distance).expect("there are features");
@@ -165,18 +165,18 @@ pub fn feature(name: &str) -> Result<Feature, UnknownFeature> {
 }
 
 impl FromStr for FeatureChanges {
-    type Err = BadFeatureChanges;
+    type Err = ParseFeatureChangesError;
 
-    fn from_str(text: &str) -> Result<Self, BadFeatureChanges> {
+    fn from_str(text: &str) -> Result<Self, ParseFeatureChangesError> {
         let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
         let read = |part: &str| {
             let off = part.strip_prefix('-').map(|name| (name, false));
             let (name, is_on) = off
                 .or_else(|| part.strip_prefix('+').map(|name| (name, true)))
-                .ok_or_else(|| BadFeatureChanges::NoSign(part.to_owned()))?;
+                .ok_or_else(|| ParseFeatureChangesError::NoSign(part.to_owned()))?;
             Ok((feature(name.trim())?, is_on))
         };
-        Ok(Self(parts.map(read).collect::<Result<_, BadFeatureChanges>>()?))
+        Ok(Self(parts.map(read).collect::<Result<_, ParseFeatureChangesError>>()?))
     }
 }
 

@@ -26,7 +26,7 @@ pub mod usage;
 
 pub mod feature;
 
-pub mod code;
+pub mod error_code;
 
 pub mod text;
 

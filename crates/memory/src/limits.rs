@@ -286,10 +286,10 @@ pub const TASK_BROKEN_MAX: usize = 8;
 pub const TASK_DECISIONS_MAX: u32 = 64;
 
 /// How long a task waits before it is decided anew the first time; twice as long each time after.
-pub const TASK_STEP_ASIDE: Duration = Duration::from_millis(2);
+pub const TASK_YIELD_DELAY: Duration = Duration::from_millis(2);
 
 /// How long it waits at the most.
-pub const TASK_STEP_ASIDE_MAX: Duration = Duration::from_millis(200);
+pub const TASK_YIELD_DELAY_MAX: Duration = Duration::from_millis(200);
 
 /// Proposals that wait about the same roots. A person would not read more, and a dream proposes the rest later.
 pub const PROPOSALS_WAITING_MAX: usize = 1000;
@@ -340,7 +340,7 @@ pub const REVIEWS_UNFINISHED_MAX: usize = 50;
 pub const TURN_TEXTS_BYTES_MAX: usize = 64 * 1024;
 
 /// What is kept of one message of a person, in bytes; what stands behind that is most often a paste.
-pub const SAID_BYTES_MAX: usize = 16 * 1024;
+pub const USER_MESSAGE_BYTES_MAX: usize = 16 * 1024;
 
 /// What is kept of one message of a model, in bytes: enough to tell what the person answered.
 pub const REPLY_BYTES_MAX: usize = 2 * 1024;
@@ -458,11 +458,11 @@ pub const LANE_RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 
 /// How often a daemon looks for tasks that somebody left who died, and for those that ended long ago:
 /// seldom enough to cost nothing, and a task that was left is done before a person wonders.
-pub const LANE_LOOK_INTERVAL: Duration = Duration::from_secs(30);
+pub const LANE_POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How long after the last task of all lanes a process lets go of what only makes the next one quicker: tasks that
 /// follow one another are over by then.
-pub const LANE_REST_DELAY: Duration = Duration::from_secs(5);
+pub const LANE_TRIM_DELAY: Duration = Duration::from_secs(5);
 
 /// How long after the last dream a daemon that dreams by schedule does so again, unless a person says
 /// otherwise: a day.
@@ -477,10 +477,10 @@ pub const DREAM_CHANGES_MAX: usize = 200;
 
 /// How often whoever waits for a task looks whether another process has done it. Nothing tells of that,
 /// and an agent does not notice so little.
-pub const TASK_LOOK_INTERVAL: Duration = Duration::from_millis(100);
+pub const TASK_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The longest pause between such looks: who did the task may be dead, and its task lie there for long.
-pub const TASK_LOOK_INTERVAL_MAX: Duration = Duration::from_secs(2);
+pub const TASK_POLL_INTERVAL_MAX: Duration = Duration::from_secs(2);
 
 /// The most that is told of why a task failed, in characters.
 pub const TASK_DETAILS_CHARS_MAX: usize = 1_000;
@@ -500,10 +500,10 @@ pub const EVENT_BYTES_WAITING_MAX: u64 = 2 * 1024 * 1024;
 
 /// Changes that streams are told of at once. In a burst, such as the writes of another process that are found
 /// together, readers who keep up take them before the next so many.
-pub const EVENTS_TOLD_AT_ONCE: usize = 32;
+pub const EVENTS_PUBLISHED_PER_BATCH: usize = 32;
 
 /// How long after so many changes the next are told: 16,000 a second.
-pub const EVENTS_TOLD_EVERY: Duration = Duration::from_millis(2);
+pub const EVENT_BATCH_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Bytes of events that a stream replays; of more, the newest are told. All that is kept, if an event
 /// has a kilobyte; far less than what many that come back at once could choke on.
@@ -526,6 +526,6 @@ pub const WORKSPACE_STREAMS_MAX: usize = 2_048;
 pub const SESSIONS_MAX: usize = 4_096;
 
 const _: () = assert!(EVENTS_WAITING_MAX < EVENTS_KEPT_MAX);
-const _: () = assert!(EVENTS_TOLD_AT_ONCE < EVENTS_WAITING_MAX);
+const _: () = assert!(EVENTS_PUBLISHED_PER_BATCH < EVENTS_WAITING_MAX);
 const _: () = assert!(EVENT_BYTES_WAITING_MAX < EVENT_BYTES_REPLAYED_MAX);
 const _: () = assert!(EVENTS_DRAINED_PERCENT < EVENTS_WARNING_PERCENT);

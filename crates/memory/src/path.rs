@@ -89,13 +89,13 @@ pub enum PathError {
         /// The text, made safe to show.
         shown: String,
         /// The rule.
-        fault: PathFault,
+        fault: PathErrorKind,
     },
 }
 
 /// The rule of the path grammar that a text breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PathFault {
+pub enum PathErrorKind {
     /// The first segment is not a scope.
     #[error(
         "the first folder must be one of the scopes /memories/global, /memories/project, \
@@ -139,23 +139,23 @@ pub enum PathFault {
 
 /// Why one segment is refused, before the path around it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refused {
+enum SegmentError {
     /// It belongs to [`PathError::Escape`].
     Escape,
     /// It belongs to [`PathError::Invalid`].
-    Fault(PathFault),
+    Fault(PathErrorKind),
 }
 
 impl PathError {
     /// Returns the refusal of `text` for breaking one rule.
-    pub fn invalid(text: &str, fault: PathFault) -> Self {
-        Self::Invalid { shown: shown(text), fault }
+    pub fn invalid(text: &str, fault: PathErrorKind) -> Self {
+        Self::Invalid { shown: escaped_excerpt(text), fault }
     }
 
-    fn refused(text: &str, refused: Refused) -> Self {
+    fn from_segment_error(text: &str, refused: SegmentError) -> Self {
         match refused {
-            Refused::Escape => Self::Escape { shown: shown(text) },
-            Refused::Fault(fault) => Self::invalid(text, fault),
+            SegmentError::Escape => Self::Escape { shown: escaped_excerpt(text) },
+            SegmentError::Fault(fault) => Self::invalid(text, fault),
         }
     }
 }
@@ -193,7 +193,7 @@ impl MemoryPath {
         let text = text.trim();
         // Normalizing shortens at most threefold: what is longer than that stays too long.
         if text.len() > 3 * PATH_BYTES_MAX {
-            return Err(PathError::invalid(text, PathFault::TooLong));
+            return Err(PathError::invalid(text, PathErrorKind::TooLong));
         }
         let normal: Cow<'_, str> =
             if text.is_ascii() { text.into() } else { text.nfc().collect::<String>().into() };
@@ -201,7 +201,7 @@ impl MemoryPath {
             .strip_prefix("/memories")
             .filter(|below| below.is_empty() || below.starts_with('/'))
         else {
-            return Err(PathError::Elsewhere { shown: shown(text) });
+            return Err(PathError::Elsewhere { shown: escaped_excerpt(text) });
         };
         let below = below.strip_suffix('/').unwrap_or(below);
         let Some(below) = below.strip_prefix('/') else {
@@ -211,11 +211,14 @@ impl MemoryPath {
             });
         };
         for segment in below.split('/') {
-            segment::check(segment).map_err(|refused| PathError::refused(text, refused))?;
+            segment::check(segment)
+                .map_err(|refused| PathError::from_segment_error(text, refused))?;
         }
         let fault = |fault| PathError::invalid(text, fault);
         let (mount, rest) = match layout {
-            Layout::Scoped => split_scope(below).ok_or_else(|| fault(PathFault::UnknownScope))?,
+            Layout::Scoped => {
+                split_scope(below).ok_or_else(|| fault(PathErrorKind::UnknownScope))?
+            }
             Layout::Flat => (Mount::Flat, Some(below)),
         };
         let Some(rest) = rest else { return Ok(Self::Root(mount)) };
@@ -257,12 +260,13 @@ impl MemoryPath {
 
     /// Returns the path of `segment` in this folder. The top has no children but the scopes.
     pub fn join(&self, segment: &str) -> Result<Self, PathError> {
-        let refused = |refused| PathError::refused(&format!("{self}/{segment}"), refused);
+        let refused =
+            |refused| PathError::from_segment_error(&format!("{self}/{segment}"), refused);
         segment::check_on_disk(segment).map_err(refused)?;
         match self {
             Self::Top => match segment.parse() {
                 Ok(scope) => Ok(Self::Root(Mount::Scope(scope))),
-                Err(_) => Err(refused(Refused::Fault(PathFault::UnknownScope))),
+                Err(_) => Err(refused(SegmentError::Fault(PathErrorKind::UnknownScope))),
             },
             Self::Root(mount) => Self::inside(*mount, RelativePath(segment.to_owned())),
             Self::Inside(mount, folder) => Self::inside(*mount, folder.child(segment)?),
@@ -285,10 +289,11 @@ impl RelativePath {
     /// cannot be addressed, because every path from outside is.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if text.len() > PATH_BYTES_MAX {
-            return Err(PathError::invalid(text, PathFault::TooLong));
+            return Err(PathError::invalid(text, PathErrorKind::TooLong));
         }
         for segment in text.split('/') {
-            segment::check_on_disk(segment).map_err(|refused| PathError::refused(text, refused))?;
+            segment::check_on_disk(segment)
+                .map_err(|refused| PathError::from_segment_error(text, refused))?;
         }
         let relative = Self(text.to_owned());
         check_length(Mount::Flat, &relative).map_err(|fault| PathError::invalid(text, fault))?;
@@ -335,7 +340,8 @@ impl RelativePath {
     /// Returns the path of `segment` in this folder.
     pub fn child(&self, segment: &str) -> Result<Self, PathError> {
         let text = format!("{self}/{segment}");
-        segment::check_on_disk(segment).map_err(|refused| PathError::refused(&text, refused))?;
+        segment::check_on_disk(segment)
+            .map_err(|refused| PathError::from_segment_error(&text, refused))?;
         let child = Self(text);
         match check_length(Mount::Flat, &child) {
             Ok(()) => Ok(child),
@@ -345,7 +351,7 @@ impl RelativePath {
 
     /// Returns the form in which paths that differ only in case are equal, as they are on file
     /// systems that ignore case.
-    pub fn folded(&self) -> String {
+    pub fn case_folded(&self) -> String {
         if self.0.is_ascii() {
             return self.0.to_ascii_lowercase();
         }
@@ -385,19 +391,19 @@ fn split_scope(below: &str) -> Option<(Mount, Option<&str>)> {
     Some((Mount::Scope(first.parse().ok()?), rest))
 }
 
-fn check_length(mount: Mount, relative: &RelativePath) -> Result<(), PathFault> {
+fn check_length(mount: Mount, relative: &RelativePath) -> Result<(), PathErrorKind> {
     if mount.prefix().len() + relative.as_str().len() > PATH_BYTES_MAX {
-        return Err(PathFault::TooLong);
+        return Err(PathErrorKind::TooLong);
     }
     if mount.segments() + relative.depth() > PATH_SEGMENTS_MAX {
-        return Err(PathFault::TooDeep);
+        return Err(PathErrorKind::TooDeep);
     }
     Ok(())
 }
 
 /// Returns a text from outside so that a person or a model sees all of it: what is invisible is
 /// spelled out, what is too long is cut.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn escaped_excerpt(text: &str) -> String {
     let mut shown = String::new();
     for (count, character) in text.chars().enumerate() {
         if count == PATH_SHOWN_CHARS_MAX {

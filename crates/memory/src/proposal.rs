@@ -3,7 +3,7 @@
 //! A curator that is not certain changes nothing and proposes instead. A proposal names entries by all of their text,
 //! so it still applies after other entries of the same memory changed, and is stale when its own entry changed.
 
-use crate::change::UnknownWord;
+use crate::change::ParseWordError;
 use crate::document::Revision;
 use crate::document::{Entry, append_entry, entries, replace_entry, without_entry};
 use crate::path::MemoryPath;
@@ -12,7 +12,7 @@ use std::fmt;
 /// The reason why a change is proposed.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
-#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProposalKind {
     /// Two entries may say the same.
@@ -35,7 +35,7 @@ pub enum ProposalKind {
 /// How far a proposal is.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
-#[strum(parse_err_ty = UnknownWord, parse_err_fn = UnknownWord::of)]
+#[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProposalStatus {
     /// A person is to decide.
@@ -69,14 +69,14 @@ pub struct Proposal {
     pub changes: Vec<EntryChange>,
     /// The entries, in their whole text, that stay and make the change right. A proposal is stale when one is gone: the
     /// entry that it would remove may be the last one that says so.
-    pub relies_on: Vec<KeptEntry>,
+    pub relies_on: Vec<EntryReference>,
     /// The memory that a person is asked to read, to answer for it as it is.
-    pub review: Option<ToReview>,
+    pub review: Option<ReviewTarget>,
 }
 
 /// A memory that waits for a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToReview {
+pub struct ReviewTarget {
     /// Where it is.
     pub path: MemoryPath,
     /// Its revision. With another one the proposal is stale.
@@ -85,7 +85,7 @@ pub struct ToReview {
 
 /// An entry that a proposal relies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptEntry {
+pub struct EntryReference {
     /// Its memory.
     pub path: MemoryPath,
     /// All of its text, as [`EntryChange::old`].
@@ -105,48 +105,48 @@ pub struct EntryChange {
 
 /// The reason why a proposal no longer applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Stale {
+pub enum StaleProposal {
     /// No entry of the memory has the text.
     #[error("the entry was changed or removed since")]
-    Gone,
+    EntryGone,
     /// Several entries of the memory have the text.
     #[error("the memory has the entry more than once")]
     Ambiguous,
     /// The memory would have other entries than it should: the new text cannot be one entry there.
     #[error("the text cannot be an entry of this memory")]
-    NoEntry,
+    NotAnEntry,
 }
 
-impl KeptEntry {
+impl EntryReference {
     /// Checks that the memory with this text still has the entry.
-    pub fn check(&self, text: &str) -> Result<(), Stale> {
-        let stays = entries(text).iter().any(|entry| entry.whole(text) == self.text);
-        if stays { Ok(()) } else { Err(Stale::Gone) }
+    pub fn check(&self, text: &str) -> Result<(), StaleProposal> {
+        let stays = entries(text).iter().any(|entry| entry.full_text(text) == self.text);
+        if stays { Ok(()) } else { Err(StaleProposal::EntryGone) }
     }
 }
 
 impl EntryChange {
     /// Returns the memory's text with the change. The text is empty for a memory that does not exist; a result without
     /// entries means that the memory goes.
-    pub fn apply(&self, text: &str) -> Result<String, Stale> {
+    pub fn apply(&self, text: &str) -> Result<String, StaleProposal> {
         let Some(old) = &self.old else {
             return append_entry(text, self.new.as_deref().unwrap_or_default())
-                .ok_or(Stale::NoEntry);
+                .ok_or(StaleProposal::NotAnEntry);
         };
-        let found = find(text, old)?;
+        let found = find_entry(text, old)?;
         match &self.new {
             None => Ok(without_entry(text, &found)),
-            Some(new) => replace_entry(text, &found, new).ok_or(Stale::NoEntry),
+            Some(new) => replace_entry(text, &found, new).ok_or(StaleProposal::NotAnEntry),
         }
     }
 }
 
-fn find(text: &str, whole: &str) -> Result<Entry, Stale> {
-    let mut found = entries(text).into_iter().filter(|entry| entry.whole(text) == whole);
+fn find_entry(text: &str, whole: &str) -> Result<Entry, StaleProposal> {
+    let mut found = entries(text).into_iter().filter(|entry| entry.full_text(text) == whole);
     match (found.next(), found.next()) {
         (Some(entry), None) => Ok(entry),
-        (None, _) => Err(Stale::Gone),
-        (Some(_), Some(_)) => Err(Stale::Ambiguous),
+        (None, _) => Err(StaleProposal::EntryGone),
+        (Some(_), Some(_)) => Err(StaleProposal::Ambiguous),
     }
 }
 
@@ -193,8 +193,8 @@ mod tests {
     #[test]
     fn a_proposal_about_another_text_is_stale() {
         for (text, old, new, expected) in [
-            ("- one more\n", Some("one"), None, Stale::Gone),
-            ("- one\n\n## b\n\n- one\n", Some("one"), None, Stale::Ambiguous),
+            ("- one more\n", Some("one"), None, StaleProposal::EntryGone),
+            ("- one\n\n## b\n\n- one\n", Some("one"), None, StaleProposal::Ambiguous),
         ] {
             let told = change(old, new).apply(text);
             assert_eq!(told, Err(expected), "{text:?}");

@@ -8,10 +8,12 @@
 //! A finding says which rule, where, and what the policy asks for. It never holds the text itself,
 //! so it may be logged and shown. What happens next is up to the caller.
 
+mod assignments;
 mod catalog;
-mod fold;
 mod injection;
 mod invisible;
+mod multi_pattern;
+mod normalize;
 mod pattern;
 mod plausible;
 mod prose;
@@ -20,8 +22,6 @@ mod scan;
 mod secrets;
 mod services;
 mod tables;
-mod values;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +34,7 @@ use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantArray};
 
 use crate::text::slice;
 
-pub use self::fold::taken_for;
+pub use self::normalize::visual_equivalent;
 
 /// The version of the code that judges what the rules find: whether a value is a secret, whether a quotation is a report.
 /// It rises with each change of that code, so that no text stays clean by an older judgement.
@@ -89,7 +89,7 @@ pub struct UnknownRule {
 
 /// Who would write the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Writer {
+pub enum TextAuthor {
     /// A model, or anything that acts for one.
     Agent,
     /// A person, at the command line or on the page.
@@ -114,15 +114,15 @@ pub fn rules() -> &'static [Rule] {
 
 /// Lets go of what was made ready for texts that were screened: whoever will not screen any for a while need not
 /// keep it. It is made ready again when a text needs it.
-pub fn rest() {
-    catalog::Catalog::get().rest();
+pub fn drop_compiled_patterns() {
+    catalog::Catalog::get().drop_compiled();
 }
 
 /// One place in a text that a rule objects to.
 ///
 /// Holds positions only, never the text found there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ScreenFinding {
     /// The id of the rule.
     pub rule: &'static str,
     /// The family of the rule.
@@ -135,7 +135,7 @@ pub struct Finding {
     pub policy: Policy,
 }
 
-impl Finding {
+impl ScreenFinding {
     /// Returns what a person adds to the allowed values to let exactly this one pass: the SHA-256
     /// of the found bytes in hex.
     ///
@@ -159,7 +159,7 @@ pub struct ValueDigest(String);
 
 impl ValueDigest {
     /// Returns the digest of what `finding` found in `text`, the text that was checked.
-    pub fn of(finding: &Finding, text: &str) -> Self {
+    pub fn new(finding: &ScreenFinding, text: &str) -> Self {
         Self(finding.digest(text))
     }
 
@@ -229,21 +229,21 @@ impl Screen {
             told.extend([name, " ", policy.as_ref(), "\n"]);
         }
         self.allowed.iter().for_each(|digest| told.extend([digest, "\n"]));
-        Revision::of(told.as_bytes())
+        Revision::digest(told.as_bytes())
     }
 
     /// Returns what the rules object to in `text`, sorted by position.
     ///
     /// Rules with [`Policy::Off`] and allowed values are left out. Within the secrets, a rule that
     /// knows the provider silences the ones that only see an assignment around the same value.
-    pub fn check(&self, text: &str, writer: Writer) -> Vec<Finding> {
-        let mut lines = Lines::new(text);
+    pub fn check(&self, text: &str, writer: TextAuthor) -> Vec<ScreenFinding> {
+        let mut lines = LineCounter::new(text);
         scan::hits(text)
             .into_iter()
             .filter_map(|hit| {
                 let policy = self.policy(&hit.rule, writer);
                 let reported = policy != Policy::Off && !self.allows(text, &hit.range);
-                reported.then(|| Finding {
+                reported.then(|| ScreenFinding {
                     rule: hit.rule.id,
                     family: hit.rule.family,
                     line: lines.number_at(hit.range.start),
@@ -259,7 +259,7 @@ impl Screen {
     /// Of each pair of rule and found text, only the occurrences beyond those of `before` are
     /// reported, the last ones. So what was accepted once does not block an unrelated edit, while a
     /// secret that two edits put together is found at the second.
-    pub fn introduced(&self, before: &str, after: &str, writer: Writer) -> Vec<Finding> {
+    pub fn introduced(&self, before: &str, after: &str, writer: TextAuthor) -> Vec<ScreenFinding> {
         let found = self.check(after, writer);
         if found.is_empty() {
             return found;
@@ -284,11 +284,11 @@ impl Screen {
             .collect()
     }
 
-    fn policy(&self, rule: &Rule, writer: Writer) -> Policy {
+    fn policy(&self, rule: &Rule, writer: TextAuthor) -> Policy {
         let chosen = self.policies.get(rule.id).or_else(|| self.policies.get(rule.family.as_ref()));
         chosen.copied().unwrap_or(match (rule.family, writer) {
-            (Family::Secrets, _) | (_, Writer::Agent) => Policy::Refuse,
-            (Family::Injection, Writer::Person) => Policy::Warn,
+            (Family::Secrets, _) | (_, TextAuthor::Agent) => Policy::Refuse,
+            (Family::Injection, TextAuthor::Person) => Policy::Warn,
         })
     }
 
@@ -312,17 +312,17 @@ pub fn rule_or_family(name: &str) -> Result<&'static str, UnknownRule> {
 
 /// Returns the SHA-256 of a text in hex; a revision is just that.
 fn digest(text: &str) -> String {
-    Revision::of(text.as_bytes()).to_string()
+    Revision::digest(text.as_bytes()).to_string()
 }
 
 /// Numbers positions of a text that are asked for in rising order, counting each line break once.
-struct Lines<'t> {
+struct LineCounter<'t> {
     text: &'t str,
     position: usize,
     line: usize,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> LineCounter<'t> {
     fn new(text: &'t str) -> Self {
         Self { text, position: 0, line: 1 }
     }

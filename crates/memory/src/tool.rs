@@ -7,8 +7,8 @@
 use serde_json::{Map, Value, json};
 use strum::VariantNames as _;
 
-use crate::command::{Command, CommandError, Lines, Reply};
-use crate::path::{self, Layout, MemoryPath, PathError, PathFault};
+use crate::command::{CommandError, MemoryCommand, Reply, ViewRange};
+use crate::path::{self, Layout, MemoryPath, PathError, PathErrorKind};
 
 pub mod recall;
 
@@ -81,7 +81,7 @@ pub fn schema() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "command": {"type": "string", "enum": Command::VARIANTS},
+            "command": {"type": "string", "enum": MemoryCommand::VARIANTS},
             "path": text("File or folder; all but rename"),
             "file_text": text("create: the whole text"),
             "old_str": text("str_replace: what is there, verbatim"),
@@ -103,11 +103,11 @@ pub fn schema() -> Value {
 }
 
 /// Reads a tool call's arguments.
-pub fn decode(arguments: &Value, layout: Layout) -> Result<Command, CommandError> {
+pub fn decode(arguments: &Value, layout: Layout) -> Result<MemoryCommand, CommandError> {
     let empty = Map::new();
     let fields = match arguments {
-        Value::Object(fields) => Fields { fields, layout },
-        Value::Null => Fields { fields: &empty, layout },
+        Value::Object(fields) => ArgumentFields { fields, layout },
+        Value::Null => ArgumentFields { fields: &empty, layout },
         _ => return Err(CommandError::BadField { field: "arguments", expected: "an object" }),
     };
     match fields.text("command")? {
@@ -117,7 +117,9 @@ pub fn decode(arguments: &Value, layout: Layout) -> Result<Command, CommandError
         Some("insert") => fields.insert(),
         Some("delete") => fields.delete(),
         Some("rename") => fields.rename(),
-        Some(unknown) => Err(CommandError::UnknownCommand { command: path::shown(unknown) }),
+        Some(unknown) => {
+            Err(CommandError::UnknownCommand { command: path::escaped_excerpt(unknown) })
+        }
         None => {
             Err(missing(NAME, "'command' (view, create, str_replace, insert, delete or rename)"))
         }
@@ -126,7 +128,7 @@ pub fn decode(arguments: &Value, layout: Layout) -> Result<Command, CommandError
 
 /// An answer as a tool result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rendered {
+pub struct ToolOutput {
     /// What the model reads.
     pub text: String,
     /// Whether the call was refused.
@@ -137,7 +139,7 @@ pub struct Rendered {
 }
 
 /// Shows a reply to a model.
-pub fn render(reply: &Reply) -> Rendered {
+pub fn render(reply: &Reply) -> ToolOutput {
     let mut facts = Map::new();
     match reply {
         Reply::Done { text, change, revision, warnings } => {
@@ -158,7 +160,7 @@ pub fn render(reply: &Reply) -> Rendered {
                     .collect();
                 facts.insert("warnings".to_owned(), Value::Array(warnings));
             }
-            Rendered { text: text.join("\n"), is_error: false, facts: Value::Object(facts) }
+            ToolOutput { text: text.join("\n"), is_error: false, facts: Value::Object(facts) }
         }
         Reply::Refused(refusal) => {
             facts.insert("ok".to_owned(), json!(false));
@@ -167,7 +169,7 @@ pub fn render(reply: &Reply) -> Rendered {
                 facts.insert("revision".to_owned(), json!(revision.to_string()));
             }
             let text = refusal.to_string();
-            Rendered { text, is_error: true, facts: Value::Object(facts) }
+            ToolOutput { text, is_error: true, facts: Value::Object(facts) }
         }
     }
 }
@@ -175,61 +177,65 @@ pub fn render(reply: &Reply) -> Rendered {
 /// The arguments of one call. A null field counts as absent. So does a blank path, an empty
 /// `view_range` and an `offset` or `limit` of 0: a provider that makes every field required has the
 /// model fill in those that it does not need.
-struct Fields<'a> {
+struct ArgumentFields<'a> {
     fields: &'a Map<String, Value>,
     layout: Layout,
 }
 
-impl<'a> Fields<'a> {
-    fn view(&self) -> Result<Command, CommandError> {
+impl<'a> ArgumentFields<'a> {
+    fn view(&self) -> Result<MemoryCommand, CommandError> {
         let Some(path) = self.path_text("path")? else { return Err(missing("view", "'path'")) };
         let (offset, limit) = (self.nonzero("offset")?, self.nonzero("limit")?);
         let lines = match (self.range()?, offset, limit) {
-            (Some((first, last)), _, _) => Lines::Range { first, last },
-            (None, None, None) => Lines::Whole,
-            (None, offset, limit) => Lines::Page { offset: offset.unwrap_or(1), limit },
+            (Some((first, last)), _, _) => ViewRange::Range { first, last },
+            (None, None, None) => ViewRange::Whole,
+            (None, offset, limit) => ViewRange::Page { offset: offset.unwrap_or(1), limit },
         };
-        Ok(Command::View { path: self.path(path)?, lines })
+        Ok(MemoryCommand::View { path: self.path(path)?, lines })
     }
 
-    fn create(&self) -> Result<Command, CommandError> {
+    fn create(&self) -> Result<MemoryCommand, CommandError> {
         let (Some(path), Some(file_text)) = (self.path_text("path")?, self.text("file_text")?)
         else {
             return Err(missing("create", "'path' and 'file_text'"));
         };
         let memory = self.path(path)?;
         if memory.relative().is_some() && names_a_folder(path) {
-            return Err(PathError::invalid(path.trim(), PathFault::FolderPath).into());
+            return Err(PathError::invalid(path.trim(), PathErrorKind::FolderPath).into());
         }
-        Ok(Command::Create { path: memory, file_text: file_text.to_owned() })
+        Ok(MemoryCommand::Create { path: memory, file_text: file_text.to_owned() })
     }
 
-    fn str_replace(&self) -> Result<Command, CommandError> {
+    fn str_replace(&self) -> Result<MemoryCommand, CommandError> {
         let (Some(path), Some(old_str)) = (self.path_text("path")?, self.text("old_str")?) else {
             return Err(missing("str_replace", "'path' and 'old_str'"));
         };
         let new_str = self.text("new_str")?.unwrap_or_default().to_owned();
-        Ok(Command::StrReplace { path: self.path(path)?, old_str: old_str.to_owned(), new_str })
+        Ok(MemoryCommand::StrReplace {
+            path: self.path(path)?,
+            old_str: old_str.to_owned(),
+            new_str,
+        })
     }
 
-    fn insert(&self) -> Result<Command, CommandError> {
+    fn insert(&self) -> Result<MemoryCommand, CommandError> {
         let (Some(path), Some(insert_line), Some(insert_text)) =
             (self.path_text("path")?, self.number("insert_line")?, self.text("insert_text")?)
         else {
             return Err(missing("insert", "'path', 'insert_line' and 'insert_text'"));
         };
         let insert_text = insert_text.to_owned();
-        Ok(Command::Insert { path: self.path(path)?, insert_line, insert_text })
+        Ok(MemoryCommand::Insert { path: self.path(path)?, insert_line, insert_text })
     }
 
-    fn delete(&self) -> Result<Command, CommandError> {
+    fn delete(&self) -> Result<MemoryCommand, CommandError> {
         let Some(path) = self.path_text("path")? else {
             return Err(missing("delete", "'path'"));
         };
-        Ok(Command::Delete { path: self.path(path)? })
+        Ok(MemoryCommand::Delete { path: self.path(path)? })
     }
 
-    fn rename(&self) -> Result<Command, CommandError> {
+    fn rename(&self) -> Result<MemoryCommand, CommandError> {
         let old = match self.path_text("old_path")? {
             Some(old) => Some(old),
             None => self.path_text("path")?,
@@ -241,9 +247,9 @@ impl<'a> Fields<'a> {
         // `notes.md` to `archive/` means "into that folder" to whoever writes it so; it must not
         // become a file of the folder's name.
         if names_a_folder(new) && !names_a_folder(old) {
-            return Err(PathError::invalid(new.trim(), PathFault::FolderPath).into());
+            return Err(PathError::invalid(new.trim(), PathErrorKind::FolderPath).into());
         }
-        Ok(Command::Rename { old_path, new_path })
+        Ok(MemoryCommand::Rename { old_path, new_path })
     }
 
     fn path(&self, text: &str) -> Result<MemoryPath, CommandError> {
@@ -308,17 +314,19 @@ fn names_a_folder(path: &str) -> bool {
 /// Reads `2`, `2.0`, `"2"` and `"2.0"`.
 fn whole_number(value: &Value) -> Option<i64> {
     match value {
-        Value::Number(number) => number.as_i64().or_else(|| number.as_f64().and_then(whole)),
+        Value::Number(number) => {
+            number.as_i64().or_else(|| number.as_f64().and_then(exact_integer))
+        }
         Value::String(text) => {
             let text = text.trim();
-            text.parse().ok().or_else(|| text.parse().ok().and_then(whole))
+            text.parse().ok().or_else(|| text.parse().ok().and_then(exact_integer))
         }
         _ => None,
     }
 }
 
 /// Returns a float as the integer that it stands for, as far as floats count in ones.
-fn whole(number: f64) -> Option<i64> {
+fn exact_integer(number: f64) -> Option<i64> {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     #[expect(clippy::cast_possible_truncation, reason = "whole, and within the exact range")]
     (number.fract() == 0.0 && number.abs() <= EXACT_MAX).then_some(number as i64)

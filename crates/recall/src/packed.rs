@@ -324,7 +324,7 @@ fn fingerprint(screen: &Screen) -> [u8; FINGERPRINT_BYTES] {
         let tokens = embedder::table().and_then(|table| table.cut(&word.text)).unwrap_or_default();
         told.extend(tokens.into_iter().flat_map(u32::to_le_bytes));
     }
-    let digest = Revision::of(&told);
+    let digest = Revision::digest(&told);
     std::array::from_fn(|at| digest.as_bytes()[at])
 }
 

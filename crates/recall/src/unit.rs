@@ -6,15 +6,15 @@
 use std::ops::Range;
 
 use jiff::civil::Date;
-use memory::document::{self, Head};
+use memory::document::{self, MemoryHeader};
 use memory::limits::HEAD_BYTES_MAX;
-use memory::screen::{Screen, Writer};
+use memory::screen::{Screen, TextAuthor};
 use memory::text::slice;
 
 /// A memory, cut.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
-    pub(crate) head: Head,
+    pub(crate) head: MemoryHeader,
     /// The day that its frontmatter names.
     pub(crate) date: Option<Date>,
     pub(crate) units: Vec<Unit>,
@@ -40,7 +40,7 @@ const SUBJECT_WORDS_MAX: usize = 2;
 /// Cuts a memory.
 pub(crate) fn cut(text: &str, screen: &Screen) -> Cut {
     let refused: Vec<Range<usize>> = screen
-        .check(text, Writer::Agent)
+        .check(text, TextAuthor::Agent)
         .into_iter()
         .filter(|finding| !finding.is_invisible())
         .map(|finding| finding.range)
@@ -52,7 +52,7 @@ pub(crate) fn cut(text: &str, screen: &Screen) -> Cut {
     let front = slice(text, ..body_at);
     let mut cut = Cut::default();
     if is_clean(&(0..body_at)) {
-        cut.head = document::head(&text.as_bytes()[..text.len().min(HEAD_BYTES_MAX)]);
+        cut.head = document::parse_header(&text.as_bytes()[..text.len().min(HEAD_BYTES_MAX)]);
         cut.date = front.lines().find_map(|line| first_date(line.strip_prefix("date:")?));
     }
     let mut headings = Headings::default();

@@ -9,8 +9,8 @@ use axum::http::header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::{BackendError, ContextFileError, StateError, StoreError, SubmitError, TaskKind};
-use memory::code::Code;
 use memory::command::CommandError;
+use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
 use protocol::error::{ErrorBody, ErrorCode};
 use rmcp::ErrorData;
@@ -80,11 +80,14 @@ impl ErrorResponse {
     }
 
     /// Logs a failure of the machine, which goes no further, and answers with its code.
-    pub(crate) fn failure(error: &(dyn std::error::Error + 'static), code: Code) -> Self {
+    pub(crate) fn failure(
+        error: &(dyn std::error::Error + 'static),
+        code: MemoryErrorCode,
+    ) -> Self {
         log_failure("a request", error, code);
         let response = Self::from(wire_code(code));
         match code {
-            Code::Locked => response.retry_after(HTTP_RETRY_AFTER_SECONDS),
+            MemoryErrorCode::Locked => response.retry_after(HTTP_RETRY_AFTER_SECONDS),
             _ => response,
         }
     }
@@ -191,28 +194,28 @@ impl From<QueryRejection> for ErrorResponse {
 }
 
 /// Returns the code of the wire that says the same.
-pub(crate) const fn wire_code(code: Code) -> ErrorCode {
+pub(crate) const fn wire_code(code: MemoryErrorCode) -> ErrorCode {
     match code {
-        Code::InvalidPath => ErrorCode::InvalidPath,
-        Code::InvalidArguments => ErrorCode::InvalidArguments,
-        Code::ScopeUnavailable => ErrorCode::ScopeUnavailable,
-        Code::ReadOnly => ErrorCode::ReadOnly,
-        Code::NotFound => ErrorCode::NotFound,
-        Code::AlreadyExists => ErrorCode::AlreadyExists,
-        Code::NotAFile => ErrorCode::NotAFile,
-        Code::NotText => ErrorCode::NotText,
-        Code::TooLarge => ErrorCode::TooLarge,
-        Code::ScopeFull => ErrorCode::ScopeFull,
-        Code::TextNotFound => ErrorCode::TextNotFound,
-        Code::TextNotUnique => ErrorCode::TextNotUnique,
-        Code::InvalidRange => ErrorCode::InvalidRange,
-        Code::Conflict => ErrorCode::Conflict,
-        Code::Screened => ErrorCode::Screened,
-        Code::EscapesRoot => ErrorCode::EscapesRoot,
-        Code::StorageFull => ErrorCode::StorageFull,
-        Code::StorageFailed => ErrorCode::StorageFailed,
-        Code::Locked => ErrorCode::Locked,
-        Code::FeatureDisabled => ErrorCode::FeatureDisabled,
+        MemoryErrorCode::InvalidPath => ErrorCode::InvalidPath,
+        MemoryErrorCode::InvalidArguments => ErrorCode::InvalidArguments,
+        MemoryErrorCode::ScopeUnavailable => ErrorCode::ScopeUnavailable,
+        MemoryErrorCode::ReadOnly => ErrorCode::ReadOnly,
+        MemoryErrorCode::NotFound => ErrorCode::NotFound,
+        MemoryErrorCode::AlreadyExists => ErrorCode::AlreadyExists,
+        MemoryErrorCode::NotAFile => ErrorCode::NotAFile,
+        MemoryErrorCode::NotText => ErrorCode::NotText,
+        MemoryErrorCode::TooLarge => ErrorCode::TooLarge,
+        MemoryErrorCode::ScopeFull => ErrorCode::ScopeFull,
+        MemoryErrorCode::TextNotFound => ErrorCode::TextNotFound,
+        MemoryErrorCode::TextNotUnique => ErrorCode::TextNotUnique,
+        MemoryErrorCode::InvalidRange => ErrorCode::InvalidRange,
+        MemoryErrorCode::Conflict => ErrorCode::Conflict,
+        MemoryErrorCode::Screened => ErrorCode::Screened,
+        MemoryErrorCode::EscapesRoot => ErrorCode::EscapesRoot,
+        MemoryErrorCode::StorageFull => ErrorCode::StorageFull,
+        MemoryErrorCode::StorageFailed => ErrorCode::StorageFailed,
+        MemoryErrorCode::Locked => ErrorCode::Locked,
+        MemoryErrorCode::FeatureDisabled => ErrorCode::FeatureDisabled,
     }
 }
 
@@ -249,14 +252,18 @@ const fn is_failure(error: &BackendError) -> bool {
 }
 
 /// Logs a failure of the machine, which goes no further.
-pub(crate) fn log_failure(what: &str, error: &(dyn std::error::Error + 'static), code: Code) {
+pub(crate) fn log_failure(
+    what: &str,
+    error: &(dyn std::error::Error + 'static),
+    code: MemoryErrorCode,
+) {
     tracing::error!(what, %code, error = chain(error), "the machine failed");
 }
 
 /// Returns the protocol's error for a store's. A path that is not there has a number of its own.
 pub(crate) fn mcp_error(what: &str, error: StoreError) -> ErrorData {
     match error {
-        StoreError::Refused(refusal) if refusal.code() == Code::NotFound => {
+        StoreError::Refused(refusal) if refusal.code() == MemoryErrorCode::NotFound => {
             ErrorData::resource_not_found(refusal.to_string(), Some(mcp_data(refusal.code())))
         }
         StoreError::Refused(refusal) => mcp_refusal(&refusal),
@@ -273,6 +280,6 @@ pub(crate) fn mcp_refusal(refusal: &CommandError) -> ErrorData {
     ErrorData::invalid_params(refusal.to_string(), Some(mcp_data(refusal.code())))
 }
 
-fn mcp_data(code: Code) -> Value {
+fn mcp_data(code: MemoryErrorCode) -> Value {
     json!({ "code": code.as_ref() })
 }

@@ -13,12 +13,12 @@ use engine::{
     Known, LastWrite, Memories, MemoryText, NextDream, RootHealth, TaskDetails, TaskResult,
     TaskState,
 };
-use memory::change::{Change, Trust};
+use memory::change::{MemoryChange, Trust};
 use memory::clock::Timestamp;
 use memory::command::Warning;
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount, Scope};
-use memory::tool::Rendered;
+use memory::tool::ToolOutput;
 use protocol::{changes, context_files, conversation, memories, status, task};
 
 use crate::twins::Twin;
@@ -301,8 +301,8 @@ pub(crate) fn memory_item(known: &Known) -> memories::MemoryItem {
 }
 
 /// Returns what a model reads after a call.
-pub(crate) fn tool_reply(rendered: Rendered) -> memories::ToolReply {
-    let Rendered { text, is_error, facts } = rendered;
+pub(crate) fn tool_reply(rendered: ToolOutput) -> memories::ToolReply {
+    let ToolOutput { text, is_error, facts } = rendered;
     let word = |name: &str| facts[name].as_str().map(str::to_owned);
     memories::ToolReply {
         ok: !is_error,
@@ -315,7 +315,7 @@ pub(crate) fn tool_reply(rendered: Rendered) -> memories::ToolReply {
 }
 
 /// Returns a change, with what it did to the memories that lie here.
-pub(crate) fn change(change: &Change, here: &Memories) -> changes::Change {
+pub(crate) fn change(change: &MemoryChange, here: &Memories) -> changes::Change {
     let revision = |revision: Option<Revision>| revision.map(|revision| revision.to_string());
     let file = |file: &memory::change::FileChange| {
         let path = here.virtual_path(&file.root, &file.path)?;
@@ -445,7 +445,7 @@ mod tests {
 
     #[test]
     fn every_code_of_memories_is_one_of_the_wire() {
-        for &code in memory::code::Code::VARIANTS {
+        for &code in memory::error_code::MemoryErrorCode::VARIANTS {
             assert_eq!(crate::error::wire_code(code).as_ref(), code.as_ref());
         }
     }

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use memory::change::ChangeId;
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::proposal::ProposalId;
 
 /// The cause of an error, for the log.
@@ -87,14 +87,14 @@ pub enum StateError {
 
 impl StateError {
     /// Returns the stable public code.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> MemoryErrorCode {
         match self {
-            Self::Full { .. } => Code::StorageFull,
-            Self::Busy { .. } => Code::Locked,
+            Self::Full { .. } => MemoryErrorCode::StorageFull,
+            Self::Busy { .. } => MemoryErrorCode::Locked,
             Self::Unavailable { .. }
             | Self::Damaged { .. }
             | Self::Newer { .. }
-            | Self::Failed { .. } => Code::StorageFailed,
+            | Self::Failed { .. } => MemoryErrorCode::StorageFailed,
         }
     }
 
@@ -255,7 +255,7 @@ fn class_of_code(code: i32) -> Class {
 mod tests {
     use super::*;
 
-    fn check(fault: Fault, code: Code, message: &str) {
+    fn check(fault: Fault, code: MemoryErrorCode, message: &str) {
         let error = StateError::new("count uses", Path::new("/s/state.db"), fault);
         assert_eq!((error.code(), error.to_string().as_str()), (code, message));
     }
@@ -264,37 +264,37 @@ mod tests {
     fn every_fault_says_what_was_wanted_and_what_to_do() {
         check(
             Fault::Io(io::ErrorKind::PermissionDenied.into()),
-            Code::StorageFailed,
+            MemoryErrorCode::StorageFailed,
             "cannot count uses: the state `/s/state.db` cannot be opened; check its folder and permissions",
         );
         check(
             Fault::Io(io::ErrorKind::StorageFull.into()),
-            Code::StorageFull,
+            MemoryErrorCode::StorageFull,
             "cannot count uses: no room to write the state `/s/state.db`; free some space",
         );
         check(
             Fault::Digest("00".to_owned()),
-            Code::StorageFailed,
+            MemoryErrorCode::StorageFailed,
             "cannot count uses: the state `/s/state.db` is damaged; run `lukasa doctor --fix`",
         );
         check(
             Fault::Locked,
-            Code::Locked,
+            MemoryErrorCode::Locked,
             "cannot count uses: another process keeps the state `/s/state.db` busy; try again",
         );
         check(
             Fault::Newer { found: 7, known: 1 },
-            Code::StorageFailed,
+            MemoryErrorCode::StorageFailed,
             "cannot count uses: the state `/s/state.db` has schema 7 and this program knows 1; update lukasa",
         );
         check(
             Fault::Overtaken("remember-1".to_owned()),
-            Code::StorageFailed,
+            MemoryErrorCode::StorageFailed,
             "cannot count uses in the state `/s/state.db`; `lukasa doctor` may tell more",
         );
         check(
             Fault::NotOpen(ChangeId(3)),
-            Code::StorageFailed,
+            MemoryErrorCode::StorageFailed,
             "cannot count uses in the state `/s/state.db`; `lukasa doctor` may tell more",
         );
     }

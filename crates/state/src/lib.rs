@@ -30,7 +30,7 @@ pub use task::{
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use memory::change::{Change, ChangeId, Trust};
+use memory::change::{ChangeId, MemoryChange, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -74,7 +74,7 @@ pub trait State: std::fmt::Debug + Send + Sync {
     async fn influenced(&self, identity: &str) -> Result<HashMap<Revision, ChangeId>, StateError>;
 
     /// Returns changes, newest first.
-    async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError>;
+    async fn changes(&self, query: &ChangeQuery) -> Result<Vec<MemoryChange>, StateError>;
 
     /// Returns the last changes of each of these memories, at most `max` of each, the newest first. What else a change
     /// did is not read: it may be of ten thousand memories.
@@ -86,7 +86,7 @@ pub trait State: std::fmt::Debug + Send + Sync {
     ) -> Result<Vec<PathChange>, StateError>;
 
     /// Returns one change.
-    async fn change(&self, id: ChangeId) -> Result<Option<Change>, StateError>;
+    async fn change(&self, id: ChangeId) -> Result<Option<MemoryChange>, StateError>;
 
     /// Returns the bytes of an earlier or current revision, while history keeps them.
     async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StateError>;

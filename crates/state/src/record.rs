@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memory::change::{
-    Actor, Change, ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust,
+    Actor, ChangeId, ChangeKind, FileChange, FolderChange, MemoryChange, Provenance, Trust,
 };
 use memory::clock::Timestamp;
 use memory::document::Revision;
@@ -54,7 +54,7 @@ pub struct NewFileChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenChange {
     /// The change.
-    pub change: Change,
+    pub change: MemoryChange,
     /// The new bytes of those files of the change that were written, in the order of its files.
     pub files: Vec<OpenFile>,
 }

@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use memory::change::{Change, ChangeId, Trust};
+use memory::change::{ChangeId, MemoryChange, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -479,11 +479,11 @@ impl State for SqliteState {
         self.read("read history", call!(changes::last, place, (paths, max))).await
     }
 
-    async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError> {
+    async fn changes(&self, query: &ChangeQuery) -> Result<Vec<MemoryChange>, StateError> {
         self.read("read history", call!(changes::find, query)).await
     }
 
-    async fn change(&self, id: ChangeId) -> Result<Option<Change>, StateError> {
+    async fn change(&self, id: ChangeId) -> Result<Option<MemoryChange>, StateError> {
         self.read("read a change", call!(changes::one, id)).await
     }
 

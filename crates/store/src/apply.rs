@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use memory::change::{Actor, ChangeId, ChangeKind};
 use memory::command::view::WAITS;
-use memory::command::{Command, CommandError, Reply};
+use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::Revision;
 use memory::limits::OUTSIDE_RACE_RETRIES;
 use memory::path::MemoryPath;
@@ -25,10 +25,10 @@ use crate::store::PinNotice;
 impl Memories {
     /// Carries out one command. What the caller can mend is a refusal inside the reply; an `Err` is
     /// a fault of the machine. Either way nothing is half-done.
-    pub async fn apply(&self, command: Command, call: &Call) -> Result<Reply, StoreError> {
+    pub async fn apply(&self, command: MemoryCommand, call: &Call) -> Result<Reply, StoreError> {
         let done = match (self.check_access(&command), &command) {
             (Err(refusal), _) => Err(refusal.into()),
-            (Ok(()), Command::View { path, lines }) => self.view(path, lines).await,
+            (Ok(()), MemoryCommand::View { path, lines }) => self.view(path, lines).await,
             (Ok(()), command) => self.carry_out(command, call).await,
         };
         match done {
@@ -42,13 +42,13 @@ impl Memories {
     }
 
     /// Carries out a command that writes.
-    async fn carry_out(&self, command: &Command, call: &Call) -> Result<Reply, StoreError> {
+    async fn carry_out(&self, command: &MemoryCommand, call: &Call) -> Result<Reply, StoreError> {
         let kind = match command {
-            Command::Create { .. } => ChangeKind::Create,
-            Command::StrReplace { .. } | Command::Insert { .. } => ChangeKind::Edit,
-            Command::Delete { .. } => ChangeKind::Delete,
-            Command::Rename { .. } => ChangeKind::Rename,
-            Command::View { .. } => unreachable!("a view writes nothing"),
+            MemoryCommand::Create { .. } => ChangeKind::Create,
+            MemoryCommand::StrReplace { .. } | MemoryCommand::Insert { .. } => ChangeKind::Edit,
+            MemoryCommand::Delete { .. } => ChangeKind::Delete,
+            MemoryCommand::Rename { .. } => ChangeKind::Rename,
+            MemoryCommand::View { .. } => unreachable!("a view writes nothing"),
         };
         let root = self.target(command)?;
         let path = command.paths().next().expect("each command has a path");
@@ -93,10 +93,12 @@ impl Memories {
     }
 
     /// Adds to the answer to a write that it waits for a review, if it does.
-    fn with_notice(&self, command: &Command, answer: String) -> String {
+    fn with_notice(&self, command: &MemoryCommand, answer: String) -> String {
         let writes = matches!(
             command,
-            Command::Create { .. } | Command::StrReplace { .. } | Command::Insert { .. }
+            MemoryCommand::Create { .. }
+                | MemoryCommand::StrReplace { .. }
+                | MemoryCommand::Insert { .. }
         );
         let is_agent = self.caller.provenance.actor != Actor::Person;
         if writes && is_agent && self.caller.outside_read.is_some() {
@@ -124,7 +126,7 @@ impl Memories {
             Ok((draft, saved))
         };
         let ((warnings, made), change) = self.write(root, path, plan).await?;
-        Ok(Saved { revision: Revision::of(text.as_bytes()), change, made, warnings })
+        Ok(Saved { revision: Revision::digest(text.as_bytes()), change, made, warnings })
     }
 
     /// Pins or unpins a memory; returns whether that changed anything. Only a person pins.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use memory::change::ChangeId;
 use memory::clock::Timestamp;
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::limits::{PATH_SEGMENTS_MAX, SCOPE_FILES_MAX};
 use memory::path::RelativePath;
 
@@ -339,17 +339,17 @@ pub enum BackendError {
 
 impl BackendError {
     /// Returns the stable public code.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> MemoryErrorCode {
         match self {
-            Self::NotFound => Code::NotFound,
-            Self::Occupied => Code::AlreadyExists,
-            Self::WrongKind => Code::NotAFile,
-            Self::Changed => Code::Conflict,
-            Self::Escapes(_) => Code::EscapesRoot,
-            Self::Full(_) => Code::StorageFull,
-            Self::NotWritable(_) => Code::ReadOnly,
-            Self::Locked(_) => Code::Locked,
-            Self::Io { .. } => Code::StorageFailed,
+            Self::NotFound => MemoryErrorCode::NotFound,
+            Self::Occupied => MemoryErrorCode::AlreadyExists,
+            Self::WrongKind => MemoryErrorCode::NotAFile,
+            Self::Changed => MemoryErrorCode::Conflict,
+            Self::Escapes(_) => MemoryErrorCode::EscapesRoot,
+            Self::Full(_) => MemoryErrorCode::StorageFull,
+            Self::NotWritable(_) => MemoryErrorCode::ReadOnly,
+            Self::Locked(_) => MemoryErrorCode::Locked,
+            Self::Io { .. } => MemoryErrorCode::StorageFailed,
         }
     }
 

@@ -218,7 +218,7 @@ pub fn folder_slug(folder: &Path, otherwise: &str) -> String {
 
 /// Returns twelve hex digits that tell a path from all others.
 pub(crate) fn digest(path: &Path) -> String {
-    Revision::of(path.as_os_str().as_encoded_bytes()).to_string().chars().take(12).collect()
+    Revision::digest(path.as_os_str().as_encoded_bytes()).to_string().chars().take(12).collect()
 }
 
 /// What is known about one root before it is opened.

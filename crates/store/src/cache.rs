@@ -42,7 +42,7 @@ impl<T: Clone> FileCache<T> {
 /// What the beginning of a file says.
 #[derive(Clone, Debug)]
 pub(crate) struct FileHead {
-    pub(crate) head: document::Head,
+    pub(crate) head: document::MemoryHeader,
     /// Whether it is a listing that Lukasa generated.
     pub(crate) generated: bool,
     /// Whether it is text at all, as far as it was read.
@@ -54,7 +54,7 @@ impl FileHead {
     pub(crate) fn read(bytes: &[u8]) -> Self {
         let text = str::from_utf8(whole_characters(bytes, bytes.len() < HEAD_BYTES_MAX));
         Self {
-            head: document::head(bytes),
+            head: document::parse_header(bytes),
             generated: text.is_ok_and(document::is_generated_list),
             is_text: text.is_ok_and(|text| !text.contains('\0')),
         }
@@ -109,12 +109,12 @@ impl Census {
         let mut at = Some(path.clone());
         while let Some(path) = at {
             at = path.parent();
-            self.folded.entry(path.folded()).or_insert(path);
+            self.folded.entry(path.case_folded()).or_insert(path);
         }
     }
 
     pub(crate) fn remove(&mut self, path: &RelativePath) {
-        self.folded.remove(&path.folded());
+        self.folded.remove(&path.case_folded());
     }
 
     /// Returns a path that differs from `path`, or from a folder on its way, only in case and does not leave.
@@ -125,7 +125,7 @@ impl Census {
     ) -> Option<RelativePath> {
         let mut above = std::iter::successors(Some(path.clone()), RelativePath::parent);
         above.find_map(|path| {
-            let other = self.folded.get(&path.folded())?;
+            let other = self.folded.get(&path.case_folded())?;
             (*other != path && !self.empties(other, leaving)).then(|| other.clone())
         })
     }
@@ -148,7 +148,7 @@ impl RootCache {
         if let Some(census) = &mut self.census {
             match (&head.revision, was_there) {
                 (Some(_), false) => {
-                    if census.folded.get(&head.path.folded()) != Some(&head.path) {
+                    if census.folded.get(&head.path.case_folded()) != Some(&head.path) {
                         census.add(&head.path);
                     }
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use memory::change::{Actor, Change, FileChange, Trust};
+use memory::change::{Actor, FileChange, MemoryChange, Trust};
 use memory::clock::Timestamp;
 use memory::document::{self, Revision};
 use memory::path::{MemoryPath, Mount, Scope};
@@ -44,7 +44,7 @@ impl Memories {
     ) -> Result<Vec<Option<Timestamp>>, StoreError> {
         let read = self.read(path).await?;
         let found = document::entries(&read.text);
-        let there: HashSet<&str> = found.iter().map(|entry| entry.whole(&read.text)).collect();
+        let there: HashSet<&str> = found.iter().map(|entry| entry.full_text(&read.text)).collect();
         let mut search = Search {
             entries_after: found.len(),
             entries,
@@ -81,7 +81,7 @@ impl Search<'_> {
     /// Looks at what was there before a change; whether there is more to look for.
     fn step(
         &mut self,
-        change: &Change,
+        change: &MemoryChange,
         file: &FileChange,
         before: &str,
         found_at: Option<Timestamp>,
@@ -90,7 +90,7 @@ impl Search<'_> {
             return false;
         }
         let entries = document::entries(before);
-        let there: HashSet<&str> = entries.iter().map(|entry| entry.whole(before)).collect();
+        let there: HashSet<&str> = entries.iter().map(|entry| entry.full_text(before)).collect();
         // Where none is more than before, one may have been another's wording, written who knows when.
         let written_at =
             written_at(change, found_at).filter(|_| entries.len() < self.entries_after);
@@ -109,7 +109,7 @@ impl Search<'_> {
 }
 
 /// When the text that a change brought was written; `found_at` is when, if it was found on disk.
-fn written_at(change: &Change, found_at: Option<Timestamp>) -> Option<Timestamp> {
+fn written_at(change: &MemoryChange, found_at: Option<Timestamp>) -> Option<Timestamp> {
     if change.undoes.is_some() || change.provenance.trust == Trust::Imported {
         return None;
     }

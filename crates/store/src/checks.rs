@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use memory::access::Access;
 use memory::change::{Actor, ChangeKind, Provenance, Trust};
-use memory::command::{Command, CommandError, Warning};
+use memory::command::{CommandError, MemoryCommand, Warning};
 use memory::feature::Feature;
 use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{MemoryPath, Mount, RelativePath, Scope};
-use memory::screen::{Finding, Policy, ValueDigest, Writer};
+use memory::screen::{Policy, ScreenFinding, TextAuthor, ValueDigest};
 
 use crate::backend::{BackendError, Extent, Kind};
 use crate::caller::Call;
@@ -23,7 +23,7 @@ use crate::root::Root;
 use crate::store::Store;
 
 impl Memories {
-    pub(crate) fn check_access(&self, command: &Command) -> Result<(), CommandError> {
+    pub(crate) fn check_access(&self, command: &MemoryCommand) -> Result<(), CommandError> {
         if self.caller.provenance.actor == Actor::Agent {
             self.check_feature(Feature::Tool)?;
         }
@@ -76,34 +76,34 @@ impl Memories {
     }
 
     /// Returns the root that a command writes to, or what can be refused by its paths alone.
-    pub(crate) fn target(&self, command: &Command) -> Result<&Arc<Root>, CommandError> {
+    pub(crate) fn target(&self, command: &MemoryCommand) -> Result<&Arc<Root>, CommandError> {
         let path = match command {
-            Command::Rename { old_path, new_path } => {
+            MemoryCommand::Rename { old_path, new_path } => {
                 check_rename(old_path, new_path)?;
                 old_path
             }
-            Command::Delete { path } if path.relative().is_none() => {
+            MemoryCommand::Delete { path } if path.relative().is_none() => {
                 return Err(CommandError::CannotDeleteRoot { path: path.clone() });
             }
-            Command::View { path, .. }
-            | Command::Create { path, .. }
-            | Command::StrReplace { path, .. }
-            | Command::Insert { path, .. }
-            | Command::Delete { path } => path,
+            MemoryCommand::View { path, .. }
+            | MemoryCommand::Create { path, .. }
+            | MemoryCommand::StrReplace { path, .. }
+            | MemoryCommand::Insert { path, .. }
+            | MemoryCommand::Delete { path } => path,
         };
         match (command, self.inside(path)) {
-            (Command::Create { .. }, Err(CommandError::NotAFile { path })) => {
+            (MemoryCommand::Create { .. }, Err(CommandError::NotAFile { path })) => {
                 Err(CommandError::AlreadyExists { path })
             }
             (_, inside) => Ok(inside?.0),
         }
     }
 
-    pub(crate) fn writer(&self) -> Writer {
+    pub(crate) fn writer(&self) -> TextAuthor {
         // What a person imports was written by somebody else, so it is screened like an agent's.
         match (self.caller.provenance.actor, self.caller.provenance.trust) {
-            (Actor::Person, Trust::Person) => Writer::Person,
-            _ => Writer::Agent,
+            (Actor::Person, Trust::Person) => TextAuthor::Person,
+            _ => TextAuthor::Agent,
         }
     }
 
@@ -133,7 +133,7 @@ impl Memories {
         path: &MemoryPath,
         before: Option<&str>,
         after: &str,
-    ) -> Vec<(Finding, ValueDigest)> {
+    ) -> Vec<(ScreenFinding, ValueDigest)> {
         let (screen, writer) = (&self.store.screen, self.writer());
         let Some(before) = before else {
             // A name is shown to models too, so it is screened like the words that it is made of.
@@ -164,9 +164,12 @@ impl Memories {
 }
 
 /// Adds to each finding the digest of what was found in a text.
-pub(crate) fn with_digests(text: &str, findings: Vec<Finding>) -> Vec<(Finding, ValueDigest)> {
-    let digest = |found: Finding| {
-        let digest = ValueDigest::of(&found, text);
+pub(crate) fn with_digests(
+    text: &str,
+    findings: Vec<ScreenFinding>,
+) -> Vec<(ScreenFinding, ValueDigest)> {
+    let digest = |found: ScreenFinding| {
+        let digest = ValueDigest::new(&found, text);
         (found, digest)
     };
     findings.into_iter().map(digest).collect()
@@ -175,10 +178,10 @@ pub(crate) fn with_digests(text: &str, findings: Vec<Finding>) -> Vec<(Finding, 
 /// Refuses a text for the first finding that refuses it, or returns what all of them warn of. What the person answers
 /// for, by its rule or family, only warns.
 pub(crate) fn refuse_or_warn(
-    findings: &[(Finding, ValueDigest)],
+    findings: &[(ScreenFinding, ValueDigest)],
     answered: &[&str],
 ) -> Result<Vec<Warning>, CommandError> {
-    let refuses = |found: &Finding| {
+    let refuses = |found: &ScreenFinding| {
         found.policy == Policy::Refuse
             && ![found.rule, found.family.as_ref()].iter().any(|name| answered.contains(name))
     };
@@ -190,7 +193,7 @@ pub(crate) fn refuse_or_warn(
             digest: digest.clone(),
         });
     }
-    let warning = |(found, _): &(Finding, _)| Warning { rule: found.rule, line: found.line };
+    let warning = |(found, _): &(ScreenFinding, _)| Warning { rule: found.rule, line: found.line };
     Ok(findings.iter().map(warning).collect())
 }
 
@@ -254,7 +257,7 @@ impl<'p> RootChanges<'p> {
             }
             let existing = match held.differs_only_in_case(store, new, &self.leaving).await? {
                 Some(existing) => Some(virtual_path(mount, existing)?),
-                None if names.insert(new.folded()) || self.restores => None,
+                None if names.insert(new.case_folded()) || self.restores => None,
                 None => Some(path.clone()),
             };
             if let Some(existing) = existing {

@@ -35,7 +35,7 @@ impl Current {
     /// Takes what was read, which has to be the whole file to be kept.
     pub(crate) fn of(read: crate::backend::Read) -> Self {
         let content = read.is_whole().then(|| {
-            let revision = Revision::of(&read.bytes);
+            let revision = Revision::digest(&read.bytes);
             (Arc::from(read.bytes), revision)
         });
         Self { stamp: read.stat.stamp, bytes: read.stat.bytes, content }
@@ -407,7 +407,7 @@ async fn waits(
                 // All of a new text is the person's.
                 What::Put { before: None, .. } if by_person && !is_undo => (None, None),
                 What::Put { before, after } => {
-                    (before.as_ref().and_then(Current::revision), Some(Revision::of(after)))
+                    (before.as_ref().and_then(Current::revision), Some(Revision::digest(after)))
                 }
                 What::Move { before, .. } => (None, before.revision()),
                 What::Remove { .. } => (None, None),
@@ -496,7 +496,7 @@ fn new_file_change(
             };
             let revision = before.as_ref().and_then(Current::revision);
             NewFileChange {
-                change: change(None, revision, Some(Revision::of(after)), trust),
+                change: change(None, revision, Some(Revision::digest(after)), trust),
                 before: before.as_ref().and_then(Current::content_bytes),
                 after: Some(Arc::clone(after)),
                 influenced,

@@ -21,14 +21,14 @@ use std::sync::Arc;
 
 use memory::access::{Access, access};
 use memory::change::Actor;
-use memory::code::Code;
 use memory::command::{CommandError, Warning};
-use memory::context_file::{ImportStyle, NAME_OF_ALL, NAMES_DEFAULT, NAMES_OF_HOSTS, name_for};
+use memory::context_file::{HOST_NAMES, ImportStyle, NAMES_DEFAULT, SHARED_NAME, name_for};
 use memory::document::Revision;
+use memory::error_code::MemoryErrorCode;
 use memory::feature::{Feature, Features};
 use memory::limits::CONTEXT_FILE_BYTES_MAX;
 use memory::path::{Mount, RelativePath, Scope};
-use memory::screen::{Screen, UnknownRule, Writer, rule_or_family};
+use memory::screen::{Screen, TextAuthor, UnknownRule, rule_or_family};
 
 pub use self::load::{LoadScope, Loaded, Origin, Skipped};
 pub use self::read::{ContextCache, NotLoaded};
@@ -211,14 +211,14 @@ pub enum ContextFileError {
 
 impl ContextFileError {
     /// Returns the stable public code.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> MemoryErrorCode {
         match self {
             Self::Screened(refusal) | Self::Off(refusal) => refusal.code(),
-            Self::ReadOnly(_) | Self::NotAgreed => Code::ReadOnly,
-            Self::NotText(_) | Self::NoText => Code::NotText,
-            Self::TooLarge(_) => Code::TooLarge,
-            Self::Escapes(_) => Code::EscapesRoot,
-            Self::Conflict { .. } => Code::Conflict,
+            Self::ReadOnly(_) | Self::NotAgreed => MemoryErrorCode::ReadOnly,
+            Self::NotText(_) | Self::NoText => MemoryErrorCode::NotText,
+            Self::TooLarge(_) => MemoryErrorCode::TooLarge,
+            Self::Escapes(_) => MemoryErrorCode::EscapesRoot,
+            Self::Conflict { .. } => MemoryErrorCode::Conflict,
             Self::Backend { source, .. } => source.code(),
         }
     }
@@ -357,10 +357,10 @@ impl ContextFiles {
         let parsed = |name: &str| RelativePath::parse(name).ok();
         match scope {
             // Only files of these names are loaded from a person's folder: no host looks into it.
-            ContextScope::Global => (self.names(), parsed(NAME_OF_ALL)),
+            ContextScope::Global => (self.names(), parsed(SHARED_NAME)),
             ContextScope::Project => {
                 let own = name_for(self.caller.provenance.client.as_deref().unwrap_or_default());
-                let others = NAMES_OF_HOSTS.into_iter().filter(|name| *name != own);
+                let others = HOST_NAMES.into_iter().filter(|name| *name != own);
                 let names = std::iter::once(own).chain(others);
                 (names.filter_map(parsed).collect(), parsed(own))
             }
@@ -380,10 +380,10 @@ impl ContextFiles {
         if may && !self.is_read_only { Ok(()) } else { Err(ContextFileError::ReadOnly(scope)) }
     }
 
-    fn writer(&self) -> Writer {
+    fn writer(&self) -> TextAuthor {
         match self.caller.provenance.actor {
-            Actor::Person => Writer::Person,
-            _ => Writer::Agent,
+            Actor::Person => TextAuthor::Person,
+            _ => TextAuthor::Agent,
         }
     }
 }

@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use memory::change::{Actor, ChangeId, ChangeKind, Trust, unified_diff};
-use memory::command::edit::{self, Edited};
-use memory::command::{self, Command, CommandError, Reply, Warning};
+use memory::command::edit::{self, EditResult};
+use memory::command::{self, CommandError, MemoryCommand, Reply, Warning};
 use memory::document::Revision;
 use memory::limits::{HISTORY_CHANGE_BYTES_MAX, HISTORY_FILE_BYTES_MAX, MEMORY_BYTES_MAX};
-use memory::path::{MemoryPath, Mount, PathError, PathFault, RelativePath};
+use memory::path::{MemoryPath, Mount, PathError, PathErrorKind, RelativePath};
 
 use crate::backend::{BackendError, Extent, Kind};
 use crate::caller::{Call, Expected};
@@ -152,7 +152,7 @@ impl Draft {
 
     /// Carries out one command on the draft. A view of a file shows it as the draft has it; a view
     /// of a folder shows what is committed.
-    pub async fn apply(&mut self, command: Command) -> Result<Reply, StoreError> {
+    pub async fn apply(&mut self, command: MemoryCommand) -> Result<Reply, StoreError> {
         match self.carry_out(&command).await {
             Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
             done => done,
@@ -160,21 +160,21 @@ impl Draft {
     }
 
     /// Carries out one command; a refusal is an error and has changed nothing.
-    pub(crate) async fn carry_out(&mut self, command: &Command) -> Result<Reply, StoreError> {
+    pub(crate) async fn carry_out(&mut self, command: &MemoryCommand) -> Result<Reply, StoreError> {
         if !command.is_view() {
             self.memories.target(command)?;
         }
         match command {
-            Command::View { path, lines } => self.view(path, lines).await,
-            Command::Create { path, file_text } => self.create(path, file_text).await,
-            Command::StrReplace { path, old_str, new_str } => {
+            MemoryCommand::View { path, lines } => self.view(path, lines).await,
+            MemoryCommand::Create { path, file_text } => self.create(path, file_text).await,
+            MemoryCommand::StrReplace { path, old_str, new_str } => {
                 self.edit(path, |text| edit::str_replace(path, text, old_str, new_str)).await
             }
-            Command::Insert { path, insert_line, insert_text } => {
+            MemoryCommand::Insert { path, insert_line, insert_text } => {
                 self.edit(path, |text| edit::insert(path, text, *insert_line, insert_text)).await
             }
-            Command::Delete { path } => self.delete(path).await,
-            Command::Rename { old_path, new_path } => self.rename(old_path, new_path).await,
+            MemoryCommand::Delete { path } => self.delete(path).await,
+            MemoryCommand::Rename { old_path, new_path } => self.rename(old_path, new_path).await,
         }
     }
 
@@ -200,7 +200,7 @@ impl Draft {
         edit::check_writable(path, text)?;
         let after: Arc<[u8]> = Arc::from(text.as_bytes());
         let file = self.load_memory(path).await?;
-        let current = file.now.bytes().map(|bytes| Revision::of(bytes));
+        let current = file.now.bytes().map(|bytes| Revision::digest(bytes));
         if !expected.allows(current) {
             return Err(CommandError::Conflict { path: path.clone(), current }.into());
         }
@@ -218,7 +218,7 @@ impl Draft {
     /// Returns the text of a memory as the draft has it; `None` if there is none.
     pub async fn text_of(&mut self, path: &MemoryPath) -> Result<Option<String>, StoreError> {
         match self.load(path).await?.now.bytes() {
-            Some(bytes) => Ok(Some(command::text_of(path, bytes)?.to_owned())),
+            Some(bytes) => Ok(Some(command::decode_text(path, bytes)?.to_owned())),
             None => Ok(None),
         }
     }
@@ -386,7 +386,7 @@ impl Draft {
             let left = self.files.get(&source).filter(|left| left.now.is_absent());
             let Some(base) = left.and_then(|left| left.base.as_ref()) else { continue };
             let is_same = match &file.now {
-                Content::Bytes(bytes) => base.revision() == Some(Revision::of(bytes)),
+                Content::Bytes(bytes) => base.revision() == Some(Revision::digest(bytes)),
                 Content::Unread => true,
                 Content::Absent => false,
             };
@@ -476,16 +476,20 @@ impl Draft {
         }
     }
 
-    async fn view(&self, path: &MemoryPath, lines: &command::Lines) -> Result<Reply, StoreError> {
+    async fn view(
+        &self,
+        path: &MemoryPath,
+        lines: &command::ViewRange,
+    ) -> Result<Reply, StoreError> {
         let drafted = match self.key(path) {
             Ok(key) => self.files.get(&key).and_then(|file| file.now.bytes().cloned()),
             Err(_) => None,
         };
         match drafted {
             Some(bytes) => {
-                let text = command::text_of(path, &bytes)?;
+                let text = command::decode_text(path, &bytes)?;
                 let text = command::view::view_file(path, text, lines)?;
-                let revision = Some(Revision::of(&bytes));
+                let revision = Some(Revision::digest(&bytes));
                 Ok(Reply::Done { text, change: None, revision, warnings: Vec::new() })
             }
             None if self.is_removed(path) => {
@@ -510,28 +514,28 @@ impl Draft {
         self.check_parents(path).await?;
         let file = self.files.entry(self.key(path)?).or_insert_with(|| DraftedFile::new(None));
         file.write(Content::Bytes(Arc::from(text.as_bytes())));
-        let revision = Some(Revision::of(text.as_bytes()));
+        let revision = Some(Revision::digest(text.as_bytes()));
         Ok(Reply::Done { text: command::created(path), change: None, revision, warnings })
     }
 
     async fn edit(
         &mut self,
         path: &MemoryPath,
-        edit: impl Fn(&str) -> Result<Edited, CommandError>,
+        edit: impl Fn(&str) -> Result<EditResult, CommandError>,
     ) -> Result<Reply, StoreError> {
         self.check(path).await?;
         let Some(bytes) = self.load_memory(path).await?.now.bytes().cloned() else {
             return Err(CommandError::NotFound { path: path.clone() }.into());
         };
-        let text = command::text_of(path, &bytes)?;
+        let text = command::decode_text(path, &bytes)?;
         if self.mode == Mode::Command {
             // The answer shows lines around the edit.
-            self.note_read(path, Revision::of(&bytes)).await?;
+            self.note_read(path, Revision::digest(&bytes)).await?;
         }
         let edited = edit(text)?;
         let warnings = self.memories.screen(path, Some(text), &edited.text)?;
         let bytes: Arc<[u8]> = Arc::from(edited.text.into_bytes());
-        let revision = Some(Revision::of(&bytes));
+        let revision = Some(Revision::digest(&bytes));
         self.load(path).await?.write(Content::Bytes(bytes));
         Ok(Reply::Done { text: edited.reply, change: None, revision, warnings })
     }
@@ -590,7 +594,7 @@ impl Draft {
             // A file that would lie too deep or have too long a path could not be reached any more.
             let Some(target) = source.rebase(&from, &to) else {
                 let shown = format!("{old_path}: {source} in it");
-                let fault = PathError::invalid(&shown, PathFault::TooLong);
+                let fault = PathError::invalid(&shown, PathErrorKind::TooLong);
                 return Err(CommandError::from(fault).into());
             };
             virtual_path(mount, target.clone())?;

@@ -1,8 +1,8 @@
 //! Why the store did not do what it was asked.
 
 use memory::change::ChangeId;
-use memory::code::Code;
 use memory::command::CommandError;
+use memory::error_code::MemoryErrorCode;
 use memory::path::{MemoryPath, Mount};
 use state::StateError;
 
@@ -64,12 +64,12 @@ fn mount_name(mount: Mount) -> &'static str {
 
 impl StoreError {
     /// Returns the stable public code.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> MemoryErrorCode {
         match self {
             Self::Refused(refusal) => refusal.code(),
-            Self::UndoBlocked(_) => Code::Conflict,
-            Self::UndoElsewhere(_) => Code::ScopeUnavailable,
-            Self::NoSuchChange(_) | Self::NothingToUndo(_) => Code::NotFound,
+            Self::UndoBlocked(_) => MemoryErrorCode::Conflict,
+            Self::UndoElsewhere(_) => MemoryErrorCode::ScopeUnavailable,
+            Self::NoSuchChange(_) | Self::NothingToUndo(_) => MemoryErrorCode::NotFound,
             Self::Backend { source, .. } => source.code(),
             Self::State(source) => source.code(),
         }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use memory::change::Change;
+use memory::change::MemoryChange;
 use memory::command::CommandError;
 use memory::path::MemoryPath;
 use state::PathChange;
@@ -76,7 +76,10 @@ impl Memories {
     }
 
     /// Returns changes as they are recorded, newest first, without looking for edits from outside.
-    pub async fn recorded_changes(&self, query: &ChangesQuery) -> Result<Vec<Change>, StoreError> {
+    pub async fn recorded_changes(
+        &self,
+        query: &ChangesQuery,
+    ) -> Result<Vec<MemoryChange>, StoreError> {
         let query = self.state_query(query)?;
         if query.places.is_empty() {
             return Ok(Vec::new());

@@ -8,7 +8,7 @@ use memory::change::ChangeId;
 use memory::document::{conflict_line, second_frontmatter_line};
 use memory::limits::{DISK_BYTES_LEFT_MIN, MEMORY_BYTES_MAX};
 use memory::path::{Mount, RelativePath, Scope};
-use memory::screen::{Policy, ValueDigest, Writer};
+use memory::screen::{Policy, TextAuthor, ValueDigest};
 use state::{StateError, Stats};
 
 use crate::backend::local::{Anchor, LocalBackend, Privacy};
@@ -515,10 +515,10 @@ impl Examined<'_> {
         let mut rules: Vec<_> = memories
             .store
             .screen
-            .check(text, Writer::Agent)
+            .check(text, TextAuthor::Agent)
             .into_iter()
             .filter(|found| found.policy == Policy::Refuse)
-            .map(|found| (found.rule, found.line, ValueDigest::of(&found, text)))
+            .map(|found| (found.rule, found.line, ValueDigest::new(&found, text)))
             .collect();
         rules.dedup_by_key(|found| found.0);
         for (rule, line, digest) in rules {

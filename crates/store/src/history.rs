@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use memory::change::{
-    Actor, Change, ChangeId, ChangeKind, FileChange, RootKey, Trust, unified_diff,
+    Actor, ChangeId, ChangeKind, FileChange, MemoryChange, RootKey, Trust, unified_diff,
 };
 use memory::clock::Timestamp;
 use memory::command::edit;
 use memory::command::{CommandError, Warning};
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount, RelativePath, Scope};
-use memory::screen::{Finding, Writer};
+use memory::screen::{ScreenFinding, TextAuthor};
 use state::ChangeQuery;
 
 use crate::backend::{BackendError, Extent, Kind};
@@ -132,7 +132,11 @@ impl Memories {
     }
 
     /// Returns what a change did to the memory that lay at this path after it.
-    pub fn left_at<'a>(&self, change: &'a Change, path: &MemoryPath) -> Option<&'a FileChange> {
+    pub fn left_at<'a>(
+        &self,
+        change: &'a MemoryChange,
+        path: &MemoryPath,
+    ) -> Option<&'a FileChange> {
         let (place, relative) = (&self.root(path.mount()?).ok()?.key.place, path.relative()?);
         change.files.iter().rfind(|file| {
             file.root.place == *place && file.moved_to.as_ref().unwrap_or(&file.path) == relative
@@ -163,7 +167,7 @@ impl Memories {
 
     /// Returns changes of these memories, newest first. What was changed outside of Lukasa is noticed
     /// and recorded before.
-    pub async fn changes(&self, query: &ChangesQuery) -> Result<Vec<Change>, StoreError> {
+    pub async fn changes(&self, query: &ChangesQuery) -> Result<Vec<MemoryChange>, StoreError> {
         self.notice().await?;
         self.recorded_changes(query).await
     }
@@ -194,7 +198,7 @@ impl Memories {
     }
 
     /// Returns one change, if it touched a memory that this caller may see.
-    pub async fn change(&self, id: ChangeId) -> Result<Change, StoreError> {
+    pub async fn change(&self, id: ChangeId) -> Result<MemoryChange, StoreError> {
         let change = self.store.state.change(id).await?.ok_or(StoreError::NoSuchChange(id))?;
         let places = self.places();
         let seen = change.files.iter().any(|file| places.contains(&file.root.place))
@@ -235,7 +239,7 @@ impl Memories {
     }
 
     /// Returns what a change did to each memory that is mounted here.
-    pub async fn diffs(&self, change: &Change) -> Result<Vec<FileDiff>, StoreError> {
+    pub async fn diffs(&self, change: &MemoryChange) -> Result<Vec<FileDiff>, StoreError> {
         let mut diffs = Vec::with_capacity(change.files.len());
         for file in &change.files {
             let Some(path) = self.virtual_path(&file.root, &file.path) else { continue };
@@ -385,9 +389,10 @@ impl Memories {
             let before = before.and_then(|before| before.content.as_ref());
             let before = before.map(|(bytes, _)| String::from_utf8_lossy(bytes));
             let after = String::from_utf8_lossy(after);
-            if self.writer() == Writer::Person {
+            if self.writer() == TextAuthor::Person {
                 let findings = self.findings(&path, before.as_deref(), &after).into_iter();
-                let warning = |(one, _): (Finding, _)| Warning { rule: one.rule, line: one.line };
+                let warning =
+                    |(one, _): (ScreenFinding, _)| Warning { rule: one.rule, line: one.line };
                 warnings.extend(findings.map(warning));
             } else {
                 edit::check_writable(&path, &after)?;
@@ -420,7 +425,7 @@ impl Memories {
     }
 
     /// Returns the changes to take back, newest first.
-    async fn targeted(&self, target: &UndoTarget) -> Result<Vec<Change>, StoreError> {
+    async fn targeted(&self, target: &UndoTarget) -> Result<Vec<MemoryChange>, StoreError> {
         let mut query = ChangesQuery { max: usize::MAX, ..ChangesQuery::default() };
         match target {
             UndoTarget::Change(id) => return Ok(vec![self.change(*id).await?]),
@@ -472,7 +477,7 @@ impl Memories {
     /// Folds changes, newest first, into what each memory has to be now and has to become.
     async fn wanted(
         &self,
-        changes: &[Change],
+        changes: &[MemoryChange],
     ) -> Result<BTreeMap<(String, RelativePath), Wanted>, StoreError> {
         let mut wanted: BTreeMap<(String, RelativePath), Wanted> = BTreeMap::new();
         let mut take = |(file, trust): (&FileChange, Trust), path: &RelativePath, now, then| {
@@ -652,7 +657,7 @@ fn path_of(held: &[HeldRoot], step: &Step) -> Option<MemoryPath> {
 
 /// Turns the removal of a memory at one path and its return at another into the move that undoes a
 /// rename, so that pins and usage go back with it.
-fn join_moves(steps: Vec<Step>, changes: &[Change], held: &[HeldRoot]) -> Vec<Step> {
+fn join_moves(steps: Vec<Step>, changes: &[MemoryChange], held: &[HeldRoot]) -> Vec<Step> {
     let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
     for file in changes.iter().flat_map(|change| &change.files) {
         let Some(to) = &file.moved_to else { continue };
@@ -673,7 +678,7 @@ fn join_moves(steps: Vec<Step>, changes: &[Change], held: &[HeldRoot]) -> Vec<St
             (
                 Some(Step { root, path, what: What::Remove { before }, .. }),
                 Some(Step { what: What::Put { before: None, after }, trust, .. }),
-            ) if before.revision() == Some(Revision::of(after)) => Step {
+            ) if before.revision() == Some(Revision::digest(after)) => Step {
                 root: *root,
                 path: path.clone(),
                 what: What::Move { to: file.path.clone(), before: before.clone() },
@@ -689,11 +694,11 @@ fn join_moves(steps: Vec<Step>, changes: &[Change], held: &[HeldRoot]) -> Vec<St
 /// Returns the folder that an undone rename moves back as a whole, with whatever else lies in it;
 /// `None` when memories were added to it since, which stay where they are.
 async fn folder_back(
-    changes: &[Change],
+    changes: &[MemoryChange],
     held: &[HeldRoot],
     steps: &[Step],
 ) -> Result<Option<FolderStep>, StoreError> {
-    let [Change { folder: Some(folder), .. }] = changes else { return Ok(None) };
+    let [MemoryChange { folder: Some(folder), .. }] = changes else { return Ok(None) };
     let Some(to) = &folder.moved_to else { return Ok(None) };
     let place = |held: &HeldRoot| held.root.key.place == folder.root.place;
     let Some(index) = held.iter().position(place) else { return Ok(None) };

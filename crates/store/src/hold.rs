@@ -232,7 +232,7 @@ impl HeldRoot {
             folded: HashMap::with_capacity(walk.files.len()),
         };
         for folder in walk.folders {
-            census.folded.insert(folder.path.folded(), folder.path);
+            census.folded.insert(folder.path.case_folded(), folder.path);
         }
         for file in walk.files.iter().filter(|file| !self.root.is_list(&file.path)) {
             census.add(&file.path);

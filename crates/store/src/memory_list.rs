@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use memory::command::CommandError;
-use memory::document::{self, Item};
+use memory::document::{self, ListItem};
 use memory::limits::{HEAD_BYTES_MAX, MEMORY_BYTES_MAX, MEMORY_LIST_LINES_MAX};
 use memory::path::{MemoryPath, RelativePath};
 
@@ -66,7 +66,7 @@ pub(crate) async fn renew(store: &Store, root: &Arc<Root>) -> Result<(), StoreEr
     let items: Vec<_> = files
         .iter()
         .zip(heads)
-        .map(|(file, head)| Item {
+        .map(|(file, head)| ListItem {
             path: &file.path,
             name: head.and_then(|head| head.head.name.as_deref()),
             description: head.map_or("", |head| head.head.shown_description()),

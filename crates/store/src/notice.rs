@@ -150,7 +150,7 @@ async fn edits(root: &Root, suspects: &[RelativePath]) -> Result<Vec<NewFileChan
             }
             Err(error) => return Err(error),
         };
-        let revision = found.as_deref().map(Revision::of);
+        let revision = found.as_deref().map(Revision::digest);
         let recorded = head.as_ref().and_then(|head| head.revision);
         if revision == recorded {
             continue;

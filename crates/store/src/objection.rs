@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use memory::command::Warning;
-use memory::command::view::Row;
+use memory::command::view::FolderRow;
 use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{MemoryPath, Mount, RelativePath};
-use memory::screen::Writer;
+use memory::screen::TextAuthor;
 
 use crate::backend::Read;
 use crate::cache::whole_characters;
@@ -72,7 +72,7 @@ impl Memories {
     }
 
     /// Marks the memories of a listing that screening objects to.
-    pub(crate) async fn mark_objections(&self, rows: &mut [Row]) {
+    pub(crate) async fn mark_objections(&self, rows: &mut [FolderRow]) {
         if !self.mounts.iter().any(|bound| bound.in_checkout) {
             return;
         }
@@ -97,9 +97,9 @@ impl Memories {
     fn objected(&self, path: &RelativePath, text: &str) -> Vec<Warning> {
         let screen = &self.store.screen;
         let words = path.as_str().replace(['-', '_', '/'], " ");
-        let mut found = screen.check(text, Writer::Agent);
-        found.extend(screen.check(&words, Writer::Agent));
-        found.extend(screen.check(path.as_str(), Writer::Agent));
+        let mut found = screen.check(text, TextAuthor::Agent);
+        found.extend(screen.check(&words, TextAuthor::Agent));
+        found.extend(screen.check(path.as_str(), TextAuthor::Agent));
         let mut warnings: Vec<Warning> = Vec::new();
         for found in found {
             if !warnings.iter().any(|known| known.rule == found.rule) {

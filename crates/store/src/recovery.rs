@@ -135,7 +135,7 @@ fn in_history(
             restarted && whole.iter().any(|whole| is_torn(bytes, whole))
         };
         let list = || has_list && path.as_str() == MEMORY_LIST && is_our_list(bytes);
-        revisions.contains(&(path.clone(), Revision::of(bytes))) || torn() || list()
+        revisions.contains(&(path.clone(), Revision::digest(bytes))) || torn() || list()
     })
 }
 
@@ -198,7 +198,7 @@ async fn finish_file(
             return Ok(false);
         }
     };
-    let found = now.as_ref().map(|read| Revision::of(&read.bytes));
+    let found = now.as_ref().map(|read| Revision::digest(&read.bytes));
     if found == wanted.last {
         return Ok(false);
     }

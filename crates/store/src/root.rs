@@ -99,7 +99,7 @@ impl Root {
         &self,
         files: &[(&RelativePath, Stamp)],
     ) -> Vec<Result<Option<Revision>, BackendError>> {
-        let revision = |_: &_, read: &Read| read.is_whole().then(|| Revision::of(&read.bytes));
+        let revision = |_: &_, read: &Read| read.is_whole().then(|| Revision::digest(&read.bytes));
         self.derived(files, MEMORY_BYTES_MAX, |cache| &mut cache.revisions, revision).await
     }
 

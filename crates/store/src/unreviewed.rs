@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use memory::change::{Actor, Change, ChangeId, ChangeKind, FileChange, Trust};
+use memory::change::{Actor, ChangeId, ChangeKind, FileChange, MemoryChange, Trust};
 use memory::command::CommandError;
 use memory::command::view::{INFLUENCED, UNREVIEWED};
 use memory::document::Revision;
@@ -114,7 +114,7 @@ pub struct Influenced {
     /// Why it waits: [`Unreviewed::Influenced`] or [`Unreviewed::Background`].
     pub why: Unreviewed,
     /// The last change that wrote it so.
-    pub change: Change,
+    pub change: MemoryChange,
 }
 
 /// Adds the revisions that files have now where the caller knows none. What cannot be read is nothing that was
@@ -315,7 +315,7 @@ impl Memories {
     /// still as they were accepted, and the change, unless it is only asked what that would do.
     pub(crate) async fn take_back_accept(
         &self,
-        changes: &[Change],
+        changes: &[MemoryChange],
         dry: Dry,
         call: &Call,
     ) -> Result<(Vec<MemoryPath>, Option<ChangeId>), StoreError> {
@@ -352,7 +352,7 @@ impl Memories {
     /// Returns how far a text may be trusted once the acceptance of it is taken back: as it was before.
     async fn trust_before(
         &self,
-        accepted: &Change,
+        accepted: &MemoryChange,
         path: &MemoryPath,
     ) -> Result<Trust, StoreError> {
         let query = ChangesQuery {

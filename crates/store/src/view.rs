@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use memory::change::{Actor, RootKey};
-use memory::command::view::{FROM_CHECKOUT, Row, view_file, view_folder};
-use memory::command::{self, CommandError, Lines, Reply};
+use memory::command::view::{FROM_CHECKOUT, FolderRow, view_file, view_folder};
+use memory::command::{self, CommandError, Reply, ViewRange};
 use memory::document::Revision;
 use memory::limits::{
     LISTED_PATHS_MAX, MEMORY_BYTES_MAX, UNREVIEWED_BYTES_MAX, VIEW_BYTES_MAX, VIEW_DEPTH,
@@ -23,7 +23,11 @@ use crate::unreviewed::Unreviewed;
 
 impl Memories {
     /// Shows a file or a folder to an agent; a file counts as used.
-    pub(crate) async fn view(&self, path: &MemoryPath, lines: &Lines) -> Result<Reply, StoreError> {
+    pub(crate) async fn view(
+        &self,
+        path: &MemoryPath,
+        lines: &ViewRange,
+    ) -> Result<Reply, StoreError> {
         match path {
             MemoryPath::Top => self.view_top().await,
             MemoryPath::Root(mount) => {
@@ -48,7 +52,7 @@ impl Memories {
         &self,
         root: &Arc<Root>,
         path: &MemoryPath,
-        lines: &Lines,
+        lines: &ViewRange,
     ) -> Result<Reply, StoreError> {
         let (_, relative) = self.inside(path)?;
         root.make_whole(&self.store).await;
@@ -65,13 +69,13 @@ impl Memories {
         if !whole && !is_part(lines) {
             return Err(outgrew(path, read.stat.bytes).into());
         }
-        let text = command::text_of(path, whole_characters(&read.bytes, whole))?;
+        let text = command::decode_text(path, whole_characters(&read.bytes, whole))?;
         let mut shown = view_file(path, text, lines)?;
         let warnings = self.objections_to(root.mount, relative, text);
         if !warnings.is_empty() {
             shown = format!("{shown}\n{FROM_CHECKOUT}");
         }
-        let revision = whole.then(|| Revision::of(&read.bytes));
+        let revision = whole.then(|| Revision::digest(&read.bytes));
         if self.caller.provenance.actor != Actor::Person {
             let unreviewed = self.unreviewed(&[(path, revision)]).await;
             let unreviewed = unreviewed.get(path).copied();
@@ -132,11 +136,15 @@ impl Memories {
                 Ok(walk) => {
                     total += walk.bytes_total;
                     in_reach += walk.in_reach;
-                    rows.push(Row { bytes: walk.bytes_total, path, note: None });
+                    rows.push(FolderRow { bytes: walk.bytes_total, path, note: None });
                     rows.extend(self::rows(bound.mount, &walk));
                 }
                 Err(reason) => {
-                    rows.push(Row { bytes: 0, path, note: Some(format!("unavailable: {reason}")) });
+                    rows.push(FolderRow {
+                        bytes: 0,
+                        path,
+                        note: Some(format!("unavailable: {reason}")),
+                    });
                 }
             }
         }
@@ -178,8 +186,8 @@ impl Memories {
             if !read.is_whole() {
                 return Err(outgrew(path, read.stat.bytes).into());
             }
-            let text = command::text_of(path, &read.bytes)?.to_owned();
-            let revision = Revision::of(&read.bytes);
+            let text = command::decode_text(path, &read.bytes)?.to_owned();
+            let revision = Revision::digest(&read.bytes);
             Ok(MemoryText { text, revision, modified_at: read.stat.modified_at })
         });
         texts.collect()
@@ -340,27 +348,27 @@ impl Memories {
 }
 
 /// Returns what a walk found, but for what lies too deep for a path in its scope.
-fn rows(mount: Mount, walk: &Walk) -> Vec<Row> {
+fn rows(mount: Mount, walk: &Walk) -> Vec<FolderRow> {
     let mut rows = Vec::with_capacity(walk.files.len() + walk.folders.len());
     for file in &walk.files {
         let Ok(path) = virtual_path(mount, file.path.clone()) else { continue };
-        rows.push(Row { bytes: file.stat.bytes, path: path.to_string(), note: None });
+        rows.push(FolderRow { bytes: file.stat.bytes, path: path.to_string(), note: None });
     }
     for folder in &walk.folders {
         let Ok(path) = virtual_path(mount, folder.path.clone()) else { continue };
-        rows.push(Row { bytes: folder.bytes, path: format!("{path}/"), note: None });
+        rows.push(FolderRow { bytes: folder.bytes, path: format!("{path}/"), note: None });
     }
     rows
 }
 
 /// Keeps the rows that are shown, of so many that there are; returns how many are not.
-fn keep_first(rows: &mut Vec<Row>, in_reach: usize) -> usize {
+fn keep_first(rows: &mut Vec<FolderRow>, in_reach: usize) -> usize {
     rows.sort_by(|a, b| a.path.cmp(&b.path));
     rows.truncate(LISTED_PATHS_MAX);
     in_reach.saturating_sub(rows.len())
 }
 
 /// Returns whether part of a file was asked for.
-const fn is_part(lines: &Lines) -> bool {
-    !matches!(lines, Lines::Whole)
+const fn is_part(lines: &ViewRange) -> bool {
+    !matches!(lines, ViewRange::Whole)
 }

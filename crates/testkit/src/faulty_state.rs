@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use memory::change::{Change, ChangeId, Trust};
+use memory::change::{ChangeId, MemoryChange, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -68,9 +68,9 @@ faulty! {
     heads(place: &str, after: ChangeId) -> Vec<Head>;
     recorded(identity: &str) -> HashMap<Revision, Trust>;
     influenced(identity: &str) -> HashMap<Revision, ChangeId>;
-    changes(query: &ChangeQuery) -> Vec<Change>;
+    changes(query: &ChangeQuery) -> Vec<MemoryChange>;
     last_changes(place: &str, paths: &[RelativePath], max: usize) -> Vec<PathChange>;
-    change(id: ChangeId) -> Option<Change>;
+    change(id: ChangeId) -> Option<MemoryChange>;
     content(revision: &Revision) -> Option<Vec<u8>>;
     add_uses(uses: &[Use]) -> ();
     marks(identity: &str) -> Vec<Mark>;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use memory::command::edit;
 use memory::document::conflict_line;
 use memory::path::{Layout, MemoryPath, Mount, RelativePath};
-use memory::proposal::{KeptEntry, Proposal, ProposalKind};
-use memory::screen::{Family, Policy, Screen, Writer};
+use memory::proposal::{EntryReference, Proposal, ProposalKind};
+use memory::screen::{Family, Policy, Screen, TextAuthor};
 use memory::text::slice;
 use model::Tool;
 use regex::RegexBuilder;
@@ -120,7 +120,7 @@ impl File<'_> {
 
 /// Tells whether screening takes something in a text for a secret.
 pub(crate) fn has_secret(screen: &Screen, text: &str) -> bool {
-    screen.check(text, Writer::Agent).iter().any(|found| found.family == Family::Secrets)
+    screen.check(text, TextAuthor::Agent).iter().any(|found| found.family == Family::Secrets)
 }
 
 impl<'a> Files<'a> {
@@ -324,7 +324,7 @@ impl<'a> Files<'a> {
             }
         }
         edit::check_writable(path, &text).map_err(|error| Refused::new(error.to_string()))?;
-        let found = self.screen.introduced(before, &text, Writer::Agent);
+        let found = self.screen.introduced(before, &text, TextAuthor::Agent);
         if let Some(found) = found.iter().find(|found| found.policy == Policy::Refuse) {
             return Err(Refused::new(format!(
                 "line {} matches the {} rule `{}`; secrets and orders to models are not kept",
@@ -473,7 +473,7 @@ impl Files<'_> {
             let notes = stored.into_iter().flat_map(|stored| &stored.text.read().notes);
             let text = notes.into_iter().find(|note| note.form == form).map(Note::whole);
             let text = text.ok_or_else(|| Refused::new(format!("{path} has no such entry")))?;
-            Ok::<_, Refused>(KeptEntry { path, text: text.to_owned() })
+            Ok::<_, Refused>(EntryReference { path, text: text.to_owned() })
         };
         let (goes, stays) = (entry("drop_path", "drop_entry")?, entry("keep_path", "keep_entry")?);
         if goes == stays {

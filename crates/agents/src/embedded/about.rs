@@ -187,7 +187,7 @@ pub(crate) fn described(stored: &Stored) -> Option<String> {
         return None;
     }
     let text = document::set_field(&stored.text, "description", &new);
-    let is_set = document::head(text.as_bytes()).description == new;
+    let is_set = document::parse_header(text.as_bytes()).description == new;
     (is_set && document::body(&text) == document::body(&stored.text)).then_some(text)
 }
 

@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use memory::change::Trust;
 use memory::clock::Timestamp;
-use memory::document::{self, Entry, Head, without_entry};
+use memory::document::{self, Entry, MemoryHeader, without_entry};
 use memory::path::{MemoryPath, Mount};
 use memory::text::slice;
 use regex::Regex;
@@ -175,7 +175,7 @@ impl Source {
 
 /// The head and the entries of a text.
 pub(crate) struct Read {
-    pub(crate) head: Head,
+    pub(crate) head: MemoryHeader,
     pub(crate) notes: Vec<Note>,
     /// Whether nothing stands behind the last entry: no heading and no break.
     ends_with_entry: bool,
@@ -221,7 +221,7 @@ impl Read {
             notes.push(note);
         }
         let ends_with_entry = slice(text, end..).trim().is_empty();
-        Self { head: document::head(text.as_bytes()), notes, ends_with_entry }
+        Self { head: document::parse_header(text.as_bytes()), notes, ends_with_entry }
     }
 
     /// Tells whether an entry at the end would stand below no heading and no introduction, and would be no step.
@@ -281,7 +281,7 @@ impl Note {
         let all = slice(text, entry.range.clone());
         let bullet = slice(all, ..all.find(entry.first_line.as_str()).unwrap_or(0));
         let from = entry.range.start + bullet.len();
-        let whole = entry.whole(text);
+        let whole = entry.full_text(text);
         let stated = slice(whole, ..reasons_start(whole).unwrap_or(whole.len()));
         Self {
             context: above.context(!bullet.is_empty()),
@@ -302,7 +302,7 @@ impl Note {
 
     /// Returns all of it, without the bullet and the white space at the end.
     pub(crate) fn whole(&self) -> &str {
-        self.entry.whole(&self.text)
+        self.entry.full_text(&self.text)
     }
 
     /// Returns what it states, without the bullet and without its reasons.

@@ -11,7 +11,7 @@ use jiff::civil::Date;
 use memory::change::Trust;
 use memory::document::{self, conflict_line, replace_entry};
 use memory::path::{MemoryPath, Mount, Scope};
-use memory::proposal::{EntryChange, KeptEntry, Proposal, ProposalKind};
+use memory::proposal::{EntryChange, EntryReference, Proposal, ProposalKind};
 
 use super::about::{described, first_words, is_made_of_entries};
 use super::book::{Note, Snapshot, Source, Stored};
@@ -302,13 +302,14 @@ fn propose(memories: &[&Stored], merged: &BTreeSet<At>, snapshot: &Snapshot) -> 
     // A stable sort: what is found first stays first.
     proposals.sort_by_key(|one| std::cmp::Reverse(one.score));
     // An entry goes once, and none goes that another proposal relies on.
-    let (mut goes, mut stays): (Vec<KeptEntry>, Vec<KeptEntry>) = (Vec::new(), Vec::new());
+    let (mut goes, mut stays): (Vec<EntryReference>, Vec<EntryReference>) =
+        (Vec::new(), Vec::new());
     proposals.retain(|one| {
-        let going: Vec<KeptEntry> = one
+        let going: Vec<EntryReference> = one
             .changes
             .iter()
             .filter_map(|change| {
-                Some(KeptEntry { path: change.path.clone(), text: change.old.clone()? })
+                Some(EntryReference { path: change.path.clone(), text: change.old.clone()? })
             })
             .collect();
         let is_free = going.iter().all(|entry| !goes.contains(entry) && !stays.contains(entry))
@@ -327,8 +328,8 @@ fn is_pinned(memories: &[&Stored], path: &MemoryPath) -> bool {
     memories.iter().any(|stored| stored.path == *path && stored.pinned)
 }
 
-fn kept(stored: &Stored, note: &Note) -> KeptEntry {
-    KeptEntry { path: stored.path.clone(), text: note.whole().to_owned() }
+fn kept(stored: &Stored, note: &Note) -> EntryReference {
+    EntryReference { path: stored.path.clone(), text: note.whole().to_owned() }
 }
 
 /// Compares entries of one scope that share words that few have.

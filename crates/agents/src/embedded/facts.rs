@@ -90,7 +90,7 @@ fn without_lead(text: &str) -> &str {
 pub(crate) fn said(content: &str) -> String {
     let content = content.replace("\r\n", "\n").replace('\r', "\n");
     let content = content.trim_start_matches('\u{FEFF}');
-    let head = document::head(content.as_bytes());
+    let head = document::parse_header(content.as_bytes());
     let is_head = head.malformed.is_none()
         && (head.name.is_some() || !head.description.is_empty() || head.kind.is_some())
         && !document::has_other_fields(content);
@@ -127,7 +127,7 @@ pub(crate) fn read(body: &str) -> Option<Said> {
             _ => Said::Section(body.to_owned()),
         });
     };
-    let whole = first.whole(body);
+    let whole = first.full_text(body);
     let is_alone = more.is_empty() && !has_heading(body) && !is_step(body, first);
     if is_alone && !is_block(slice(body, first.range.clone()), whole) {
         let fact = bare(whole);

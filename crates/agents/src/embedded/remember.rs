@@ -9,8 +9,8 @@ use std::sync::Arc;
 use memory::change::Trust;
 use memory::document::{append_entry, replace_entry};
 use memory::path::{MemoryPath, Mount, Scope};
-use memory::proposal::{KeptEntry, Proposal, ProposalKind};
-use memory::screen::{Policy, Screen, Writer};
+use memory::proposal::{EntryReference, Proposal, ProposalKind};
+use memory::screen::{Policy, Screen, TextAuthor};
 
 use super::about::{Names, described_anew, first_words, fresh, is_made_of_entries, title};
 use super::book::{Note, Snapshot, Source, Stored, Written};
@@ -85,7 +85,7 @@ fn weights(snapshot: &Snapshot) -> Weights {
 
 /// Refuses a text in which screening sees a secret or an order to a model.
 pub(crate) fn check_screened(screen: &Screen, text: &str) -> Result<(), Refusal> {
-    let found = screen.check(text, Writer::Agent);
+    let found = screen.check(text, TextAuthor::Agent);
     match found.iter().find(|found| found.policy == Policy::Refuse) {
         Some(found) => Err(Refusal::Screened { family: found.family, rule: found.rule }),
         None => Ok(()),
@@ -231,7 +231,7 @@ impl<'a> Desk<'a> {
         let added = self.memories[at].text.read().notes.last().map(|note| note.whole().to_owned());
         if let Some(added) = added {
             let made = alike.into_iter().map(|alike| {
-                alike.proposal(&KeptEntry { path: path.clone(), text: added.clone() })
+                alike.proposal(&EntryReference { path: path.clone(), text: added.clone() })
             });
             self.proposals.extend(made);
         }
@@ -394,7 +394,8 @@ impl<'a> Desk<'a> {
                 } else {
                     similar::compare(note.into(), newer, &self.weights)?
                 };
-                let other = KeptEntry { path: stored.path.clone(), text: note.whole().to_owned() };
+                let other =
+                    EntryReference { path: stored.path.clone(), text: note.whole().to_owned() };
                 Some(Alike {
                     likeness,
                     share: similar::share(note.into(), newer, &self.weights),
@@ -476,11 +477,11 @@ impl<'a> Desk<'a> {
 struct Alike {
     likeness: Likeness,
     share: f64,
-    other: KeptEntry,
+    other: EntryReference,
 }
 
 impl Alike {
-    fn proposal(self, added: &KeptEntry) -> Proposal {
+    fn proposal(self, added: &EntryReference) -> Proposal {
         similar::proposal(self.likeness, &self.other, added)
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::civil::Date;
-use memory::proposal::{EntryChange, KeptEntry, Proposal, ProposalKind};
+use memory::proposal::{EntryChange, EntryReference, Proposal, ProposalKind};
 
 use super::about::first_words;
 use super::book::{Note, Snapshot, Stored};
@@ -215,7 +215,11 @@ pub(crate) fn share_with<'a>(
 }
 
 /// Returns the proposal to remove one of two entries that are alike.
-pub(crate) fn proposal(likeness: Likeness, older: &KeptEntry, newer: &KeptEntry) -> Proposal {
+pub(crate) fn proposal(
+    likeness: Likeness,
+    older: &EntryReference,
+    newer: &EntryReference,
+) -> Proposal {
     let (goes, stays) = if likeness.older_goes { (older, newer) } else { (newer, older) };
     let what = match likeness.kind {
         ProposalKind::Contradiction => "says the opposite of",

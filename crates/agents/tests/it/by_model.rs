@@ -12,7 +12,7 @@ use lukasa_agents::{
     RememberRequest,
 };
 use memory::change::ChangeKind;
-use memory::command::{Command, Reply};
+use memory::command::{MemoryCommand, Reply};
 use memory::path::{Layout, MemoryPath, Scope};
 use memory::screen::Screen;
 use model::{Address, Chat, Key, Reach, Wire};
@@ -50,7 +50,10 @@ fn path(text: &str) -> MemoryPath {
 
 async fn create(memories: &Memories, at: &str, text: &str) {
     let reply = memories
-        .apply(Command::Create { path: path(at), file_text: text.to_owned() }, &Call::default())
+        .apply(
+            MemoryCommand::Create { path: path(at), file_text: text.to_owned() },
+            &Call::default(),
+        )
         .await
         .unwrap();
     assert!(!matches!(reply, Reply::Refused(_)), "{reply:?}");

@@ -183,7 +183,7 @@ fn folded(files: &crate::case::Files) -> Vec<(String, String)> {
     };
     let of = |(path, text): (&String, &String)| {
         let entries = document::entries(text).into_iter();
-        entries.map(|entry| (path.clone(), fold(entry.whole(text)))).collect::<Vec<_>>()
+        entries.map(|entry| (path.clone(), fold(entry.full_text(text)))).collect::<Vec<_>>()
     };
     files.iter().flat_map(of).collect()
 }
@@ -301,7 +301,7 @@ proptest! {
         if let Ok(done) = remember(&snapshot, &request, &Screen::default()) {
             for edit in &done.edits {
                 let lukasa_agents::Edit::Write { text, .. } = edit else { panic!("{edit:?}") };
-                prop_assert!(document::head(text.as_bytes()).malformed.is_none());
+                prop_assert!(document::parse_header(text.as_bytes()).malformed.is_none());
                 prop_assert!(!document::entries(text).is_empty());
             }
             let again = edited(&snapshot, &done.edits);

@@ -156,7 +156,8 @@ fn what_is_said_is_kept_where_a_careful_person_would_put_it() {
             let kinds: Vec<&str> =
                 text(expect, "type").trim_start_matches("any-of:").split('|').collect();
             let is_of = written.iter().all(|(_, memory)| {
-                kinds.contains(&&*document::head(memory.as_bytes()).kind.unwrap_or_default())
+                kinds
+                    .contains(&&*document::parse_header(memory.as_bytes()).kind.unwrap_or_default())
             });
             types.add(if is_of { Outcome::Met } else { Outcome::Wrong }, label);
         }

@@ -11,7 +11,7 @@ use lukasa_agents::{
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
 use memory::clock::Clock;
-use memory::command::{Command, Reply};
+use memory::command::{MemoryCommand, Reply};
 use memory::document;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::Screen;
@@ -124,7 +124,7 @@ async fn what_a_checkout_brings_takes_nothing_away_that_was_written_here() {
     fs::create_dir_all(&folder).unwrap();
     let own = "- The pier gate opens at six.\n- The lamp burns at 01:00 (2026-01-10)\n";
     let path = MemoryPath::parse("/memories/project/pier-2.md", Layout::Scoped).unwrap();
-    let create = Command::Create { path, file_text: own.to_owned() };
+    let create = MemoryCommand::Create { path, file_text: own.to_owned() };
     memories.apply(create, &Call::default()).await.unwrap();
     let outside = "- The pier gate opens at six.\n- The lamp burns at 03:00 (2026-03-02)\n";
     fs::write(folder.join("pier.md"), outside).unwrap();
@@ -244,14 +244,14 @@ async fn a_day_is_named_from_when_its_entry_was_written_and_not_from_when_others
         "The harbour master keeps the keys of the eastern gate in the cupboard by the door. "
             .repeat(9);
     let long = long.trim_end();
-    let create = Command::Create {
+    let create = MemoryCommand::Create {
         path: path.clone(),
         file_text: format!("- {long}\n- Repair is tomorrow\n"),
     };
     memories.apply(create, &Call::default()).await.unwrap();
     clock.set("2026-05-07T10:00:00Z".parse().unwrap());
     let text = "- The lamp is new since yesterday\n".to_owned();
-    let insert = Command::Insert { path: path.clone(), insert_line: 2, insert_text: text };
+    let insert = MemoryCommand::Insert { path: path.clone(), insert_line: 2, insert_text: text };
     memories.apply(insert, &Call::default()).await.unwrap();
     clock.set("2026-06-01T10:00:00Z".parse().unwrap());
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
@@ -297,7 +297,7 @@ async fn a_dream_walks_as_often_for_many_memories_as_for_few() {
             let path = format!("/memories/global/n{number}.md");
             let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
             let file_text = format!("- The pump number {number} was repaired yesterday.\n");
-            let made = Command::Create { path, file_text };
+            let made = MemoryCommand::Create { path, file_text };
             let reply = memories.apply(made, &Call::default()).await.unwrap();
             assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
         }

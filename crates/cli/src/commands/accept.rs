@@ -1,9 +1,9 @@
 //! `lukasa accept`: memories that nobody here reviewed, and a person who answers for them.
 
 use engine::{Memories, MemoryText, Unreviewed};
-use memory::code::Code;
 use memory::command::CommandError;
 use memory::document::Revision;
+use memory::error_code::MemoryErrorCode;
 use memory::path::MemoryPath;
 use serde_json::{Value, json};
 
@@ -69,7 +69,8 @@ pub(crate) async fn run(app: &App, args: &Accept) -> Result<Status, Failure> {
         let change = change.map_err(|error| match error {
             engine::StoreError::Refused(CommandError::Conflict { path, .. }) => {
                 let what = format!("{} was changed since it was shown", short(&path));
-                Failure::new(Code::Conflict, what).help("look at it again, then accept it")
+                Failure::new(MemoryErrorCode::Conflict, what)
+                    .help("look at it again, then accept it")
             }
             error => error.into(),
         })?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{ProjectRoot, Unheard, Workspace};
-use memory::code::Code;
 use memory::command::CommandError;
+use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
 use memory::limits::CHILD_MEMORY_BYTES_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -47,7 +47,7 @@ pub(crate) async fn run(app: &App) -> Result<Status, Failure> {
     lanes.drain(Duration::ZERO).await;
     match ended {
         Ok(()) => Ok(Status::Done),
-        Err(error) => Err(Failure::new(Code::StorageFailed, chain(&error))),
+        Err(error) => Err(Failure::new(MemoryErrorCode::StorageFailed, chain(&error))),
     }
 }
 

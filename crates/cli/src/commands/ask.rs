@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 
 use crate::args::Consent;
 use crate::compose::App;
@@ -69,7 +69,7 @@ async fn stdin_text() -> Result<String, Failure> {
         io::stdin().lock().take(STDIN_BYTES_MAX).read_to_end(&mut bytes).map(|_| bytes)
     });
     let text = String::from_utf8(bytes.await?);
-    text.map_err(|_| Failure::new(Code::NotText, "what was piped in is not UTF-8 text"))
+    text.map_err(|_| Failure::new(MemoryErrorCode::NotText, "what was piped in is not UTF-8 text"))
 }
 
 /// Reads a text that is an argument, or piped in; `None` when neither is.
@@ -92,6 +92,6 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, Failure> {
     match tokio::task::spawn_blocking(read).await {
         Ok(read) => read.map_err(|error| Failure::file("read", "stdin".as_ref(), &error)),
-        Err(stopped) => Err(Failure::new(Code::StorageFailed, stopped.to_string())),
+        Err(stopped) => Err(Failure::new(MemoryErrorCode::StorageFailed, stopped.to_string())),
     }
 }

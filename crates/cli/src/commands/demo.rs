@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 
 use crate::args::Demo;
 use crate::exit::{Failure, Status};
@@ -42,7 +42,7 @@ pub(crate) async fn run(output: &Output, args: &Demo) -> Result<Status, Failure>
     tokio::select! {
         signal = interrupts.wait() => Err(Failure::Interrupted(signal)),
         played = playing => played.unwrap_or_else(|crash| {
-            Err(Failure::new(Code::StorageFailed, format!("the demo itself stopped: {crash}")))
+            Err(Failure::new(MemoryErrorCode::StorageFailed, format!("the demo itself stopped: {crash}")))
         }),
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use memory::clock::Timestamp;
 use memory::limits::SECRET_DRAFT_KEPT;
 use memory::path::MemoryPath;
-use memory::screen::{Family, Policy, Writer};
+use memory::screen::{Family, Policy, TextAuthor};
 use state::private_files::make_private_folder;
 
 use crate::args::Answered;
@@ -48,7 +48,7 @@ pub(crate) enum Decision {
 /// Returns the rule by which a text holds what looks like a secret, unless the person answers for that.
 pub(crate) fn secret_rule(app: &App, bytes: &[u8], answered: &Answered) -> Option<&'static str> {
     let text = String::from_utf8_lossy(bytes);
-    let found = app.engine.screen().check(&text, Writer::Person);
+    let found = app.engine.screen().check(&text, TextAuthor::Person);
     let answers = |name: &str| answered.rules.iter().any(|rule| rule == name);
     let mut secrets = found.into_iter().filter(|finding| {
         finding.family == Family::Secrets

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use engine::{Expected, Memories, MemoryText, Saved, StoreError};
 use memory::change::unified_diff;
-use memory::code::Code;
 use memory::command::CommandError;
+use memory::error_code::MemoryErrorCode;
 use memory::path::MemoryPath;
 
 use crate::args::Edit;
@@ -41,7 +41,7 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
         let (bytes, failure) = match left {
             Left::NoText(bytes) => {
                 let what = format!("what the editor left for {path} is not UTF-8 text");
-                (bytes, Failure::new(Code::NotText, what))
+                (bytes, Failure::new(MemoryErrorCode::NotText, what))
             }
             Left::Text(edited) if edited == before => {
                 let revision = now.map(|now| now.revision);
@@ -85,7 +85,7 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
 async fn read(memories: &Memories, path: &MemoryPath) -> Result<Option<MemoryText>, Failure> {
     match memories.read(path).await {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.code() == Code::NotFound => Ok(None),
+        Err(error) if error.code() == MemoryErrorCode::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -93,8 +93,9 @@ async fn read(memories: &Memories, path: &MemoryPath) -> Result<Option<MemoryTex
 fn draft_text(draft: &Path) -> Result<String, Failure> {
     let told = |error: &std::io::Error| Failure::file("read the draft", draft, error);
     let bytes = files::read(draft).map_err(|error| told(&error))?;
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::new(Code::NotText, "the draft is not UTF-8 text; mend it first"))
+    String::from_utf8(bytes).map_err(|_| {
+        Failure::new(MemoryErrorCode::NotText, "the draft is not UTF-8 text; mend it first")
+    })
 }
 
 /// Says why a save failed; a conflict with the difference between what is there and the edit.
@@ -104,7 +105,7 @@ async fn explain(
     edited: &str,
     error: StoreError,
 ) -> Failure {
-    if error.code() != Code::Conflict {
+    if error.code() != MemoryErrorCode::Conflict {
         return error.into();
     }
     let theirs = match memories.read(path).await {
@@ -114,7 +115,7 @@ async fn explain(
     };
     let diff = unified_diff(("there now", &theirs), ("your text", edited));
     let why = "changed while you edited".to_owned();
-    Failure::new(Code::Conflict, format!("{} was changed while you edited", short(path)))
+    Failure::new(MemoryErrorCode::Conflict, format!("{} was changed while you edited", short(path)))
         .difference(Difference { path: short(path), why, diff })
 }
 

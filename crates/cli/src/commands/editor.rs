@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 
 use super::ask;
 use crate::compose::{self, App};
@@ -54,7 +54,7 @@ async fn run(app: &App, copy: &Path) -> Result<(), Failure> {
     let ended = tokio::task::spawn_blocking(move || command.status()).await;
     drop(lent);
     let failed = |how: String| {
-        Failure::new(Code::StorageFailed, format!("the editor `{editor}` {how}"))
+        Failure::new(MemoryErrorCode::StorageFailed, format!("the editor `{editor}` {how}"))
             .help("nothing was written; $VISUAL or $EDITOR names the editor")
     };
     match ended {

@@ -1,6 +1,6 @@
 //! `lukasa events`: what the running daemon tells of changes.
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use protocol::client::{Begin, ClientError};
 use protocol::event::{Envelope, Event, MemoryChanged, ProposalEvent};
 use serde_json::json;
@@ -28,11 +28,12 @@ pub(crate) async fn run(app: &App, args: &Events) -> Result<Status, Failure> {
         };
         print(format!("{line}\n").as_bytes())?;
     }
-    Err(Failure::new(Code::Locked, "the daemon ended the stream"))
+    Err(Failure::new(MemoryErrorCode::Locked, "the daemon ended the stream"))
 }
 
 fn no_daemon() -> Failure {
-    Failure::new(Code::NotFound, "no daemon serves this state folder").help("start `lukasa serve`")
+    Failure::new(MemoryErrorCode::NotFound, "no daemon serves this state folder")
+        .help("start `lukasa serve`")
 }
 
 fn failure(error: ClientError) -> Failure {

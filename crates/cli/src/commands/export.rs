@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use engine::{Listed, Memories};
 use memory::clock::Timestamp;
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use serde_json::{Value, json};
 use store::FILES_READ_AT_ONCE;
 
@@ -89,7 +89,7 @@ async fn write_all(
                     known.push(value);
                 }
                 // Deleted since it was listed.
-                Err(error) if error.code() == Code::NotFound => {}
+                Err(error) if error.code() == MemoryErrorCode::NotFound => {}
                 Err(error) => {
                     app.output.warning(&format!("left out: {error}"));
                     left_out += 1;
@@ -119,7 +119,8 @@ fn check_free(folder: &Path, listed: &[Listed], overwrite: Overwrite) -> Result<
         more => format!(" and {more} more"),
     };
     let what = format!("{} has {shown}{more} already", folder.display());
-    Err(Failure::new(Code::AlreadyExists, what).help("nothing was written; `--force` overwrites"))
+    Err(Failure::new(MemoryErrorCode::AlreadyExists, what)
+        .help("nothing was written; `--force` overwrites"))
 }
 
 impl Target {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 use store::FILES_READ_AT_ONCE;
@@ -43,7 +43,7 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
             let read = match read {
                 Ok(read) => read,
                 // It went while we searched.
-                Err(error) if error.code() == Code::NotFound => continue,
+                Err(error) if error.code() == MemoryErrorCode::NotFound => continue,
                 Err(error) => {
                     let (path, cause) = (short(path), chain(&error));
                     app.output.warning(&format!("`{path}` was not searched: {cause}"));

@@ -1,10 +1,10 @@
 //! `lukasa log`, `show` and `diff`: what happened.
 
 use engine::{ChangesQuery, Memories};
-use memory::change::{Change, ChangeId, unified_diff};
+use memory::change::{ChangeId, MemoryChange, unified_diff};
 use memory::clock::Timestamp;
-use memory::code::Code;
 use memory::document::Revision;
+use memory::error_code::MemoryErrorCode;
 use memory::path::MemoryPath;
 use serde_json::json;
 
@@ -47,13 +47,16 @@ pub(crate) async fn log(app: &App, args: &Log) -> Result<Status, Failure> {
 }
 
 /// Returns changes, newest first; those of one memory or folder under the paths that it had before too.
-async fn followed(memories: &Memories, mut query: ChangesQuery) -> Result<Vec<Change>, Failure> {
+async fn followed(
+    memories: &Memories,
+    mut query: ChangesQuery,
+) -> Result<Vec<MemoryChange>, Failure> {
     let mut followed = Vec::new();
     loop {
         let mut changes = memories.changes(&query).await?;
         let path = query.path.clone().filter(|path| path.relative().is_some());
         let moved = path.and_then(|path| {
-            let from = |change: &Change| origin::came_from(memories, change, &path);
+            let from = |change: &MemoryChange| origin::came_from(memories, change, &path);
             let mut found = changes.iter().enumerate();
             found.find_map(|(at, change)| Some((at, change.id, from(change)?)))
         });
@@ -146,14 +149,14 @@ async fn of_newest(
         return of_change(app, memories, newest, path.as_ref()).await;
     }
     let of = path.map_or(String::new(), |path| format!(" of {}", short(&path)));
-    Err(Failure::new(Code::NotFound, format!("there is no change{of} in history")))
+    Err(Failure::new(MemoryErrorCode::NotFound, format!("there is no change{of} in history")))
 }
 
 /// Prints what a change did; to one memory or folder alone if one is given.
 async fn of_change(
     app: &App,
     memories: &Memories,
-    shown: &Change,
+    shown: &MemoryChange,
     only: Option<&MemoryPath>,
 ) -> Result<Status, Failure> {
     let mut diffs = memories.diffs(shown).await?;
@@ -196,7 +199,7 @@ async fn since(
     };
     let (now, after) = match memories.read(path).await {
         Ok(read) => (Some(read.revision), read.text),
-        Err(error) if error.code() == Code::NotFound => (None, String::new()),
+        Err(error) if error.code() == MemoryErrorCode::NotFound => (None, String::new()),
         Err(error) => return Err(error.into()),
     };
     let names = (format!("{path} {revision}"), format!("{path} now"));
@@ -223,7 +226,7 @@ async fn content(
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
     let what = format!("history no longer has revision {revision} of {}", short(path));
-    Err(Failure::new(Code::NotFound, what))
+    Err(Failure::new(MemoryErrorCode::NotFound, what))
 }
 
 /// Finds the revision that a person means: what a change left of this memory, or the first digits.
@@ -240,9 +243,10 @@ async fn find(
     };
     let changes = memories.changes(&query).await?;
     let told = |what: String| {
-        Failure::new(Code::NotFound, what).help(format!("`lukasa log {}` lists them", short(path)))
+        Failure::new(MemoryErrorCode::NotFound, what)
+            .help(format!("`lukasa log {}` lists them", short(path)))
     };
-    let files = |change: &Change| -> Vec<(Option<Revision>, Option<Revision>)> {
+    let files = |change: &MemoryChange| -> Vec<(Option<Revision>, Option<Revision>)> {
         let ours = change.files.iter().filter(|file| {
             [Some(&file.path), file.moved_to.as_ref()]
                 .into_iter()

@@ -37,7 +37,7 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     let left_out = left_out.map(|(source, why)| (source, why.to_owned()));
     skipped.extend(left_out.map(|(source, why)| Skipped { source, why, is_loss: true }));
     let origin = format!("import:{}", word(format));
-    let provenance = Provenance::of(Actor::Person, Trust::Imported, &origin);
+    let provenance = Provenance::new(Actor::Person, Trust::Imported, &origin);
     let memories = answering_for(app.memories_of(provenance), &args.answered)?;
     let limit = memories.files_max();
     if let (Some(mount), true) = (target.mount(), planned.len() > limit) {

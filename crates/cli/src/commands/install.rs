@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum as _;
 use memory::change::unified_diff;
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use serde_json::json;
 use state::private_files::make_private_folder;
 
@@ -346,7 +346,7 @@ fn read_record() -> Result<Record, Failure> {
     let Some(text) = text else { return Ok(Record::default()) };
     serde_json::from_str(&text).map_err(|error| {
         let what = format!("the record of installations `{}` is damaged: {error}", file.display());
-        Failure::new(Code::StorageFailed, what)
+        Failure::new(MemoryErrorCode::StorageFailed, what)
             .help("move it away: `uninstall` then takes our entries out, without the exact bytes")
     })
 }
@@ -367,7 +367,7 @@ fn write_record(record: &Record) -> Result<(), Failure> {
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     if error.kind() == std::io::ErrorKind::InvalidData {
         let what = format!("`{}` is not UTF-8 text; nothing was written", path.display());
-        return Failure::new(Code::NotText, what);
+        return Failure::new(MemoryErrorCode::NotText, what);
     }
     Failure::file("read", path, error)
 }
@@ -385,14 +385,16 @@ fn not_replaced(path: &Path, why: &NotReplaced) -> Failure {
     match why {
         NotReplaced::Link(target) => {
             let what = format!("`{shown}` is a link to `{}`", target.display());
-            Failure::new(Code::ReadOnly, what)
+            Failure::new(MemoryErrorCode::ReadOnly, what)
                 .help("links are not written through: edit that file, or put a file in its place")
         }
-        NotReplaced::ReadOnly => Failure::new(Code::ReadOnly, format!("`{shown}` is read-only"))
-            .help("`chmod u+w` lets it be written"),
+        NotReplaced::ReadOnly => {
+            Failure::new(MemoryErrorCode::ReadOnly, format!("`{shown}` is read-only"))
+                .help("`chmod u+w` lets it be written")
+        }
         NotReplaced::Changed => {
             let what = format!("`{shown}` was changed by another program at this very moment");
-            Failure::new(Code::Conflict, what).help("run the same command again")
+            Failure::new(MemoryErrorCode::Conflict, what).help("run the same command again")
         }
         NotReplaced::System(error) => Failure::file("write", path, error),
     }

@@ -3,7 +3,7 @@
 use engine::{BindingRequest, Caller};
 use memory::access::AgentClass;
 use memory::change::Provenance;
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use server::mcp::{Host, ProjectFrom, serve_stdio};
 
 use crate::args::Mcp;
@@ -33,6 +33,6 @@ pub(crate) async fn run(app: &App, args: &Mcp) -> Result<Status, Failure> {
     };
     match Box::pin(serve_stdio(host)).await {
         Ok(()) => Ok(Status::Done),
-        Err(error) => Err(Failure::new(Code::StorageFailed, chain(&error))),
+        Err(error) => Err(Failure::new(MemoryErrorCode::StorageFailed, chain(&error))),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use engine::{ChangesQuery, Memories};
-use memory::change::{Actor, Change, ChangeKind, FileChange, Trust};
+use memory::change::{Actor, ChangeKind, FileChange, MemoryChange, Trust};
 use memory::clock::Timestamp;
 use memory::path::MemoryPath;
 
@@ -53,7 +53,7 @@ pub(crate) async fn origins(
 
 fn look(
     memories: &Memories,
-    change: &Change,
+    change: &MemoryChange,
     sought: &mut HashMap<MemoryPath, MemoryPath>,
     found: &mut Origins,
 ) {
@@ -76,7 +76,7 @@ fn look(
 /// or moved here from another scope.
 pub(crate) fn came_from(
     memories: &Memories,
-    change: &Change,
+    change: &MemoryChange,
     path: &MemoryPath,
 ) -> Option<MemoryPath> {
     if let Some(folder) = &change.folder
@@ -90,7 +90,10 @@ pub(crate) fn came_from(
 
 /// Returns the memory that a change removed from another scope when it put this one there: of several with the same
 /// text, the one of the same name.
-pub(crate) fn moved_from<'a>(change: &'a Change, file: &FileChange) -> Option<&'a FileChange> {
+pub(crate) fn moved_from<'a>(
+    change: &'a MemoryChange,
+    file: &FileChange,
+) -> Option<&'a FileChange> {
     if change.kind != ChangeKind::Rename || file.before.is_some() || file.after.is_none() {
         return None;
     }
@@ -100,7 +103,11 @@ pub(crate) fn moved_from<'a>(change: &'a Change, file: &FileChange) -> Option<&'
     namesake.or_else(|| sources.next())
 }
 
-fn path_before(memories: &Memories, change: &Change, file: &FileChange) -> Option<MemoryPath> {
+fn path_before(
+    memories: &Memories,
+    change: &MemoryChange,
+    file: &FileChange,
+) -> Option<MemoryPath> {
     let before = if file.moved_to.is_some() { file } else { moved_from(change, file)? };
     memories.virtual_path(&before.root, &before.path)
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::{Command, CommandFactory};
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::limits::{
     CONTEXT_BYTES_MAX, CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX, CONTEXT_TOKENS_MAX,
     DESCRIPTION_CHARS_MAX, HEAD_BYTES_MAX, HISTORY_AGE_DEFAULT, HISTORY_BYTES_DEFAULT,
@@ -71,7 +71,7 @@ fn codes() -> String {
          results, and with `--json` on stderr as `{\"error\":{\"code\",\"message\",\"help\"}}`.\n\n\
          | code | exit status | meaning |\n|---|---|---|\n",
     );
-    for &code in Code::VARIANTS {
+    for &code in MemoryErrorCode::VARIANTS {
         text.line(format_args!("| `{code}` | {} | {} |", Status::of(code) as u8, code.meaning()));
     }
     text.add("\n| exit status | meaning |\n|---|---|\n");
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn every_code_and_status_is_in_the_reference() {
         let text = codes();
-        for &code in Code::VARIANTS {
+        for &code in MemoryErrorCode::VARIANTS {
             assert!(text.contains(&format!("| `{code}` | ")), "{code}");
         }
         for status in Status::VARIANTS {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::Workspace;
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
@@ -155,7 +155,7 @@ fn listen(
 ) -> Result<(Vec<Listener>, SocketAddr), Failure> {
     let listener = Listener::at_address(address).map_err(|error| {
         let what = format!("cannot listen at {address}: {error}");
-        Failure::new(Code::StorageFailed, what).help("`--port 0` takes any free port")
+        Failure::new(MemoryErrorCode::StorageFailed, what).help("`--port 0` takes any free port")
     })?;
     let bound = listener.address().unwrap_or(address);
     let mut listeners = vec![listener];

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use serde_json::json;
 
 use crate::args::{Cli, Command, Guard, Serve, ServiceAction};
@@ -93,7 +93,10 @@ fn check(serve: &[String]) -> Result<(), Failure> {
 
 fn uninstall(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Status, Failure> {
     if !ours(file)? {
-        return Err(Failure::new(Code::NotFound, format!("{} is not there", file.display())));
+        return Err(Failure::new(
+            MemoryErrorCode::NotFound,
+            format!("{} is not there", file.display()),
+        ));
     }
     let link = manager.link(file).filter(|link| files::is_there(link));
     if args.dry_run {
@@ -121,7 +124,7 @@ fn ours(file: &Path) -> Result<bool, Failure> {
         Some(text) if service::is_ours(&text) => Ok(true),
         Some(_) => {
             let what = format!("{} was not written by `lukasa service`", file.display());
-            Err(Failure::new(Code::AlreadyExists, what).help("move it away first"))
+            Err(Failure::new(MemoryErrorCode::AlreadyExists, what).help("move it away first"))
         }
     }
 }

@@ -6,7 +6,7 @@ use engine::{
     TaskProposals, TaskResult, TaskState,
 };
 use memory::clock::Timestamp;
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::path::{Mount, Scope};
 use protocol::task::TASK_TEXT_BYTES_MAX;
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ fn check(text: &str, blank: &str) -> Result<(), Failure> {
     if bytes > TASK_TEXT_BYTES_MAX {
         let what =
             format!("the text has {bytes} bytes; a task takes {TASK_TEXT_BYTES_MAX} at most");
-        return Err(Failure::new(Code::TooLarge, what).help("split it by topic"));
+        return Err(Failure::new(MemoryErrorCode::TooLarge, what).help("split it by topic"));
     }
     Ok(())
 }
@@ -169,7 +169,10 @@ async fn run(app: &App, request: Request, dry: bool, doing: &str) -> Result<Stat
     }
     let task = lane.carry_out(app, request, doing).await?;
     let TaskState::Completed(result) = &task.state else {
-        return Err(Failure::new(Code::StorageFailed, "the task has not come to an end"));
+        return Err(Failure::new(
+            MemoryErrorCode::StorageFailed,
+            "the task has not come to an end",
+        ));
     };
     let is_about_proposals = task.kind() == TaskKind::Dream || result.proposals.count() > 0;
     let waiting =
@@ -324,7 +327,7 @@ pub(crate) async fn tasks(app: &App, args: &Tasks) -> Result<Status, Failure> {
 
 async fn cancel(app: &App, lane: &Lane, id: &str) -> Result<Status, Failure> {
     let unknown = || {
-        Failure::new(Code::NotFound, format!("there is no task `{id}` here"))
+        Failure::new(MemoryErrorCode::NotFound, format!("there is no task `{id}` here"))
             .help("`lukasa tasks` lists those of this workspace")
     };
     let parsed: TaskId = id.parse().map_err(|_| unknown())?;

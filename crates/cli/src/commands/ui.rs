@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use protocol::client::ClientError;
 use serde_json::json;
 
@@ -94,6 +94,6 @@ async fn started_in(state: &Path) -> Result<(Place, String), Failure> {
         }
         tokio::time::sleep(START_POLL).await;
     }
-    Err(Failure::new(Code::StorageFailed, "a daemon was started and does not answer")
+    Err(Failure::new(MemoryErrorCode::StorageFailed, "a daemon was started and does not answer")
         .help("`lukasa serve` in a terminal says why"))
 }

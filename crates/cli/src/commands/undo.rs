@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use engine::{ChangesQuery, Dry, Elsewhere, Memories, UndoTarget, Undone};
-use memory::change::{Change, ChangeId, ChangeKind};
-use memory::code::Code;
+use memory::change::{ChangeId, ChangeKind, MemoryChange};
+use memory::error_code::MemoryErrorCode;
 use serde_json::json;
 
 use crate::args::Undo;
@@ -56,7 +56,7 @@ async fn may_take_all_back(
 
 /// Returns the last change that was made through Lukasa. What an editor or git did is noticed late, and is not what a
 /// person means by the last thing done here; its number takes it back.
-async fn last_change(app: &App, memories: &Memories) -> Result<Change, Failure> {
+async fn last_change(app: &App, memories: &Memories) -> Result<MemoryChange, Failure> {
     let mut query = ChangesQuery { max: CHANGES_READ_AT_ONCE, ..ChangesQuery::default() };
     loop {
         let newest = app.wait("looking for changes", memories.changes(&query)).await?;
@@ -68,7 +68,7 @@ async fn last_change(app: &App, memories: &Memories) -> Result<Change, Failure> 
         }
         if is_last {
             let why = "there is no change in history that could be taken back";
-            return Err(Failure::new(Code::NotFound, why).help(
+            return Err(Failure::new(MemoryErrorCode::NotFound, why).help(
                 "what an editor or git did is taken back by its number: `lukasa log` has it",
             ));
         }
@@ -76,7 +76,11 @@ async fn last_change(app: &App, memories: &Memories) -> Result<Change, Failure> 
 }
 
 /// Shows a change as `lukasa show` does, and asks whether to take it back.
-async fn may_take_back(app: &App, memories: &Memories, last: &Change) -> Result<bool, Failure> {
+async fn may_take_back(
+    app: &App,
+    memories: &Memories,
+    last: &MemoryChange,
+) -> Result<bool, Failure> {
     let diffs = memories.diffs(last).await?;
     let look = app.output.notes;
     let heading = change::heading(memories, last, now(), look);

@@ -1,8 +1,8 @@
 //! `lukasa view`: the text of a memory.
 
 use engine::{Memories, StoreError};
-use memory::code::Code;
-use memory::command::{Command, CommandError, Lines, Reply};
+use memory::command::{CommandError, MemoryCommand, Reply, ViewRange};
+use memory::error_code::MemoryErrorCode;
 use memory::path::MemoryPath;
 use serde_json::json;
 
@@ -65,9 +65,10 @@ async fn part(
     range: LineRange,
 ) -> Result<Status, Failure> {
     let number = |line: usize| i64::try_from(line).unwrap_or(i64::MAX);
-    let lines = Lines::Range { first: number(range.first), last: range.last.map_or(-1, number) };
+    let lines =
+        ViewRange::Range { first: number(range.first), last: range.last.map_or(-1, number) };
     let shown = path.to_string();
-    let text = match memories.apply(Command::View { path, lines }, &call()).await? {
+    let text = match memories.apply(MemoryCommand::View { path, lines }, &call()).await? {
         Reply::Done { text, .. } => text,
         Reply::Refused(refusal) => return Err(refusal.into()),
     };
@@ -104,7 +105,7 @@ fn cut(text: &str, range: LineRange) -> Result<&str, Failure> {
     match start {
         Some(start) => Ok(memory::text::slice(text, start..end)),
         None => Err(Failure::new(
-            Code::InvalidRange,
+            MemoryErrorCode::InvalidRange,
             format!("line {} is past the end: there are {lines} lines", range.first),
         )),
     }

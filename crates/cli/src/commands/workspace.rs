@@ -1,8 +1,8 @@
 //! `lukasa workspace`: the workspaces of this host.
 
 use engine::{Caller, HostWorkspace, WorkspaceId, WorkspaceRemoval, WorkspaceRemovalError};
-use memory::code::Code;
 use memory::command::view::human_size;
+use memory::error_code::MemoryErrorCode;
 use serde_json::{Value, json};
 
 use crate::args::{WorkspaceAction, WorkspaceArgs, WorkspaceRm};
@@ -159,14 +159,14 @@ impl From<WorkspaceRemovalError> for Failure {
     fn from(error: WorkspaceRemovalError) -> Self {
         let code = match error {
             WorkspaceRemovalError::NotFound(_) => {
-                return Self::new(Code::NotFound, error.to_string())
+                return Self::new(MemoryErrorCode::NotFound, error.to_string())
                     .help("`lukasa workspace ls` lists the workspaces");
             }
-            WorkspaceRemovalError::Busy(_) => Code::Locked,
-            WorkspaceRemovalError::TooMany(_) => Code::ScopeFull,
+            WorkspaceRemovalError::Busy(_) => MemoryErrorCode::Locked,
+            WorkspaceRemovalError::TooMany(_) => MemoryErrorCode::ScopeFull,
             WorkspaceRemovalError::Folder(ref source) => {
                 let message = format!("{error}: {source}");
-                return Self::new(Code::StorageFailed, message);
+                return Self::new(MemoryErrorCode::StorageFailed, message);
             }
             WorkspaceRemovalError::Store(error) => return error.into(),
             WorkspaceRemovalError::State(error) => return error.into(),

@@ -2,8 +2,8 @@
 
 use engine::{Memories, Unreviewed};
 use memory::change::{Actor, ChangeKind, Provenance, Trust};
-use memory::code::Code;
-use memory::command::{Command, CommandError};
+use memory::command::{CommandError, MemoryCommand};
+use memory::error_code::MemoryErrorCode;
 use memory::path::MemoryPath;
 use serde_json::json;
 
@@ -23,7 +23,8 @@ pub(crate) async fn create(app: &App, args: Create) -> Result<Status, Failure> {
         Some(text) => text,
         None => from_editor(app, &path).await?,
     };
-    let done = apply(app, &memories, Command::Create { path: path.clone(), file_text }).await?;
+    let done =
+        apply(app, &memories, MemoryCommand::Create { path: path.clone(), file_text }).await?;
     done.tell(app, &format!("created {}", short(&path)), &path)
 }
 
@@ -31,7 +32,8 @@ pub(crate) async fn create(app: &App, args: Create) -> Result<Status, Failure> {
 pub(crate) async fn replace(app: &App, args: Replace) -> Result<Status, Failure> {
     let memories = app.memories_with(&args.answered)?;
     let path = app.path(&args.path)?;
-    let command = Command::StrReplace { path: path.clone(), old_str: args.old, new_str: args.new };
+    let command =
+        MemoryCommand::StrReplace { path: path.clone(), old_str: args.old, new_str: args.new };
     let done = apply(app, &memories, command).await?;
     done.tell(app, &format!("edited {}", short(&path)), &path)
 }
@@ -45,7 +47,7 @@ pub(crate) async fn insert(app: &App, args: Insert) -> Result<Status, Failure> {
             Failure::usage("nothing to insert").help("give the text as an argument or pipe it in")
         );
     };
-    let command = Command::Insert { path: path.clone(), insert_line: args.line, insert_text };
+    let command = MemoryCommand::Insert { path: path.clone(), insert_line: args.line, insert_text };
     let done = apply(app, &memories, command).await?;
     done.tell(app, &format!("edited {}", short(&path)), &path)
 }
@@ -65,11 +67,11 @@ pub(crate) async fn rm(app: &App, args: &Rm) -> Result<Status, Failure> {
         }
     }
     let change = match paths.as_slice() {
-        [path] => apply(app, &memories, Command::Delete { path: path.clone() }).await?.change,
+        [path] => apply(app, &memories, MemoryCommand::Delete { path: path.clone() }).await?.change,
         paths => {
             let mut draft = memories.draft(ChangeKind::Delete, call());
             for path in paths {
-                Done::of(draft.apply(Command::Delete { path: path.clone() }).await?)?;
+                Done::of(draft.apply(MemoryCommand::Delete { path: path.clone() }).await?)?;
             }
             app.write("deleting", draft.commit()).await?
         }
@@ -108,7 +110,7 @@ pub(crate) async fn mv(app: &App, args: &Mv) -> Result<Status, Failure> {
     if old_path.mount() != new_path.mount() && old_path.relative().is_some() {
         return move_across(app, args, &old_path, new_path).await;
     }
-    let command = Command::Rename { old_path: old_path.clone(), new_path: new_path.clone() };
+    let command = MemoryCommand::Rename { old_path: old_path.clone(), new_path: new_path.clone() };
     let done = apply(app, &memories, command).await?;
     done.tell(app, &format!("renamed {} to {}", short(&old_path), short(&new_path)), &new_path)
 }
@@ -128,11 +130,13 @@ async fn move_across(
     let listing = listing(&memories, Some(old_path)).await?;
     if listing.left_out > 0 {
         let what = format!("{} holds more memories than are moved at once", short(old_path));
-        return Err(Failure::new(Code::TooLarge, what).help("move its folders one by one"));
+        return Err(
+            Failure::new(MemoryErrorCode::TooLarge, what).help("move its folders one by one")
+        );
     }
     let moved: Vec<_> = listing.memories.iter().map(|listed| &listed.path).collect();
     let trust = least_trust(&memories, &moved).await?;
-    let writer = app.memories_of(Provenance::of(Actor::Person, trust, "cli"));
+    let writer = app.memories_of(Provenance::new(Actor::Person, trust, "cli"));
     let writer = answering_for(writer, &args.answered)?;
     let mut draft = writer.draft(ChangeKind::Rename, call());
     let (old, mut pins) = (old_path.to_string(), Vec::new());
@@ -144,9 +148,9 @@ async fn move_across(
             to = to.join(segment).map_err(CommandError::from)?;
         }
         // The removal comes first: a memory that is edited after it was read here is not removed by the commit.
-        Done::of(draft.apply(Command::Delete { path: listed.path.clone() }).await?)?;
+        Done::of(draft.apply(MemoryCommand::Delete { path: listed.path.clone() }).await?)?;
         let file_text = writer.read(&listed.path).await?.text;
-        Done::of(draft.apply(Command::Create { path: to.clone(), file_text }).await?)?;
+        Done::of(draft.apply(MemoryCommand::Create { path: to.clone(), file_text }).await?)?;
         pins.extend(listed.pinned.then_some(to));
     }
     let change = app.write("moving", draft.commit()).await?;
@@ -197,7 +201,7 @@ pub(crate) async fn pin(app: &App, args: &Pin, pinned: bool) -> Result<Status, F
     Ok(Status::Done)
 }
 
-async fn apply(app: &App, memories: &Memories, command: Command) -> Result<Done, Failure> {
+async fn apply(app: &App, memories: &Memories, command: MemoryCommand) -> Result<Done, Failure> {
     let call = call();
     Done::of(app.write("writing", memories.apply(command, &call)).await?)
 }
@@ -206,7 +210,7 @@ async fn apply(app: &App, memories: &Memories, command: Command) -> Result<Done,
 fn memory_path(app: &App, text: &str) -> Result<MemoryPath, Failure> {
     let path = app.path(text)?;
     if text.trim().ends_with('/') {
-        let fault = memory::path::PathFault::FolderPath;
+        let fault = memory::path::PathErrorKind::FolderPath;
         let error = memory::path::PathError::invalid(text.trim(), fault);
         return Err(CommandError::from(error).into());
     }

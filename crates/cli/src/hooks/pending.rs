@@ -65,7 +65,7 @@ pub(super) fn forget(format: &Format, told: &Told) -> Result<(), Failure> {
 
 /// Returns the file of a session. Its name may be anything, so its digest stands for it.
 fn file_of(session: &str) -> Result<PathBuf, Failure> {
-    let digest = Revision::of(session.as_bytes()).to_string();
+    let digest = Revision::digest(session.as_bytes()).to_string();
     let name: String = digest.chars().take(DIGEST_CHARS).collect();
     Ok(compose::state_folder()?.join("hooks").join(name))
 }

@@ -12,7 +12,7 @@ use engine::{
     Beginning, Conversation, Engine, Lanes, ModelJob, Recalled, Recaller, Role, Select, TurnTold,
     Unheard,
 };
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
 use protocol::client::{Client, ClientError};
 use protocol::conversation::{
@@ -271,7 +271,8 @@ async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Fail
         None => engine.conversations(select),
     };
     let opened = conversations.open(&id, &place.workspace().id, &place.memories).await;
-    let opened = opened.map_err(|error| Failure::new(Code::StorageFailed, chain(&error)))?;
+    let opened =
+        opened.map_err(|error| Failure::new(MemoryErrorCode::StorageFailed, chain(&error)))?;
     let conversation = opened.conversation;
     let (mut shown, mut changes) = (None, None);
     match told.event {

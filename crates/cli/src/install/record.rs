@@ -139,5 +139,5 @@ impl FileRecord {
 
 /// Returns the digest by which a text is known again.
 pub(crate) fn digest(text: &str) -> String {
-    Revision::of(text.as_bytes()).to_string()
+    Revision::digest(text.as_bytes()).to_string()
 }

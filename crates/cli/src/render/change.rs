@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use engine::{FileDiff, Memories, TaskId};
-use memory::change::{Actor, Change, ChangeKind, FileChange, Provenance, RootKey};
+use memory::change::{Actor, ChangeKind, FileChange, MemoryChange, Provenance, RootKey};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -52,7 +52,7 @@ fn who(provenance: &Provenance) -> String {
 }
 
 /// Returns the action that led to a change: for a task what was asked for, such as `remember`, else what was done.
-fn action(change: &Change) -> &'static str {
+fn action(change: &MemoryChange) -> &'static str {
     let task = change.provenance.task.as_deref().and_then(|task| task.parse::<TaskId>().ok());
     match (change.kind, task, change.provenance.actor) {
         (ChangeKind::Undo | ChangeKind::Outside, ..) => change.kind.into(),
@@ -64,12 +64,12 @@ fn action(change: &Change) -> &'static str {
 }
 
 /// Returns what was done to what, in a few words.
-pub(crate) fn in_short(memories: &Memories, change: &Change) -> String {
+pub(crate) fn in_short(memories: &Memories, change: &MemoryChange) -> String {
     format!("{} {}", action(change), visible::line(&what(memories, change)))
 }
 
 /// Returns what a change touched, in a few words.
-fn what(memories: &Memories, change: &Change) -> String {
+fn what(memories: &Memories, change: &MemoryChange) -> String {
     let mut named: Vec<String> = Vec::new();
     if let Some(folder) = &change.folder {
         let shown = |path| short_path(memories, &folder.root, path) + "/";
@@ -112,7 +112,12 @@ fn what(memories: &Memories, change: &Change) -> String {
 }
 
 /// Returns a log: a table for people, lines with tabs for programs.
-pub(crate) fn log(memories: &Memories, changes: &[Change], now: Timestamp, look: Look) -> String {
+pub(crate) fn log(
+    memories: &Memories,
+    changes: &[MemoryChange],
+    now: Timestamp,
+    look: Look,
+) -> String {
     if !look.columns {
         return changes.iter().map(|change| plain_line(memories, change)).collect();
     }
@@ -123,7 +128,7 @@ pub(crate) fn log(memories: &Memories, changes: &[Change], now: Timestamp, look:
         Column::left("BY"),
         Column::left("WHAT").styled(STRONG),
     ];
-    let row = |change: &Change| {
+    let row = |change: &MemoryChange| {
         vec![
             change.id.to_string(),
             time::ago(change.at, now),
@@ -135,13 +140,18 @@ pub(crate) fn log(memories: &Memories, changes: &[Change], now: Timestamp, look:
     table::aligned(&columns, changes.iter().map(row), look)
 }
 
-fn plain_line(memories: &Memories, change: &Change) -> String {
+fn plain_line(memories: &Memories, change: &MemoryChange) -> String {
     let (at, who) = (time::exact(change.at), who(&change.provenance));
     format!("{}\t{at}\t{}\t{who}\t{}\n", change.id, action(change), what(memories, change))
 }
 
 /// Returns what a change says about itself, before its differences.
-pub(crate) fn heading(memories: &Memories, change: &Change, now: Timestamp, look: Look) -> String {
+pub(crate) fn heading(
+    memories: &Memories,
+    change: &MemoryChange,
+    now: Timestamp,
+    look: Look,
+) -> String {
     let by = &change.provenance;
     let mut lines = vec![
         ("action", action(change).to_owned()),
@@ -202,7 +212,7 @@ pub(crate) fn diffs(diffs: &[FileDiff], look: Look) -> String {
 }
 
 /// Returns a change as programs read it.
-pub(crate) fn value(memories: &Memories, change: &Change) -> Value {
+pub(crate) fn value(memories: &Memories, change: &MemoryChange) -> Value {
     let by = &change.provenance;
     let files: Vec<Value> = change
         .files

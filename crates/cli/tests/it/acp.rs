@@ -300,7 +300,8 @@ fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
     let id = "0b7f1f66-2a1f-4f0e-9d2b-3c1a5d8e9f00";
     let asked = staged(&format!("forget-{id}"), json!({ "query": "I drink tea" }));
     let answer = agent.done("forget", &asked);
-    let base = memory::document::Revision::of("---\ntype: user\n---\n\n- I drink tea\n".as_bytes());
+    let base =
+        memory::document::Revision::digest("---\ntype: user\n---\n\n- I drink tea\n".as_bytes());
     let edit =
         json!({ "path": "/memories/global/user/tea.md", "base": base.to_string(), "text": null });
     assert_eq!(answer["edits"], json!([edit]), "{answer}");

@@ -296,8 +296,10 @@ fn a_clock_that_went_back_does_no_harm() {
         let binding = Binding::resolve(&BindingRequest::default(), &folders);
         let memories = store.memories(binding, Caller::person("cli"));
         let path = MemoryPath::parse("/memories/global/a.md", Layout::Scoped).unwrap();
-        let create =
-            memory::command::Command::Create { path, file_text: "written in 2100\n".to_owned() };
+        let create = memory::command::MemoryCommand::Create {
+            path,
+            file_text: "written in 2100\n".to_owned(),
+        };
         memories.apply(create, &Call::default()).await.unwrap();
         store.close().await;
     });

@@ -3,7 +3,7 @@
 use std::fs;
 
 use engine::{BindingRequest, Call, Caller, Config, Engine, Folders};
-use memory::command::Command;
+use memory::command::MemoryCommand;
 use memory::path::{Layout, MemoryPath};
 
 use crate::place::{Place, pretty};
@@ -202,7 +202,7 @@ async fn make_in_task(place: &Place, folder: &str, name: &str) {
     let memories = engine.memories(&request, Caller::person("test"));
     let path = MemoryPath::parse(&format!("/memories/project/{name}"), Layout::Scoped).unwrap();
     let task = Call { task: Some("tidy-1".to_owned()), ..Call::default() };
-    let command = Command::Create { path, file_text: "x\n".to_owned() };
+    let command = MemoryCommand::Create { path, file_text: "x\n".to_owned() };
     memories.apply(command, &task).await.unwrap();
     engine.close().await;
 }

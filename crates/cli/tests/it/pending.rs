@@ -42,7 +42,7 @@ pub(crate) async fn propose(place: &Place, reason: &str, changes: &[Proposed<'_>
         made_at: Timestamp::try_from(SystemTime::now()).unwrap(),
         origin: "dream".to_owned(),
         task: Some("dream-1".to_owned()),
-        digest: Revision::of(record.to_string().as_bytes()),
+        digest: Revision::digest(record.to_string().as_bytes()),
         trust: Trust::Person,
         roots,
         proposal: record.to_string(),

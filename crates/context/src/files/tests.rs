@@ -3,31 +3,35 @@
 use std::sync::Arc;
 
 use insta::assert_snapshot;
-use memory::context_file::imports;
+use memory::context_file::find_imports;
 use memory::limits::CONTEXT_FILE_BYTES_MAX;
 
 use super::*;
 
 /// Returns sources of these paths and texts, whose imports lead to the others by their paths.
-fn sources(files: &[(&str, &str)]) -> Vec<Source> {
+fn sources(files: &[(&str, &str)]) -> Vec<LoadedText> {
     let place = |path: &str| {
         let path = path.strip_prefix("./").unwrap_or(path);
         files.iter().position(|(known, _)| *known == path)
     };
     let source = |&(path, text): &(&str, &str)| {
-        let import = |asked: memory::context_file::Asked| {
-            asked.readings.into_iter().find_map(|reading| {
+        let import = |asked: memory::context_file::ImportRef| {
+            asked.candidates.into_iter().find_map(|reading| {
                 let failed = reading.path.starts_with("http");
                 let target = if failed {
-                    Target::Failed("a URL is not loaded".to_owned())
+                    ImportResolution::Failed("a URL is not loaded".to_owned())
                 } else {
-                    Target::Source(place(&reading.path)?)
+                    ImportResolution::Replaced(place(&reading.path)?)
                 };
-                Some(Import { range: reading.range, path: reading.path, target })
+                Some(ResolvedImport {
+                    range: reading.range,
+                    path: reading.path,
+                    resolution: target,
+                })
             })
         };
-        let imports = imports(text).0.into_iter().filter_map(import).collect();
-        Source { shown: path.to_owned(), text: Arc::from(text), imports }
+        let imports = find_imports(text).0.into_iter().filter_map(import).collect();
+        LoadedText { display_path: path.to_owned(), text: Arc::from(text), imports }
     };
     files.iter().map(source).collect()
 }

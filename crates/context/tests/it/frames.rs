@@ -12,9 +12,9 @@ use lukasa_context::recalled::{self, Item};
 use lukasa_context::segment::{Seen, Told};
 use memory::clock::Timestamp;
 use memory::context_file::ImportStyle;
-use memory::context_file::{Import, Source, Target, imports};
+use memory::context_file::{ImportResolution, LoadedText, ResolvedImport, find_imports};
 use memory::path::{Layout, MemoryPath, Mount, RelativePath, Scope};
-use memory::screen::taken_for;
+use memory::screen::visual_equivalent;
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::confusable_detection::skeleton;
@@ -23,7 +23,7 @@ use unicode_security::confusable_detection::skeleton;
 fn count(text: &str, tag: &str) -> (usize, usize) {
     let seen: String = text
         .chars()
-        .filter_map(taken_for)
+        .filter_map(visual_equivalent)
         .filter(|c| !c.is_whitespace())
         .map(|c| if c == '-' { '_' } else { c })
         .collect();
@@ -184,15 +184,15 @@ proptest! {
     #[test]
     fn files_stay_in_their_borders(a in hostile(), b in hostile(), name in hostile()) {
         let find = |text: &str| {
-            let of = |asked: memory::context_file::Asked| {
-                let reading = asked.readings.into_iter().find(|each| each.path == "b.md")?;
-                Some(Import { range: reading.range, path: reading.path, target: Target::Source(1) })
+            let of = |asked: memory::context_file::ImportRef| {
+                let reading = asked.candidates.into_iter().find(|each| each.path == "b.md")?;
+                Some(ResolvedImport { range: reading.range, path: reading.path, resolution: ImportResolution::Replaced(1) })
             };
-            imports(text).0.into_iter().filter_map(of).collect::<Vec<_>>()
+            find_imports(text).0.into_iter().filter_map(of).collect::<Vec<_>>()
         };
         let sources = [
-            Source { shown: name.clone(), text: a.as_str().into(), imports: find(&a) },
-            Source { shown: name, text: b.as_str().into(), imports: find(&b) },
+            LoadedText { display_path: name.clone(), text: a.as_str().into(), imports: find(&a) },
+            LoadedText { display_path: name, text: b.as_str().into(), imports: find(&b) },
         ];
         for style in [ImportStyle::Tree, ImportStyle::Flat] {
             let files = files::text(&sources, &[0], style);

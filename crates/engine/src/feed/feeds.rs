@@ -11,7 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use memory::change::{Provenance, RootKey};
 use memory::clock::Clock;
-use memory::limits::{CHANGES_WAITING_MAX, EVENTS_TOLD_AT_ONCE, EVENTS_TOLD_EVERY};
+use memory::limits::{CHANGES_WAITING_MAX, EVENT_BATCH_INTERVAL, EVENTS_PUBLISHED_PER_BATCH};
 use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use parking_lot::Mutex;
 use state::Tasks;
@@ -480,8 +480,8 @@ impl Pace {
     /// Counts one that was told, and waits if more were told than at once.
     pub(super) async fn keep(&mut self) {
         self.told += 1;
-        if self.told >= EVENTS_TOLD_AT_ONCE {
-            let next = self.since + EVENTS_TOLD_EVERY;
+        if self.told >= EVENTS_PUBLISHED_PER_BATCH {
+            let next = self.since + EVENT_BATCH_INTERVAL;
             if Instant::now() < next {
                 sleep_until(next).await;
             }

@@ -528,7 +528,7 @@ async fn a_burst_is_told_in_parts_and_readers_who_keep_up_are_not_cut_off() {
 #[tokio::test(start_paused = true)]
 async fn what_does_not_come_in_bursts_never_waits() {
     let mut pace = Pace::new();
-    for _ in 0..10 * memory::limits::EVENTS_TOLD_AT_ONCE {
+    for _ in 0..10 * memory::limits::EVENTS_PUBLISHED_PER_BATCH {
         tokio::time::advance(Duration::from_micros(100)).await;
         assert!(pace.keep().now_or_never().is_some());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use memory::document::{is_generated_list, mended};
+use memory::document::{is_generated_list, with_frontmatter_repaired};
 use memory::limits::MEMORY_BYTES_MAX;
 
 use super::{NoText, Plan, Planned, Skipped, SourceFile, slug, split};
@@ -61,7 +61,7 @@ impl Planner {
             return self.skip(source, "is a listing that Lukasa writes by itself");
         }
         let mut notes = Vec::new();
-        let mended = mended(text);
+        let mended = with_frontmatter_repaired(text);
         if mended.is_some() {
             notes.push("values of the frontmatter were quoted so that it can be read".to_owned());
         }

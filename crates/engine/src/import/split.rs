@@ -3,7 +3,7 @@
 //! A heading stays with what follows it. Every part repeats the frontmatter, and all from the
 //! second on say in the description which part they are; the bodies, put together, are the body.
 
-use memory::document::{body, entries, head, set_field};
+use memory::document::{body, entries, parse_header, set_field};
 use memory::limits::MEMORY_BYTES_MAX;
 
 /// Room for the description of a part beside the frontmatter that it repeats.
@@ -28,7 +28,7 @@ pub(super) fn split(text: &str) -> Result<Vec<String>, usize> {
     }
     parts.push(between(text, start, end));
     let front = between(text, 0, front);
-    let description = head(text.as_bytes()).description;
+    let description = parse_header(text.as_bytes()).description;
     let count = parts.len();
     let part = |(at, part): (usize, &&str)| {
         let whole = [front, part].concat();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use insta::assert_snapshot;
-use memory::document::{MEMORY_LIST_MARK, body, entries, head};
+use memory::document::{MEMORY_LIST_MARK, body, entries, parse_header};
 use memory::limits::MEMORY_BYTES_MAX;
 use proptest::prelude::*;
 
@@ -165,7 +165,7 @@ fn a_file_that_is_too_large_is_cut_between_entries() {
         .planned
         .iter()
         .map(|part| {
-            let description = head(part.text.as_bytes()).description;
+            let description = parse_header(part.text.as_bytes()).description;
             (&*part.path, description, entries(&part.text).len())
         })
         .collect();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use agents::Ledger;
 use memory::clock::Timestamp;
-use memory::limits::{BACKGROUND_WINDOW, TASK_STEP_ASIDE, TASK_STEP_ASIDE_MAX};
+use memory::limits::{BACKGROUND_WINDOW, TASK_YIELD_DELAY, TASK_YIELD_DELAY_MAX};
 use state::StateError;
 use store::{Draft, Memories};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -240,8 +240,8 @@ pub(super) fn broke(kind: TaskKind) -> TaskError {
 /// get out of each other's way. Returns whether the task is still wanted.
 pub(super) async fn step_aside(round: u32, stop: &CancellationToken) -> bool {
     let Some(doublings) = round.checked_sub(1) else { return true };
-    let wait = TASK_STEP_ASIDE.saturating_mul(2_u32.saturating_pow(doublings));
-    stop.run_until_cancelled(tokio::time::sleep(wait.min(TASK_STEP_ASIDE_MAX))).await.is_some()
+    let wait = TASK_YIELD_DELAY.saturating_mul(2_u32.saturating_pow(doublings));
+    stop.run_until_cancelled(tokio::time::sleep(wait.min(TASK_YIELD_DELAY_MAX))).await.is_some()
 }
 
 pub(super) fn never_still(kind: TaskKind) -> TaskError {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use memory::clock::Timestamp;
 use memory::limits::{
-    TASK_ATTEMPTS_MAX, TASK_BROKEN_MAX, TASK_LOOK_INTERVAL, TASK_LOOK_INTERVAL_MAX, TASKS_KEPT_MAX,
+    TASK_ATTEMPTS_MAX, TASK_BROKEN_MAX, TASK_POLL_INTERVAL, TASK_POLL_INTERVAL_MAX, TASKS_KEPT_MAX,
 };
 use state::{End, StateError, TaskQuery, TaskRow};
 use store::Notice;
@@ -117,7 +117,7 @@ impl Shared {
 
     /// Publishes the end of a task that another process does, once it is there.
     async fn tell_of(self: Arc<Self>, id: TaskId) {
-        let (mut is_first, mut wait) = (true, TASK_LOOK_INTERVAL);
+        let (mut is_first, mut wait) = (true, TASK_POLL_INTERVAL);
         while !self.draining.is_cancelled() {
             match self.parts.tasks.task(id.as_str()).await {
                 Ok(Some(row)) => match Task::read(&row) {
@@ -136,7 +136,7 @@ impl Shared {
             }
             self.rest(wait).await;
             // One that died may leave its task to somebody who comes much later.
-            wait = TASK_LOOK_INTERVAL_MAX.min(wait * 2);
+            wait = TASK_POLL_INTERVAL_MAX.min(wait * 2);
         }
     }
 

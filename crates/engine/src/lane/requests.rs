@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use agents::{Refusal, RememberRequest};
 use futures_util::FutureExt as _;
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
-use memory::limits::{TASK_LOOK_INTERVAL, TASKS_LISTED_MAX};
-use memory::screen::{Family, Policy, Writer};
+use memory::limits::{TASK_POLL_INTERVAL, TASKS_LISTED_MAX};
+use memory::screen::{Family, Policy, TextAuthor};
 use state::{
     DreamGates, End, Enqueued, NewTask, OwnedBy, QueueLimits, StateError, TaskQuery, TaskRow,
 };
@@ -57,7 +57,7 @@ impl SubmitError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Untrusted => "untrusted_workspace",
-            Self::Off => Code::FeatureDisabled.into(),
+            Self::Off => MemoryErrorCode::FeatureDisabled.into(),
             Self::Unavailable => TaskErrorCode::ManagedMemoryUnavailable.as_str(),
             Self::Full => "remember_queue_full",
             Self::Draining => "workspace_draining",
@@ -323,7 +323,7 @@ impl Lanes {
                 return Ok(Some(task));
             }
             // Another process may be doing it, which says nothing here.
-            drop(tokio::time::timeout(TASK_LOOK_INTERVAL, moved.changed()).await);
+            drop(tokio::time::timeout(TASK_POLL_INTERVAL, moved.changed()).await);
         }
     }
 }
@@ -397,7 +397,7 @@ impl Shared {
     fn withhold(&self, request: &mut Request) -> Option<Refusal> {
         let Request::Remember(RememberRequest { content, .. }) = request else { return None };
         let found =
-            self.parts.screen.check(content, Writer::Agent).into_iter().find(|finding| {
+            self.parts.screen.check(content, TextAuthor::Agent).into_iter().find(|finding| {
                 finding.family == Family::Secrets && finding.policy == Policy::Refuse
             })?;
         content.clear();

@@ -11,11 +11,11 @@ use memory::access::AgentClass;
 use memory::cache::Cache;
 use memory::change::{ChangeKind, Provenance, Trust};
 use memory::clock::{Clock, Timestamp};
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
 use memory::limits::{
     BACKGROUND_TOKENS_PER_DAY, DREAM_AFTER_SESSIONS_DEFAULT, DREAM_EVERY_DEFAULT,
-    LANE_LOOK_INTERVAL, LANE_REST_DELAY, LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_STOP_WAIT,
+    LANE_POLL_INTERVAL, LANE_RETRY_DELAY, LANE_TRIM_DELAY, TASK_PROBE_WAIT, TASK_STOP_WAIT,
     TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
 };
 use memory::screen::Screen;
@@ -96,8 +96,8 @@ impl Default for LaneSettings {
             probe_wait: TASK_PROBE_WAIT,
             stop_wait: TASK_STOP_WAIT,
             retry_delay: LANE_RETRY_DELAY,
-            look_interval: LANE_LOOK_INTERVAL,
-            rest_delay: LANE_REST_DELAY,
+            look_interval: LANE_POLL_INTERVAL,
+            rest_delay: LANE_TRIM_DELAY,
             reviews: true,
             review_verbose: false,
             dream: None,
@@ -202,7 +202,7 @@ pub(super) struct Now {
     /// Attempts that were broken off here because the state failed, of tasks that have not ended.
     pub(super) broken: BTreeMap<String, BTreeSet<u32>>,
     /// Why the lane waits to try again, if it does.
-    pub(super) waits_for: Option<Code>,
+    pub(super) waits_for: Option<MemoryErrorCode>,
 }
 
 /// Why a lane cannot go on for now. Whatever it had begun is looked at when it can.
@@ -220,10 +220,10 @@ pub(super) enum LaneError {
 }
 
 impl LaneError {
-    pub(super) fn code(&self) -> Code {
+    pub(super) fn code(&self) -> MemoryErrorCode {
         match self {
             Self::State(error) => error.code(),
-            Self::Lock(_) | Self::Lost => Code::StorageFailed,
+            Self::Lock(_) | Self::Lost => MemoryErrorCode::StorageFailed,
         }
     }
 }
@@ -305,7 +305,7 @@ pub(super) fn provenance(request: &Request, asker: &Asker) -> Provenance {
         // Somebody asked for tidying up, but nobody said what is written then.
         TaskKind::Dream | TaskKind::Review => Trust::Background.min(asker.trust),
     };
-    let mut provenance = Provenance::of(request.kind().actor(), trust, &asker.origin);
+    let mut provenance = Provenance::new(request.kind().actor(), trust, &asker.origin);
     if let Request::Review(asked) = request {
         provenance.session = Some(asked.session.clone());
     }

@@ -6,7 +6,7 @@ use memory::change::{Actor, RootKey, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
-use memory::proposal::{EntryChange, KeptEntry, Proposal, ProposalKind, ToReview};
+use memory::proposal::{EntryChange, EntryReference, Proposal, ProposalKind, ReviewTarget};
 use serde::{Deserialize, Serialize};
 use state::{NewProposal, ProposalRow};
 use store::{Influenced, Memories, Unreviewed};
@@ -155,7 +155,7 @@ pub(super) fn new_review(waiting: &Influenced, memories: &Memories) -> Option<Ne
         score: 100,
         changes: Vec::new(),
         relies_on: Vec::new(),
-        review: Some(ToReview { path: path.clone(), revision: *revision }),
+        review: Some(ReviewTarget { path: path.clone(), revision: *revision }),
     };
     let source =
         Source { origin: &by.origin, task: by.task.as_deref(), trust: by.trust, at: change.at };
@@ -200,11 +200,11 @@ fn record(proposal: &Proposal, memories: &Memories, roots: &[RootKey]) -> Option
         let (root, path) = place(&change.path)?;
         Some(ChangeRecord { root, path, old: change.old.clone(), new: change.new.clone() })
     };
-    let kept = |kept: &KeptEntry| {
+    let kept = |kept: &EntryReference| {
         let (root, path) = place(&kept.path)?;
         Some(KeptRecord { root, path, text: kept.text.clone() })
     };
-    let review = |review: &ToReview| {
+    let review = |review: &ReviewTarget| {
         let (root, path) = place(&review.path)?;
         Some(ReviewRecord { root, path, revision: review.revision.to_string() })
     };
@@ -246,7 +246,7 @@ fn digest(record: &ProposalRecord, roots: &[RootKey]) -> Revision {
         }
         None => serde_json::json!([entries, kept]),
     };
-    Revision::of(named.to_string().as_bytes())
+    Revision::digest(named.to_string().as_bytes())
 }
 
 /// Reads the proposal of a row as these memories name its entries.
@@ -260,13 +260,14 @@ pub(super) fn read(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
         let path = path(change.root, &change.path)?;
         Some(EntryChange { path, old: change.old, new: change.new })
     };
-    let kept =
-        |kept: KeptRecord| Some(KeptEntry { path: path(kept.root, &kept.path)?, text: kept.text });
+    let kept = |kept: KeptRecord| {
+        Some(EntryReference { path: path(kept.root, &kept.path)?, text: kept.text })
+    };
     let kind: ProposalKind = record.kind.parse().ok()?;
     let changes: Vec<_> = record.changes.into_iter().map(change).collect::<Option<_>>()?;
     let relies_on = record.relies_on.into_iter().map(kept).collect::<Option<_>>()?;
     let review = match record.review {
-        Some(review) => Some(ToReview {
+        Some(review) => Some(ReviewTarget {
             path: path(review.root, &review.path)?,
             revision: review.revision.parse().ok()?,
         }),

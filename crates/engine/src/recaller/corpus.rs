@@ -439,7 +439,7 @@ pub(super) fn selected(hit: Hit, read: &Read, text: &str, mark: Option<Mark>) ->
 
 /// Returns what a memory is called: its name, else what its description says, else its file's name.
 pub(super) fn title(path: &MemoryPath, text: &str) -> String {
-    let head = document::head(text.as_bytes());
+    let head = document::parse_header(text.as_bytes());
     let described = Some(head.description).filter(|description| !description.is_empty());
     head.name.or(described).unwrap_or_else(|| {
         let path = path.to_string();

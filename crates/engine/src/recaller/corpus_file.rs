@@ -52,7 +52,7 @@ impl Place {
 impl File {
     /// Returns the name of the file: a digest of whose memories they are.
     fn name(&self) -> String {
-        let digest = Revision::of(self.of.as_bytes()).to_string();
+        let digest = Revision::digest(self.of.as_bytes()).to_string();
         digest.chars().take(DIGEST_CHARS).collect()
     }
 

@@ -15,7 +15,7 @@ use memory::limits::{
     VECTORS_FILE_BYTES_MAX,
 };
 use memory::path::MemoryPath;
-use memory::screen::{Family, Screen, Writer};
+use memory::screen::{Family, Screen, TextAuthor};
 use model::EmbedError;
 use parking_lot::{Mutex, RwLock};
 use recall::{Likeness, Vector, passages};
@@ -100,7 +100,7 @@ impl Meaning {
         let version = env!("CARGO_PKG_VERSION");
         let told = format!("{version}\n{rules}\n{EMBED_CHARS_MAX}\n{name}");
         Self {
-            made_by: Revision::of(told.as_bytes()),
+            made_by: Revision::digest(told.as_bytes()),
             embeddings,
             screen,
             files,
@@ -367,11 +367,11 @@ impl Meaning {
     /// The name of a root's file: whose vectors of which root they are.
     fn file_of(&self, place: &str) -> String {
         let told = format!("{place}\n{}", self.embeddings.endpoint.name());
-        Revision::of(told.as_bytes()).to_string().chars().take(DIGEST_CHARS).collect()
+        Revision::digest(told.as_bytes()).to_string().chars().take(DIGEST_CHARS).collect()
     }
 
     fn has_secret(&self, prompt: &str) -> bool {
-        let findings = self.screen.check(prompt, Writer::Agent);
+        let findings = self.screen.check(prompt, TextAuthor::Agent);
         findings.iter().any(|finding| finding.family == Family::Secrets)
     }
 

@@ -12,7 +12,7 @@ use memory::document::Revision;
 use memory::feature::Feature;
 use memory::limits::RERANK_CANDIDATES_MAX;
 use memory::path::MemoryPath;
-use memory::screen::{Screen, Writer};
+use memory::screen::{Screen, TextAuthor};
 use recall::{Hit, Options};
 use store::StoreError;
 use tokio_util::sync::CancellationToken;
@@ -150,7 +150,7 @@ async fn screened(hits: Vec<(Hit, Read)>, found: &[Selected], screen: Screen) ->
                 break;
             }
             let Some(text) = read.text.get() else { continue };
-            if !screen.check(text, Writer::Agent).is_empty() {
+            if !screen.check(text, TextAuthor::Agent).is_empty() {
                 continue;
             }
             let is_first = first.contains(&(hit.path.clone(), read.revision));
@@ -166,7 +166,7 @@ async fn screened(hits: Vec<(Hit, Read)>, found: &[Selected], screen: Screen) ->
 
 /// Returns what a model is shown of a memory.
 fn shown(hit: &Hit, text: &str) -> RerankCandidate {
-    let head = document::head(text.as_bytes());
+    let head = document::parse_header(text.as_bytes());
     let scope = hit.path.mount().map(|mount| mount.to_string());
     let scope = scope.map(|scope| scope.trim_start_matches("/memories/").to_owned());
     let kind = head.kind.map(|kind| kind.chars().take(KIND_CHARS_MAX).collect());

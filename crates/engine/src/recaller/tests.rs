@@ -1,6 +1,6 @@
 //! Tests of what is let go of when nothing happens, and of how often is ranked.
 
-use memory::command::Command;
+use memory::command::MemoryCommand;
 use memory::path::Layout;
 use recall::limits::CORPUS_REST_DELAY;
 use store::{Call, Caller, Folders};
@@ -23,7 +23,7 @@ async fn a_corpus_that_is_behind_is_let_go_of_after_a_while_and_one_that_is_not_
         let path = format!("/memories/global/{name}.md");
         let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
         let file_text = format!("- The ferry to {name} is called Tern.\n");
-        memories.apply(Command::Create { path, file_text }, &Call::default()).await.unwrap();
+        memories.apply(MemoryCommand::Create { path, file_text }, &Call::default()).await.unwrap();
         while recaller.changes.load(Ordering::SeqCst) == before {
             tokio::task::yield_now().await;
         }
@@ -61,7 +61,7 @@ async fn a_process_that_ends_with_the_answer_ranks_a_prompt_once() {
         let path = format!("/memories/global/{number}.md");
         let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
         let file_text = format!("- Ferry {number} is called Tern.\n");
-        memories.apply(Command::Create { path, file_text }, &Call::default()).await.unwrap();
+        memories.apply(MemoryCommand::Create { path, file_text }, &Call::default()).await.unwrap();
     }
     engine.recaller().prepare(&memories).await.unwrap();
     engine.close().await;

@@ -27,7 +27,7 @@ pub(super) struct Digest([u8; DIGEST_BYTES]);
 
 impl Digest {
     pub(super) fn of(text: &str) -> Self {
-        let digest = Revision::of(text.as_bytes());
+        let digest = Revision::digest(text.as_bytes());
         Self(std::array::from_fn(|at| digest.as_bytes()[at]))
     }
 }
@@ -132,7 +132,7 @@ impl Vectors {
             told.extend_from_slice(&number(with));
             told.extend_from_slice(&number(of_memory.len()));
         }
-        Revision::of(&told)
+        Revision::digest(&told)
     }
 
     /// Returns what is known of these memories as bytes, in which `of` says by whom and how it was made.
@@ -161,7 +161,7 @@ impl Vectors {
         rest.append(&mut texts);
         rest.extend_from_slice(&number(listed));
         rest.append(&mut lists);
-        [FORM, Revision::of(&rest).as_bytes(), &rest].concat()
+        [FORM, Revision::digest(&rest).as_bytes(), &rest].concat()
     }
 
     fn pack_text(&self, digest: &Digest, to: &mut Vec<u8>) {
@@ -180,7 +180,7 @@ impl Vectors {
     pub(super) fn take_in(&mut self, bytes: &[u8], of: &Revision) -> Option<()> {
         let rest = bytes.strip_prefix(FORM)?;
         let (sum, rest) = rest.split_first_chunk::<REVISION_BYTES>()?;
-        (Revision::of(rest).as_bytes() == sum).then_some(())?;
+        (Revision::digest(rest).as_bytes() == sum).then_some(())?;
         let (made_by, rest) = rest.split_first_chunk::<REVISION_BYTES>()?;
         (made_by == of.as_bytes()).then_some(())?;
         let mut from = Reader(rest);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn revision(of: &str) -> Revision {
-        Revision::of(of.as_bytes())
+        Revision::digest(of.as_bytes())
     }
 
     /// Two memories: one of two entries, and one of an entry of the first and one without a vector.
@@ -316,7 +316,7 @@ mod tests {
         for place in at + REVISION_BYTES..bytes.len() {
             let mut other = bytes.clone();
             other[place] = other[place].wrapping_add(0x7F);
-            let sum = Revision::of(&other[at..]);
+            let sum = Revision::digest(&other[at..]);
             other[FORM.len()..at].copy_from_slice(sum.as_bytes());
             let mut read = Vectors::default();
             // Whatever it says, reading ends, and what is read can be used.

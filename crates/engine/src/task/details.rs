@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memory::limits::TASK_DETAILS_CHARS_MAX;
-use memory::screen::{Family, Finding, Screen, Writer};
+use memory::screen::{Family, Screen, ScreenFinding, TextAuthor};
 
 /// What stands for a secret.
 const REDACTED: &str = "[redacted]";
@@ -24,7 +24,7 @@ pub fn tellable(text: &str) -> Option<String> {
     let end = text.char_indices().nth(LOOKED_AT_CHARS_MAX).map_or(text.len(), |(end, _)| end);
     let (text, _) = text.split_at(end);
     let screen = Screen::default();
-    let invisible = ranges(&screen.check(text, Writer::Agent), Finding::is_invisible);
+    let invisible = ranges(&screen.check(text, TextAuthor::Agent), ScreenFinding::is_invisible);
     let secrets = secrets(&screen, text, &invisible);
     let mut told = String::new();
     let mut redacted: Option<&Range<usize>> = None;
@@ -47,7 +47,7 @@ pub fn tellable(text: &str) -> Option<String> {
 /// Returns a text as it is, unless it holds a secret: then as it may be told to anybody.
 pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
     let screen = Screen::default();
-    let invisible = ranges(&screen.check(text, Writer::Agent), Finding::is_invisible);
+    let invisible = ranges(&screen.check(text, TextAuthor::Agent), ScreenFinding::is_invisible);
     if secrets(&screen, text, &invisible).is_empty() {
         return Cow::Borrowed(text);
     }
@@ -64,7 +64,7 @@ fn secrets(screen: &Screen, text: &str, invisible: &[Range<usize>]) -> Vec<Range
         places.extend(at..at + character.len_utf8());
     }
     let found =
-        ranges(&screen.check(&visible, Writer::Agent), |found| found.family == Family::Secrets);
+        ranges(&screen.check(&visible, TextAuthor::Agent), |found| found.family == Family::Secrets);
     let place = |at: usize| places.get(at).copied().unwrap_or(text.len());
     found
         .into_iter()
@@ -72,7 +72,10 @@ fn secrets(screen: &Screen, text: &str, invisible: &[Range<usize>]) -> Vec<Range
         .collect()
 }
 
-fn ranges(findings: &[Finding], is_meant: impl Fn(&Finding) -> bool) -> Vec<Range<usize>> {
+fn ranges(
+    findings: &[ScreenFinding],
+    is_meant: impl Fn(&ScreenFinding) -> bool,
+) -> Vec<Range<usize>> {
     let meant = findings.iter().filter(|finding| is_meant(finding));
     meant.map(|finding| finding.range.clone()).collect()
 }

@@ -1,7 +1,7 @@
 //! Why a task was given up: a code of a closed list, its sentence, and what may be told beside it.
 
 use agents::{AgentError, Refusal};
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 
 use super::TaskKind;
 use super::details::tellable;
@@ -79,7 +79,7 @@ pub struct TaskError {
     /// The code.
     pub code: TaskErrorCode,
     /// What the store says went wrong, if that is why.
-    pub cause: Option<Code>,
+    pub cause: Option<MemoryErrorCode>,
     /// More, cleaned: no credentials, no control characters, not long.
     details: Option<String>,
 }
@@ -92,7 +92,7 @@ impl TaskError {
 
     /// Returns the error with what the store says went wrong.
     #[must_use]
-    pub const fn caused_by(mut self, cause: Code) -> Self {
+    pub const fn caused_by(mut self, cause: MemoryErrorCode) -> Self {
         self.cause = Some(cause);
         self
     }

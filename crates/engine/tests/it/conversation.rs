@@ -51,7 +51,7 @@ impl Drop for UnderWay {
 fn selected(name: &str) -> Selected {
     Selected {
         path: path(&format!("/memories/global/{name}.md")),
-        revision: Revision::of(name.as_bytes()),
+        revision: Revision::digest(name.as_bytes()),
         title: name.to_owned(),
         text: format!("- {name}"),
         modified_at: Timestamp::UNIX_EPOCH,

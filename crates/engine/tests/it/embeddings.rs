@@ -9,7 +9,7 @@ use lukasa_engine::{
     Address, BindingRequest, Call, Caller, Conversation, Embeddings as Set, Endpoint, Engine, Key,
     LaneSettings, Memories, Reach, Selected, Workspace,
 };
-use memory::command::Command;
+use memory::command::MemoryCommand;
 use tempfile::TempDir;
 use testkit::{Answers, Embeddings};
 use tokio_util::sync::CancellationToken;
@@ -307,7 +307,7 @@ async fn vectors_go_with_the_memories_that_they_are_of() {
     world.engine.close().await;
     let [file] = world.kept().try_into().unwrap();
     let before = fs::read(&file).unwrap().len();
-    let delete = Command::Delete { path: path("/memories/global/harbour.md") };
+    let delete = MemoryCommand::Delete { path: path("/memories/global/harbour.md") };
     world.memories.apply(delete, &Call::default()).await.unwrap();
     assert_eq!(world.recall(QUAY).await, NOTHING);
     world.engine.close().await;

@@ -15,7 +15,7 @@ use lukasa_engine::{
 };
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
-use memory::command::{Command, Reply};
+use memory::command::{MemoryCommand, Reply};
 use memory::path::{Layout, MemoryPath, RelativePath, Scope};
 use memory::proposal::{ProposalId, ProposalStatus};
 use state::{SqliteState, Tasks};
@@ -105,7 +105,7 @@ impl Daemon {
 
 async fn create(memories: &Memories, path: &str) {
     let path = MemoryPath::parse(path, Layout::Scoped).unwrap();
-    let command = Command::Create { path, file_text: "- a fact\n".to_owned() };
+    let command = MemoryCommand::Create { path, file_text: "- a fact\n".to_owned() };
     let reply = memories.apply(command, &Call::default()).await.unwrap();
     assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
 }
@@ -224,7 +224,7 @@ async fn what_a_tool_changes_is_told_to_all_who_have_the_memory() {
     create(&of_shop, "/memories/project/a.md").await;
     create(&daemon.agent(daemon.mill()), "/memories/project/b.md").await;
     create(&of_shop, "/memories/global/c.md").await;
-    let rename = Command::Rename {
+    let rename = MemoryCommand::Rename {
         old_path: MemoryPath::parse("/memories/global/c.md", Layout::Scoped).unwrap(),
         new_path: MemoryPath::parse("/memories/global/d.md", Layout::Scoped).unwrap(),
     };
@@ -313,7 +313,7 @@ async fn a_change_of_many_memories_is_told_whole_whoever_makes_it() {
 
     write();
     assert_eq!(hear(&mut shop, FILES).await, expect("outside outside", ""));
-    let remove = Command::Delete {
+    let remove = MemoryCommand::Delete {
         path: MemoryPath::parse("/memories/project/many", Layout::Scoped).unwrap(),
     };
     daemon.agent(daemon.shop()).apply(remove.clone(), &Call::default()).await.unwrap();

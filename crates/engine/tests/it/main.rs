@@ -24,7 +24,7 @@ use lukasa_engine::{
     BindingRequest, Call, Caller, ChangesQuery, Config, Engine, EngineError, Folders,
 };
 use memory::access::AgentClass;
-use memory::command::{Command, Lines, Reply};
+use memory::command::{MemoryCommand, Reply, ViewRange};
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Policy;
 
@@ -36,8 +36,8 @@ fn path(text: &str) -> MemoryPath {
     MemoryPath::parse(text, Layout::Scoped).unwrap()
 }
 
-fn create(at: &str, text: &str) -> Command {
-    Command::Create { path: path(at), file_text: text.to_owned() }
+fn create(at: &str, text: &str) -> MemoryCommand {
+    MemoryCommand::Create { path: path(at), file_text: text.to_owned() }
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn opening_and_reading_make_nothing() {
     let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
     assert_eq!(memories.list(None).await.unwrap().memories, []);
     assert_eq!(memories.changes(&ChangesQuery { max: 9, ..Default::default() }).await.unwrap(), []);
-    let view = Command::View { path: path("/memories"), lines: Lines::Whole };
+    let view = MemoryCommand::View { path: path("/memories"), lines: ViewRange::Whole };
     assert!(matches!(memories.apply(view, &Call::default()).await.unwrap(), Reply::Done { .. }));
     engine.close().await;
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);

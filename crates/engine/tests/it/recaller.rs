@@ -10,7 +10,7 @@ use lukasa_engine::{
     Selecting, Shown, Workspace,
 };
 use memory::access::AgentClass;
-use memory::command::{Command, Lines};
+use memory::command::{MemoryCommand, ViewRange};
 use memory::screen::Policy;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,7 @@ impl World {
         Self { home, engine, memories, recaller }
     }
 
-    async fn apply(&self, command: Command) {
+    async fn apply(&self, command: MemoryCommand) {
         self.memories.apply(command, &Call::default()).await.unwrap();
     }
 
@@ -97,13 +97,13 @@ async fn changes_by_whomever_are_followed() {
     assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
     let from = path("/memories/global/harbour.md");
     let to = path("/memories/global/port.md");
-    world.apply(Command::Rename { old_path: from, new_path: to.clone() }).await;
+    world.apply(MemoryCommand::Rename { old_path: from, new_path: to.clone() }).await;
     assert_eq!(world.recall("harbour master").await, ["/memories/global/port.md"]);
     let edited = world.home.path().join("data/memory/tests.md");
     fs::write(&edited, "- Integration tests need the variable BROOK_KEY.\n").unwrap();
     assert_eq!(world.recall("variable BROOK_KEY").await, ["/memories/global/tests.md"]);
     assert_eq!(world.recall("variable TARN_URL").await, [] as [&str; 0]);
-    world.apply(Command::Delete { path: to }).await;
+    world.apply(MemoryCommand::Delete { path: to }).await;
     assert_eq!(world.recall("harbour master").await, [] as [&str; 0]);
 }
 
@@ -158,7 +158,8 @@ async fn callers_that_see_other_roots_find_nothing_of_each_other() {
     let request = BindingRequest { project_dir: Some(folder), ..BindingRequest::default() };
     let inside = world.engine.memories(&request, Caller::person("test"));
     let text = "- The launch code word of the project is Heron.\n".to_owned();
-    let command = Command::Create { path: path("/memories/project/launch.md"), file_text: text };
+    let command =
+        MemoryCommand::Create { path: path("/memories/project/launch.md"), file_text: text };
     inside.apply(command, &Call::default()).await.unwrap();
     let asked = "what is the launch code word?";
     let found = world.recaller.recall(&inside, asked).await.unwrap();
@@ -274,7 +275,8 @@ async fn no_secret_and_no_text_is_kept_and_each_project_has_a_file_of_its_own() 
         let request = BindingRequest { project_dir: folder, ..BindingRequest::default() };
         let inside = world.engine.memories(&request, Caller::person("test"));
         let file_text = format!("- The launch code word of the project is {word}.\n");
-        let command = Command::Create { path: path("/memories/project/launch.md"), file_text };
+        let command =
+            MemoryCommand::Create { path: path("/memories/project/launch.md"), file_text };
         inside.apply(command, &Call::default()).await.unwrap();
         let found = world.recaller.recall(&inside, "what is the launch code word?").await.unwrap();
         assert_eq!(found.len(), 1, "{word}");
@@ -363,7 +365,8 @@ async fn what_fits_about_equally_well_comes_by_when_it_was_written_and_how_often
     // A person's look is no use; an agent's is.
     let agent = Caller::agent(AgentClass::Exec, "test");
     let agent = world.engine.memories(&BindingRequest::default(), agent);
-    let view = Command::View { path: path("/memories/global/gate-c.md"), lines: Lines::Whole };
+    let view =
+        MemoryCommand::View { path: path("/memories/global/gate-c.md"), lines: ViewRange::Whole };
     agent.apply(view, &Call::default()).await.unwrap();
     world.engine.close().await;
     order(["gate-c.md", "gate-a.md", "gate-b.md"]).await;

@@ -8,7 +8,7 @@ use lukasa_engine::{
     Address, BindingRequest, Call, Caller, Chat, Conversation, Engine, Key, LaneSettings, Memories,
     ModelJob, ModelWork, Reach, Recalled, Select as _, Selecting, Shown, Wire, Workspace,
 };
-use memory::command::Command;
+use memory::command::MemoryCommand;
 use memory::feature::Feature;
 use memory::limits::{EMBED_RETRY_DELAY, RERANK_CANDIDATES_MAX, RERANK_WAIT};
 use serde_json::{Value, json};
@@ -482,7 +482,7 @@ async fn what_is_forgotten_while_the_model_thinks_is_not_shown() {
     let never = CancellationToken::new();
     assert_eq!(conversation.prompt(BRENN, None, &never), None);
     world.wait(|server| server.wait_for_requests(1)).await;
-    let delete = Command::Delete { path: path(FERRY) };
+    let delete = MemoryCommand::Delete { path: path(FERRY) };
     world.memories.apply(delete, &Call::default()).await.unwrap();
     go_on.send(()).unwrap();
     assert_eq!(paths(&behind_a_tool(&conversation).await), [HARBOUR]);

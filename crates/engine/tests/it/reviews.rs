@@ -13,7 +13,7 @@ use lukasa_engine::{
     TaskKind, TaskResult, TaskState, TurnTold, Unreviewed, Viewer, Workspace, WorkspaceChoice,
 };
 use memory::change::{Actor, Trust};
-use memory::command::{Command, Reply};
+use memory::command::{MemoryCommand, Reply};
 use serde_json::{Value, json};
 use state::{SqliteState, Tasks as _};
 use tempfile::TempDir;
@@ -116,7 +116,7 @@ impl World {
     }
 
     async fn create(&self, at: &str, text: &str) {
-        let create = Command::Create { path: path(at), file_text: text.to_owned() };
+        let create = MemoryCommand::Create { path: path(at), file_text: text.to_owned() };
         let reply = self.memories().apply(create, &Call::default()).await.unwrap();
         assert!(!matches!(reply, Reply::Refused(_)), "{reply:?}");
     }

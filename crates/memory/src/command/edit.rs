@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use super::{CommandError, text_of, view};
+use super::{CommandError, decode_text, view};
 use crate::limits::{MEMORY_BYTES_MAX, SNIPPET_CONTEXT_LINES};
 use crate::path::MemoryPath;
 
@@ -16,7 +16,7 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The outcome of an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Edited {
+pub struct EditResult {
     /// All of the memory's text.
     pub text: String,
     /// What the caller is told.
@@ -29,7 +29,7 @@ pub fn str_replace(
     text: &str,
     old: &str,
     new: &str,
-) -> Result<Edited, CommandError> {
+) -> Result<EditResult, CommandError> {
     check_editable(path, text)?;
     if old.is_empty() {
         return Err(CommandError::EmptyOldStr);
@@ -63,7 +63,7 @@ pub fn str_replace(
         "The memory file has been edited. Here is the snippet showing the change (with line \
          numbers):\n{snippet}"
     );
-    Ok(Edited { text: edited, reply })
+    Ok(EditResult { text: edited, reply })
 }
 
 /// Adds `insert_text` as lines of its own after line `line`; 0 is the top, behind a byte order mark.
@@ -74,7 +74,7 @@ pub fn insert(
     text: &str,
     line: i64,
     insert_text: &str,
-) -> Result<Edited, CommandError> {
+) -> Result<EditResult, CommandError> {
     check_editable(path, text)?;
     let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let max = line_count(text);
@@ -96,7 +96,7 @@ pub fn insert(
     edited.push_str(tail);
     end_line(&mut edited, breaks);
     check_writable(path, &edited)?;
-    Ok(Edited { text: edited, reply: format!("The file {path} has been edited.") })
+    Ok(EditResult { text: edited, reply: format!("The file {path} has been edited.") })
 }
 
 /// Checks that `text` may be the text of a memory: within the cap and without NUL.
@@ -120,7 +120,7 @@ fn check_editable(path: &MemoryPath, text: &str) -> Result<(), CommandError> {
     if text.len() > MEMORY_BYTES_MAX {
         return Err(CommandError::OutgrewCap { path: path.clone(), bytes: text.len() });
     }
-    text_of(path, text.as_bytes()).map(|_| ())
+    decode_text(path, text.as_bytes()).map(|_| ())
 }
 
 fn end_line(text: &mut String, breaks: &str) {

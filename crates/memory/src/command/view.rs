@@ -4,7 +4,7 @@
 //! shown as one more, empty, line. Which files a folder shows is the store's to gather.
 
 use super::edit::line_count;
-use super::{CommandError, Lines, text_of};
+use super::{CommandError, ViewRange, decode_text};
 use crate::limits::{MEMORY_BYTES_MAX, VIEW_DEPTH, VIEW_LINES_MAX};
 use crate::path::MemoryPath;
 
@@ -33,7 +33,7 @@ pub const WAITS: &str = "Notice: this session has read memories that nobody revi
 
 /// One file or folder in the view of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct FolderRow {
     /// The size of the file, or of what the folder holds.
     pub bytes: u64,
     /// The full virtual path; a folder's ends with a slash.
@@ -43,13 +43,13 @@ pub struct Row {
 }
 
 /// Shows a file, or the part of it that `lines` names.
-pub fn view_file(path: &MemoryPath, text: &str, lines: &Lines) -> Result<String, CommandError> {
-    text_of(path, text.as_bytes())?;
+pub fn view_file(path: &MemoryPath, text: &str, lines: &ViewRange) -> Result<String, CommandError> {
+    decode_text(path, text.as_bytes())?;
     let last_line = text.split('\n').count().min(VIEW_LINES_MAX);
     let (first, last) = match *lines {
-        Lines::Whole => (1, last_line),
-        Lines::Range { first, last } => clip_range(first, last, last_line)?,
-        Lines::Page { offset, limit } => {
+        ViewRange::Whole => (1, last_line),
+        ViewRange::Range { first, last } => clip_range(first, last, last_line)?,
+        ViewRange::Page { offset, limit } => {
             let first = at_least_one("offset", offset)?;
             let count = at_least_one("limit", limit.unwrap_or(i64::MAX))?;
             if first > last_line {
@@ -69,8 +69,13 @@ pub fn view_file(path: &MemoryPath, text: &str, lines: &Lines) -> Result<String,
 
 /// Shows a folder of `own_bytes` with its items in byte order of their paths; `left_out` of them
 /// were too many to show.
-pub fn view_folder(path: &MemoryPath, own_bytes: u64, rows: &[Row], left_out: usize) -> String {
-    let mut rows: Vec<&Row> = rows.iter().collect();
+pub fn view_folder(
+    path: &MemoryPath,
+    own_bytes: u64,
+    rows: &[FolderRow],
+    left_out: usize,
+) -> String {
+    let mut rows: Vec<&FolderRow> = rows.iter().collect();
     rows.sort_by(|one, other| one.path.cmp(&other.path));
     let mut lines = vec![
         format!(
@@ -79,7 +84,7 @@ pub fn view_folder(path: &MemoryPath, own_bytes: u64, rows: &[Row], left_out: us
         ),
         format!("{}\t{path}", human_size(own_bytes)),
     ];
-    lines.extend(rows.into_iter().map(|Row { bytes, path, note }| {
+    lines.extend(rows.into_iter().map(|FolderRow { bytes, path, note }| {
         let note = note.as_ref().map(|note| format!("\t({note})")).unwrap_or_default();
         format!("{}\t{path}{note}", human_size(*bytes))
     }));

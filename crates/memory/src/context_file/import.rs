@@ -16,9 +16,9 @@ use crate::limits::IMPORTS_A_FILE_MAX;
 
 /// A place in a text that may be an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct ImportRef {
     /// What it may mean, the longest first. A sentence may go on with a full stop right after the path.
-    pub readings: Vec<Reading>,
+    pub candidates: Vec<ImportCandidate>,
     /// Whether it can be nothing else: it is in a comment that says so.
     pub is_explicit: bool,
 }
@@ -35,7 +35,7 @@ pub enum ImportStyle {
 
 /// What an import would take the place of, and the file that it asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct ImportCandidate {
     /// The bytes of the text that it takes the place of.
     pub range: Range<usize>,
     /// The path, as it stands there; without a fragment such as `#part`, which names a place in the file.
@@ -44,31 +44,31 @@ pub struct Reading {
 
 /// A text that was loaded, with its imports found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct LoadedText {
     /// Its path, as a model is shown it.
-    pub shown: String,
+    pub display_path: String,
     /// Its text.
     pub text: Arc<str>,
     /// Its imports, in the order in which they stand there; no two of them overlap.
-    pub imports: Vec<Import>,
+    pub imports: Vec<ResolvedImport>,
 }
 
 /// An import that is carried out, or visibly not. One whose file does not exist is none: its text stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Import {
+pub struct ResolvedImport {
     /// What it takes the place of.
     pub range: Range<usize>,
     /// The path, as it stands there.
     pub path: String,
     /// What comes of it.
-    pub target: Target,
+    pub resolution: ImportResolution,
 }
 
 /// What comes of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ImportResolution {
     /// It is replaced by the source at this place among all.
-    Source(usize),
+    Replaced(usize),
     /// It failed, and this is why.
     Failed(String),
 }
@@ -104,21 +104,23 @@ const IMPORT_PATH_BYTES_MAX: usize = 4096;
 
 /// Returns the places that may be imports, the first [`IMPORTS_A_FILE_MAX`] of them, and whether there are
 /// more.
-pub fn imports(text: &str) -> (Vec<Asked>, bool) {
+pub fn find_imports(text: &str) -> (Vec<ImportRef>, bool) {
     // Most at signs ask for nothing, and then it does not matter what is code or comment.
-    let not_text = LazyCell::new(|| NotText::of(text));
-    let mut found: Vec<Asked> = Vec::new();
+    let not_text = LazyCell::new(|| NonTextRanges::find(text));
+    let mut found: Vec<ImportRef> = Vec::new();
     let mut end = 0;
     for (at, _) in text.match_indices('@') {
         if at < end {
             continue;
         }
-        let explicit = in_comment(text, at);
-        let Some(asked) = explicit.or_else(|| quoted(text, at)).or_else(|| bare(text, at)) else {
+        let explicit = comment_import(text, at);
+        let Some(asked) =
+            explicit.or_else(|| quoted_import(text, at)).or_else(|| unquoted_import(text, at))
+        else {
             continue;
         };
         // A comment that asks for a file must not be in another one.
-        let begins = asked.readings.first().map_or(at, |reading| reading.range.start);
+        let begins = asked.candidates.first().map_or(at, |reading| reading.range.start);
         let is_in_comment = if asked.is_explicit {
             covers(&not_text.comments, begins) && !not_text.begins_comment(begins)
         } else {
@@ -130,7 +132,7 @@ pub fn imports(text: &str) -> (Vec<Asked>, bool) {
         if found.len() == IMPORTS_A_FILE_MAX {
             return (found, true);
         }
-        end = asked.readings.first().map_or(end, |reading| reading.range.end);
+        end = asked.candidates.first().map_or(end, |reading| reading.range.end);
         found.push(asked);
     }
     (found, false)
@@ -138,13 +140,13 @@ pub fn imports(text: &str) -> (Vec<Asked>, bool) {
 
 /// The parts of a text that a reader of the rendered document does not read as text, in order.
 #[derive(Default)]
-struct NotText {
+struct NonTextRanges {
     code: Vec<Range<usize>>,
     comments: Vec<Range<usize>>,
 }
 
-impl NotText {
-    fn of(text: &str) -> Self {
+impl NonTextRanges {
+    fn find(text: &str) -> Self {
         let mut not_text = Self::default();
         let closings: Vec<usize> =
             text.match_indices(COMMENT.1).map(|(at, _)| at + COMMENT.1.len()).collect();
@@ -185,7 +187,7 @@ fn covers(ranges: &[Range<usize>], at: usize) -> bool {
     ranges.get(next).is_some_and(|range| range.start <= at)
 }
 
-fn in_comment(text: &str, at: usize) -> Option<Asked> {
+fn comment_import(text: &str, at: usize) -> Option<ImportRef> {
     let start = text.get(..at)?.trim_end_matches([' ', '\t']).strip_suffix(COMMENT.0)?.len();
     let rest = text.get(at..)?.strip_prefix(IMPORT)?;
     // No further: comments that nothing closes would be read to the end of the text, each of them.
@@ -195,26 +197,26 @@ fn in_comment(text: &str, at: usize) -> Option<Asked> {
         return None;
     }
     let end = at + IMPORT.len() + path.len() + COMMENT.1.len();
-    let mut readings = vec![Reading { range: start..end, path: path.trim().to_owned() }];
+    let mut readings = vec![ImportCandidate { range: start..end, path: path.trim().to_owned() }];
     readings.extend(without_fragment(&readings));
-    Some(Asked { readings, is_explicit: true })
+    Some(ImportRef { candidates: readings, is_explicit: true })
 }
 
 /// Tells whether an at sign there may ask for a file, by what stands before it.
-fn may_ask(text: &str, at: usize) -> Option<bool> {
+fn may_start_import(text: &str, at: usize) -> Option<bool> {
     let before = text.get(..at)?.chars().next_back();
     Some(before.is_none_or(|c| c.is_whitespace() || OPENERS.contains(&c)))
 }
 
 /// Returns the last reading without its fragment, if it has one.
-fn without_fragment(readings: &[Reading]) -> Option<Reading> {
-    let Reading { range, path } = readings.last()?;
+fn without_fragment(readings: &[ImportCandidate]) -> Option<ImportCandidate> {
+    let ImportCandidate { range, path } = readings.last()?;
     let (path, _) = path.split_once('#').filter(|(path, _)| !path.is_empty())?;
-    Some(Reading { range: range.clone(), path: path.trim_end().to_owned() })
+    Some(ImportCandidate { range: range.clone(), path: path.trim_end().to_owned() })
 }
 
-fn quoted(text: &str, at: usize) -> Option<Asked> {
-    if !may_ask(text, at)? {
+fn quoted_import(text: &str, at: usize) -> Option<ImportRef> {
+    if !may_start_import(text, at)? {
         return None;
     }
     let rest = text.get(at..)?.strip_prefix('@')?;
@@ -226,13 +228,13 @@ fn quoted(text: &str, at: usize) -> Option<Asked> {
         return None;
     }
     let end = at + '@'.len_utf8() + quote.len_utf8() + path.len() + quote.len_utf8();
-    let mut readings = vec![Reading { range: at..end, path: path.trim().to_owned() }];
+    let mut readings = vec![ImportCandidate { range: at..end, path: path.trim().to_owned() }];
     readings.extend(without_fragment(&readings));
-    Some(Asked { readings, is_explicit: false })
+    Some(ImportRef { candidates: readings, is_explicit: false })
 }
 
-fn bare(text: &str, at: usize) -> Option<Asked> {
-    if !may_ask(text, at)? {
+fn unquoted_import(text: &str, at: usize) -> Option<ImportRef> {
+    if !may_start_import(text, at)? {
         return None;
     }
     let rest = text.get(at..)?;
@@ -248,7 +250,8 @@ fn bare(text: &str, at: usize) -> Option<Asked> {
     if !begins && !path.starts_with(char::is_alphabetic) {
         return None;
     }
-    let reading = |path: &str| Reading { range: at..at + 1 + path.len(), path: path.to_owned() };
+    let reading =
+        |path: &str| ImportCandidate { range: at..at + 1 + path.len(), path: path.to_owned() };
     let mut readings = vec![reading(path)];
     while let Some(shorter) = path.strip_suffix(SENTENCE_MARKS)
         && readings.len() <= MARKS_MAX
@@ -261,7 +264,7 @@ fn bare(text: &str, at: usize) -> Option<Asked> {
         readings.push(reading(shorter));
     }
     readings.extend(without_fragment(&readings));
-    Some(Asked { readings, is_explicit: false })
+    Some(ImportRef { candidates: readings, is_explicit: false })
 }
 
 #[cfg(test)]
@@ -269,9 +272,9 @@ mod tests {
     use super::*;
 
     fn paths(text: &str) -> Vec<String> {
-        let (found, _) = imports(text);
-        let longest = |asked: &Asked| {
-            let reading = &asked.readings[0];
+        let (found, _) = find_imports(text);
+        let longest = |asked: &ImportRef| {
+            let reading = &asked.candidates[0];
             let range = text.get(reading.range.clone()).unwrap();
             assert!(range.contains(&reading.path), "{range:?}");
             reading.path.clone()
@@ -328,15 +331,15 @@ mod tests {
 
     #[test]
     fn a_sentence_may_end_after_a_path() {
-        let (found, _) = imports("(see @./a.md).");
-        let readings: Vec<_> = found[0].readings.iter().map(|each| each.path.as_str()).collect();
+        let (found, _) = find_imports("(see @./a.md).");
+        let readings: Vec<_> = found[0].candidates.iter().map(|each| each.path.as_str()).collect();
         assert_eq!(readings, ["./a.md).", "./a.md)", "./a.md"]);
-        assert_eq!(found[0].readings[2].range, 5..12);
+        assert_eq!(found[0].candidates[2].range, 5..12);
     }
 
     fn readings(text: &str) -> Vec<String> {
-        let (found, _) = imports(text);
-        found[0].readings.iter().map(|each| each.path.clone()).collect()
+        let (found, _) = find_imports(text);
+        found[0].candidates.iter().map(|each| each.path.clone()).collect()
     }
 
     #[test]
@@ -356,16 +359,16 @@ mod tests {
             ["./a.md#a-part).", "./a.md#a-part)", "./a.md#a-part", "./a.md"]
         );
         assert_eq!(readings("<!-- @import: my a.md#part -->"), ["my a.md#part", "my a.md"]);
-        let (found, _) = imports("x @a.md#part y");
-        assert_eq!(found[0].readings[1].range, 2..12);
+        let (found, _) = find_imports("x @a.md#part y");
+        assert_eq!(found[0].candidates[1].range, 2..12);
     }
 
     #[test]
     fn a_path_between_quotes_may_have_spaces() {
         assert_eq!(readings("see @\"my notes.md\", please"), ["my notes.md"]);
         assert_eq!(readings("(@'./my notes.md#part')"), ["./my notes.md#part", "./my notes.md"]);
-        let (found, _) = imports("x @\"my notes.md\" y");
-        assert_eq!(found[0].readings[0].range, 2..16);
+        let (found, _) = find_imports("x @\"my notes.md\" y");
+        assert_eq!(found[0].candidates[0].range, 2..16);
     }
 
     #[test]
@@ -384,7 +387,7 @@ mod tests {
     #[test]
     fn there_is_an_end_to_what_is_looked_at() {
         let text = "@a.md ".repeat(IMPORTS_A_FILE_MAX + 1);
-        let (found, more) = imports(&text);
+        let (found, more) = find_imports(&text);
         assert_eq!((found.len(), more), (IMPORTS_A_FILE_MAX, true));
     }
 }

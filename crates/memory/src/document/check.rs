@@ -6,7 +6,7 @@ use std::ops::Range;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use crate::document::frontmatter::{self, Frontmatter};
-use crate::document::one_line::visible_line;
+use crate::document::single_line::visible_line;
 use crate::document::{body_start, entries};
 use crate::text::slice;
 
@@ -34,7 +34,7 @@ pub fn statements(text: &str) -> Vec<Statement> {
             heading = folded(above);
         }
         at = entry.range.start;
-        let said = folded(entry.whole(text));
+        let said = folded(entry.full_text(text));
         if said.chars().count() >= REPEATED_CHARS_MIN {
             told.push(Statement { key: (heading.clone(), said), line });
         }

@@ -9,7 +9,8 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use crate::document::frontmatter::{
-    Block, Field, Frontmatter, Value, begins_field, byte_order_mark, last, parse, read,
+    Field, FieldValue, Frontmatter, FrontmatterBlock, begins_field, byte_order_mark, last_value,
+    parse, read,
 };
 use crate::limits::HEAD_BYTES_MAX;
 use crate::text::slice;
@@ -33,7 +34,7 @@ pub fn set_field(text: &str, key: &str, value: &str) -> String {
 ///
 /// Mends what agents get wrong: `description: note: this`. `None` when the frontmatter can be read,
 /// when there is none, or when quoting does not help.
-pub fn mended(text: &str) -> Option<String> {
+pub fn with_frontmatter_repaired(text: &str) -> Option<String> {
     with_values_quoted(text, |_| true)
 }
 
@@ -75,18 +76,18 @@ fn set_in_block(text: &str, key: &str, value: &str) -> Option<String> {
     let holds = |edited: &String| {
         let Frontmatter::Fields(new_block, new_fields) = read(edited) else { return false };
         edited.get(new_block.end..) == text.get(block.end..)
-            && last(&new_fields, key) == Some(&Value::Text(value.to_owned()))
-            && others(&new_fields, key).eq(others(&fields, key))
+            && last_value(&new_fields, key) == Some(&FieldValue::Text(value.to_owned()))
+            && other_fields(&new_fields, key).eq(other_fields(&fields, key))
     };
     let splice = |at: Range<usize>, with: &str| {
-        spliced(text, block.yaml.start + at.start..block.yaml.start + at.end, with).filter(holds)
+        splice(text, block.yaml.start + at.start..block.yaml.start + at.end, with).filter(holds)
     };
     let Some(at) = fields.iter().rposition(|field| field.key == key) else {
         // What is beyond the head is not seen, so a long block gets its new field at the top.
         let end = if block.end > HEAD_BYTES_MAX { 0 } else { yaml.len() };
         return splice(end..end, &line);
     };
-    let value_at = fields.get(at)?.value_at.clone();
+    let value_at = fields.get(at)?.value_range.clone();
     let on_one_line =
         yaml.get(value_at.clone()).is_some_and(|v| !v.is_empty() && !v.contains('\n'));
     on_one_line
@@ -96,8 +97,10 @@ fn set_in_block(text: &str, key: &str, value: &str) -> Option<String> {
 }
 
 /// Sets a field of a block that cannot be read: mended, or with the field's own lines replaced.
-fn set_in_broken(text: &str, block: &Block, key: &str, value: &str) -> Option<String> {
-    if let Some(edited) = mended(text).and_then(|mended| set_in_block(&mended, key, value)) {
+fn set_in_broken(text: &str, block: &FrontmatterBlock, key: &str, value: &str) -> Option<String> {
+    if let Some(edited) =
+        with_frontmatter_repaired(text).and_then(|mended| set_in_block(&mended, key, value))
+    {
         return Some(edited);
     }
     let yaml = text.get(block.yaml.clone())?;
@@ -105,9 +108,9 @@ fn set_in_broken(text: &str, block: &Block, key: &str, value: &str) -> Option<St
     for chunk in chunks(yaml) {
         if begins_field(chunk) && chunk.split_once(':').is_some_and(|(word, _)| word == key) {
             let line = format!("{}: {}{}", scalar(key), scalar(value), line_end(text));
-            let edited = spliced(text, start..start + chunk.len(), &line)?;
+            let edited = splice(text, start..start + chunk.len(), &line)?;
             let Frontmatter::Fields(new_block, fields) = read(&edited) else { return None };
-            let holds = last(&fields, key) == Some(&Value::Text(value.to_owned()))
+            let holds = last_value(&fields, key) == Some(&FieldValue::Text(value.to_owned()))
                 && edited.get(new_block.end..) == text.get(block.end..);
             return holds.then_some(edited);
         }
@@ -124,21 +127,24 @@ fn set_in_front(text: &str, key: &str, value: &str) -> String {
     format!("{mark}---{end}{}: {}{end}---{end}{rest}", scalar(key), scalar(value))
 }
 
-fn spliced(text: &str, at: Range<usize>, with: &str) -> Option<String> {
+fn splice(text: &str, at: Range<usize>, with: &str) -> Option<String> {
     Some([text.get(..at.start)?, with, text.get(at.end..)?].concat())
 }
 
 /// The fields that a change of `key` must leave as they are.
-fn others<'a>(fields: &'a [Field], key: &'a str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+fn other_fields<'a>(
+    fields: &'a [Field],
+    key: &'a str,
+) -> impl Iterator<Item = (&'a str, &'a FieldValue)> {
     fields.iter().filter(move |field| field.key != key).map(|field| (&*field.key, &field.value))
 }
 
 /// The lines of a field, without the blank lines and comments that stand before the next one.
 fn lines_of(yaml: &str, fields: &[Field], at: usize) -> Option<Range<usize>> {
     let line_start = |byte: usize| Some(yaml.get(..byte)?.rfind('\n').map_or(0, |end| end + 1));
-    let start = line_start(fields.get(at)?.key_at)?;
+    let start = line_start(fields.get(at)?.key_start)?;
     let mut end = match fields.get(at + 1) {
-        Some(next) => line_start(next.key_at)?,
+        Some(next) => line_start(next.key_start)?,
         None => yaml.len(),
     };
     for line in yaml.get(start..end)?.split_inclusive('\n').rev() {

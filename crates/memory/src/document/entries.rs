@@ -27,7 +27,7 @@ pub struct Entry {
 impl Entry {
     /// Returns all of the entry in the text that it is from, without the bullet or number and without the
     /// white space at its end.
-    pub fn whole<'a>(&self, text: &'a str) -> &'a str {
+    pub fn full_text<'a>(&self, text: &'a str) -> &'a str {
         let all = slice(text, self.range.clone());
         let start = all.find(self.first_line.as_str()).unwrap_or(0);
         slice(all, start..).trim_end()
@@ -38,8 +38,8 @@ impl Entry {
 pub fn entries(text: &str) -> Vec<Entry> {
     let start = body_start(text);
     let body = slice(text, start..);
-    let lines = Lines::of(body);
-    let joined = joined(&lines, with_leftovers(&lines, blocks(&lines)));
+    let lines = BodyLines::new(body);
+    let joined = join_explanations(&lines, with_unparsed_lines(&lines, blocks(&lines)));
     joined.into_iter().filter_map(|piece| entry(&lines, &piece, start)).collect()
 }
 
@@ -53,14 +53,14 @@ pub fn without_entry(text: &str, entry: &Entry) -> String {
 }
 
 /// The lines of a body. A lone carriage return ends a line, as in Markdown.
-struct Lines<'a> {
+struct BodyLines<'a> {
     body: &'a str,
     /// Where each line starts, and the end of the body.
     starts: Vec<usize>,
 }
 
-impl<'a> Lines<'a> {
-    fn of(body: &'a str) -> Self {
+impl<'a> BodyLines<'a> {
+    fn new(body: &'a str) -> Self {
         let bytes = body.as_bytes();
         let ends = (0..bytes.len()).filter(|&at| {
             bytes[at] == b'\n' || (bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n'))
@@ -89,7 +89,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The lines that these bytes touch, without blank ones at the end, from `first` on.
-    fn touched(&self, bytes: &Range<usize>, first: usize) -> Range<usize> {
+    fn lines_touching(&self, bytes: &Range<usize>, first: usize) -> Range<usize> {
         let line_of = |byte| self.starts.partition_point(|&start| start <= byte) - 1;
         let start = line_of(bytes.start).max(first);
         let mut end = (line_of(bytes.end.saturating_sub(1).max(bytes.start)) + 1).min(self.count());
@@ -101,13 +101,13 @@ impl<'a> Lines<'a> {
 }
 
 /// A block of the body, in lines.
-struct Block {
+struct MarkdownBlock {
     lines: Range<usize>,
-    kind: Kind,
+    kind: BlockKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum BlockKind {
     /// A heading or a thematic break: no entry, and nothing is joined across it.
     Divider,
     Paragraph,
@@ -117,8 +117,8 @@ enum Kind {
 }
 
 /// The top-level blocks, with the items of top-level lists in place of the lists.
-fn blocks(lines: &Lines<'_>) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+fn blocks(lines: &BodyLines<'_>) -> Vec<MarkdownBlock> {
+    let mut blocks: Vec<MarkdownBlock> = Vec::new();
     let mut depth = 0_usize;
     let mut list = None;
     let mut lists = 0;
@@ -129,10 +129,12 @@ fn blocks(lines: &Lines<'_>) -> Vec<Block> {
                 list = Some(lists);
                 None
             }
-            Event::Start(Tag::Item) if depth == 1 => list.map(Kind::Item),
-            Event::Start(Tag::Heading { .. }) | Event::Rule if depth == 0 => Some(Kind::Divider),
-            Event::Start(Tag::Paragraph) if depth == 0 => Some(Kind::Paragraph),
-            Event::Start(_) if depth == 0 => Some(Kind::Other),
+            Event::Start(Tag::Item) if depth == 1 => list.map(BlockKind::Item),
+            Event::Start(Tag::Heading { .. }) | Event::Rule if depth == 0 => {
+                Some(BlockKind::Divider)
+            }
+            Event::Start(Tag::Paragraph) if depth == 0 => Some(BlockKind::Paragraph),
+            Event::Start(_) if depth == 0 => Some(BlockKind::Other),
             _ => None,
         };
         match event {
@@ -145,9 +147,9 @@ fn blocks(lines: &Lines<'_>) -> Vec<Block> {
         }
         if let Some(kind) = kind {
             let first = blocks.last().map_or(0, |block| block.lines.end);
-            let touched = lines.touched(&bytes, first);
+            let touched = lines.lines_touching(&bytes, first);
             if !touched.is_empty() {
-                blocks.push(unless_underlined(lines, Block { lines: touched, kind }));
+                blocks.push(without_underline(lines, MarkdownBlock { lines: touched, kind }));
             }
         }
     }
@@ -155,19 +157,22 @@ fn blocks(lines: &Lines<'_>) -> Vec<Block> {
 }
 
 /// Takes a heading of several underlined lines for the paragraph above a thematic break.
-fn unless_underlined(lines: &Lines<'_>, block: Block) -> Block {
+fn without_underline(lines: &BodyLines<'_>, block: MarkdownBlock) -> MarkdownBlock {
     let count = block.lines.len();
     let underlined = lines.text(&(block.lines.end - 1..block.lines.end)).trim().starts_with('-');
-    if block.kind == Kind::Divider && count > 2 && underlined {
-        return Block { lines: block.lines.start..block.lines.end - 1, kind: Kind::Paragraph };
+    if block.kind == BlockKind::Divider && count > 2 && underlined {
+        return MarkdownBlock {
+            lines: block.lines.start..block.lines.end - 1,
+            kind: BlockKind::Paragraph,
+        };
     }
     block
 }
 
 /// Adds the lines that belong to no block, such as link definitions, as blocks of their own.
-fn with_leftovers(lines: &Lines<'_>, blocks: Vec<Block>) -> Vec<Block> {
-    let mut all: Vec<Block> = Vec::new();
-    let end = Block { lines: lines.count()..lines.count(), kind: Kind::Divider };
+fn with_unparsed_lines(lines: &BodyLines<'_>, blocks: Vec<MarkdownBlock>) -> Vec<MarkdownBlock> {
+    let mut all: Vec<MarkdownBlock> = Vec::new();
+    let end = MarkdownBlock { lines: lines.count()..lines.count(), kind: BlockKind::Divider };
     let mut next = 0;
     for block in blocks.into_iter().chain([end]) {
         while next < block.lines.start {
@@ -176,8 +181,8 @@ fn with_leftovers(lines: &Lines<'_>, blocks: Vec<Block>) -> Vec<Block> {
             let line = lines.text(&(next..next + 1)).trim();
             let is_break = run == 1 && line.len() > 1 && line.bytes().all(|byte| byte == b'-');
             if run > 0 {
-                let kind = if is_break { Kind::Divider } else { Kind::Other };
-                all.push(Block { lines: next..next + run, kind });
+                let kind = if is_break { BlockKind::Divider } else { BlockKind::Other };
+                all.push(MarkdownBlock { lines: next..next + run, kind });
             }
             next += run.max(1);
         }
@@ -188,28 +193,28 @@ fn with_leftovers(lines: &Lines<'_>, blocks: Vec<Block>) -> Vec<Block> {
 }
 
 /// The lines of the entries, each with the paragraphs that explain it.
-fn joined(lines: &Lines<'_>, blocks: Vec<Block>) -> Vec<Block> {
-    let mut pieces: Vec<Block> = Vec::new();
+fn join_explanations(lines: &BodyLines<'_>, blocks: Vec<MarkdownBlock>) -> Vec<MarkdownBlock> {
+    let mut pieces: Vec<MarkdownBlock> = Vec::new();
     let mut above = false;
     let mut label_alone = false;
     let mut taken_list = None;
     for block in blocks {
         let explains = match block.kind {
-            Kind::Divider => {
+            BlockKind::Divider => {
                 above = false;
                 label_alone = false;
                 continue;
             }
-            Kind::Paragraph => after_label(lines.text(&block.lines)).is_some(),
-            Kind::Item(list) => {
+            BlockKind::Paragraph => after_label(lines.text(&block.lines)).is_some(),
+            BlockKind::Item(list) => {
                 if label_alone {
                     taken_list = Some(list);
                 }
                 taken_list == Some(list)
             }
-            Kind::Other => false,
+            BlockKind::Other => false,
         };
-        let is_label = block.kind == Kind::Paragraph;
+        let is_label = block.kind == BlockKind::Paragraph;
         label_alone = above
             && is_label
             && after_label(lines.text(&block.lines)).is_some_and(|rest| rest.trim().is_empty());
@@ -233,10 +238,10 @@ fn after_label(paragraph: &str) -> Option<&str> {
 }
 
 /// The entry of a piece; `None` for an empty bullet.
-fn entry(lines: &Lines<'_>, piece: &Block, start: usize) -> Option<Entry> {
+fn entry(lines: &BodyLines<'_>, piece: &MarkdownBlock, start: usize) -> Option<Entry> {
     let bytes = lines.bytes(&piece.lines);
     let text = lines.text(&piece.lines).trim_start();
-    let text = if matches!(piece.kind, Kind::Item(_)) { after_bullet(text) } else { text };
+    let text = if matches!(piece.kind, BlockKind::Item(_)) { after_bullet(text) } else { text };
     let first_line = text.split(['\n', '\r']).map(str::trim).find(|line| !line.is_empty())?;
     Some(Entry { range: bytes.start + start..bytes.end + start, first_line: first_line.to_owned() })
 }

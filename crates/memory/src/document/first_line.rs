@@ -1,7 +1,7 @@
 //! Finds the first line of a body that says something, to stand for a memory that has no description.
 
 use crate::document::frontmatter::{self, Frontmatter};
-use crate::document::one_line::description_line;
+use crate::document::single_line::description_line;
 use crate::text::slice;
 
 /// Returns the first heading or line of text of a body, without its mark and on one line; empty if there is none.
@@ -15,7 +15,7 @@ pub(super) fn first_line(body: &str) -> String {
             in_comment = !line.contains("-->");
             continue;
         }
-        if says_nothing(line) {
+        if is_empty_line(line) {
             continue;
         }
         let said = description_line(without_marks(line));
@@ -34,7 +34,7 @@ fn below_second_block(body: &str) -> &str {
     }
 }
 
-fn says_nothing(line: &str) -> bool {
+fn is_empty_line(line: &str) -> bool {
     let is_rule = |mark| line.len() >= 3 && line.chars().all(|c| c == mark || c == ' ');
     line.is_empty()
         || ['-', '*', '_', '='].into_iter().any(is_rule)

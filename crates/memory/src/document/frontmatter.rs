@@ -5,14 +5,14 @@
 
 use std::ops::Range;
 
-use crate::document::one_line::description_line;
-use crate::document::yaml::{self, Unreadable, is_null};
+use crate::document::single_line::description_line;
+use crate::document::yaml::{self, YamlError, is_null};
 use crate::limits::HEAD_BYTES_MAX;
 use crate::text::slice;
 
 /// Where a block stands in its text, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Block {
+pub(super) struct FrontmatterBlock {
     /// What is between the `---` lines.
     pub(super) yaml: Range<usize>,
     /// The first byte after the closing line.
@@ -25,34 +25,34 @@ pub(super) enum Frontmatter {
     /// No block: all of the text is body.
     Absent,
     /// A mapping, perhaps an empty one.
-    Fields(Block, Vec<Field>),
+    Fields(FrontmatterBlock, Vec<Field>),
     /// A block that begins like a mapping and cannot be read, with the reason.
-    Broken(Block, String),
+    Broken(FrontmatterBlock, String),
 }
 
 /// One key of the block with its value, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) key: String,
-    pub(super) value: Value,
+    pub(super) value: FieldValue,
     /// Where the key begins, in bytes of the YAML.
-    pub(super) key_at: usize,
+    pub(super) key_start: usize,
     /// Where the value is written, in bytes of the YAML.
-    pub(super) value_at: Range<usize>,
+    pub(super) value_range: Range<usize>,
 }
 
 /// A value as far as Lukasa looks into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum FieldValue {
     /// A number or a boolean has its text as in the file, so that `1.10` stays `1.10`.
     Text(String),
     Mapping(Vec<(String, Self)>),
     List(Vec<Self>),
-    Nothing,
+    Null,
 }
 
 impl Frontmatter {
-    pub(super) const fn block(&self) -> Option<&Block> {
+    pub(super) const fn block(&self) -> Option<&FrontmatterBlock> {
         match self {
             Self::Absent => None,
             Self::Fields(block, _) | Self::Broken(block, _) => Some(block),
@@ -60,12 +60,12 @@ impl Frontmatter {
     }
 }
 
-impl Value {
+impl FieldValue {
     /// The text of a scalar on one line; `None` for anything else and for an empty text.
-    pub(super) fn line(&self) -> Option<String> {
+    pub(super) fn single_line(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(description_line(text)).filter(|line| !line.is_empty()),
-            Self::Mapping(_) | Self::List(_) | Self::Nothing => None,
+            Self::Mapping(_) | Self::List(_) | Self::Null => None,
         }
     }
 }
@@ -76,27 +76,29 @@ pub(super) fn byte_order_mark(text: &str) -> &str {
 }
 
 /// The value of a key; the last one wins when a merge has left two.
-pub(super) fn last<'a>(fields: &'a [Field], key: &str) -> Option<&'a Value> {
+pub(super) fn last_value<'a>(fields: &'a [Field], key: &str) -> Option<&'a FieldValue> {
     fields.iter().rev().find(|field| field.key == key).map(|field| &field.value)
 }
 
 /// The text of a key of a mapping, on one line.
-pub(super) fn nested(fields: &[Field], outer: &str, inner: &str) -> Option<String> {
-    match last(fields, outer)? {
-        Value::Mapping(pairs) => pairs.iter().rev().find(|(key, _)| key == inner)?.1.line(),
-        Value::Text(_) | Value::List(_) | Value::Nothing => None,
+pub(super) fn nested_text(fields: &[Field], outer: &str, inner: &str) -> Option<String> {
+    match last_value(fields, outer)? {
+        FieldValue::Mapping(pairs) => {
+            pairs.iter().rev().find(|(key, _)| key == inner)?.1.single_line()
+        }
+        FieldValue::Text(_) | FieldValue::List(_) | FieldValue::Null => None,
     }
 }
 
 /// Reads the frontmatter of a whole text.
 pub(super) fn read(text: &str) -> Frontmatter {
-    match find(text) {
-        Found::Closed(block) => read_block(text, block),
-        Found::Open { .. } | Found::Nothing => Frontmatter::Absent,
+    match find_fences(text) {
+        FenceSearch::Closed(block) => read_block(text, block),
+        FenceSearch::Open { .. } | FenceSearch::NoFence => Frontmatter::Absent,
     }
 }
 
-fn read_block(text: &str, block: Block) -> Frontmatter {
+fn read_block(text: &str, block: FrontmatterBlock) -> Frontmatter {
     let yaml = slice(text, block.yaml.clone());
     match parse(yaml) {
         Ok(Some(fields)) => Frontmatter::Fields(block, fields),
@@ -107,7 +109,7 @@ fn read_block(text: &str, block: Block) -> Frontmatter {
 
 /// The beginning of a text.
 #[derive(Debug, Default)]
-pub(super) struct Start {
+pub(super) struct FrontmatterStart {
     pub(super) fields: Vec<Field>,
     /// Why the fields cannot be relied on.
     pub(super) malformed: Option<String>,
@@ -119,21 +121,24 @@ pub(super) struct Start {
 ///
 /// When the text was `cut` inside the block, the keys before the last one are read: that one may
 /// lack its end.
-pub(super) fn start(text: &str, cut: bool) -> Start {
-    let all_body = Start { body: byte_order_mark(text).len(), ..Start::default() };
-    let yaml = match find(text) {
-        Found::Nothing => return all_body,
-        Found::Closed(block) => {
+pub(super) fn start(text: &str, cut: bool) -> FrontmatterStart {
+    let all_body =
+        FrontmatterStart { body: byte_order_mark(text).len(), ..FrontmatterStart::default() };
+    let yaml = match find_fences(text) {
+        FenceSearch::NoFence => return all_body,
+        FenceSearch::Closed(block) => {
             let body = block.end;
             return match read_block(text, block) {
                 Frontmatter::Absent => all_body,
-                Frontmatter::Fields(_, fields) => Start { fields, malformed: None, body },
+                Frontmatter::Fields(_, fields) => {
+                    FrontmatterStart { fields, malformed: None, body }
+                }
                 Frontmatter::Broken(_, reason) => {
-                    Start { fields: Vec::new(), malformed: Some(reason), body }
+                    FrontmatterStart { fields: Vec::new(), malformed: Some(reason), body }
                 }
             };
         }
-        Found::Open { yaml } => slice(text, yaml..),
+        FenceSearch::Open { yaml } => slice(text, yaml..),
     };
     if !begins_like_fields(yaml) {
         return all_body;
@@ -141,12 +146,12 @@ pub(super) fn start(text: &str, cut: bool) -> Start {
     let body = text.len();
     if !cut {
         let reason = "frontmatter has no closing `---` line".to_owned();
-        return Start { fields: Vec::new(), malformed: Some(reason), body };
+        return FrontmatterStart { fields: Vec::new(), malformed: Some(reason), body };
     }
     let whole = slice(yaml, ..last_field_at(yaml));
     let reason = format!("frontmatter goes on beyond {HEAD_BYTES_MAX} bytes");
     let fields = parse(whole).ok().flatten().unwrap_or_default();
-    Start { fields, malformed: Some(reason), body }
+    FrontmatterStart { fields, malformed: Some(reason), body }
 }
 
 /// Whether a line begins a field at the outermost level: a word, a colon, then space or the end.
@@ -180,27 +185,27 @@ fn last_field_at(yaml: &str) -> usize {
 }
 
 /// A block found by its lines alone.
-enum Found {
-    Nothing,
-    Closed(Block),
+enum FenceSearch {
+    NoFence,
+    Closed(FrontmatterBlock),
     Open { yaml: usize },
 }
 
-fn find(text: &str) -> Found {
+fn find_fences(text: &str) -> FenceSearch {
     let mut at = byte_order_mark(text).len();
     let mut lines = slice(text, at..).split_inclusive('\n');
     match lines.next() {
         Some(line) if without_line_end(line) == "---" => at += line.len(),
-        _ => return Found::Nothing,
+        _ => return FenceSearch::NoFence,
     }
     let yaml = at;
     for line in lines {
         if matches!(without_line_end(line), "---" | "...") {
-            return Found::Closed(Block { yaml: yaml..at, end: at + line.len() });
+            return FenceSearch::Closed(FrontmatterBlock { yaml: yaml..at, end: at + line.len() });
         }
         at += line.len();
     }
-    Found::Open { yaml }
+    FenceSearch::Open { yaml }
 }
 
 fn without_line_end(line: &str) -> &str {
@@ -209,15 +214,15 @@ fn without_line_end(line: &str) -> &str {
 
 /// Reads YAML: `Some` fields when it is a mapping or empty, `None` when it is anything else.
 pub(super) fn parse(yaml: &str) -> Result<Option<Vec<Field>>, String> {
-    match plain(yaml) {
+    match parse_plain(yaml) {
         Some(fields) => Ok(Some(fields)),
-        None => parse_any(yaml),
+        None => parse_yaml(yaml),
     }
 }
 
 /// Reads what nearly every block is, a word and a text on each line that mean nothing else. `None` leaves it
 /// to the parser, which would find the same and takes much longer.
-fn plain(yaml: &str) -> Option<Vec<Field>> {
+fn parse_plain(yaml: &str) -> Option<Vec<Field>> {
     let mut fields = Vec::new();
     let mut at = 0;
     for line in yaml.split_inclusive('\n') {
@@ -228,9 +233,9 @@ fn plain(yaml: &str) -> Option<Vec<Field>> {
         let value_at = at + key.len() + ": ".len();
         fields.push(Field {
             key: key.to_owned(),
-            value: Value::Text(value.to_owned()),
-            key_at: at,
-            value_at: value_at..value_at + value.len(),
+            value: FieldValue::Text(value.to_owned()),
+            key_start: at,
+            value_range: value_at..value_at + value.len(),
         });
         at += line.len();
     }
@@ -259,11 +264,11 @@ fn is_plain_value(value: &str) -> bool {
         && !is_null(value)
 }
 
-fn parse_any(yaml: &str) -> Result<Option<Vec<Field>>, String> {
+fn parse_yaml(yaml: &str) -> Result<Option<Vec<Field>>, String> {
     if yaml.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Some(Vec::new()));
     }
-    yaml::fields(yaml).map_err(|Unreadable(line)| {
+    yaml::fields(yaml).map_err(|YamlError(line)| {
         // The line of the file: the YAML begins below the opening line.
         format!("frontmatter is not valid YAML at line {}", line + 1)
     })
@@ -282,12 +287,12 @@ mod tests {
             "name: note 1\ndescription: what was learned, and when (2026-05-04)\ntype: project\n",
             "name: über 1.10\nport: 8080\nis-new: true\nurl: http://localhost:80/a#b",
         ] {
-            assert!(plain(yaml).is_some(), "{yaml:?}");
+            assert!(parse_plain(yaml).is_some(), "{yaml:?}");
         }
         for yaml in
             ["a: [b]\n", "a: b: c\n", "a: b #c\n", "a:\n  b: c\n", "a: |\n  b\n", "a: 'b'\n"]
         {
-            assert_eq!(plain(yaml), None, "{yaml:?}");
+            assert_eq!(parse_plain(yaml), None, "{yaml:?}");
         }
     }
 
@@ -308,8 +313,8 @@ mod tests {
             )
         ) {
             let yaml = yaml.concat();
-            if let Some(fields) = plain(&yaml) {
-                prop_assert_eq!(parse_any(&yaml), Ok(Some(fields)), "{:?}", yaml);
+            if let Some(fields) = parse_plain(&yaml) {
+                prop_assert_eq!(parse_yaml(&yaml), Ok(Some(fields)), "{:?}", yaml);
             }
         }
 
@@ -319,8 +324,8 @@ mod tests {
         ) {
             let lines: Vec<_> = lines.iter().map(|(key, value)| format!("{key}: {value}\n")).collect();
             let yaml = lines.concat();
-            if let Some(fields) = plain(&yaml) {
-                prop_assert_eq!(parse_any(&yaml), Ok(Some(fields)), "{:?}", yaml);
+            if let Some(fields) = parse_plain(&yaml) {
+                prop_assert_eq!(parse_yaml(&yaml), Ok(Some(fields)), "{:?}", yaml);
             }
         }
     }

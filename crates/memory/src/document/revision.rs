@@ -16,7 +16,7 @@ pub struct ParseRevisionError;
 
 impl Revision {
     /// Returns the revision of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn digest(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 

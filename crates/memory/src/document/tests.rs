@@ -10,11 +10,11 @@ mod heads {
 
     #[track_caller]
     fn check(file: &str, expected: &str) {
-        let head = head(file.as_bytes());
+        let head = parse_header(file.as_bytes());
         let shown = [
             head.name.map(|name| format!("name={name}")),
             (!head.description.is_empty()).then(|| format!("description={}", head.description)),
-            head.read_leniently.map(|why| format!("leniently={why}")),
+            head.lenient_parse_reason.map(|why| format!("leniently={why}")),
             head.kind.map(|kind| format!("type={kind}")),
             head.malformed.map(|why| format!("malformed={why}")),
         ];
@@ -118,20 +118,24 @@ mod heads {
         for value in
             ["[a: b", "'a: b", "\"a\": b", "*a: b", "&a b: c", "!t a: b: c", "- a: b", "{a: b"]
         {
-            let head = head(format!("---\nname: a\ndescription: {value}\n---\nb").as_bytes());
+            let head =
+                parse_header(format!("---\nname: a\ndescription: {value}\n---\nb").as_bytes());
             assert!(head.malformed.is_some() && head.name.is_none(), "{value}: {head:?}");
-            assert_eq!((head.shown_description(), head.read_leniently.as_ref()), ("", None));
+            assert_eq!((head.shown_description(), head.lenient_parse_reason.as_ref()), ("", None));
         }
         // What is nested or goes on in the next line is not guessed either.
         for yaml in ["metadata:\n  type: a: b\n", "description: a: b\n  more: c\n"] {
-            assert!(head(format!("---\n{yaml}---\n").as_bytes()).malformed.is_some(), "{yaml}");
+            assert!(
+                parse_header(format!("---\n{yaml}---\n").as_bytes()).malformed.is_some(),
+                "{yaml}"
+            );
         }
     }
 
     #[test]
     fn without_a_description_the_first_heading_or_line_stands_for_it() {
         let check = |file: &str, expected: &str| {
-            assert_eq!(head(file.as_bytes()).shown_description(), expected, "{file:?}");
+            assert_eq!(parse_header(file.as_bytes()).shown_description(), expected, "{file:?}");
         };
         check("# Build  system #\n\nUse make.\n", "Build system");
         check("---\nname: a\n---\n\n## Build\n", "Build");
@@ -160,11 +164,14 @@ mod heads {
 
     #[test]
     fn bytes_that_are_no_text_give_nothing_but_the_reason() {
-        let not_text = Head { malformed: Some("not UTF-8 text".to_owned()), ..Head::default() };
+        let not_text = MemoryHeader {
+            malformed: Some("not UTF-8 text".to_owned()),
+            ..MemoryHeader::default()
+        };
         for bytes in
             [&b"---\nname: \xFF\n---\n"[..], b"---\nname: a\0\n---\n", b"\xFF\xFE-\0", b"a\xC3"]
         {
-            assert_eq!(head(bytes), not_text, "{bytes:?}");
+            assert_eq!(parse_header(bytes), not_text, "{bytes:?}");
         }
     }
 
@@ -174,9 +181,10 @@ mod heads {
             let file =
                 format!("---\nname: a\n---\n{}{}", "x".repeat(shift), "𝒳".repeat(HEAD_BYTES_MAX));
             let first_line = description_line(body(&file));
-            let expected = Head { name: Some("a".to_owned()), first_line, ..Head::default() };
-            assert_eq!(head(file.as_bytes()), expected);
-            assert_eq!(head(&file.as_bytes()[..HEAD_BYTES_MAX]), expected);
+            let expected =
+                MemoryHeader { name: Some("a".to_owned()), first_line, ..MemoryHeader::default() };
+            assert_eq!(parse_header(file.as_bytes()), expected);
+            assert_eq!(parse_header(&file.as_bytes()[..HEAD_BYTES_MAX]), expected);
         }
     }
 
@@ -231,8 +239,8 @@ mod heads {
             [bomb, long, long_list, endless, kept, deep_aliases, deep_flow, deep_map, deep_lists]
         {
             let file = format!("---\nname: n\n{yaml}---\nbody");
-            assert_eq!(head(file.as_bytes()).name, None, "{yaml:.40}");
-            assert!(head(file.as_bytes()).malformed.is_some(), "{yaml:.40}");
+            assert_eq!(parse_header(file.as_bytes()).name, None, "{yaml:.40}");
+            assert!(parse_header(file.as_bytes()).malformed.is_some(), "{yaml:.40}");
             assert_eq!(body(&file), "body", "{yaml:.40}");
         }
     }
@@ -254,7 +262,7 @@ fn the_body_begins_after_the_frontmatter() {
 
 #[test]
 fn a_revision_has_one_spelling() {
-    let revision = Revision::of(b"");
+    let revision = Revision::digest(b"");
     let text = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     assert_eq!(revision.to_string(), text);
     assert_eq!(text.parse(), Ok(revision));
@@ -354,7 +362,7 @@ mod fields {
             let text = set_field("", "name", value);
             assert_eq!(text, format!("---\nname: {written}\n---\n"));
             assert_eq!(
-                head(text.as_bytes()).name,
+                parse_header(text.as_bytes()).name,
                 Some(value.to_owned()).filter(|v| !v.is_empty())
             );
         };
@@ -397,7 +405,7 @@ mod fields {
     #[test]
     fn mending_quotes_only_what_is_broken() {
         let check = |text: &str, expected: Option<&str>| {
-            assert_eq!(mended(text).as_deref(), expected, "{text:?}");
+            assert_eq!(with_frontmatter_repaired(text).as_deref(), expected, "{text:?}");
         };
         check(
             "---\nname: a\n# c\ndescription: RULE (0.8): never\nmetadata:\n  type: user\nx: \"y\" z\n---\nb",
@@ -415,7 +423,7 @@ mod fields {
         // The new value must not become that of `name`, which repeats the old one.
         let text = "---\ndescription: &d old\nname: *d\n---\nbody";
         let edited = set_field(text, "description", "new");
-        assert_eq!(head(edited.as_bytes()).description, "new");
+        assert_eq!(parse_header(edited.as_bytes()).description, "new");
         assert!(edited.ends_with(text), "{edited:?}");
     }
 
@@ -428,14 +436,14 @@ mod fields {
                 return Err(TestCaseError::fail(format!("{edited:?}")));
             };
             prop_assert_eq!(
-                frontmatter::last(&fields, "description"),
-                Some(&frontmatter::Value::Text(value.clone()))
+                frontmatter::last_value(&fields, "description"),
+                Some(&frontmatter::FieldValue::Text(value.clone()))
             );
             prop_assert!(edited.ends_with(body(&text)), "{:?}", edited);
             if text.contains('\0') {
                 return Ok(()); // no text to `head`
             }
-            let (before, after) = (head(text.as_bytes()), head(edited.as_bytes()));
+            let (before, after) = (parse_header(text.as_bytes()), parse_header(edited.as_bytes()));
             prop_assert_eq!(after.description, description_line(&value));
             if before.malformed.is_none() && before.name.is_some() {
                 prop_assert_eq!(after.name, before.name);
@@ -698,7 +706,7 @@ proptest! {
     #[test]
     fn any_bytes_have_a_head(bytes in prop::collection::vec(any::<u8>(), 0..200), text in texts()) {
         for bytes in [&bytes[..], text.as_bytes(), &[text.as_bytes(), &bytes].concat()] {
-            let head = head(bytes);
+            let head = parse_header(bytes);
             prop_assert!(head.description.chars().count() <= DESCRIPTION_CHARS_MAX + 1);
             prop_assert!(!head.description.contains(char::is_control));
         }

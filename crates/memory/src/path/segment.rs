@@ -4,22 +4,22 @@
 
 use unicode_normalization::is_nfc;
 
-use super::{PathFault, Refused};
+use super::{PathErrorKind, SegmentError};
 use crate::limits::SEGMENT_BYTES_MAX;
 
 /// Checks a segment that is in NFC.
-pub(super) fn check(segment: &str) -> Result<(), Refused> {
+pub(super) fn check(segment: &str) -> Result<(), SegmentError> {
     if segment.len() > SEGMENT_BYTES_MAX {
-        return Err(Refused::Fault(PathFault::LongSegment));
+        return Err(SegmentError::Fault(PathErrorKind::LongSegment));
     }
     if is_plain(segment) { Ok(()) } else { check_closely(segment) }
 }
 
-fn check_closely(segment: &str) -> Result<(), Refused> {
+fn check_closely(segment: &str) -> Result<(), SegmentError> {
     if segment.contains("..") || segment.contains(['~', '\\']) || hides_a_separator(segment) {
-        return Err(Refused::Escape);
+        return Err(SegmentError::Escape);
     }
-    fault(segment).map_or(Ok(()), |fault| Err(Refused::Fault(fault)))
+    error_kind(segment).map_or(Ok(()), |fault| Err(SegmentError::Fault(fault)))
 }
 
 /// Tells of most names in one look that no rule concerns them: letters, digits, dashes, and at most one
@@ -35,15 +35,15 @@ fn is_plain(segment: &str) -> bool {
 }
 
 /// Checks a segment as a directory gave it: a slash or a form that is not NFC may be in it.
-pub(super) fn check_on_disk(segment: &str) -> Result<(), Refused> {
+pub(super) fn check_on_disk(segment: &str) -> Result<(), SegmentError> {
     if segment.contains('/') {
-        return Err(Refused::Escape);
+        return Err(SegmentError::Escape);
     }
     check(segment)?;
     if segment.is_ascii() || is_nfc(segment) {
         Ok(())
     } else {
-        Err(Refused::Fault(PathFault::NotNormalized))
+        Err(SegmentError::Fault(PathErrorKind::NotNormalized))
     }
 }
 
@@ -72,25 +72,25 @@ pub(super) fn is_invisible(character: char) -> bool {
         )
 }
 
-fn fault(segment: &str) -> Option<PathFault> {
+fn error_kind(segment: &str) -> Option<PathErrorKind> {
     if segment.is_empty() {
-        return Some(PathFault::EmptySegment);
+        return Some(PathErrorKind::EmptySegment);
     }
     for character in segment.chars() {
         if is_invisible(character) {
-            return Some(PathFault::InvisibleCharacter(character));
+            return Some(PathErrorKind::InvisibleCharacter(character));
         }
         if matches!(character, '<' | '>' | '"' | ':' | '|' | '*' | '?') {
-            return Some(PathFault::ReservedCharacter(character));
+            return Some(PathErrorKind::ReservedCharacter(character));
         }
     }
     if segment.starts_with('.') {
-        return Some(PathFault::Hidden);
+        return Some(PathErrorKind::Hidden);
     }
     if segment.ends_with(|last: char| last == '.' || last.is_whitespace()) {
-        return Some(PathFault::BadEnd);
+        return Some(PathErrorKind::BadEnd);
     }
-    is_device(segment).then_some(PathFault::ReservedName)
+    is_device(segment).then_some(PathErrorKind::ReservedName)
 }
 
 /// Tells whether Windows takes the name for a device, whatever its extension.

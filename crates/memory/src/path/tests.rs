@@ -288,16 +288,16 @@ fn a_name_on_disk_must_be_addressable_as_it_is() {
     let check = |text: &str, fault| {
         assert_eq!(RelativePath::parse(text), Err(PathError::invalid(text, fault)), "{text:?}");
     };
-    check("cafe\u{301}.md", PathFault::NotNormalized);
-    check("", PathFault::EmptySegment);
-    check("/a", PathFault::EmptySegment);
-    check("a/", PathFault::EmptySegment);
-    check("a//b", PathFault::EmptySegment);
-    check(" a ", PathFault::BadEnd);
-    check(".lukasa", PathFault::Hidden);
-    check("a\nb", PathFault::InvisibleCharacter('\n'));
-    check(&"a/".repeat(600), PathFault::TooLong);
-    check(&format!("a{}", "/a".repeat(16)), PathFault::TooDeep);
+    check("cafe\u{301}.md", PathErrorKind::NotNormalized);
+    check("", PathErrorKind::EmptySegment);
+    check("/a", PathErrorKind::EmptySegment);
+    check("a/", PathErrorKind::EmptySegment);
+    check("a//b", PathErrorKind::EmptySegment);
+    check(" a ", PathErrorKind::BadEnd);
+    check(".lukasa", PathErrorKind::Hidden);
+    check("a\nb", PathErrorKind::InvisibleCharacter('\n'));
+    check(&"a/".repeat(600), PathErrorKind::TooLong);
+    check(&format!("a{}", "/a".repeat(16)), PathErrorKind::TooDeep);
     assert_eq!(relative(" a/b.md").as_str(), " a/b.md");
 }
 
@@ -342,14 +342,14 @@ fn listings_are_in_byte_order() {
 #[test]
 fn paths_that_differ_only_in_case_fold_to_one() {
     let check = |one: &str, other: &str| {
-        assert_eq!(relative(one).folded(), relative(other).folded());
+        assert_eq!(relative(one).case_folded(), relative(other).case_folded());
     };
     check("Notes/A.MD", "notes/a.md");
     check("ÜBER.md", "über.md");
     check("ΟΔΟΣ", "οδος");
     check("οδοσ", "οδος");
     check("ПРИВЕТ", "привет");
-    assert_ne!(relative("a-b").folded(), relative("a_b").folded());
+    assert_ne!(relative("a-b").case_folded(), relative("a_b").case_folded());
 }
 
 #[test]
@@ -398,7 +398,7 @@ fn near_paths() -> impl Strategy<Value = String> {
         .prop_map(|(start, pieces)| format!("{start}{}", pieces.concat()))
 }
 
-fn holds_its_promises(text: &str, layout: Layout) {
+fn check_invariants(text: &str, layout: Layout) {
     match MemoryPath::parse(text, layout) {
         Ok(path) => {
             let normal = path.to_string();
@@ -422,13 +422,13 @@ fn holds_its_promises(text: &str, layout: Layout) {
 proptest! {
     #[test]
     fn whatever_parses_is_safe_and_parses_again_to_itself(text in near_paths()) {
-        holds_its_promises(&text, Layout::Scoped);
-        holds_its_promises(&text, Layout::Flat);
+        check_invariants(&text, Layout::Scoped);
+        check_invariants(&text, Layout::Flat);
     }
 
     #[test]
     fn any_text_is_a_path_or_a_refusal(text in any::<String>()) {
-        holds_its_promises(&text, Layout::Scoped);
-        holds_its_promises(&format!("/memories/global/{text}"), Layout::Scoped);
+        check_invariants(&text, Layout::Scoped);
+        check_invariants(&format!("/memories/global/{text}"), Layout::Scoped);
     }
 }

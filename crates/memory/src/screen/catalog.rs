@@ -12,27 +12,27 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::{Mutex, MutexGuard};
 use regex::bytes::Regex;
 
-use super::pattern::{Hit, Pattern, Reach};
+use super::multi_pattern::MultiPattern;
+use super::pattern::{Pattern, PatternWindow, RuleHit};
 use super::prose::Prose;
-use super::words::Words;
-use super::{Rule, injection, invisible, secrets, services, values};
+use super::{Rule, assignments, injection, invisible, secrets, services};
 use crate::text::slice;
 
 /// The patterns, made ready.
 pub(super) struct Catalog {
     /// The words of all patterns.
-    words: Words,
-    patterns: Vec<(&'static Pattern, Compiled)>,
+    words: MultiPattern,
+    patterns: Vec<(&'static Pattern, LazyRegex)>,
     rules: Vec<Rule>,
 }
 
 /// A pattern's regular expression, while it is needed.
 #[derive(Default)]
-struct Compiled(Mutex<Option<Arc<Regex>>>);
+struct LazyRegex(Mutex<Option<Arc<Regex>>>);
 
 /// The tables of patterns, in the order of the documentation.
 const TABLES: [&[Pattern]; 4] =
-    [secrets::PATTERNS, services::PATTERNS, values::PATTERNS, injection::PATTERNS];
+    [secrets::PATTERNS, services::PATTERNS, assignments::PATTERNS, injection::PATTERNS];
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::build);
 
@@ -59,10 +59,11 @@ impl Catalog {
 
     fn build() -> Self {
         let patterns: Vec<_> =
-            TABLES.into_iter().flatten().map(|pattern| (pattern, Compiled::default())).collect();
-        let words = Words::new(patterns.iter().enumerate().flat_map(|(index, (pattern, _))| {
-            pattern.words.iter().map(move |word| (*word, index))
-        }));
+            TABLES.into_iter().flatten().map(|pattern| (pattern, LazyRegex::default())).collect();
+        let words =
+            MultiPattern::new(patterns.iter().enumerate().flat_map(|(index, (pattern, _))| {
+                pattern.words.iter().map(move |word| (*word, index))
+            }));
         let mut rules: Vec<Rule> = Vec::new();
         let invisible = invisible::RULES.iter().copied();
         for rule in patterns.iter().map(|(pattern, _)| pattern.rule).chain(invisible) {
@@ -74,7 +75,7 @@ impl Catalog {
     }
 
     /// Lets go of what was compiled: it is compiled again when a text needs it.
-    pub(super) fn rest(&self) {
+    pub(super) fn drop_compiled(&self) {
         self.patterns.iter().for_each(|(_, compiled)| *compiled.lock() = None);
     }
 
@@ -84,7 +85,7 @@ impl Catalog {
     }
 
     /// Returns the words of all patterns; their owners are the indexes of the patterns.
-    pub(super) fn words(&self) -> &Words {
+    pub(super) fn words(&self) -> &MultiPattern {
         &self.words
     }
 
@@ -94,29 +95,35 @@ impl Catalog {
     }
 
     /// Adds what a pattern finds in a window of the text.
-    pub(super) fn run(&self, index: usize, text: &str, window: Range<usize>, hits: &mut Vec<Hit>) {
+    pub(super) fn run(
+        &self,
+        index: usize,
+        text: &str,
+        window: Range<usize>,
+        hits: &mut Vec<RuleHit>,
+    ) {
         let (pattern, compiled) = &self.patterns[index];
         let regex = Arc::clone(compiled.lock().get_or_insert_with(|| pattern.compile().into()));
         match pattern.reach {
-            Reach::Near { .. } => {
-                let prose = Prose::of(text, window);
+            PatternWindow::Surrounding { .. } => {
+                let prose = Prose::from_window(text, window);
                 pattern.find(&regex, prose.text(), 0, |range| {
-                    hits.push(Hit { rule: pattern.rule, range: prose.source(&range) });
+                    hits.push(RuleHit { rule: pattern.rule, range: prose.source(&range) });
                 });
             }
-            Reach::Line | Reach::Rest => {
+            PatternWindow::Line | PatternWindow::ToEnd => {
                 // The text is cut behind the window only: what stands before it decides whether a
                 // word begins there.
                 let text = slice(text, ..window.end);
                 pattern.find(&regex, text, window.start, |range| {
-                    hits.push(Hit { rule: pattern.rule, range });
+                    hits.push(RuleHit { rule: pattern.rule, range });
                 });
             }
         }
     }
 }
 
-impl Compiled {
+impl LazyRegex {
     fn lock(&self) -> MutexGuard<'_, Option<Arc<Regex>>> {
         self.0.lock()
     }

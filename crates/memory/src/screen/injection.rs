@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::pattern::{Found, Pattern, Reach, whole};
+use super::pattern::{Pattern, PatternMatch, PatternWindow, whole_match};
 use super::{Family, Rule};
 
 const OVERRIDE: Rule = rule(
@@ -42,17 +42,29 @@ const fn rule(id: &'static str, about: &'static str) -> Rule {
 
 /// Prose that begins with one of the words.
 const fn prose(rule: Rule, words: &'static [&'static str], source: &'static str) -> Pattern {
-    Pattern { rule, words, source, reach: Reach::Near { before: 4, after: 240 }, judge: whole }
+    Pattern {
+        rule,
+        words,
+        source,
+        reach: PatternWindow::Surrounding { before: 4, after: 240 },
+        judge: whole_match,
+    }
 }
 
 /// Prose in which something stands before the word.
-const fn around(rule: Rule, words: &'static [&'static str], source: &'static str) -> Pattern {
-    Pattern { rule, words, source, reach: Reach::Near { before: 120, after: 160 }, judge: whole }
+const fn prose_around(rule: Rule, words: &'static [&'static str], source: &'static str) -> Pattern {
+    Pattern {
+        rule,
+        words,
+        source,
+        reach: PatternWindow::Surrounding { before: 120, after: 160 },
+        judge: whole_match,
+    }
 }
 
 /// Text on one line, in which spaces mean spaces.
 const fn on_line(rule: Rule, words: &'static [&'static str], source: &'static str) -> Pattern {
-    Pattern { rule, words, source, reach: Reach::Line, judge: whole }
+    Pattern { rule, words, source, reach: PatternWindow::Line, judge: whole_match }
 }
 
 /// Hosts that are this machine.
@@ -90,10 +102,10 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|(?:everything|anything|all|what)(?: that)? (?:you (?:know|learned|(?:were|are|have been|had been) (?:told|taught|given|instructed|asked))\b",
             r"|above(?: this(?: line| point)?)?(?:[.,;:!\n]| and\b| instead\b|\z)|(?:was |were |has been |came |is )?(?:said|written|stated) (?:above|before|earlier|previously)\b|i (?:said|told you)\b))",
         ),
-        reach: Reach::Near { before: 16, after: 240 },
+        reach: PatternWindow::Surrounding { before: 16, after: 240 },
         judge: unless_negated,
     },
-    around(
+    prose_around(
         OVERRIDE,
         &[
             "instructions",
@@ -125,7 +137,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|\b(?:negeer|vergeet) (?:(?:alle|de|je|uw|vorige|eerdere|voorgaande|bovenstaande) )+(?:instructies|aanwijzingen|regels|opdrachten)\b",
         ),
     ),
-    around(
+    prose_around(
         OVERRIDE,
         &[
             "忽略",
@@ -151,7 +163,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         &["гнорир", "абудь", "бращай"],
         r"(?u)(?:проигнорируй(?:те)?|игнорируй(?:те)?|забудь(?:те)?|не обращай(?:те)? внимания на) (?:(?:обо?|про|о|на|все|всех|всё|любые|свои|ваши|твои|эти|предыдущие|предыдущих|прежние|прошлые|прошлых|ранние|вышеуказанные|вышеперечисленные|системные|данные|полученные) )+(?:инструкци|указани|команд|правил|предписани|промпт)",
     ),
-    around(
+    prose_around(
         ROLE,
         &["you", "act as", "pretend", "roleplay", "role-play", "persona", "identity"],
         concat!(
@@ -172,7 +184,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         &["du bist", "sofort", "tu es", "vous etes", "eres"],
         r"\b(?:du bist|ab (?:jetzt|sofort) bist du|tu es|vous etes|eres) (?:jetzt|ab jetzt|ab sofort|nun|maintenant|desormais|ahora) (?:(?:ein|eine|der|die|das|un|une|el|la|le) )*(?:administrator|administrateur|administrador|admin|root|uneingeschrankte[rs]?|unzensierte[rs]?|sans restriction|sin restricciones|(?:ki|ia|ai)\b)",
     ),
-    around(
+    prose_around(
         ROLE,
         &["теперь", "你现在是", "从现在起", "从现在开始"],
         concat!(
@@ -245,7 +257,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|<\s{0,4}memory_file\s+path\s{0,4}=",
         ),
     ),
-    around(
+    prose_around(
         HIDE,
         &["tell", "inform", "notif", "mention", "reveal", "disclos", "alert"],
         concat!(
@@ -260,7 +272,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         &["keep", "hide", "conceal", "hidden"],
         r"\b(?:keep|hide|conceal|hidden|kept) (?:this|it|that|these|them|everything|secret|the (?:above|following|change|upload|transfer)|these (?:instructions|steps)|this (?:instruction|step|change|action|message|memory|note|request))(?: (?:an? )?(?:secret|hidden|private|confidential|quiet|concealed|away|invisible))* from (?:the |your |all |any )*(?:users?|humans?|operators?|owners?|person|developers?|admins?|administrators?|team)\b(?:(?:[*_\x22'`)\]])*(?:[.,;!\n]|。|—|–|\z|\s-)| (?:at all|and|until|while))",
     ),
-    around(
+    prose_around(
         HIDE,
         &[
             "user must",
@@ -282,7 +294,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|\b(?:secretly|silently|covertly) (?:send|upload|copy|forward|post|transmit|exfiltrate|install|run|execute|add|append|write|collect|record) (?:(?:the|all|every|any|your|their|user|user's|this|it|these) )*(?:conversation|messages?|credentials?|secrets?|keys?|tokens?|passwords?|commands?|script|data|to https?|files?)\b",
         ),
     ),
-    around(
+    prose_around(
         HIDE,
         &[
             "benutzer",
@@ -307,7 +319,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|ユーザーに(?:は)?(?:このことを|これを|絶対に|何も)?(?:言わ|伝え|知らせ|教え|話さ)(?:ないで|ないこと|るな|てはいけ)|사용자에게 ?(?:는 |이를 |절대 )?(?:말하지|알리지) ?(?:마|말)",
         ),
     ),
-    around(
+    prose_around(
         OVERSIGHT,
         &["approve", "confirm", "permission", "safety", "without asking", "guardrail"],
         concat!(
@@ -344,10 +356,10 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|(?:\.ssh|id_(?:rsa|ed25519|ecdsa|dsa)|\.env|\.aws|\.netrc|\.npmrc|\.git-credentials|\.kube/config|\.gnupg|_history|etc/passwd|etc/shadow|credentials)\b[^\n|]{0,60}\|[^\n]{0,120}\b(?:curl|wget|nc|ncat|netcat)\b",
             r"|\b(?:bash|sh|zsh) -i\b[^\n]{0,20}/dev/tcp/)",
         ),
-        reach: Reach::Line,
-        judge: whole,
+        reach: PatternWindow::Line,
+        judge: whole_match,
     },
-    around(
+    prose_around(
         EXFILTRATION,
         &[
             "send",
@@ -378,7 +390,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         &["](h"],
         r"(?i)!\[[^\]\n]{0,120}\]\(\s{0,2}https?://[^)\s]{1,200}?(?:[?&][^)\s=]{1,40}=|/)(?:\{|\$|%7b|<|\[)[^)\n]{0,12}(?:data|secret|token|password|credential|conversation|chat|prompt|context|memory|memories|message|api.?key|env|content|summary|base64)",
     ),
-    around(
+    prose_around(
         PERSISTENCE,
         &[
             "claude.md",
@@ -422,10 +434,10 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r" (?:(?:you|the agent|an agent|the assistant|new|a|any|the) )*(?:open|start|begin|launch|wake|run|load|read|boot|sessions?|conversations?|chats?|startup|turns?|tasks?|starts?)",
             r"[^.!?\n]{0,80}?\b(?:run|execute|fetch|download|curl|wget|eval|source|load|visit|request|call|pipe)\b[^!?\n]{0,60}?(?:https?://[^\s\x22'`)]+|\bcurl\b|\bwget\b|base64 -?d)[^\n]{0,200}",
         ),
-        reach: Reach::Near { before: 4, after: 360 },
+        reach: PatternWindow::Surrounding { before: 4, after: 360 },
         judge: unless_local,
     },
-    around(
+    prose_around(
         EXTRACTION,
         &["prompt", "instructions", "system message"],
         r"\b(?:reveal|print|output|repeat|show|display|leak|recite) (?:me |us |out )*(?:(?:all|back|of|verbatim) )*your (?:(?:full|entire|hidden|initial|original|complete|exact|secret|system) )*(?:system prompt|system message|initial prompt|(?:initial|hidden|original|secret|system) instructions|instructions verbatim)\b",
@@ -433,12 +445,12 @@ pub(super) const PATTERNS: &[Pattern] = &[
 ];
 
 /// Reports an order, unless it is turned into its opposite: "never ignore …".
-fn unless_negated(found: &Found<'_>) -> Option<Range<usize>> {
-    if found.group(1).is_some() { None } else { whole(found) }
+fn unless_negated(found: &PatternMatch<'_>) -> Option<Range<usize>> {
+    if found.group(1).is_some() { None } else { whole_match(found) }
 }
 
 /// Reports an order that reaches out, unless all that it reaches is this machine.
-fn unless_local(found: &Found<'_>) -> Option<Range<usize>> {
+fn unless_local(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (order, range) = found.group(0)?;
     let order = order.to_lowercase();
     let mut addresses = order.split("://").skip(1).peekable();

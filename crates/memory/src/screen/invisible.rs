@@ -4,7 +4,7 @@
 //! Hebrew, tags in the flags of Scotland and Wales. Each rule knows the honest ones and reports the
 //! rest. Characters that stand together and break one rule are one finding.
 
-use super::pattern::Hit;
+use super::pattern::RuleHit;
 use super::{Family, Rule};
 use crate::text::slice;
 
@@ -56,7 +56,7 @@ const DIRECTION_CONTEXT_CHARS: usize = 24;
 const FLAG_TAGS_MAX: usize = 6;
 
 /// Adds every invisible character that has no honest use where it stands.
-pub(super) fn find(text: &str, hits: &mut Vec<Hit>) {
+pub(super) fn find(text: &str, hits: &mut Vec<RuleHit>) {
     if is_clean_ascii(text.as_bytes()) {
         return;
     }
@@ -76,9 +76,9 @@ pub(super) fn find(text: &str, hits: &mut Vec<Hit>) {
         let before = slice(text, ..position);
         let after = slice(text, end..);
         let Some(rule) = broken_rule(character, before, after) else { continue };
-        match hits.get_mut(first..).and_then(<[Hit]>::last_mut) {
+        match hits.get_mut(first..).and_then(<[RuleHit]>::last_mut) {
             Some(last) if last.rule == rule && last.range.end == position => last.range.end = end,
-            _ => hits.push(Hit { rule, range: position..end }),
+            _ => hits.push(RuleHit { rule, range: position..end }),
         }
     }
 }

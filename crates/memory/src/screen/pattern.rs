@@ -9,20 +9,20 @@ use crate::text::slice;
 
 /// A rule and the bytes that break it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hit {
+pub(super) struct RuleHit {
     pub(super) rule: Rule,
     pub(super) range: Range<usize>,
 }
 
 /// How much of the text around a word a pattern is tried on.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Reach {
+pub(super) enum PatternWindow {
     /// The lines that the word is on.
     Line,
     /// Some bytes before and after the word, over line breaks, as prose.
-    Near { before: usize, after: usize },
+    Surrounding { before: usize, after: usize },
     /// From the word to the end of the text.
-    Rest,
+    ToEnd,
 }
 
 /// One shape that a rule looks for. A rule may have several.
@@ -36,18 +36,18 @@ pub(super) struct Pattern {
     /// writing ([`Prose`]), and a space also means a line break.
     pub(super) source: &'static str,
     /// Where it is tried.
-    pub(super) reach: Reach,
+    pub(super) reach: PatternWindow,
     /// Returns the part of a match to report, or `None` when it is harmless after all.
-    pub(super) judge: fn(&Found<'_>) -> Option<Range<usize>>,
+    pub(super) judge: fn(&PatternMatch<'_>) -> Option<Range<usize>>,
 }
 
 /// A match of a pattern.
-pub(super) struct Found<'t> {
+pub(super) struct PatternMatch<'t> {
     text: &'t str,
     groups: Captures<'t>,
 }
 
-impl<'t> Found<'t> {
+impl<'t> PatternMatch<'t> {
     /// Returns what a group of the pattern took and where, group 0 being all of the match.
     ///
     /// Patterns count bytes, so an edge may fall into a character; it is then moved outwards.
@@ -77,7 +77,7 @@ impl Pattern {
         while let Some(groups) = regex.captures_at(text.as_bytes(), position) {
             let Some(all) = groups.get(0).filter(|all| !all.is_empty()) else { break };
             position = all.end();
-            if let Some(range) = (self.judge)(&Found { text, groups }) {
+            if let Some(range) = (self.judge)(&PatternMatch { text, groups }) {
                 report(range);
             }
         }
@@ -85,8 +85,8 @@ impl Pattern {
 
     pub(super) fn compile(&self) -> Regex {
         let source = match self.reach {
-            Reach::Near { .. } => self.source.replace(' ', r"[ \n]"),
-            Reach::Line | Reach::Rest => self.source.to_owned(),
+            PatternWindow::Surrounding { .. } => self.source.replace(' ', r"[ \n]"),
+            PatternWindow::Line | PatternWindow::ToEnd => self.source.to_owned(),
         };
         let regex = RegexBuilder::new(&source).unicode(false).build();
         regex.expect("the source is a regular expression")
@@ -94,6 +94,6 @@ impl Pattern {
 }
 
 /// Judges a match by nothing more: all of it is reported.
-pub(super) fn whole(found: &Found<'_>) -> Option<Range<usize>> {
+pub(super) fn whole_match(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     found.group(0).map(|(_, range)| range)
 }

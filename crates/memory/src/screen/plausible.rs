@@ -11,7 +11,7 @@ use crate::text::has_word;
 
 /// What a key says about its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SecretKind {
     /// Chosen by a person, as often as not: a word and a number.
     Password,
     /// Made by a machine: letters and digits without sense.
@@ -20,27 +20,31 @@ pub(super) enum Kind {
 
 /// How a value is tied to its key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tie {
+pub(super) enum AssignmentStyle {
     /// In quotation marks, so nothing but the value.
     Quoted,
     /// As in a file of environment variables: `DB_PASSWORD=…`.
     Environment,
     /// After a colon or an equals sign, where prose may go on as well.
-    Bare,
+    Unquoted,
     /// In the next cell of a table: as often as not a type or a description.
     Cell,
     /// After a verb or a dash: most likely prose.
-    Spoken,
+    Prose,
 }
 
-pub(super) fn is_real(text: &str, kind: Kind, tie: Tie) -> bool {
+pub(super) fn is_plausible_secret(text: &str, kind: SecretKind, tie: AssignmentStyle) -> bool {
     match (kind, tie) {
-        (Kind::Token, Tie::Spoken) | (_, Tie::Cell) => is_striking(text, kind),
-        (Kind::Token, Tie::Quoted) => {
+        (SecretKind::Token, AssignmentStyle::Prose) | (_, AssignmentStyle::Cell) => {
+            is_striking(text, kind)
+        }
+        (SecretKind::Token, AssignmentStyle::Quoted) => {
             is_random(text) || (text.len() >= 20 && has_mixed_case(text) && !has_space(text))
         }
-        (Kind::Token, Tie::Environment | Tie::Bare) => is_random(text),
-        (Kind::Password, _) => is_password(text, tie),
+        (SecretKind::Token, AssignmentStyle::Environment | AssignmentStyle::Unquoted) => {
+            is_random(text)
+        }
+        (SecretKind::Password, _) => is_password(text, tie),
     }
 }
 
@@ -51,7 +55,7 @@ pub(super) fn is_random(text: &str) -> bool {
 
 /// Returns whether a value stands out from prose even without a sign that it is one. A password
 /// need not be as long or as mixed as a token for that.
-fn is_striking(text: &str, kind: Kind) -> bool {
+fn is_striking(text: &str, kind: SecretKind) -> bool {
     let mixed = text.len() >= 16
         || has_mixed_case(text)
         || text.bytes().any(|byte| byte.is_ascii_punctuation());
@@ -59,30 +63,35 @@ fn is_striking(text: &str, kind: Kind) -> bool {
         && !is_path(text)
         && !text.contains("://")
         && !text.contains('(')
-        && (mixed || kind == Kind::Password)
+        && (mixed || kind == SecretKind::Password)
 }
 
 /// Returns whether a value may be a password that a person chose.
-pub(super) fn is_password(text: &str, tie: Tie) -> bool {
+pub(super) fn is_password(text: &str, tie: AssignmentStyle) -> bool {
     if has_space(text) {
-        return tie == Tie::Quoted && text.len() >= 12 && !is_prose(text);
+        return tie == AssignmentStyle::Quoted && text.len() >= 12 && !is_prose(text);
     }
     if is_technical(text) || is_path(text) {
         return false;
     }
-    if tie == Tie::Spoken && (is_measure(text) || is_address(text) || text.contains('(')) {
+    if tie == AssignmentStyle::Prose && (is_measure(text) || is_address(text) || text.contains('('))
+    {
         return false;
     }
     if has_digit(text) {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-        let least = if is_number && tie == Tie::Spoken { 8 } else { 6 };
+        let least = if is_number && tie == AssignmentStyle::Prose { 8 } else { 6 };
         return text.len() >= least && (has_letter(text) || is_number);
     }
     let body = text.trim_end_matches(['!', '?', '.']);
     let strange = body.contains(['!', '#', '$', '%', '^', '&', '?', '~', '+', '=', '@']);
     match tie {
-        Tie::Quoted | Tie::Environment => text.len() >= 6 && has_letter(text),
-        Tie::Bare | Tie::Cell | Tie::Spoken => text.len() >= 8 && strange && has_letter(text),
+        AssignmentStyle::Quoted | AssignmentStyle::Environment => {
+            text.len() >= 6 && has_letter(text)
+        }
+        AssignmentStyle::Unquoted | AssignmentStyle::Cell | AssignmentStyle::Prose => {
+            text.len() >= 8 && strange && has_letter(text)
+        }
     }
 }
 
@@ -187,7 +196,7 @@ const REFERENCES: &str = "
 ";
 
 /// Returns whether a value says where the secret is instead of what it is.
-pub(super) fn is_reference(text: &str, tie: Tie) -> bool {
+pub(super) fn is_reference(text: &str, tie: AssignmentStyle) -> bool {
     let lower = text.to_lowercase();
     if REFERENCES.split_whitespace().any(|start| lower.starts_with(start)) {
         return true;
@@ -196,7 +205,7 @@ pub(super) fn is_reference(text: &str, tie: Tie) -> bool {
         && text
             .bytes()
             .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
-    let code = tie != Tie::Quoted
+    let code = tie != AssignmentStyle::Quoted
         && (text.contains(['(', '[', '{'])
             || text.starts_with(['!', '&', '*', '|'])
             || is_member(text));

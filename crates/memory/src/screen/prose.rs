@@ -20,7 +20,7 @@ pub(super) struct Prose {
 
 impl Prose {
     /// Reads a window of the text.
-    pub(super) fn of(text: &str, window: Range<usize>) -> Self {
+    pub(super) fn from_window(text: &str, window: Range<usize>) -> Self {
         let mut prose = Self {
             text: String::with_capacity(window.len()),
             sources: Vec::with_capacity(window.len() + 1),
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        let prose = Prose::of(text, 0..text.len());
+        let prose = Prose::from_window(text, 0..text.len());
         assert_eq!(prose.text(), expected, "{text:?}");
         assert_eq!(prose.source(&(0..expected.len())), 0..text.len(), "{text:?}");
     }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_range_maps_back_to_what_it_came_from() {
         let text = "so **Ignore**  İt";
-        let prose = Prose::of(text, 3..text.len());
+        let prose = Prose::from_window(text, 3..text.len());
         assert_eq!(prose.text(), "**ignore i\u{307}t");
         assert_eq!(prose.source(&(2..8)), 5..11);
         assert_eq!(prose.source(&(9..10)), 15..17);

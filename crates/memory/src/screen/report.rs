@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::pattern::Hit;
+use super::pattern::RuleHit;
 use crate::text::slice;
 
 /// How far around an order its sentence and its quotation marks are looked for, in bytes.
@@ -138,7 +138,7 @@ fn regex(source: &str) -> Regex {
 }
 
 /// Returns whether a hit is part of a report about an attack and no order.
-pub(super) fn is_report(text: &str, hit: &Hit) -> bool {
+pub(super) fn is_report(text: &str, hit: &RuleHit) -> bool {
     if !REPORTABLE.contains(&hit.rule.id) {
         return false;
     }
@@ -154,7 +154,7 @@ pub(super) fn is_report(text: &str, hit: &Hit) -> bool {
     if turns_to_reader || matches(&NEGATION, &before) {
         return false;
     }
-    let Some(rest) = Rest::of(&after) else { return false };
+    let Some(rest) = SentenceTail::parse(&after) else { return false };
     match quotation {
         Some(_) => is_quoted_by_third_party(&before, &rest),
         None => {
@@ -164,7 +164,7 @@ pub(super) fn is_report(text: &str, hit: &Hit) -> bool {
 }
 
 /// Returns whether the words around a quotation say that a third party blocks, tests or says it.
-fn is_quoted_by_third_party(before: &str, rest: &Rest<'_>) -> bool {
+fn is_quoted_by_third_party(before: &str, rest: &SentenceTail<'_>) -> bool {
     let is_said = governs(&SAYING, before);
     governs(&BLOCKING, before)
         || matches(&LABEL, before)
@@ -182,16 +182,16 @@ fn governs(verbs: &Regex, text: &str) -> bool {
 }
 
 /// What follows an order in its sentence.
-struct Rest<'t> {
+struct SentenceTail<'t> {
     /// The end of the clause that the order is in.
     head: &'t str,
     /// The clauses behind it.
     tail: &'t str,
 }
 
-impl<'t> Rest<'t> {
+impl<'t> SentenceTail<'t> {
     /// Reads what follows, if it only says where, how, or that the order was caught.
-    fn of(after: &'t str) -> Option<Self> {
+    fn parse(after: &'t str) -> Option<Self> {
         let after = after.trim_matches([' ', ')', '.', '"', '\'', '`']);
         let marks = [",", ";", " - ", " and ", " but "];
         let cut = marks.iter().filter_map(|mark| after.find(mark)).min();
@@ -263,26 +263,32 @@ fn quotation_around(
     range: &Range<usize>,
 ) -> Option<Range<usize>> {
     let before = text.get(sentence.start..range.start)?;
-    let (open, mark) = before.char_indices().rfind(|(at, mark)| opens(before, *at, *mark))?;
+    let (open, mark) =
+        before.char_indices().rfind(|(at, mark)| is_opening_quote(before, *at, *mark))?;
     let inside = before.get(open + 1..)?;
-    if inside.char_indices().any(|(at, other)| other == mark && closes(inside, at)) {
+    if inside.char_indices().any(|(at, other)| other == mark && is_closing_quote(inside, at)) {
         return None;
     }
     // A rule may take the closing mark and what follows it for the end of the order.
     let order = text.get(range.clone())?;
     let own = order.trim_end_matches(|end: char| !end.is_alphanumeric()).len();
-    if order.get(..own)?.char_indices().any(|(at, other)| other == mark && closes(order, at)) {
+    if order
+        .get(..own)?
+        .char_indices()
+        .any(|(at, other)| other == mark && is_closing_quote(order, at))
+    {
         return None;
     }
     let from = range.start + own;
     let rest =
         text.get(from..text.ceil_char_boundary((from + SENTENCE_REACH_BYTES).min(text.len())))?;
-    let (close, _) = rest.char_indices().find(|(at, other)| *other == mark && closes(rest, *at))?;
+    let (close, _) =
+        rest.char_indices().find(|(at, other)| *other == mark && is_closing_quote(rest, *at))?;
     Some(sentence.start + open..from + close + 1)
 }
 
 /// Returns whether a character at a position of a text is an opening quotation mark.
-fn opens(text: &str, at: usize, mark: char) -> bool {
+fn is_opening_quote(text: &str, at: usize, mark: char) -> bool {
     let before = slice(text, ..at).chars().next_back();
     let after = slice(text, at + mark.len_utf8()..).chars().next();
     matches!(mark, '"' | '\'' | '`')
@@ -291,6 +297,6 @@ fn opens(text: &str, at: usize, mark: char) -> bool {
 }
 
 /// Returns whether the mark at a position of a text closes a quotation: no apostrophe.
-fn closes(text: &str, at: usize) -> bool {
+fn is_closing_quote(text: &str, at: usize) -> bool {
     !slice(text, at + 1..).starts_with(char::is_alphanumeric)
 }

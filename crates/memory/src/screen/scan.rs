@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::catalog::Catalog;
-use super::fold::Folded;
-use super::pattern::{Hit, Reach};
-use super::{Family, invisible, report, tables, values};
+use super::normalize::FoldedText;
+use super::pattern::{PatternWindow, RuleHit};
+use super::{Family, assignments, invisible, report, tables};
 use crate::text::slice;
 
 /// Returns all that the rules find, sorted by position, nothing twice.
-pub(super) fn hits(text: &str) -> Vec<Hit> {
-    let mut hits = match Folded::of(text) {
+pub(super) fn hits(text: &str) -> Vec<RuleHit> {
+    let mut hits = match FoldedText::fold(text) {
         None => matches(text),
         Some(folded) => {
             let mut hits = matches(folded.text());
@@ -36,12 +36,12 @@ pub(super) fn hits(text: &str) -> Vec<Hit> {
 }
 
 /// Runs the patterns over one rendering of the text.
-fn matches(text: &str) -> Vec<Hit> {
+fn matches(text: &str) -> Vec<RuleHit> {
     let catalog = Catalog::get();
     let mut hits = Vec::new();
     let mut headings = Vec::new();
     for (index, window) in windows(text) {
-        if values::names_secret(catalog.pattern(index)) {
+        if assignments::names_secret(catalog.pattern(index)) {
             headings.push(window.clone());
         }
         catalog.run(index, text, window, &mut hits);
@@ -58,10 +58,10 @@ pub(super) fn windows(text: &str) -> Vec<(usize, Range<usize>)> {
     let catalog = Catalog::get();
     let mut open: Vec<Option<Range<usize>>> = vec![None; catalog.pattern_count()];
     let mut closed = Vec::new();
-    catalog.words().each(text, |index, word| {
+    catalog.words().for_each_match(text, |index, word| {
         let reach = catalog.pattern(index).reach;
         let open = &mut open[index];
-        if let (Some(open), Reach::Line | Reach::Rest) = (&open, reach)
+        if let (Some(open), PatternWindow::Line | PatternWindow::ToEnd) = (&open, reach)
             && open.start <= word.start
             && word.end <= open.end
         {
@@ -81,30 +81,31 @@ pub(super) fn windows(text: &str) -> Vec<(usize, Range<usize>)> {
 }
 
 /// Returns the part of the text that a pattern is tried on for one of its words.
-fn window(text: &str, reach: Reach, word: &Range<usize>) -> Range<usize> {
+fn window(text: &str, reach: PatternWindow, word: &Range<usize>) -> Range<usize> {
     let before = slice(text, ..word.start);
     let after = slice(text, word.end..);
     match reach {
-        Reach::Line => {
+        PatternWindow::Line => {
             let start = before.rfind('\n').map_or(0, |newline| newline + 1);
             let end = after.find('\n').map_or(text.len(), |newline| word.end + newline);
             start..end
         }
-        Reach::Near { before, after } => {
+        PatternWindow::Surrounding { before, after } => {
             let start = text.floor_char_boundary(word.start.saturating_sub(before));
             let end = text.ceil_char_boundary(word.end.saturating_add(after));
             start..end
         }
-        Reach::Rest => word.start..text.len(),
+        PatternWindow::ToEnd => word.start..text.len(),
     }
 }
 
 /// Leaves out what a more exact rule has found as well: an assignment says less about a value than
 /// the provider whose key it is. Expects hits sorted by position.
-fn without_shadowed(hits: Vec<Hit>) -> Vec<Hit> {
+fn without_shadowed(hits: Vec<RuleHit>) -> Vec<RuleHit> {
     let mut exact: Vec<Range<usize>> = Vec::new();
-    for hit in
-        hits.iter().filter(|hit| hit.rule.family == Family::Secrets && !values::is_loose(hit))
+    for hit in hits
+        .iter()
+        .filter(|hit| hit.rule.family == Family::Secrets && !assignments::is_assignment(hit))
     {
         match exact.last_mut() {
             Some(last) if hit.range.start < last.end => last.end = last.end.max(hit.range.end),
@@ -114,7 +115,7 @@ fn without_shadowed(hits: Vec<Hit>) -> Vec<Hit> {
     let mut loose_end = 0;
     let mut kept = hits;
     kept.retain(|hit| {
-        if !values::is_loose(hit) {
+        if !assignments::is_assignment(hit) {
             return true;
         }
         let next = exact.partition_point(|range| range.end <= hit.range.start);
@@ -130,7 +131,7 @@ fn without_shadowed(hits: Vec<Hit>) -> Vec<Hit> {
 
 /// Leaves out hits of one rule that overlap an earlier one of it: the two renderings of a text
 /// mostly find the same. Expects hits sorted by position.
-fn without_repeats(hits: Vec<Hit>) -> Vec<Hit> {
+fn without_repeats(hits: Vec<RuleHit>) -> Vec<RuleHit> {
     let mut ends: HashMap<&str, usize> = HashMap::new();
     let mut kept = hits;
     kept.retain(|hit| {

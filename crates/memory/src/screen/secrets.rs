@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::pattern::{Found, Pattern, Reach, whole};
+use super::pattern::{Pattern, PatternMatch, PatternWindow, whole_match};
 use super::plausible::{is_masked, is_placeholder, is_random};
 use super::{Family, Rule};
 
@@ -355,15 +355,15 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r#"|(?:[\s>|#*"'+,;]|\\[nrt]){0,12}([A-Za-z0-9+/=]{4,})"#,
             r#"(?:[\s>|#*"'+,;]|\\[nrt]){0,12}-----END[ A-Z0-9_-]{0,60}-----)"#,
         ),
-        reach: Reach::Rest,
+        reach: PatternWindow::ToEnd,
         judge: private_key,
     },
     Pattern {
         rule: rule("secrets.private-key", "private keys in PEM, PGP and PuTTY form"),
         words: &["private-lines:"],
         source: r"Private-Lines: [0-9]+\s+(?:[A-Za-z0-9+/=]{16,}\s*)+",
-        reach: Reach::Rest,
-        judge: whole,
+        reach: PatternWindow::ToEnd,
+        judge: whole_match,
     },
 ];
 
@@ -378,7 +378,13 @@ pub(super) const fn token(
     words: &'static [&'static str],
     source: &'static str,
 ) -> Pattern {
-    Pattern { rule: rule(id, about), words, source, reach: Reach::Line, judge: unless_masked }
+    Pattern {
+        rule: rule(id, about),
+        words,
+        source,
+        reach: PatternWindow::Line,
+        judge: unless_masked,
+    }
 }
 
 /// A token with so short a prefix that a long name could begin with it as well.
@@ -388,23 +394,29 @@ pub(super) const fn random_token(
     words: &'static [&'static str],
     source: &'static str,
 ) -> Pattern {
-    Pattern { rule: rule(id, about), words, source, reach: Reach::Line, judge: unless_wordy }
+    Pattern {
+        rule: rule(id, about),
+        words,
+        source,
+        reach: PatternWindow::Line,
+        judge: unless_wordy,
+    }
 }
 
 /// Reports the token, unless it is one in name only.
-fn unless_masked(found: &Found<'_>) -> Option<Range<usize>> {
+fn unless_masked(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (token, range) = found.group(1)?;
     (!is_masked(token)).then_some(range)
 }
 
 /// Reports the token, unless it is a name made of words.
-fn unless_wordy(found: &Found<'_>) -> Option<Range<usize>> {
+fn unless_wordy(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (token, _) = found.group(1)?;
     is_random(token).then(|| unless_masked(found)).flatten()
 }
 
 /// Reports the key, unless a word such as `REDACTED` stands in for it.
-fn private_key(found: &Found<'_>) -> Option<Range<usize>> {
+fn private_key(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let stand_in = found.group(1).is_some_and(|(body, _)| is_placeholder(body));
-    (!stand_in).then(|| whole(found)).flatten()
+    (!stand_in).then(|| whole_match(found)).flatten()
 }

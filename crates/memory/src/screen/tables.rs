@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
-use super::pattern::Hit;
-use super::plausible::{Kind, Tie, is_placeholder, is_real, is_reference};
-use super::values;
+use super::assignments;
+use super::pattern::RuleHit;
+use super::plausible::{
+    AssignmentStyle, SecretKind, is_placeholder, is_plausible_secret, is_reference,
+};
 use crate::text::slice;
 
 /// Headings of columns that hold passwords, in lower case.
@@ -41,7 +43,7 @@ const HEADINGS_MAX: usize = 120;
 struct Columns {
     separator: char,
     count: usize,
-    secret: Vec<(usize, Kind)>,
+    secret: Vec<(usize, SecretKind)>,
 }
 
 /// Adds the values below headings such as `password` and `API token`: of Markdown tables, and of
@@ -49,7 +51,7 @@ struct Columns {
 ///
 /// `named` are the lines that name a secret, of which a heading is one. Each line is read at most
 /// once, so the time is linear in the text.
-pub(super) fn find(text: &str, mut named: Vec<Range<usize>>, hits: &mut Vec<Hit>) {
+pub(super) fn find(text: &str, mut named: Vec<Range<usize>>, hits: &mut Vec<RuleHit>) {
     named.sort_by_key(|lines| lines.start);
     let mut done = 0;
     for lines in named {
@@ -62,7 +64,7 @@ pub(super) fn find(text: &str, mut named: Vec<Range<usize>>, hits: &mut Vec<Hit>
 }
 
 /// Reads the line at a position as a heading, and the rows below it. Returns where the rows end.
-fn find_below(text: &str, position: usize, hits: &mut Vec<Hit>) -> usize {
+fn find_below(text: &str, position: usize, hits: &mut Vec<RuleHit>) -> usize {
     let mut lines = slice(text, position..).split_inclusive('\n');
     let heading = lines.next().unwrap_or_default();
     let mut start = position + heading.len().max(1);
@@ -71,13 +73,13 @@ fn find_below(text: &str, position: usize, hits: &mut Vec<Hit>) -> usize {
     let columns = if is_delimiter(below) {
         start += below.len();
         lines = rows;
-        Columns::of_heading(heading, '|')
+        Columns::from_heading(heading, '|')
     } else {
-        Columns::of_separated(heading)
+        Columns::from_separated(heading)
     };
     let Some(columns) = columns else { return start };
-    for line in lines.take_while(|line| columns.hold(line)) {
-        columns.find_in(line, start, hits);
+    for line in lines.take_while(|line| columns.is_row(line)) {
+        columns.find_in_row(line, start, hits);
         start += line.len();
     }
     start
@@ -90,7 +92,7 @@ fn is_delimiter(line: &str) -> bool {
 }
 
 impl Columns {
-    fn of_heading(line: &str, separator: char) -> Option<Self> {
+    fn from_heading(line: &str, separator: char) -> Option<Self> {
         let kinds: Vec<_> = cells(line, separator).map(|(_, cell)| kind_of(cell)).collect();
         let count = kinds.len();
         let kinds = kinds.into_iter().enumerate();
@@ -99,7 +101,7 @@ impl Columns {
     }
 
     /// Reads the headings of separated values: names, and no sentence.
-    fn of_separated(line: &str) -> Option<Self> {
+    fn from_separated(line: &str) -> Option<Self> {
         if line.len() > HEADINGS_MAX {
             return None;
         }
@@ -110,29 +112,31 @@ impl Columns {
                 && cell.split(' ').count() <= 2
         };
         let names = cells(line, separator).all(|(_, cell)| is_name(cell));
-        names.then(|| Self::of_heading(line, separator)).flatten()
+        names.then(|| Self::from_heading(line, separator)).flatten()
     }
 
     /// Returns whether a line is a row of the table.
-    fn hold(&self, line: &str) -> bool {
+    fn is_row(&self, line: &str) -> bool {
         let separators = line.matches(self.separator).count();
         if self.separator == '|' { separators > 0 } else { separators + 1 == self.count }
     }
 
-    fn find_in(&self, line: &str, start: usize, hits: &mut Vec<Hit>) {
+    fn find_in_row(&self, line: &str, start: usize, hits: &mut Vec<RuleHit>) {
         for (column, (position, value)) in cells(line, self.separator).enumerate() {
             let kind = self.secret.iter().find(|(secret, _)| *secret == column);
-            let harmless = is_placeholder(value) || is_reference(value, Tie::Spoken);
-            if kind.is_some_and(|(_, kind)| !harmless && is_real(value, *kind, Tie::Spoken)) {
+            let harmless = is_placeholder(value) || is_reference(value, AssignmentStyle::Prose);
+            if kind.is_some_and(|(_, kind)| {
+                !harmless && is_plausible_secret(value, *kind, AssignmentStyle::Prose)
+            }) {
                 let from = start + position;
-                hits.push(values::in_column(from..from + value.len()));
+                hits.push(assignments::column_hit(from..from + value.len()));
             }
         }
     }
 }
 
 /// Returns what a column holds, by its heading.
-fn kind_of(heading: &str) -> Option<Kind> {
+fn kind_of(heading: &str) -> Option<SecretKind> {
     let heading = heading.to_lowercase();
     let heading = heading.strip_suffix('s').unwrap_or(&heading);
     let named = |words: &[&str]| {
@@ -143,7 +147,11 @@ fn kind_of(heading: &str) -> Option<Kind> {
             front.is_some_and(|front| !front.ends_with(char::is_alphanumeric))
         })
     };
-    if named(PASSWORDS) { Some(Kind::Password) } else { named(TOKENS).then_some(Kind::Token) }
+    if named(PASSWORDS) {
+        Some(SecretKind::Password)
+    } else {
+        named(TOKENS).then_some(SecretKind::Token)
+    }
 }
 
 /// Returns the cells of a row without markup around them, with their positions.

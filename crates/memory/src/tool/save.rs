@@ -22,7 +22,7 @@ Without `scope` it answers with both files: ask the person which.";
 
 /// A fact to save.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Save {
+pub struct SaveRequest {
     /// The fact, on one line.
     pub fact: String,
     /// What the person made of it in their host before it was to be saved.
@@ -60,7 +60,7 @@ pub fn schema() -> Value {
 ///
 /// Hosts that let their person edit a call before it is made add `modified_by_user` and `modified_content`; models are
 /// not told of these fields.
-pub fn decode(arguments: &Value) -> Result<Save, CommandError> {
+pub fn decode(arguments: &Value) -> Result<SaveRequest, CommandError> {
     let missing = || CommandError::MissingFields { command: NAME, fields: "'fact'" };
     let edited = edited(arguments)?;
     let fact = match arguments.get("fact") {
@@ -80,7 +80,7 @@ pub fn decode(arguments: &Value) -> Result<Save, CommandError> {
         },
         Some(_) => return Err(wrong),
     };
-    Ok(Save { fact, edited, scope })
+    Ok(SaveRequest { fact, edited, scope })
 }
 
 /// Returns what a person made of the fact, if they edited it. Nothing is left of it if they cleared the text.
@@ -107,8 +107,11 @@ mod tests {
     fn arguments_are_taken_as_models_give_them() {
         fn check(arguments: &Value, expected: Result<(&str, Option<SaveScope>), &str>) {
             let read = decode(arguments).map_err(|refused| refused.to_string());
-            let expected =
-                expected.map(|(fact, scope)| Save { fact: fact.to_owned(), edited: None, scope });
+            let expected = expected.map(|(fact, scope)| SaveRequest {
+                fact: fact.to_owned(),
+                edited: None,
+                scope,
+            });
             assert_eq!(read, expected.map_err(str::to_owned), "{arguments}");
         }
         check(&json!({ "fact": "- Likes\ntea" }), Ok(("Likes tea", None)));

@@ -5,73 +5,83 @@ use strum::VariantArray as _;
 
 use super::*;
 use crate::change::ChangeId;
-use crate::code::Code;
 use crate::command::Warning;
 use crate::document::Revision;
+use crate::error_code::MemoryErrorCode;
 use crate::path::Scope;
 
 fn path(text: &str) -> MemoryPath {
     MemoryPath::parse(text, Layout::Scoped).unwrap()
 }
 
-fn a() -> MemoryPath {
+fn path_a() -> MemoryPath {
     path("/memories/global/a.md")
 }
 
-fn scoped(arguments: &Value) -> Result<Command, CommandError> {
+fn scoped(arguments: &Value) -> Result<MemoryCommand, CommandError> {
     decode(arguments, Layout::Scoped)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "rows are written in place")]
-fn accepts(arguments: Value, expected: Command) {
+fn accepts(arguments: Value, expected: MemoryCommand) {
     assert_eq!(scoped(&arguments), Ok(expected));
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "rows are written in place")]
-fn refuses(arguments: Value, text: &str, code: Code) {
+fn refuses(arguments: Value, text: &str, code: MemoryErrorCode) {
     let refusal = scoped(&arguments).unwrap_err();
     assert_eq!((refusal.to_string().as_str(), refusal.code()), (text, code));
 }
 
-fn view(lines: Lines) -> Command {
-    Command::View { path: a(), lines }
+fn view(lines: ViewRange) -> MemoryCommand {
+    MemoryCommand::View { path: path_a(), lines }
 }
 
 #[test]
 fn each_command_is_read() {
     let p = "/memories/global/a.md";
-    accepts(json!({"command": "view", "path": p}), view(Lines::Whole));
+    accepts(json!({"command": "view", "path": p}), view(ViewRange::Whole));
     accepts(
         json!({"command": "create", "path": p, "file_text": ""}),
-        Command::Create { path: a(), file_text: String::new() },
+        MemoryCommand::Create { path: path_a(), file_text: String::new() },
     );
     accepts(
         json!({"command": "str_replace", "path": p, "old_str": " a ", "new_str": "b\n"}),
-        Command::StrReplace { path: a(), old_str: " a ".to_owned(), new_str: "b\n".to_owned() },
+        MemoryCommand::StrReplace {
+            path: path_a(),
+            old_str: " a ".to_owned(),
+            new_str: "b\n".to_owned(),
+        },
     );
     accepts(
         json!({"command": "str_replace", "path": p, "old_str": "a"}),
-        Command::StrReplace { path: a(), old_str: "a".to_owned(), new_str: String::new() },
+        MemoryCommand::StrReplace {
+            path: path_a(),
+            old_str: "a".to_owned(),
+            new_str: String::new(),
+        },
     );
     accepts(
         json!({"command": "insert", "path": p, "insert_line": -1, "insert_text": "x"}),
-        Command::Insert { path: a(), insert_line: -1, insert_text: "x".to_owned() },
+        MemoryCommand::Insert { path: path_a(), insert_line: -1, insert_text: "x".to_owned() },
     );
-    accepts(json!({"command": "delete", "path": p}), Command::Delete { path: a() });
+    accepts(json!({"command": "delete", "path": p}), MemoryCommand::Delete { path: path_a() });
     accepts(
         json!({"command": "rename", "old_path": p, "new_path": "/memories/project/b.md"}),
-        Command::Rename { old_path: a(), new_path: path("/memories/project/b.md") },
+        MemoryCommand::Rename { old_path: path_a(), new_path: path("/memories/project/b.md") },
     );
     assert_eq!(
         decode(&json!({"command": "delete", "path": "/memories/a.md"}), Layout::Flat),
-        Ok(Command::Delete { path: MemoryPath::parse("/memories/a.md", Layout::Flat).unwrap() })
+        Ok(MemoryCommand::Delete {
+            path: MemoryPath::parse("/memories/a.md", Layout::Flat).unwrap()
+        })
     );
 }
 
 #[test]
 fn other_names_for_a_field_are_understood() {
     let p = "/memories/global/a.md";
-    let create = || Command::Create { path: a(), file_text: "x".to_owned() };
+    let create = || MemoryCommand::Create { path: path_a(), file_text: "x".to_owned() };
     accepts(json!({"command": "create", "file_path": p, "content": "x"}), create());
     accepts(json!({"command": "create", "filePath": p, "file_text": "x"}), create());
     accepts(json!({"command": "create", "path": null, "filePath": p, "content": "x"}), create());
@@ -81,9 +91,14 @@ fn other_names_for_a_field_are_understood() {
     );
     accepts(
         json!({"command": "str_replace", "path": p, "old_string": "a", "new_string": "b"}),
-        Command::StrReplace { path: a(), old_str: "a".to_owned(), new_str: "b".to_owned() },
+        MemoryCommand::StrReplace {
+            path: path_a(),
+            old_str: "a".to_owned(),
+            new_str: "b".to_owned(),
+        },
     );
-    let rename = || Command::Rename { old_path: a(), new_path: path("/memories/global/b.md") };
+    let rename =
+        || MemoryCommand::Rename { old_path: path_a(), new_path: path("/memories/global/b.md") };
     for from in ["old_path", "path", "file_path", "filePath"] {
         accepts(
             json!({"command": "rename", from: p, "new_path": "/memories/global/b.md"}),
@@ -99,7 +114,7 @@ fn null_and_unknown_fields_do_no_harm() {
         "new_str": null, "insert_line": null, "insert_text": null, "old_path": null,
         "new_path": null, "view_range": null, "offset": null, "limit": null, "mood": {"good": true},
     });
-    accepts(full, view(Lines::Whole));
+    accepts(full, view(ViewRange::Whole));
 }
 
 #[test]
@@ -112,22 +127,29 @@ fn fields_that_a_strict_provider_makes_a_model_fill_in_count_as_absent() {
             "view_range": [], "offset": 0, "limit": 0,
         })
     };
-    accepts(filled("view"), view(Lines::Whole));
-    accepts(filled("delete"), Command::Delete { path: a() });
-    accepts(filled("create"), Command::Create { path: a(), file_text: String::new() });
+    accepts(filled("view"), view(ViewRange::Whole));
+    accepts(filled("delete"), MemoryCommand::Delete { path: path_a() });
+    accepts(filled("create"), MemoryCommand::Create { path: path_a(), file_text: String::new() });
     let mut rename = filled("rename");
-    refuses(rename.clone(), "rename requires 'old_path' and 'new_path'", Code::InvalidArguments);
+    refuses(
+        rename.clone(),
+        "rename requires 'old_path' and 'new_path'",
+        MemoryErrorCode::InvalidArguments,
+    );
     rename["new_path"] = json!("/memories/global/b.md");
-    accepts(rename, Command::Rename { old_path: a(), new_path: path("/memories/global/b.md") });
+    accepts(
+        rename,
+        MemoryCommand::Rename { old_path: path_a(), new_path: path("/memories/global/b.md") },
+    );
     let mut nowhere = filled("view");
     nowhere["path"] = json!("");
-    refuses(nowhere, "view requires 'path'", Code::InvalidArguments);
+    refuses(nowhere, "view requires 'path'", MemoryErrorCode::InvalidArguments);
 }
 
 #[test]
 fn numbers_are_read_however_they_are_written() {
     let p = "/memories/global/a.md";
-    let range = Lines::Range { first: 2, last: -1 };
+    let range = ViewRange::Range { first: 2, last: -1 };
     for given in [json!([2, -1]), json!([2.0, "-1"]), json!("[2, -1]"), json!([" 2 ", "-1.0"])] {
         accepts(json!({"command": "view", "path": p, "view_range": given}), view(range));
     }
@@ -137,15 +159,15 @@ fn numbers_are_read_however_they_are_written() {
     );
     accepts(
         json!({"command": "view", "path": p, "offset": "2", "limit": 2.0}),
-        view(Lines::Page { offset: 2, limit: Some(2) }),
+        view(ViewRange::Page { offset: 2, limit: Some(2) }),
     );
     accepts(
         json!({"command": "view", "path": p, "limit": 3}),
-        view(Lines::Page { offset: 1, limit: Some(3) }),
+        view(ViewRange::Page { offset: 1, limit: Some(3) }),
     );
     accepts(
         json!({"command": "view", "path": p, "offset": 3}),
-        view(Lines::Page { offset: 3, limit: None }),
+        view(ViewRange::Page { offset: 3, limit: None }),
     );
 }
 
@@ -154,7 +176,7 @@ fn a_field_of_the_wrong_type_is_named() {
     let p = "/memories/global/a.md";
     let check = |arguments, field: &str, expected: &str| {
         let text = format!("Invalid `{field}` parameter: it must be {expected}.");
-        refuses(arguments, &text, Code::InvalidArguments);
+        refuses(arguments, &text, MemoryErrorCode::InvalidArguments);
     };
     check(json!({"command": 1}), "command", "a string");
     check(json!({"command": "view", "path": ["x"]}), "path", "a string");
@@ -181,7 +203,7 @@ fn a_field_of_the_wrong_type_is_named() {
 
 #[test]
 fn a_missing_field_is_named_with_its_command() {
-    let check = |arguments, text| refuses(arguments, text, Code::InvalidArguments);
+    let check = |arguments, text| refuses(arguments, text, MemoryErrorCode::InvalidArguments);
     let p = "/memories/global/a.md";
     check(json!({"command": "view"}), "view requires 'path'");
     check(json!({"command": "create", "path": p}), "create requires 'path' and 'file_text'");
@@ -209,13 +231,13 @@ fn a_missing_field_is_named_with_its_command() {
 
 #[test]
 fn a_bad_path_is_answered_by_the_grammar_whatever_the_command() {
-    for command in Command::VARIANTS {
+    for command in MemoryCommand::VARIANTS {
         let arguments = json!({
             "command": command, "path": "/memories/global/../x", "file_text": "x", "old_str": "x",
             "insert_line": 1, "insert_text": "x", "new_path": "/memories/global/b.md",
         });
         let text = "Path /memories/global/../x would escape /memories directory";
-        refuses(arguments, text, Code::InvalidPath);
+        refuses(arguments, text, MemoryErrorCode::InvalidPath);
     }
 }
 
@@ -228,22 +250,22 @@ fn a_folder_path_does_not_become_a_file() {
     refuses(
         json!({"command": "create", "path": folder, "file_text": "x"}),
         &refusal(folder),
-        Code::InvalidPath,
+        MemoryErrorCode::InvalidPath,
     );
     refuses(
         json!({"command": "rename", "old_path": "/memories/global/a.md", "new_path": folder}),
         &refusal(folder),
-        Code::InvalidPath,
+        MemoryErrorCode::InvalidPath,
     );
     let notes = || path("/memories/global/notes");
     accepts(
         json!({"command": "rename", "old_path": "/memories/global/a.md/", "new_path": folder}),
-        Command::Rename { old_path: a(), new_path: notes() },
+        MemoryCommand::Rename { old_path: path_a(), new_path: notes() },
     );
-    accepts(json!({"command": "delete", "path": folder}), Command::Delete { path: notes() });
+    accepts(json!({"command": "delete", "path": folder}), MemoryCommand::Delete { path: notes() });
     accepts(
         json!({"command": "create", "path": "/memories/global/", "file_text": "x"}),
-        Command::Create { path: path("/memories/global"), file_text: "x".to_owned() },
+        MemoryCommand::Create { path: path("/memories/global"), file_text: "x".to_owned() },
     );
 }
 
@@ -257,7 +279,7 @@ fn an_answer_is_rendered_with_its_facts() {
     };
     assert_eq!(
         render(&done),
-        Rendered {
+        ToolOutput {
             text:
                 "done\nWarning: line 2 matches the screening rule `role-change`; please check it."
                     .to_owned(),
@@ -272,7 +294,7 @@ fn an_answer_is_rendered_with_its_facts() {
         Reply::Done { text: "x\n".to_owned(), change: None, revision: None, warnings: vec![] };
     assert_eq!(
         render(&plain),
-        Rendered { text: "x\n".to_owned(), is_error: false, facts: json!({"ok": true}) }
+        ToolOutput { text: "x\n".to_owned(), is_error: false, facts: json!({"ok": true}) }
     );
 }
 
@@ -280,7 +302,7 @@ fn an_answer_is_rendered_with_its_facts() {
 fn a_refusal_is_rendered_with_its_code() {
     assert_eq!(
         render(&Reply::Refused(CommandError::EmptyOldStr)),
-        Rendered {
+        ToolOutput {
             text:
                 "No replacement was performed: `old_str` must not be empty. Use insert to add text."
                     .to_owned(),
@@ -288,8 +310,8 @@ fn a_refusal_is_rendered_with_its_code() {
             facts: json!({"ok": false, "code": "invalid_arguments"}),
         }
     );
-    let current = Revision::of(b"x");
-    let conflict = CommandError::Conflict { path: a(), current: Some(current) };
+    let current = Revision::digest(b"x");
+    let conflict = CommandError::Conflict { path: path_a(), current: Some(current) };
     assert_eq!(
         render(&Reply::Refused(conflict)).facts,
         json!({"ok": false, "code": "conflict", "revision": current.to_string()})
@@ -304,7 +326,7 @@ fn the_tool_is_small_and_names_all_that_it_can() {
         });
         // Four bytes a token is a fair rule for English and JSON; 700 tokens are the aim.
         assert!(tool.to_string().len() <= 4 * 700, "{} bytes", tool.to_string().len());
-        for command in Command::VARIANTS {
+        for command in MemoryCommand::VARIANTS {
             assert!(description(layout).contains(&format!("- {command}: ")), "{command}");
         }
     }
@@ -372,7 +394,7 @@ fn arguments() -> impl Strategy<Value = Value> {
     let value =
         prop_oneof![scalar.clone(), prop::collection::vec(scalar, 0..3).prop_map(Value::from)];
     let command = prop_oneof![
-        prop::sample::select(Command::VARIANTS.to_vec()).prop_map(Value::from),
+        prop::sample::select(MemoryCommand::VARIANTS.to_vec()).prop_map(Value::from),
         any::<String>().prop_map(Value::from),
     ];
     (command, prop::collection::vec((field, value), 0..8)).prop_map(|(command, fields)| {

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::command::{Command, CommandError};
+use crate::command::{CommandError, MemoryCommand};
 use crate::path::Layout;
 
 /// The tool's name.
@@ -26,7 +26,7 @@ pub fn schema() -> Value {
 }
 
 /// Reads a call's arguments.
-pub fn decode(arguments: &Value, layout: Layout) -> Result<Command, CommandError> {
+pub fn decode(arguments: &Value, layout: Layout) -> Result<MemoryCommand, CommandError> {
     let mut arguments = arguments.clone();
     if let Some(fields) = arguments.as_object_mut() {
         fields.insert("command".to_owned(), json!("view"));
@@ -37,21 +37,21 @@ pub fn decode(arguments: &Value, layout: Layout) -> Result<Command, CommandError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Lines;
+    use crate::command::ViewRange;
     use crate::path::MemoryPath;
 
     #[test]
     fn a_call_is_a_view_whatever_command_it_names() {
         let path = MemoryPath::parse("/memories/global/a.md", Layout::Scoped).unwrap();
-        let check = |arguments: Value, lines: Lines| {
-            let expected = Command::View { path: path.clone(), lines };
+        let check = |arguments: Value, lines: ViewRange| {
+            let expected = MemoryCommand::View { path: path.clone(), lines };
             assert_eq!(decode(&arguments, Layout::Scoped), Ok(expected), "{arguments}");
         };
-        check(json!({ "path": "/memories/global/a.md" }), Lines::Whole);
-        check(json!({ "command": "delete", "path": "/memories/global/a.md" }), Lines::Whole);
+        check(json!({ "path": "/memories/global/a.md" }), ViewRange::Whole);
+        check(json!({ "command": "delete", "path": "/memories/global/a.md" }), ViewRange::Whole);
         check(
             json!({ "file_path": "/memories/global/a.md", "view_range": [1, 2] }),
-            Lines::Range { first: 1, last: 2 },
+            ViewRange::Range { first: 1, last: 2 },
         );
         let refused = decode(&json!({}), Layout::Scoped).unwrap_err();
         assert_eq!(refused.to_string(), "view requires 'path'");

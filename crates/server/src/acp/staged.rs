@@ -13,7 +13,7 @@ use engine::{
 };
 use memory::limits::TASK_DETAILS_CHARS_MAX;
 use memory::path::{Layout, MemoryPath, Mount};
-use memory::proposal::{EntryChange, KeptEntry, Proposal};
+use memory::proposal::{EntryChange, EntryReference, Proposal};
 use protocol::acp::{
     Edit, Proposed, ProposedChange, ReliedOn, STAGE_VERSION, Stage, StageReview, StageWorkspace,
     StagedAnswer, WorkReport,
@@ -369,7 +369,7 @@ impl Reader {
         }
         let mut relies_on = Vec::new();
         for ReliedOn { path, text } in proposed.relies_on {
-            relies_on.push(KeptEntry { path: self.path(&path)?, text });
+            relies_on.push(EntryReference { path: self.path(&path)?, text });
         }
         let is_sound = !changes.is_empty() && proposed.score <= 100;
         is_sound.then_some(Proposal {

@@ -3,7 +3,7 @@
 use axum::Json;
 use engine::{Call, Memories};
 use memory::change::{ChangeKind, unified_diff};
-use memory::command::{Command, CommandError, Reply};
+use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::Revision;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{Batch, BatchDone, RevisionText, Step};
@@ -54,7 +54,7 @@ async fn batch(
 }
 
 /// Returns the command of a step, if what it is about is as its caller saw it.
-async fn command(memories: &Memories, step: Step) -> Result<Command, ErrorResponse> {
+async fn command(memories: &Memories, step: Step) -> Result<MemoryCommand, ErrorResponse> {
     match step {
         Step::Delete { path, revision } => {
             let path = memory_path(memories, &path)?;
@@ -69,9 +69,9 @@ async fn command(memories: &Memories, step: Step) -> Result<Command, ErrorRespon
                     return Err(CommandError::Conflict { path, current: Some(now) }.into());
                 }
             }
-            Ok(Command::Delete { path })
+            Ok(MemoryCommand::Delete { path })
         }
-        Step::Move { from, to } => Ok(Command::Rename {
+        Step::Move { from, to } => Ok(MemoryCommand::Rename {
             old_path: memory_path(memories, &from)?,
             new_path: memory_path(memories, &to)?,
         }),

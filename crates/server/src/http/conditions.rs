@@ -136,7 +136,7 @@ mod tests {
     use crate::error::ErrorResponse;
 
     fn revision(text: &str) -> Revision {
-        Revision::of(text.as_bytes())
+        Revision::digest(text.as_bytes())
     }
 
     /// Writes `one` and `two` as the tags that they stand for.

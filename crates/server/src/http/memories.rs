@@ -9,7 +9,7 @@ use axum::http::header::ETAG;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use engine::{Browse, Call, Cursor, Expected, Memories, StoreError};
-use memory::command::{Command, CommandError, Reply};
+use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount};
 use protocol::error::{ErrorBody, ErrorCode};
@@ -237,7 +237,9 @@ async fn delete(
     let path = path(&memories, &at)?;
     let call = Call::default();
     let change = match Conditions::of(&headers)?.for_write() {
-        None => done(memories.apply(Command::Delete { path: path.clone() }, &call).await?)?.change,
+        None => {
+            done(memories.apply(MemoryCommand::Delete { path: path.clone() }, &call).await?)?.change
+        }
         Some(expected) => engine::delete_expected(&memories, &path, &expected, call).await?,
     };
     let change = change.map(|id| id.0);
@@ -275,7 +277,7 @@ async fn rename(
 ) -> Result<Json<Written>, ErrorResponse> {
     let (old_path, new_path) = (memory_path(&memories, &from)?, memory_path(&memories, &to)?);
     let path = new_path.to_string();
-    let command = Command::Rename { old_path, new_path };
+    let command = MemoryCommand::Rename { old_path, new_path };
     let Done { change, warnings } = done(memories.apply(command, &Call::default()).await?)?;
     let warnings = to_wire::warnings(&warnings);
     Ok(Json(Written { path, revision: None, change: change.map(|id| id.0), warnings }))

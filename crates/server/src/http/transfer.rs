@@ -185,7 +185,7 @@ async fn take_over(
     target: &MemoryPath,
     files: Vec<SourceFile>,
 ) -> Result<ImportOutcome, ErrorResponse> {
-    let provenance = Provenance::of(Actor::Person, Trust::Imported, "import:folder");
+    let provenance = Provenance::new(Actor::Person, Trust::Imported, "import:folder");
     let memories = memories.for_caller(Caller::new(AgentClass::Exec, provenance));
     let plan = import::plan(Format::Folder, files);
     let left_out = |source: String, why: String| LeftOut { source, why };

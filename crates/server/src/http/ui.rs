@@ -146,7 +146,7 @@ fn served(name: &str, headers: &HeaderMap) -> Response {
     let Some((_, kind, bytes)) = FILES.iter().find(|(known, ..)| *known == name) else {
         return ErrorResponse::from(ErrorCode::RouteNotFound).into_response();
     };
-    let tag = format!("\"{}\"", Revision::of(bytes));
+    let tag = format!("\"{}\"", Revision::digest(bytes));
     let is_there =
         headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let mut response =

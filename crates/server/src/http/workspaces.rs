@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use engine::{Caller, Workspace, WorkspaceId, WorkspaceRemovalError};
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::workspaces::{HostWorkspace, HostWorkspaces, RemovedWorkspace};
 
@@ -118,7 +118,7 @@ impl From<WorkspaceRemovalError> for ErrorResponse {
             WorkspaceRemovalError::Store(error) => return error.into(),
             WorkspaceRemovalError::State(error) => return error.into(),
             WorkspaceRemovalError::Folder(_) => {
-                return ErrorResponse::failure(&error, Code::StorageFailed);
+                return ErrorResponse::failure(&error, MemoryErrorCode::StorageFailed);
             }
         };
         Self::from(code).with_message(error.to_string())

@@ -9,14 +9,14 @@ use engine::{
     BackendError, Call, ContextFileError, ContextFiles, ContextScope, Engine, Memories, Recalled,
     StoreError,
 };
-use memory::code::Code;
-use memory::command::{Command, Reply, Warning};
+use memory::command::{MemoryCommand, Reply, Warning};
+use memory::error_code::MemoryErrorCode;
 use memory::feature::{Feature, Features};
 use memory::path::Layout;
 use memory::tool::recall;
-use memory::tool::save::{self, Save, SaveScope};
+use memory::tool::save::{self, SaveRequest, SaveScope};
 use memory::tool::view;
-use memory::tool::{self, Rendered};
+use memory::tool::{self, ToolOutput};
 use rmcp::model::{
     CallToolResult, ContentBlock, JsonObject, ListToolsResult, MetaObject, Tool, ToolAnnotations,
 };
@@ -35,11 +35,11 @@ const FACTS: &str = "lukasa";
 /// What a client calls for.
 pub(super) enum Called {
     /// A command on memories.
-    Command(Command),
+    Command(MemoryCommand),
     /// A question to all memories.
     Recall(String),
     /// A fact for a context file.
-    Save(Save),
+    Save(SaveRequest),
     /// Arguments that the model can mend, and the reply that says how.
     Refused(Reply),
 }
@@ -149,7 +149,7 @@ pub(super) async fn recall(engine: &Engine, memories: &Memories, prompt: &str) -
 pub(super) async fn save(
     calls: &TaskTracker,
     (files, held): (SaveFiles, Option<Held>),
-    save: Save,
+    save: SaveRequest,
 ) -> CallToolResult {
     let running = calls.spawn(async move {
         let saved = files.save(&save).await;
@@ -158,7 +158,7 @@ pub(super) async fn save(
     });
     running.await.unwrap_or_else(|crash| {
         tracing::error!(error = crate::chain(&crash), "a tool call crashed");
-        failed(Code::StorageFailed)
+        failed(MemoryErrorCode::StorageFailed)
     })
 }
 
@@ -172,7 +172,7 @@ pub(super) struct SaveFiles {
 }
 
 impl SaveFiles {
-    async fn save(&self, save: &Save) -> CallToolResult {
+    async fn save(&self, save: &SaveRequest) -> CallToolResult {
         let scope = match save.scope {
             Some(SaveScope::Global) => ContextScope::Global,
             Some(SaveScope::Project) if self.in_project => ContextScope::Project,
@@ -183,7 +183,7 @@ impl SaveFiles {
                              saved to."
                         .to_owned(),
                 };
-                return refused(Code::ScopeUnavailable, text);
+                return refused(MemoryErrorCode::ScopeUnavailable, text);
             }
             None => return self.ask(),
         };
@@ -256,7 +256,7 @@ impl SaveFiles {
                 Err(error) => return not_saved(&error),
             }
         }
-        refused(Code::InvalidArguments, text)
+        refused(MemoryErrorCode::InvalidArguments, text)
     }
 }
 
@@ -273,12 +273,15 @@ pub(super) fn influenced() -> CallToolResult {
     let text = "Nothing was saved: this session has read memories that came with a repository and that nobody reviewed, \
                 and instruction files are added to only with the person's agreement then. Show the person the fact; they \
                 can save it with `lukasa save`.";
-    refused(Code::ReadOnly, text.to_owned())
+    refused(MemoryErrorCode::ReadOnly, text.to_owned())
 }
 
 /// Returns what a model is told when the person was asked and chose no file.
 pub(super) fn declined() -> CallToolResult {
-    refused(Code::InvalidArguments, "The person was asked and does not want this saved.".to_owned())
+    refused(
+        MemoryErrorCode::InvalidArguments,
+        "The person was asked and does not want this saved.".to_owned(),
+    )
 }
 
 /// Returns what a model is told when a fact was not saved: no more of where the files are than it was told.
@@ -299,7 +302,7 @@ fn not_saved(error: &ContextFileError) -> CallToolResult {
     }
 }
 
-fn refused(code: Code, text: String) -> CallToolResult {
+fn refused(code: MemoryErrorCode, text: String) -> CallToolResult {
     encode(text, true, json!({ "ok": false, "code": code.as_ref() }))
 }
 
@@ -309,7 +312,7 @@ fn refused(code: Code, text: String) -> CallToolResult {
 pub(super) async fn carry_out(
     calls: &TaskTracker,
     (memories, held): (Memories, Option<Held>),
-    command: Command,
+    command: MemoryCommand,
     call: Call,
 ) -> CallToolResult {
     let running = calls.spawn(async move {
@@ -323,14 +326,14 @@ pub(super) async fn carry_out(
         Ok(Err(error)) => failure("memory tool", &error),
         Err(crash) => {
             tracing::error!(error = crate::chain(&crash), "a tool call crashed");
-            failed(Code::StorageFailed)
+            failed(MemoryErrorCode::StorageFailed)
         }
     }
 }
 
 /// Returns the result that says what came of a command.
 pub(super) fn result(reply: &Reply) -> CallToolResult {
-    let Rendered { text, is_error, mut facts } = tool::render(reply);
+    let ToolOutput { text, is_error, mut facts } = tool::render(reply);
     // Cline shows its model all of a result: 64 hex digits at each call that only HTTP has a use for.
     if let Some(facts) = facts.as_object_mut() {
         facts.remove("revision");
@@ -343,7 +346,7 @@ fn failure(what: &str, error: &StoreError) -> CallToolResult {
     failed(error.code())
 }
 
-fn failed(code: Code) -> CallToolResult {
+fn failed(code: MemoryErrorCode) -> CallToolResult {
     encode(code.meaning().to_owned(), true, json!({ "ok": false, "code": code.as_ref() }))
 }
 

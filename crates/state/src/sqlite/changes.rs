@@ -1,6 +1,6 @@
 //! Reading history: by place, path, task, time; newest first, and the open ones with their bytes.
 
-use memory::change::{Change, ChangeId, FileChange, FolderChange, Provenance, RootKey};
+use memory::change::{ChangeId, FileChange, FolderChange, MemoryChange, Provenance, RootKey};
 use memory::path::RelativePath;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -22,7 +22,7 @@ const CHANGE_AND_FILE: &str =
 pub(super) async fn find(
     connection: &mut SqliteConnection,
     query: &ChangeQuery,
-) -> Result<Vec<Change>, Fault> {
+) -> Result<Vec<MemoryChange>, Fault> {
     let mut script = Script::of("WITH wanted (id) AS (SELECT c.id FROM changes c WHERE true");
     narrow(&mut script, query);
     let max = stored_count(query.max);
@@ -150,7 +150,7 @@ fn narrow_to_places(script: &mut Script, places: &[String]) {
 pub(super) async fn one(
     connection: &mut SqliteConnection,
     id: ChangeId,
-) -> Result<Option<Change>, Fault> {
+) -> Result<Option<MemoryChange>, Fault> {
     let mut script = Script::of(CHANGE_AND_FILE);
     script.add(
         ", NULL AS codec FROM changes c LEFT JOIN change_files f ON f.change_id = c.id
@@ -187,7 +187,7 @@ fn changes(rows: &[SqliteRow]) -> Vec<OpenChange> {
 
 fn change(rows: &[SqliteRow]) -> Read<OpenChange> {
     let row = Columns(rows.first().ok_or(Impossible)?);
-    let mut change = Change {
+    let mut change = MemoryChange {
         id: row.id("id")?,
         at: row.time("at")?,
         kind: row.word("kind")?,

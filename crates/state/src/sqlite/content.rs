@@ -68,7 +68,7 @@ impl Packed {
             }
             _ => return None,
         };
-        (bytes.len() == size && Revision::of(&bytes) == *revision).then_some(bytes)
+        (bytes.len() == size && Revision::digest(&bytes) == *revision).then_some(bytes)
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
         let packed = Packed::of(bytes);
         assert_eq!(packed.codec, codec);
         assert!(packed.bytes.len() <= bytes.len());
-        assert_eq!(packed.unpack(&Revision::of(bytes)), Some(bytes.to_vec()));
+        assert_eq!(packed.unpack(&Revision::digest(bytes)), Some(bytes.to_vec()));
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn bytes_that_are_not_those_of_the_digest_are_refused() {
-        let revision = Revision::of(b"one");
+        let revision = Revision::digest(b"one");
         let raw = |bytes: &[u8]| Packed { codec: RAW, size: 3, bytes: bytes.to_vec() };
         assert_eq!(raw(b"one").unpack(&revision), Some(b"one".to_vec()));
         assert_eq!(raw(b"two").unpack(&revision), None);
@@ -121,6 +121,6 @@ mod tests {
     #[test]
     fn a_claimed_size_cannot_ask_for_all_the_memory() {
         let claimed = Packed { codec: LZ4, size: i64::MAX, bytes: vec![0; 20] };
-        assert_eq!(claimed.unpack(&Revision::of(b"")), None);
+        assert_eq!(claimed.unpack(&Revision::digest(b"")), None);
     }
 }

@@ -129,7 +129,7 @@ fn check_bytes(files: &[NewFileChange]) -> Result<(), Fault> {
         .flat_map(|file| [(&file.change.before, &file.before), (&file.change.after, &file.after)]);
     for (revision, bytes) in pairs {
         let (Some(bytes), wanted) = (bytes, revision) else { continue };
-        if wanted.is_none_or(|wanted| wanted != Revision::of(bytes)) {
+        if wanted.is_none_or(|wanted| wanted != Revision::digest(bytes)) {
             let wanted = wanted.map_or_else(|| "nothing".to_owned(), |wanted| wanted.to_string());
             return Err(Fault::WrongBytes(wanted));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use memory::change::{ChangeKind, FileChange, Provenance, RootKey, Trust};
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 
 use super::*;
 use crate::Tasks;
@@ -16,7 +16,7 @@ fn write(path: &str, text: &str) -> NewChange {
         path: RelativePath::parse(path).unwrap(),
         moved_to: None,
         before: None,
-        after: Some(Revision::of(text.as_bytes())),
+        after: Some(Revision::digest(text.as_bytes())),
         trust: Trust::Person,
     };
     NewChange {
@@ -61,7 +61,7 @@ async fn a_full_database_refuses_a_change_whole() {
     forbid_growth(&state).await;
     let error = state.record(write("b.md", &incompressible())).await.unwrap_err();
     assert!(matches!(error, StateError::Full { .. }), "{error:?}");
-    assert_eq!(error.code(), Code::StorageFull);
+    assert_eq!(error.code(), MemoryErrorCode::StorageFull);
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     assert_eq!(heads.iter().map(|head| head.change).collect::<Vec<_>>(), [first]);
     // A failed call leaves a connection without its transaction and without the limit.
@@ -75,7 +75,7 @@ async fn a_lock_that_stays_taken_is_busy_after_a_while() {
     let _held = file::lock(&state.path, LockMode::Exclusive).await.unwrap();
     let error = state.record(write("a.md", "a")).await.unwrap_err();
     assert!(matches!(error, StateError::Busy { .. }), "{error:?}");
-    assert_eq!(error.code(), Code::Locked);
+    assert_eq!(error.code(), MemoryErrorCode::Locked);
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn a_content_that_is_taken_up_again_while_pruning_looks_stays() {
         pruning = step(pruning).await;
     }
     assert_eq!(pruning.pruned.changes, 2);
-    let revision = Revision::of(b"the same text");
+    let revision = Revision::digest(b"the same text");
     assert_eq!(state.content(&revision).await.unwrap().unwrap(), b"the same text");
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }

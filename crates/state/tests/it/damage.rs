@@ -159,7 +159,7 @@ async fn a_damaged_index_is_rebuilt_and_no_row_is_lost() {
     let before = recorded(&place.state()).await;
     let marks = place.state().marks(IDENTITY).await.unwrap();
     // The index of contents holds each digest once more; its page has them and nothing of the rows.
-    let revision = Revision::of("text 7\n".repeat(40).as_bytes());
+    let revision = Revision::digest("text 7\n".repeat(40).as_bytes());
     let mut bytes = sound.clone();
     let places: Vec<usize> = (0..bytes.len() - 32)
         .filter(|at| bytes[*at..*at + 32] == revision.as_bytes()[..])
@@ -303,7 +303,7 @@ async fn kept_bytes_that_rotted_are_never_handed_out() {
     fill(&state, 2).await;
     state.close().await;
     place.run("UPDATE contents SET bytes = zeroblob(length(bytes)) WHERE id = 1").await;
-    let revision = |number| Revision::of(format!("text {number}\n").repeat(40).as_bytes());
+    let revision = |number| Revision::digest(format!("text {number}\n").repeat(40).as_bytes());
     let error = state.content(&revision(0)).await.unwrap_err();
     assert!(matches!(error, StateError::Damaged { .. }), "{error:?}");
     assert!(state.content(&revision(1)).await.unwrap().is_some());

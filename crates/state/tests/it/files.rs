@@ -6,7 +6,7 @@ use std::process::Command;
 
 use lukasa_state::{ChangeQuery, Retention, State, StateError, Stats, set_aside_databases};
 use memory::change::ChangeId;
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use testkit::conformance::state::{edit, path, time, write};
 
 use crate::support::{Place, fill, names, recorded};
@@ -105,7 +105,7 @@ async fn refuses(at: &Path) {
     let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     for error in [read, wrote] {
         assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
-        assert_eq!(error.code(), Code::StorageFailed);
+        assert_eq!(error.code(), MemoryErrorCode::StorageFailed);
     }
     assert_eq!(state.last_repair(), None);
 }
@@ -184,7 +184,7 @@ async fn a_full_disk_refuses_a_change_whole_and_works_again_with_room() {
     for _ in 0..3 {
         let error = state.record(change.to_record()).await.unwrap_err();
         assert!(matches!(error, StateError::Full { .. }), "{error:?}");
-        assert_eq!(error.code(), Code::StorageFull);
+        assert_eq!(error.code(), MemoryErrorCode::StorageFull);
         refused += 1;
     }
     assert_eq!(refused, 3);

@@ -129,7 +129,7 @@ impl ContextFiles {
             match spot.read(&spot.backend(&self.folders)).await {
                 Ok(None) => {}
                 Ok(Some(Current { text, .. })) => {
-                    let revision = Revision::of(text.as_bytes());
+                    let revision = Revision::digest(text.as_bytes());
                     if text.is_empty() || texts.insert(revision) {
                         let bytes = u64::try_from(text.len()).expect("a length fits 64 bits");
                         listing.files.push(ContextFile {

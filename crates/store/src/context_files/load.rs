@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use memory::context_file::{Asked, Import, Source, Target};
+use memory::context_file::{ImportRef, ImportResolution, LoadedText, ResolvedImport};
 use memory::feature::Feature;
 use memory::limits::{
     CONTEXT_BYTES_MAX, CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX, IMPORT_DEPTH_MAX,
@@ -75,7 +75,7 @@ pub struct Skipped {
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// All texts: context files and what they import.
-    pub sources: Vec<Source>,
+    pub sources: Vec<LoadedText>,
     /// Where each of them comes from.
     pub origins: Vec<Origin>,
     /// Which of them are context files, in the order in which they are shown.
@@ -196,7 +196,7 @@ struct Slot {
     base: Arc<Path>,
     depth: usize,
     text: Result<Arc<Parsed>, NotLoaded>,
-    imports: Vec<Import>,
+    imports: Vec<ResolvedImport>,
 }
 
 /// A load under way.
@@ -336,7 +336,7 @@ impl Loading<'_> {
             skip(path.clone(), path, NotLoaded::TooManyImports);
         }
         if slot.depth == IMPORT_DEPTH_MAX {
-            if let Some(reading) = text.asked.iter().find_map(|asked| asked.readings.first()) {
+            if let Some(reading) = text.asked.iter().find_map(|asked| asked.candidates.first()) {
                 skip(PathBuf::from(&reading.path), path, NotLoaded::TooDeep);
             }
             return;
@@ -351,15 +351,19 @@ impl Loading<'_> {
     fn import(
         &mut self,
         (at, importer, base): &(usize, Origin, Arc<Path>),
-        asked: &Asked,
-    ) -> Option<Import> {
-        for reading in &asked.readings {
+        asked: &ImportRef,
+    ) -> Option<ResolvedImport> {
+        for reading in &asked.candidates {
             let import = |target| {
-                Some(Import { range: reading.range.clone(), path: reading.path.clone(), target })
+                Some(ResolvedImport {
+                    range: reading.range.clone(),
+                    path: reading.path.clone(),
+                    resolution: target,
+                })
             };
             if reading.path.contains("://") {
                 self.skip_import(importer, &reading.path, NotLoaded::Url);
-                return import(Target::Failed(NotLoaded::Url.to_string()));
+                return import(ImportResolution::Failed(NotLoaded::Url.to_string()));
             }
             let Some(path) = self.path_of(importer, &reading.path) else { continue };
             let Some(found) = self.probes.look(&path).filter(|found| found.kind != Kind::Folder)
@@ -367,14 +371,14 @@ impl Loading<'_> {
                 continue;
             };
             return import(match self.imported(*at, &path, base, found) {
-                Ok(slot) => Target::Source(slot),
+                Ok(slot) => ImportResolution::Replaced(slot),
                 Err(why) => {
                     self.skip_import(importer, &reading.path, why);
-                    Target::Failed(why.to_string())
+                    ImportResolution::Failed(why.to_string())
                 }
             });
         }
-        let last = asked.readings.last()?;
+        let last = asked.candidates.last()?;
         // A lone word after an at sign is most often somebody's name.
         if asked.is_explicit || last.path.contains(['/', '.']) {
             self.skip_import(importer, &last.path, NotLoaded::Missing);
@@ -468,16 +472,16 @@ fn finished(cwd: &Path, slots: Vec<Slot>, files: Vec<usize>, mut skipped: Vec<Sk
     let mut loaded = Loaded { files, ..Loaded::default() };
     for Slot { origin, text, mut imports, .. } in slots {
         for import in &mut imports {
-            let Target::Source(target) = import.target else { continue };
+            let ImportResolution::Replaced(target) = import.resolution else { continue };
             if let Some(why) = failed.get(&target) {
                 let (path, parent) = (PathBuf::from(&import.path), Some(origin.path.clone()));
                 skipped.push(Skipped { path, parent, why: *why });
-                import.target = Target::Failed(why.to_string());
+                import.resolution = ImportResolution::Failed(why.to_string());
             }
         }
         let text = text.map_or_else(|_| Arc::from(""), |text| Arc::clone(&text.text));
         let shown = relative(cwd, &origin.path).display().to_string();
-        loaded.sources.push(Source { shown, text, imports });
+        loaded.sources.push(LoadedText { display_path: shown, text, imports });
         loaded.origins.push(origin);
     }
     Loaded { skipped, ..loaded }

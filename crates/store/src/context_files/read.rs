@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memory::cache::Cache;
-use memory::context_file::{Asked, imports};
+use memory::context_file::{ImportRef, find_imports};
 use memory::document::Revision;
 use memory::limits::{
     CONTEXT_BYTES_MAX, CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX, IMPORT_DEPTH_MAX,
@@ -77,7 +77,7 @@ pub enum NotLoaded {
 pub(super) struct Parsed {
     pub(super) text: Arc<str>,
     pub(super) revision: Revision,
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<ImportRef>,
     pub(super) asks_more: bool,
 }
 
@@ -244,8 +244,8 @@ fn parse(place: &Place, read: Read, cache: &ContextCache) -> Result<Arc<Parsed>,
     if text.contains('\0') {
         return Err(NotLoaded::NotText);
     }
-    let (asked, asks_more) = imports(&text);
-    let revision = Revision::of(text.as_bytes());
+    let (asked, asks_more) = find_imports(&text);
+    let revision = Revision::digest(text.as_bytes());
     let text = Arc::new(Parsed { text: Arc::from(text), revision, asked, asks_more });
     cache.insert_text(place, read.stat, &text);
     Ok(text)

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use memory::limits::{LOCK_WAIT, OUTSIDE_RACE_RETRIES};
 use memory::path::RelativePath;
 
@@ -47,10 +47,10 @@ pub enum TrustError {
 
 impl TrustError {
     /// Returns the stable public code.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> MemoryErrorCode {
         match self {
-            Self::NotAFolder(_) => Code::NotFound,
-            Self::BadPath(_) | Self::Everything => Code::InvalidPath,
+            Self::NotAFolder(_) => MemoryErrorCode::NotFound,
+            Self::BadPath(_) | Self::Everything => MemoryErrorCode::InvalidPath,
             Self::Backend(source) => source.code(),
         }
     }

@@ -12,7 +12,7 @@ use memory::context_file;
 use memory::document::Revision;
 use memory::limits::{CONTEXT_FILE_BYTES_MAX, LOCK_WAIT, OUTSIDE_RACE_RETRIES};
 use memory::path::RelativePath;
-use memory::screen::Writer;
+use memory::screen::TextAuthor;
 
 use super::find::Spot;
 use super::{ContextFileError, ContextFiles, ContextSaved, ContextScope};
@@ -66,7 +66,7 @@ impl ContextFiles {
             let before = current.unwrap_or_default();
             context_file::with_edited(before, edited).map_err(|_| ContextFileError::Conflict {
                 path: path.clone(),
-                current: current.map(|text| Revision::of(text.as_bytes())),
+                current: current.map(|text| Revision::digest(text.as_bytes())),
             })
         };
         let is_nothing = edited.trim().is_empty();
@@ -84,7 +84,7 @@ impl ContextFiles {
     ) -> Result<ContextSaved, ContextFileError> {
         let path = self.target(scope)?;
         let replaced = |current: Option<&str>| {
-            let revision = current.map(|text| Revision::of(text.as_bytes()));
+            let revision = current.map(|text| Revision::digest(text.as_bytes()));
             if expected.as_ref().is_some_and(|expected| !expected.allows(revision)) {
                 return Err(ContextFileError::Conflict { path: path.clone(), current: revision });
             }
@@ -153,7 +153,7 @@ impl ContextFiles {
     fn screened(&self, before: &str, after: &str) -> Result<Vec<Warning>, ContextFileError> {
         let writer = self.writer();
         let found = with_digests(after, self.screen.introduced(before, after, writer));
-        let answered = if writer == Writer::Person { &self.answered[..] } else { &[] };
+        let answered = if writer == TextAuthor::Person { &self.answered[..] } else { &[] };
         refuse_or_warn(&found, answered).map_err(ContextFileError::Screened)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use memory::document::{Head, Statement, entries, statements};
+use memory::document::{MemoryHeader, Statement, entries, statements};
 use memory::path::Mount;
 
 use super::{Finding, FindingKind};
@@ -21,8 +21,8 @@ impl<'a> Adviser<'a> {
     }
 
     /// Looks at the text of one memory.
-    pub(super) fn look(&mut self, path: &str, head: &Head, text: &str) {
-        if let Some(why) = &head.read_leniently {
+    pub(super) fn look(&mut self, path: &str, head: &MemoryHeader, text: &str) {
+        if let Some(why) = &head.lenient_parse_reason {
             let detail = format!("{why}; the value was read as plain text: put it in quotes");
             self.add(FindingKind::UnquotedValue, path, detail);
         }

@@ -10,8 +10,8 @@ use lukasa_store::{
     Folders,
 };
 use memory::access::AgentClass;
-use memory::code::Code;
 use memory::document::Revision;
+use memory::error_code::MemoryErrorCode;
 use memory::limits::CONTEXT_FILE_BYTES_MAX;
 use memory::path::RelativePath;
 use memory::screen::Screen;
@@ -68,7 +68,7 @@ impl Home {
     }
 
     /// Returns the files that are found, as names in the home, with their scope; and what was passed over.
-    async fn found(&self, files: &ContextFiles) -> (Vec<String>, Vec<(String, Code)>) {
+    async fn found(&self, files: &ContextFiles) -> (Vec<String>, Vec<(String, MemoryErrorCode)>) {
         let listing = files.list().await;
         let name = |path: &Path| path.strip_prefix(self.path("")).unwrap().display().to_string();
         let found = listing.files.iter().map(|file| {
@@ -80,7 +80,7 @@ impl Home {
     }
 }
 
-fn code(written: Result<ContextSaved, ContextFileError>) -> Code {
+fn code(written: Result<ContextSaved, ContextFileError>) -> MemoryErrorCode {
     written.unwrap_err().code()
 }
 
@@ -153,9 +153,16 @@ async fn links_that_lead_elsewhere_are_neither_read_nor_written() {
         symlink(&target, home.path("app/QWEN.md")).unwrap();
         let (found, passed) = home.found(&home.person()).await;
         assert_eq!(found, Vec::<String>::new(), "{target:?}");
-        assert_eq!(passed, [("app/QWEN.md".to_owned(), Code::EscapesRoot)], "{target:?}");
-        assert_eq!(code(home.person().append(Project, "n").await), Code::EscapesRoot);
-        assert_eq!(code(home.person().replace(Project, "n", None).await), Code::EscapesRoot);
+        assert_eq!(
+            passed,
+            [("app/QWEN.md".to_owned(), MemoryErrorCode::EscapesRoot)],
+            "{target:?}"
+        );
+        assert_eq!(code(home.person().append(Project, "n").await), MemoryErrorCode::EscapesRoot);
+        assert_eq!(
+            code(home.person().replace(Project, "n", None).await),
+            MemoryErrorCode::EscapesRoot
+        );
         fs::remove_file(home.path("app/QWEN.md")).unwrap();
     }
     assert_eq!(home.read("elsewhere.md"), "elsewhere\n");
@@ -175,9 +182,9 @@ async fn what_is_no_text_or_too_large_is_passed_over_and_left_alone() {
     let at = home.path("app/QWEN.md");
     let large = "x".repeat(CONTEXT_FILE_BYTES_MAX + 1);
     for (bytes, expected) in [
-        (&b"\xff\xfe"[..], Code::NotText),
-        (b"a\0b", Code::NotText),
-        (large.as_bytes(), Code::TooLarge),
+        (&b"\xff\xfe"[..], MemoryErrorCode::NotText),
+        (b"a\0b", MemoryErrorCode::NotText),
+        (large.as_bytes(), MemoryErrorCode::TooLarge),
     ] {
         fs::write(&at, bytes).unwrap();
         let (found, passed) = home.found(&home.person()).await;
@@ -188,18 +195,18 @@ async fn what_is_no_text_or_too_large_is_passed_over_and_left_alone() {
     }
     fs::remove_file(&at).unwrap();
     fs::create_dir(&at).unwrap();
-    assert_eq!(code(home.person().append(Project, "n").await), Code::NotAFile);
+    assert_eq!(code(home.person().append(Project, "n").await), MemoryErrorCode::NotAFile);
     fs::remove_dir(&at).unwrap();
     let pipe = std::process::Command::new("mkfifo").arg(&at).status().unwrap();
     assert!(pipe.success());
-    assert_eq!(code(home.person().append(Project, "n").await), Code::NotAFile);
+    assert_eq!(code(home.person().append(Project, "n").await), MemoryErrorCode::NotAFile);
     fs::remove_file(&at).unwrap();
 
     let full = large.get(..CONTEXT_FILE_BYTES_MAX).unwrap();
     home.person().replace(Project, full, None).await.unwrap();
-    assert_eq!(code(home.person().append(Project, "n").await), Code::TooLarge);
-    assert_eq!(code(home.person().replace(Project, &large, None).await), Code::TooLarge);
-    assert_eq!(code(home.person().replace(Project, "a\0b", None).await), Code::NotText);
+    assert_eq!(code(home.person().append(Project, "n").await), MemoryErrorCode::TooLarge);
+    assert_eq!(code(home.person().replace(Project, &large, None).await), MemoryErrorCode::TooLarge);
+    assert_eq!(code(home.person().replace(Project, "a\0b", None).await), MemoryErrorCode::NotText);
     assert_eq!(fs::read(&at).unwrap().len(), CONTEXT_FILE_BYTES_MAX);
 }
 
@@ -278,7 +285,7 @@ async fn where_nothing_changes_nothing_is_made() {
 async fn a_replacement_that_names_another_text_changes_nothing() {
     let home = Home::new();
     let files = home.agent();
-    let one = Revision::of(b"one\n");
+    let one = Revision::digest(b"one\n");
     let absent = files.replace(Project, "x", Some(Expected::from(one))).await.unwrap_err();
     assert!(matches!(absent, ContextFileError::Conflict { current: None, .. }), "{absent:?}");
     assert!(files.replace(Project, "one\n", Some(Expected::Absent)).await.unwrap().changed);
@@ -288,7 +295,10 @@ async fn a_replacement_that_names_another_text_changes_nothing() {
         "{there:?}"
     );
     assert!(files.replace(Project, "two\n", Some(Expected::from(one))).await.unwrap().changed);
-    assert_eq!(code(files.replace(Project, "x", Some(Expected::from(one))).await), Code::Conflict);
+    assert_eq!(
+        code(files.replace(Project, "x", Some(Expected::from(one))).await),
+        MemoryErrorCode::Conflict
+    );
     assert_eq!(home.read("app/QWEN.md"), "two\n");
 }
 
@@ -302,31 +312,47 @@ async fn what_is_added_is_screened_and_what_was_there_is_not() {
     assert!(agent.append(Project, "n").await.unwrap().changed, "what is there stays");
     let text = home.read("app/QWEN.md");
     for bad in [&format!("use {token}"), attack, "tea\u{200b}"] {
-        assert_eq!(code(agent.append(Global, bad).await), Code::Screened, "{bad}");
-        assert_eq!(code(agent.replace(Global, bad, None).await), Code::Screened, "{bad}");
+        assert_eq!(code(agent.append(Global, bad).await), MemoryErrorCode::Screened, "{bad}");
+        assert_eq!(
+            code(agent.replace(Global, bad, None).await),
+            MemoryErrorCode::Screened,
+            "{bad}"
+        );
     }
-    assert_eq!(code(agent.append(Project, &format!("and {token}")).await), Code::Screened);
+    assert_eq!(
+        code(agent.append(Project, &format!("and {token}")).await),
+        MemoryErrorCode::Screened
+    );
     assert_eq!(home.read("app/QWEN.md"), text);
     assert!(!home.path("config").exists());
     // A person is warned of what may be an attack, refused a secret, and may answer for it.
     let saved = home.person().append(Global, attack).await.unwrap();
     assert!(!saved.warnings.is_empty());
-    assert_eq!(code(home.person().append(Global, &format!("use {token}")).await), Code::Screened);
+    assert_eq!(
+        code(home.person().append(Global, &format!("use {token}")).await),
+        MemoryErrorCode::Screened
+    );
     let answering = home.person().answering_for(&["secrets".to_owned()]).unwrap();
     assert!(!answering.append(Global, &format!("use {token}")).await.unwrap().warnings.is_empty());
     let answering = agent.answering_for(&["secrets".to_owned()]).unwrap();
-    assert_eq!(code(answering.append(Project, &format!("and {token}")).await), Code::Screened);
+    assert_eq!(
+        code(answering.append(Project, &format!("and {token}")).await),
+        MemoryErrorCode::Screened
+    );
 }
 
 #[tokio::test]
 async fn who_may_not_write_there_writes_nothing() {
     let home = Home::new();
     let plan = home.files("app", Caller::agent(AgentClass::Plan, "test"));
-    assert_eq!(code(plan.append(Project, "n").await), Code::ReadOnly);
+    assert_eq!(code(plan.append(Project, "n").await), MemoryErrorCode::ReadOnly);
     assert!(plan.append(Global, "n").await.unwrap().changed);
     let explore = home.files("app", Caller::agent(AgentClass::Explore, "test"));
-    assert_eq!(code(explore.append(Global, "n").await), Code::ReadOnly);
-    assert_eq!(code(home.person().read_only().replace(Project, "n", None).await), Code::ReadOnly);
+    assert_eq!(code(explore.append(Global, "n").await), MemoryErrorCode::ReadOnly);
+    assert_eq!(
+        code(home.person().read_only().replace(Project, "n", None).await),
+        MemoryErrorCode::ReadOnly
+    );
     assert!(!home.path("app/QWEN.md").exists());
 }
 
@@ -387,7 +413,7 @@ async fn a_folder_that_cannot_be_written_is_a_fault_and_no_half_file() {
     let home = Home::new();
     let files = home.named("app", Caller::person("test"), &["AGENTS.md"]);
     fs::remove_dir_all(home.path("app")).unwrap();
-    assert_eq!(code(files.append(Project, "n").await), Code::StorageFailed);
+    assert_eq!(code(files.append(Project, "n").await), MemoryErrorCode::StorageFailed);
     fs::remove_dir_all(home.path("state")).unwrap();
     home.write("state", "a file where a folder is needed");
     assert!(files.append(Global, "n").await.is_err());

@@ -9,8 +9,8 @@ use lukasa_store::{
     Caller, ContextCache, ContextFiles, ContextSettings, Folders, LoadOptions, Loaded, NotLoaded,
     TrustedFolders,
 };
-use memory::code::Code;
-use memory::context_file::Target;
+use memory::context_file::ImportResolution;
+use memory::error_code::MemoryErrorCode;
 use memory::limits::{CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX};
 use memory::path::RelativePath;
 use memory::screen::Screen;
@@ -90,9 +90,9 @@ impl Home {
         self.write("app/QWEN.md", text);
         let loaded = self.load("app").await;
         let source = loaded.files.first().map(|&at| &loaded.sources[at]);
-        let target = |import: &memory::context_file::Import| match &import.target {
-            Target::Source(at) => Ok(loaded.sources[*at].shown.clone()),
-            Target::Failed(why) => Err(why.clone()),
+        let target = |import: &memory::context_file::ResolvedImport| match &import.resolution {
+            ImportResolution::Replaced(at) => Ok(loaded.sources[*at].display_path.clone()),
+            ImportResolution::Failed(why) => Err(why.clone()),
         };
         let imports = source.map_or(&[][..], |source| &source.imports);
         (imports.iter().map(target).collect(), self.skipped(&loaded))
@@ -137,7 +137,7 @@ async fn files_come_from_the_widest_to_the_nearest_and_then_those_that_were_name
         "extension extension/rules.md",
     ];
     assert_eq!(home.loaded(&loaded), expected, "no folder below, beside or above is looked into");
-    let shown: Vec<_> = loaded.sources.iter().map(|source| source.shown.as_str()).collect();
+    let shown: Vec<_> = loaded.sources.iter().map(|source| source.display_path.as_str()).collect();
     assert_eq!(shown[0], "../../config/AGENTS.md");
     assert_eq!((shown[2], shown[6]), ("../QWEN.md", "AGENTS.md"));
     assert_eq!(home.skipped(&loaded), []);
@@ -185,12 +185,17 @@ async fn trust_is_of_real_paths_and_kept_for_the_person_alone() {
     home.write("apple/QWEN.md", "x");
     assert_eq!(home.load("apple").await.files.len(), 0);
     home.write("file", "x");
-    for (folder, expected) in [("gone", Code::NotFound), ("file", Code::NotFound)] {
+    for (folder, expected) in
+        [("gone", MemoryErrorCode::NotFound), ("file", MemoryErrorCode::NotFound)]
+    {
         assert_eq!(trusted.add(&home.path(folder)).await.unwrap_err().code(), expected);
     }
-    assert_eq!(trusted.add(Path::new("/")).await.unwrap_err().code(), Code::InvalidPath);
+    assert_eq!(trusted.add(Path::new("/")).await.unwrap_err().code(), MemoryErrorCode::InvalidPath);
     fs::create_dir(home.path("a\nb")).unwrap();
-    assert_eq!(trusted.add(&home.path("a\nb")).await.unwrap_err().code(), Code::InvalidPath);
+    assert_eq!(
+        trusted.add(&home.path("a\nb")).await.unwrap_err().code(),
+        MemoryErrorCode::InvalidPath
+    );
     // A folder that is gone can be taken out.
     fs::create_dir(home.path("short")).unwrap();
     trusted.add(&home.path("short")).await.unwrap();

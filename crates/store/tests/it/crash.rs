@@ -8,7 +8,7 @@ use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
 use lukasa_store::{Call, Caller, ChangesQuery, Depth, Store};
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
-use memory::command::Command;
+use memory::command::MemoryCommand;
 use memory::path::{Mount, Scope};
 use testkit::{Failure, Faults, FaultyBackend, FaultyState, Plan};
 
@@ -29,7 +29,7 @@ async fn create_and_die_replacing(host: &Host, path: &str, text: &str) {
     let agent = host.agent(&store);
     create(&agent, path, text).await;
     state.set(Faults::CrashBeforeAnswer(1));
-    let command = Command::StrReplace {
+    let command = MemoryCommand::StrReplace {
         path: at("/memories/global/a.md"),
         old_str: "one".to_owned(),
         new_str: "two".to_owned(),
@@ -225,7 +225,10 @@ async fn recovery_leaves_alone_what_somebody_did_since() {
     create(&agent, "/memories/global/b.md", "one\n").await;
     let mut draft = agent.draft(ChangeKind::Draft, Call::default());
     for (path, text) in [("/memories/global/x.md", "x\n"), ("/memories/project/y.md", "y\n")] {
-        draft.apply(Command::Create { path: at(path), file_text: text.to_owned() }).await.unwrap();
+        draft
+            .apply(MemoryCommand::Create { path: at(path), file_text: text.to_owned() })
+            .await
+            .unwrap();
     }
     draft.commit().await.unwrap();
     delete(&agent, "/memories/global/x.md").await;

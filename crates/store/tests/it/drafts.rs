@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use lukasa_store::{Call, ChangesQuery, Store, StoreError};
 use memory::change::{ChangeKind, Trust};
-use memory::command::{Command, CommandError, Reply};
+use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::path::Layout;
 use memory::tool;
 use serde_json::{Value, json};
 
 use crate::host::{Host, answer, at, create, files, table, texts};
 
-fn make(path: &str, text: &str) -> Command {
-    Command::Create { path: at(path), file_text: text.to_owned() }
+fn make(path: &str, text: &str) -> MemoryCommand {
+    MemoryCommand::Create { path: at(path), file_text: text.to_owned() }
 }
 
-fn moved(from: &str, to: &str) -> Command {
-    Command::Rename { old_path: at(from), new_path: at(to) }
+fn moved(from: &str, to: &str) -> MemoryCommand {
+    MemoryCommand::Rename { old_path: at(from), new_path: at(to) }
 }
 
 #[tokio::test]
@@ -30,7 +30,7 @@ async fn a_draft_over_two_scopes_is_one_change() {
         agent.draft(ChangeKind::Draft, Call { task: Some("t1".to_owned()), ..Call::default() });
     draft.apply(make("/memories/global/a.md", "a\n")).await.unwrap();
     draft.apply(make("/memories/project/b.md", "b\n")).await.unwrap();
-    draft.apply(Command::Delete { path: at("/memories/global/old.md") }).await.unwrap();
+    draft.apply(MemoryCommand::Delete { path: at("/memories/global/old.md") }).await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("old.md", "old\n")]));
     assert_eq!(draft.changed().len(), 3);
     let id = draft.commit().await.unwrap().unwrap();
@@ -83,7 +83,7 @@ async fn a_file_too_large_for_history_is_never_drafted_away() {
     let path = at("/memories/global/large.md");
     let refused = draft.apply(make("/memories/global/large.md", "small\n")).await.unwrap();
     assert!(matches!(refused, Reply::Refused(CommandError::AlreadyExists { .. })), "{refused:?}");
-    let refused = draft.apply(Command::Delete { path: path.clone() }).await.unwrap();
+    let refused = draft.apply(MemoryCommand::Delete { path: path.clone() }).await.unwrap();
     assert!(matches!(refused, Reply::Refused(CommandError::OutgrewCap { .. })), "{refused:?}");
     let refused =
         draft.apply(moved("/memories/global/large.md", "/memories/global/b.md")).await.unwrap();

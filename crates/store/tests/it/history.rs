@@ -7,7 +7,7 @@ use lukasa_store::backend::Backend;
 use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
 use lukasa_store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, StoreError, UndoTarget};
 use memory::change::{Actor, ChangeId, ChangeKind, RootKey};
-use memory::command::Command;
+use memory::command::MemoryCommand;
 use memory::document::Revision;
 use memory::path::{Mount, Scope};
 use serde_json::json;
@@ -89,7 +89,7 @@ async fn undoing_a_task_never_loses_what_somebody_did_in_between() {
     for (old, new, call) in
         [("R0", "R1", &task), ("R1", "R2", &Call::default()), ("R2", "R3", &task)]
     {
-        let command = memory::command::Command::StrReplace {
+        let command = memory::command::MemoryCommand::StrReplace {
             path: at(path),
             old_str: old.to_owned(),
             new_str: new.to_owned(),
@@ -135,7 +135,7 @@ async fn history_of_another_project_stays_there() {
     let undo = other.undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await;
     assert!(matches!(undo, Err(StoreError::NoSuchChange(_))));
     // Not by its digest either.
-    let revision = Revision::of(b"theirs\n");
+    let revision = Revision::digest(b"theirs\n");
     assert_eq!(other.content(&revision).await.unwrap(), None);
     let own = host.agent(&store).content(&revision).await.unwrap();
     assert_eq!(own.as_deref(), Some(&b"theirs\n"[..]));
@@ -161,7 +161,7 @@ async fn undoing_a_task_says_what_of_it_is_left_elsewhere() {
     let store = host.store();
     let (agent, other) = (host.agent(&store), elsewhere(&host, &store));
     let task = Call { task: Some("t".to_owned()), ..Call::default() };
-    let make = |path: &str| Command::Create { path: at(path), file_text: "x\n".to_owned() };
+    let make = |path: &str| MemoryCommand::Create { path: at(path), file_text: "x\n".to_owned() };
     agent.apply(make("/memories/project/a.md"), &task).await.unwrap();
     let there = last(&agent).await;
     let target = UndoTarget::Task("t".to_owned());
@@ -188,9 +188,10 @@ async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round
     let (agent, person) = (host.agent(&store), host.person(&store));
     let task = |name: &str| Call { task: Some(name.to_owned()), ..Call::default() };
     let path = |name: &str| at(&format!("/memories/global/{name}"));
-    let remove = |name: &str| Command::Delete { path: path(name) };
-    let make = |name: &str| Command::Create { path: path(name), file_text: "x\n".to_owned() };
-    let carry = |from: &str, to: &str| Command::Rename { old_path: path(from), new_path: path(to) };
+    let remove = |name: &str| MemoryCommand::Delete { path: path(name) };
+    let make = |name: &str| MemoryCommand::Create { path: path(name), file_text: "x\n".to_owned() };
+    let carry =
+        |from: &str, to: &str| MemoryCommand::Rename { old_path: path(from), new_path: path(to) };
     create(&agent, "/memories/global/a.md", "a\n").await;
     create(&agent, "/memories/global/d/b.md", "b\n").await;
     let start = texts(&host.global(""));

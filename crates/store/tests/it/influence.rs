@@ -35,7 +35,7 @@ async fn waiting(memories: &Memories) -> Vec<String> {
     waiting.iter().map(|one| one.path.to_string()).collect()
 }
 
-async fn last(memories: &Memories) -> memory::change::Change {
+async fn last(memories: &Memories) -> memory::change::MemoryChange {
     let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
     memories.changes(&query).await.unwrap().remove(0)
 }
@@ -177,10 +177,10 @@ async fn a_person_ends_it_by_accepting_saving_or_undoing() {
     assert_eq!(waiting(&person).await, ["/memories/global/accepted.md"]);
 
     let path = at("/memories/global/accepted.md");
-    let carried = Revision::of(b"carried\n");
+    let carried = Revision::digest(b"carried\n");
     let by_agent = agent.accept(&path, carried, &call).await;
     assert!(matches!(by_agent, Err(StoreError::Refused(CommandError::ReadOnly { .. }))));
-    let of_another = person.accept(&path, Revision::of(b"else\n"), &call).await;
+    let of_another = person.accept(&path, Revision::digest(b"else\n"), &call).await;
     let Err(StoreError::Refused(CommandError::Conflict { current, .. })) = of_another else {
         panic!("{of_another:?}")
     };
@@ -225,7 +225,7 @@ async fn a_memory_of_a_clone_is_reviewed_as_it_is() {
     let (store, _) = read_planted(&host).await;
     let (person, path) = (host.person(&store), at(PLANTED));
     assert_eq!(person.unreviewed(&[(&path, None)]).await.len(), 1);
-    person.accept(&path, Revision::of(b"planted\n"), &Call::default()).await.unwrap();
+    person.accept(&path, Revision::digest(b"planted\n"), &Call::default()).await.unwrap();
     assert_eq!(person.unreviewed(&[(&path, None)]).await.len(), 0);
     assert_eq!(fs::read(host.project("planted.md")).unwrap(), b"planted\n");
     let agent = host.agent(&store);

@@ -4,7 +4,7 @@ use std::fs;
 
 use lukasa_store::{Call, Expected, Memories, StoreError};
 use memory::change::ChangeKind;
-use memory::command::Command;
+use memory::command::MemoryCommand;
 use memory::limits::{LISTED_PATHS_MAX, MEMORY_BYTES_MAX, SCOPE_FILES_DEFAULT};
 use serde_json::{Value, json};
 
@@ -156,10 +156,10 @@ async fn a_draft_counts_what_it_makes_against_what_it_removes() {
     for name in ["a", "b"] {
         create(&agent, &format!("/memories/global/{name}.md"), "x\n").await;
     }
-    let new = |name: &str| Command::Create { path: at(name), file_text: "y\n".to_owned() };
+    let new = |name: &str| MemoryCommand::Create { path: at(name), file_text: "y\n".to_owned() };
     let mut swap = agent.draft(ChangeKind::Draft, Call::default());
     swap.apply(new("/memories/global/c.md")).await.unwrap();
-    swap.apply(Command::Delete { path: at(PATH) }).await.unwrap();
+    swap.apply(MemoryCommand::Delete { path: at(PATH) }).await.unwrap();
     assert!(swap.commit().await.unwrap().is_some());
     let mut more = agent.draft(ChangeKind::Draft, Call::default());
     more.apply(new("/memories/global/d.md")).await.unwrap();

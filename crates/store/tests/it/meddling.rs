@@ -134,7 +134,7 @@ async fn attempt(command: &Value, meddling: Meddling, step: u64) -> bool {
     if !acknowledged {
         assert_eq!(after, untouched, "{name}: refused with `{said}`");
     }
-    let kept = rig.memories.content(&Revision::of(THEIRS.as_bytes())).await.unwrap();
+    let kept = rig.memories.content(&Revision::digest(THEIRS.as_bytes())).await.unwrap();
     match meddling {
         Meddling::Write(_) | Meddling::Replace(_) => {
             let there = after.values().any(|text| text.contains(THEIRS));
@@ -149,7 +149,7 @@ async fn attempt(command: &Value, meddling: Meddling, step: u64) -> bool {
     // History says of every file what is there.
     assert_eq!(rig.memories.notice().await.unwrap(), 0, "{name}");
     for (path, text) in &after {
-        let kept = rig.memories.content(&Revision::of(text.as_bytes())).await.unwrap();
+        let kept = rig.memories.content(&Revision::digest(text.as_bytes())).await.unwrap();
         assert_eq!(kept.as_deref(), Some(text.as_bytes()), "{name}: {path} is not in history");
     }
     true

@@ -7,7 +7,7 @@ use lukasa_store::backend::Backend;
 use lukasa_store::{Call, Caller, Dry, Memories, UndoTarget};
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, RootKey};
-use memory::command::{Command, Reply};
+use memory::command::{MemoryCommand, Reply};
 use memory::path::{Mount, Scope};
 use proptest::prelude::*;
 use testkit::MemoryBackend;
@@ -74,7 +74,7 @@ impl World {
     }
 
     /// Carries out a command; what it leaves is `expected` if that is a change, or all as it was.
-    async fn command(&mut self, command: Command, expected: Option<Model>) {
+    async fn command(&mut self, command: MemoryCommand, expected: Option<Model>) {
         let shown = format!("{command:?}");
         let reply = self.memories.apply(command, &Call::default()).await.unwrap();
         let change = match &reply {
@@ -117,7 +117,8 @@ impl World {
             Act::Create(name, text) => {
                 let name = NAMES[name];
                 let expected = self.is_free(name).then(|| self.with(name, Some(text.clone())));
-                self.command(Command::Create { path: path(name), file_text: text }, expected).await;
+                self.command(MemoryCommand::Create { path: path(name), file_text: text }, expected)
+                    .await;
             }
             Act::Replace(name, old_str, new_str) => {
                 let name = NAMES[name];
@@ -126,7 +127,7 @@ impl World {
                     .get(name)
                     .and_then(|text| replaced(text, &old_str, &new_str))
                     .map(|text| self.with(name, Some(text)));
-                let command = Command::StrReplace { path: path(name), old_str, new_str };
+                let command = MemoryCommand::StrReplace { path: path(name), old_str, new_str };
                 self.command(command, expected).await;
             }
             Act::Insert(name, insert_line, insert_text) => {
@@ -136,7 +137,7 @@ impl World {
                     .get(name)
                     .and_then(|text| inserted(text, insert_line, &insert_text))
                     .map(|text| self.with(name, Some(text)));
-                let command = Command::Insert { path: path(name), insert_line, insert_text };
+                let command = MemoryCommand::Insert { path: path(name), insert_line, insert_text };
                 self.command(command, expected).await;
             }
             Act::Delete(name) => self.delete(NAMES[name]).await,
@@ -151,7 +152,7 @@ impl World {
         let there = !gone.is_empty() || self.is_folder(name);
         let mut left = self.model.clone();
         left.retain(|path, _| !gone.contains(path));
-        self.command(Command::Delete { path: path(name) }, there.then_some(left)).await;
+        self.command(MemoryCommand::Delete { path: path(name) }, there.then_some(left)).await;
     }
 
     async fn rename(&mut self, from: &str, to: &str) {
@@ -165,7 +166,8 @@ impl World {
             }
         }
         let expected = (there && self.is_free(to) && !into_itself).then_some(moved);
-        self.command(Command::Rename { old_path: path(from), new_path: path(to) }, expected).await;
+        self.command(MemoryCommand::Rename { old_path: path(from), new_path: path(to) }, expected)
+            .await;
     }
 
     /// Gives each memory its text, or removes it, if all of that is possible.
@@ -180,7 +182,8 @@ impl World {
                     model.insert(name.to_owned(), text);
                 }
                 None if model.contains_key(name) => {
-                    let deleted = draft.apply(Command::Delete { path: path(name) }).await.unwrap();
+                    let deleted =
+                        draft.apply(MemoryCommand::Delete { path: path(name) }).await.unwrap();
                     assert!(matches!(deleted, Reply::Done { .. }), "{name}: {deleted:?}");
                     // A draft may hold texts below a file, until it is committed; they go with it.
                     let gone: Vec<_> = below(&model, name).cloned().collect();

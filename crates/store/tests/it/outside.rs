@@ -24,7 +24,7 @@ async fn an_edit_from_outside_is_in_history_before_ours() {
     let changes = agent.changes(&query).await.unwrap();
     let kinds: Vec<_> = changes.iter().map(|change| change.kind.as_ref()).collect();
     assert_eq!(kinds, ["edit", "outside", "create"]);
-    let outside = agent.content(&Revision::of(b"one\nby hand\n")).await.unwrap();
+    let outside = agent.content(&Revision::digest(b"one\nby hand\n")).await.unwrap();
     assert_eq!(outside.as_deref(), Some(&b"one\nby hand\n"[..]));
 }
 
@@ -40,10 +40,10 @@ async fn a_conflicting_save_changes_nothing_and_names_the_revision() {
         let Err(StoreError::Refused(CommandError::Conflict { current, .. })) = refused else {
             panic!("{refused:?}")
         };
-        assert_eq!(current, Some(Revision::of(b"theirs\n")));
+        assert_eq!(current, Some(Revision::digest(b"theirs\n")));
     }
     assert_eq!(texts(&host.global("")), table(&[("a.md", "theirs\n")]));
-    let now = Expected::from(Revision::of(b"theirs\n"));
+    let now = Expected::from(Revision::digest(b"theirs\n"));
     person.save(&at(PATH), "mine\n", now, &Call::default()).await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("a.md", "mine\n")]));
 }
@@ -53,7 +53,7 @@ async fn a_save_happens_where_what_is_there_is_as_expected() {
     let host = Host::new();
     let store = host.store();
     let person = host.person(&store);
-    let (one, other) = (Revision::of(b"one\n"), Revision::of(b"other\n"));
+    let (one, other) = (Revision::digest(b"one\n"), Revision::digest(b"other\n"));
     let both = |a, b| Expected::Both(Box::new([a, b]));
     // The expectation, what is there before, and whether a save of `new` happens.
     let rows = [
@@ -84,7 +84,7 @@ async fn a_save_happens_where_what_is_there_is_as_expected() {
             let Err(StoreError::Refused(CommandError::Conflict { current, .. })) = saved else {
                 panic!("{expected:?}: {saved:?}")
             };
-            assert_eq!(current, there.map(|text| Revision::of(text.as_bytes())));
+            assert_eq!(current, there.map(|text| Revision::digest(text.as_bytes())));
             assert_eq!(after.as_deref(), there, "{expected:?}");
         }
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use lukasa_store::{Call, ChangesQuery, Depth, Dry, Expected, StoreError, UndoTarget};
 use memory::change::ChangeKind;
-use memory::command::{Command, Reply};
+use memory::command::{MemoryCommand, Reply};
 use memory::document::Revision;
 use memory::path::MemoryPath;
 use testkit::{Failure, Random};
@@ -302,7 +302,7 @@ impl World {
         let person = process.person();
         person.notice().await.unwrap();
         for (name, text) in &self.model {
-            let kept = person.content(&Revision::of(text.as_bytes())).await.unwrap();
+            let kept = person.content(&Revision::digest(text.as_bytes())).await.unwrap();
             assert_eq!(kept.as_deref(), Some(text.as_bytes()), "{name} is not in history");
         }
         // Whoever writes next in a root settles what a dead process left open there.
@@ -322,7 +322,7 @@ fn path(name: &str) -> MemoryPath {
 async fn carry_out(process: &Process, act: &Act, model: &Model) -> Result<bool, StoreError> {
     let command = match act {
         Act::Save { name, text } => {
-            let there = model.get(name).map(|text| Revision::of(text.as_bytes()));
+            let there = model.get(name).map(|text| Revision::digest(text.as_bytes()));
             let expected = there.map_or(Expected::Absent, Expected::from);
             let saved = process.person().save(&path(name), text, expected, &Call::default()).await;
             return saved.map(|_| true);
@@ -350,17 +350,21 @@ async fn carry_out(process: &Process, act: &Act, model: &Model) -> Result<bool, 
 }
 
 /// Returns what an agent calls for an act of its own.
-fn command(act: &Act) -> Command {
+fn command(act: &Act) -> MemoryCommand {
     match act.clone() {
-        Act::Create { name, text } => Command::Create { path: path(&name), file_text: text },
-        Act::Replace { name, new } => {
-            Command::StrReplace { path: path(&name), old_str: REPLACED.to_owned(), new_str: new }
-        }
+        Act::Create { name, text } => MemoryCommand::Create { path: path(&name), file_text: text },
+        Act::Replace { name, new } => MemoryCommand::StrReplace {
+            path: path(&name),
+            old_str: REPLACED.to_owned(),
+            new_str: new,
+        },
         Act::Insert { name, text } => {
-            Command::Insert { path: path(&name), insert_line: 0, insert_text: text }
+            MemoryCommand::Insert { path: path(&name), insert_line: 0, insert_text: text }
         }
-        Act::Delete { name } => Command::Delete { path: path(&name) },
-        Act::Rename { from, to } => Command::Rename { old_path: path(&from), new_path: path(&to) },
+        Act::Delete { name } => MemoryCommand::Delete { path: path(&name) },
+        Act::Rename { from, to } => {
+            MemoryCommand::Rename { old_path: path(&from), new_path: path(&to) }
+        }
         Act::Save { .. } | Act::Draft(_) | Act::Undo => unreachable!("no command of an agent"),
     }
 }

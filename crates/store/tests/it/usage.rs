@@ -2,7 +2,7 @@
 
 use lukasa_store::{Call, ChangesQuery, Expected, Memories, Notice};
 use memory::change::{Actor, ChangeKind, Trust};
-use memory::command::{Command, Lines};
+use memory::command::{MemoryCommand, ViewRange};
 use memory::usage::Usage;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::TryRecvError;
@@ -43,7 +43,7 @@ async fn only_what_succeeds_on_a_file_counts_as_a_use() {
     let person = host.person(&store);
     let before = usage(&agent, PATH).await.uses;
     let text = person.read(&at(PATH)).await.unwrap();
-    let view = Command::View { path: at(PATH), lines: Lines::Whole };
+    let view = MemoryCommand::View { path: at(PATH), lines: ViewRange::Whole };
     person.apply(view, &Call::default()).await.unwrap();
     assert_eq!(usage(&agent, PATH).await.uses, before, "a person's look is no use");
     let expected = Expected::from(text.revision);

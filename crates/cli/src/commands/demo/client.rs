@@ -6,7 +6,7 @@ use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use serde_json::{Value, json};
 
 use super::stage::Stage;
@@ -72,7 +72,10 @@ impl<'a> Client<'a> {
         let mut answer = self.next()?.1;
         assert_eq!(answer["id"], id, "requests are answered one after the other");
         if let Some(error) = answer.get("error") {
-            return Err(Failure::new(Code::StorageFailed, format!("{method} failed: {error}")));
+            return Err(Failure::new(
+                MemoryErrorCode::StorageFailed,
+                format!("{method} failed: {error}"),
+            ));
         }
         Ok(answer["result"].take())
     }
@@ -109,7 +112,10 @@ impl<'a> Client<'a> {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    return Err(Failure::new(Code::StorageFailed, "the server does not answer"));
+                    return Err(Failure::new(
+                        MemoryErrorCode::StorageFailed,
+                        "the server does not answer",
+                    ));
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
             }
@@ -153,7 +159,10 @@ impl Answer {
 }
 
 fn gone() -> Failure {
-    Failure::new(Code::StorageFailed, "the server ended in the middle of the conversation")
+    Failure::new(
+        MemoryErrorCode::StorageFailed,
+        "the server ended in the middle of the conversation",
+    )
 }
 
 /// Reads messages in a thread of its own, so that waiting for one can have a deadline. It ends with

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use protocol::client::{Begin, ChangesQuery, Client, Dry, Events, SearchQuery};
 use protocol::error::ErrorCode;
 use protocol::event::{Envelope, Event, MemoryChanged};
@@ -94,5 +94,5 @@ async fn told_of(mut events: Events, task: &str) -> Result<Envelope, Failure> {
 }
 
 fn silent() -> Failure {
-    Failure::new(Code::StorageFailed, "the daemon tells nothing of the task")
+    Failure::new(MemoryErrorCode::StorageFailed, "the daemon tells nothing of the task")
 }

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal, kill_process};
 use state::private_files::make_private_folder;
@@ -29,7 +29,10 @@ pub(super) fn names_in(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 /// A claim that something is absent must not hold because its place cannot be read.
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(Code::StorageFailed, format!("cannot read `{}`: {error}", path.display()))
+    Failure::new(
+        MemoryErrorCode::StorageFailed,
+        format!("cannot read `{}`: {error}", path.display()),
+    )
 }
 
 /// The stage.
@@ -97,7 +100,10 @@ impl Stage {
         let ended = self.run(command)?;
         match ended.status {
             0 => Ok(ended.stdout),
-            _ => Err(Failure::new(Code::StorageFailed, format!("git failed: {}", ended.stderr))),
+            _ => Err(Failure::new(
+                MemoryErrorCode::StorageFailed,
+                format!("git failed: {}", ended.stderr),
+            )),
         }
     }
 
@@ -208,13 +214,16 @@ impl Stage {
 fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
     let program = command.get_program();
     if program == "git" && error.kind() == std::io::ErrorKind::NotFound {
-        return Failure::new(Code::NotFound, "the demo needs git, which is not installed")
-            .help("install it, for example with `apt-get install git`");
+        return Failure::new(
+            MemoryErrorCode::NotFound,
+            "the demo needs git, which is not installed",
+        )
+        .help("install it, for example with `apt-get install git`");
     }
     Failure::file("start", Path::new(program), error)
 }
 
 /// Says that a process of the demo is no longer there to be talked to.
 fn lost() -> Failure {
-    Failure::new(Code::StorageFailed, "a process of the demo went away")
+    Failure::new(MemoryErrorCode::StorageFailed, "a process of the demo went away")
 }

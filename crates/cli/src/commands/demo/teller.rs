@@ -1,6 +1,6 @@
 //! How the demo is told: chapters, what was sent and answered in short, and what was checked.
 
-use memory::code::Code;
+use memory::error_code::MemoryErrorCode;
 use serde_json::json;
 
 use crate::exit::Failure;
@@ -68,7 +68,7 @@ impl Teller {
                 .tell("held", claim, || format!("  {} {claim}", self.look.paint(GOOD, "✓")));
         }
         let what = format!("this should hold and does not: {claim}");
-        Err(Failure::new(Code::StorageFailed, what)
+        Err(Failure::new(MemoryErrorCode::StorageFailed, what)
             .help("that is a bug in Lukasa; please report it"))
     }
 

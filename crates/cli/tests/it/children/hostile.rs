@@ -237,7 +237,7 @@ fn edits(edits: &[Value], more: &Value) -> String {
 }
 
 fn edit(path: &str, base: Option<&str>, text: Option<&str>) -> Value {
-    let base = base.map(|text| Revision::of(text.as_bytes()).to_string());
+    let base = base.map(|text| Revision::digest(text.as_bytes()).to_string());
     json!({ "path": path, "base": base, "text": text })
 }
 

@@ -9,7 +9,7 @@ use lukasa_engine::{
     TaskErrorCode, TaskKind, TaskState, Viewer,
 };
 use memory::change::{Actor, ChangeKind, Trust};
-use memory::command::Command;
+use memory::command::MemoryCommand;
 use state::{Attempt, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyState, FaultyTasks};
@@ -112,7 +112,7 @@ async fn a_draft_that_somebody_wrote_under_is_decided_anew() {
     let binding = Binding::resolve(&process.workspace.binding, &host.folders);
     let memories = process.store.memories(binding, Caller::person("test"));
     let file_text = "- mine\n".to_owned();
-    let create = Command::Create { path: at("global/a.md"), file_text };
+    let create = MemoryCommand::Create { path: at("global/a.md"), file_text };
     memories.apply(create, &Call::default()).await.unwrap();
     host.runner.gate.add_permits(2);
     assert_eq!(process.end(&task).await.status(), Status::Completed);

@@ -10,10 +10,10 @@ use lukasa_engine::{
 };
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, Trust};
-use memory::code::Code;
 use memory::document::Revision;
+use memory::error_code::MemoryErrorCode;
 use memory::proposal::{
-    EntryChange, KeptEntry, Proposal, ProposalId, ProposalKind, ProposalStatus,
+    EntryChange, EntryReference, Proposal, ProposalId, ProposalKind, ProposalStatus,
 };
 use state::{NewProposal, SqliteState};
 use store::Binding;
@@ -193,7 +193,8 @@ async fn a_stale_proposal_says_why_and_changes_nothing() {
     put(&process, "project/a.md", "- x\n- y\n").await;
     put(&process, "global/b.md", "- same as x\n").await;
     let mut relying = removal(at("project/a.md"), "x".to_owned());
-    relying.relies_on = vec![KeptEntry { path: at("global/b.md"), text: "same as x".to_owned() }];
+    relying.relies_on =
+        vec![EntryReference { path: at("global/b.md"), text: "same as x".to_owned() }];
     let relying = proposed((&host, &process), relying).await;
     let both = proposal(&[("global/b.md", None, Some("z")), ("project/a.md", Some("y"), None)]);
     let both = proposed((&host, &process), both).await;
@@ -207,7 +208,7 @@ async fn a_stale_proposal_says_why_and_changes_nothing() {
         (both, "/memories/project/a.md: the entry was changed or removed since"),
     ] {
         let refused = accept(&process, id).await.unwrap_err();
-        assert_eq!(refused.code(), Code::Conflict);
+        assert_eq!(refused.code(), MemoryErrorCode::Conflict);
         assert_eq!(refused.to_string(), format!("the proposal {id} is stale: {why}"));
         let listed = pending(&process).get(&person(&process), id).await.unwrap();
         assert_eq!((listed.stale.as_deref(), listed.diffs.len()), (Some(why), 0));
@@ -235,8 +236,13 @@ async fn each_of_several_is_accepted_or_refused_on_its_own() {
         .iter()
         .map(|one| (one.id, one.outcome.as_ref().map(Option::is_some).map_err(DecisionError::code)))
         .collect();
-    let expected =
-        [Ok(true), Err(Code::Conflict), Err(Code::NotFound), Ok(true), Err(Code::Conflict)];
+    let expected = [
+        Ok(true),
+        Err(MemoryErrorCode::Conflict),
+        Err(MemoryErrorCode::NotFound),
+        Ok(true),
+        Err(MemoryErrorCode::Conflict),
+    ];
     assert_eq!(told, ids.into_iter().zip(expected).collect::<Vec<_>>());
     assert_eq!(process.text("project/a.md").await, None);
 }
@@ -297,7 +303,7 @@ async fn another_project_and_another_worktree_see_nothing_of_it() {
             assert!(matches!(refused, Err(DecisionError::NotFound(_))), "{refused:?}");
         }
         let refused = pending(&process).get(&person(&process), id).await.unwrap_err();
-        assert_eq!(refused.code(), Code::NotFound);
+        assert_eq!(refused.code(), MemoryErrorCode::NotFound);
         // What is about the memories of everybody is seen by everybody.
         let shared = proposed((&host, &process), removal(at("global/b.md"), "x".to_owned())).await;
         process.workspace = workspace(&top);
@@ -325,10 +331,10 @@ async fn only_a_person_who_may_write_decides() {
     for memories in [person(&process), agent] {
         let pending = pending(&process);
         let decisions = pending.accept(&memories, &[id], &Call::default()).await;
-        assert_eq!(decided(decisions).unwrap_err().code(), Code::ReadOnly);
+        assert_eq!(decided(decisions).unwrap_err().code(), MemoryErrorCode::ReadOnly);
         assert_eq!(
             decided(pending.reject(&memories, &[id]).await).unwrap_err().code(),
-            Code::ReadOnly
+            MemoryErrorCode::ReadOnly
         );
     }
     process.workspace.binding.read_only = false;
@@ -383,7 +389,7 @@ async fn a_damaged_proposal_is_passed_over() {
             .enumerate()
             .map(|(number, text)| NewProposal {
                 proposal: (*text).to_owned(),
-                digest: Revision::of(format!("{number}").as_bytes()),
+                digest: Revision::digest(format!("{number}").as_bytes()),
                 ..sound.clone()
             })
             .collect();
@@ -392,7 +398,7 @@ async fn a_damaged_proposal_is_passed_over() {
     let page = pending(&process).list(&person(&process), None, 9).await.unwrap();
     assert_eq!(page.proposals.iter().map(|one| one.id).collect::<Vec<_>>(), [id]);
     let refused = accept(&process, ids[0]).await.unwrap_err();
-    assert_eq!(refused.code(), Code::NotFound);
+    assert_eq!(refused.code(), MemoryErrorCode::NotFound);
 }
 
 /// Asks for a task with a change and a proposal, in a process that dies on the way.

@@ -10,7 +10,7 @@ use lukasa_engine::{
 };
 use memory::access::AgentClass;
 use memory::clock::{Clock as _, Timestamp};
-use memory::command::Command;
+use memory::command::MemoryCommand;
 use state::{SessionRow, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyTasks};
@@ -227,7 +227,7 @@ async fn conversations_that_wrote_count_as_sessions() {
         caller.provenance.session = Some(conversation.to_owned());
         let memories = process.store.memories(binding, caller);
         let path = at(&format!("global/{number}.md"));
-        let create = Command::Create { path, file_text: "- x\n".to_owned() };
+        let create = MemoryCommand::Create { path, file_text: "- x\n".to_owned() };
         memories.apply(create, &Call::default()).await.unwrap();
     }
     host.clock.advance(Duration::from_secs(1));

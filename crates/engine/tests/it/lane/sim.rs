@@ -15,7 +15,7 @@ use lukasa_engine::{
     Asker, Call, Caller, ForgetRequest, LaneSettings, Request, StoreError, Task, TaskFilter,
     TaskId, TaskState, Viewer,
 };
-use memory::command::{Command, CommandError, Reply};
+use memory::command::{CommandError, MemoryCommand, Reply};
 use state::{QueueLimits, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyState, FaultyTasks, Random};
@@ -200,10 +200,10 @@ impl World {
         let binding = Binding::resolve(&workspace.binding, &self.host.folders);
         let memories = store.memories(binding, Caller::person("sim"));
         let (path, insert_text) = (at(FILES[0]), format!("- {word}"));
-        let insert = Command::Insert { path: path.clone(), insert_line: 0, insert_text };
+        let insert = MemoryCommand::Insert { path: path.clone(), insert_line: 0, insert_text };
         match memories.apply(insert, &Call::default()).await {
             Ok(Reply::Refused(CommandError::NotFound { .. })) => {
-                let create = Command::Create { path, file_text: format!("- {word}\n") };
+                let create = MemoryCommand::Create { path, file_text: format!("- {word}\n") };
                 drop(memories.apply(create, &Call::default()).await);
             }
             Ok(_) | Err(StoreError::State(_) | StoreError::Backend { .. }) => {}

@@ -252,7 +252,7 @@ async fn what_a_review_wrote_waits_also_after_an_edit_outside() {
     let showing = world.engine.segment(&memories, &files).await.unwrap();
     assert!(!showing.hot[0].shown, "{:?}", showing.hot);
     // An agent's change has the edit recorded first.
-    let insert = Command::StrReplace {
+    let insert = MemoryCommand::StrReplace {
         path: at.clone(),
         old_str: "formatter".to_owned(),
         new_str: "program".to_owned(),

@@ -14,29 +14,29 @@ fn file() -> MemoryPath {
 }
 
 /// Views a part and returns the lines below the header.
-fn part(text: &str, lines: Lines) -> Result<String, CommandError> {
+fn part(text: &str, lines: ViewRange) -> Result<String, CommandError> {
     let view = view_file(&file(), text, &lines)?;
     let header = "Here's the content of /memories/global/a.md with line numbers:\n";
     Ok(view.strip_prefix(header).unwrap().to_owned())
 }
 
-fn range(first: i64, last: i64) -> Lines {
-    Lines::Range { first, last }
+fn range(first: i64, last: i64) -> ViewRange {
+    ViewRange::Range { first, last }
 }
 
-fn page(offset: i64, limit: Option<i64>) -> Lines {
-    Lines::Page { offset, limit }
+fn page(offset: i64, limit: Option<i64>) -> ViewRange {
+    ViewRange::Page { offset, limit }
 }
 
 #[test]
 fn a_file_is_shown_with_its_lines_numbered() {
-    insta::assert_snapshot!(view_file(&file(), "one\n\ttwo\n", &Lines::Whole).unwrap(), @"
+    insta::assert_snapshot!(view_file(&file(), "one\n\ttwo\n", &ViewRange::Whole).unwrap(), @"
     Here's the content of /memories/global/a.md with line numbers:
          1	one
          2		two
          3	
     ");
-    let check = |text, expected: &str| assert_eq!(part(text, Lines::Whole).unwrap(), expected);
+    let check = |text, expected: &str| assert_eq!(part(text, ViewRange::Whole).unwrap(), expected);
     check("", "     1\t");
     check("a", "     1\ta");
     check("a\n", "     1\ta\n     2\t");
@@ -97,7 +97,7 @@ fn the_last_line_that_can_be_numbered_is_the_last_shown() {
 fn an_outgrown_file_is_shown_only_in_part() {
     let text = format!("first\n{}\nlast", "x".repeat(MEMORY_BYTES_MAX));
     let refusal = Err(CommandError::OutgrewCap { path: file(), bytes: text.len() });
-    assert_eq!(part(&text, Lines::Whole), refusal);
+    assert_eq!(part(&text, ViewRange::Whole), refusal);
     assert_eq!(part(&text, range(1, 3)), refusal);
     assert_eq!(part(&text, range(1, 1)).unwrap(), "     1\tfirst");
     assert_eq!(part(&text, page(3, None)).unwrap(), "     3\tlast");
@@ -105,12 +105,12 @@ fn an_outgrown_file_is_shown_only_in_part() {
 
 #[test]
 fn a_file_with_a_nul_is_not_shown() {
-    assert_eq!(part("a\0", Lines::Whole), Err(CommandError::NotText { path: file() }));
+    assert_eq!(part("a\0", ViewRange::Whole), Err(CommandError::NotText { path: file() }));
 }
 
 #[test]
 fn a_folder_is_shown_in_order_with_sizes() {
-    let row = |bytes, path: &str, note: Option<&str>| Row {
+    let row = |bytes, path: &str, note: Option<&str>| FolderRow {
         bytes,
         path: path.to_owned(),
         note: note.map(str::to_owned),
@@ -172,15 +172,15 @@ proptest! {
             .enumerate()
             .map(|(index, line)| format!("{:>6}\t{line}", index + 1))
             .collect();
-        prop_assert_eq!(part(&lines.join("\n"), Lines::Whole).unwrap(), expected.join("\n"));
-        prop_assert_eq!(part(&lines.join("\r\n"), Lines::Whole).unwrap(), expected.join("\n"));
+        prop_assert_eq!(part(&lines.join("\n"), ViewRange::Whole).unwrap(), expected.join("\n"));
+        prop_assert_eq!(part(&lines.join("\r\n"), ViewRange::Whole).unwrap(), expected.join("\n"));
     }
 
     #[test]
     fn any_part_is_the_same_lines_of_the_whole(
         text in "[ab\n]{0,20}", first in -2_i64..12, second in -2_i64..12,
     ) {
-        let whole = part(&text, Lines::Whole).unwrap();
+        let whole = part(&text, ViewRange::Whole).unwrap();
         for lines in [range(first, second), page(first, Some(second))] {
             if let Ok(part) = part(&text, lines) {
                 prop_assert!(whole.contains(&part));

@@ -89,7 +89,7 @@ fn honest_uses_pass() {
 fn a_run_is_one_finding() {
     let text = "ok\u{E0068}\u{E0069}\u{200B}\u{200B}end";
     let found: Vec<_> = Screen::default()
-        .check(text, Writer::Agent)
+        .check(text, TextAuthor::Agent)
         .into_iter()
         .map(|finding| (finding.rule, finding.range))
         .collect();

@@ -56,7 +56,7 @@ fn any_text() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn findings_lie_in_the_text_in_order_and_on_its_lines(text in any_text()) {
-        let found = Screen::default().check(&text, Writer::Agent);
+        let found = Screen::default().check(&text, TextAuthor::Agent);
         let mut last = 0;
         for finding in found {
             let before = text.get(..finding.range.start);
@@ -70,18 +70,18 @@ proptest! {
     #[test]
     fn a_text_introduces_all_of_itself_and_nothing_twice(text in any_text()) {
         let screen = Screen::default();
-        let found = screen.check(&text, Writer::Agent);
-        prop_assert_eq!(screen.introduced("", &text, Writer::Agent), found);
-        prop_assert_eq!(screen.introduced(&text, &text, Writer::Agent), vec![]);
+        let found = screen.check(&text, TextAuthor::Agent);
+        prop_assert_eq!(screen.introduced("", &text, TextAuthor::Agent), found);
+        prop_assert_eq!(screen.introduced(&text, &text, TextAuthor::Agent), vec![]);
     }
 
     #[test]
     fn what_an_edit_introduces_is_in_the_text_after_it(before in any_text(), after in any_text()) {
         let screen = Screen::default();
-        let found = screen.check(&after, Writer::Agent);
-        let introduced = screen.introduced(&before, &after, Writer::Agent);
+        let found = screen.check(&after, TextAuthor::Agent);
+        let introduced = screen.introduced(&before, &after, TextAuthor::Agent);
         prop_assert!(introduced.iter().all(|finding| found.contains(finding)));
-        let old = screen.check(&before, Writer::Agent).len();
+        let old = screen.check(&before, TextAuthor::Agent).len();
         prop_assert!(found.len() <= introduced.len() + old);
     }
 
@@ -89,9 +89,9 @@ proptest! {
     fn a_token_is_found_in_any_text(before in any_text(), after in any_text()) {
         let token = github();
         let text = format!("{before}\n{token}\n{after}");
-        let found = Screen::default().check(&text, Writer::Agent);
+        let found = Screen::default().check(&text, TextAuthor::Agent);
         let place = before.len() + 1..before.len() + 1 + token.len();
-        let covers = |finding: &Finding| {
+        let covers = |finding: &ScreenFinding| {
             finding.family == Family::Secrets
                 && finding.range.start <= place.start
                 && finding.range.end >= place.end

@@ -144,7 +144,7 @@ fn the_whole_of_a_private_key_is_one_finding() {
     let key =
         format!("-----BEGIN PRIVATE KEY-----\n{line}\n{line}\nAbc=\n-----END PRIVATE KEY-----");
     let text = format!("before\n{key}\nafter");
-    let found = Screen::default().check(&text, Writer::Agent);
+    let found = Screen::default().check(&text, TextAuthor::Agent);
     assert_eq!(found.iter().map(|finding| found_in(&text, finding)).collect::<Vec<_>>(), [key]);
 }
 
@@ -324,7 +324,7 @@ fn masked_tokens_pass() {
 #[test]
 fn disguised_tokens_are_refused() {
     let has_token = |text: &str| {
-        let rules = broken(text);
+        let rules = broken_rules(text);
         assert!(rules.contains(&"secrets.github-token"), "{rules:?} {text:?}");
     };
     let token = github();
@@ -344,7 +344,7 @@ fn a_disguised_token_is_found_where_it_stands() {
     let token = github();
     let (head, tail) = token.split_at(9);
     let text = format!("Größe\u{200B}é\nx {head}\u{200B}{tail} y");
-    let found = Screen::default().check(&text, Writer::Agent);
+    let found = Screen::default().check(&text, TextAuthor::Agent);
     let token = found.iter().find(|finding| finding.family == Family::Secrets).unwrap();
     assert_eq!((token.line, found_in(&text, token)), (2, &*format!("{head}\u{200B}{tail}")));
 }

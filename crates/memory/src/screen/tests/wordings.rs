@@ -57,7 +57,7 @@ fn numbers_of_cards_are_refused_and_those_for_tests_pass() {
         "Order 4539148803436467 was shipped",
         "The card on the board is JIRA-4539",
     ] {
-        assert_eq!(Screen::default().check(text, Writer::Agent), [], "{text}");
+        assert_eq!(Screen::default().check(text, TextAuthor::Agent), [], "{text}");
     }
 }
 
@@ -179,7 +179,7 @@ fn cookies_with_a_session_are_refused() {
 #[test]
 fn secrets_in_columns_are_refused() {
     let found = |text: &str| -> Vec<String> {
-        let found = Screen::default().check(text, Writer::Agent);
+        let found = Screen::default().check(text, TextAuthor::Agent);
         assert!(found.iter().all(|finding| finding.rule == ASSIGNMENT), "{found:?}");
         found.iter().map(|finding| found_in(text, finding).to_owned()).collect()
     };

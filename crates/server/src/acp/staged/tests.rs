@@ -35,7 +35,7 @@ fn proposal() -> Proposal {
             old: Some("a\n  b".to_owned()),
             new: None,
         }],
-        relies_on: vec![KeptEntry { path, text: "b".to_owned() }],
+        relies_on: vec![EntryReference { path, text: "b".to_owned() }],
         review: None,
     }
 }
@@ -126,7 +126,7 @@ fn what_a_child_answers_is_read_as_it_was_meant() {
             },
             DraftedEdit {
                 path: at("/memories/global/b.md"),
-                base: Some(Revision::of(b"b")),
+                base: Some(Revision::digest(b"b")),
                 text: None,
             },
         ];

@@ -2,7 +2,7 @@
 
 use lukasa_store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, UndoTarget};
 use memory::change::ChangeKind;
-use memory::command::{Command, Reply};
+use memory::command::{MemoryCommand, Reply};
 use memory::document::Revision;
 use memory::path::MemoryPath;
 
@@ -79,14 +79,14 @@ impl Write {
 
     /// Returns the commands of a task that put a folder in the place of a file, or the other way
     /// round, if it is the undo of that.
-    fn undone_task(self) -> Vec<Command> {
+    fn undone_task(self) -> Vec<MemoryCommand> {
         match self {
             Self::UndoFileToFolder => vec![
-                Command::Delete { path: global("a.md") },
+                MemoryCommand::Delete { path: global("a.md") },
                 create(global("a.md/x/y.md"), "in the place of a file\n"),
             ],
             Self::UndoFolderToFile => vec![
-                Command::Delete { path: global("d") },
+                MemoryCommand::Delete { path: global("d") },
                 create(global("d"), "in the place of a folder\n"),
             ],
             _ => Vec::new(),
@@ -98,12 +98,12 @@ fn global(name: &str) -> MemoryPath {
     at(&format!("/memories/global/{name}"))
 }
 
-fn create(path: MemoryPath, text: &str) -> Command {
-    Command::Create { path, file_text: text.to_owned() }
+fn create(path: MemoryPath, text: &str) -> MemoryCommand {
+    MemoryCommand::Create { path, file_text: text.to_owned() }
 }
 
-fn replace(path: MemoryPath, old: &str, new: &str) -> Command {
-    Command::StrReplace { path, old_str: old.to_owned(), new_str: new.to_owned() }
+fn replace(path: MemoryPath, old: &str, new: &str) -> MemoryCommand {
+    MemoryCommand::StrReplace { path, old_str: old.to_owned(), new_str: new.to_owned() }
 }
 
 fn in_task() -> Call {
@@ -150,15 +150,19 @@ async fn command(write: Write, memories: &Memories) -> bool {
         Write::Replace => replace(global("a.md"), "one", "eleven"),
         Write::Insert => {
             let insert_text = "on top".to_owned();
-            Command::Insert { path: global("d/b.md"), insert_line: 0, insert_text }
+            MemoryCommand::Insert { path: global("d/b.md"), insert_line: 0, insert_text }
         }
-        Write::Delete => Command::Delete { path: global("a.md") },
-        Write::DeleteFolder => Command::Delete { path: global("d") },
-        Write::Rename => Command::Rename { old_path: global("a.md"), new_path: global("z/a.md") },
-        Write::RenameFolder => Command::Rename { old_path: global("d"), new_path: global("f/g") },
+        Write::Delete => MemoryCommand::Delete { path: global("a.md") },
+        Write::DeleteFolder => MemoryCommand::Delete { path: global("d") },
+        Write::Rename => {
+            MemoryCommand::Rename { old_path: global("a.md"), new_path: global("z/a.md") }
+        }
+        Write::RenameFolder => {
+            MemoryCommand::Rename { old_path: global("d"), new_path: global("f/g") }
+        }
         Write::SaveNew => return save("s/new.md", memories, Expected::Absent).await,
         Write::SaveOver => {
-            let expected = Expected::from(Revision::of(b"one\ntwo\n"));
+            let expected = Expected::from(Revision::digest(b"one\ntwo\n"));
             return save("a.md", memories, expected).await;
         }
         Write::Pin => return person(memories).set_pin(&global("d/e/c.md"), true).await.is_ok(),
@@ -180,8 +184,8 @@ async fn draft(memories: &Memories) -> bool {
         create(at("/memories/project/new.md"), "new in project\n"),
         replace(global("a.md"), "two", "twelve"),
         replace(at("/memories/project/p.md"), "the", "another"),
-        Command::Delete { path: global("d/e/c.md") },
-        Command::Rename { old_path: global("d/b.md"), new_path: global("b.md") },
+        MemoryCommand::Delete { path: global("d/e/c.md") },
+        MemoryCommand::Rename { old_path: global("d/b.md"), new_path: global("b.md") },
     ];
     for edit in edits {
         if !matches!(draft.apply(edit).await, Ok(Reply::Done { .. })) {

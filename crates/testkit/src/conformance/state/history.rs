@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use memory::change::{Actor, Change, ChangeId, ChangeKind, Provenance, Trust};
+use memory::change::{Actor, ChangeId, ChangeKind, MemoryChange, Provenance, Trust};
 use memory::document::Revision;
 use state::{ChangeQuery, Head, NewChange, OpenChange, OpenFile, State, Stats};
 
@@ -27,8 +27,8 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
 }
 
 /// Returns what a change looks like when it is read.
-pub(super) fn as_read(id: ChangeId, new: &NewChange) -> Change {
-    Change {
+pub(super) fn as_read(id: ChangeId, new: &NewChange) -> MemoryChange {
+    MemoryChange {
         id,
         at: new.at,
         kind: new.kind,
@@ -48,7 +48,7 @@ fn all() -> ChangeQuery {
 }
 
 async fn an_empty_state_reads_as_empty(state: &dyn State) {
-    let revision = Revision::of(b"nothing");
+    let revision = Revision::digest(b"nothing");
     assert_eq!(state.open_changes("one").await.unwrap(), []);
     assert_eq!(state.heads("one", ChangeId(0)).await.unwrap(), []);
     assert_eq!(state.changes(&all()).await.unwrap(), []);
@@ -86,7 +86,7 @@ async fn a_change_comes_back_whole(state: &dyn State) {
     assert_eq!(state.change(id).await.unwrap(), Some(expected.clone()));
     assert_eq!(state.changes(&all()).await.unwrap(), [expected]);
     for text in ["old", "new", "moved", "gone"] {
-        let kept = state.content(&Revision::of(text.as_bytes())).await.unwrap();
+        let kept = state.content(&Revision::digest(text.as_bytes())).await.unwrap();
         assert_eq!(kept, Some(text.as_bytes().to_vec()), "{text}");
     }
 }
@@ -129,7 +129,7 @@ async fn open_changes_come_oldest_first_and_for_every_place_they_touch(state: &d
 }
 
 pub(super) fn head(at: &str, text: Option<&str>, change: ChangeId) -> Head {
-    let revision = text.map(|text| Revision::of(text.as_bytes()));
+    let revision = text.map(|text| Revision::digest(text.as_bytes()));
     Head { path: path(at), revision, trust: Trust::Agent, change }
 }
 
@@ -149,7 +149,7 @@ async fn heads_say_what_was_last_recorded(state: &dyn State) {
 }
 
 async fn what_was_influenced_is_known_until_a_person_answers_for_it(state: &dyn State) {
-    let revision = |text: &str| Revision::of(text.as_bytes());
+    let revision = |text: &str| Revision::digest(text.as_bytes());
     let known = async || {
         let known = state.influenced(IDENTITY).await.unwrap();
         let mut known: Vec<_> = known.into_iter().collect();
@@ -258,7 +258,7 @@ async fn the_last_changes_of_memories_are_found_for_all_of_them_at_once(state: &
     assert_eq!(found("two", &["a.md"], 9).await, named(&[("a.md", elsewhere)]));
     assert_eq!(found("one", &[], 9).await, []);
     let last = state.last_changes("one", &[path("a.md")], 1).await.unwrap().remove(0);
-    let (before, after) = (Some(Revision::of(b"new")), Some(Revision::of(b"newer")));
+    let (before, after) = (Some(Revision::digest(b"new")), Some(Revision::digest(b"newer")));
     assert_eq!((last.before, last.after, last.at), (before, after, time(60)));
     assert_eq!((last.actor, last.trust, last.model), (Actor::Agent, Trust::Agent, None));
 }

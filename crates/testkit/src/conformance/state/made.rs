@@ -147,7 +147,7 @@ pub fn files(kind: ChangeKind, files: Vec<NewFileChange>) -> Made {
 
 fn file(place: &str, at: &str, before: Option<&str>, after: Option<&str>) -> NewFileChange {
     let bytes = |text: Option<&str>| text.map(|text| Arc::from(text.as_bytes()));
-    let revision = |text: Option<&str>| text.map(|text| Revision::of(text.as_bytes()));
+    let revision = |text: Option<&str>| text.map(|text| Revision::digest(text.as_bytes()));
     NewFileChange {
         change: FileChange {
             root: root(place),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use memory::change::{Change, ChangeId, ChangeKind};
+use memory::change::{ChangeId, ChangeKind, MemoryChange};
 use memory::document::Revision;
 use memory::usage::Usage;
 use state::{ChangeQuery, Head, Mark, OpenChange, State, Stats};
@@ -23,7 +23,7 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
 /// Everything that can be read of a state.
 #[derive(Debug, PartialEq)]
 struct Snapshot {
-    changes: Vec<Change>,
+    changes: Vec<MemoryChange>,
     open: Vec<OpenChange>,
     heads: Vec<Head>,
     marks: Vec<Mark>,
@@ -95,7 +95,7 @@ async fn a_withdrawn_change_has_never_been(state: &dyn State, made: &Made) {
     }
     let after = snapshot(state).await;
     assert_eq!((after.changes, after.heads), (vec![], vec![]), "{made:?}");
-    assert_eq!(state.content(&Revision::of(b"p")).await.unwrap(), None);
+    assert_eq!(state.content(&Revision::digest(b"p")).await.unwrap(), None);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
 

@@ -33,7 +33,7 @@ pub fn proposal(text: &str, places: &[&str]) -> NewProposal {
         made_at: time(1),
         origin: "dream".to_owned(),
         task: None,
-        digest: Revision::of(text.as_bytes()),
+        digest: Revision::digest(text.as_bytes()),
         trust: Trust::Person,
         roots: places.iter().map(|place| root(place)).collect(),
         proposal: format!("{{\"text\":\"{text}\"}}"),

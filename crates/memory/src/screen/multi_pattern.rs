@@ -15,69 +15,72 @@ const HASH_BITS: u32 = 15;
 const GROUPS: usize = (1 << HASH_BITS) / 64;
 
 /// Words to be found in either case of ASCII, each with the patterns that asked for it.
-pub(super) struct Words {
-    of_three: Table,
-    of_four: Table,
+pub(super) struct MultiPattern {
+    three_byte_prefixes: PrefixTable,
+    four_byte_prefixes: PrefixTable,
 }
 
 /// The words whose first bytes, three or four of them, are looked up together.
-struct Table {
-    begins: Box<[u64; GROUPS]>,
+struct PrefixTable {
+    prefix_bits: Box<[u64; GROUPS]>,
     /// In the order of their first bytes.
-    words: Vec<Word>,
+    words: Vec<SearchWord>,
 }
 
-struct Word {
+struct SearchWord {
     first: u32,
     text: &'static str,
     owner: usize,
 }
 
-impl Words {
+impl MultiPattern {
     /// Takes pairs of a word, which has at least three bytes, and its owner.
     pub(super) fn new(words: impl Iterator<Item = (&'static str, usize)>) -> Self {
         let mut of_three = Vec::new();
         let mut of_four = Vec::new();
         for (text, owner) in words {
-            let first = text.bytes().take(4).fold(0, push);
+            let first = text.bytes().take(4).fold(0, shift_in);
             match text.len() {
-                ..=3 => of_three.push(Word { first, text, owner }),
-                4.. => of_four.push(Word { first, text, owner }),
+                ..=3 => of_three.push(SearchWord { first, text, owner }),
+                4.. => of_four.push(SearchWord { first, text, owner }),
             }
         }
-        Self { of_three: Table::new(of_three), of_four: Table::new(of_four) }
+        Self {
+            three_byte_prefixes: PrefixTable::new(of_three),
+            four_byte_prefixes: PrefixTable::new(of_four),
+        }
     }
 
     /// Calls `found` with the owner and the place of each word in the text, about in order.
-    pub(super) fn each(&self, text: &str, mut found: impl FnMut(usize, Range<usize>)) {
+    pub(super) fn for_each_match(&self, text: &str, mut found: impl FnMut(usize, Range<usize>)) {
         let mut last_four = 0;
         for (position, byte) in text.bytes().enumerate() {
-            last_four = push(last_four, byte);
+            last_four = shift_in(last_four, byte);
             let last_three = last_four & 0x00FF_FFFF;
-            if self.of_three.may_begin(last_three) && position >= 2 {
-                self.of_three.compare(last_three, text, position - 2, &mut found);
+            if self.three_byte_prefixes.may_match_prefix(last_three) && position >= 2 {
+                self.three_byte_prefixes.compare(last_three, text, position - 2, &mut found);
             }
-            if self.of_four.may_begin(last_four) && position >= 3 {
-                self.of_four.compare(last_four, text, position - 3, &mut found);
+            if self.four_byte_prefixes.may_match_prefix(last_four) && position >= 3 {
+                self.four_byte_prefixes.compare(last_four, text, position - 3, &mut found);
             }
         }
     }
 }
 
-impl Table {
-    fn new(mut words: Vec<Word>) -> Self {
+impl PrefixTable {
+    fn new(mut words: Vec<SearchWord>) -> Self {
         words.sort_by_key(|word| word.first);
         let mut begins = Box::new([0; GROUPS]);
         for word in &words {
             let bit = hash(word.first);
             begins[bit / 64] |= 1 << (bit % 64);
         }
-        Self { begins, words }
+        Self { prefix_bits: begins, words }
     }
 
-    fn may_begin(&self, first: u32) -> bool {
+    fn may_match_prefix(&self, first: u32) -> bool {
         let bit = hash(first);
-        self.begins[bit / 64] >> (bit % 64) & 1 == 1
+        self.prefix_bits[bit / 64] >> (bit % 64) & 1 == 1
     }
 
     #[inline(never)]
@@ -102,7 +105,7 @@ impl Table {
 
 /// Shifts a byte into the last four. Setting the bit that tells the cases of a letter apart is
 /// enough here; words are compared exactly afterwards.
-fn push(last_four: u32, byte: u8) -> u32 {
+fn shift_in(last_four: u32, byte: u8) -> u32 {
     last_four << 8 | u32::from(byte | 0x20)
 }
 
@@ -116,9 +119,9 @@ mod tests {
     use super::*;
 
     fn check(words: &[&'static str], text: &str, expected: &[(usize, Range<usize>)]) {
-        let words = Words::new(words.iter().enumerate().map(|(owner, word)| (*word, owner)));
+        let words = MultiPattern::new(words.iter().enumerate().map(|(owner, word)| (*word, owner)));
         let mut found = Vec::new();
-        words.each(text, |owner, range| found.push((owner, range)));
+        words.for_each_match(text, |owner, range| found.push((owner, range)));
         found.sort_by_key(|(owner, range)| (*owner, range.start));
         assert_eq!(found, expected, "{text}");
     }

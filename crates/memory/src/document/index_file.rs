@@ -3,7 +3,7 @@
 //! Derived from the memories, never an entry and never edited; its first line says so and is how a
 //! listing is told from a file that somebody wrote.
 
-use crate::document::one_line::description_line;
+use crate::document::single_line::description_line;
 use crate::limits::{MEMORY_LIST_CHARS_MAX, MEMORY_LIST_LINES_MAX};
 use crate::path::RelativePath;
 
@@ -13,7 +13,7 @@ pub const MEMORY_LIST_MARK: &str =
 
 /// One memory of the listing.
 #[derive(Clone, Copy, Debug)]
-pub struct Item<'a> {
+pub struct ListItem<'a> {
     /// Where the memory is, below the root.
     pub path: &'a RelativePath,
     /// Its name; the path is shown when it has none.
@@ -26,8 +26,8 @@ pub struct Item<'a> {
 ///
 /// Never more than [`MEMORY_LIST_LINES_MAX`] lines and [`MEMORY_LIST_CHARS_MAX`] characters; when
 /// items had to be left out the last line says how many.
-pub fn memory_list(items: &[Item<'_>]) -> String {
-    let line_of = |item: &Item<'_>| line(item.path.as_str(), item.name, item.description);
+pub fn memory_list(items: &[ListItem<'_>]) -> String {
+    let line_of = |item: &ListItem<'_>| list_line(item.path.as_str(), item.name, item.description);
     with_mark(&items.iter().map(line_of).collect::<Vec<_>>())
 }
 
@@ -40,33 +40,34 @@ pub fn is_generated_list(text: &str) -> bool {
 /// The lines below the mark, as many as fit.
 fn with_mark(lines: &[String]) -> String {
     let sizes: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
-    let room = Room {
+    let room = ListBudget {
         lines: MEMORY_LIST_LINES_MAX - 1,
         chars: MEMORY_LIST_CHARS_MAX - MEMORY_LIST_MARK.chars().count() - 1,
     };
-    let mut listed = room.fits(&sizes);
+    let mut listed = room.lines_that_fit(&sizes);
     if listed < lines.len() {
-        let last_line = left_out(lines.len()).chars().count();
-        listed = Room { lines: room.lines - 1, chars: room.chars - last_line }.fits(&sizes);
+        let last_line = omission_line(lines.len()).chars().count();
+        listed = ListBudget { lines: room.lines - 1, chars: room.chars - last_line }
+            .lines_that_fit(&sizes);
     }
     let mut text = format!("{MEMORY_LIST_MARK}\n");
     text.extend(lines.iter().take(listed).map(String::as_str));
     if listed < lines.len() {
-        text.push_str(&left_out(lines.len() - listed));
+        text.push_str(&omission_line(lines.len() - listed));
     }
     text
 }
 
 /// How much may still be written.
 #[derive(Clone, Copy)]
-struct Room {
+struct ListBudget {
     lines: usize,
     chars: usize,
 }
 
-impl Room {
+impl ListBudget {
     /// How many lines of these sizes fit, from the first on.
-    fn fits(self, sizes: &[usize]) -> usize {
+    fn lines_that_fit(self, sizes: &[usize]) -> usize {
         let totals = sizes.iter().scan(0, |total, size| {
             *total += size;
             Some(*total)
@@ -75,7 +76,7 @@ impl Room {
     }
 }
 
-fn line(path: &str, name: Option<&str>, description: &str) -> String {
+fn list_line(path: &str, name: Option<&str>, description: &str) -> String {
     let name = name.map(description_line).filter(|name| !name.is_empty());
     let name = escaped(name.as_deref().unwrap_or(path));
     // The grammar of paths leaves `<` and `>` out, so the pointed form holds any of them.
@@ -85,7 +86,7 @@ fn line(path: &str, name: Option<&str>, description: &str) -> String {
     format!("- [{name}]({target}){dash}{description}\n")
 }
 
-fn left_out(count: usize) -> String {
+fn omission_line(count: usize) -> String {
     format!("({count} more not listed)\n")
 }
 
@@ -109,8 +110,9 @@ mod tests {
     use crate::limits::DESCRIPTION_CHARS_MAX;
 
     fn list(items: &[(&str, Option<&str>, &str)]) -> String {
-        let line_of =
-            |&(path, name, description): &(&str, Option<&str>, &str)| line(path, name, description);
+        let line_of = |&(path, name, description): &(&str, Option<&str>, &str)| {
+            list_line(path, name, description)
+        };
         with_mark(&items.iter().map(line_of).collect::<Vec<_>>())
     }
 

@@ -10,7 +10,7 @@ use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantArray};
 #[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Code {
+pub enum MemoryErrorCode {
     /// The path breaks the grammar.
     InvalidPath,
     /// A required field is missing or a field has the wrong shape.
@@ -53,7 +53,7 @@ pub enum Code {
     FeatureDisabled,
 }
 
-impl Code {
+impl MemoryErrorCode {
     /// Returns what the code means and what to do about it, for the reference.
     pub const fn meaning(self) -> &'static str {
         match self {

@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
-use super::pattern::{Found, Hit, Pattern, Reach};
+use super::pattern::{Pattern, PatternMatch, PatternWindow, RuleHit};
 use super::plausible::{
-    Kind, Tie, has_digit, has_letter, has_mixed_case, is_description, is_generated, is_password,
-    is_path, is_placeholder, is_random, is_real, is_reference,
+    AssignmentStyle, SecretKind, has_digit, has_letter, has_mixed_case, is_description,
+    is_generated, is_password, is_path, is_placeholder, is_plausible_secret, is_random,
+    is_reference,
 };
 use super::{Family, Rule};
 
@@ -46,7 +47,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"\b[A-Za-z][A-Za-z0-9+.-]{1,24}://",
             r#"[^\s/:@?#"'`<>]*:([^\s/@"'`<>]+)@[A-Za-z0-9\[$({_]"#,
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: password_of_url,
     },
     Pattern {
@@ -56,7 +57,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r#"(?i)(?:(authorization)\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?|\b)"#,
             r"(?:bearer|(basic)|token)\s{1,4}([A-Za-z0-9._~+/-]{8,}={0,2})",
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: credential_of_header,
     },
     Pattern {
@@ -67,7 +68,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"(?:sess|sid|auth|token|jwt|remember|login|csrf|xsrf|secret)))",
             r#"["'`]?[\w.-]{0,40}=\s{0,1}["']?([^\s;,"'`<>\\]{12,})"#,
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: value_of_cookie,
     },
     Pattern {
@@ -84,7 +85,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|(?:access|auth|api)-token|client-secret)[ =])",
             r#"["']?([^\s"'`<>]{3,})"#,
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: value_of_option,
     },
     Pattern {
@@ -94,7 +95,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"\b(?:machine\s{1,4}([^\s]{1,120})|default)\s{1,8}login\s{1,4}([^\s]{1,120})",
             r#"\s{1,8}(?:account\s{1,4}[^\s]{1,60}\s{1,8})?password\s{1,4}["']?([^\s"'`]+)"#,
         ),
-        reach: Reach::Rest,
+        reach: PatternWindow::ToEnd,
         judge: password_of_netrc,
     },
     Pattern {
@@ -118,7 +119,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|anmeldedaten|identifiants|credencia(?:le)?s|credenziali|inloggegevens)\b",
             r#"[^\n]{0,60}?(?:[\s"'`(:])([A-Za-z][\w.@-]{1,40}?)(?::|\s/\s)["'`]?([^\s"'`<>|]{6,})"#,
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: password_of_pair,
     },
     Pattern {
@@ -144,7 +145,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|пароль(?:\sадмина)?|contrasena|senha|\bmdp|mot de passe|hasło|sifre)",
             r#"\s()["'`]?([^\s"'`<>|,;]{6,})"#,
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: password_of_pair,
     },
     Pattern {
@@ -194,7 +195,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"(?:\s(?:now|still|currently|just|jetzt|nun|aktuell))?(?:\s?:)?\s{1,4}|'s\s{1,4})",
             value!(),
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: assigned_value,
     },
     Pattern {
@@ -204,7 +205,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"\b[\w.+-]{1,40}(@)[\w-]{1,40}(?:\.[\w-]{1,20}){1,3}\s?[:/|;]\s?",
             r#"["'`]?([^\s"'`<>|,;]{6,})"#,
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: password_of_pair,
     },
     // The same in other languages, where the word is unmistakable.
@@ -256,7 +257,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|\s{0,2}(?:是|为|為|は|은|는)\s{0,2})",
             value!(),
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: assigned_value,
     },
     Pattern {
@@ -266,7 +267,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"\b([A-Z][A-Z0-9_]{1,40}_KEY)(\s?=\s?)",
             r#"(?:"([^"\n]{16,})"|'([^'\n]{16,})'|`([^`\n]{16,})`|([^\s"'`,;<>|]{16,}))"#,
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: assigned_value,
     },
     Pattern {
@@ -276,14 +277,14 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"\b(?:[Pp]in[ -](?:code|number)|PIN)(?:\s(?:for|of|to|on)\s[^\n:=.,;|]{1,60}?)?",
             r"(?:\s{0,2}[:=]\s{0,4}|\s(?:is|ist|lautet)\s)([0-9]{4,8})\b",
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: pin,
     },
     Pattern {
         rule: ASSIGNMENT,
         words: &["passcode "],
         source: r"\b[Pp]asscode\s([0-9]{4,8})\b",
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: pin,
     },
     Pattern {
@@ -293,7 +294,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"(?i)(?:card|visa|amex|karte|tarjeta|carte|cartão|cvv|cvc)[^\n0-9]{0,60}",
             r"\b([0-9]{4}(?:[ -]?[0-9]{4}){2}[ -]?[0-9]{1,7}|3[47][0-9]{2}[ -]?[0-9]{6}[ -]?[0-9]{5})\b",
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: card,
     },
     Pattern {
@@ -304,21 +305,21 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"(?:\s(?:for|of|to)\s[^\n:=.,;|]{1,60}?)?(?:\s{0,4}(?::|=|->|→|-)\s{0,4}|\s(?:is|was)\s)",
             r#"["'`]?([a-z]{3,10}(?: [a-z]{3,10}){3,24})["'`]?\.?\s*$"#,
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: passphrase,
     },
     Pattern {
         rule: ASSIGNMENT,
         words: &["token ", "api key ", "api-key ", "secret key "],
         source: r#"(?i)(?:^|[^\w-])(?:token|api[ -]key|secret key)\s["'`]?([A-Za-z0-9_-]{32,})(?:[^A-Za-z0-9_-]|$)"#,
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: key_of_service,
     },
     Pattern {
         rule: ASSIGNMENT,
         words: &["private key", "private_key", "private-key", "privkey"],
         source: r"(?i)\bpriv(?:ate)?[ _-]?key\b[^\n]{0,24}?\b((?:0x)?[0-9a-f]{64})\b",
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: key_of_service,
     },
     Pattern {
@@ -348,7 +349,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|asana|opsgenie|splunk|ngrok|zep|chroma|qdrant|weaviate)\b[^\n]{0,40}?",
             r"\b(?:key|token|secret|pat)\b[^\n]{0,24}?[\s:=\x22'`(]([A-Za-z0-9_-]{20,60})(?:[^A-Za-z0-9_-]|$)",
         ),
-        reach: Reach::Line,
+        reach: PatternWindow::Line,
         judge: key_of_service,
     },
 ];
@@ -380,7 +381,7 @@ const fn rule(id: &'static str, about: &'static str) -> Rule {
 }
 
 /// Returns whether a hit is of a rule that only sees what stands around a value.
-pub(super) fn is_loose(hit: &Hit) -> bool {
+pub(super) fn is_assignment(hit: &RuleHit) -> bool {
     PATTERNS.iter().any(|pattern| pattern.rule == hit.rule)
 }
 
@@ -390,18 +391,19 @@ pub(super) fn names_secret(pattern: &Pattern) -> bool {
 }
 
 /// Returns a finding of a value in a column of a table.
-pub(super) fn in_column(range: Range<usize>) -> Hit {
-    Hit { rule: ASSIGNMENT, range }
+pub(super) fn column_hit(range: Range<usize>) -> RuleHit {
+    RuleHit { rule: ASSIGNMENT, range }
 }
 
-fn password_of_url(found: &Found<'_>) -> Option<Range<usize>> {
+fn password_of_url(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(1)?;
     // Nobody has a password as short as those of the examples: `user:pw@host`.
-    let harmless = value.len() < 4 || is_placeholder(value) || is_reference(value, Tie::Bare);
+    let harmless =
+        value.len() < 4 || is_placeholder(value) || is_reference(value, AssignmentStyle::Unquoted);
     (!harmless).then_some(range)
 }
 
-fn credential_of_header(found: &Found<'_>) -> Option<Range<usize>> {
+fn credential_of_header(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(3)?;
     if is_placeholder(value) || is_path(value) {
         return None;
@@ -415,40 +417,43 @@ fn credential_of_header(found: &Found<'_>) -> Option<Range<usize>> {
     real.then_some(range)
 }
 
-fn value_of_cookie(found: &Found<'_>) -> Option<Range<usize>> {
+fn value_of_cookie(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(2)?;
     let is_session = is_random(value) || (value.len() >= 20 && has_mixed_case(value));
-    let real = !is_placeholder(value) && !is_reference(value, Tie::Bare) && is_session;
+    let real =
+        !is_placeholder(value) && !is_reference(value, AssignmentStyle::Unquoted) && is_session;
     real.then_some(range)
 }
 
-fn value_of_option(found: &Found<'_>) -> Option<Range<usize>> {
+fn value_of_option(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(1)?;
     let value = value.trim_end_matches([')', ']', '}', '.', ',', ';', '\\']);
-    let harmless = is_placeholder(value) || is_reference(value, Tie::Bare);
+    let harmless = is_placeholder(value) || is_reference(value, AssignmentStyle::Unquoted);
     let real = !harmless && value.len() >= 6 && has_digit(value) && has_letter(value);
     real.then(|| range.start..range.start + value.len())
 }
 
 /// Reports the password of a line of `.netrc`, unless the words only happen to follow each other.
-fn password_of_netrc(found: &Found<'_>) -> Option<Range<usize>> {
+fn password_of_netrc(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(3)?;
     let is_anonymous = found.group(2).is_some_and(|(user, _)| user == "anonymous");
     let is_host = found.group(1).is_none_or(|(host, _)| host.contains(['.', ':', '-']));
-    let harmless = is_placeholder(value) || is_reference(value, Tie::Bare);
-    let real = !harmless && !is_anonymous && (is_host || is_password(value, Tie::Spoken));
+    let harmless = is_placeholder(value) || is_reference(value, AssignmentStyle::Unquoted);
+    let real =
+        !harmless && !is_anonymous && (is_host || is_password(value, AssignmentStyle::Prose));
     real.then_some(range)
 }
 
-fn password_of_pair(found: &Found<'_>) -> Option<Range<usize>> {
+fn password_of_pair(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(2)?;
     let value = value.trim_end_matches([')', ']', '}', '.', ',', ';', '?', '*']);
-    let harmless =
-        is_placeholder(value) || is_reference(value, Tie::Bare) || value.contains(['/', '\\']);
+    let harmless = is_placeholder(value)
+        || is_reference(value, AssignmentStyle::Unquoted)
+        || value.contains(['/', '\\']);
     (!harmless && is_generated(value)).then(|| range.start..range.start + value.len())
 }
 
-fn key_of_service(found: &Found<'_>) -> Option<Range<usize>> {
+fn key_of_service(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(1)?;
     (!is_placeholder(value) && is_random(value)).then_some(range)
 }
@@ -471,7 +476,7 @@ const TEST_CARDS: &[&str] = &[
 ];
 
 /// Reports the number of a card, by its check digit (ISO/IEC 7812-1, Annex B), unless it is one for tests.
-fn card(found: &Found<'_>) -> Option<Range<usize>> {
+fn card(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (number, range) = found.group(1)?;
     let digits: String = number.chars().filter(char::is_ascii_digit).collect();
     let sum: u32 = digits
@@ -486,14 +491,14 @@ fn card(found: &Found<'_>) -> Option<Range<usize>> {
     (sum.is_multiple_of(10) && !TEST_CARDS.contains(&digits.as_str())).then_some(range)
 }
 
-fn pin(found: &Found<'_>) -> Option<Range<usize>> {
+fn pin(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(1)?;
     let is_example =
         "0123456789".contains(value) || value.bytes().all(|digit| digit == value.as_bytes()[0]);
     (!is_example).then_some(range)
 }
 
-fn passphrase(found: &Found<'_>) -> Option<Range<usize>> {
+fn passphrase(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(1)?;
     (!is_description(value)).then_some(range)
 }
@@ -504,7 +509,7 @@ const ASSIGNING: &[&str] = &[":", "：", "=", "==", ":=", "=>", "->", "→"];
 /// The first character of the Chinese, Japanese and Korean blocks.
 const FIRST_OF_UNSPACED: char = '\u{2E80}';
 
-fn assigned_value(found: &Found<'_>) -> Option<Range<usize>> {
+fn assigned_value(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (key, key_range) = found.group(1)?;
     let (operator, _) = found.group(2)?;
     let quoted = (3..=5).find_map(|group| found.group(group));
@@ -519,11 +524,11 @@ fn assigned_value(found: &Found<'_>) -> Option<Range<usize>> {
     };
     let upper_case = has_letter(key) && !key.bytes().any(|byte| byte.is_ascii_lowercase());
     let tie = match operator.trim() {
-        "|" => Tie::Cell,
-        mark if !ASSIGNING.contains(&mark) => Tie::Spoken,
-        _ if in_quotes => Tie::Quoted,
-        "=" if upper_case && operator == "=" => Tie::Environment,
-        _ => Tie::Bare,
+        "|" => AssignmentStyle::Cell,
+        mark if !ASSIGNING.contains(&mark) => AssignmentStyle::Prose,
+        _ if in_quotes => AssignmentStyle::Quoted,
+        "=" if upper_case && operator == "=" => AssignmentStyle::Environment,
+        _ => AssignmentStyle::Unquoted,
     };
     let is_harmless = is_placeholder(value) || is_reference(value, tie);
     // A boarding pass and the first pass of a compiler are no passwords.
@@ -531,16 +536,16 @@ fn assigned_value(found: &Found<'_>) -> Option<Range<usize>> {
     let before = found.line_before(&key_range);
     let is_key =
         !is_ambiguous || names_user(before) || (is_generated(value) && !expects_verb(before));
-    let real = !is_harmless && is_real(value, kind_of(key), tie) && is_key;
+    let real = !is_harmless && is_plausible_secret(value, kind_of(key), tie) && is_key;
     real.then(|| range.start..range.start + value.len())
 }
 
 /// Returns what a key says about its value.
-fn kind_of(key: &str) -> Kind {
+fn kind_of(key: &str) -> SecretKind {
     let key = key.to_ascii_lowercase();
     let is_token =
         ["secret", "token", "key", " code", "seed"].iter().any(|word| key.ends_with(word));
-    if is_token { Kind::Token } else { Kind::Password }
+    if is_token { SecretKind::Token } else { SecretKind::Password }
 }
 
 /// Returns whether a verb is to follow: "we pass", "to pass".

@@ -8,7 +8,7 @@ use crate::text::slice;
 /// the memory would be too large.
 pub fn append_entry(text: &str, entry: &str) -> Option<String> {
     let line_end = line_end(text);
-    let item = format!("- {}", indented(entry, 2)).replace('\n', line_end);
+    let item = format!("- {}", indent(entry, 2)).replace('\n', line_end);
     let end = if text.is_empty() || text.ends_with(['\n', '\r']) { "" } else { line_end };
     let before = entries(text).len();
     // After a list the next bullet follows on; after anything else a blank line keeps the two apart.
@@ -22,10 +22,10 @@ pub fn append_entry(text: &str, entry: &str) -> Option<String> {
 /// number of entries, or where the memory would be too large.
 pub fn replace_entry(text: &str, entry: &Entry, new: &str) -> Option<String> {
     let all = slice(text, entry.range.clone());
-    let old = entry.whole(text);
+    let old = entry.full_text(text);
     let bullet = slice(all, ..all.trim_end().len() - old.len());
     let tail = slice(all, all.trim_end().len()..);
-    let new = indented(new.trim_end(), bullet.chars().count()).replace('\n', line_end(text));
+    let new = indent(new.trim_end(), bullet.chars().count()).replace('\n', line_end(text));
     let before = slice(text, ..entry.range.start);
     let after = slice(text, entry.range.end..);
     let replaced = [before, bullet, &new, tail, after].concat();
@@ -39,7 +39,7 @@ pub fn line_end(text: &str) -> &'static str {
 }
 
 /// Returns a text whose further lines begin as far in as the text behind a bullet of this width, in columns.
-fn indented(text: &str, by: usize) -> String {
+fn indent(text: &str, by: usize) -> String {
     let indent = " ".repeat(by);
     let mut lines = text.lines();
     let mut indented = lines.next().unwrap_or_default().to_owned();

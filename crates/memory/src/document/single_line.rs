@@ -23,23 +23,23 @@ pub(super) fn visible_line(text: &str) -> String {
         return text.to_owned();
     }
     let mut line = String::with_capacity(text.len());
-    let mut pending = Pending::None;
+    let mut pending = PendingGap::None;
     for c in text.chars() {
         if c.is_whitespace() {
-            pending = Pending::Space;
+            pending = PendingGap::Space;
         } else if is_joiner(c) {
             // A joiner after white space or after another joiner joins nothing.
             let joins = line.chars().next_back().is_some_and(|last| !last.is_ascii());
-            if matches!(pending, Pending::None) && joins {
-                pending = Pending::Joiner(c);
+            if matches!(pending, PendingGap::None) && joins {
+                pending = PendingGap::Joiner(c);
             }
         } else if !is_invisible(c) {
             match pending {
-                Pending::Space if !line.is_empty() => line.push(' '),
-                Pending::Joiner(joiner) if !c.is_ascii() => line.push(joiner),
-                Pending::None | Pending::Space | Pending::Joiner(_) => {}
+                PendingGap::Space if !line.is_empty() => line.push(' '),
+                PendingGap::Joiner(joiner) if !c.is_ascii() => line.push(joiner),
+                PendingGap::None | PendingGap::Space | PendingGap::Joiner(_) => {}
             }
-            pending = Pending::None;
+            pending = PendingGap::None;
             line.push(c);
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn visible_line(text: &str) -> String {
 }
 
 /// What goes in front of the next visible character.
-enum Pending {
+enum PendingGap {
     None,
     Space,
     Joiner(char),

@@ -14,26 +14,26 @@ use crate::text::slice;
 
 /// A folded text and the way back.
 #[derive(Debug)]
-pub(super) struct Folded {
+pub(super) struct FoldedText {
     text: String,
     /// Where copying byte by byte begins or ends, in rising order of both positions.
-    pieces: Vec<Piece>,
+    pieces: Vec<SourceSpan>,
     source_bytes: usize,
     joins_words: bool,
 }
 
 /// A stretch of the folded text that comes from one stretch of the source.
 #[derive(Clone, Copy, Debug)]
-struct Piece {
+struct SourceSpan {
     folded: usize,
     source: usize,
     /// Whether the two are the same bytes. If not, the source is one character.
-    copied: bool,
+    is_verbatim: bool,
 }
 
-impl Folded {
+impl FoldedText {
     /// Folds a text; `None` when it would stay as it is.
-    pub(super) fn of(text: &str) -> Option<Self> {
+    pub(super) fn fold(text: &str) -> Option<Self> {
         if text.is_ascii() {
             return None;
         }
@@ -44,7 +44,7 @@ impl Folded {
             joins_words: false,
         };
         let mut copied_to = 0;
-        let mut judged = LookAlikes::default();
+        let mut judged = Confusables::default();
         for (position, character) in text.char_indices() {
             if is_plain(character) {
                 continue;
@@ -54,23 +54,23 @@ impl Folded {
             let before = before.chars().next_back();
             let change = match latin_look_alike(character) {
                 Some(latin) => {
-                    judged.are_latin(text, position, before).then_some(Change::One(latin))
+                    judged.looks_latin(text, position, before).then_some(CharChange::Replace(latin))
                 }
                 None => change(character, before),
             };
             let Some(change) = change else { continue };
             let after = slice(text, position + character.len_utf8()..);
-            folded.joins_words |= matches!(change, Change::Drop)
+            folded.joins_words |= matches!(change, CharChange::Drop)
                 && before.is_some_and(is_ascii_word)
                 && after.starts_with(is_ascii_word);
-            folded.copy(text, copied_to..position);
-            folded.put(position, change);
+            folded.push_verbatim(text, copied_to..position);
+            folded.push_change(position, change);
             copied_to = position + character.len_utf8();
         }
         if folded.pieces.is_empty() {
             return None;
         }
-        folded.copy(text, copied_to..text.len());
+        folded.push_verbatim(text, copied_to..text.len());
         Some(folded)
     }
 
@@ -96,7 +96,7 @@ impl Folded {
         let index = self.pieces.partition_point(|piece| piece.folded <= folded).saturating_sub(1);
         let beyond = self.pieces.get(index + 1).map_or(self.source_bytes, |next| next.source);
         match self.pieces.get(index) {
-            Some(piece) if piece.copied => {
+            Some(piece) if piece.is_verbatim => {
                 let source = piece.source + (folded - piece.folded);
                 source..source + 1
             }
@@ -105,19 +105,23 @@ impl Folded {
         }
     }
 
-    fn copy(&mut self, text: &str, range: Range<usize>) {
+    fn push_verbatim(&mut self, text: &str, range: Range<usize>) {
         if !range.is_empty() {
-            self.pieces.push(Piece { folded: self.text.len(), source: range.start, copied: true });
+            self.pieces.push(SourceSpan {
+                folded: self.text.len(),
+                source: range.start,
+                is_verbatim: true,
+            });
             self.text.push_str(slice(text, range));
         }
     }
 
-    fn put(&mut self, source: usize, change: Change) {
-        self.pieces.push(Piece { folded: self.text.len(), source, copied: false });
+    fn push_change(&mut self, source: usize, change: CharChange) {
+        self.pieces.push(SourceSpan { folded: self.text.len(), source, is_verbatim: false });
         match change {
-            Change::Drop => {}
-            Change::One(character) => self.text.push(character),
-            Change::Decompose(character) => decompose_compatible(character, |part| {
+            CharChange::Drop => {}
+            CharChange::Replace(character) => self.text.push(character),
+            CharChange::Decompose(character) => decompose_compatible(character, |part| {
                 if !is_combining_mark(part) {
                     self.text.push(part);
                 }
@@ -128,31 +132,31 @@ impl Folded {
 
 /// A run of letters that look Latin, which is judged as a whole and once.
 #[derive(Default)]
-struct LookAlikes {
+struct Confusables {
     end: usize,
-    latin: bool,
+    is_latin: bool,
 }
 
-impl LookAlikes {
+impl Confusables {
     /// Returns whether the run at this position has a Latin letter on either side.
-    fn are_latin(&mut self, text: &str, position: usize, before: Option<char>) -> bool {
+    fn looks_latin(&mut self, text: &str, position: usize, before: Option<char>) -> bool {
         if position >= self.end {
             let rest = slice(text, position..);
             let beyond = rest.trim_start_matches(|letter: char| {
                 latin_look_alike(letter).is_some() || is_invisible(letter)
             });
             self.end = text.len() - beyond.len();
-            self.latin = before.is_some_and(|before| before.is_ascii_alphabetic())
+            self.is_latin = before.is_some_and(|before| before.is_ascii_alphabetic())
                 || beyond.starts_with(|next: char| next.is_ascii_alphabetic());
         }
-        self.latin
+        self.is_latin
     }
 }
 
 /// Returns the letter or mark that a reader takes a character for, in lower case: a full-width or
 /// mathematical one for the plain one, a Cyrillic or Greek one for the Latin one that it looks like. `None`
 /// for what shows as nothing.
-pub fn taken_for(character: char) -> Option<char> {
+pub fn visual_equivalent(character: char) -> Option<char> {
     if character.is_ascii() {
         return (!character.is_control() || character.is_whitespace())
             .then(|| character.to_ascii_lowercase());
@@ -171,9 +175,9 @@ pub fn taken_for(character: char) -> Option<char> {
 
 /// What becomes of a character.
 #[derive(Clone, Copy)]
-enum Change {
+enum CharChange {
     Drop,
-    One(char),
+    Replace(char),
     Decompose(char),
 }
 
@@ -199,20 +203,22 @@ fn is_plain(character: char) -> bool {
 }
 
 /// Returns what becomes of a character behind what is already folded, or `None` when it stays.
-fn change(character: char, before: Option<char>) -> Option<Change> {
+fn change(character: char, before: Option<char>) -> Option<CharChange> {
     if is_invisible(character) {
-        return Some(Change::Drop);
+        return Some(CharChange::Drop);
     }
     match character {
         '\u{300}'..='\u{36F}' => {
             let marks_other_script = before.is_some_and(is_greek_or_later);
-            (!marks_other_script).then_some(Change::Drop)
+            (!marks_other_script).then_some(CharChange::Drop)
         }
-        '‘' | '’' | '‚' | '‛' | 'ʼ' | '′' | '´' => Some(Change::One('\'')),
-        '“' | '”' | '„' | '‟' | '«' | '»' | '″' => Some(Change::One('"')),
-        '‐'..='―' | '−' => Some(Change::One('-')),
-        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(character) - 0xFEE0).map(Change::One),
-        _ => decomposes(character).then_some(Change::Decompose(character)),
+        '‘' | '’' | '‚' | '‛' | 'ʼ' | '′' | '´' => Some(CharChange::Replace('\'')),
+        '“' | '”' | '„' | '‟' | '«' | '»' | '″' => Some(CharChange::Replace('"')),
+        '‐'..='―' | '−' => Some(CharChange::Replace('-')),
+        '\u{FF01}'..='\u{FF5E}' => {
+            char::from_u32(u32::from(character) - 0xFEE0).map(CharChange::Replace)
+        }
+        _ => decomposes(character).then_some(CharChange::Decompose(character)),
     }
 }
 
