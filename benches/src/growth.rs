@@ -9,7 +9,7 @@ use memory::clock::Timestamp;
 use memory::command::MemoryCommand;
 use memory::document::Revision;
 use memory::path::RelativePath;
-use state::{NewChange, NewFileChange, SqliteState, State as _};
+use state::{HistoryStore as _, NewChange, NewFileChange, SqliteState};
 
 use crate::args::Bench;
 use crate::ground::{self, Ground, MEMORY_BYTES};
@@ -124,7 +124,7 @@ pub(crate) async fn lengthen_history(
     for index in 0..changes {
         open.push(record_version(&state, &root, index).await?);
         if open.len() == SETTLED_AT_ONCE || index + 1 == changes {
-            state.settle(&open).await?;
+            state.mark_durable(&open).await?;
             open.clear();
         }
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use memory::error_code::MemoryErrorCode;
 use protocol::client::{BadDoor, Client, Door};
 use serde::{Deserialize, Serialize};
-use state::private_files::make_private_folder;
+use state::private_files::create_private_folder;
 use state::{FileLock, FileLockGuard, LockMode};
 
 use crate::compose;
@@ -117,7 +117,7 @@ pub(crate) fn token(path: &Path) -> Result<String, Failure> {
         return Ok(token.trim().to_owned());
     }
     if let Some(folder) = path.parent() {
-        make_private_folder(folder).map_err(|error| wrong(&error))?;
+        create_private_folder(folder).map_err(|error| wrong(&error))?;
     }
     let mut made = files::random_hex(TOKEN_BYTES).map_err(|error| wrong(&error))?;
     made.push('\n');

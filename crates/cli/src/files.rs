@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use engine::import::SourceFile;
 use memory::limits::IMPORT_FILES_MAX;
-use state::private_files::{append_private_file, create_private_file, make_private_folder};
+use state::private_files::{append_private_file, create_private_file, create_private_folder};
 
 /// The largest file that an import reads, in bytes; a server-memory log may be large.
 const IMPORT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -67,7 +67,7 @@ pub(crate) fn write_new_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// larger than `max` bytes.
 pub(crate) fn append_private(path: &Path, bytes: &[u8], max: u64) -> io::Result<()> {
     if let Some(folder) = path.parent() {
-        make_private_folder(folder)?;
+        create_private_folder(folder)?;
     }
     let mut file = append_private_file(path)?;
     if file.metadata()?.len() > max {

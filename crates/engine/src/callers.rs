@@ -12,7 +12,7 @@ use std::sync::Arc;
 use memory::clock::{Clock, Timestamp};
 use memory::limits::SESSIONS_MAX;
 use parking_lot::Mutex;
-use state::{SessionRow, StateError, Tasks};
+use state::{SessionRow, StateError, TaskStore};
 use store::Folders;
 use uuid::Uuid;
 
@@ -78,7 +78,7 @@ pub enum BeginError {
 /// Keeps sessions and tells who is known.
 #[derive(Debug)]
 pub struct Callers {
-    tasks: Arc<dyn Tasks>,
+    tasks: Arc<dyn TaskStore>,
     feeds: Arc<Feeds>,
     clock: Arc<dyn Clock>,
     folders: Folders,
@@ -112,7 +112,7 @@ impl Callers {
     /// Returns the callers whose sessions are kept in `tasks`, below these folders, and listen to
     /// `feeds`.
     pub fn new(
-        tasks: Arc<dyn Tasks>,
+        tasks: Arc<dyn TaskStore>,
         feeds: Arc<Feeds>,
         clock: Arc<dyn Clock>,
         folders: Folders,

@@ -41,7 +41,7 @@ use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::document::Revision;
 use parking_lot::Mutex;
-use state::Tasks;
+use state::TaskStore;
 use store::Memories;
 use tokio_util::sync::CancellationToken;
 
@@ -65,7 +65,7 @@ pub struct Conversation {
     memories: Memories,
     select: Arc<dyn Select>,
     writer: Arc<Writer>,
-    tasks: Arc<dyn Tasks>,
+    tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
     /// How the imports of context files are shown.
     imports: ImportStyle,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use memory::change::{ChangeId, ChangeKind};
 use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::path::{MemoryPath, Mount, Scope};
-use state::{StateError, Tasks as _};
+use state::{StateError, TaskStore as _};
 use store::{BindingRequest, Call, Caller, ProjectRoot, StoreError, WorkspaceChoice, WorkspaceId};
 
 use crate::open::Engine;

@@ -115,7 +115,7 @@ pub use stage::{
     NotEntered, Staged, StagedEdit, delete_expected, enter, enter_staged, escape, inside,
 };
 pub use state::{
-    Pruned, Retention, StateError, StateRepair, Stats, TaskCount, set_aside_databases,
+    PruneReport, Retention, StateError, StateRepair, Stats, TaskCount, set_aside_databases,
 };
 pub use store::backend::BackendError;
 pub use store::{

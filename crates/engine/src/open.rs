@@ -14,7 +14,7 @@ use memory::feature::Feature;
 use memory::limits::{VECTORS_FILE_BYTES_MAX, VECTORS_FILES_MAX, VECTORS_KEPT_FOR};
 use memory::screen::{Screen, UnknownRule};
 use recall::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
-use state::{SqliteState, StateError, StateRepair, Tasks as _};
+use state::{SqliteState, StateError, StateRepair, TaskStore as _};
 use store::{
     Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
     DerivedLimits, Folders, Listed, Memories, NotLoaded, Notice, Settings, Store, StoreError,
@@ -93,7 +93,7 @@ impl Engine {
     /// Opens the library for a glance that nobody asked for: a state that is damaged, or has to be
     /// migrated, is left as it is and reads as empty or as a failure.
     pub fn open_for_a_glance(config: Config) -> Result<Self, EngineError> {
-        let state = SqliteState::new(config.folders.state.join(STATE_FILE)).only_looking();
+        let state = SqliteState::new(config.folders.state.join(STATE_FILE)).read_only();
         Self::open_with(config, state)
     }
 
@@ -277,7 +277,7 @@ impl Engine {
     /// Returns the settings of lanes, with what the [`Config`] says about tasks.
     pub fn lane_settings(&self) -> LaneSettings {
         let mut settings = LaneSettings::default();
-        settings.limits.kept_for = self.tasks_kept_for;
+        settings.limits.finished_max_age = self.tasks_kept_for;
         settings.dream = self.dream;
         settings.reviews = self.review.interval > 0;
         settings.review_verbose = self.review.verbose;

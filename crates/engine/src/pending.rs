@@ -20,7 +20,7 @@ use memory::error_code::MemoryErrorCode;
 use memory::limits::{PROPOSAL_ATTEMPTS_MAX, PROPOSALS_WAITING_MAX};
 use memory::path::MemoryPath;
 use memory::proposal::{Proposal, ProposalId, ProposalStatus, ReviewTarget};
-use state::{NewProposal, ProposalQuery, ProposalRow, StateError, Tasks};
+use state::{NewProposal, ProposalQuery, ProposalRow, StateError, TaskStore};
 use store::{Call, Draft, FileDiff, Influenced, Memories, ProposalNotice, Store, StoreError};
 
 /// A proposal that waits, with what accepting it would do now.
@@ -132,13 +132,13 @@ impl Unapplied {
 #[derive(Clone, Debug)]
 pub struct Pending {
     store: Arc<Store>,
-    tasks: Arc<dyn Tasks>,
+    tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
 }
 
 impl Pending {
     /// Returns the queue that these tasks keep; decisions are announced by the store.
-    pub fn new(store: Arc<Store>, tasks: Arc<dyn Tasks>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(store: Arc<Store>, tasks: Arc<dyn TaskStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, tasks, clock }
     }
 

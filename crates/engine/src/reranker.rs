@@ -15,7 +15,7 @@ use memory::limits::RERANK_WAIT;
 use memory::screen::{Family, Screen, TextAuthor};
 use model::Chat;
 use parking_lot::Mutex;
-use state::Tasks;
+use state::TaskStore;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +35,7 @@ struct Shared {
     recaller: Arc<Recaller>,
     chat: Chat,
     screen: Screen,
-    tasks: Arc<dyn Tasks>,
+    tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
     backoff: Mutex<Backoff>,
     /// What it took in this process, by how it ended.
@@ -47,7 +47,7 @@ impl Reranker {
     pub(crate) fn new(
         (recaller, screen): (Arc<Recaller>, Screen),
         chat: Chat,
-        tasks: Arc<dyn Tasks>,
+        tasks: Arc<dyn TaskStore>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let (backoff, spent) = (Mutex::default(), Mutex::default());

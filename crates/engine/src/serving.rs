@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use state::{StateError, Tasks as _};
+use state::{StateError, TaskStore as _};
 use store::{Caller, Memories};
 use tokio::task::JoinHandle;
 

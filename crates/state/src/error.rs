@@ -12,7 +12,7 @@ use memory::error_code::MemoryErrorCode;
 use memory::proposal::ProposalId;
 
 /// The cause of an error, for the log.
-type Cause = Box<dyn Error + Send + Sync>;
+type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Why the state could not do what was wanted.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum StateError {
         /// The database.
         path: PathBuf,
         /// What was found.
-        source: Cause,
+        source: BoxError,
     },
     /// The disk or the quota is full. Nothing was changed.
     #[error("cannot {wanted}: no room to write the state `{path}`; free some space")]
@@ -37,7 +37,7 @@ pub enum StateError {
         /// The database.
         path: PathBuf,
         /// What was found.
-        source: Cause,
+        source: BoxError,
     },
     /// The database is damaged in a way that was not repaired by itself.
     #[error("cannot {wanted}: the state `{path}` is damaged; run `lukasa doctor --fix`")]
@@ -47,7 +47,7 @@ pub enum StateError {
         /// The database.
         path: PathBuf,
         /// What was found.
-        source: Cause,
+        source: BoxError,
     },
     /// Other processes kept the database for longer than a command waits.
     #[error("cannot {wanted}: another process keeps the state `{path}` busy; try again")]
@@ -57,7 +57,7 @@ pub enum StateError {
         /// The database.
         path: PathBuf,
         /// What was found.
-        source: Cause,
+        source: BoxError,
     },
     /// A later Lukasa wrote the database. Nothing was touched.
     #[error(
@@ -81,7 +81,7 @@ pub enum StateError {
         /// The database.
         path: PathBuf,
         /// What was found.
-        source: Cause,
+        source: BoxError,
     },
 }
 
@@ -148,13 +148,13 @@ pub(crate) enum Fault {
     NotOpen(ChangeId),
     /// The proposal is not there, or a person decided already.
     #[error("the proposal {0} does not wait")]
-    Decided(ProposalId),
+    ProposalDecided(ProposalId),
     /// The row of a task that was begun holds what cannot be. It runs until it is failed.
     #[error("a task that was begun cannot be read")]
     UnreadableTask,
     /// Somebody else has the task, or it is over, or was done already.
     #[error("this attempt at the task `{0}` has nothing more to change")]
-    Overtaken(String),
+    StaleAttempt(String),
 }
 
 /// What a caller can do about a fault.
@@ -188,7 +188,7 @@ impl Fault {
 
     fn class(&self) -> Class {
         match self {
-            Self::Sql(sqlx::Error::Database(error)) if tells_of_damage(error.message()) => {
+            Self::Sql(sqlx::Error::Database(error)) if is_damage_message(error.message()) => {
                 Class::Damaged
             }
             Self::Sql(sqlx::Error::Database(error)) => {
@@ -201,13 +201,13 @@ impl Fault {
             | Self::Newer { .. }
             | Self::WrongBytes(_)
             | Self::NotOpen(_)
-            | Self::Decided(_)
+            | Self::ProposalDecided(_)
             | Self::UnreadableTask
-            | Self::Overtaken(_) => Class::Failed,
+            | Self::StaleAttempt(_) => Class::Failed,
         }
     }
 
-    fn into_cause(self) -> Cause {
+    fn into_cause(self) -> BoxError {
         match self {
             Self::Sql(error) => Box::new(error),
             Self::Io(error) => Box::new(error),
@@ -218,7 +218,7 @@ impl Fault {
 
 /// Tells whether SQLite, which has no code of its own for it, says that a byte was flipped: where a file says
 /// which format it has, or in the name of a table or a column. All statements are ours and name what is there.
-fn tells_of_damage(message: &str) -> bool {
+fn is_damage_message(message: &str) -> bool {
     message == "unsupported file format"
         || message.starts_with("no such column: ")
         || message.starts_with("no such table: ")
@@ -288,7 +288,7 @@ mod tests {
             "cannot count uses: the state `/s/state.db` has schema 7 and this program knows 1; update lukasa",
         );
         check(
-            Fault::Overtaken("remember-1".to_owned()),
+            Fault::StaleAttempt("remember-1".to_owned()),
             MemoryErrorCode::StorageFailed,
             "cannot count uses in the state `/s/state.db`; `lukasa doctor` may tell more",
         );

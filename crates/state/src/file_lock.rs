@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::oneshot;
 
-use crate::private_files::{is_at, make_private_folder, open_private_file};
+use crate::private_files::{create_private_folder, is_same_file, open_private_file};
 
 /// How a lock is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl FileLock {
     fn open(&self) -> io::Result<File> {
         match open_private_file(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.makes_folder => {
-                self.path.parent().map_or(Ok(()), make_private_folder)?;
+                self.path.parent().map_or(Ok(()), create_private_folder)?;
                 open_private_file(&self.path)
             }
             opened => opened,
@@ -174,7 +174,7 @@ impl FileLockGuard {
 
     /// Tells whether the held file is still at its path. If it is not, the next process locks another.
     pub fn is_current(&self) -> bool {
-        is_at(&self.path, &self.file)
+        is_same_file(&self.path, &self.file)
     }
 }
 

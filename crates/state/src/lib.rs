@@ -17,14 +17,14 @@ pub use error::StateError;
 pub use file_lock::{FileLock, FileLockError, FileLockGuard, LockMode};
 pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 pub use record::{
-    ChangeQuery, Head, Mark, NewChange, NewFileChange, OpenChange, OpenFile, PathChange, Pruned,
-    Retention, Stats, Use,
+    ChangeQuery, Head, NewChange, NewFileChange, OpenChange, OpenFile, PathChange, PruneReport,
+    Retention, Stats, UsageRow, UseEvent,
 };
 pub use sqlite::{SqliteState, StateRepair, set_aside_databases};
 pub use task::{
-    Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, ModelWorkRow, NewTask, OwnedBy,
-    QueueLimits, RunRow, SegmentRow, SessionRow, Status, TaskCount, TaskKind, TaskQuery, TaskRow,
-    Tasks,
+    Attempt, ConversationRow, DreamPreconditions, EnqueueResult, LastDream, ModelWorkRow, NewTask,
+    OwnerFilter, QueueLimits, RunRow, SegmentRow, SessionRow, Status, TaskCount, TaskKind,
+    TaskOutcome, TaskQuery, TaskRow, TaskStore,
 };
 
 use std::collections::HashMap;
@@ -42,21 +42,21 @@ use memory::path::RelativePath;
 /// [`settle`](Self::settle) says that they are safe on the disk. A crash in between leaves an open
 /// change that [`open_changes`](Self::open_changes) hands back for replay.
 #[async_trait]
-pub trait State: std::fmt::Debug + Send + Sync {
+pub trait HistoryStore: std::fmt::Debug + Send + Sync {
     /// Durably records a change that is about to happen, moves or drops the pins and usage that it
     /// concerns, and counts its uses; all in one transaction. On `Err` nothing is recorded.
     async fn record(&self, change: NewChange) -> Result<ChangeId, StateError>;
 
     /// Sees to it that the numbers of later changes are above one that was given before: the database that gave it may
     /// be lost.
-    async fn number_above(&self, given: ChangeId) -> Result<(), StateError>;
+    async fn raise_change_number(&self, given: ChangeId) -> Result<(), StateError>;
 
     /// Takes back the record of a change whose files could not be written: heads, pins and usage
     /// are as if it had never been. Only an open change can be withdrawn.
-    async fn withdraw(&self, id: ChangeId) -> Result<(), StateError>;
+    async fn abort_change(&self, id: ChangeId) -> Result<(), StateError>;
 
     /// Says that the files of these changes are safe on the disk.
-    async fn settle(&self, ids: &[ChangeId]) -> Result<(), StateError>;
+    async fn mark_durable(&self, ids: &[ChangeId]) -> Result<(), StateError>;
 
     /// Returns the open changes that touch `place`, oldest first, with their new bytes.
     async fn open_changes(&self, place: &str) -> Result<Vec<OpenChange>, StateError>;
@@ -66,12 +66,18 @@ pub trait State: std::fmt::Debug + Send + Sync {
     async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError>;
 
     /// Returns the texts that history knows of one identity, each with the highest trust that it was recorded with.
-    async fn recorded(&self, identity: &str) -> Result<HashMap<Revision, Trust>, StateError>;
+    async fn recorded_revisions(
+        &self,
+        identity: &str,
+    ) -> Result<HashMap<Revision, Trust>, StateError>;
 
     /// Returns the texts of one identity that wait for a person, each with the change that wrote it last: an agent did after
     /// it had read what came with a repository and what nobody had reviewed, or a background review did. A text that a
     /// person wrote or accepted since is not among them.
-    async fn influenced(&self, identity: &str) -> Result<HashMap<Revision, ChangeId>, StateError>;
+    async fn influenced_revisions(
+        &self,
+        identity: &str,
+    ) -> Result<HashMap<Revision, ChangeId>, StateError>;
 
     /// Returns changes, newest first.
     async fn changes(&self, query: &ChangeQuery) -> Result<Vec<MemoryChange>, StateError>;
@@ -92,10 +98,10 @@ pub trait State: std::fmt::Debug + Send + Sync {
     async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StateError>;
 
     /// Counts uses.
-    async fn add_uses(&self, uses: &[Use]) -> Result<(), StateError>;
+    async fn add_uses(&self, uses: &[UseEvent]) -> Result<(), StateError>;
 
     /// Returns the pins and usage of one identity, by path.
-    async fn marks(&self, identity: &str) -> Result<Vec<Mark>, StateError>;
+    async fn usage_rows(&self, identity: &str) -> Result<Vec<UsageRow>, StateError>;
 
     /// Pins or unpins a memory. A pin counts as one use; pinning what is pinned changes nothing.
     /// Returns whether anything changed.
@@ -108,7 +114,7 @@ pub trait State: std::fmt::Debug + Send + Sync {
 
     /// Forgets the pins and usage of memories that are gone, and whole identities' when `paths` is
     /// `None`.
-    async fn drop_marks(
+    async fn drop_usage(
         &self,
         identity: &str,
         paths: Option<&[RelativePath]>,
@@ -116,7 +122,7 @@ pub trait State: std::fmt::Debug + Send + Sync {
 
     /// Drops history beyond what is to be kept. Open changes, the latest recorded bytes of each
     /// memory and the history of pinned memories stay.
-    async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned, StateError>;
+    async fn prune(&self, retention: Retention, now: Timestamp) -> Result<PruneReport, StateError>;
 
     /// Returns counts and sizes.
     async fn stats(&self) -> Result<Stats, StateError>;

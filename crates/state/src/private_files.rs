@@ -21,15 +21,15 @@ const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
 /// Makes a folder, and the missing ones above it, for its owner alone. Returns once they are safe on the disk.
-pub fn make_private_folder(path: &Path) -> io::Result<()> {
+pub fn create_private_folder(path: &Path) -> io::Result<()> {
     let is_missing = |path: &&Path| fs::symlink_metadata(path).is_err();
     let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)?;
-    missing.iter().try_for_each(|folder| sync_folder_of(folder))
+    missing.iter().try_for_each(|folder| sync_parent(folder))
 }
 
 /// Makes the name of a file or folder safe on the disk.
-pub fn sync_folder_of(path: &Path) -> io::Result<()> {
+pub fn sync_parent(path: &Path) -> io::Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
     };
@@ -65,12 +65,12 @@ pub fn append_private_file(path: &Path) -> io::Result<File> {
 }
 
 /// Takes a file or socket that exists away from all accounts but its owner's.
-pub fn make_private(path: &Path) -> io::Result<()> {
+pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(FILE_MODE))
 }
 
 /// Tells whether an open file is still the one at a path, which may be a link, as it may when the file is opened.
-pub(crate) fn is_at(path: &Path, file: &File) -> bool {
+pub(crate) fn is_same_file(path: &Path, file: &File) -> bool {
     let Ok(at_path) = fs::metadata(path) else { return false };
     file.metadata().is_ok_and(|ours| (at_path.dev(), at_path.ino()) == (ours.dev(), ours.ino()))
 }

@@ -45,7 +45,7 @@ pub struct AddedProposals {
     /// The numbers of those that wait now, in the order in which they were given.
     pub ids: Vec<ProposalId>,
     /// How many wait already, were made by the same task before, or were rejected by a person.
-    pub known: usize,
+    pub already_known: usize,
     /// How many were left out, because as many as may wait about the same roots do.
     pub left_out: usize,
 }

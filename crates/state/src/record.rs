@@ -33,7 +33,7 @@ pub struct NewChange {
     /// What becomes of each memory, in order.
     pub files: Vec<NewFileChange>,
     /// Uses to count in the same transaction, under the paths that are valid afterwards.
-    pub uses: Vec<Use>,
+    pub uses: Vec<UseEvent>,
 }
 
 /// What becomes of one memory, with its bytes.
@@ -129,7 +129,7 @@ pub struct ChangeQuery {
 
 /// One use of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Use {
+pub struct UseEvent {
     /// Whose memory.
     pub identity: String,
     /// Which one.
@@ -137,12 +137,12 @@ pub struct Use {
     /// When.
     pub at: Timestamp,
     /// Whether the use wrote it.
-    pub wrote: bool,
+    pub is_write: bool,
 }
 
 /// What a person and their agents made of a memory on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct UsageRow {
     /// Its path.
     pub path: RelativePath,
     /// Whether a person pinned it.
@@ -162,7 +162,7 @@ pub struct Retention {
 
 /// What a pruning dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneReport {
     /// Changes.
     pub changes: u64,
     /// Stored bytes.

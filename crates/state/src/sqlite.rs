@@ -5,12 +5,12 @@
 //! that is cancelled closes its connection, which rolls its transaction back. Several processes share
 //! the file. The call that finds it damaged has it repaired or set aside, and is tried once more.
 
+mod batch;
 mod changes;
 mod check;
 mod content;
 mod conversations;
 mod file;
-mod marks;
 mod model_work;
 mod open;
 mod proposals;
@@ -19,11 +19,11 @@ mod queue;
 mod record;
 mod repair;
 mod row;
-mod script;
 mod sessions;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -43,20 +43,21 @@ use tokio::sync::{MutexGuard, SemaphorePermit};
 pub use crate::sqlite::file::set_aside_databases;
 pub use crate::sqlite::repair::StateRepair;
 
-use crate::State;
+use crate::HistoryStore;
 use crate::error::{Fault, StateError};
 use crate::file_lock::{FileLockGuard, LockMode};
 use crate::record::{
-    ChangeQuery, Head, Mark, NewChange, OpenChange, PathChange, Pruned, Retention, Stats, Use,
+    ChangeQuery, Head, NewChange, OpenChange, PathChange, PruneReport, Retention, Stats, UsageRow,
+    UseEvent,
 };
-use crate::sqlite::check::Depth;
+use crate::sqlite::check::CheckDepth;
 use crate::sqlite::file::FileId;
-use crate::sqlite::open::{Opened, Readable};
+use crate::sqlite::open::{OpenConnection, ReaderState};
 use crate::sqlite::prune::Pruning;
 
 /// Changes after whose settling the log is copied back. What is written over the beginning of the log
 /// again is synchronized in less time than what makes the log longer.
-const SETTLED_PER_CHECKPOINT: usize = 64;
+const CHANGES_PER_CHECKPOINT: usize = 64;
 
 /// Readers at the same time: each is a connection with a thread and a cache of its own, and more of them
 /// than the machine has cores gain nothing. Whoever comes when there are as many waits for one to end.
@@ -85,51 +86,51 @@ use call;
 pub struct SqliteState {
     path: PathBuf,
     /// The connection that writes, taken out while it does.
-    writer: tokio::sync::Mutex<Option<Opened>>,
+    writer: tokio::sync::Mutex<Option<OpenConnection>>,
     /// Held by the next of those who write in their own turn; the others wait here, and not for the writer.
-    next: tokio::sync::Mutex<()>,
+    writer_queue: tokio::sync::Mutex<()>,
     /// One for each reader that may be at work.
     readers: tokio::sync::Semaphore,
-    idle_readers: Mutex<Vec<Opened>>,
+    idle_readers: Mutex<Vec<OpenConnection>>,
     last_repair: Mutex<Option<StateRepair>>,
     /// Whether reading may repair or migrate what it finds.
-    mends: bool,
+    may_repair: bool,
     /// Changes settled since the log was last copied back.
-    settled: AtomicUsize,
+    durable_since_checkpoint: AtomicUsize,
 }
 
 /// When a call writes that comes while others wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum Priority {
     /// After those that came before.
-    Own,
+    Normal,
     /// Before those, but for one: somebody waits for the answer, and most of them are the work behind
     /// answers that were given.
-    Ahead,
+    High,
 }
 
 /// What a call made of its connection: the connection, to be used again, and the answer.
-type Ran<T> = (SqliteConnection, Result<T, Fault>);
+type ConnectionResult<T> = (SqliteConnection, Result<T, Fault>);
 
 /// The place of one who reads.
-struct ReaderSeat<'state> {
+struct PooledReader<'state> {
     file: FileId,
     is_reusable: bool,
     _permit: SemaphorePermit<'state>,
 }
 
 /// The place of the one who writes. The lock file is released before the place is.
-struct WriterSeat<'state> {
+struct PooledWriter<'state> {
     file: FileId,
     _lock: FileLockGuard,
-    writer: MutexGuard<'state, Option<Opened>>,
+    writer: MutexGuard<'state, Option<OpenConnection>>,
 }
 
-impl WriterSeat<'_> {
+impl PooledWriter<'_> {
     /// Ends the writing: the next one has the connection, if what was done with it went well.
-    async fn give_back(mut self, connection: SqliteConnection, is_sound: bool) {
+    async fn release(mut self, connection: SqliteConnection, is_sound: bool) {
         if is_sound {
-            *self.writer = Some(Opened { connection, file: self.file, is_reusable: true });
+            *self.writer = Some(OpenConnection { connection, file: self.file, is_reusable: true });
         } else {
             // Closing rolls back whatever the failed statement left open.
             open::close(connection).await;
@@ -144,20 +145,20 @@ impl SqliteState {
         Self {
             path,
             writer: tokio::sync::Mutex::default(),
-            next: tokio::sync::Mutex::default(),
+            writer_queue: tokio::sync::Mutex::default(),
             readers: tokio::sync::Semaphore::new(READ_CONNECTIONS_MAX),
             idle_readers: Mutex::default(),
             last_repair: Mutex::default(),
-            mends: true,
-            settled: AtomicUsize::new(0),
+            may_repair: true,
+            durable_since_checkpoint: AtomicUsize::new(0),
         }
     }
 
     /// Returns a state whose reading neither repairs nor migrates: what is not ready has nothing to
     /// read. For a look that nobody asked for, as a shell's that completes a word.
     #[must_use]
-    pub fn only_looking(mut self) -> Self {
-        self.mends = false;
+    pub fn read_only(mut self) -> Self {
+        self.may_repair = false;
         self
     }
 
@@ -174,7 +175,7 @@ impl SqliteState {
     /// Repairs the database if [`State::check`] finds anything wrong: in place, if only indexes are damaged or rows
     /// contradict each other. Otherwise it sets the database aside and starts an empty one.
     pub async fn repair(&self) -> Result<Option<StateRepair>, StateError> {
-        self.repair_alone(Depth::Everything).await.map_err(|fault| self.fault("repair", fault))
+        self.repair_exclusive(CheckDepth::Full).await.map_err(|fault| self.fault("repair", fault))
     }
 
     fn fault(&self, wanted: &'static str, fault: Fault) -> StateError {
@@ -189,29 +190,29 @@ impl SqliteState {
     ) -> Result<T, StateError>
     where
         Work: Fn(SqliteConnection) -> Running + Send + Sync,
-        Running: Future<Output = Ran<T>> + Send,
+        Running: Future<Output = ConnectionResult<T>> + Send,
         T: Default + Send,
     {
-        Ok(self.read_if_there(wanted, work).await?.unwrap_or_default())
+        Ok(self.read_if_exists(wanted, work).await?.unwrap_or_default())
     }
 
     /// Runs `work` on a connection that reads. `None` if there is no database.
-    async fn read_if_there<T, Work, Running>(
+    async fn read_if_exists<T, Work, Running>(
         &self,
         wanted: &'static str,
         work: Work,
     ) -> Result<Option<T>, StateError>
     where
         Work: Fn(SqliteConnection) -> Running + Send + Sync,
-        Running: Future<Output = Ran<T>> + Send,
+        Running: Future<Output = ConnectionResult<T>> + Send,
         T: Send,
     {
         let mut was_repaired = false;
         loop {
-            let answer = match self.take_reader().await {
+            let answer = match self.acquire_reader().await {
                 Ok(Some((connection, seat))) => {
                     let (connection, answer) = work(connection).await;
-                    self.give_reader_back(connection, seat, answer.is_ok()).await;
+                    self.release_reader(connection, seat, answer.is_ok()).await;
                     answer.map(Some)
                 }
                 Ok(None) => Ok(None),
@@ -219,7 +220,7 @@ impl SqliteState {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                Err(fault) if self.mends => {
+                Err(fault) if self.may_repair => {
                     self.repair_once(wanted, fault, &mut was_repaired).await?;
                 }
                 Err(fault) => return Err(self.fault(wanted, fault)),
@@ -227,18 +228,18 @@ impl SqliteState {
         }
     }
 
-    async fn take_reader(&self) -> Result<Option<(SqliteConnection, ReaderSeat<'_>)>, Fault> {
+    async fn acquire_reader(&self) -> Result<Option<(SqliteConnection, PooledReader<'_>)>, Fault> {
         let permit = self.readers.acquire().await.expect("the semaphore is never closed");
-        let opened = self.reader().await?;
-        Ok(opened.map(|Opened { connection, file, is_reusable }| {
-            (connection, ReaderSeat { file, is_reusable, _permit: permit })
+        let opened = self.open_reader().await?;
+        Ok(opened.map(|OpenConnection { connection, file, is_reusable }| {
+            (connection, PooledReader { file, is_reusable, _permit: permit })
         }))
     }
 
-    async fn give_reader_back(
+    async fn release_reader(
         &self,
         connection: SqliteConnection,
-        seat: ReaderSeat<'_>,
+        seat: PooledReader<'_>,
         is_sound: bool,
     ) {
         if !is_sound || !seat.is_reusable {
@@ -246,12 +247,12 @@ impl SqliteState {
         }
         let mut idle = self.idle_readers.lock();
         if idle.len() < IDLE_READERS_MAX {
-            idle.push(Opened { connection, file: seat.file, is_reusable: true });
+            idle.push(OpenConnection { connection, file: seat.file, is_reusable: true });
         }
     }
 
-    async fn reader(&self) -> Result<Option<Opened>, Fault> {
-        let file = file::identity(&self.path)?;
+    async fn open_reader(&self) -> Result<Option<OpenConnection>, Fault> {
+        let file = file::file_id(&self.path)?;
         // A reader of a file that is gone from here is dropped, which closes it.
         while let Some(idle) = self.idle_readers.lock().pop() {
             if Some(idle.file) == file {
@@ -259,14 +260,14 @@ impl SqliteState {
             }
         }
         match open::reader(&self.path).await? {
-            Readable::Ready(opened) => Ok(Some(opened)),
-            Readable::Nothing => Ok(None),
-            Readable::NotYet if !self.mends => Ok(None),
-            Readable::NotYet => {
+            ReaderState::Ready(opened) => Ok(Some(opened)),
+            ReaderState::Missing => Ok(None),
+            ReaderState::NeedsMigration if !self.may_repair => Ok(None),
+            ReaderState::NeedsMigration => {
                 self.open_writer(&mut *self.writer.lock().await).await?;
                 match open::reader(&self.path).await? {
-                    Readable::Ready(opened) => Ok(Some(opened)),
-                    Readable::Nothing | Readable::NotYet => Ok(None),
+                    ReaderState::Ready(opened) => Ok(Some(opened)),
+                    ReaderState::Missing | ReaderState::NeedsMigration => Ok(None),
                 }
             }
         }
@@ -280,43 +281,43 @@ impl SqliteState {
     ) -> Result<T, StateError>
     where
         Work: Fn(SqliteConnection) -> Running + Send + Sync,
-        Running: Future<Output = Ran<T>> + Send,
+        Running: Future<Output = ConnectionResult<T>> + Send,
         T: Send,
     {
-        self.write_in(Turn::Own, wanted, work).await
+        self.write_in(Priority::Normal, wanted, work).await
     }
 
     /// Runs `work` on the connection that writes if there is a database: what only removes need not make one.
-    async fn write_if_there<T, Work, Running>(
+    async fn write_if_exists<T, Work, Running>(
         &self,
         wanted: &'static str,
         work: Work,
     ) -> Result<T, StateError>
     where
         Work: Fn(SqliteConnection) -> Running + Send + Sync,
-        Running: Future<Output = Ran<T>> + Send,
+        Running: Future<Output = ConnectionResult<T>> + Send,
         T: Default + Send,
     {
-        if self.is_there(wanted)? { self.write(wanted, work).await } else { Ok(T::default()) }
+        if self.exists(wanted)? { self.write(wanted, work).await } else { Ok(T::default()) }
     }
 
     async fn write_in<T, Work, Running>(
         &self,
-        turn: Turn,
+        turn: Priority,
         wanted: &'static str,
         work: Work,
     ) -> Result<T, StateError>
     where
         Work: Fn(SqliteConnection) -> Running + Send + Sync,
-        Running: Future<Output = Ran<T>> + Send,
+        Running: Future<Output = ConnectionResult<T>> + Send,
         T: Send,
     {
         let mut was_repaired = false;
         loop {
-            let answer = match self.take_writer(turn).await {
+            let answer = match self.acquire_writer(turn).await {
                 Ok((connection, seat)) => {
                     let (connection, answer) = work(connection).await;
-                    seat.give_back(connection, answer.is_ok()).await;
+                    seat.release(connection, answer.is_ok()).await;
                     answer
                 }
                 Err(fault) => Err(fault),
@@ -340,35 +341,40 @@ impl SqliteState {
             return Err(self.fault(wanted, fault));
         }
         *was_repaired = true;
-        self.repair_alone(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
+        self.repair_exclusive(CheckDepth::Pages)
+            .await
+            .map_err(|fault| self.fault(wanted, fault))?;
         Ok(())
     }
 
     /// Waits for the writer.
-    async fn writer(&self, turn: Turn) -> MutexGuard<'_, Option<Opened>> {
+    async fn lock_writer(&self, turn: Priority) -> MutexGuard<'_, Option<OpenConnection>> {
         let _next = match turn {
-            Turn::Own => Some(self.next.lock().await),
-            Turn::Ahead => None,
+            Priority::Normal => Some(self.writer_queue.lock().await),
+            Priority::High => None,
         };
         self.writer.lock().await
     }
 
-    async fn take_writer(&self, turn: Turn) -> Result<(SqliteConnection, WriterSeat<'_>), Fault> {
-        let mut writer = self.writer(turn).await;
+    async fn acquire_writer(
+        &self,
+        turn: Priority,
+    ) -> Result<(SqliteConnection, PooledWriter<'_>), Fault> {
+        let mut writer = self.lock_writer(turn).await;
         loop {
             self.open_writer(&mut writer).await?;
             let lock = file::lock(&self.path, LockMode::Shared).await?;
             // Looked at under the lock: from here on no process sets the file aside.
-            let Some(Opened { connection, file, .. }) = writer.take() else { continue };
-            if file::identity(&self.path)? == Some(file) {
-                return Ok((connection, WriterSeat { file, _lock: lock, writer }));
+            let Some(OpenConnection { connection, file, .. }) = writer.take() else { continue };
+            if file::file_id(&self.path)? == Some(file) {
+                return Ok((connection, PooledWriter { file, _lock: lock, writer }));
             }
         }
     }
 
     /// Sees to it that the writer is open on the file that stands at the path.
-    async fn open_writer(&self, writer: &mut Option<Opened>) -> Result<(), Fault> {
-        let file = file::identity(&self.path)?;
+    async fn open_writer(&self, writer: &mut Option<OpenConnection>) -> Result<(), Fault> {
+        let file = file::file_id(&self.path)?;
         if writer.as_ref().is_some_and(|opened| Some(opened.file) == file) {
             return Ok(());
         }
@@ -380,10 +386,13 @@ impl SqliteState {
 
     /// Checks the database under the lock that no other process shares, and repairs it. `None` if it is sound,
     /// such as after another process repaired it.
-    fn repair_alone(&self, depth: Depth) -> BoxFuture<'_, Result<Option<StateRepair>, Fault>> {
+    fn repair_exclusive(
+        &self,
+        depth: CheckDepth,
+    ) -> BoxFuture<'_, Result<Option<StateRepair>, Fault>> {
         Box::pin(async move {
             let mut writer = self.writer.lock().await;
-            if file::identity(&self.path)?.is_none() {
+            if file::file_id(&self.path)?.is_none() {
                 return Ok(None);
             }
             if let Some(opened) = writer.take() {
@@ -402,7 +411,7 @@ impl SqliteState {
 
     /// Copies the log back into the database, as far as readers let it be. SQLite would do so itself
     /// on the way of some later write.
-    async fn copy_log_back(&self) {
+    async fn checkpoint(&self) {
         const WANTED: &str = "copy the log back";
         let copy = async |mut connection: SqliteConnection| {
             let answer =
@@ -412,7 +421,7 @@ impl SqliteState {
         // First beside those who write, which takes long and keeps nobody waiting. Then what they added
         // meanwhile: only a log that is copied back whole is begun anew.
         let copied = match self.read(WANTED, copy).await {
-            Ok(()) => self.write_if_there(WANTED, copy).await,
+            Ok(()) => self.write_if_exists(WANTED, copy).await,
             Err(error) => Err(error),
         };
         if let Err(error) = copied {
@@ -420,54 +429,61 @@ impl SqliteState {
         }
     }
 
-    fn is_there(&self, wanted: &'static str) -> Result<bool, StateError> {
-        let found = file::identity(&self.path).map_err(|fault| self.fault(wanted, fault))?;
+    fn exists(&self, wanted: &'static str) -> Result<bool, StateError> {
+        let found = file::file_id(&self.path).map_err(|fault| self.fault(wanted, fault))?;
         Ok(found.is_some())
     }
 }
 
 #[async_trait]
-impl State for SqliteState {
+impl HistoryStore for SqliteState {
     async fn record(&self, change: NewChange) -> Result<ChangeId, StateError> {
         let change = &change;
         self.write("record a change", call!(record::record, change)).await
     }
 
-    async fn withdraw(&self, id: ChangeId) -> Result<(), StateError> {
-        self.write_if_there("take back a change", call!(record::withdraw, id)).await
+    async fn abort_change(&self, id: ChangeId) -> Result<(), StateError> {
+        self.write_if_exists("take back a change", call!(record::abort_change, id)).await
     }
 
-    async fn number_above(&self, given: ChangeId) -> Result<(), StateError> {
-        self.write("number changes", call!(record::number_above, given)).await
+    async fn raise_change_number(&self, given: ChangeId) -> Result<(), StateError> {
+        self.write("number changes", call!(record::raise_change_number, given)).await
     }
 
-    async fn settle(&self, ids: &[ChangeId]) -> Result<(), StateError> {
+    async fn mark_durable(&self, ids: &[ChangeId]) -> Result<(), StateError> {
         if ids.is_empty() {
             return Ok(());
         }
-        self.write_if_there("settle changes", call!(record::settle, ids)).await?;
-        let settled = self.settled.fetch_add(ids.len(), Ordering::Relaxed) + ids.len();
-        if settled >= SETTLED_PER_CHECKPOINT {
-            self.settled.store(0, Ordering::Relaxed);
-            self.copy_log_back().await;
+        self.write_if_exists("settle changes", call!(record::mark_durable, ids)).await?;
+        let settled =
+            self.durable_since_checkpoint.fetch_add(ids.len(), Ordering::Relaxed) + ids.len();
+        if settled >= CHANGES_PER_CHECKPOINT {
+            self.durable_since_checkpoint.store(0, Ordering::Relaxed);
+            self.checkpoint().await;
         }
         Ok(())
     }
 
     async fn open_changes(&self, place: &str) -> Result<Vec<OpenChange>, StateError> {
-        self.read("read the open changes", call!(changes::open, place)).await
+        self.read("read the open changes", call!(changes::open_changes, place)).await
     }
 
     async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError> {
         self.read("read what was last recorded", call!(record::heads, place, after)).await
     }
 
-    async fn recorded(&self, identity: &str) -> Result<HashMap<Revision, Trust>, StateError> {
-        self.read("read what was recorded", call!(record::recorded, identity)).await
+    async fn recorded_revisions(
+        &self,
+        identity: &str,
+    ) -> Result<HashMap<Revision, Trust>, StateError> {
+        self.read("read what was recorded", call!(record::recorded_revisions, identity)).await
     }
 
-    async fn influenced(&self, identity: &str) -> Result<HashMap<Revision, ChangeId>, StateError> {
-        self.read("read what was influenced", call!(record::influenced, identity)).await
+    async fn influenced_revisions(
+        &self,
+        identity: &str,
+    ) -> Result<HashMap<Revision, ChangeId>, StateError> {
+        self.read("read what was influenced", call!(record::influenced_revisions, identity)).await
     }
 
     async fn last_changes(
@@ -476,7 +492,7 @@ impl State for SqliteState {
         paths: &[RelativePath],
         max: usize,
     ) -> Result<Vec<PathChange>, StateError> {
-        self.read("read history", call!(changes::last, place, (paths, max))).await
+        self.read("read history", call!(changes::last_changes, place, (paths, max))).await
     }
 
     async fn changes(&self, query: &ChangeQuery) -> Result<Vec<MemoryChange>, StateError> {
@@ -484,22 +500,22 @@ impl State for SqliteState {
     }
 
     async fn change(&self, id: ChangeId) -> Result<Option<MemoryChange>, StateError> {
-        self.read("read a change", call!(changes::one, id)).await
+        self.read("read a change", call!(changes::get, id)).await
     }
 
     async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StateError> {
         self.read("read kept bytes", call!(content::load, revision)).await
     }
 
-    async fn add_uses(&self, uses: &[Use]) -> Result<(), StateError> {
+    async fn add_uses(&self, uses: &[UseEvent]) -> Result<(), StateError> {
         if uses.is_empty() {
             return Ok(());
         }
-        self.write("count uses", call!(marks::add_uses, uses)).await
+        self.write("count uses", call!(usage::add_uses, uses)).await
     }
 
-    async fn marks(&self, identity: &str) -> Result<Vec<Mark>, StateError> {
-        self.read("read pins and usage", call!(marks::load, identity)).await
+    async fn usage_rows(&self, identity: &str) -> Result<Vec<UsageRow>, StateError> {
+        self.read("read pins and usage", call!(usage::load, identity)).await
     }
 
     async fn set_pin(
@@ -509,13 +525,13 @@ impl State for SqliteState {
         at: Timestamp,
     ) -> Result<bool, StateError> {
         if pinned {
-            self.write("pin a memory", call!(marks::pin, mark, at)).await
+            self.write("pin a memory", call!(usage::pin, mark, at)).await
         } else {
-            self.write_if_there("unpin a memory", call!(marks::unpin, mark)).await
+            self.write_if_exists("unpin a memory", call!(usage::unpin, mark)).await
         }
     }
 
-    async fn drop_marks(
+    async fn drop_usage(
         &self,
         identity: &str,
         paths: Option<&[RelativePath]>,
@@ -524,16 +540,16 @@ impl State for SqliteState {
         match paths {
             Some([]) => Ok(()),
             Some(paths) => {
-                self.write_if_there(WANTED, call!(marks::drop_paths, identity, paths)).await
+                self.write_if_exists(WANTED, call!(usage::drop_paths, identity, paths)).await
             }
-            None => self.write_if_there(WANTED, call!(marks::drop_identity, identity)).await,
+            None => self.write_if_exists(WANTED, call!(usage::drop_identity, identity)).await,
         }
     }
 
-    async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned, StateError> {
+    async fn prune(&self, retention: Retention, now: Timestamp) -> Result<PruneReport, StateError> {
         const WANTED: &str = "drop old history";
-        if !self.is_there(WANTED)? {
-            return Ok(Pruned::default());
+        if !self.exists(WANTED)? {
+            return Ok(PruneReport::default());
         }
         let mut pruning = Pruning::new(retention, now);
         while !pruning.is_done() {
@@ -544,7 +560,7 @@ impl State for SqliteState {
                 (connection, answer)
             };
             let next = if pruning.only_reads() {
-                self.read_if_there(WANTED, step).await?
+                self.read_if_exists(WANTED, step).await?
             } else {
                 Some(self.write(WANTED, step).await?)
             };
@@ -552,7 +568,7 @@ impl State for SqliteState {
             let Some(next) = next else { break };
             pruning = next;
         }
-        Ok(pruning.pruned)
+        Ok(pruning.report)
     }
 
     async fn stats(&self) -> Result<Stats, StateError> {
@@ -561,7 +577,7 @@ impl State for SqliteState {
     }
 
     async fn check(&self) -> Result<Vec<String>, StateError> {
-        let found = check::check(&self.path, Depth::Everything).await;
+        let found = check::check(&self.path, CheckDepth::Full).await;
         found.map(|found| found.sentences()).map_err(|fault| self.fault("check", fault))
     }
 

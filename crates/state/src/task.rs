@@ -150,7 +150,7 @@ impl TaskRow {
 
 /// The end of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End<'t> {
+pub struct TaskOutcome<'t> {
     /// Whether it is done or was given up.
     pub status: Status,
     /// What came of it, as JSON.
@@ -178,16 +178,16 @@ pub struct QueueLimits {
     /// Those of them that are not of the kind `Remember`.
     pub minor_max: usize,
     /// Tasks of a workspace, finished ones included.
-    pub kept_max: usize,
+    pub total_max: usize,
     /// How long a finished task is kept, in any workspace.
-    pub kept_for: Duration,
+    pub finished_max_age: Duration,
 }
 
 /// What has to be so for a dream that nobody asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DreamGates {
+pub struct DreamPreconditions {
     /// The last one of the workspace, if there was one, was asked for at this time or before.
-    pub asked_before: Timestamp,
+    pub requested_before: Timestamp,
     /// So many sessions of the workspace, or more, were registered since.
     pub sessions_min: u64,
 }
@@ -196,14 +196,14 @@ pub struct DreamGates {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LastDream {
     /// When it was asked for; `None` if there was none.
-    pub asked_at: Option<Timestamp>,
+    pub requested_at: Option<Timestamp>,
     /// How many sessions were registered since; those that ended count, too.
     pub sessions: u64,
 }
 
 /// What became of a task that was to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Enqueued {
+pub enum EnqueueResult {
     /// It waits.
     Queued(TaskRow),
     /// The lane holds as many as it may. Nothing was queued.
@@ -212,12 +212,12 @@ pub enum Enqueued {
 
 /// Whose tasks to return.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum OwnedBy {
+pub enum OwnerFilter {
     /// Everybody's.
     #[default]
-    Anybody,
+    Any,
     /// Those made without a client id.
-    Nobody,
+    WithoutClient,
     /// This client's.
     Client(String),
 }
@@ -232,7 +232,7 @@ pub struct TaskQuery {
     /// Only tasks with this status.
     pub status: Option<Status>,
     /// Only tasks of this owner.
-    pub owner: OwnedBy,
+    pub owner: OwnerFilter,
     /// Of finished tasks, only those that ended at or after this time.
     pub ended_since: Option<Timestamp>,
     /// Only tasks with a smaller `seq` than this one: the cursor.
@@ -264,7 +264,7 @@ pub struct ConversationRow {
     /// How often it was written, with this time.
     pub version: u64,
     /// When it was heard of last.
-    pub heard_at: Timestamp,
+    pub last_seen_at: Timestamp,
     /// What is known of it, as JSON.
     pub data: String,
 }
@@ -279,7 +279,7 @@ pub struct SegmentRow {
     /// How often a segment of this conversation was written, with this time.
     pub version: u64,
     /// When it was written last.
-    pub heard_at: Timestamp,
+    pub updated_at: Timestamp,
     /// What was given and told, as JSON.
     pub data: String,
 }
@@ -329,10 +329,14 @@ pub struct ModelWorkRow {
 /// Any number of processes may call. One task of a workspace runs at a time, and only its latest
 /// [`Attempt`] has an effect; who may make the next one is seen to by the lanes.
 #[async_trait]
-pub trait Tasks: Debug + Send + Sync {
+pub trait TaskStore: Debug + Send + Sync {
     /// Durably queues a task, unless the lane of its workspace is full. Finished tasks that are too
     /// old go, in all workspaces; then, in this one, the oldest finished ones that are too many.
-    async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError>;
+    async fn enqueue(
+        &self,
+        task: NewTask,
+        limits: QueueLimits,
+    ) -> Result<EnqueueResult, StateError>;
 
     /// Queues a dream as [`enqueue`](Self::enqueue) does, if the gates are open, too; else it is
     /// [`Full`](Enqueued::Full). Of several that are queued at once, in any process, one finds them open.
@@ -340,8 +344,8 @@ pub trait Tasks: Debug + Send + Sync {
         &self,
         task: NewTask,
         limits: QueueLimits,
-        gates: DreamGates,
-    ) -> Result<Enqueued, StateError>;
+        gates: DreamPreconditions,
+    ) -> Result<EnqueueResult, StateError>;
 
     /// Returns what is known of the last dream of a workspace.
     async fn last_dream(&self, workspace: &str) -> Result<LastDream, StateError>;
@@ -367,7 +371,7 @@ pub trait Tasks: Debug + Send + Sync {
     async fn fail_unreadable(
         &self,
         workspace: &str,
-        end: End<'_>,
+        end: TaskOutcome<'_>,
         at: Timestamp,
     ) -> Result<u64, StateError>;
 
@@ -395,7 +399,7 @@ pub trait Tasks: Debug + Send + Sync {
     async fn finish_task(
         &self,
         attempt: Attempt<'_>,
-        end: End<'_>,
+        end: TaskOutcome<'_>,
         at: Timestamp,
     ) -> Result<bool, StateError>;
 
@@ -403,7 +407,12 @@ pub trait Tasks: Debug + Send + Sync {
     /// has no prepared outcome. It has ended so then. Returns whether this call did.
     ///
     /// Durable. Excludes [`prepare_outcome`](Self::prepare_outcome): of the two, one returns `false`.
-    async fn give_up(&self, id: &str, end: End<'_>, at: Timestamp) -> Result<bool, StateError>;
+    async fn cancel_task(
+        &self,
+        id: &str,
+        end: TaskOutcome<'_>,
+        at: Timestamp,
+    ) -> Result<bool, StateError>;
 
     /// Drops the tasks of all workspaces that ended before this time, with what is known of them.
     /// Returns how many there were. Writes nothing when there are none.
@@ -445,7 +454,7 @@ pub trait Tasks: Debug + Send + Sync {
     /// written: `false` means that somebody else wrote since. Survives a kill.
     ///
     /// [`CONVERSATIONS_KEPT_MAX`]: memory::limits::CONVERSATIONS_KEPT_MAX
-    async fn keep_conversation(&self, row: ConversationRow) -> Result<bool, StateError>;
+    async fn save_conversation(&self, row: ConversationRow) -> Result<bool, StateError>;
 
     /// Drops what conversations kept for a review, the field `watched` of their data. Returns how many had it. Writes
     /// nothing when there are none.
@@ -454,7 +463,7 @@ pub trait Tasks: Debug + Send + Sync {
     /// Writes a conversation as [`keep_conversation`](Self::keep_conversation) does and queues a review of it, both or
     /// none: none if somebody else wrote the conversation since, or if so many reviews of the workspace are unfinished.
     /// Returns whether this did. Durable.
-    async fn keep_conversation_and_queue(
+    async fn save_conversation_and_queue(
         &self,
         row: ConversationRow,
         review: NewTask,
@@ -469,7 +478,7 @@ pub trait Tasks: Debug + Send + Sync {
     /// [`SEGMENTS_KEPT_MAX`]. Returns whether it was written. Survives a kill.
     ///
     /// [`SEGMENTS_KEPT_MAX`]: memory::limits::SEGMENTS_KEPT_MAX
-    async fn keep_segment(&self, row: SegmentRow) -> Result<bool, StateError>;
+    async fn save_segment(&self, row: SegmentRow) -> Result<bool, StateError>;
 
     /// Notes that an attempt began. Runs go with their task. Survives a kill.
     async fn add_run(&self, run: RunRow) -> Result<(), StateError>;

@@ -13,7 +13,7 @@ use memory::change::RootKey;
 use memory::document::Revision;
 use memory::path::{Layout, Mount, Scope};
 use state::FileLock;
-use state::private_files::make_private_folder;
+use state::private_files::create_private_folder;
 
 use crate::backend::local::{Anchor, Privacy};
 use crate::checkout_record::CheckoutRecord;
@@ -32,7 +32,7 @@ impl Folders {
     /// Makes the folder of the state, for the person alone, which the state itself does not. Where that
     /// cannot be, whatever has to be kept says so by itself.
     pub fn make_state(&self) {
-        if let Err(error) = make_private_folder(&self.state) {
+        if let Err(error) = create_private_folder(&self.state) {
             // Who may only read has chosen so.
             tracing::debug!(%error, "the folder of the state cannot be made");
         }

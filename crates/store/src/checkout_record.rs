@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use state::private_files::make_private_folder;
+use state::private_files::create_private_folder;
 
 use crate::host;
 
@@ -46,7 +46,7 @@ impl CheckoutRecord {
         if read(&self.workspace).as_ref() == Some(&self.checkout) {
             return Ok(());
         }
-        make_private_folder(&self.workspace)?;
+        create_private_folder(&self.workspace)?;
         let temporary = format!("{RECORD}.{}", std::process::id());
         let bytes = self.checkout.as_os_str().as_bytes();
         host::put_private_file(&self.workspace, &temporary, RECORD, bytes)

@@ -11,7 +11,7 @@ use memory::change::{Actor, ChangeId, ChangeKind, FileChange, FolderChange, Prov
 use memory::document::Revision;
 use memory::path::{Mount, RelativePath};
 use memory::proposal::ProposalId;
-use state::{Head, NewChange, NewFileChange, Use};
+use state::{Head, NewChange, NewFileChange, UseEvent};
 
 use crate::backend::{Backend, BackendError, Expect, Kind, Staged, Stamp};
 use crate::caller::OutsideRead;
@@ -205,7 +205,7 @@ async fn give_up(
             tracing::warn!(change = %id, %error, "restored memories could not be synchronized");
         }
     }
-    if let Err(error) = store.state.withdraw(id).await {
+    if let Err(error) = store.state.abort_change(id).await {
         tracing::warn!(change = %id, %error, "the record of a failed change cannot be taken back");
         return unplaced.error;
     }
@@ -401,7 +401,7 @@ async fn waits(
         if !plan.steps.iter().any(|step| step.root == index && may_be(step)) {
             continue;
         }
-        let known = store.state.influenced(&root.root.key.identity).await?;
+        let known = store.state.influenced_revisions(&root.root.key.identity).await?;
         for (step, waits) in plan.steps.iter().zip(&mut waits) {
             let (before, after) = match &step.what {
                 // All of a new text is the person's.
@@ -458,10 +458,10 @@ fn new_change(
     }
 }
 
-fn use_of(change: &FileChange, at: memory::clock::Timestamp) -> Option<Use> {
+fn use_of(change: &FileChange, at: memory::clock::Timestamp) -> Option<UseEvent> {
     change.after?;
     let path = change.moved_to.as_ref().unwrap_or(&change.path).clone();
-    Some(Use { identity: change.root.identity.clone(), path, at, wrote: true })
+    Some(UseEvent { identity: change.root.identity.clone(), path, at, is_write: true })
 }
 
 /// Tells whether a change gives a text its writer's trust alone: only a person who saves all of it answers for all of it.
@@ -588,7 +588,7 @@ pub(crate) async fn was_influenced(
     let Some(revision) = head.revision.filter(|_| head.trust <= Trust::Background) else {
         return Ok(false);
     };
-    Ok(store.state.influenced(&root.key.identity).await?.contains_key(&revision))
+    Ok(store.state.influenced_revisions(&root.key.identity).await?.contains_key(&revision))
 }
 
 /// Records edits made outside as one change.
@@ -644,7 +644,7 @@ pub(crate) async fn record_as_found(
         uses: Vec::new(),
     };
     let id = store.state.record(change).await?;
-    store.state.settle(&[id]).await?;
+    store.state.mark_durable(&[id]).await?;
     for root in roots.iter_mut() {
         root.held.end(Some(id)).map_err(StoreError::at(root.root.mount))?;
         let own = changes.iter().filter(|change| change.root == root.root.key);

@@ -10,7 +10,7 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use state::private_files::make_private_folder;
+use state::private_files::create_private_folder;
 
 use crate::binding::Folders;
 use crate::host;
@@ -58,7 +58,7 @@ impl DerivedFiles {
         if bytes.len() > self.limits.bytes_max {
             return Ok(());
         }
-        make_private_folder(&self.folder)?;
+        create_private_folder(&self.folder)?;
         let number = WRITES.fetch_add(1, Ordering::Relaxed);
         let temporary = format!("{name}.{}-{number}.{TEMPORARY}", process::id());
         host::put_private_file(&self.folder, &temporary, name, bytes)?;

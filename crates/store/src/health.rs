@@ -333,7 +333,7 @@ impl Memories {
             let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
             let gone = orphans(self, root, &walk.files).await;
             if !gone.is_empty() {
-                self.store.state.drop_marks(&root.key.identity, Some(&gone)).await?;
+                self.store.state.drop_usage(&root.key.identity, Some(&gone)).await?;
                 repaired.done.push(format!(
                     "{}: forgot pins and usage of {} memories that are gone",
                     bound.mount,

@@ -523,7 +523,7 @@ impl Memories {
             if here.is_empty() {
                 continue;
             }
-            let recorded = self.store.state.recorded(&root.key.identity).await?;
+            let recorded = self.store.state.recorded_revisions(&root.key.identity).await?;
             for (then, wanted) in &mut here {
                 wanted.trust = recorded.get(then).copied().or(wanted.trust);
             }

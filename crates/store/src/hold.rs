@@ -125,7 +125,7 @@ impl HeldRoot {
         if last == ChangeId(0) && heads.is_empty() {
             // The root is new, or the state that knew it is lost; it had given numbers then.
             if let Some(given) = store.highest_completed().await {
-                store.state.number_above(given).await?;
+                store.state.raise_change_number(given).await?;
             }
         }
         let (told, newest) = {

@@ -96,7 +96,7 @@ pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, Sto
         let mut edits = edits(root, &suspects).await.map_err(&at)?;
         // Whoever touched an influenced text outside has not reviewed it.
         if edits.iter().any(|edit| edit.change.before.is_some()) {
-            let known = store.state.influenced(&root.key.identity).await?;
+            let known = store.state.influenced_revisions(&root.key.identity).await?;
             for edit in &mut edits {
                 let (before, after) = (edit.change.before, edit.change.after);
                 let was = before.is_some_and(|before| known.contains_key(&before));

@@ -9,7 +9,7 @@ use memory::limits::{
     OPEN_CHANGES_MAX, OPEN_CHANGES_SETTLE, PRUNE_INTERVAL, SETTLE_DELAY, USAGE_FLUSH_DELAY,
     USAGE_PENDING_MAX,
 };
-use state::{OpenChange, Pruned, StateError, Use};
+use state::{OpenChange, PruneReport, StateError, UseEvent};
 use tokio::task::JoinHandle;
 
 use crate::backend::BackendError;
@@ -20,7 +20,7 @@ use crate::store::Store;
 
 impl Store {
     /// Counts a use, soon: a view must not wait for a database.
-    pub(crate) async fn count_use(self: &Arc<Self>, used: Use) {
+    pub(crate) async fn count_use(self: &Arc<Self>, used: UseEvent) {
         let full = {
             let mut waiting = self.uses.lock();
             waiting.push(used);
@@ -116,7 +116,7 @@ impl Store {
     }
 
     /// Drops history beyond what is to be kept.
-    pub async fn prune(&self) -> Result<Pruned, StoreError> {
+    pub async fn prune(&self) -> Result<PruneReport, StoreError> {
         Ok(self.state.prune(self.settings.retention, self.clock.now()).await?)
     }
 
@@ -197,7 +197,7 @@ pub(crate) async fn close(
     if ids.is_empty() {
         return Ok(());
     }
-    Ok(store.state.settle(&ids).await?)
+    Ok(store.state.mark_durable(&ids).await?)
 }
 
 async fn close_in(

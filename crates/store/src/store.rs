@@ -13,7 +13,7 @@ use memory::path::RelativePath;
 use memory::proposal::{ProposalId, ProposalStatus};
 use memory::screen::Screen;
 use parking_lot::Mutex;
-use state::{Retention, State, Use};
+use state::{HistoryStore, Retention, UseEvent};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
@@ -93,14 +93,14 @@ impl Default for Settings {
 /// Uses tokio: commands and the work behind them run on the runtime that they are awaited in.
 #[derive(Debug)]
 pub struct Store {
-    pub(crate) state: Arc<dyn State>,
+    pub(crate) state: Arc<dyn HistoryStore>,
     pub(crate) folders: Folders,
     pub(crate) screen: Screen,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
     pub(crate) roots: Mutex<HashMap<RootKey, Arc<Root>>>,
     /// Uses that are not stored yet.
-    pub(crate) uses: Mutex<Vec<Use>>,
+    pub(crate) uses: Mutex<Vec<UseEvent>>,
     pub(crate) background: Background,
     notices: broadcast::Sender<Notice>,
     pins: broadcast::Sender<PinNotice>,
@@ -123,7 +123,7 @@ pub(crate) struct Background {
 impl Store {
     /// Opens nothing yet: roots and state are touched when they are first needed.
     pub fn new(
-        state: Arc<dyn State>,
+        state: Arc<dyn HistoryStore>,
         folders: Folders,
         screen: Screen,
         clock: Arc<dyn Clock>,

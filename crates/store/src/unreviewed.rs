@@ -167,7 +167,7 @@ impl Memories {
         let mut found = HashMap::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
-            let influenced = self.store.state.influenced(&root.key.identity).await;
+            let influenced = self.store.state.influenced_revisions(&root.key.identity).await;
             // Without a state nobody knows of a review, and memories can be viewed all the same.
             let influenced = influenced.unwrap_or_default();
             if !bound.in_checkout && influenced.is_empty() {
@@ -233,7 +233,7 @@ impl Memories {
         let mut found = Vec::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
-            let influenced = self.store.state.influenced(&root.key.identity).await?;
+            let influenced = self.store.state.influenced_revisions(&root.key.identity).await?;
             if influenced.is_empty() {
                 continue;
             }
@@ -297,7 +297,12 @@ impl Memories {
         let recorded = only.head(relative).and_then(|one| one.revision);
         let is_known = recorded == Some(revision)
             && only.trust(relative) == Trust::Person
-            && !self.store.state.influenced(&root.key.identity).await?.contains_key(&revision);
+            && !self
+                .store
+                .state
+                .influenced_revisions(&root.key.identity)
+                .await?
+                .contains_key(&revision);
         if is_known {
             return Ok(None);
         }
@@ -387,7 +392,7 @@ impl Memories {
         };
         let mut trusted: Vec<Trust> = texts.iter().map(trust).collect();
         if bound.in_checkout && trusted.contains(&Trust::Outside) {
-            let recorded = self.store.state.recorded(&root.key.identity).await?;
+            let recorded = self.store.state.recorded_revisions(&root.key.identity).await?;
             for (trust, (_, revision)) in trusted.iter_mut().zip(texts) {
                 let known = revision.and_then(|revision| recorded.get(&revision).copied());
                 *trust = known.map_or(*trust, |known| known.max(*trust));

@@ -11,7 +11,7 @@ use memory::limits::{
     LISTED_PATHS_MAX, MEMORY_BYTES_MAX, UNREVIEWED_BYTES_MAX, VIEW_BYTES_MAX, VIEW_DEPTH,
 };
 use memory::path::{MemoryPath, Mount, RelativePath};
-use state::{Mark, Use};
+use state::{UsageRow, UseEvent};
 
 use crate::backend::{BackendError, Extent, Kind, Walk};
 use crate::cache::whole_characters;
@@ -83,11 +83,11 @@ impl Memories {
             if let Some([before, after]) = unreviewed.and_then(Unreviewed::notices) {
                 shown = format!("{before}\n{shown}\n{after}");
             }
-            let used = Use {
+            let used = UseEvent {
                 identity: root.key.identity.clone(),
                 path: relative.clone(),
                 at: self.store.clock.now(),
-                wrote: false,
+                is_write: false,
             };
             self.store.count_use(used).await;
         }
@@ -274,7 +274,7 @@ impl Memories {
         bound: &BoundMount,
         root: &Arc<Root>,
         wanted: Option<&MemoryPath>,
-    ) -> Result<Option<(Walk, HashMap<RelativePath, Mark>)>, StoreError> {
+    ) -> Result<Option<(Walk, HashMap<RelativePath, UsageRow>)>, StoreError> {
         let from = wanted.and_then(MemoryPath::relative);
         root.make_whole(&self.store).await;
         let (walk, marks) =
@@ -335,9 +335,9 @@ impl Memories {
     }
 
     /// Returns pins and usage; none when the state cannot be read, which must not hide a memory.
-    pub(crate) async fn marks(&self, key: &RootKey) -> HashMap<RelativePath, Mark> {
+    pub(crate) async fn marks(&self, key: &RootKey) -> HashMap<RelativePath, UsageRow> {
         self.store.store_uses().await;
-        match self.store.state.marks(&key.identity).await {
+        match self.store.state.usage_rows(&key.identity).await {
             Ok(marks) => marks.into_iter().map(|mark| (mark.path.clone(), mark)).collect(),
             Err(error) => {
                 tracing::warn!(%error, "pins and usage cannot be read");

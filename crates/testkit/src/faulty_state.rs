@@ -8,8 +8,8 @@ use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
 use state::{
-    ChangeQuery, Head, Mark, NewChange, OpenChange, PathChange, Pruned, Retention, State,
-    StateError, Stats, Use,
+    ChangeQuery, Head, HistoryStore, NewChange, OpenChange, PathChange, PruneReport, Retention,
+    StateError, Stats, UsageRow, UseEvent,
 };
 
 use crate::faults::{Fates, Faults, faulty};
@@ -18,19 +18,19 @@ use crate::faulty_backend::Plan;
 /// A state around another that fails according to [`Faults`].
 #[derive(Debug)]
 pub struct FaultyState {
-    inner: Arc<dyn State>,
+    inner: Arc<dyn HistoryStore>,
     fates: Arc<Fates>,
 }
 
 impl FaultyState {
     /// Wraps a state; nothing fails yet.
-    pub fn new(inner: Arc<dyn State>) -> Self {
+    pub fn new(inner: Arc<dyn HistoryStore>) -> Self {
         Self { inner, fates: Arc::default() }
     }
 
     /// Wraps a state whose calls are steps of a plan that it shares with backends, so that all of
     /// them die at once.
-    pub fn sharing(inner: Arc<dyn State>, plan: Arc<Plan>) -> Self {
+    pub fn sharing(inner: Arc<dyn HistoryStore>, plan: Arc<Plan>) -> Self {
         Self { inner, fates: Arc::new(Fates::of(plan)) }
     }
 
@@ -55,28 +55,28 @@ impl FaultyState {
 }
 
 faulty! {
-    State for FaultyState {
+    HistoryStore for FaultyState {
         async fn close(&self) {
             self.inner.close().await;
         }
     }
     record(change: NewChange) -> ChangeId;
-    number_above(given: ChangeId) -> ();
-    withdraw(id: ChangeId) -> ();
-    settle(ids: &[ChangeId]) -> ();
+    raise_change_number(given: ChangeId) -> ();
+    abort_change(id: ChangeId) -> ();
+    mark_durable(ids: &[ChangeId]) -> ();
     open_changes(place: &str) -> Vec<OpenChange>;
     heads(place: &str, after: ChangeId) -> Vec<Head>;
-    recorded(identity: &str) -> HashMap<Revision, Trust>;
-    influenced(identity: &str) -> HashMap<Revision, ChangeId>;
+    recorded_revisions(identity: &str) -> HashMap<Revision, Trust>;
+    influenced_revisions(identity: &str) -> HashMap<Revision, ChangeId>;
     changes(query: &ChangeQuery) -> Vec<MemoryChange>;
     last_changes(place: &str, paths: &[RelativePath], max: usize) -> Vec<PathChange>;
     change(id: ChangeId) -> Option<MemoryChange>;
     content(revision: &Revision) -> Option<Vec<u8>>;
-    add_uses(uses: &[Use]) -> ();
-    marks(identity: &str) -> Vec<Mark>;
+    add_uses(uses: &[UseEvent]) -> ();
+    usage_rows(identity: &str) -> Vec<UsageRow>;
     set_pin(mark: (&str, &RelativePath), pinned: bool, at: Timestamp) -> bool;
-    drop_marks(identity: &str, paths: Option<&[RelativePath]>) -> ();
-    prune(retention: Retention, now: Timestamp) -> Pruned;
+    drop_usage(identity: &str, paths: Option<&[RelativePath]>) -> ();
+    prune(retention: Retention, now: Timestamp) -> PruneReport;
     stats() -> Stats;
     check() -> Vec<String>;
 }
@@ -94,7 +94,7 @@ mod tests {
     async fn outcome(faults: Faults) -> (Vec<usize>, Vec<i64>) {
         let folder = tempfile::tempdir().unwrap();
         let sqlite = Arc::new(SqliteState::new(folder.path().join("state.db")));
-        let state = FaultyState::new(Arc::clone(&sqlite) as Arc<dyn State>);
+        let state = FaultyState::new(Arc::clone(&sqlite) as Arc<dyn HistoryStore>);
         state.set(faults);
         let mut failed = Vec::new();
         for number in 1..=5 {
@@ -123,7 +123,7 @@ mod tests {
         crate::conformance::state::run(async || {
             let number = count.fetch_add(1, Ordering::SeqCst);
             let inner = SqliteState::new(folder.path().join(format!("{number}.db")));
-            Arc::new(FaultyState::new(Arc::new(inner))) as Arc<dyn State>
+            Arc::new(FaultyState::new(Arc::new(inner))) as Arc<dyn HistoryStore>
         })
         .await;
     }

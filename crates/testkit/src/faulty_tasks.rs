@@ -6,9 +6,9 @@ use memory::change::RootKey;
 use memory::clock::Timestamp;
 use memory::proposal::ProposalId;
 use state::{
-    AddedProposals, Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, ModelWorkRow,
-    NewProposal, NewTask, ProposalQuery, ProposalRow, QueueLimits, RunRow, SegmentRow, SessionRow,
-    StateError, TaskCount, TaskQuery, TaskRow, Tasks,
+    AddedProposals, Attempt, ConversationRow, DreamPreconditions, EnqueueResult, LastDream,
+    ModelWorkRow, NewProposal, NewTask, ProposalQuery, ProposalRow, QueueLimits, RunRow,
+    SegmentRow, SessionRow, StateError, TaskCount, TaskOutcome, TaskQuery, TaskRow, TaskStore,
 };
 
 use crate::faults::{Fates, Faults, faulty};
@@ -17,19 +17,19 @@ use crate::faulty_state::FaultyState;
 /// Tasks around others that fail according to [`Faults`].
 #[derive(Debug)]
 pub struct FaultyTasks {
-    inner: Arc<dyn Tasks>,
+    inner: Arc<dyn TaskStore>,
     fates: Arc<Fates>,
 }
 
 impl FaultyTasks {
     /// Wraps tasks; nothing fails yet.
-    pub fn new(inner: Arc<dyn Tasks>) -> Self {
+    pub fn new(inner: Arc<dyn TaskStore>) -> Self {
         Self { inner, fates: Arc::default() }
     }
 
     /// Wraps tasks whose calls count together with those of a state, so that both die at once, as two
     /// views of one database do.
-    pub fn beside(inner: Arc<dyn Tasks>, state: &FaultyState) -> Self {
+    pub fn beside(inner: Arc<dyn TaskStore>, state: &FaultyState) -> Self {
         Self { inner, fates: state.fates() }
     }
 
@@ -45,17 +45,17 @@ impl FaultyTasks {
 }
 
 faulty! {
-    Tasks for FaultyTasks {}
-    enqueue(task: NewTask, limits: QueueLimits) -> Enqueued;
-    enqueue_dream(task: NewTask, limits: QueueLimits, gates: DreamGates) -> Enqueued;
+    TaskStore for FaultyTasks {}
+    enqueue(task: NewTask, limits: QueueLimits) -> EnqueueResult;
+    enqueue_dream(task: NewTask, limits: QueueLimits, gates: DreamPreconditions) -> EnqueueResult;
     last_dream(workspace: &str) -> LastDream;
     begin_next(workspace: &str, at: Timestamp) -> Option<TaskRow>;
     running(workspace: &str) -> Vec<TaskRow>;
-    fail_unreadable(workspace: &str, end: End<'_>, at: Timestamp) -> u64;
+    fail_unreadable(workspace: &str, end: TaskOutcome<'_>, at: Timestamp) -> u64;
     prepare_outcome(attempt: Attempt<'_>, outcome: &str) -> bool;
     requeue(attempt: Attempt<'_>, at: Timestamp) -> bool;
-    finish_task(attempt: Attempt<'_>, end: End<'_>, at: Timestamp) -> bool;
-    give_up(id: &str, end: End<'_>, at: Timestamp) -> bool;
+    finish_task(attempt: Attempt<'_>, end: TaskOutcome<'_>, at: Timestamp) -> bool;
+    cancel_task(id: &str, end: TaskOutcome<'_>, at: Timestamp) -> bool;
     drop_ended(before: Timestamp) -> u64;
     count_tasks(ended_since: Timestamp) -> Vec<TaskCount>;
     task(id: &str) -> Option<TaskRow>;
@@ -67,13 +67,13 @@ faulty! {
     sessions(workspace: &str) -> Vec<SessionRow>;
     has_client(workspace: &str, client: &str) -> bool;
     conversation(id: &str) -> Option<ConversationRow>;
-    keep_conversation(row: ConversationRow) -> bool;
+    save_conversation(row: ConversationRow) -> bool;
     drop_watched() -> u64;
-    keep_conversation_and_queue(
+    save_conversation_and_queue(
         row: ConversationRow, review: NewTask, unfinished_max: usize
     ) -> bool;
     segment(conversation: &str) -> Option<SegmentRow>;
-    keep_segment(row: SegmentRow) -> bool;
+    save_segment(row: SegmentRow) -> bool;
     add_run(run: RunRow) -> ();
     end_run(attempt: Attempt<'_>, outcome: &str, at: Timestamp) -> ();
     runs(task: &str) -> Vec<RunRow>;
@@ -93,7 +93,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use memory::change::ChangeId;
-    use state::{SqliteState, State, Status};
+    use state::{HistoryStore, SqliteState, Status};
 
     use super::*;
     use crate::conformance::state::{time, write};
@@ -103,8 +103,8 @@ mod tests {
     async fn outcome(faults: Faults) -> (u64, Option<Status>, usize) {
         let folder = tempfile::tempdir().unwrap();
         let sqlite = Arc::new(SqliteState::new(folder.path().join("state.db")));
-        let state = FaultyState::new(Arc::clone(&sqlite) as Arc<dyn State>);
-        let tasks = FaultyTasks::beside(Arc::clone(&sqlite) as Arc<dyn Tasks>, &state);
+        let state = FaultyState::new(Arc::clone(&sqlite) as Arc<dyn HistoryStore>);
+        let tasks = FaultyTasks::beside(Arc::clone(&sqlite) as Arc<dyn TaskStore>, &state);
         state.set(faults);
         let steps = async || {
             tasks.enqueue(new("remember", 1), of_lane()).await?;
@@ -138,8 +138,8 @@ mod tests {
         crate::conformance::tasks::run(async || {
             let number = count.fetch_add(1, Ordering::SeqCst);
             let inner = Arc::new(SqliteState::new(folder.path().join(format!("{number}.db"))));
-            let tasks = FaultyTasks::new(Arc::clone(&inner) as Arc<dyn Tasks>);
-            (Arc::new(tasks) as Arc<dyn Tasks>, inner as Arc<dyn State>)
+            let tasks = FaultyTasks::new(Arc::clone(&inner) as Arc<dyn TaskStore>);
+            (Arc::new(tasks) as Arc<dyn TaskStore>, inner as Arc<dyn HistoryStore>)
         })
         .await;
     }

@@ -31,6 +31,6 @@ pub use tls::Encrypted;
 pub use wait::{delay_fault, eventually};
 
 /// Returns a real state in this folder, for tests of crates that may not name its adapter.
-pub fn sqlite_state(folder: &std::path::Path) -> std::sync::Arc<dyn state::State> {
+pub fn sqlite_state(folder: &std::path::Path) -> std::sync::Arc<dyn state::HistoryStore> {
     std::sync::Arc::new(state::SqliteState::new(folder.join("lukasa.db")))
 }

@@ -9,7 +9,7 @@ use memory::clock::Timestamp;
 use memory::limits::SECRET_DRAFT_KEPT;
 use memory::path::MemoryPath;
 use memory::screen::{Family, Policy, TextAuthor};
-use state::private_files::make_private_folder;
+use state::private_files::create_private_folder;
 
 use crate::args::Answered;
 use crate::commands::ask;
@@ -88,7 +88,7 @@ pub(crate) fn write(
     holds_secret: bool,
 ) -> std::io::Result<PathBuf> {
     let folder = folder(app);
-    make_private_folder(&folder)?;
+    create_private_folder(&folder)?;
     let name = short(path).replace('/', "-");
     let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, "md"));
     let mark = if holds_secret { SECRET_MARK } else { "" };

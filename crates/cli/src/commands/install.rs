@@ -8,7 +8,7 @@ use clap::ValueEnum as _;
 use memory::change::unified_diff;
 use memory::error_code::MemoryErrorCode;
 use serde_json::json;
-use state::private_files::make_private_folder;
+use state::private_files::create_private_folder;
 
 use crate::args::{Globals, Install, Installation, Uninstall};
 use crate::commands::ask;
@@ -358,7 +358,7 @@ fn write_record(record: &Record) -> Result<(), Failure> {
     } else {
         let folder = file.parent().unwrap_or(Path::new("."));
         let text = json!(record).to_string();
-        let made = make_private_folder(folder);
+        let made = create_private_folder(folder);
         made.and_then(|()| files::write_out(&file, text.as_bytes(), Overwrite::Always))
     };
     written.map_err(|error| Failure::file("write", &file, &error))

@@ -10,7 +10,7 @@ use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use server::http::{self, Host, Hosts, Listener, Rules, Token};
-use state::private_files::make_private;
+use state::private_files::restrict_to_owner;
 use store::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
 
@@ -164,7 +164,7 @@ fn listen(
         // The lock is ours, so nobody listens at what lies there.
         files::remove(path).map_err(|error| wrong(&error))?;
         listeners.push(Listener::at_socket(path).map_err(|error| wrong(&error))?);
-        make_private(path).map_err(|error| wrong(&error))?;
+        restrict_to_owner(path).map_err(|error| wrong(&error))?;
     }
     Ok((listeners, bound))
 }

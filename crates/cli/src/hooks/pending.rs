@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use memory::document::Revision;
-use state::private_files::make_private_folder;
+use state::private_files::create_private_folder;
 
 use crate::exit::Failure;
 use crate::hooks::host::{Event, Format};
@@ -31,7 +31,7 @@ pub(super) fn deliver(
     match told.event {
         Event::UserPrompt => {
             if let (Some(text), Some(folder)) = (found, file.parent()) {
-                make_private_folder(folder)?;
+                create_private_folder(folder)?;
                 files::write_new_private(&file, text.as_bytes())?;
             }
             Ok(None)

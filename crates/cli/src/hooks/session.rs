@@ -18,7 +18,7 @@ use protocol::client::{Client, ClientError};
 use protocol::conversation::{
     Compacted, EndedTurn, Happened, OpenConversation, SaidPrompt, ToShow, TurnMessage, TurnRole,
 };
-use state::private_files::make_private_folder;
+use state::private_files::create_private_folder;
 
 use crate::args::{AgentFolder, Globals};
 use crate::compose::Glimpse;
@@ -163,7 +163,7 @@ async fn in_time<T>(state: &Path, answer: impl Future<Output = T>) -> Option<T> 
     let answer = tokio::time::timeout(DAEMON_WAIT, answer).await;
     if answer.is_err() {
         let file = hung_file(state);
-        let made = file.parent().map_or(Ok(()), make_private_folder);
+        let made = file.parent().map_or(Ok(()), create_private_folder);
         let gone = made.and_then(|()| files::remove(&file));
         let noted = gone.and_then(|()| files::write_new_private(&file, b""));
         if let Err(error) = noted {

@@ -8,7 +8,7 @@ use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::Mount;
 use serde_json::{Value, json};
-use state::{NewProposal, SqliteState, State as _, Tasks as _};
+use state::{HistoryStore as _, NewProposal, SqliteState, TaskStore as _};
 
 use crate::place::{Place, pretty};
 

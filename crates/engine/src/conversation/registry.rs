@@ -7,7 +7,7 @@ use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::limits::CONVERSATIONS_OPEN_MAX;
 use parking_lot::Mutex;
-use state::{StateError, Tasks};
+use state::{StateError, TaskStore};
 use store::Memories;
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,7 @@ use crate::select::Select;
 /// Conversations, those under way and those that went on before this process.
 #[derive(Debug)]
 pub struct Conversations {
-    tasks: Arc<dyn Tasks>,
+    tasks: Arc<dyn TaskStore>,
     select: Arc<dyn Select>,
     writer: Arc<Writer>,
     clock: Arc<dyn Clock>,
@@ -52,13 +52,13 @@ pub struct Opened {
 impl Conversations {
     /// Returns the conversations that are kept in `tasks`, whose memories are found by `select`. Another process reviews
     /// them, if any.
-    pub fn new(tasks: Arc<dyn Tasks>, select: Arc<dyn Select>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(tasks: Arc<dyn TaskStore>, select: Arc<dyn Select>, clock: Arc<dyn Clock>) -> Self {
         Self::reviewed(tasks, select, clock, Reviewing::Elsewhere)
     }
 
     /// Returns the same conversations, reviewed as is said.
     pub(crate) fn reviewed(
-        tasks: Arc<dyn Tasks>,
+        tasks: Arc<dyn TaskStore>,
         select: Arc<dyn Select>,
         clock: Arc<dyn Clock>,
         reviewing: Reviewing,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use memory::clock::Clock;
 use memory::limits::{CONVERSATION_WRITES_MAX, REVIEWS_UNFINISHED_MAX};
 use parking_lot::{Mutex, MutexGuard};
-use state::{ConversationRow, SegmentRow, StateError, Tasks};
+use state::{ConversationRow, SegmentRow, StateError, TaskStore};
 use tokio::sync::Notify;
 
 use super::record::{ConversationId, Given, Kept};
@@ -30,7 +30,7 @@ pub(crate) enum Reviewing {
 /// Writes conversations down.
 #[derive(Debug)]
 pub(super) struct Writer {
-    tasks: Arc<dyn Tasks>,
+    tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
     reviewing: Reviewing,
     waiting: Mutex<Waiting>,
@@ -61,7 +61,11 @@ enum Next {
 }
 
 impl Writer {
-    pub(super) fn new(tasks: Arc<dyn Tasks>, clock: Arc<dyn Clock>, reviewing: Reviewing) -> Self {
+    pub(super) fn new(
+        tasks: Arc<dyn TaskStore>,
+        clock: Arc<dyn Clock>,
+        reviewing: Reviewing,
+    ) -> Self {
         Self { tasks, clock, reviewing, waiting: Mutex::default(), idle: Notify::new() }
     }
 
@@ -195,14 +199,14 @@ impl Writer {
                 id: id.to_string(),
                 workspace: workspace.to_owned(),
                 version,
-                heard_at: self.clock.now(),
+                last_seen_at: self.clock.now(),
                 data: kept.data(),
             };
             let Some(reviews) = reviews else {
                 if !matches!(self.reviewing, Reviewing::Elsewhere) {
                     kept.watched = None;
                 }
-                if self.tasks.keep_conversation(row(kept)).await? {
+                if self.tasks.save_conversation(row(kept)).await? {
                     return Ok(true);
                 }
                 continue;
@@ -211,7 +215,7 @@ impl Writer {
             let mut now = kept.clone();
             let (count, due) = now.hear(heard, interval);
             let Some((moment, stretch)) = due else {
-                if self.tasks.keep_conversation(row(&now)).await? {
+                if self.tasks.save_conversation(row(&now)).await? {
                     heard.drain(..count);
                     return Ok(true);
                 }
@@ -223,7 +227,7 @@ impl Writer {
             }
             let task = Reviews::task((id.as_str(), workspace), stretch, moment, self.clock.now());
             let max = REVIEWS_UNFINISHED_MAX;
-            if self.tasks.keep_conversation_and_queue(row(&now), task, max).await? {
+            if self.tasks.save_conversation_and_queue(row(&now), task, max).await? {
                 reviews.lanes.wake_known(workspace);
                 heard.drain(..count);
                 return Ok(true);
@@ -242,12 +246,12 @@ impl Writer {
             conversation: id.to_string(),
             segment: given.of,
             version: given.version,
-            heard_at: self.clock.now(),
+            updated_at: self.clock.now(),
             data: given.data(),
         };
         let version = self.tasks.segment(id.as_str()).await?.map_or(0, |row| row.version) + 1;
         if given.version >= version {
-            self.tasks.keep_segment(SegmentRow { version, ..row }).await?;
+            self.tasks.save_segment(SegmentRow { version, ..row }).await?;
         }
         Ok(())
     }

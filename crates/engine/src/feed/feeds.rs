@@ -14,7 +14,7 @@ use memory::clock::Clock;
 use memory::limits::{CHANGES_WAITING_MAX, EVENT_BATCH_INTERVAL, EVENTS_PUBLISHED_PER_BATCH};
 use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use parking_lot::Mutex;
-use state::Tasks;
+use state::TaskStore;
 use store::{ContextScope, Memories, Notice, PinNotice, ProposalNotice, Watch};
 use tokio::sync::OnceCell;
 use tokio::sync::broadcast::Receiver;
@@ -193,7 +193,7 @@ impl Feeds {
     /// Tells of everything that the store announces, until it is gone. What a task did is known by its
     /// row in `tasks`; while that is looked up, what is announced meanwhile is taken in and waits. A burst is told
     /// in parts, so that no reader who keeps up is taken for a slow one.
-    pub async fn follow(&self, mut notices: Receiver<Notice>, tasks: &dyn Tasks) {
+    pub async fn follow(&self, mut notices: Receiver<Notice>, tasks: &dyn TaskStore) {
         let (waiting, mut next) = mpsc::channel(CHANGES_WAITING_MAX);
         let take_in = async move {
             loop {
@@ -450,7 +450,7 @@ struct ToldByLane {
 }
 
 impl ToldByLane {
-    async fn workspace(&mut self, notice: &Notice, tasks: &dyn Tasks) -> Option<&str> {
+    async fn workspace(&mut self, notice: &Notice, tasks: &dyn TaskStore) -> Option<&str> {
         let task = notice.provenance.task.as_ref()?;
         if self.task.as_ref() != Some(task) {
             let row = tasks.task(task).await.unwrap_or_else(|error| {

@@ -11,7 +11,7 @@ use memory::clock::Timestamp;
 use memory::limits::{
     TASK_ATTEMPTS_MAX, TASK_BROKEN_MAX, TASK_POLL_INTERVAL, TASK_POLL_INTERVAL_MAX, TASKS_KEPT_MAX,
 };
-use state::{End, StateError, TaskQuery, TaskRow};
+use state::{StateError, TaskOutcome, TaskQuery, TaskRow};
 use store::Notice;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -200,7 +200,7 @@ impl Shared {
     pub(super) async fn fail_unreadable(&self, lane: &Lane) -> Result<u64, LaneError> {
         let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
         let outcome = record::outcome_text(Err(&failed.with_details("its record cannot be read")));
-        let end = End { status: Status::Failed, outcome: &outcome, request: "{}" };
+        let end = TaskOutcome { status: Status::Failed, outcome: &outcome, request: "{}" };
         let now = self.parts.clock.now();
         let failed = self.parts.tasks.fail_unreadable(&lane.id, end, now).await?;
         if failed > 0 {

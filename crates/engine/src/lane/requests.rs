@@ -10,7 +10,8 @@ use memory::feature::Feature;
 use memory::limits::{TASK_POLL_INTERVAL, TASKS_LISTED_MAX};
 use memory::screen::{Family, Policy, TextAuthor};
 use state::{
-    DreamGates, End, Enqueued, NewTask, OwnedBy, QueueLimits, StateError, TaskQuery, TaskRow,
+    DreamPreconditions, EnqueueResult, NewTask, OwnerFilter, QueueLimits, StateError, TaskOutcome,
+    TaskQuery, TaskRow,
 };
 use store::FileDiff;
 use tokio_util::sync::CancellationToken;
@@ -154,7 +155,7 @@ impl Lanes {
         workspace: &Workspace,
         mut request: Request,
         asker: Asker,
-        gates: Option<DreamGates>,
+        gates: Option<DreamPreconditions>,
     ) -> Result<Task, SubmitError> {
         let lane = self.0.open_lane(workspace).await?;
         let kind = request.kind();
@@ -172,13 +173,13 @@ impl Lanes {
         lane.now.lock().ours.insert(id.clone());
         self.0.parts.folders.make_state();
         match self.0.enqueue(new, gates).await {
-            Ok(Enqueued::Queued(row)) if lane.removed.is_cancelled() => {
+            Ok(EnqueueResult::Queued(row)) if lane.removed.is_cancelled() => {
                 // The workspace went after it was looked at last.
                 let gone = TaskErrorCode::WorkspaceRemoved;
                 self.0.give_up(&lane, &id, &row.request, gone).await?;
                 Err(SubmitError::Draining)
             }
-            Ok(Enqueued::Queued(row)) => {
+            Ok(EnqueueResult::Queued(row)) => {
                 self.0.wake(&lane);
                 Ok(Task {
                     id,
@@ -191,7 +192,7 @@ impl Lanes {
                     state: TaskState::Queued,
                 })
             }
-            Ok(Enqueued::Full) => {
+            Ok(EnqueueResult::Full) => {
                 lane.now.lock().ours.remove(&id);
                 Err(SubmitError::Full)
             }
@@ -280,9 +281,9 @@ impl Lanes {
             kind: filter.kind,
             status: filter.status,
             owner: match viewer {
-                Viewer::Person => OwnedBy::Anybody,
-                Viewer::Client(None) => OwnedBy::Nobody,
-                Viewer::Client(Some(client)) => OwnedBy::Client(client.to_string()),
+                Viewer::Person => OwnerFilter::Any,
+                Viewer::Client(None) => OwnerFilter::WithoutClient,
+                Viewer::Client(Some(client)) => OwnerFilter::Client(client.to_string()),
             },
             ended_since: Some(self.0.ended_since()),
             before: None,
@@ -332,8 +333,8 @@ impl Shared {
     async fn enqueue(
         &self,
         new: NewTask,
-        gates: Option<DreamGates>,
-    ) -> Result<Enqueued, StateError> {
+        gates: Option<DreamPreconditions>,
+    ) -> Result<EnqueueResult, StateError> {
         let (tasks, limits) = (&self.parts.tasks, self.settings.limits);
         match gates {
             None => tasks.enqueue(new, limits).await,
@@ -429,8 +430,8 @@ impl Shared {
     ) -> Result<(), StateError> {
         let outcome = record::outcome_text(Err(&TaskError::new(why)));
         let request = record::kept_request_text(request);
-        let end = End { status: Status::Failed, outcome: &outcome, request: &request };
-        self.parts.tasks.give_up(id.as_str(), end, self.parts.clock.now()).await?;
+        let end = TaskOutcome { status: Status::Failed, outcome: &outcome, request: &request };
+        self.parts.tasks.cancel_task(id.as_str(), end, self.parts.clock.now()).await?;
         {
             let now = lane.now.lock();
             if let Some((_, stop)) = now.current.as_ref().filter(|(current, _)| current == id) {

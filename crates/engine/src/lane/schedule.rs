@@ -11,7 +11,7 @@ use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::feature::Feature;
 use memory::limits::DREAM_CHANGES_MAX;
-use state::{DreamGates, LastDream, StateError};
+use state::{DreamPreconditions, LastDream, StateError};
 use store::ChangesQuery;
 
 use super::requests::SubmitError;
@@ -50,11 +50,11 @@ impl Lanes {
         let asker = scheduler();
         let mut sessions_missing = u64::from(schedule.after_sessions).saturating_sub(last.sessions);
         if sessions_missing > 0 {
-            let wrote = self.sessions_that_wrote(workspace, &asker, last.asked_at).await;
+            let wrote = self.sessions_that_wrote(workspace, &asker, last.requested_at).await;
             sessions_missing = sessions_missing.saturating_sub(wrote);
         }
         let due = |at: Timestamp| at.checked_add(schedule.every).unwrap_or(Timestamp::MAX);
-        Ok(Some(NextDream { not_before: last.asked_at.map(due), sessions_missing }))
+        Ok(Some(NextDream { not_before: last.requested_at.map(due), sessions_missing }))
     }
 
     /// Asks for a dream if it is due. That it cannot be asked for keeps nothing else from being done.
@@ -85,7 +85,8 @@ impl Lanes {
         let tasks = &self.0.parts.tasks;
         let asked_before = since(self.0.parts.clock.now(), every);
         // Looked at first: to write is to wait for others who write.
-        let LastDream { asked_at, sessions } = tasks.last_dream(&workspace.id).await?;
+        let LastDream { requested_at: asked_at, sessions } =
+            tasks.last_dream(&workspace.id).await?;
         if asked_at.is_some_and(|asked_at| asked_at > asked_before)
             || tasks.workspaces_with_work().await?.contains(&workspace.id)
         {
@@ -109,7 +110,7 @@ impl Lanes {
             );
             return Ok(());
         }
-        let gates = DreamGates { asked_before, sessions_min };
+        let gates = DreamPreconditions { requested_before: asked_before, sessions_min };
         let task = self.submit_if(workspace, Request::Dream, asker, Some(gates)).await?;
         tracing::info!(task = %task.id, "dreams by schedule");
         Ok(())

@@ -20,7 +20,7 @@ use memory::limits::{
 };
 use memory::screen::Screen;
 use parking_lot::Mutex;
-use state::{FileLock, FileLockError, QueueLimits, StateError, Tasks};
+use state::{FileLock, FileLockError, QueueLimits, StateError, TaskStore};
 use store::{Binding, Call, Caller, Draft, Folders, Memories, OutsideRead, Store};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -40,7 +40,7 @@ pub struct LaneParts {
     /// Where this host keeps things.
     pub folders: Folders,
     /// Where tasks are kept.
-    pub tasks: Arc<dyn Tasks>,
+    pub tasks: Arc<dyn TaskStore>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Objects to secrets, which are not kept, not even in a queue.
@@ -88,8 +88,8 @@ impl Default for LaneSettings {
             limits: QueueLimits {
                 unfinished_max: TASKS_UNFINISHED_MAX,
                 minor_max: TASKS_MINOR_MAX,
-                kept_max: TASKS_KEPT_MAX,
-                kept_for: TASKS_KEPT_FOR_DEFAULT,
+                total_max: TASKS_KEPT_MAX,
+                finished_max_age: TASKS_KEPT_FOR_DEFAULT,
             },
             concurrent_max: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             task_wait: TASK_WAIT,
@@ -343,7 +343,7 @@ impl Lane {
 impl Shared {
     /// Returns when a task that is still known has ended at the earliest.
     pub(super) fn ended_since(&self) -> Timestamp {
-        since(self.parts.clock.now(), self.settings.limits.kept_for)
+        since(self.parts.clock.now(), self.settings.limits.finished_max_age)
     }
 }
 

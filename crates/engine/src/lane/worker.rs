@@ -10,7 +10,9 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use memory::feature::Feature;
 use memory::limits::LANE_RETRY_DELAY_MAX;
-use state::{Attempt, End, FileLockGuard, LockMode, NewProposal, RunRow, StateError, TaskRow};
+use state::{
+    Attempt, FileLockGuard, LockMode, NewProposal, RunRow, StateError, TaskOutcome, TaskRow,
+};
 use store::{Draft, StoreError};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -333,7 +335,7 @@ impl Shared {
         let status = if outcome.is_ok() { Status::Completed } else { Status::Failed };
         let text = record::outcome_text(outcome);
         let request = record::kept_request_text(&row.request);
-        let end = End { status, outcome: &text, request: &request };
+        let end = TaskOutcome { status, outcome: &text, request: &request };
         let now = self.parts.clock.now();
         let finished = self.parts.tasks.finish_task(row.attempt(), end, now).await?;
         if finished {

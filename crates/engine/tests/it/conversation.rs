@@ -14,7 +14,7 @@ use lukasa_engine::{
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use proptest::prelude::*;
-use state::{SqliteState, Tasks};
+use state::{SqliteState, TaskStore};
 use tempfile::TempDir;
 use testkit::ManualClock;
 use tokio::time::{Instant, advance, sleep};
@@ -99,7 +99,7 @@ impl Select for Scripted {
 struct World {
     _home: TempDir,
     memories: Memories,
-    tasks: Arc<dyn Tasks>,
+    tasks: Arc<dyn TaskStore>,
     scripted: Arc<Scripted>,
     conversations: Conversations,
     clock: Arc<ManualClock>,
@@ -111,7 +111,7 @@ impl World {
         let engine = Engine::open(config(home.path())).unwrap();
         let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
         let database = home.path().join("conversations.db");
-        let tasks: Arc<dyn Tasks> = Arc::new(SqliteState::new(database));
+        let tasks: Arc<dyn TaskStore> = Arc::new(SqliteState::new(database));
         let clock = Arc::new(ManualClock::at(Timestamp::UNIX_EPOCH));
         let script = script.into_iter().collect();
         let scripted = Arc::new(Scripted { script: Mutex::new(script), ..Scripted::default() });
@@ -389,10 +389,10 @@ async fn what_cannot_be_read_of_a_conversation_begins_it_anew() {
         id: "c".to_owned(),
         workspace: "here".to_owned(),
         version: 1,
-        heard_at: Timestamp::UNIX_EPOCH,
+        last_seen_at: Timestamp::UNIX_EPOCH,
         data: "[broken".to_owned(),
     };
-    assert!(world.tasks.keep_conversation(row).await.unwrap());
+    assert!(world.tasks.save_conversation(row).await.unwrap());
     let conversation = world.open("c").await;
     assert_eq!(names(prompt(&conversation, "1")), ["tea"]);
     world.conversations.written().await;

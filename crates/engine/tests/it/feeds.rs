@@ -18,7 +18,7 @@ use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trus
 use memory::command::{MemoryCommand, Reply};
 use memory::path::{Layout, MemoryPath, RelativePath, Scope};
 use memory::proposal::{ProposalId, ProposalStatus};
-use state::{SqliteState, Tasks};
+use state::{SqliteState, TaskStore};
 use tempfile::TempDir;
 use testkit::{Faults, FaultyTasks, ManualClock};
 use tokio::task::JoinHandle;

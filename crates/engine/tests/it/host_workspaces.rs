@@ -8,7 +8,7 @@ use lukasa_engine::{
 };
 use memory::clock::Timestamp;
 use memory::command::Reply;
-use state::{NewTask, SqliteState, TaskKind, Tasks as _};
+use state::{NewTask, SqliteState, TaskKind, TaskStore as _};
 
 use super::{config, create, path};
 

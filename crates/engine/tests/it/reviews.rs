@@ -15,7 +15,7 @@ use lukasa_engine::{
 use memory::change::{Actor, Trust};
 use memory::command::{MemoryCommand, Reply};
 use serde_json::{Value, json};
-use state::{SqliteState, Tasks as _};
+use state::{SqliteState, TaskStore as _};
 use tempfile::TempDir;
 use testkit::{Asked, Models, Says};
 

@@ -9,7 +9,7 @@ use lukasa_engine::{
 };
 use memory::command::{MemoryCommand, Reply, ViewRange};
 use memory::path::MemoryPath;
-use state::{SegmentRow, SqliteState, Tasks as _};
+use state::{SegmentRow, SqliteState, TaskStore as _};
 
 use super::{config, create, path};
 
@@ -278,7 +278,7 @@ async fn what_cannot_be_read_of_a_segment_is_gathered_anew() {
     for data in ["no JSON", "{\"parts\":[[\"poem\",\"x\"]],\"told\":[]}"] {
         let there = state.segment("talk-1").await.unwrap().unwrap();
         let row = SegmentRow { version: there.version + 1, data: data.to_owned(), ..row.clone() };
-        assert!(state.keep_segment(row).await.unwrap());
+        assert!(state.save_segment(row).await.unwrap());
         assert_eq!(desk.given(&*desk.conversation().await).await, (given.clone(), false), "{data}");
     }
 }

@@ -7,10 +7,12 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
 use crate::record::{ChangeQuery, OpenChange, OpenFile, PathChange, Stats};
-use crate::sqlite::content::Packed;
-use crate::sqlite::marks::below;
-use crate::sqlite::row::{Columns, Impossible, Read, readable, single, stored_count, stored_time};
-use crate::sqlite::script::{Repeats, Script};
+use crate::sqlite::batch::{Batch, StatementReuse};
+use crate::sqlite::content::PackedContent;
+use crate::sqlite::row::{
+    ColumnResult, Columns, InvalidValue, collect_readable, single, stored_count, stored_time,
+};
+use crate::sqlite::usage::path_range;
 
 const CHANGE_AND_FILE: &str =
     "SELECT c.id, c.at, c.kind, c.actor, c.trust AS change_trust, c.origin,
@@ -23,7 +25,7 @@ pub(super) async fn find(
     connection: &mut SqliteConnection,
     query: &ChangeQuery,
 ) -> Result<Vec<MemoryChange>, Fault> {
-    let mut script = Script::of("WITH wanted (id) AS (SELECT c.id FROM changes c WHERE true");
+    let mut script = Batch::new("WITH wanted (id) AS (SELECT c.id FROM changes c WHERE true");
     narrow(&mut script, query);
     let max = stored_count(query.max);
     script.add(" ORDER BY c.id DESC LIMIT $1)").value(max);
@@ -32,12 +34,12 @@ pub(super) async fn find(
         ", NULL AS codec FROM wanted JOIN changes c ON c.id = wanted.id
         LEFT JOIN change_files f ON f.change_id = c.id ORDER BY c.id DESC, f.seq",
     );
-    let rows = script.rows(connection, Repeats::Hardly).await?;
+    let rows = script.rows(connection, StatementReuse::OneShot).await?;
     Ok(changes(&rows).into_iter().map(|found| found.change).collect())
 }
 
 /// Reads the last changes of memories.
-pub(super) async fn last(
+pub(super) async fn last_changes(
     connection: &mut SqliteConnection,
     place: &str,
     (paths, max): (&[RelativePath], usize),
@@ -52,7 +54,7 @@ pub(super) async fn last(
         )
     };
     let (here, came) = (newest("path", "AND moved_to IS NULL"), newest("moved_to", ""));
-    let rows = Script::of(&format!(
+    let rows = Batch::new(&format!(
         "SELECT asked.value AS path, c.id, c.at, c.actor, c.model, f.before, f.after, f.trust
         FROM json_each($1) asked JOIN change_files f ON (f.change_id, f.seq) IN (
             SELECT change_id, seq FROM ({here} UNION ALL {came})
@@ -63,12 +65,12 @@ pub(super) async fn last(
     .bind(names)
     .bind(place)
     .bind(stored_count(max))
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
-    Ok(readable("change_files", rows.iter().map(|row| path_change(Columns(row)))))
+    Ok(collect_readable("change_files", rows.iter().map(|row| path_change(Columns(row)))))
 }
 
-fn path_change(row: Columns<'_>) -> Read<PathChange> {
+fn path_change(row: Columns<'_>) -> ColumnResult<PathChange> {
     Ok(PathChange {
         path: row.path("path")?,
         id: row.id("id")?,
@@ -81,7 +83,7 @@ fn path_change(row: Columns<'_>) -> Read<PathChange> {
     })
 }
 
-fn narrow(script: &mut Script, query: &ChangeQuery) {
+fn narrow(script: &mut Batch, query: &ChangeQuery) {
     match &query.path {
         Some(path) => narrow_to_path(script, path, query.places.first()),
         None if !query.places.is_empty() => narrow_to_places(script, &query.places),
@@ -112,7 +114,7 @@ fn narrow(script: &mut Script, query: &ChangeQuery) {
 
 /// Narrows to a memory or a folder, by its path before or after. Each branch is one stretch of an
 /// index: an `OR` in it would read all of the place.
-fn narrow_to_path(script: &mut Script, path: &RelativePath, place: Option<&String>) {
+fn narrow_to_path(script: &mut Batch, path: &RelativePath, place: Option<&String>) {
     let columns = [
         ("change_id", "change_files", "place", "path"),
         ("change_id", "change_files", "place", "moved_to"),
@@ -127,7 +129,7 @@ fn narrow_to_path(script: &mut Script, path: &RelativePath, place: Option<&Strin
         )
     });
     script.add(&format!(" AND c.id IN ({})", branches.join(" UNION ALL ")));
-    let (from, end) = below(path);
+    let (from, end) = path_range(path);
     script.value(path.as_str()).value(from).value(end);
     if let Some(place) = place {
         script.value(place.as_str());
@@ -135,7 +137,7 @@ fn narrow_to_path(script: &mut Script, path: &RelativePath, place: Option<&Strin
 }
 
 /// Narrows to places. The plus keeps SQLite from reading all of a place for each change.
-fn narrow_to_places(script: &mut Script, places: &[String]) {
+fn narrow_to_places(script: &mut Batch, places: &[String]) {
     let list = (1..=places.len()).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ");
     script.add(&format!(
         " AND (c.folder_place IN ({list}) OR EXISTS (SELECT 1 FROM change_files f
@@ -147,25 +149,25 @@ fn narrow_to_places(script: &mut Script, places: &[String]) {
 }
 
 /// Reads one change.
-pub(super) async fn one(
+pub(super) async fn get(
     connection: &mut SqliteConnection,
     id: ChangeId,
 ) -> Result<Option<MemoryChange>, Fault> {
-    let mut script = Script::of(CHANGE_AND_FILE);
+    let mut script = Batch::new(CHANGE_AND_FILE);
     script.add(
         ", NULL AS codec FROM changes c LEFT JOIN change_files f ON f.change_id = c.id
         WHERE c.id = $1 ORDER BY f.seq",
     );
-    let rows = script.bind(id.0).rows(connection, Repeats::Often).await?;
+    let rows = script.bind(id.0).rows(connection, StatementReuse::Persistent).await?;
     Ok(changes(&rows).into_iter().next().map(|found| found.change))
 }
 
 /// Reads the open changes that touch a place, oldest first, with the bytes that they write.
-pub(super) async fn open(
+pub(super) async fn open_changes(
     connection: &mut SqliteConnection,
     place: &str,
 ) -> Result<Vec<OpenChange>, Fault> {
-    let mut script = Script::of(CHANGE_AND_FILE);
+    let mut script = Batch::new(CHANGE_AND_FILE);
     script.add(
         ", f.wrote, k.codec, k.size, k.bytes
         FROM changes c LEFT JOIN change_files f ON f.change_id = c.id
@@ -175,18 +177,18 @@ pub(super) async fn open(
             (SELECT 1 FROM change_files g WHERE g.change_id = c.id AND +g.place = $1))
         ORDER BY c.id, f.seq",
     );
-    let rows = script.bind(place).rows(connection, Repeats::Often).await?;
+    let rows = script.bind(place).rows(connection, StatementReuse::Persistent).await?;
     Ok(changes(&rows))
 }
 
 /// Puts rows of a change and a file each, in order, together as changes.
 fn changes(rows: &[SqliteRow]) -> Vec<OpenChange> {
     let same = |a: &SqliteRow, b: &SqliteRow| Columns(a).id("id") == Columns(b).id("id");
-    readable("changes", rows.chunk_by(same).map(change))
+    collect_readable("changes", rows.chunk_by(same).map(change))
 }
 
-fn change(rows: &[SqliteRow]) -> Read<OpenChange> {
-    let row = Columns(rows.first().ok_or(Impossible)?);
+fn change(rows: &[SqliteRow]) -> ColumnResult<OpenChange> {
+    let row = Columns(rows.first().ok_or(InvalidValue)?);
     let mut change = MemoryChange {
         id: row.id("id")?,
         at: row.time("at")?,
@@ -200,7 +202,7 @@ fn change(rows: &[SqliteRow]) -> Read<OpenChange> {
     // A change of a folder without memories has none, and then one row without a file.
     let has_file = |row: &Columns<'_>| matches!(row.get::<Option<i64>>("seq"), Ok(Some(_)));
     let with_file = rows.iter().map(Columns).filter(has_file);
-    for (row, file) in readable("files", with_file.map(|row| Ok((row, file(row)?)))) {
+    for (row, file) in collect_readable("files", with_file.map(|row| Ok((row, file(row)?)))) {
         if let Some(bytes) = written_bytes(row, &file, change.id) {
             files.push(OpenFile { index: change.files.len(), bytes });
         }
@@ -209,7 +211,7 @@ fn change(rows: &[SqliteRow]) -> Read<OpenChange> {
     Ok(OpenChange { change, files })
 }
 
-fn provenance(row: Columns<'_>) -> Read<Provenance> {
+fn provenance(row: Columns<'_>) -> ColumnResult<Provenance> {
     Ok(Provenance {
         actor: row.word("actor")?,
         trust: row.word("change_trust")?,
@@ -223,7 +225,7 @@ fn provenance(row: Columns<'_>) -> Read<Provenance> {
     })
 }
 
-fn folder(row: Columns<'_>) -> Read<Option<FolderChange>> {
+fn folder(row: Columns<'_>) -> ColumnResult<Option<FolderChange>> {
     let Some(path) = row.maybe_path("folder_path")? else { return Ok(None) };
     Ok(Some(FolderChange {
         root: RootKey { identity: row.get("folder_identity")?, place: row.get("folder_place")? },
@@ -232,7 +234,7 @@ fn folder(row: Columns<'_>) -> Read<Option<FolderChange>> {
     }))
 }
 
-fn file(row: Columns<'_>) -> Read<FileChange> {
+fn file(row: Columns<'_>) -> ColumnResult<FileChange> {
     Ok(FileChange {
         root: RootKey { identity: row.get("identity")?, place: row.get("place")? },
         path: row.path("path")?,
@@ -249,8 +251,10 @@ fn written_bytes(row: Columns<'_>, file: &FileChange, id: ChangeId) -> Option<Ve
     if !row.flag("wrote").unwrap_or(false) {
         return None;
     }
-    let bytes =
-        Packed::read(row).ok().zip(file.after).and_then(|(packed, after)| packed.unpack(&after));
+    let bytes = PackedContent::read(row)
+        .ok()
+        .zip(file.after)
+        .and_then(|(packed, after)| packed.unpack(&after));
     if bytes.is_none() {
         tracing::warn!(change = id.0, path = %file.path, "the new bytes of an open change are lost");
     }
@@ -259,12 +263,12 @@ fn written_bytes(row: Columns<'_>, file: &FileChange, id: ChangeId) -> Option<Ve
 
 /// Counts what is kept; the bytes on the disk are for whoever knows the file.
 pub(super) async fn stats(connection: &mut SqliteConnection) -> Result<Stats, Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "SELECT changes, content_bytes, (SELECT count(*) FROM open_changes WHERE what = 'change') AS open,
             (SELECT count(*) FROM tasks) AS tasks, (SELECT count(*) FROM sessions) AS sessions
         FROM totals",
     )
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
     single(&rows, |row| {
         Ok(Stats {

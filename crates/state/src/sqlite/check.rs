@@ -7,18 +7,18 @@ use std::path::Path;
 use sqlx::{Connection, Row, SqliteConnection};
 
 use crate::error::Fault;
-use crate::sqlite::content::Packed;
+use crate::sqlite::content::PackedContent;
 use crate::sqlite::file;
 use crate::sqlite::open::{self, Mode, Schema};
 use crate::sqlite::row::{self, Columns};
 
 /// How much is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
+pub(super) enum CheckDepth {
     /// Whether SQLite can read and trust every page.
     Pages,
     /// Pages, digests of contents, and what must agree with what.
-    Everything,
+    Full,
 }
 
 /// The damage that a check found.
@@ -31,7 +31,7 @@ pub(super) struct Findings {
     /// Contradictions between rows, which [`MENDS`] removes.
     rows: Vec<String>,
     /// Contents that do not have their digest, by id.
-    pub(super) rotten: Vec<i64>,
+    pub(super) corrupt_contents: Vec<i64>,
 }
 
 impl Findings {
@@ -40,14 +40,17 @@ impl Findings {
     }
 
     /// Returns whether all of it may be repaired in place.
-    pub(super) fn are_mendable(&self) -> bool {
+    pub(super) fn are_repairable(&self) -> bool {
         self.broken.is_empty()
     }
 
     pub(super) fn sentences(&self) -> Vec<String> {
         let mut sentences = [&self.broken[..], &self.indexes, &self.rows].concat();
-        if !self.rotten.is_empty() {
-            sentences.push(format!("{} kept contents do not have their digest", self.rotten.len()));
+        if !self.corrupt_contents.is_empty() {
+            sentences.push(format!(
+                "{} kept contents do not have their digest",
+                self.corrupt_contents.len()
+            ));
         }
         sentences
     }
@@ -68,8 +71,8 @@ impl Findings {
 }
 
 /// Checks the database at `path`, and changes nothing. A database that is not there is sound.
-pub(super) async fn check(path: &Path, depth: Depth) -> Result<Findings, Fault> {
-    if file::identity(path)?.is_none() {
+pub(super) async fn check(path: &Path, depth: CheckDepth) -> Result<Findings, Fault> {
+    if file::file_id(path)?.is_none() {
         return Ok(Findings::default());
     }
     let found = match open::connect(path, Mode::Read).await {
@@ -89,7 +92,7 @@ pub(super) async fn check(path: &Path, depth: Depth) -> Result<Findings, Fault> 
     }
 }
 
-async fn findings(connection: &mut SqliteConnection, depth: Depth) -> Result<Findings, Fault> {
+async fn findings(connection: &mut SqliteConnection, depth: CheckDepth) -> Result<Findings, Fault> {
     let mut found = Findings::default();
     let schema = open::schema(connection).await?;
     if schema == Schema::Empty {
@@ -105,14 +108,14 @@ async fn findings(connection: &mut SqliteConnection, depth: Depth) -> Result<Fin
     if schema == Schema::Latest && found.is_empty() {
         found.broken = missing_definitions(connection).await?;
     }
-    if depth == Depth::Everything && schema == Schema::Latest && found.is_empty() {
-        for (question, sentence) in AGREEMENTS {
+    if depth == CheckDepth::Full && schema == Schema::Latest && found.is_empty() {
+        for (question, sentence) in CONSISTENCY_CHECKS {
             let count: i64 = sqlx::query_scalar(question).fetch_one(&mut *connection).await?;
             if count > 0 {
                 found.rows.push(format!("{count} {sentence}"));
             }
         }
-        found.rotten = rotten_contents(connection).await?;
+        found.corrupt_contents = find_corrupt_contents(connection).await?;
     }
     Ok(found)
 }
@@ -133,7 +136,7 @@ async fn missing_definitions(connection: &mut SqliteConnection) -> Result<Vec<St
         .collect())
 }
 
-async fn rotten_contents(connection: &mut SqliteConnection) -> Result<Vec<i64>, Fault> {
+async fn find_corrupt_contents(connection: &mut SqliteConnection) -> Result<Vec<i64>, Fault> {
     let ids: Vec<i64> =
         sqlx::query_scalar("SELECT id FROM contents").fetch_all(&mut *connection).await?;
     let mut rotten = Vec::new();
@@ -142,7 +145,7 @@ async fn rotten_contents(connection: &mut SqliteConnection) -> Result<Vec<i64>, 
         let row = query.bind(id).fetch_optional(&mut *connection).await?;
         let is_sound = row.is_none_or(|row| {
             let revision = row.try_get("revision").ok().and_then(row::revision);
-            let packed = Packed::read(Columns(&row)).ok();
+            let packed = PackedContent::read(Columns(&row)).ok();
             revision
                 .zip(packed)
                 .is_some_and(|(revision, packed)| packed.unpack(&revision).is_some())
@@ -155,7 +158,7 @@ async fn rotten_contents(connection: &mut SqliteConnection) -> Result<Vec<i64>, 
 }
 
 /// What must agree with what: a count of disagreements, and what they are.
-const AGREEMENTS: [(&str, &str); 5] = [
+const CONSISTENCY_CHECKS: [(&str, &str); 5] = [
     (
         "SELECT count(*) FROM change_files WHERE change_id NOT IN (SELECT id FROM changes)",
         "files belong to a change that is not there",
@@ -186,7 +189,7 @@ const AGREEMENTS: [(&str, &str); 5] = [
 ];
 
 /// Restores all constraints and [`AGREEMENTS`], and promises no bytes that are not kept.
-pub(super) const MENDS: &str = "
+pub(super) const REPAIR_SQL: &str = "
     DELETE FROM tasks WHERE status NOT IN ('queued', 'running', 'completed', 'failed');
     DELETE FROM proposals WHERE status NOT IN ('waiting', 'accepted', 'rejected');
     DELETE FROM change_files WHERE change_id NOT IN (SELECT id FROM changes);

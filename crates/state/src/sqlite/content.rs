@@ -4,8 +4,8 @@ use memory::document::Revision;
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
-use crate::sqlite::row::{Columns, Read, stored_count, stored_revision};
-use crate::sqlite::script::{Repeats, Script};
+use crate::sqlite::batch::{Batch, StatementReuse};
+use crate::sqlite::row::{ColumnResult, Columns, stored_count, stored_revision};
 
 /// Bytes as they are.
 const RAW: i64 = 0;
@@ -15,35 +15,36 @@ const LZ4: i64 = 1;
 const LZ4_RATIO_MAX: usize = 255;
 
 /// Keeps bytes; those that are kept already stay as they are.
-pub(super) const KEEP: &str = "INSERT INTO contents (revision, codec, size, bytes)
+pub(super) const INSERT_CONTENT: &str = "INSERT INTO contents (revision, codec, size, bytes)
     VALUES ($1, $2, $3, $4) ON CONFLICT (revision) DO NOTHING;";
 
 /// The revisions that anything refers to. Reads the whole history, which nothing on the way of a write
 /// does: an index would cost every write a page for what only tidying asks.
-pub(super) const WANTED: &str = "SELECT before FROM change_files WHERE before IS NOT NULL
+pub(super) const REFERENCED_REVISIONS: &str =
+    "SELECT before FROM change_files WHERE before IS NOT NULL
     UNION ALL SELECT after FROM change_files WHERE after IS NOT NULL
     UNION ALL SELECT revision FROM heads WHERE revision IS NOT NULL
     UNION ALL SELECT revision FROM open_changes WHERE revision IS NOT NULL";
 
 /// Returns what drops those of the contents in the JSON array `$1` that nothing refers to any more.
-pub(super) fn drop_loose() -> String {
+pub(super) fn drop_unreferenced() -> String {
     format!(
         "DELETE FROM contents WHERE id IN (SELECT value FROM json_each($1))
-            AND revision NOT IN ({WANTED});"
+            AND revision NOT IN ({REFERENCED_REVISIONS});"
     )
 }
 
 /// Bytes as they are stored.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Packed {
+pub(super) struct PackedContent {
     pub(super) codec: i64,
     pub(super) size: i64,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Packed {
+impl PackedContent {
     /// Packs bytes, if that makes them fewer.
-    pub(super) fn of(bytes: &[u8]) -> Self {
+    pub(super) fn pack(bytes: &[u8]) -> Self {
         let size = stored_count(bytes.len());
         let packed = lz4_flex::block::compress(bytes);
         if packed.len() < bytes.len() {
@@ -54,7 +55,7 @@ impl Packed {
     }
 
     /// Reads a row's columns `codec`, `size` and `bytes`.
-    pub(super) fn read(row: Columns<'_>) -> Read<Self> {
+    pub(super) fn read(row: Columns<'_>) -> ColumnResult<Self> {
         Ok(Self { codec: row.get("codec")?, size: row.get("size")?, bytes: row.get("bytes")? })
     }
 
@@ -77,12 +78,12 @@ pub(super) async fn load(
     connection: &mut SqliteConnection,
     revision: &Revision,
 ) -> Result<Option<Vec<u8>>, Fault> {
-    let rows = Script::of("SELECT codec, size, bytes FROM contents WHERE revision = $1")
+    let rows = Batch::new("SELECT codec, size, bytes FROM contents WHERE revision = $1")
         .bind(stored_revision(revision))
-        .rows(connection, Repeats::Often)
+        .rows(connection, StatementReuse::Persistent)
         .await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    match Packed::read(Columns(row)).ok().and_then(|packed| packed.unpack(revision)) {
+    match PackedContent::read(Columns(row)).ok().and_then(|packed| packed.unpack(revision)) {
         Some(bytes) => Ok(Some(bytes)),
         None => Err(Fault::Digest(revision.to_string())),
     }
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     fn check(bytes: &[u8], codec: i64) {
-        let packed = Packed::of(bytes);
+        let packed = PackedContent::pack(bytes);
         assert_eq!(packed.codec, codec);
         assert!(packed.bytes.len() <= bytes.len());
         assert_eq!(packed.unpack(&Revision::digest(bytes)), Some(bytes.to_vec()));
@@ -110,17 +111,17 @@ mod tests {
     #[test]
     fn bytes_that_are_not_those_of_the_digest_are_refused() {
         let revision = Revision::digest(b"one");
-        let raw = |bytes: &[u8]| Packed { codec: RAW, size: 3, bytes: bytes.to_vec() };
+        let raw = |bytes: &[u8]| PackedContent { codec: RAW, size: 3, bytes: bytes.to_vec() };
         assert_eq!(raw(b"one").unpack(&revision), Some(b"one".to_vec()));
         assert_eq!(raw(b"two").unpack(&revision), None);
-        assert_eq!(Packed { codec: 9, ..raw(b"one") }.unpack(&revision), None);
-        assert_eq!(Packed { size: 4, ..raw(b"one") }.unpack(&revision), None);
-        assert_eq!(Packed { size: -1, ..raw(b"one") }.unpack(&revision), None);
+        assert_eq!(PackedContent { codec: 9, ..raw(b"one") }.unpack(&revision), None);
+        assert_eq!(PackedContent { size: 4, ..raw(b"one") }.unpack(&revision), None);
+        assert_eq!(PackedContent { size: -1, ..raw(b"one") }.unpack(&revision), None);
     }
 
     #[test]
     fn a_claimed_size_cannot_ask_for_all_the_memory() {
-        let claimed = Packed { codec: LZ4, size: i64::MAX, bytes: vec![0; 20] };
+        let claimed = PackedContent { codec: LZ4, size: i64::MAX, bytes: vec![0; 20] };
         assert_eq!(claimed.unpack(&Revision::digest(b"")), None);
     }
 }

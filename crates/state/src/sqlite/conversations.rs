@@ -4,32 +4,32 @@ use memory::limits::{CONVERSATIONS_KEPT_MAX, SEGMENTS_KEPT_MAX};
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
-use crate::sqlite::queue::{hasty, unsynchronized};
-use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_time};
-use crate::sqlite::script::{Repeats, Script};
+use crate::sqlite::batch::{Batch, StatementReuse};
+use crate::sqlite::queue::{begin_unsynced, run_unsynced};
+use crate::sqlite::row::{ColumnResult, Columns, collect_readable, stored_count, stored_time};
 use crate::task::{ConversationRow, NewTask, SegmentRow};
 
 /// Reads one.
-pub(super) async fn one(
+pub(super) async fn get(
     connection: &mut SqliteConnection,
     id: &str,
 ) -> Result<Option<ConversationRow>, Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "SELECT id, workspace, version, heard_at, data FROM conversations WHERE id = $1",
     )
     .bind(id)
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
-    Ok(readable("conversations", rows.iter().map(|row| conversation(Columns(row)))).pop())
+    Ok(collect_readable("conversations", rows.iter().map(|row| conversation(Columns(row)))).pop())
 }
 
 /// Writes one whose version is the one after what is there, or the first. Those heard of the longest ago go
 /// when there are too many. Returns whether it was written.
-pub(super) async fn keep(
+pub(super) async fn save(
     connection: &mut SqliteConnection,
     row: &ConversationRow,
 ) -> Result<bool, Fault> {
-    let script = hasty(
+    let script = begin_unsynced(
         "BEGIN IMMEDIATE;
         INSERT INTO conversations (id, workspace, version, heard_at, data)
             SELECT $1, $2, $3, $4, $5
@@ -44,10 +44,10 @@ pub(super) async fn keep(
     .bind(row.id.as_str())
     .bind(row.workspace.as_str())
     .bind(stored_count(row.version))
-    .bind(stored_time(row.heard_at))
+    .bind(stored_time(row.last_seen_at))
     .bind(row.data.as_str())
     .bind(stored_count(CONVERSATIONS_KEPT_MAX));
-    Ok(!unsynchronized(connection, script).await?.is_empty())
+    Ok(!run_unsynced(connection, script).await?.is_empty())
 }
 
 /// What a conversation that keeps something for a review has in its data.
@@ -56,27 +56,27 @@ const WATCHED: &str = "data LIKE '%\"watched\":%'";
 /// Tells whether one keeps something for a review.
 pub(super) async fn has_watched(connection: &mut SqliteConnection) -> Result<bool, Fault> {
     let query = format!("SELECT 1 FROM conversations WHERE {WATCHED} LIMIT 1");
-    Ok(!Script::of(&query).rows(connection, Repeats::Hardly).await?.is_empty())
+    Ok(!Batch::new(&query).rows(connection, StatementReuse::OneShot).await?.is_empty())
 }
 
 /// Drops what conversations keep for a review. Returns how many did.
 pub(super) async fn drop_watched(connection: &mut SqliteConnection) -> Result<u64, Fault> {
-    let dropped = Script::of(&format!(
+    let dropped = Batch::new(&format!(
         "UPDATE conversations SET data = json_remove(data, $1), version = version + 1
         WHERE {WATCHED} AND json_valid(data) RETURNING id"
     ))
     .bind("$.watched")
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
     Ok(dropped.len() as u64)
 }
 
 /// Writes one as [`keep`] does and queues a review of it, or does neither.
-pub(super) async fn keep_and_queue(
+pub(super) async fn save_and_queue(
     connection: &mut SqliteConnection,
     (row, review, unfinished_max): (&ConversationRow, &NewTask, usize),
 ) -> Result<bool, Fault> {
-    let script = Script::of(
+    let script = Batch::new(
         "BEGIN IMMEDIATE;
         INSERT INTO tasks
             (id, workspace, kind, client, status, attempts, created_at, updated_at, request)
@@ -93,7 +93,7 @@ pub(super) async fn keep_and_queue(
     .bind(stored_count(row.version))
     .bind(row.id.as_str())
     .bind(stored_count(unfinished_max))
-    .then(
+    .with(
         "INSERT INTO conversations (id, workspace, version, heard_at, data)
             SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = $6)
             ON CONFLICT (id) DO UPDATE SET workspace = excluded.workspace,
@@ -103,18 +103,18 @@ pub(super) async fn keep_and_queue(
     .bind(row.id.as_str())
     .bind(row.workspace.as_str())
     .bind(stored_count(row.version))
-    .bind(stored_time(row.heard_at))
+    .bind(stored_time(row.last_seen_at))
     .bind(row.data.as_str())
     .bind(review.id.as_str());
-    Ok(!script.rows(connection, Repeats::Often).await?.is_empty())
+    Ok(!script.rows(connection, StatementReuse::Persistent).await?.is_empty())
 }
 
-fn conversation(row: Columns<'_>) -> Read<ConversationRow> {
+fn conversation(row: Columns<'_>) -> ColumnResult<ConversationRow> {
     Ok(ConversationRow {
         id: row.get("id")?,
         workspace: row.get("workspace")?,
         version: row.count("version")?,
-        heard_at: row.time("heard_at")?,
+        last_seen_at: row.time("heard_at")?,
         data: row.get("data")?,
     })
 }
@@ -124,31 +124,31 @@ pub(super) async fn segment(
     connection: &mut SqliteConnection,
     conversation: &str,
 ) -> Result<Option<SegmentRow>, Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "SELECT conversation, segment, version, heard_at, data FROM segments
             WHERE conversation = $1",
     )
     .bind(conversation)
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
-    let segment = |row: Columns<'_>| -> Read<SegmentRow> {
+    let segment = |row: Columns<'_>| -> ColumnResult<SegmentRow> {
         Ok(SegmentRow {
             conversation: row.get("conversation")?,
             segment: row.count("segment")?,
             version: row.count("version")?,
-            heard_at: row.time("heard_at")?,
+            updated_at: row.time("heard_at")?,
             data: row.get("data")?,
         })
     };
-    Ok(readable("segments", rows.iter().map(|row| segment(Columns(row)))).pop())
+    Ok(collect_readable("segments", rows.iter().map(|row| segment(Columns(row)))).pop())
 }
 
 /// Writes a segment as [`keep`] writes a conversation.
-pub(super) async fn keep_segment(
+pub(super) async fn save_segment(
     connection: &mut SqliteConnection,
     row: &SegmentRow,
 ) -> Result<bool, Fault> {
-    let script = hasty(
+    let script = begin_unsynced(
         "BEGIN IMMEDIATE;
         INSERT INTO segments (conversation, segment, version, heard_at, data)
             SELECT $1, $2, $3, $4, $5
@@ -163,8 +163,8 @@ pub(super) async fn keep_segment(
     .bind(row.conversation.as_str())
     .bind(stored_count(row.segment))
     .bind(stored_count(row.version))
-    .bind(stored_time(row.heard_at))
+    .bind(stored_time(row.updated_at))
     .bind(row.data.as_str())
     .bind(stored_count(SEGMENTS_KEPT_MAX));
-    Ok(!unsynchronized(connection, script).await?.is_empty())
+    Ok(!run_unsynced(connection, script).await?.is_empty())
 }

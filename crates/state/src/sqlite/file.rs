@@ -19,16 +19,16 @@ use memory::limits::LOCK_WAIT;
 
 use crate::error::Fault;
 use crate::file_lock::{FileLock, FileLockGuard, LockMode};
-use crate::private_files::sync_folder_of;
+use crate::private_files::sync_parent;
 
 /// How often a taken lock is asked for again: short beside a person's patience, long beside a write.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
 /// The smallest page of SQLite, and so its smallest file.
-const SHORTEST: u64 = 512;
+const DATABASE_BYTES_MIN: u64 = 512;
 
 /// The suffix of a damaged database that was set aside; a number follows it.
-const ASIDE: &str = ".damaged-";
+const SET_ASIDE_SUFFIX: &str = ".damaged-";
 
 /// Which file stands at a path, so that one that was put in its place is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) struct FileId {
 /// Returns which file stands at `path`, `None` if nothing does.
 ///
 /// One `stat`: about a microsecond, so it is asked before every use of an open connection.
-pub(super) fn identity(path: &Path) -> Result<Option<FileId>, Fault> {
+pub(super) fn file_id(path: &Path) -> Result<Option<FileId>, Fault> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {
             Err(io::Error::from(io::ErrorKind::IsADirectory).into())
@@ -55,7 +55,7 @@ pub(super) fn identity(path: &Path) -> Result<Option<FileId>, Fault> {
 /// one and write over it.
 pub(super) fn refuse_stub(path: &Path) -> Result<(), Fault> {
     match fs::metadata(path) {
-        Ok(metadata) if (1..SHORTEST).contains(&metadata.len()) => {
+        Ok(metadata) if (1..DATABASE_BYTES_MIN).contains(&metadata.len()) => {
             Err(Fault::Damaged("the file is too short for a database".to_owned()))
         }
         Ok(_) | Err(_) => Ok(()),
@@ -101,40 +101,40 @@ pub(super) async fn lock(database: &Path, mode: LockMode) -> Result<FileLockGuar
 
 /// Sets a database aside with its companions, under a name that nothing has, and returns that.
 pub(super) fn set_aside(path: &Path) -> Result<PathBuf, Fault> {
-    let aside = aside(path, last_aside(path)? + 1);
+    let aside = set_aside_path(path, last_set_aside(path)? + 1);
     fs::rename(path, &aside)?;
     move_companions(path, &aside)?;
-    sync_folder_of(path)?;
+    sync_parent(path)?;
     Ok(aside)
 }
 
 /// Moves the log of a database away that is not there: it was set aside when the process died, or a person removed
 /// it. SQLite would take the log for that of the next database.
 pub(super) fn finish_set_aside(path: &Path) -> Result<(), Fault> {
-    if has_log(path) && identity(path)?.is_none() {
-        let last = last_aside(path)?;
-        let is_of_last = last > 0 && !has_log(&aside(path, last));
-        move_companions(path, &aside(path, if is_of_last { last } else { last + 1 }))?;
-        sync_folder_of(path)?;
+    if has_log(path) && file_id(path)?.is_none() {
+        let last = last_set_aside(path)?;
+        let is_of_last = last > 0 && !has_log(&set_aside_path(path, last));
+        move_companions(path, &set_aside_path(path, if is_of_last { last } else { last + 1 }))?;
+        sync_parent(path)?;
     }
     Ok(())
 }
 
 /// Returns the damaged databases that were set aside from `path`, oldest first.
 pub fn set_aside_databases(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let found = set_asides(path)?.into_iter();
+    let found = set_aside_files(path)?.into_iter();
     Ok(found
-        .filter(|(number, found)| found.file_name() == aside(path, *number).file_name())
+        .filter(|(number, found)| found.file_name() == set_aside_path(path, *number).file_name())
         .map(|(_, found)| found)
         .collect())
 }
 
 /// Returns the files of databases that were set aside from `path`, with the numbers of these.
-fn set_asides(path: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
+fn set_aside_files(path: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(Vec::new());
     };
-    let prefix = format!("{}{ASIDE}", name.to_string_lossy());
+    let prefix = format!("{}{SET_ASIDE_SUFFIX}", name.to_string_lossy());
     let mut found = Vec::new();
     for entry in fs::read_dir(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?
     {
@@ -154,12 +154,12 @@ fn set_asides(path: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
 }
 
 /// Returns the number of the database that was set aside last; 0 if none was.
-pub(super) fn last_aside(path: &Path) -> io::Result<u32> {
-    Ok(set_asides(path)?.last().map_or(0, |(number, _)| *number))
+pub(super) fn last_set_aside(path: &Path) -> io::Result<u32> {
+    Ok(set_aside_files(path)?.last().map_or(0, |(number, _)| *number))
 }
 
-fn aside(path: &Path, number: u32) -> PathBuf {
-    with_suffix(path, &format!("{ASIDE}{number}"))
+fn set_aside_path(path: &Path, number: u32) -> PathBuf {
+    with_suffix(path, &format!("{SET_ASIDE_SUFFIX}{number}"))
 }
 
 fn move_companions(from: &Path, to: &Path) -> Result<(), Fault> {

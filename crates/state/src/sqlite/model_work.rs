@@ -5,9 +5,11 @@ use memory::limits::MODEL_WORK_KEPT_MAX;
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
-use crate::sqlite::queue::{hasty, unsynchronized};
-use crate::sqlite::row::{Columns, Read, readable, single, stored_count, stored_time};
-use crate::sqlite::script::{Repeats, Script};
+use crate::sqlite::batch::{Batch, StatementReuse};
+use crate::sqlite::queue::{begin_unsynced, run_unsynced};
+use crate::sqlite::row::{
+    ColumnResult, Columns, collect_readable, single, stored_count, stored_time,
+};
 use crate::task::ModelWorkRow;
 
 /// Adds a row, and removes the oldest beyond what is kept.
@@ -15,7 +17,7 @@ pub(super) async fn add(
     connection: &mut SqliteConnection,
     row: &ModelWorkRow,
 ) -> Result<(), Fault> {
-    let script = hasty(
+    let script = begin_unsynced(
         "INSERT INTO model_work (workspace, ended_at, background, tokens, data) VALUES ($1, $2, $3, $4, $5);
         DELETE FROM model_work WHERE number <= (SELECT max(number) FROM model_work) - $6",
     )
@@ -25,7 +27,7 @@ pub(super) async fn add(
     .bind(stored_count(row.tokens))
     .bind(row.data.as_str())
     .bind(stored_count(MODEL_WORK_KEPT_MAX));
-    unsynchronized(connection, script).await?;
+    run_unsynced(connection, script).await?;
     Ok(())
 }
 
@@ -37,16 +39,16 @@ pub(super) async fn list(
     max: usize,
 ) -> Result<Vec<ModelWorkRow>, Fault> {
     let before = before.map_or(i64::MAX, stored_count);
-    let rows = Script::of(
+    let rows = Batch::new(
         "SELECT number, workspace, ended_at, background, tokens, data FROM model_work
         WHERE number < $1 AND ($3 IS NULL OR workspace = $3) ORDER BY number DESC LIMIT $2",
     )
     .bind(before)
     .bind(stored_count(max))
     .bind(workspace.map(str::to_owned))
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(readable("model_work", rows.iter().map(|row| read(Columns(row)))))
+    Ok(collect_readable("model_work", rows.iter().map(|row| read(Columns(row)))))
 }
 
 /// Sums the tokens of work that nobody asked for.
@@ -54,16 +56,16 @@ pub(super) async fn background_tokens(
     connection: &mut SqliteConnection,
     since: Timestamp,
 ) -> Result<u64, Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "SELECT coalesce(sum(tokens), 0) AS tokens FROM model_work WHERE background = 1 AND ended_at >= $1",
     )
     .bind(stored_time(since))
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
     single(&rows, |row| row.count("tokens"))
 }
 
-fn read(row: Columns<'_>) -> Read<ModelWorkRow> {
+fn read(row: Columns<'_>) -> ColumnResult<ModelWorkRow> {
     Ok(ModelWorkRow {
         number: row.count("number")?,
         workspace: row.get("workspace")?,

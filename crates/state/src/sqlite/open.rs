@@ -15,9 +15,9 @@ use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::error::Fault;
-use crate::private_files::make_private;
+use crate::private_files::restrict_to_owner;
+use crate::sqlite::batch::{Batch, StatementReuse};
 use crate::sqlite::file::{self, FileId};
-use crate::sqlite::script::{Repeats, Script};
 
 /// The steps of the schema. What a step says never changes once it was published: databases remember its hash.
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
@@ -64,7 +64,7 @@ const SWITCH_POLL: Duration = Duration::from_millis(10);
 
 /// An open connection and the file that it belongs to.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenConnection {
     /// The connection.
     pub(super) connection: SqliteConnection,
     /// The file that stood at the path then.
@@ -79,7 +79,7 @@ pub(super) enum Schema {
     /// Nothing yet.
     Empty,
     /// An earlier schema, which a migration brings up to date.
-    Behind,
+    Outdated,
     /// The latest.
     Latest,
 }
@@ -90,7 +90,7 @@ pub(super) enum Mode {
     /// Read a database that exists.
     Read,
     /// Read a database in a folder where no file can be made, without locks: all of it is in its one file.
-    ReadAtRest,
+    ReadImmutable,
     /// Read and write, making the database if need be.
     Write,
 }
@@ -106,7 +106,7 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
     // Most settings read the schema, so what decides about a damaged one comes before them.
     let options = match mode {
         Mode::Read | Mode::Write => options.synchronous(SqliteSynchronous::Full),
-        Mode::ReadAtRest => options.read_only(true).immutable(true),
+        Mode::ReadImmutable => options.read_only(true).immutable(true),
     };
     let options = options
         .pragma("temp_store", "memory")
@@ -130,59 +130,59 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
             }
         }
         Mode::Read => options.pragma("query_only", "on"),
-        Mode::ReadAtRest => options,
+        Mode::ReadImmutable => options,
     };
     Ok(options.connect().await?)
 }
 
 /// What there is to read.
 #[derive(Debug)]
-pub(super) enum Readable {
+pub(super) enum ReaderState {
     /// No database, or none that anybody wrote to yet.
-    Nothing,
+    Missing,
     /// One that must be migrated first; a writer does so.
-    NotYet,
+    NeedsMigration,
     /// One that is ready.
-    Ready(Opened),
+    Ready(OpenConnection),
 }
 
 /// Opens the database for reading.
-pub(super) async fn reader(path: &Path) -> Result<Readable, Fault> {
-    let Some(file) = file::identity(path)? else { return Ok(Readable::Nothing) };
-    match read_by(path, Mode::Read, file).await {
+pub(super) async fn reader(path: &Path) -> Result<ReaderState, Fault> {
+    let Some(file) = file::file_id(path)? else { return Ok(ReaderState::Missing) };
+    match open_for_reading(path, Mode::Read, file).await {
         // A write-ahead database cannot be read by its locks where the files that hold them cannot be made.
         Err(fault) if fault.is_unwritable() && !file::has_log(path) => {
-            read_by(path, Mode::ReadAtRest, file).await.map_err(|_| fault)
+            open_for_reading(path, Mode::ReadImmutable, file).await.map_err(|_| fault)
         }
         read => read,
     }
 }
 
-async fn read_by(path: &Path, mode: Mode, file: FileId) -> Result<Readable, Fault> {
+async fn open_for_reading(path: &Path, mode: Mode, file: FileId) -> Result<ReaderState, Fault> {
     let mut connection = connect(path, mode).await?;
-    let is_reusable = mode != Mode::ReadAtRest;
+    let is_reusable = mode != Mode::ReadImmutable;
     match schema(&mut connection).await? {
-        Schema::Latest => Ok(Readable::Ready(Opened { connection, file, is_reusable })),
-        Schema::Behind => Ok(Readable::NotYet),
-        Schema::Empty => Ok(Readable::Nothing),
+        Schema::Latest => Ok(ReaderState::Ready(OpenConnection { connection, file, is_reusable })),
+        Schema::Outdated => Ok(ReaderState::NeedsMigration),
+        Schema::Empty => Ok(ReaderState::Missing),
     }
 }
 
 /// Opens the database for writing, and makes or migrates it. The lock file must be held alone.
-pub(super) async fn writer(path: &Path) -> Result<Opened, Fault> {
+pub(super) async fn writer(path: &Path) -> Result<OpenConnection, Fault> {
     file::finish_set_aside(path)?;
-    let existed = file::identity(path)?.is_some();
+    let existed = file::file_id(path)?.is_some();
     let mut connection = connect(path, Mode::Write).await?;
     if !existed {
         // By path: closing a descriptor of the database would drop SQLite's own locks in this process.
-        make_private(path)?;
+        restrict_to_owner(path)?;
     }
-    let Some(file) = file::identity(path)? else {
+    let Some(file) = file::file_id(path)? else {
         return Err(std::io::Error::from(std::io::ErrorKind::NotFound).into());
     };
     prepare(&mut connection).await?;
-    skip_numbers(&mut connection, file::last_aside(path)?).await?;
-    Ok(Opened { connection, file, is_reusable: true })
+    skip_numbers(&mut connection, file::last_set_aside(path)?).await?;
+    Ok(OpenConnection { connection, file, is_reusable: true })
 }
 
 /// Brings an open database up to date.
@@ -211,7 +211,7 @@ async fn skip_numbers(connection: &mut SqliteConnection, set_aside: u32) -> Resu
     if set_aside == 0 {
         return Ok(());
     }
-    Script::of(
+    Batch::new(
         "BEGIN IMMEDIATE;
         UPDATE totals SET last_change = $1 WHERE last_change < $1;
         UPDATE sqlite_sequence SET seq = $1 WHERE name = 'proposals' AND seq < $1;
@@ -220,7 +220,7 @@ async fn skip_numbers(connection: &mut SqliteConnection, set_aside: u32) -> Resu
         COMMIT;",
     )
     .bind(NUMBERS_PER_DATABASE * i64::from(set_aside))
-    .run(connection, Repeats::Hardly)
+    .run(connection, StatementReuse::OneShot)
     .await?;
     Ok(())
 }
@@ -278,7 +278,7 @@ pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
         Some(found) if found == known => {
             Err(Fault::Damaged(format!("{ours} of {TABLES} tables are there")))
         }
-        Some(_) => Ok(Schema::Behind),
+        Some(_) => Ok(Schema::Outdated),
         None => Ok(Schema::Empty),
     }
 }

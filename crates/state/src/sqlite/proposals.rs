@@ -9,10 +9,11 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
 use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
+use crate::sqlite::batch::{Batch, StatementReuse, json_numbers};
 use crate::sqlite::row::{
-    Columns, Impossible, Read, readable, single, stored_count, stored_revision, stored_time,
+    ColumnResult, Columns, InvalidValue, collect_readable, single, stored_count, stored_revision,
+    stored_time,
 };
-use crate::sqlite::script::{Repeats, Script, json_numbers};
 
 const COLUMNS: &str = "id, made_at, origin, task, digest, status, decided_at, change_id, trust,
     roots, proposal";
@@ -28,8 +29,8 @@ fn stored_roots(roots: &[RootKey]) -> String {
     serde_json::json!(pairs).to_string()
 }
 
-fn roots(stored: &str) -> Read<Vec<RootKey>> {
-    let pairs: Vec<(String, String)> = serde_json::from_str(stored).map_err(|_| Impossible)?;
+fn roots(stored: &str) -> ColumnResult<Vec<RootKey>> {
+    let pairs: Vec<(String, String)> = serde_json::from_str(stored).map_err(|_| InvalidValue)?;
     Ok(pairs.into_iter().map(|(identity, place)| RootKey { identity, place }).collect())
 }
 
@@ -39,10 +40,10 @@ pub(super) async fn add(
     new: &[NewProposal],
 ) -> Result<AddedProposals, Fault> {
     let mut added = AddedProposals::default();
-    Script::of("BEGIN IMMEDIATE;").run(connection, Repeats::Often).await?;
+    Batch::new("BEGIN IMMEDIATE;").run(connection, StatementReuse::Persistent).await?;
     for one in new {
         let roots = stored_roots(&one.roots);
-        let rows = Script::of(
+        let rows = Batch::new(
             "SELECT EXISTS (SELECT 1 FROM proposals WHERE digest = $1 AND (status = 'rejected'
                     OR (status = 'waiting' AND roots = $2) OR task = $3)) AS known,
                 (SELECT count(*) FROM proposals WHERE roots = $2 AND status = 'waiting') AS waiting",
@@ -50,22 +51,22 @@ pub(super) async fn add(
         .bind(stored_revision(&one.digest))
         .bind(roots.as_str())
         .bind(one.task.clone())
-        .rows(connection, Repeats::Often)
+        .rows(connection, StatementReuse::Persistent)
         .await?;
         let found =
             |row: &SqliteRow| Ok((Columns(row).flag("known")?, Columns(row).count("waiting")?));
         match rows.first().map(found) {
-            Some(Ok((true, _))) => added.known += 1,
+            Some(Ok((true, _))) => added.already_known += 1,
             Some(Ok((false, waiting))) if waiting >= PROPOSALS_WAITING_MAX as u64 => {
                 added.left_out += 1;
             }
             Some(Ok((false, _))) => added.ids.push(insert(connection, one, &roots).await?),
-            Some(Err(Impossible)) | None => {
+            Some(Err(InvalidValue)) | None => {
                 return Err(Fault::Damaged("proposals cannot be counted".to_owned()));
             }
         }
     }
-    Script::of("COMMIT;").run(connection, Repeats::Often).await?;
+    Batch::new("COMMIT;").run(connection, StatementReuse::Persistent).await?;
     Ok(added)
 }
 
@@ -74,7 +75,7 @@ async fn insert(
     new: &NewProposal,
     roots: &str,
 ) -> Result<ProposalId, Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "INSERT INTO proposals (made_at, origin, task, digest, status, trust, roots, proposal)
         VALUES ($1, $2, $3, $4, 'waiting', $5, $6, $7) RETURNING id",
     )
@@ -85,7 +86,7 @@ async fn insert(
     .bind(new.trust.as_ref())
     .bind(roots)
     .bind(new.proposal.as_str())
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
     single(&rows, |row| row.get("id").map(ProposalId))
 }
@@ -95,16 +96,16 @@ pub(super) async fn find(
     connection: &mut SqliteConnection,
     query: &ProposalQuery,
 ) -> Result<Vec<ProposalRow>, Fault> {
-    let rows = Script::of(&format!(
+    let rows = Batch::new(&format!(
         "SELECT {COLUMNS} FROM proposals WHERE status = 'waiting' AND {VISIBLE} AND id > $2
         ORDER BY id LIMIT $3"
     ))
     .bind(stored_roots(&query.roots))
     .bind(query.after.map_or(0, |id| id.0))
     .bind(stored_count(query.max))
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(readable("proposals", rows.iter().map(|row| proposal(Columns(row)))))
+    Ok(collect_readable("proposals", rows.iter().map(|row| proposal(Columns(row)))))
 }
 
 /// Counts the waiting ones that name memories of these roots alone.
@@ -112,33 +113,33 @@ pub(super) async fn count(
     connection: &mut SqliteConnection,
     roots: &[RootKey],
 ) -> Result<u64, Fault> {
-    let rows = Script::of(&format!(
+    let rows = Batch::new(&format!(
         "SELECT count(*) AS waiting FROM proposals WHERE status = 'waiting' AND {VISIBLE}"
     ))
     .bind(stored_roots(roots))
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
     single(&rows, |row| row.count("waiting"))
 }
 
 /// Reads one, whatever became of it.
-pub(super) async fn one(
+pub(super) async fn get(
     connection: &mut SqliteConnection,
     id: ProposalId,
 ) -> Result<Option<ProposalRow>, Fault> {
-    let rows = Script::of(&format!("SELECT {COLUMNS} FROM proposals WHERE id = $1"))
+    let rows = Batch::new(&format!("SELECT {COLUMNS} FROM proposals WHERE id = $1"))
         .bind(id.0)
-        .rows(connection, Repeats::Often)
+        .rows(connection, StatementReuse::Persistent)
         .await?;
-    Ok(readable("proposals", rows.iter().map(|row| proposal(Columns(row)))).pop())
+    Ok(collect_readable("proposals", rows.iter().map(|row| proposal(Columns(row)))).pop())
 }
 
-fn proposal(row: Columns<'_>) -> Read<ProposalRow> {
+fn proposal(row: Columns<'_>) -> ColumnResult<ProposalRow> {
     let new = NewProposal {
         made_at: row.time("made_at")?,
         origin: row.get("origin")?,
         task: row.get("task")?,
-        digest: row.maybe_revision("digest")?.ok_or(Impossible)?,
+        digest: row.maybe_revision("digest")?.ok_or(InvalidValue)?,
         trust: row.word("trust")?,
         roots: roots(row.get("roots")?)?,
         proposal: row.get("proposal")?,
@@ -158,13 +159,13 @@ pub(super) async fn reject(
     id: ProposalId,
     at: Timestamp,
 ) -> Result<bool, Fault> {
-    let rejected = Script::of(
+    let rejected = Batch::new(
         "UPDATE proposals SET status = 'rejected', decided_at = $2
         WHERE id = $1 AND status = 'waiting'",
     )
     .bind(id.0)
     .bind(stored_time(at))
-    .run(connection, Repeats::Often)
+    .run(connection, StatementReuse::Persistent)
     .await?;
     Ok(rejected > 0)
 }
@@ -174,12 +175,12 @@ pub(super) async fn withdraw(
     connection: &mut SqliteConnection,
     ids: &[ProposalId],
 ) -> Result<(), Fault> {
-    Script::of(
+    Batch::new(
         "DELETE FROM proposals WHERE status = 'waiting'
         AND id IN (SELECT value FROM json_each($1))",
     )
     .bind(json_numbers(ids.iter().map(|id| id.0)))
-    .run(connection, Repeats::Hardly)
+    .run(connection, StatementReuse::OneShot)
     .await?;
     Ok(())
 }
@@ -190,20 +191,20 @@ pub(super) async fn accept(
     id: ProposalId,
     at: Timestamp,
 ) -> Result<(), Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "UPDATE proposals SET status = 'accepted', decided_at = $2,
             change_id = (SELECT last_change + 1 FROM totals)
         WHERE id = $1 AND status = 'waiting' RETURNING id",
     )
     .bind(id.0)
     .bind(stored_time(at))
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
-    if rows.is_empty() { Err(Fault::Decided(id)) } else { Ok(()) }
+    if rows.is_empty() { Err(Fault::ProposalDecided(id)) } else { Ok(()) }
 }
 
 /// Lets the proposal wait again that the change `$1` accepted, as the change is taken back.
-pub(super) const WAIT_AGAIN: &str =
+pub(super) const REOPEN: &str =
     "UPDATE proposals SET status = 'waiting', decided_at = NULL, change_id = NULL
         WHERE change_id = $1 AND status = 'accepted';";
 
@@ -214,7 +215,7 @@ pub(super) async fn prune(
     decided_before: i64,
     made_before: i64,
 ) -> Result<(), Fault> {
-    Script::of(&format!(
+    Batch::new(&format!(
         "BEGIN IMMEDIATE;
         DELETE FROM proposals WHERE status = '{}' AND decided_at < $1;
         DELETE FROM proposals WHERE status = '{}' AND made_at < $2;
@@ -230,7 +231,7 @@ pub(super) async fn prune(
     .bind(decided_before)
     .bind(made_before)
     .bind(stored_count(PROPOSALS_REJECTED_MAX))
-    .run(connection, Repeats::Hardly)
+    .run(connection, StatementReuse::OneShot)
     .await?;
     Ok(())
 }

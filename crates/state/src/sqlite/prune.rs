@@ -15,22 +15,22 @@ use memory::limits::PROPOSAL_WAITING_KEPT;
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
-use crate::record::{Pruned, Retention};
+use crate::record::{PruneReport, Retention};
+use crate::sqlite::batch::{Batch, StatementReuse, json_numbers};
 use crate::sqlite::content;
 use crate::sqlite::proposals;
-use crate::sqlite::row::{Columns, Read, single, stored_count, stored_time};
-use crate::sqlite::script::{Repeats, Script, json_numbers};
+use crate::sqlite::row::{ColumnResult, Columns, single, stored_count, stored_time};
 
 /// Changes dropped in one transaction: a few milliseconds' worth.
-const PRUNED_AT_ONCE: i64 = 64;
+const CHANGES_PER_STEP: i64 = 64;
 /// Contents dropped in one transaction.
-const CONTENTS_AT_ONCE: usize = 256;
+const CONTENTS_PER_STEP: usize = 256;
 
 /// Pages given back after each transaction: about as much as it freed.
-const PAGES_GIVEN_BACK: &str = "PRAGMA incremental_vacuum(256)";
+const FREE_PAGES: &str = "PRAGMA incremental_vacuum(256)";
 
 /// Whether change `c` may be dropped.
-const MAY_GO: &str = "c.id NOT IN (SELECT change_id FROM open_changes WHERE what = 'change')
+const PRUNABLE: &str = "c.id NOT IN (SELECT change_id FROM open_changes WHERE what = 'change')
     AND NOT EXISTS (SELECT 1 FROM change_files f
     JOIN marks m ON m.pinned = 1 AND m.identity = f.identity AND m.path IN (f.path, f.moved_to)
     WHERE f.change_id = c.id)
@@ -46,7 +46,7 @@ pub(super) struct Pruning {
     phase: Phase,
     bytes_max: u64,
     /// What was dropped so far.
-    pub(super) pruned: Pruned,
+    pub(super) report: PruneReport,
 }
 
 /// What a step does.
@@ -57,13 +57,13 @@ enum Phase {
     /// Drops changes above this number from before this time.
     OlderThan(ChangeId, i64),
     /// Finds the contents that nobody refers to. Whether changes were dropped to fit.
-    Look { fitting: bool },
+    FindUnreferenced { fitting: bool },
     /// Drops those of these contents that no change above the number refers to.
     Sweep { fitting: bool, loose: Vec<i64>, last: ChangeId },
     /// Finds out how much is too much.
-    Weigh,
+    MeasureExcess,
     /// Drops changes above this number, until about so many stored bytes hang on none.
-    Free(ChangeId, u64),
+    FreeBytes(ChangeId, u64),
     /// Nothing any more.
     Done,
 }
@@ -79,7 +79,7 @@ impl Pruning {
         Self {
             phase: Phase::Proposals(before(retention.age), before(PROPOSAL_WAITING_KEPT)),
             bytes_max: retention.bytes,
-            pruned: Pruned::default(),
+            report: PruneReport::default(),
         }
     }
 
@@ -96,7 +96,7 @@ impl Pruning {
 
     /// Tells whether the next step only reads, and may take its time.
     pub(super) fn only_reads(&self) -> bool {
-        matches!(self.phase, Phase::Look { .. } | Phase::Weigh)
+        matches!(self.phase, Phase::FindUnreferenced { .. } | Phase::MeasureExcess)
     }
 
     /// Goes one short transaction further.
@@ -110,43 +110,43 @@ impl Pruning {
                 let ids = candidates(connection, after, time, u64::MAX).await?.0;
                 match ids.last() {
                     // Whoever lets go of contents otherwise drops them at once.
-                    None if self.pruned.changes == 0 => Phase::Weigh,
-                    None => Phase::Look { fitting: false },
+                    None if self.report.changes == 0 => Phase::MeasureExcess,
+                    None => Phase::FindUnreferenced { fitting: false },
                     Some(&last) => {
-                        self.pruned.changes += drop_changes(connection, &ids).await?;
+                        self.report.changes += drop_changes(connection, &ids).await?;
                         Phase::OlderThan(last, time)
                     }
                 }
             }
-            Phase::Look { fitting } => {
-                let (loose, last) = loose(connection).await?;
+            Phase::FindUnreferenced { fitting } => {
+                let (loose, last) = unreferenced(connection).await?;
                 Phase::Sweep { fitting, loose, last }
             }
             // Dropping freed nothing, so that dropping more would not help.
             Phase::Sweep { fitting: true, loose, .. } if loose.is_empty() => Phase::Done,
-            Phase::Sweep { loose, .. } if loose.is_empty() => Phase::Weigh,
+            Phase::Sweep { loose, .. } if loose.is_empty() => Phase::MeasureExcess,
             Phase::Sweep { fitting, mut loose, last } => {
-                let rest = loose.split_off(loose.len().min(CONTENTS_AT_ONCE));
-                self.pruned.bytes += drop_contents(connection, &loose, last).await?;
-                sqlx::query(PAGES_GIVEN_BACK).execute(connection).await?;
+                let rest = loose.split_off(loose.len().min(CONTENTS_PER_STEP));
+                self.report.bytes += drop_contents(connection, &loose, last).await?;
+                sqlx::query(FREE_PAGES).execute(connection).await?;
                 if rest.is_empty() {
-                    Phase::Weigh
+                    Phase::MeasureExcess
                 } else {
                     Phase::Sweep { fitting, loose: rest, last }
                 }
             }
-            Phase::Weigh => match excess_bytes(connection, self.bytes_max).await? {
+            Phase::MeasureExcess => match excess_bytes(connection, self.bytes_max).await? {
                 0 => Phase::Done,
-                wanted => Phase::Free(ChangeId(0), wanted),
+                wanted => Phase::FreeBytes(ChangeId(0), wanted),
             },
-            Phase::Free(after, wanted) => {
+            Phase::FreeBytes(after, wanted) => {
                 let (ids, estimated) = candidates(connection, after, i64::MAX, wanted).await?;
                 if !ids.is_empty() {
-                    self.pruned.changes += drop_changes(connection, &ids).await?;
+                    self.report.changes += drop_changes(connection, &ids).await?;
                 }
                 match (ids.last(), wanted.checked_sub(estimated)) {
-                    (Some(&last), Some(wanted @ 1..)) => Phase::Free(last, wanted),
-                    _ => Phase::Look { fitting: true },
+                    (Some(&last), Some(wanted @ 1..)) => Phase::FreeBytes(last, wanted),
+                    _ => Phase::FindUnreferenced { fitting: true },
                 }
             }
             Phase::Done => Phase::Done,
@@ -163,15 +163,15 @@ async fn candidates(
     older_than: i64,
     wanted: u64,
 ) -> Result<(Vec<ChangeId>, u64), Fault> {
-    let rows = Script::of(&format!(
+    let rows = Batch::new(&format!(
         "SELECT c.id, (SELECT coalesce(sum(length(k.bytes)), 0) FROM change_files f
             JOIN contents k ON k.revision = f.before WHERE f.change_id = c.id) AS bytes
-        FROM changes c WHERE c.id > $1 AND c.at < $2 AND {MAY_GO} ORDER BY c.id LIMIT $3"
+        FROM changes c WHERE c.id > $1 AND c.at < $2 AND {PRUNABLE} ORDER BY c.id LIMIT $3"
     ))
     .bind(after.0)
     .bind(older_than)
-    .bind(PRUNED_AT_ONCE)
-    .rows(connection, Repeats::Often)
+    .bind(CHANGES_PER_STEP)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
     let (mut ids, mut estimated) = (Vec::new(), 0_u64);
     for row in rows.iter().map(Columns) {
@@ -186,12 +186,12 @@ async fn candidates(
 
 /// Drops those of the changes that still may go, with tombstones that they left; returns how many.
 async fn drop_changes(connection: &mut SqliteConnection, ids: &[ChangeId]) -> Result<u64, Fault> {
-    let rows = Script::of(&format!(
+    let rows = Batch::new(&format!(
         "BEGIN IMMEDIATE;
         CREATE TEMP TABLE IF NOT EXISTS going (id INTEGER PRIMARY KEY);
         DELETE FROM going;
         INSERT INTO going SELECT c.id FROM changes c
-            WHERE c.id IN (SELECT value FROM json_each($1)) AND {MAY_GO};
+            WHERE c.id IN (SELECT value FROM json_each($1)) AND {PRUNABLE};
         DELETE FROM heads WHERE revision IS NULL AND (place, path, change_id) IN
             (SELECT f.place, f.path, f.change_id FROM going JOIN change_files f ON f.change_id = going.id
             UNION ALL SELECT f.place, f.moved_to, f.change_id
@@ -202,23 +202,23 @@ async fn drop_changes(connection: &mut SqliteConnection, ids: &[ChangeId]) -> Re
         SELECT count(*) AS dropped FROM going; COMMIT;"
     ))
     .bind(json_numbers(ids.iter().map(|id| id.0)))
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
     single(&rows, |row| row.count("dropped"))
 }
 
 /// Returns the contents that nothing refers to, and the last change that was known then. Reads all
 /// of the history, so nobody may have to wait for it.
-async fn loose(connection: &mut SqliteConnection) -> Result<(Vec<i64>, ChangeId), Fault> {
-    let rows = Script::of(&format!(
+async fn unreferenced(connection: &mut SqliteConnection) -> Result<(Vec<i64>, ChangeId), Fault> {
+    let rows = Batch::new(&format!(
         "SELECT k.id, t.last_change FROM totals t CROSS JOIN contents k
         WHERE k.revision NOT IN ({}) ORDER BY k.id",
-        content::WANTED
+        content::REFERENCED_REVISIONS
     ))
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
     let last = rows.first().map_or(Ok(ChangeId(0)), |row| Columns(row).id("last_change"))?;
-    let ids = rows.iter().map(|row| Columns(row).get("id")).collect::<Read<_>>()?;
+    let ids = rows.iter().map(|row| Columns(row).get("id")).collect::<ColumnResult<_>>()?;
     Ok((ids, last))
 }
 
@@ -229,7 +229,7 @@ async fn drop_contents(
     loose: &[i64],
     last: ChangeId,
 ) -> Result<u64, Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "BEGIN IMMEDIATE;
         SELECT content_bytes FROM totals;
         DELETE FROM contents WHERE id IN (SELECT value FROM json_each($1)) AND revision NOT IN
@@ -239,10 +239,10 @@ async fn drop_contents(
     )
     .bind(json_numbers(loose.iter().copied()))
     .bind(last.0)
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
     let totals = rows.iter().map(|row| Columns(row).count("content_bytes"));
-    match totals.collect::<Read<Vec<u64>>>()?[..] {
+    match totals.collect::<ColumnResult<Vec<u64>>>()?[..] {
         [before, after] => Ok(before.saturating_sub(after)),
         _ => Err(Fault::Damaged("the totals are missing".to_owned())),
     }

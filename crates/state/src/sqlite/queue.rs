@@ -8,11 +8,11 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
-use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_time};
-use crate::sqlite::script::{Repeats, Script, json_numbers};
+use crate::sqlite::batch::{Batch, StatementReuse, json_numbers};
+use crate::sqlite::row::{ColumnResult, Columns, collect_readable, stored_count, stored_time};
 use crate::task::{
-    Attempt, DreamGates, End, Enqueued, NewTask, OwnedBy, QueueLimits, Status, TaskCount, TaskKind,
-    TaskQuery, TaskRow,
+    Attempt, DreamPreconditions, EnqueueResult, NewTask, OwnerFilter, QueueLimits, Status,
+    TaskCount, TaskKind, TaskOutcome, TaskQuery, TaskRow,
 };
 use memory::clock::Timestamp;
 
@@ -32,8 +32,8 @@ const COLUMNS: &str = "seq, id, workspace, kind, client, status, attempts, creat
     request, outcome, (SELECT min(c.id) FROM changes c WHERE c.task = tasks.id) AS change";
 
 /// Returns the beginning of a script that does not wait until the disk has it; [`unsynchronized`] runs it.
-pub(super) fn hasty(piece: &str) -> Script {
-    Script::of("PRAGMA synchronous = NORMAL;").then(piece)
+pub(super) fn begin_unsynced(piece: &str) -> Batch {
+    Batch::new("PRAGMA synchronous = NORMAL;").with(piece)
 }
 
 /// Runs a script that [`hasty`] began.
@@ -41,12 +41,12 @@ pub(super) fn hasty(piece: &str) -> Script {
 /// SQLite takes the setting when it reads the statement, not when it runs it, so the script is read anew
 /// each time; that takes less than sending it the settings by themselves. Where this fails, the connection
 /// is closed by whoever holds it.
-pub(super) async fn unsynchronized(
+pub(super) async fn run_unsynced(
     connection: &mut SqliteConnection,
-    script: Script,
+    script: Batch,
 ) -> Result<Vec<SqliteRow>, Fault> {
-    let script = script.then("; PRAGMA synchronous = FULL");
-    Ok(script.rows(connection, Repeats::Hardly).await?)
+    let script = script.with("; PRAGMA synchronous = FULL");
+    Ok(script.rows(connection, StatementReuse::OneShot).await?)
 }
 
 /// Queues a task if there is room and, where they are given, all gates are open; drops finished ones that
@@ -54,21 +54,21 @@ pub(super) async fn unsynchronized(
 pub(super) async fn enqueue(
     connection: &mut SqliteConnection,
     task: &NewTask,
-    (limits, gates): (QueueLimits, Option<DreamGates>),
-) -> Result<Enqueued, Fault> {
-    let age = stored_count(limits.kept_for.as_nanos());
-    let mut script = Script::of(&format!(
+    (limits, gates): (QueueLimits, Option<DreamPreconditions>),
+) -> Result<EnqueueResult, Fault> {
+    let age = stored_count(limits.finished_max_age.as_nanos());
+    let mut script = Batch::new(&format!(
         "BEGIN IMMEDIATE; DELETE FROM tasks WHERE {FINISHED} AND updated_at < $1;"
     ))
     .bind(stored_time(task.at).saturating_sub(age))
-    .then(&format!(
+    .with(&format!(
         "DELETE FROM tasks WHERE seq IN (SELECT seq FROM tasks WHERE workspace = $1 AND {FINISHED}
             ORDER BY updated_at DESC, seq DESC LIMIT -1 OFFSET max(0, $2 - 1 -
                 (SELECT count(*) FROM tasks WHERE workspace = $1 AND {UNFINISHED})));"
     ))
     .bind(task.workspace.as_str())
-    .bind(stored_count(limits.kept_max))
-    .then(&format!(
+    .bind(stored_count(limits.total_max))
+    .with(&format!(
         "INSERT INTO tasks
             (id, workspace, kind, client, status, attempts, created_at, updated_at, request)
         SELECT $1, $2, $3, $4, 'queued', 0, $5, $5, $6
@@ -85,9 +85,9 @@ pub(super) async fn enqueue(
     .bind(task.request.as_str())
     .bind(stored_count(limits.unfinished_max))
     .bind(stored_count(limits.minor_max));
-    if let Some(DreamGates { asked_before, sessions_min }) = gates {
+    if let Some(DreamPreconditions { requested_before: asked_before, sessions_min }) = gates {
         script = script
-            .then(
+            .with(
                 " AND NOT EXISTS (SELECT 1 FROM dreams WHERE workspace = $1 AND asked_at > $2)
                 AND coalesce((SELECT sessions FROM dreams WHERE workspace = $1), 0) >= $3",
             )
@@ -95,10 +95,10 @@ pub(super) async fn enqueue(
             .bind(stored_time(asked_before))
             .bind(stored_count(sessions_min));
     }
-    script = script.then(" RETURNING seq;");
+    script = script.with(" RETURNING seq;");
     if task.kind == TaskKind::Dream {
         script = script
-            .then(
+            .with(
                 "INSERT INTO dreams (workspace, asked_at, sessions)
                 SELECT $1, $2, 0 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = $3)
                 ON CONFLICT (workspace) DO UPDATE SET asked_at = excluded.asked_at, sessions = 0;",
@@ -107,12 +107,12 @@ pub(super) async fn enqueue(
             .bind(stored_time(task.at))
             .bind(task.id.as_str());
     }
-    let rows = script.then("COMMIT;").rows(connection, Repeats::Often).await?;
-    let Some(row) = rows.first() else { return Ok(Enqueued::Full) };
-    Ok(Enqueued::Queued(queued(task.clone(), Columns(row).get("seq")?)))
+    let rows = script.with("COMMIT;").rows(connection, StatementReuse::Persistent).await?;
+    let Some(row) = rows.first() else { return Ok(EnqueueResult::Full) };
+    Ok(EnqueueResult::Queued(new_row(task.clone(), Columns(row).get("seq")?)))
 }
 
-fn queued(new: NewTask, seq: i64) -> TaskRow {
+fn new_row(new: NewTask, seq: i64) -> TaskRow {
     let NewTask { id, workspace, kind, client, request, at } = new;
     TaskRow {
         seq,
@@ -136,7 +136,7 @@ pub(super) async fn begin_next(
     workspace: &str,
     at: Timestamp,
 ) -> Result<Option<TaskRow>, Fault> {
-    let script = hasty(&format!(
+    let script = begin_unsynced(&format!(
         "UPDATE tasks SET status = 'running', attempts = attempts + 1, updated_at = $2
         WHERE seq = (SELECT seq FROM tasks
             WHERE workspace = $1 AND {UNFINISHED} AND status = 'queued'
@@ -147,7 +147,7 @@ pub(super) async fn begin_next(
     ))
     .bind(workspace)
     .bind(stored_time(at));
-    let rows = unsynchronized(connection, script).await?;
+    let rows = run_unsynced(connection, script).await?;
     let task = rows.first().map(|row| task(Columns(row))).transpose();
     task.map_err(|_| Fault::UnreadableTask)
 }
@@ -164,33 +164,33 @@ async fn running_rows(
     connection: &mut SqliteConnection,
     workspace: &str,
 ) -> Result<Vec<SqliteRow>, Fault> {
-    let rows = Script::of(&format!(
+    let rows = Batch::new(&format!(
         "SELECT {COLUMNS} FROM tasks
         WHERE workspace = $1 AND {UNFINISHED} AND status = 'running' ORDER BY seq"
     ))
     .bind(workspace)
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
     Ok(rows)
 }
 
 /// Returns the places of the running tasks of a workspace that cannot be read.
-pub(super) async fn unreadable(
+pub(super) async fn unreadable_running(
     connection: &mut SqliteConnection,
     workspace: &str,
 ) -> Result<Vec<i64>, Fault> {
     let rows = running_rows(connection, workspace).await?;
     let unreadable = rows.iter().filter(|row| task(Columns(row)).is_err());
-    Ok(unreadable.map(|row| Columns(row).get("seq")).collect::<Read<_>>()?)
+    Ok(unreadable.map(|row| Columns(row).get("seq")).collect::<ColumnResult<_>>()?)
 }
 
 /// Fails tasks that cannot be read, by their places; returns how many still ran. What can be mended of a row is.
 pub(super) async fn fail_unreadable(
     connection: &mut SqliteConnection,
-    (places, end): (&[i64], End<'_>),
+    (places, end): (&[i64], TaskOutcome<'_>),
     at: Timestamp,
 ) -> Result<u64, Fault> {
-    let failed = Script::of(
+    let failed = Batch::new(
         "UPDATE tasks SET status = $2, outcome = $3, request = $4, updated_at = $5,
             attempts = max(0, min(attempts, 4294967295))
         WHERE seq IN (SELECT value FROM json_each($1)) AND status = 'running' RETURNING seq",
@@ -200,7 +200,7 @@ pub(super) async fn fail_unreadable(
     .bind(end.outcome)
     .bind(end.request)
     .bind(stored_time(at))
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
     Ok(failed.len() as u64)
 }
@@ -211,11 +211,12 @@ pub(super) async fn prepare_outcome(
     attempt: Attempt<'_>,
     outcome: &str,
 ) -> Result<bool, Fault> {
-    let script = hasty(&format!("UPDATE tasks SET outcome = $3 WHERE {RUNS} RETURNING seq"))
-        .bind(attempt.task)
-        .bind(i64::from(attempt.number))
-        .bind(outcome);
-    Ok(!unsynchronized(connection, script).await?.is_empty())
+    let script =
+        begin_unsynced(&format!("UPDATE tasks SET outcome = $3 WHERE {RUNS} RETURNING seq"))
+            .bind(attempt.task)
+            .bind(i64::from(attempt.number))
+            .bind(outcome);
+    Ok(!run_unsynced(connection, script).await?.is_empty())
 }
 
 /// Puts a running task back. Returns whether this attempt ran and has changed nothing.
@@ -224,20 +225,20 @@ pub(super) async fn requeue(
     attempt: Attempt<'_>,
     at: Timestamp,
 ) -> Result<bool, Fault> {
-    let script = hasty(&format!(
+    let script = begin_unsynced(&format!(
         "UPDATE tasks SET status = 'queued', outcome = NULL, updated_at = $3
         WHERE {RUNS} AND {UNCHANGED} RETURNING seq"
     ))
     .bind(attempt.task)
     .bind(i64::from(attempt.number))
     .bind(stored_time(at));
-    Ok(!unsynchronized(connection, script).await?.is_empty())
+    Ok(!run_unsynced(connection, script).await?.is_empty())
 }
 
 /// Returns the beginning of a transaction that may go on, as it has a row, only if this attempt runs and
 /// its task has no change yet.
-pub(super) fn begin_as(attempt: Attempt<'_>) -> Script {
-    Script::of(&format!("BEGIN IMMEDIATE; SELECT seq FROM tasks WHERE {RUNS} AND {UNCHANGED};"))
+pub(super) fn begin_for_attempt(attempt: Attempt<'_>) -> Batch {
+    Batch::new(&format!("BEGIN IMMEDIATE; SELECT seq FROM tasks WHERE {RUNS} AND {UNCHANGED};"))
         .bind(attempt.task)
         .bind(i64::from(attempt.number))
 }
@@ -245,23 +246,23 @@ pub(super) fn begin_as(attempt: Attempt<'_>) -> Script {
 /// Finishes a task. Returns whether it was unfinished, and nobody has begun it since.
 pub(super) async fn finish(
     connection: &mut SqliteConnection,
-    (attempt, end): (Attempt<'_>, End<'_>),
+    (attempt, end): (Attempt<'_>, TaskOutcome<'_>),
     at: Timestamp,
 ) -> Result<bool, Fault> {
-    let again = Script::of(
+    let again = Batch::new(
         "SELECT 1 FROM tasks WHERE id = $1 AND outcome = $3 AND $2 = 'completed'
             AND EXISTS (SELECT 1 FROM changes c WHERE c.task = tasks.id)",
     )
     .bind(attempt.task)
     .bind(end.status.as_str())
     .bind(end.outcome)
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
     let finish = format!(
         "UPDATE tasks SET status = $3, outcome = $4, request = $5, updated_at = $6
         WHERE id = $1 AND attempts = $2 AND {UNFINISHED} RETURNING seq"
     );
-    let script = if again.is_empty() { Script::of(&finish) } else { hasty(&finish) };
+    let script = if again.is_empty() { Batch::new(&finish) } else { begin_unsynced(&finish) };
     let script = script
         .bind(attempt.task)
         .bind(i64::from(attempt.number))
@@ -270,20 +271,20 @@ pub(super) async fn finish(
         .bind(end.request)
         .bind(stored_time(at));
     let finished = if again.is_empty() {
-        script.rows(connection, Repeats::Often).await?
+        script.rows(connection, StatementReuse::Persistent).await?
     } else {
-        unsynchronized(connection, script).await?
+        run_unsynced(connection, script).await?
     };
     Ok(!finished.is_empty())
 }
 
 /// Takes back a task of which nothing can have been written. Returns whether this did.
-pub(super) async fn give_up(
+pub(super) async fn cancel(
     connection: &mut SqliteConnection,
-    (id, end): (&str, End<'_>),
+    (id, end): (&str, TaskOutcome<'_>),
     at: Timestamp,
 ) -> Result<bool, Fault> {
-    let given_up = Script::of(&format!(
+    let given_up = Batch::new(&format!(
         "UPDATE tasks SET status = $2, outcome = $3, request = $4, updated_at = $5
         WHERE id = $1 AND {UNFINISHED} AND (status = 'queued' OR outcome IS NULL) RETURNING seq"
     ))
@@ -292,7 +293,7 @@ pub(super) async fn give_up(
     .bind(end.outcome)
     .bind(end.request)
     .bind(stored_time(at))
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
     Ok(!given_up.is_empty())
 }
@@ -303,9 +304,9 @@ pub(super) async fn has_ended(
     before: Timestamp,
 ) -> Result<bool, Fault> {
     let rows =
-        Script::of(&format!("SELECT 1 FROM tasks WHERE {FINISHED} AND updated_at < $1 LIMIT 1"))
+        Batch::new(&format!("SELECT 1 FROM tasks WHERE {FINISHED} AND updated_at < $1 LIMIT 1"))
             .bind(stored_time(before))
-            .rows(connection, Repeats::Often)
+            .rows(connection, StatementReuse::Persistent)
             .await?;
     Ok(!rows.is_empty())
 }
@@ -315,11 +316,11 @@ pub(super) async fn drop_ended(
     connection: &mut SqliteConnection,
     before: Timestamp,
 ) -> Result<u64, Fault> {
-    let dropped = Script::of(&format!(
+    let dropped = Batch::new(&format!(
         "DELETE FROM tasks WHERE {FINISHED} AND updated_at < $1 RETURNING seq"
     ))
     .bind(stored_time(before))
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
     Ok(dropped.len() as u64)
 }
@@ -329,28 +330,28 @@ pub(super) async fn count(
     connection: &mut SqliteConnection,
     ended_since: Timestamp,
 ) -> Result<Vec<TaskCount>, Fault> {
-    let rows = Script::of(&format!(
+    let rows = Batch::new(&format!(
         "SELECT workspace, status, count(*) AS tasks FROM tasks
         WHERE {UNFINISHED} OR updated_at >= $1 GROUP BY workspace, status ORDER BY workspace, status"
     ))
     .bind(stored_time(ended_since))
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
     let count = |row: Columns<'_>| {
         let (workspace, status) = (row.get("workspace")?, row.word("status")?);
         Ok(TaskCount { workspace, status, tasks: row.count("tasks")? })
     };
-    Ok(readable("tasks", rows.iter().map(|row| count(Columns(row)))))
+    Ok(collect_readable("tasks", rows.iter().map(|row| count(Columns(row)))))
 }
 
 /// Reads one task.
-pub(super) async fn one(
+pub(super) async fn get(
     connection: &mut SqliteConnection,
     id: &str,
 ) -> Result<Option<TaskRow>, Fault> {
-    let rows = Script::of(&format!("SELECT {COLUMNS} FROM tasks WHERE id = $1"))
+    let rows = Batch::new(&format!("SELECT {COLUMNS} FROM tasks WHERE id = $1"))
         .bind(id)
-        .rows(connection, Repeats::Often)
+        .rows(connection, StatementReuse::Persistent)
         .await?;
     Ok(tasks(&rows).into_iter().next())
 }
@@ -360,7 +361,7 @@ pub(super) async fn find(
     connection: &mut SqliteConnection,
     query: &TaskQuery,
 ) -> Result<Vec<TaskRow>, Fault> {
-    let mut script = Script::of(&format!("SELECT {COLUMNS} FROM tasks WHERE true"));
+    let mut script = Batch::new(&format!("SELECT {COLUMNS} FROM tasks WHERE true"));
     for (column, wanted) in [
         ("workspace", query.workspace.as_deref()),
         ("kind", query.kind.map(TaskKind::as_str)),
@@ -371,9 +372,9 @@ pub(super) async fn find(
         }
     }
     match &query.owner {
-        OwnedBy::Anybody => {}
-        OwnedBy::Nobody => drop(script.add(" AND client IS NULL")),
-        OwnedBy::Client(client) => drop(script.add(" AND client = $1").value(client.as_str())),
+        OwnerFilter::Any => {}
+        OwnerFilter::WithoutClient => drop(script.add(" AND client IS NULL")),
+        OwnerFilter::Client(client) => drop(script.add(" AND client = $1").value(client.as_str())),
     }
     if let Some(since) = query.ended_since {
         script.add(&format!(" AND ({UNFINISHED} OR updated_at >= $1)")).value(stored_time(since));
@@ -382,26 +383,26 @@ pub(super) async fn find(
         script.add(" AND seq < $1").value(before);
     }
     script.add(" ORDER BY seq DESC LIMIT $1").value(stored_count(query.max));
-    Ok(tasks(&script.rows(connection, Repeats::Hardly).await?))
+    Ok(tasks(&script.rows(connection, StatementReuse::OneShot).await?))
 }
 
 /// Reads which workspaces have unfinished tasks.
 pub(super) async fn workspaces_with_work(
     connection: &mut SqliteConnection,
 ) -> Result<Vec<String>, Fault> {
-    let rows = Script::of(&format!(
+    let rows = Batch::new(&format!(
         "SELECT DISTINCT workspace FROM tasks WHERE {UNFINISHED} ORDER BY workspace"
     ))
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(readable("tasks", rows.iter().map(|row| Columns(row).get("workspace"))))
+    Ok(collect_readable("tasks", rows.iter().map(|row| Columns(row).get("workspace"))))
 }
 
 fn tasks(rows: &[SqliteRow]) -> Vec<TaskRow> {
-    readable("tasks", rows.iter().map(|row| task(Columns(row))))
+    collect_readable("tasks", rows.iter().map(|row| task(Columns(row))))
 }
 
-fn task(row: Columns<'_>) -> Read<TaskRow> {
+fn task(row: Columns<'_>) -> ColumnResult<TaskRow> {
     Ok(TaskRow {
         seq: row.get("seq")?,
         id: row.get("id")?,

@@ -12,16 +12,18 @@ use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::record::{Head, NewChange, NewFileChange};
-use crate::sqlite::content::{self, Packed};
-use crate::sqlite::marks;
+use crate::sqlite::batch::{Batch, StatementReuse, json_numbers};
+use crate::sqlite::content::{self, PackedContent};
 use crate::sqlite::proposals;
 use crate::sqlite::queue;
-use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_revision, stored_time};
-use crate::sqlite::script::{Repeats, Script, json_numbers};
+use crate::sqlite::row::{
+    ColumnResult, Columns, collect_readable, stored_count, stored_revision, stored_time,
+};
+use crate::sqlite::usage;
 use crate::task::Attempt;
 
 /// Files of a change that are sent in one message: bounds the text that SQLite has to prepare.
-const FILES_SENT_AT_ONCE: usize = 32;
+const FILES_PER_MESSAGE: usize = 32;
 
 /// How far the numbers of changes jump over one that was given before: some beyond it may have been given too.
 const NUMBERS_SKIPPED: i64 = 1_000;
@@ -57,7 +59,7 @@ const HEAD: &str = "INSERT INTO open_changes
     ON CONFLICT (place, path) DO UPDATE SET identity = excluded.identity,
         revision = excluded.revision, trust = excluded.trust, change_id = excluded.change_id;";
 
-const HEADS_BACK: &str = "DELETE FROM heads WHERE change_id = $1
+const RESTORE_HEADS: &str = "DELETE FROM heads WHERE change_id = $1
         AND (place, path) IN
             (SELECT root, path FROM open_changes WHERE change_id = $1 AND what = 'head');
     INSERT INTO heads (path, place, identity, revision, trust, change_id)
@@ -70,7 +72,7 @@ const FORGET: &str = "DELETE FROM open_changes WHERE change_id = $1;
     DELETE FROM change_files WHERE change_id = $1;
     DELETE FROM changes WHERE id = $1;";
 
-const SETTLE: &str =
+const MARK_DURABLE: &str =
     "DELETE FROM open_changes WHERE change_id IN (SELECT value FROM json_each($1));";
 
 /// Records a change in one transaction.
@@ -79,45 +81,46 @@ pub(super) async fn record(
     change: &NewChange,
 ) -> Result<ChangeId, Fault> {
     check_bytes(&change.files)?;
-    let repeats = if change.files.len() == 1 { Repeats::Often } else { Repeats::Hardly };
+    let repeats =
+        if change.files.len() == 1 { StatementReuse::Persistent } else { StatementReuse::OneShot };
     let mut script = match (&change.provenance.task, change.attempt) {
         (Some(task), Some(number)) => {
-            let begin = queue::begin_as(Attempt { task, number });
-            if begin.rows(connection, Repeats::Often).await?.is_empty() {
-                return Err(Fault::Overtaken(task.clone()));
+            let begin = queue::begin_for_attempt(Attempt { task, number });
+            if begin.rows(connection, StatementReuse::Persistent).await?.is_empty() {
+                return Err(Fault::StaleAttempt(task.clone()));
             }
-            Script::default()
+            Batch::default()
         }
-        _ => Script::of("BEGIN IMMEDIATE;"),
+        _ => Batch::new("BEGIN IMMEDIATE;"),
     };
     if let Some(proposal) = change.accepts {
-        std::mem::take(&mut script).run(connection, Repeats::Often).await?;
+        std::mem::take(&mut script).run(connection, StatementReuse::Persistent).await?;
         proposals::accept(connection, proposal, change.at).await?;
     }
     add_change(&mut script, change);
     let mut id = None;
     for (index, file) in change.files.iter().enumerate() {
-        if index > 0 && index % FILES_SENT_AT_ONCE == 0 {
-            id = sent(std::mem::take(&mut script), connection, repeats).await?.or(id);
+        if index > 0 && index % FILES_PER_MESSAGE == 0 {
+            id = send(std::mem::take(&mut script), connection, repeats).await?.or(id);
         }
         add_file(&mut script, change, file, index);
     }
     if let Some(folder) = &change.folder {
-        marks::follow_folder(&mut script, change.kind, folder);
+        usage::apply_folder_change(&mut script, change.kind, folder);
     }
-    for ((identity, path), counted) in marks::sum(&change.uses) {
-        marks::count_in_change(&mut script, (identity, path), counted);
+    for ((identity, path), counted) in usage::sum_uses(&change.uses) {
+        usage::count_in_change(&mut script, (identity, path), counted);
     }
     script.add("COMMIT;");
-    let id = sent(script, connection, repeats).await?.or(id);
+    let id = send(script, connection, repeats).await?.or(id);
     id.ok_or_else(|| Fault::Damaged("a recorded change has no number".to_owned()))
 }
 
 /// Sends a script and returns the number of the change, if it made one.
-async fn sent(
-    script: Script,
+async fn send(
+    script: Batch,
     connection: &mut SqliteConnection,
-    repeats: Repeats,
+    repeats: StatementReuse,
 ) -> Result<Option<ChangeId>, Fault> {
     let rows = script.rows(connection, repeats).await?;
     Ok(rows.first().map(|row| Columns(row).id("id")).transpose()?)
@@ -137,7 +140,7 @@ fn check_bytes(files: &[NewFileChange]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn add_change(script: &mut Script, change: &NewChange) {
+fn add_change(script: &mut Batch, change: &NewChange) {
     let by = &change.provenance;
     let folder = change.folder.as_ref();
     script
@@ -157,16 +160,16 @@ fn add_change(script: &mut Script, change: &NewChange) {
         .value(folder.map(|folder| folder.root.identity.clone()))
         .value(folder.map(|folder| folder.root.place.clone()))
         .value(folder.map(|folder| folder.path.as_str().to_owned()))
-        .value(folder.and_then(|folder| folder.moved_to.as_ref()).map(text));
+        .value(folder.and_then(|folder| folder.moved_to.as_ref()).map(path_text));
 }
 
-fn add_file(script: &mut Script, change: &NewChange, new: &NewFileChange, index: usize) {
+fn add_file(script: &mut Batch, change: &NewChange, new: &NewFileChange, index: usize) {
     let file = &new.change;
     for (revision, bytes) in [(&file.before, &new.before), (&file.after, &new.after)] {
         if let (Some(revision), Some(bytes)) = (revision, bytes) {
-            let packed = Packed::of(bytes);
+            let packed = PackedContent::pack(bytes);
             script
-                .add(content::KEEP)
+                .add(content::INSERT_CONTENT)
                 .value(stored_revision(revision))
                 .value(packed.codec)
                 .value(packed.size)
@@ -178,8 +181,8 @@ fn add_file(script: &mut Script, change: &NewChange, new: &NewFileChange, index:
         .value(stored_count(index))
         .value(file.root.identity.clone())
         .value(file.root.place.clone())
-        .value(text(&file.path))
-        .value(file.moved_to.as_ref().map(text))
+        .value(path_text(&file.path))
+        .value(file.moved_to.as_ref().map(path_text))
         .value(file.before.as_ref().map(stored_revision))
         .value(file.after.as_ref().map(stored_revision))
         .value(file.trust.as_ref())
@@ -200,7 +203,7 @@ fn add_file(script: &mut Script, change: &NewChange, new: &NewFileChange, index:
         }
     }
     if !change.folder.as_ref().is_some_and(|folder| is_covered(file, folder, change.kind)) {
-        marks::follow_file(script, change.kind, file);
+        usage::apply_file_change(script, change.kind, file);
     }
 }
 
@@ -212,7 +215,7 @@ fn is_covered(file: &FileChange, folder: &FolderChange, kind: ChangeKind) -> boo
 }
 
 fn add_head(
-    script: &mut Script,
+    script: &mut Batch,
     file: &FileChange,
     path: &RelativePath,
     revision: Option<&Revision>,
@@ -221,87 +224,93 @@ fn add_head(
         .add(HEAD)
         .value(file.root.identity.clone())
         .value(file.root.place.clone())
-        .value(text(path))
+        .value(path_text(path))
         .value(revision.map(stored_revision))
         .value(file.trust.as_ref());
 }
 
-fn text(path: &RelativePath) -> String {
+fn path_text(path: &RelativePath) -> String {
     path.as_str().to_owned()
 }
 
 /// Takes an open change back; one that is not there is as if it had never been already.
-pub(super) async fn withdraw(connection: &mut SqliteConnection, id: ChangeId) -> Result<(), Fault> {
-    let rows = Script::of(
+pub(super) async fn abort_change(
+    connection: &mut SqliteConnection,
+    id: ChangeId,
+) -> Result<(), Fault> {
+    let rows = Batch::new(
         "BEGIN IMMEDIATE; SELECT EXISTS (SELECT 1 FROM open_changes
         WHERE change_id = $1 AND what = 'change') AS open FROM changes WHERE id = $1;",
     )
     .bind(id.0)
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
     match rows.first().map(|row| Columns(row).flag("open")) {
         Some(Ok(true)) => {}
-        None => return end(connection, "COMMIT").await,
+        None => return end_transaction(connection, "COMMIT").await,
         Some(_) => {
-            end(connection, "ROLLBACK").await?;
+            end_transaction(connection, "ROLLBACK").await?;
             return Err(Fault::NotOpen(id));
         }
     }
     let contents = contents_of(connection, id).await?;
-    Script::of(HEADS_BACK)
+    Batch::new(RESTORE_HEADS)
         .bind(id.0)
-        .then(marks::BACK)
+        .with(usage::RESTORE)
         .bind(id.0)
-        .then(proposals::WAIT_AGAIN)
+        .with(proposals::REOPEN)
         .bind(id.0)
-        .then(FORGET)
+        .with(FORGET)
         .bind(id.0)
-        .then(&content::drop_loose())
+        .with(&content::drop_unreferenced())
         .bind(json_numbers(contents))
-        .then("COMMIT;")
-        .run(connection, Repeats::Hardly)
+        .with("COMMIT;")
+        .run(connection, StatementReuse::OneShot)
         .await?;
     Ok(())
 }
 
-async fn end(connection: &mut SqliteConnection, how: &'static str) -> Result<(), Fault> {
+async fn end_transaction(
+    connection: &mut SqliteConnection,
+    how: &'static str,
+) -> Result<(), Fault> {
     sqlx::query(how).execute(connection).await?;
     Ok(())
 }
 
 /// Returns which contents a change names.
 async fn contents_of(connection: &mut SqliteConnection, id: ChangeId) -> Result<Vec<i64>, Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "SELECT k.id FROM change_files f JOIN contents k ON k.revision IN (f.before, f.after)
         WHERE f.change_id = $1",
     )
     .bind(id.0)
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(readable("contents", rows.iter().map(|row| Columns(row).get("id"))))
+    Ok(collect_readable("contents", rows.iter().map(|row| Columns(row).get("id"))))
 }
 
 /// Skips numbers if the last one is below one that was given before.
-pub(super) async fn number_above(
+pub(super) async fn raise_change_number(
     connection: &mut SqliteConnection,
     given: ChangeId,
 ) -> Result<(), Fault> {
-    Script::of("UPDATE totals SET last_change = $1 + $2 WHERE last_change < $1")
+    Batch::new("UPDATE totals SET last_change = $1 + $2 WHERE last_change < $1")
         .bind(given.0.clamp(0, i64::MAX / 2))
         .bind(NUMBERS_SKIPPED)
-        .run(connection, Repeats::Hardly)
+        .run(connection, StatementReuse::OneShot)
         .await?;
     Ok(())
 }
 
 /// Says that the files of these changes are safe.
-pub(super) async fn settle(
+pub(super) async fn mark_durable(
     connection: &mut SqliteConnection,
     ids: &[ChangeId],
 ) -> Result<(), Fault> {
-    Script::of(SETTLE)
+    Batch::new(MARK_DURABLE)
         .bind(json_numbers(ids.iter().map(|id| id.0)))
-        .run(connection, Repeats::Often)
+        .run(connection, StatementReuse::Persistent)
         .await?;
     Ok(())
 }
@@ -312,50 +321,52 @@ pub(super) async fn heads(
     place: &str,
     after: ChangeId,
 ) -> Result<Vec<Head>, Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "SELECT path, revision, trust, change_id FROM heads WHERE place = $1 AND change_id > $2
         ORDER BY change_id, path",
     )
     .bind(place)
     .bind(after.0)
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
-    Ok(readable("heads", rows.iter().map(|row| head(Columns(row)))))
+    Ok(collect_readable("heads", rows.iter().map(|row| head(Columns(row)))))
 }
 
 /// Reads the influenced texts of an identity with the last changes that wrote them.
-pub(super) async fn influenced(
+pub(super) async fn influenced_revisions(
     connection: &mut SqliteConnection,
     identity: &str,
 ) -> Result<HashMap<Revision, ChangeId>, Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "SELECT revision, max(change_id) AS id FROM influenced
         WHERE identity = $1 GROUP BY revision",
     )
     .bind(identity)
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
     let read = |row: Columns<'_>| Ok((row.maybe_revision("revision")?, row.id("id")?));
-    let rows = readable("influenced", rows.iter().map(|row| read(Columns(row))));
+    let rows = collect_readable("influenced", rows.iter().map(|row| read(Columns(row))));
     Ok(rows.into_iter().filter_map(|(revision, id)| Some((revision?, id))).collect())
 }
 
 /// Reads the texts of an identity with their highest trust.
-pub(super) async fn recorded(
+pub(super) async fn recorded_revisions(
     connection: &mut SqliteConnection,
     identity: &str,
 ) -> Result<HashMap<Revision, Trust>, Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "SELECT DISTINCT after, trust FROM change_files WHERE identity = $1 AND after IS NOT NULL",
     )
     .bind(identity)
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await?;
-    let read = |row: Columns<'_>| -> Read<(Option<Revision>, Trust)> {
+    let read = |row: Columns<'_>| -> ColumnResult<(Option<Revision>, Trust)> {
         Ok((row.maybe_revision("after")?, row.word("trust")?))
     };
     let mut recorded: HashMap<Revision, Trust> = HashMap::new();
-    for (revision, trust) in readable("change_files", rows.iter().map(|row| read(Columns(row)))) {
+    for (revision, trust) in
+        collect_readable("change_files", rows.iter().map(|row| read(Columns(row))))
+    {
         if let Some(revision) = revision {
             let known = recorded.entry(revision).or_insert(trust);
             *known = trust.max(*known);
@@ -364,7 +375,7 @@ pub(super) async fn recorded(
     Ok(recorded)
 }
 
-fn head(row: Columns<'_>) -> Read<Head> {
+fn head(row: Columns<'_>) -> ColumnResult<Head> {
     Ok(Head {
         path: row.path("path")?,
         revision: row.maybe_revision("revision")?,

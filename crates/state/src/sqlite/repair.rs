@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use memory::change::ChangeId;
 
 use crate::error::Fault;
-use crate::sqlite::check::{self, Depth, Findings, MENDS};
+use crate::sqlite::batch::{Batch, StatementReuse, json_numbers};
+use crate::sqlite::check::{self, CheckDepth, Findings, REPAIR_SQL};
 use crate::sqlite::file;
 use crate::sqlite::open::{self, Mode};
 use crate::sqlite::record;
-use crate::sqlite::script::{Repeats, Script, json_numbers};
 
 /// The largest number of a change that a damaged database is believed: all JSON parsers read it exactly.
 const BELIEVED_NUMBER_MAX: i64 = 1 << 53;
@@ -45,7 +45,7 @@ impl fmt::Display for StateRepair {
 }
 
 /// Checks the database at `path`, and repairs it or sets it aside. `None` if it is sound.
-pub(super) async fn repair(path: &Path, depth: Depth) -> Result<Option<StateRepair>, Fault> {
+pub(super) async fn repair(path: &Path, depth: CheckDepth) -> Result<Option<StateRepair>, Fault> {
     let mut findings = check::check(path, depth).await?;
     if findings.is_empty() {
         return Ok(None);
@@ -53,25 +53,28 @@ pub(super) async fn repair(path: &Path, depth: Depth) -> Result<Option<StateRepa
     let reason = findings.sentences().join("; ");
     // With its index, a row may turn out to be damaged too.
     for _ in 0..2 {
-        if findings.are_mendable() && !findings.is_empty() && mend(path, &findings).await? {
+        if findings.are_repairable()
+            && !findings.is_empty()
+            && repair_in_place(path, &findings).await?
+        {
             findings = check::check(path, depth).await?;
         }
     }
-    let set_aside = if findings.is_empty() { None } else { Some(start_fresh(path).await?) };
+    let set_aside = if findings.is_empty() { None } else { Some(replace_database(path).await?) };
     let repair = StateRepair { reason, set_aside };
     tracing::warn!("{repair}");
     Ok(Some(repair))
 }
 
 /// Rebuilds indexes and removes rows that contradict others. Returns whether SQLite could.
-async fn mend(path: &Path, findings: &Findings) -> Result<bool, Fault> {
-    let rotten = json_numbers(findings.rotten.iter().copied());
+async fn repair_in_place(path: &Path, findings: &Findings) -> Result<bool, Fault> {
+    let rotten = json_numbers(findings.corrupt_contents.iter().copied());
     let script = format!(
         "BEGIN IMMEDIATE; REINDEX; DELETE FROM contents WHERE id IN (SELECT value FROM json_each($1)); \
-         {MENDS} COMMIT;"
+         {REPAIR_SQL} COMMIT;"
     );
     let mut connection = open::connect(path, Mode::Write).await?;
-    let done = Script::of(&script).bind(rotten).run(&mut connection, Repeats::Hardly).await;
+    let done = Batch::new(&script).bind(rotten).run(&mut connection, StatementReuse::OneShot).await;
     open::close(connection).await;
     match done.map_err(Fault::from) {
         Ok(_) => Ok(true),
@@ -81,12 +84,12 @@ async fn mend(path: &Path, findings: &Findings) -> Result<bool, Fault> {
 }
 
 /// Sets the database aside and makes an empty one, which gives no number of a change again.
-async fn start_fresh(path: &Path) -> Result<PathBuf, Fault> {
+async fn replace_database(path: &Path) -> Result<PathBuf, Fault> {
     let last = last_number(path).await;
     let set_aside = file::set_aside(path)?;
     let mut fresh = open::writer(path).await?;
     if let Some(last) = last {
-        record::number_above(&mut fresh.connection, last).await?;
+        record::raise_change_number(&mut fresh.connection, last).await?;
     }
     open::close(fresh.connection).await;
     Ok(set_aside)

@@ -47,10 +47,10 @@ pub(super) fn revision(stored: &[u8]) -> Option<Revision> {
 
 /// A value that no program of ours could have written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Impossible;
+pub(super) struct InvalidValue;
 
-impl From<Impossible> for Fault {
-    fn from(Impossible: Impossible) -> Self {
+impl From<InvalidValue> for Fault {
+    fn from(InvalidValue: InvalidValue) -> Self {
         Self::Damaged("a row holds a value that is never written".to_owned())
     }
 }
@@ -58,13 +58,13 @@ impl From<Impossible> for Fault {
 /// Reads the row of a query that always has one.
 pub(super) fn single<T>(
     rows: &[SqliteRow],
-    read: impl FnOnce(Columns<'_>) -> Read<T>,
+    read: impl FnOnce(Columns<'_>) -> ColumnResult<T>,
 ) -> Result<T, Fault> {
-    Ok(read(Columns(rows.first().ok_or(Impossible)?))?)
+    Ok(read(Columns(rows.first().ok_or(InvalidValue)?))?)
 }
 
 /// What reading gives.
-pub(super) type Read<T> = Result<T, Impossible>;
+pub(super) type ColumnResult<T> = Result<T, InvalidValue>;
 
 /// A row that is read column by column.
 #[derive(Clone, Copy)]
@@ -72,69 +72,75 @@ pub(super) struct Columns<'row>(pub(super) &'row SqliteRow);
 
 impl<'row> Columns<'row> {
     /// Returns a value; `Option` for one that may be missing.
-    pub(super) fn get<T: Decode<'row, Sqlite> + Type<Sqlite>>(self, column: &str) -> Read<T> {
-        self.0.try_get(column).map_err(|_| Impossible)
+    pub(super) fn get<T: Decode<'row, Sqlite> + Type<Sqlite>>(
+        self,
+        column: &str,
+    ) -> ColumnResult<T> {
+        self.0.try_get(column).map_err(|_| InvalidValue)
     }
 
-    pub(super) fn flag(self, column: &str) -> Read<bool> {
+    pub(super) fn flag(self, column: &str) -> ColumnResult<bool> {
         match self.get(column)? {
             0_i64 => Ok(false),
             1 => Ok(true),
-            _ => Err(Impossible),
+            _ => Err(InvalidValue),
         }
     }
 
-    pub(super) fn count(self, column: &str) -> Read<u64> {
-        u64::try_from(self.get::<i64>(column)?).map_err(|_| Impossible)
+    pub(super) fn count(self, column: &str) -> ColumnResult<u64> {
+        u64::try_from(self.get::<i64>(column)?).map_err(|_| InvalidValue)
     }
 
-    pub(super) fn small_count(self, column: &str) -> Read<u32> {
-        u32::try_from(self.get::<i64>(column)?).map_err(|_| Impossible)
+    pub(super) fn small_count(self, column: &str) -> ColumnResult<u32> {
+        u32::try_from(self.get::<i64>(column)?).map_err(|_| InvalidValue)
     }
 
-    pub(super) fn id(self, column: &str) -> Read<ChangeId> {
+    pub(super) fn id(self, column: &str) -> ColumnResult<ChangeId> {
         self.get(column).map(ChangeId)
     }
 
-    pub(super) fn maybe_id(self, column: &str) -> Read<Option<ChangeId>> {
+    pub(super) fn maybe_id(self, column: &str) -> ColumnResult<Option<ChangeId>> {
         Ok(self.get::<Option<i64>>(column)?.map(ChangeId))
     }
 
-    pub(super) fn time(self, column: &str) -> Read<Timestamp> {
-        time(self.get(column)?).ok_or(Impossible)
+    pub(super) fn time(self, column: &str) -> ColumnResult<Timestamp> {
+        time(self.get(column)?).ok_or(InvalidValue)
     }
 
-    pub(super) fn maybe_time(self, column: &str) -> Read<Option<Timestamp>> {
+    pub(super) fn maybe_time(self, column: &str) -> ColumnResult<Option<Timestamp>> {
         let stored: Option<i64> = self.get(column)?;
-        stored.map(|stored| time(stored).ok_or(Impossible)).transpose()
+        stored.map(|stored| time(stored).ok_or(InvalidValue)).transpose()
     }
 
-    pub(super) fn word<T: FromStr>(self, column: &str) -> Read<T> {
-        self.get::<&str>(column)?.parse().map_err(|_| Impossible)
+    pub(super) fn word<T: FromStr>(self, column: &str) -> ColumnResult<T> {
+        self.get::<&str>(column)?.parse().map_err(|_| InvalidValue)
     }
 
-    pub(super) fn path(self, column: &str) -> Read<RelativePath> {
-        RelativePath::parse(self.get(column)?).map_err(|_| Impossible)
+    pub(super) fn path(self, column: &str) -> ColumnResult<RelativePath> {
+        RelativePath::parse(self.get(column)?).map_err(|_| InvalidValue)
     }
 
-    pub(super) fn maybe_path(self, column: &str) -> Read<Option<RelativePath>> {
+    pub(super) fn maybe_path(self, column: &str) -> ColumnResult<Option<RelativePath>> {
         let stored: Option<&str> = self.get(column)?;
-        stored.map(|text| RelativePath::parse(text).map_err(|_| Impossible)).transpose()
+        stored.map(|text| RelativePath::parse(text).map_err(|_| InvalidValue)).transpose()
     }
 
-    pub(super) fn maybe_revision(self, column: &str) -> Read<Option<Revision>> {
+    pub(super) fn maybe_revision(self, column: &str) -> ColumnResult<Option<Revision>> {
         let stored: Option<&[u8]> = self.get(column)?;
-        stored.map(|digest| revision(digest).ok_or(Impossible)).transpose()
+        stored.map(|digest| revision(digest).ok_or(InvalidValue)).transpose()
     }
 }
 
 /// Keeps the rows that could be read, and says how many could not.
-pub(super) fn readable<T>(what: &'static str, rows: impl IntoIterator<Item = Read<T>>) -> Vec<T> {
+pub(super) fn collect_readable<T>(
+    what: &'static str,
+    rows: impl IntoIterator<Item = ColumnResult<T>>,
+) -> Vec<T> {
     let (mut kept, mut skipped) = (Vec::new(), 0_usize);
     for row in rows {
         match row {
             Ok(row) => kept.push(row),
-            Err(Impossible) => skipped += 1,
+            Err(InvalidValue) => skipped += 1,
         }
     }
     if skipped > 0 {

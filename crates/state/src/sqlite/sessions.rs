@@ -5,9 +5,9 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
-use crate::sqlite::queue::{hasty, unsynchronized};
-use crate::sqlite::row::{Columns, Read, readable, stored_time};
-use crate::sqlite::script::{Repeats, Script};
+use crate::sqlite::batch::{Batch, StatementReuse};
+use crate::sqlite::queue::{begin_unsynced, run_unsynced};
+use crate::sqlite::row::{ColumnResult, Columns, collect_readable, stored_time};
 use crate::task::{Attempt, LastDream, RunRow, SessionRow};
 
 const SESSION: &str = "SELECT id, workspace, client, created_at FROM sessions";
@@ -17,7 +17,7 @@ pub(super) async fn add(
     connection: &mut SqliteConnection,
     session: &SessionRow,
 ) -> Result<(), Fault> {
-    Script::of(
+    Batch::new(
         "BEGIN IMMEDIATE;
         INSERT INTO sessions (id, workspace, client, created_at) VALUES ($1, $2, $3, $4);
         INSERT INTO dreams (workspace, sessions) VALUES ($2, 1)
@@ -27,7 +27,7 @@ pub(super) async fn add(
     .bind(session.workspace.as_str())
     .bind(session.client.as_str())
     .bind(stored_time(session.created_at))
-    .run(connection, Repeats::Often)
+    .run(connection, StatementReuse::Persistent)
     .await?;
     Ok(())
 }
@@ -37,44 +37,48 @@ pub(super) async fn last_dream(
     connection: &mut SqliteConnection,
     workspace: &str,
 ) -> Result<LastDream, Fault> {
-    let rows = Script::of("SELECT asked_at, sessions FROM dreams WHERE workspace = $1")
+    let rows = Batch::new("SELECT asked_at, sessions FROM dreams WHERE workspace = $1")
         .bind(workspace)
-        .rows(connection, Repeats::Often)
+        .rows(connection, StatementReuse::Persistent)
         .await?;
     let last = |row| {
         let row = Columns(row);
-        Ok(LastDream { asked_at: row.maybe_time("asked_at")?, sessions: row.count("sessions")? })
+        Ok(LastDream {
+            requested_at: row.maybe_time("asked_at")?,
+            sessions: row.count("sessions")?,
+        })
     };
-    Ok(readable("dreams", rows.iter().map(last)).pop().unwrap_or_default())
+    Ok(collect_readable("dreams", rows.iter().map(last)).pop().unwrap_or_default())
 }
 
 /// Ends a session. Returns whether it was there.
 pub(super) async fn end(connection: &mut SqliteConnection, id: &str) -> Result<bool, Fault> {
-    let ended =
-        Script::of("DELETE FROM sessions WHERE id = $1").bind(id).run(connection, Repeats::Often);
+    let ended = Batch::new("DELETE FROM sessions WHERE id = $1")
+        .bind(id)
+        .run(connection, StatementReuse::Persistent);
     Ok(ended.await? > 0)
 }
 
 /// Reads one session.
-pub(super) async fn one(
+pub(super) async fn get(
     connection: &mut SqliteConnection,
     id: &str,
 ) -> Result<Option<SessionRow>, Fault> {
-    let rows = Script::of(&format!("{SESSION} WHERE id = $1"))
+    let rows = Batch::new(&format!("{SESSION} WHERE id = $1"))
         .bind(id)
-        .rows(connection, Repeats::Often)
+        .rows(connection, StatementReuse::Persistent)
         .await?;
     Ok(sessions(&rows).into_iter().next())
 }
 
 /// Reads the sessions of a workspace.
-pub(super) async fn of_workspace(
+pub(super) async fn list(
     connection: &mut SqliteConnection,
     workspace: &str,
 ) -> Result<Vec<SessionRow>, Fault> {
-    let rows = Script::of(&format!("{SESSION} WHERE workspace = $1 ORDER BY created_at, id"))
+    let rows = Batch::new(&format!("{SESSION} WHERE workspace = $1 ORDER BY created_at, id"))
         .bind(workspace)
-        .rows(connection, Repeats::Hardly)
+        .rows(connection, StatementReuse::OneShot)
         .await?;
     Ok(sessions(&rows))
 }
@@ -85,19 +89,19 @@ pub(super) async fn has_client(
     workspace: &str,
     client: &str,
 ) -> Result<bool, Fault> {
-    let rows = Script::of("SELECT 1 FROM sessions WHERE workspace = $1 AND client = $2 LIMIT 1")
+    let rows = Batch::new("SELECT 1 FROM sessions WHERE workspace = $1 AND client = $2 LIMIT 1")
         .bind(workspace)
         .bind(client)
-        .rows(connection, Repeats::Often)
+        .rows(connection, StatementReuse::Persistent)
         .await?;
     Ok(!rows.is_empty())
 }
 
 fn sessions(rows: &[SqliteRow]) -> Vec<SessionRow> {
-    readable("sessions", rows.iter().map(|row| session(Columns(row))))
+    collect_readable("sessions", rows.iter().map(|row| session(Columns(row))))
 }
 
-fn session(row: Columns<'_>) -> Read<SessionRow> {
+fn session(row: Columns<'_>) -> ColumnResult<SessionRow> {
     Ok(SessionRow {
         id: row.get("id")?,
         workspace: row.get("workspace")?,
@@ -109,7 +113,7 @@ fn session(row: Columns<'_>) -> Read<SessionRow> {
 /// Notes that an attempt at a task began. One of a number that a power cut took back replaces it; one
 /// at a task that is gone has nothing to belong to.
 pub(super) async fn add_run(connection: &mut SqliteConnection, run: &RunRow) -> Result<(), Fault> {
-    let script = hasty(
+    let script = begin_unsynced(
         "INSERT OR REPLACE INTO runs (task, attempt, runner, started_at, ended_at, outcome)
         SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = $1)",
     )
@@ -119,7 +123,7 @@ pub(super) async fn add_run(connection: &mut SqliteConnection, run: &RunRow) -> 
     .bind(stored_time(run.started_at))
     .bind(run.ended_at.map(stored_time))
     .bind(run.outcome.clone());
-    unsynchronized(connection, script).await?;
+    run_unsynced(connection, script).await?;
     Ok(())
 }
 
@@ -130,13 +134,14 @@ pub(super) async fn end_run(
     outcome: &str,
     at: Timestamp,
 ) -> Result<(), Fault> {
-    let script =
-        hasty("UPDATE runs SET outcome = $3, ended_at = $4 WHERE task = $1 AND attempt = $2")
-            .bind(attempt.task)
-            .bind(i64::from(attempt.number))
-            .bind(outcome)
-            .bind(stored_time(at));
-    unsynchronized(connection, script).await?;
+    let script = begin_unsynced(
+        "UPDATE runs SET outcome = $3, ended_at = $4 WHERE task = $1 AND attempt = $2",
+    )
+    .bind(attempt.task)
+    .bind(i64::from(attempt.number))
+    .bind(outcome)
+    .bind(stored_time(at));
+    run_unsynced(connection, script).await?;
     Ok(())
 }
 
@@ -145,17 +150,17 @@ pub(super) async fn runs(
     connection: &mut SqliteConnection,
     task: &str,
 ) -> Result<Vec<RunRow>, Fault> {
-    let rows = Script::of(
+    let rows = Batch::new(
         "SELECT task, attempt, runner, started_at, ended_at, outcome FROM runs
         WHERE task = $1 ORDER BY attempt",
     )
     .bind(task)
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(readable("runs", rows.iter().map(|row| run(Columns(row)))))
+    Ok(collect_readable("runs", rows.iter().map(|row| run(Columns(row)))))
 }
 
-fn run(row: Columns<'_>) -> Read<RunRow> {
+fn run(row: Columns<'_>) -> ColumnResult<RunRow> {
     Ok(RunRow {
         task: row.get("task")?,
         attempt: row.small_count("attempt")?,

@@ -9,18 +9,23 @@ use memory::proposal::ProposalId;
 use crate::error::StateError;
 use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 use crate::sqlite::{
-    SqliteState, Turn, call, conversations, model_work, proposals, queue, sessions,
+    Priority, SqliteState, call, conversations, model_work, proposals, queue, sessions,
 };
 use crate::task::{
-    Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, ModelWorkRow, NewTask,
-    QueueLimits, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
+    Attempt, ConversationRow, DreamPreconditions, EnqueueResult, LastDream, ModelWorkRow, NewTask,
+    QueueLimits, RunRow, SegmentRow, SessionRow, TaskCount, TaskOutcome, TaskQuery, TaskRow,
+    TaskStore,
 };
 
 #[async_trait]
-impl Tasks for SqliteState {
-    async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError> {
+impl TaskStore for SqliteState {
+    async fn enqueue(
+        &self,
+        task: NewTask,
+        limits: QueueLimits,
+    ) -> Result<EnqueueResult, StateError> {
         let task = &task;
-        self.write_in(Turn::Ahead, "queue a task", call!(queue::enqueue, task, (limits, None)))
+        self.write_in(Priority::High, "queue a task", call!(queue::enqueue, task, (limits, None)))
             .await
     }
 
@@ -28,8 +33,8 @@ impl Tasks for SqliteState {
         &self,
         task: NewTask,
         limits: QueueLimits,
-        gates: DreamGates,
-    ) -> Result<Enqueued, StateError> {
+        gates: DreamPreconditions,
+    ) -> Result<EnqueueResult, StateError> {
         let task = &task;
         self.write("queue a dream", call!(queue::enqueue, task, (limits, Some(gates)))).await
     }
@@ -43,7 +48,7 @@ impl Tasks for SqliteState {
         workspace: &str,
         at: Timestamp,
     ) -> Result<Option<TaskRow>, StateError> {
-        self.write_if_there("begin a task", call!(queue::begin_next, workspace, at)).await
+        self.write_if_exists("begin a task", call!(queue::begin_next, workspace, at)).await
     }
 
     async fn running(&self, workspace: &str) -> Result<Vec<TaskRow>, StateError> {
@@ -53,11 +58,11 @@ impl Tasks for SqliteState {
     async fn fail_unreadable(
         &self,
         workspace: &str,
-        end: End<'_>,
+        end: TaskOutcome<'_>,
         at: Timestamp,
     ) -> Result<u64, StateError> {
         const WANTED: &str = "fail a task that cannot be read";
-        let found = self.read(WANTED, call!(queue::unreadable, workspace)).await?;
+        let found = self.read(WANTED, call!(queue::unreadable_running, workspace)).await?;
         let found = found.as_slice();
         if found.is_empty() {
             return Ok(0);
@@ -70,7 +75,7 @@ impl Tasks for SqliteState {
         attempt: Attempt<'_>,
         outcome: &str,
     ) -> Result<bool, StateError> {
-        self.write_if_there(
+        self.write_if_exists(
             "prepare the end of a task",
             call!(queue::prepare_outcome, attempt, outcome),
         )
@@ -78,20 +83,25 @@ impl Tasks for SqliteState {
     }
 
     async fn requeue(&self, attempt: Attempt<'_>, at: Timestamp) -> Result<bool, StateError> {
-        self.write_if_there("put a task back", call!(queue::requeue, attempt, at)).await
+        self.write_if_exists("put a task back", call!(queue::requeue, attempt, at)).await
     }
 
     async fn finish_task(
         &self,
         attempt: Attempt<'_>,
-        end: End<'_>,
+        end: TaskOutcome<'_>,
         at: Timestamp,
     ) -> Result<bool, StateError> {
-        self.write_if_there("finish a task", call!(queue::finish, (attempt, end), at)).await
+        self.write_if_exists("finish a task", call!(queue::finish, (attempt, end), at)).await
     }
 
-    async fn give_up(&self, id: &str, end: End<'_>, at: Timestamp) -> Result<bool, StateError> {
-        self.write_if_there("take a task back", call!(queue::give_up, (id, end), at)).await
+    async fn cancel_task(
+        &self,
+        id: &str,
+        end: TaskOutcome<'_>,
+        at: Timestamp,
+    ) -> Result<bool, StateError> {
+        self.write_if_exists("take a task back", call!(queue::cancel, (id, end), at)).await
     }
 
     async fn drop_ended(&self, before: Timestamp) -> Result<u64, StateError> {
@@ -108,7 +118,7 @@ impl Tasks for SqliteState {
     }
 
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {
-        self.read("read a task", call!(queue::one, id)).await
+        self.read("read a task", call!(queue::get, id)).await
     }
 
     async fn tasks(&self, query: &TaskQuery) -> Result<Vec<TaskRow>, StateError> {
@@ -125,15 +135,15 @@ impl Tasks for SqliteState {
     }
 
     async fn end_session(&self, id: &str) -> Result<bool, StateError> {
-        self.write_if_there("end a session", call!(sessions::end, id)).await
+        self.write_if_exists("end a session", call!(sessions::end, id)).await
     }
 
     async fn session(&self, id: &str) -> Result<Option<SessionRow>, StateError> {
-        self.read("read a session", call!(sessions::one, id)).await
+        self.read("read a session", call!(sessions::get, id)).await
     }
 
     async fn sessions(&self, workspace: &str) -> Result<Vec<SessionRow>, StateError> {
-        self.read("read sessions", call!(sessions::of_workspace, workspace)).await
+        self.read("read sessions", call!(sessions::list, workspace)).await
     }
 
     async fn has_client(&self, workspace: &str, client: &str) -> Result<bool, StateError> {
@@ -141,12 +151,12 @@ impl Tasks for SqliteState {
     }
 
     async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StateError> {
-        self.read("read a conversation", call!(conversations::one, id)).await
+        self.read("read a conversation", call!(conversations::get, id)).await
     }
 
-    async fn keep_conversation(&self, row: ConversationRow) -> Result<bool, StateError> {
+    async fn save_conversation(&self, row: ConversationRow) -> Result<bool, StateError> {
         let row = &row;
-        self.write("keep a conversation", call!(conversations::keep, row)).await
+        self.write("keep a conversation", call!(conversations::save, row)).await
     }
 
     async fn drop_watched(&self) -> Result<u64, StateError> {
@@ -156,7 +166,7 @@ impl Tasks for SqliteState {
         self.write("drop texts of turns", call!(conversations::drop_watched)).await
     }
 
-    async fn keep_conversation_and_queue(
+    async fn save_conversation_and_queue(
         &self,
         row: ConversationRow,
         review: NewTask,
@@ -165,7 +175,7 @@ impl Tasks for SqliteState {
         let wanted = (&row, &review, unfinished_max);
         self.write(
             "keep a conversation and queue its review",
-            call!(conversations::keep_and_queue, wanted),
+            call!(conversations::save_and_queue, wanted),
         )
         .await
     }
@@ -174,9 +184,9 @@ impl Tasks for SqliteState {
         self.read("read a segment", call!(conversations::segment, conversation)).await
     }
 
-    async fn keep_segment(&self, row: SegmentRow) -> Result<bool, StateError> {
+    async fn save_segment(&self, row: SegmentRow) -> Result<bool, StateError> {
         let row = &row;
-        self.write("keep a segment", call!(conversations::keep_segment, row)).await
+        self.write("keep a segment", call!(conversations::save_segment, row)).await
     }
 
     async fn add_run(&self, run: RunRow) -> Result<(), StateError> {
@@ -190,8 +200,11 @@ impl Tasks for SqliteState {
         outcome: &str,
         at: Timestamp,
     ) -> Result<(), StateError> {
-        self.write_if_there("note the end of a run", call!(sessions::end_run, attempt, outcome, at))
-            .await
+        self.write_if_exists(
+            "note the end of a run",
+            call!(sessions::end_run, attempt, outcome, at),
+        )
+        .await
     }
 
     async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError> {
@@ -232,17 +245,17 @@ impl Tasks for SqliteState {
     }
 
     async fn proposal(&self, id: ProposalId) -> Result<Option<ProposalRow>, StateError> {
-        self.read("read a proposal", call!(proposals::one, id)).await
+        self.read("read a proposal", call!(proposals::get, id)).await
     }
 
     async fn withdraw_proposals(&self, ids: &[ProposalId]) -> Result<(), StateError> {
         if ids.is_empty() {
             return Ok(());
         }
-        self.write_if_there("withdraw proposals", call!(proposals::withdraw, ids)).await
+        self.write_if_exists("withdraw proposals", call!(proposals::withdraw, ids)).await
     }
 
     async fn reject_proposal(&self, id: ProposalId, at: Timestamp) -> Result<bool, StateError> {
-        self.write_if_there("reject a proposal", call!(proposals::reject, id, at)).await
+        self.write_if_exists("reject a proposal", call!(proposals::reject, id, at)).await
     }
 }

@@ -6,7 +6,7 @@ use memory::change::{ChangeKind, FileChange, Provenance, RootKey, Trust};
 use memory::error_code::MemoryErrorCode;
 
 use super::*;
-use crate::Tasks;
+use crate::TaskStore;
 use crate::record::NewFileChange;
 use crate::task::Attempt;
 
@@ -117,7 +117,7 @@ async fn a_content_that_is_taken_up_again_while_pruning_looks_stays() {
     gone.files[0].change.before = gone.files[0].change.after.take();
     gone.files[0].after = None;
     let gone = state.record(gone).await.unwrap();
-    state.settle(&[old, gone]).await.unwrap();
+    state.mark_durable(&[old, gone]).await.unwrap();
     let nothing = Retention { age: std::time::Duration::ZERO, bytes: 0 };
     let mut pruning = Pruning::new(nothing, Timestamp::from_second(9).unwrap());
     let step = async |pruning: Pruning| {
@@ -133,7 +133,7 @@ async fn a_content_that_is_taken_up_again_while_pruning_looks_stays() {
     while !pruning.is_done() {
         pruning = step(pruning).await;
     }
-    assert_eq!(pruning.pruned.changes, 2);
+    assert_eq!(pruning.report.changes, 2);
     let revision = Revision::digest(b"the same text");
     assert_eq!(state.content(&revision).await.unwrap().unwrap(), b"the same text");
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
@@ -163,7 +163,7 @@ async fn whoever_is_let_ahead_waits_for_one_of_those_who_came_before() {
     let (_folder, state) = state();
     let order = Mutex::new(Vec::new());
     let enter = async |turn, name| {
-        let writer = state.writer(turn).await;
+        let writer = state.lock_writer(turn).await;
         order.lock().push(name);
         drop(writer);
     };
@@ -171,10 +171,10 @@ async fn whoever_is_let_ahead_waits_for_one_of_those_who_came_before() {
     let release = async || drop(held);
     // Polled in this order, so that is the order of coming.
     tokio::join!(
-        enter(Turn::Own, "first"),
-        enter(Turn::Own, "second"),
-        enter(Turn::Own, "third"),
-        enter(Turn::Ahead, "ahead"),
+        enter(Priority::Normal, "first"),
+        enter(Priority::Normal, "second"),
+        enter(Priority::Normal, "third"),
+        enter(Priority::High, "ahead"),
         release(),
     );
     assert_eq!(*order.lock(), ["first", "ahead", "second", "third"]);

@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use lukasa_state::{SqliteState, State, Tasks};
+use lukasa_state::{HistoryStore, SqliteState, TaskStore};
 
 #[tokio::test]
 async fn sqlite_is_a_state() {
     let folders = Mutex::new(Vec::new());
     testkit::conformance::state::run(async || {
         let folder = tempfile::tempdir().unwrap();
-        let state: Arc<dyn State> = Arc::new(SqliteState::new(folder.path().join("state.db")));
+        let state: Arc<dyn HistoryStore> =
+            Arc::new(SqliteState::new(folder.path().join("state.db")));
         folders.lock().unwrap().push(folder);
         state
     })
@@ -23,7 +24,7 @@ async fn sqlite_is_a_queue_of_tasks() {
         let folder = tempfile::tempdir().unwrap();
         let both = Arc::new(SqliteState::new(folder.path().join("state.db")));
         folders.lock().unwrap().push(folder);
-        (Arc::clone(&both) as Arc<dyn Tasks>, both as Arc<dyn State>)
+        (Arc::clone(&both) as Arc<dyn TaskStore>, both as Arc<dyn HistoryStore>)
     })
     .await;
 }

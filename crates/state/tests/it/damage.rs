@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use lukasa_state::{SqliteState, State, StateError, set_aside_databases};
+use lukasa_state::{HistoryStore, SqliteState, StateError, set_aside_databases};
 use memory::change::ChangeId;
 use memory::document::Revision;
 use testkit::conformance::state::{edit, path, time, write};
 
-use crate::support::{Place, Seeded, fill, recorded};
+use crate::support::{Seeded, StateFolder, fill, recorded_changes};
 
 const MEMORIES: usize = 60;
 const IDENTITY: &str = "project:lukasa";
@@ -15,20 +15,20 @@ const NOTHING: [String; 0] = [];
 
 /// Returns the bytes of a sound database with [`MEMORIES`] memories, all pinned.
 async fn sound() -> Vec<u8> {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     let ids = fill(&state, MEMORIES).await;
     for number in 0..MEMORIES {
         let path = path(&format!("m{number}.md"));
         state.set_pin((IDENTITY, &path), true, time(1)).await.unwrap();
     }
-    state.settle(&ids).await.unwrap();
+    state.mark_durable(&ids).await.unwrap();
     state.close().await;
     fs::read(place.path()).unwrap()
 }
 
 /// Uses a database in every way; whatever is wrong with it, this ends with a sound one.
-async fn use_and_repair(place: &Place) -> SqliteState {
+async fn use_and_repair(place: &StateFolder) -> SqliteState {
     let state = place.state();
     let named = |error: &StateError| {
         assert!(
@@ -36,14 +36,14 @@ async fn use_and_repair(place: &Place) -> SqliteState {
             "{error:?}"
         );
     };
-    state.marks(IDENTITY).await.inspect_err(named).map(drop).unwrap_or_default();
+    state.usage_rows(IDENTITY).await.inspect_err(named).map(drop).unwrap_or_default();
     state.heads("one", ChangeId(0)).await.inspect_err(named).map(drop).unwrap_or_default();
     let made = edit("one", "m0.md", (&"text 0\n".repeat(40), "other")).uses("m0.md");
     state.record(made.to_record()).await.inspect_err(named).map(drop).unwrap_or_default();
     state.repair().await.expect("damage is repaired or set aside");
     assert_eq!(state.check().await.unwrap(), NOTHING);
     let id = state.record(write("two", "new.md", "new").uses("new.md").to_record()).await.unwrap();
-    assert_eq!(recorded(&state).await.last(), Some(&id));
+    assert_eq!(recorded_changes(&state).await.last(), Some(&id));
     state
 }
 
@@ -59,10 +59,10 @@ async fn whatever_is_not_a_database_is_set_aside() {
         header,
     ];
     for bytes in cases {
-        let place = Place::new();
+        let place = StateFolder::new();
         fs::write(place.path(), bytes).unwrap();
         let state = place.state();
-        assert_eq!(state.marks(IDENTITY).await.unwrap(), []);
+        assert_eq!(state.usage_rows(IDENTITY).await.unwrap(), []);
         fill(&state, 1).await;
         let aside = state.last_repair().and_then(|repair| repair.set_aside);
         assert_eq!(fs::read(aside.unwrap()).unwrap(), bytes);
@@ -72,17 +72,17 @@ async fn whatever_is_not_a_database_is_set_aside() {
 
 #[tokio::test]
 async fn an_empty_file_is_a_new_database() {
-    let place = Place::new();
+    let place = StateFolder::new();
     fs::write(place.path(), "").unwrap();
     let state = place.state();
-    assert_eq!(state.marks(IDENTITY).await.unwrap(), []);
+    assert_eq!(state.usage_rows(IDENTITY).await.unwrap(), []);
     assert_eq!(fill(&state, 1).await, [ChangeId(1)]);
     assert_eq!(state.last_repair(), None);
 }
 
 #[tokio::test]
 async fn a_database_of_something_else_is_set_aside_and_the_message_says_where() {
-    let place = Place::new();
+    let place = StateFolder::new();
     place.run("CREATE TABLE recipes (name TEXT)").await;
     let state = place.state();
     fill(&state, 1).await;
@@ -106,7 +106,7 @@ async fn a_database_cut_short_anywhere_is_set_aside_as_it_is() {
     let sound = sound().await;
     let mut seeded = Seeded(20_261_122);
     for _ in 0..24 {
-        let place = Place::new();
+        let place = StateFolder::new();
         let length = seeded.below(sound.len() - 1) + 1;
         fs::write(place.path(), &sound[..length]).unwrap();
         let state = use_and_repair(&place).await;
@@ -122,7 +122,7 @@ async fn flipped_bytes_never_make_it_unusable() {
     let pages = sound.len() / 4096;
     let mut seeded = Seeded(7);
     for round in 0..48 {
-        let place = Place::new();
+        let place = StateFolder::new();
         let mut bytes = sound.clone();
         // Up to one and a half bits a page, whatever the size.
         for _ in 0..((round + 1) * pages).div_ceil(30) {
@@ -140,7 +140,7 @@ async fn a_page_overwritten_in_the_middle_sets_the_database_aside() {
     let pages = sound.len() / 4096;
     let mut set_aside = 0;
     for page in 1..pages {
-        let place = Place::new();
+        let place = StateFolder::new();
         let mut bytes = sound.clone();
         bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
         fs::write(place.path(), &bytes).unwrap();
@@ -154,10 +154,10 @@ async fn a_page_overwritten_in_the_middle_sets_the_database_aside() {
 #[tokio::test]
 async fn a_damaged_index_is_rebuilt_and_no_row_is_lost() {
     let sound = sound().await;
-    let place = Place::new();
+    let place = StateFolder::new();
     fs::write(place.path(), &sound).unwrap();
-    let before = recorded(&place.state()).await;
-    let marks = place.state().marks(IDENTITY).await.unwrap();
+    let before = recorded_changes(&place.state()).await;
+    let marks = place.state().usage_rows(IDENTITY).await.unwrap();
     // The index of contents holds each digest once more; its page has them and nothing of the rows.
     let revision = Revision::digest("text 7\n".repeat(40).as_bytes());
     let mut bytes = sound.clone();
@@ -168,15 +168,15 @@ async fn a_damaged_index_is_rebuilt_and_no_row_is_lost() {
     for at in places {
         bytes.clone_from(&sound);
         bytes[at + 31] ^= 1;
-        let place = Place::new();
+        let place = StateFolder::new();
         fs::write(place.path(), &bytes).unwrap();
         let state = place.state();
         let repair = state.repair().await.unwrap();
         if repair.is_some_and(|repair| repair.reason.contains("index sqlite_autoindex_contents_1"))
         {
             rebuilt += 1;
-            assert_eq!(recorded(&state).await, before);
-            assert_eq!(state.marks(IDENTITY).await.unwrap(), marks);
+            assert_eq!(recorded_changes(&state).await, before);
+            assert_eq!(state.usage_rows(IDENTITY).await.unwrap(), marks);
             assert_eq!(set_aside_databases(&place.path()).unwrap(), [] as [std::path::PathBuf; 0]);
         }
         assert_eq!(state.check().await.unwrap(), NOTHING);
@@ -186,28 +186,28 @@ async fn a_damaged_index_is_rebuilt_and_no_row_is_lost() {
 
 #[tokio::test]
 async fn a_damaged_write_ahead_file_costs_only_what_was_not_written_back() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     fill(&state, 3).await;
     state.close().await;
     fill(&state, 5).await;
     let mut seeded = Seeded(3);
     for _ in 0..12 {
-        let after = Place::new();
+        let after = StateFolder::new();
         fs::copy(place.path(), after.path()).unwrap();
         let mut wal = fs::read(place.path().with_file_name("state.db-wal")).unwrap();
         let at = seeded.below(wal.len());
         wal[at] ^= 0x40;
         fs::write(after.path().with_file_name("state.db-wal"), wal).unwrap();
         let state = use_and_repair(&after).await;
-        assert!(recorded(&state).await.len() >= 4);
+        assert!(recorded_changes(&state).await.len() >= 4);
         assert_eq!(state.last_repair(), None);
     }
 }
 
 #[tokio::test]
 async fn the_files_of_a_database_are_set_aside_together() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     fill(&state, MEMORIES).await;
     state.close().await;
@@ -233,7 +233,7 @@ async fn the_files_of_a_database_are_set_aside_together() {
 
 #[tokio::test]
 async fn a_flipped_byte_in_the_name_of_a_column_sets_the_database_aside() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     fill(&state, 3).await;
     state.close().await;
@@ -244,12 +244,12 @@ async fn a_flipped_byte_in_the_name_of_a_column_sets_the_database_aside() {
     let reason = state.last_repair().unwrap().reason;
     assert_eq!(reason, "the table `heads` is not as it was made");
     assert_eq!(state.check().await.unwrap(), NOTHING);
-    assert_eq!(recorded(&state).await, [id]);
+    assert_eq!(recorded_changes(&state).await, [id]);
 }
 
 #[tokio::test]
 async fn a_later_schema_is_left_alone() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     fill(&state, 1).await;
     state.close().await;
@@ -261,7 +261,7 @@ async fn a_later_schema_is_left_alone() {
         .await;
     let before = fs::read(place.path()).unwrap();
     let state = place.state();
-    let read = state.marks(IDENTITY).await.unwrap_err();
+    let read = state.usage_rows(IDENTITY).await.unwrap_err();
     let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     for error in [read, wrote] {
         assert!(matches!(error, StateError::Newer { found: 10, known: 9, .. }), "{error:?}");
@@ -272,7 +272,7 @@ async fn a_later_schema_is_left_alone() {
 
 #[tokio::test]
 async fn rows_that_cannot_be_are_passed_over() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     fill(&state, 5).await;
     state.close().await;
@@ -286,19 +286,19 @@ async fn rows_that_cannot_be_are_passed_over() {
     ] {
         place.run(sql).await;
     }
-    let marks = state.marks(IDENTITY).await.unwrap();
+    let marks = state.usage_rows(IDENTITY).await.unwrap();
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     let names = |paths: Vec<String>| paths.join(" ");
     assert_eq!(names(marks.iter().map(|mark| mark.path.to_string()).collect()), "m3.md m4.md");
     let heads = names(heads.iter().map(|head| head.path.to_string()).collect());
     assert_eq!(heads, "m0.md m1.md m2.md m4.md");
-    assert_eq!(recorded(&state).await, [2, 3, 4, 5].map(ChangeId));
+    assert_eq!(recorded_changes(&state).await, [2, 3, 4, 5].map(ChangeId));
     assert_eq!(state.repair().await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn kept_bytes_that_rotted_are_never_handed_out() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     fill(&state, 2).await;
     state.close().await;
@@ -318,12 +318,12 @@ async fn kept_bytes_that_rotted_are_never_handed_out() {
     assert_eq!(state.content(&revision(0)).await.unwrap(), None);
     assert!(state.content(&revision(1)).await.unwrap().is_some());
     assert_eq!(state.check().await.unwrap(), NOTHING);
-    assert_eq!(recorded(&state).await.len(), 2);
+    assert_eq!(recorded_changes(&state).await.len(), 2);
 }
 
 #[tokio::test]
 async fn rows_that_contradict_each_other_are_repaired_in_place() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     let before = fill(&state, 4).await;
     for (sql, found) in [
@@ -345,13 +345,13 @@ async fn rows_that_contradict_each_other_are_repaired_in_place() {
         assert_eq!(state.repair().await.unwrap().unwrap().set_aside, None, "{sql}");
         assert_eq!(state.check().await.unwrap(), NOTHING, "{sql}");
     }
-    assert_eq!(recorded(&state).await, before[..3]);
+    assert_eq!(recorded_changes(&state).await, before[..3]);
     assert!(fill(&state, 1).await > before, "no number is given twice");
 }
 
 #[tokio::test]
 async fn numbers_of_a_database_that_was_set_aside_are_not_given_again() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     let mut before = fill(&state, 4).await;
     // What the damaged database says itself is believed too, where it can be read.
@@ -376,11 +376,11 @@ async fn numbers_of_a_database_that_was_set_aside_are_not_given_again() {
 
 #[tokio::test]
 async fn a_set_aside_that_was_cut_short_is_finished() {
-    let place = Place::new();
+    let place = StateFolder::new();
     fs::write(place.path().with_file_name("state.db.damaged-1"), "damaged").unwrap();
     fs::write(place.path().with_file_name("state.db-wal"), "of the damaged").unwrap();
     let state = place.state();
-    assert_eq!(recorded(&state).await, []);
+    assert_eq!(recorded_changes(&state).await, []);
     fill(&state, 1).await;
     state.close().await;
     let expected = ["state.db", "state.db.damaged-1", "state.db.damaged-1-wal", "state.db.lock"];

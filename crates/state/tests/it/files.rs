@@ -4,29 +4,29 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use lukasa_state::{ChangeQuery, Retention, State, StateError, Stats, set_aside_databases};
+use lukasa_state::{ChangeQuery, HistoryStore, Retention, StateError, Stats, set_aside_databases};
 use memory::change::ChangeId;
 use memory::error_code::MemoryErrorCode;
 use testkit::conformance::state::{edit, path, time, write};
 
-use crate::support::{Place, fill, names, recorded};
+use crate::support::{StateFolder, fill, names, recorded_changes};
 
 const NOTHING: Retention = Retention { age: std::time::Duration::ZERO, bytes: 0 };
 
 #[tokio::test]
 async fn reading_makes_no_file_and_nor_does_forgetting() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
-    assert_eq!(state.marks("global").await.unwrap(), []);
+    assert_eq!(state.usage_rows("global").await.unwrap(), []);
     assert_eq!(state.changes(&ChangeQuery { max: 9, ..ChangeQuery::default() }).await.unwrap(), []);
     assert_eq!(state.open_changes("one").await.unwrap(), []);
     assert_eq!(state.stats().await.unwrap(), Stats::default());
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
     assert_eq!(state.repair().await.unwrap(), None);
     state.prune(NOTHING, time(0)).await.unwrap();
-    state.settle(&[ChangeId(1)]).await.unwrap();
-    state.withdraw(ChangeId(1)).await.unwrap();
-    state.drop_marks("global", None).await.unwrap();
+    state.mark_durable(&[ChangeId(1)]).await.unwrap();
+    state.abort_change(ChangeId(1)).await.unwrap();
+    state.drop_usage("global", None).await.unwrap();
     state.set_pin(("global", &path("a.md")), false, time(0)).await.unwrap();
     state.add_uses(&[]).await.unwrap();
     state.close().await;
@@ -37,7 +37,7 @@ async fn reading_makes_no_file_and_nor_does_forgetting() {
 #[tokio::test]
 async fn only_the_owner_may_read_what_is_made() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     fill(&state, 1).await;
     let expected = ["state.db", "state.db-shm", "state.db-wal", "state.db.lock"];
@@ -52,7 +52,7 @@ async fn only_the_owner_may_read_what_is_made() {
 
 #[tokio::test]
 async fn another_opening_sees_the_same() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let first = place.state();
     fill(&first, 3).await;
     let second = place.state();
@@ -68,40 +68,40 @@ async fn another_opening_sees_the_same() {
 
 #[tokio::test]
 async fn what_was_acknowledged_survives_a_kill_at_any_moment() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     for number in 0..20 {
         fill(&state, 1).await;
         // What a killed process leaves: its files as they are, without anybody closing them.
-        let after = Place::new();
+        let after = StateFolder::new();
         for name in ["state.db", "state.db-wal"] {
             let from = place.path().with_file_name(name);
             fs::copy(from, after.path().with_file_name(name)).unwrap();
         }
         let left = after.state();
-        assert_eq!(recorded(&left).await.len(), number + 1);
+        assert_eq!(recorded_changes(&left).await.len(), number + 1);
         assert_eq!(left.check().await.unwrap(), [] as [String; 0]);
     }
 }
 
 #[tokio::test]
 async fn a_file_that_was_removed_is_made_again() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     fill(&state, 2).await;
     for name in ["state.db", "state.db-wal", "state.db-shm"] {
         fs::remove_file(place.path().with_file_name(name)).unwrap();
     }
-    assert_eq!(recorded(&state).await, []);
+    assert_eq!(recorded_changes(&state).await, []);
     let ids = fill(&state, 1).await;
-    assert_eq!(recorded(&state).await, ids);
+    assert_eq!(recorded_changes(&state).await, ids);
     assert_eq!(place.state().check().await.unwrap(), [] as [String; 0]);
 }
 
 /// Checks that reading and writing at `at` fail as unavailable, and touch nothing.
 async fn refuses(at: &Path) {
     let state = lukasa_state::SqliteState::new(at.to_owned());
-    let read = state.marks("global").await.unwrap_err();
+    let read = state.usage_rows("global").await.unwrap_err();
     let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     for error in [read, wrote] {
         assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
@@ -112,12 +112,12 @@ async fn refuses(at: &Path) {
 
 #[tokio::test]
 async fn a_folder_or_a_file_in_the_way_is_left_alone() {
-    let place = Place::new();
+    let place = StateFolder::new();
     fs::create_dir(place.path()).unwrap();
     refuses(&place.path()).await;
     assert_eq!(place.names(), ["state.db"]);
 
-    let place = Place::new();
+    let place = StateFolder::new();
     fs::write(place.path(), "not a folder").unwrap();
     refuses(&place.path().join("state.db")).await;
     assert_eq!(fs::read(place.path()).unwrap(), b"not a folder");
@@ -125,10 +125,10 @@ async fn a_folder_or_a_file_in_the_way_is_left_alone() {
 
 #[tokio::test]
 async fn a_missing_folder_is_not_made() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = lukasa_state::SqliteState::new(place.path().join("missing/state.db"));
     fs::create_dir(place.path()).unwrap();
-    assert_eq!(state.marks("global").await.unwrap(), []);
+    assert_eq!(state.usage_rows("global").await.unwrap(), []);
     let error = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
     assert_eq!(names(&place.path()), [] as [String; 0]);
@@ -139,12 +139,12 @@ async fn a_missing_folder_is_not_made() {
 
 /// A small file system in memory, gone when this is dropped. Needs the right to mount.
 struct SmallDisk {
-    place: Place,
+    place: StateFolder,
 }
 
 impl SmallDisk {
     fn mounted() -> Self {
-        let place = Place::new();
+        let place = StateFolder::new();
         fs::create_dir(place.path()).unwrap();
         mount(&["-t", "tmpfs", "-o", "size=768k", "tmpfs"], &place.path());
         Self { place }
@@ -188,11 +188,11 @@ async fn a_full_disk_refuses_a_change_whole_and_works_again_with_room() {
         refused += 1;
     }
     assert_eq!(refused, 3);
-    assert_eq!(recorded(&state).await, ids);
+    assert_eq!(recorded_changes(&state).await, ids);
 
     fs::remove_file(&ballast).unwrap();
     state.record(change.to_record()).await.unwrap();
-    assert_eq!(recorded(&state).await.len(), 3);
+    assert_eq!(recorded_changes(&state).await.len(), 3);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
     state.close().await;
 }
@@ -237,7 +237,7 @@ async fn a_damaged_database_on_a_read_only_disk_is_left_alone() {
     let before = names(&disk.place.path());
     mount(&["-o", "remount,ro"], &disk.place.path());
     let state = lukasa_state::SqliteState::new(disk.database());
-    let read = state.marks("global").await.unwrap_err();
+    let read = state.usage_rows("global").await.unwrap_err();
     let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     for error in [read, wrote] {
         assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");

@@ -8,7 +8,7 @@
 mod conformance;
 mod damage;
 mod files;
-mod marks_model;
 mod sharing;
 mod support;
 mod tasks;
+mod usage_model;

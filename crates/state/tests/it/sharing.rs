@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use lukasa_state::{SqliteState, State, Use};
+use lukasa_state::{HistoryStore, SqliteState, UseEvent};
 use memory::change::ChangeId;
 use testkit::conformance::state::{path, time, write};
 
-use crate::support::{Place, fill, recorded};
+use crate::support::{StateFolder, fill, recorded_changes};
 
 const USERS: usize = 8;
 
 /// Runs the same on as many threads at once, each with its own state and runtime, and returns their
 /// answers.
-fn at_once<T: Send + 'static>(
-    place: &Place,
+fn run_concurrently<T: Send + 'static>(
+    place: &StateFolder,
     run: &(impl AsyncFn(usize, SqliteState) -> T + Clone + Send + 'static),
 ) -> Vec<T> {
     let barrier = Arc::new(Barrier::new(USERS));
@@ -33,20 +33,20 @@ fn at_once<T: Send + 'static>(
 
 #[tokio::test]
 async fn eight_users_come_first_at_once_and_lose_nothing() {
-    let place = Place::new();
-    let ids = at_once(&place, &async |user, state| {
+    let place = StateFolder::new();
+    let ids = run_concurrently(&place, &async |user, state| {
         let mut ids = Vec::new();
         for number in 0..25 {
             let made = write("one", &format!("{user}/{number}.md"), &format!("{user} {number}"));
             ids.push(state.record(made.to_record()).await.unwrap());
-            let one = Use {
+            let one = UseEvent {
                 identity: "global".to_owned(),
                 path: path("shared.md"),
                 at: time(0),
-                wrote: false,
+                is_write: false,
             };
             state.add_uses(&[one]).await.unwrap();
-            state.settle(&ids).await.unwrap();
+            state.mark_durable(&ids).await.unwrap();
             assert!(state.heads("one", ChangeId(0)).await.unwrap().len() >= ids.len());
         }
         ids
@@ -54,8 +54,8 @@ async fn eight_users_come_first_at_once_and_lose_nothing() {
     let state = place.state();
     let all: BTreeSet<ChangeId> = ids.iter().flatten().copied().collect();
     assert_eq!(all.len(), 25 * USERS);
-    assert_eq!(recorded(&state).await, all.into_iter().collect::<Vec<_>>());
-    let marks = state.marks("global").await.unwrap();
+    assert_eq!(recorded_changes(&state).await, all.into_iter().collect::<Vec<_>>());
+    let marks = state.usage_rows("global").await.unwrap();
     assert_eq!(marks.iter().map(|mark| mark.usage.uses).collect::<Vec<_>>(), [25 * 8]);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
     assert_eq!(state.last_repair(), None);
@@ -63,9 +63,9 @@ async fn eight_users_come_first_at_once_and_lose_nothing() {
 
 #[tokio::test]
 async fn users_that_find_a_damaged_file_together_set_it_aside_once() {
-    let place = Place::new();
+    let place = StateFolder::new();
     std::fs::write(place.path(), "this was never a database ".repeat(500)).unwrap();
-    let repaired = at_once(&place, &async |user, state| {
+    let repaired = run_concurrently(&place, &async |user, state| {
         let made = write("one", &format!("{user}.md"), "text");
         state.record(made.to_record()).await.unwrap();
         state.last_repair().is_some()
@@ -79,23 +79,23 @@ async fn users_that_find_a_damaged_file_together_set_it_aside_once() {
 
 #[tokio::test]
 async fn a_user_of_the_old_file_goes_on_with_the_new_one() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let (old, healing) = (place.state(), place.state());
     fill(&old, 2).await;
-    recorded(&old).await;
+    recorded_changes(&old).await;
     place.run("ALTER TABLE heads RENAME COLUMN trust TO tqust").await;
     assert!(healing.repair().await.unwrap().is_some());
     let id = old.record(write("one", "later.md", "later").to_record()).await.unwrap();
-    assert_eq!(recorded(&healing).await.last(), Some(&id));
-    assert_eq!(recorded(&old).await, recorded(&healing).await);
+    assert_eq!(recorded_changes(&healing).await.last(), Some(&id));
+    assert_eq!(recorded_changes(&old).await, recorded_changes(&healing).await);
     old.close().await;
     assert_eq!(healing.check().await.unwrap(), [] as [String; 0]);
-    assert_eq!(recorded(&place.state()).await.last(), Some(&id));
+    assert_eq!(recorded_changes(&place.state()).await.last(), Some(&id));
 }
 
 #[tokio::test]
 async fn a_cancelled_call_holds_nobody_up_and_leaves_no_half() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let (cancelled, other) = (Arc::new(place.state()), place.state());
     fill(&other, 1).await;
     for number in 0..60_u64 {

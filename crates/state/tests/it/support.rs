@@ -2,18 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use lukasa_state::{ChangeQuery, SqliteState, State};
+use lukasa_state::{ChangeQuery, HistoryStore, SqliteState};
 use memory::change::ChangeId;
 use sqlx::{Connection, SqliteConnection};
 use tempfile::TempDir;
 use testkit::conformance::state::write;
 
 /// A folder with a database, or room for one.
-pub(crate) struct Place {
+pub(crate) struct StateFolder {
     folder: TempDir,
 }
 
-impl Place {
+impl StateFolder {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
@@ -62,7 +62,7 @@ pub(crate) async fn fill(state: &SqliteState, count: usize) -> Vec<ChangeId> {
 }
 
 /// Returns the numbers of all changes, oldest first.
-pub(crate) async fn recorded(state: &SqliteState) -> Vec<ChangeId> {
+pub(crate) async fn recorded_changes(state: &SqliteState) -> Vec<ChangeId> {
     let query = ChangeQuery { max: usize::MAX, ..ChangeQuery::default() };
     let changes = state.changes(&query).await.unwrap();
     changes.into_iter().rev().map(|change| change.id).collect()

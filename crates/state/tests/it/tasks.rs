@@ -5,19 +5,19 @@ use std::fs;
 use std::sync::{Arc, Barrier};
 
 use lukasa_state::{
-    Enqueued, ProposalQuery, RunRow, SessionRow, SqliteState, State, Status, TaskQuery, TaskRow,
-    Tasks,
+    EnqueueResult, HistoryStore, ProposalQuery, RunRow, SessionRow, SqliteState, Status, TaskQuery,
+    TaskRow, TaskStore,
 };
 use testkit::conformance::state::{root, time, write};
 use testkit::conformance::tasks::proposals::proposal;
 use testkit::conformance::tasks::{attempt, end, new, of_lane};
 
-use crate::support::{Place, fill, recorded};
+use crate::support::{StateFolder, fill, recorded_changes};
 
 async fn queued(state: &SqliteState, kind: &str, second: i64) -> TaskRow {
     let made = new(kind, second);
     let id = made.id.clone();
-    assert_ne!(state.enqueue(made, of_lane()).await.unwrap(), Enqueued::Full);
+    assert_ne!(state.enqueue(made, of_lane()).await.unwrap(), EnqueueResult::Full);
     state.task(&id).await.unwrap().unwrap()
 }
 
@@ -47,7 +47,7 @@ fn run(task: &str) -> RunRow {
 }
 
 /// Makes the database one of the first schema, as the release before tasks left it.
-async fn make_first_schema(place: &Place) {
+async fn make_first_schema(place: &StateFolder) {
     for sql in [
         "DROP TABLE tasks",
         "DROP TABLE sessions",
@@ -67,13 +67,13 @@ async fn make_first_schema(place: &Place) {
 
 #[tokio::test]
 async fn a_database_of_the_first_schema_is_brought_up_to_date_with_all_that_is_in_it() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     let ids = fill(&state, 3).await;
     state.close().await;
     make_first_schema(&place).await;
     let state = place.state();
-    assert_eq!(recorded(&state).await, ids);
+    assert_eq!(recorded_changes(&state).await, ids);
     assert_eq!(all(&state).await, []);
     let task = queued(&state, "remember", 1).await;
     assert_eq!(all(&state).await, [task]);
@@ -83,13 +83,13 @@ async fn a_database_of_the_first_schema_is_brought_up_to_date_with_all_that_is_i
 
 #[tokio::test]
 async fn a_mere_look_brings_nothing_up_to_date() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     fill(&state, 3).await;
     state.close().await;
     make_first_schema(&place).await;
     let before = fs::read(place.path()).unwrap();
-    let looking = place.state().only_looking();
+    let looking = place.state().read_only();
     assert_eq!(looking.task("remember-1").await.unwrap(), None);
     assert_eq!(all(&looking).await, []);
     assert_eq!(looking.running("here").await.unwrap(), []);
@@ -102,14 +102,14 @@ async fn a_mere_look_brings_nothing_up_to_date() {
 
 #[tokio::test]
 async fn a_damaged_database_of_the_first_schema_is_set_aside() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     fill(&state, 40).await;
     state.close().await;
     make_first_schema(&place).await;
     let sound = fs::read(place.path()).unwrap();
     for page in 1..sound.len() / 4096 {
-        let after = Place::new();
+        let after = StateFolder::new();
         let mut bytes = sound.clone();
         bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
         fs::write(after.path(), &bytes).unwrap();
@@ -125,11 +125,11 @@ async fn a_damaged_database_of_the_first_schema_is_set_aside() {
 
 #[tokio::test]
 async fn asking_for_tasks_makes_no_file() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     assert_eq!(state.begin_next("here", time(1)).await.unwrap(), None);
     assert!(!state.finish_task(attempt("a", 1), end("failed", "{}"), time(1)).await.unwrap());
-    assert!(!state.give_up("a", end("failed", "{}"), time(1)).await.unwrap());
+    assert!(!state.cancel_task("a", end("failed", "{}"), time(1)).await.unwrap());
     assert!(!state.requeue(attempt("a", 1), time(1)).await.unwrap());
     assert!(!state.prepare_outcome(attempt("a", 1), "{}").await.unwrap());
     assert!(!state.end_session("a").await.unwrap());
@@ -142,7 +142,7 @@ async fn asking_for_tasks_makes_no_file() {
 
 #[tokio::test]
 async fn impossible_rows_are_passed_over_and_a_repair_keeps_the_others() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     for second in 1..=4 {
         let id = queued(&state, "remember", second).await.id;
@@ -174,7 +174,7 @@ async fn impossible_rows_are_passed_over_and_a_repair_keeps_the_others() {
 
 #[tokio::test]
 async fn impossible_proposals_are_passed_over_and_a_repair_keeps_the_others() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     let new: Vec<_> = (0..6).map(|number| proposal(&number.to_string(), &["one"])).collect();
     let ids = state.add_proposals(&new).await.unwrap().ids;
@@ -209,7 +209,7 @@ async fn impossible_proposals_are_passed_over_and_a_repair_keeps_the_others() {
 
 #[tokio::test]
 async fn runs_without_a_task_are_found() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     let id = queued(&state, "remember", 1).await.id;
     state.add_run(run(&id)).await.unwrap();
@@ -223,8 +223,8 @@ async fn runs_without_a_task_are_found() {
 }
 
 /// Returns what a killed process would leave of the database: its files, without anybody closing them.
-fn as_killed(place: &Place) -> Place {
-    let after = Place::new();
+fn copy_as_killed(place: &StateFolder) -> StateFolder {
+    let after = StateFolder::new();
     for name in ["state.db", "state.db-wal"] {
         let from = place.path().with_file_name(name);
         fs::copy(from, after.path().with_file_name(name)).unwrap();
@@ -234,12 +234,12 @@ fn as_killed(place: &Place) -> Place {
 
 #[tokio::test]
 async fn every_step_survives_a_kill_although_not_each_is_synchronized() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     let id = queued(&state, "remember", 1).await.id;
     let mut seen = Vec::new();
     let mut look = async |step: &'static str| {
-        let after = as_killed(&place);
+        let after = copy_as_killed(&place);
         let left = after.state();
         let task = left.task(&id).await.unwrap().unwrap();
         let outcome = task.outcome.unwrap_or_else(|| "-".to_owned());
@@ -301,7 +301,7 @@ async fn use_lane(state: &SqliteState, user: usize) -> Vec<String> {
 #[tokio::test]
 async fn eight_users_of_one_lane_never_do_a_task_twice() {
     const USERS: usize = 8;
-    let place = Place::new();
+    let place = StateFolder::new();
     let barrier = Arc::new(Barrier::new(USERS));
     let threads = (0..USERS).map(|user| {
         let (barrier, state) = (Arc::clone(&barrier), place.state());
@@ -322,7 +322,7 @@ async fn eight_users_of_one_lane_never_do_a_task_twice() {
 
 #[tokio::test]
 async fn a_running_task_that_cannot_be_read_is_failed_and_holds_nobody_up() {
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     let broken = queued(&state, "remember", 1).await;
     let next = queued(&state, "remember", 2).await;

@@ -12,7 +12,7 @@ use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use memory::tool;
 use serde_json::{Value, json};
-use state::{SqliteState, State};
+use state::{HistoryStore, SqliteState};
 use tempfile::TempDir;
 use testkit::ManualClock;
 
@@ -61,7 +61,7 @@ impl Host {
         self.store_on(Arc::new(SqliteState::new(self.path("state/lukasa.db"))))
     }
 
-    pub(crate) fn store_on(&self, state: Arc<dyn State>) -> Arc<Store> {
+    pub(crate) fn store_on(&self, state: Arc<dyn HistoryStore>) -> Arc<Store> {
         let clock = Arc::<ManualClock>::clone(&self.clock);
         Store::new(state, self.folders(), Screen::default(), clock, self.settings)
     }

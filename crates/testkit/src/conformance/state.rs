@@ -11,12 +11,12 @@ mod withdraw;
 
 use std::sync::Arc;
 
-use state::State;
+use state::HistoryStore;
 
 pub use made::{Made, edit, files, outside, path, remove, rename, root, time, write};
 
 /// Checks every claim on states that `make` makes, each fresh and empty.
-pub async fn run(make: impl AsyncFn() -> Arc<dyn State>) {
+pub async fn run(make: impl AsyncFn() -> Arc<dyn HistoryStore>) {
     history::check_all(&make).await;
     withdraw::check_all(&make).await;
     marks::check_all(&make).await;

@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use memory::error_code::MemoryErrorCode;
 use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Pid, Signal, kill_process};
-use state::private_files::make_private_folder;
+use state::private_files::create_private_folder;
 use tempfile::TempDir;
 
 use crate::compose::this_program;
@@ -74,7 +74,7 @@ impl Stage {
             props: Mutex::new(Props { folder: Some(folder), cleared: false, running: Vec::new() }),
         };
         for folder in [stage.home(), stage.checkout(), stage.temporary()] {
-            make_private_folder(&folder).map_err(told)?;
+            create_private_folder(&folder).map_err(told)?;
         }
         Ok(stage)
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use protocol::event::{Envelope, Event, MemoryChanged};
 use serde_json::{Value, json};
-use state::{SqliteState, TaskQuery, Tasks as _};
+use state::{SqliteState, TaskQuery, TaskStore as _};
 use testkit::{Random, delay_fault, eventually};
 
 use super::crash::{Told, call, examine_memories, examine_tasks};

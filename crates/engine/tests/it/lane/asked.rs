@@ -164,7 +164,7 @@ async fn finished_tasks_are_forgotten_after_their_time() {
     let host = Host::new();
     let process = host.process();
     let old = process.done("").await;
-    host.clock.advance(quick().limits.kept_for + Duration::from_secs(1));
+    host.clock.advance(quick().limits.finished_max_age + Duration::from_secs(1));
     let new = process.done("").await;
     let id = &old.id;
     assert_eq!(process.lanes().get(&process.workspace, id, Viewer::Person).await.unwrap(), None);

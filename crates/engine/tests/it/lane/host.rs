@@ -16,7 +16,7 @@ use lukasa_engine::{
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::proposal::{EntryChange, Proposal, ProposalKind};
 use memory::screen::Screen;
-use state::{FileLock, SqliteState, State, Tasks};
+use state::{FileLock, HistoryStore, SqliteState, TaskStore};
 use store::{Binding, Settings, Store};
 use tempfile::TempDir;
 use testkit::ManualClock;
@@ -68,15 +68,19 @@ impl Host {
     }
 
     /// Starts a process over doubles of the state.
-    pub(crate) fn process_on(&self, state: Arc<dyn State>, tasks: Arc<dyn Tasks>) -> Process {
+    pub(crate) fn process_on(
+        &self,
+        state: Arc<dyn HistoryStore>,
+        tasks: Arc<dyn TaskStore>,
+    ) -> Process {
         self.process_with(state, tasks, Arc::clone(&self.runner) as _)
     }
 
     /// Starts a process with another runner.
     pub(crate) fn process_with(
         &self,
-        state: Arc<dyn State>,
-        tasks: Arc<dyn Tasks>,
+        state: Arc<dyn HistoryStore>,
+        tasks: Arc<dyn TaskStore>,
         runner: Arc<dyn Runner>,
     ) -> Process {
         let clock = Arc::clone(&self.clock);
@@ -113,7 +117,7 @@ pub(crate) fn quick() -> LaneSettings {
 pub(crate) struct Process {
     parts: LaneParts,
     pub(crate) store: Arc<Store>,
-    pub(crate) tasks: Arc<dyn Tasks>,
+    pub(crate) tasks: Arc<dyn TaskStore>,
     pub(crate) feed: Arc<Heard>,
     lanes: Option<Lanes>,
     pub(crate) workspace: Workspace,

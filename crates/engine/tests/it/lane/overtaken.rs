@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lukasa_engine::{Status, Task};
-use state::{SqliteState, Tasks};
+use state::{SqliteState, TaskStore};
 use testkit::{Faults, FaultyState, FaultyTasks};
 
 use super::host::{Host, Process, nobody, remember};
@@ -16,7 +16,7 @@ use super::host::{Host, Process, nobody, remember};
 const CALLS: u64 = 18;
 
 /// Tells whether somebody else came so far with a task that it may wait for whoever stands still.
-async fn is_overtaken(tasks: &dyn Tasks, id: &str) -> bool {
+async fn is_overtaken(tasks: &dyn TaskStore, id: &str) -> bool {
     let row = tasks.task(id).await.unwrap().unwrap();
     let is_prepared = row.attempts == 2 && row.outcome.is_some();
     is_prepared || row.status.is_final()

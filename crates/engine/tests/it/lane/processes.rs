@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lukasa_engine::{Cancelled, LaneSettings, Status, TaskErrorCode, Viewer};
-use state::{LockMode, QueueLimits, SqliteState, Tasks};
+use state::{LockMode, QueueLimits, SqliteState, TaskStore};
 
 use super::host::{Host, Process, code, quick};
 
@@ -200,7 +200,7 @@ async fn what_nobody_resumes_stays() {
     process.lanes().resume(&[untrusted]).await.unwrap();
     process.close().await;
     let state = SqliteState::new(host.folders.state.join("lukasa.db"));
-    let tasks: Arc<dyn Tasks> = Arc::new(state);
+    let tasks: Arc<dyn TaskStore> = Arc::new(state);
     assert_eq!(tasks.task(task.id.as_str()).await.unwrap().unwrap().status, Status::Running);
     assert_eq!(*host.runner.begun.lock().unwrap(), [""; 0]);
 }
@@ -234,7 +234,7 @@ async fn what_a_dead_process_left_is_found_although_nobody_asks() {
 #[tokio::test]
 async fn what_ended_long_ago_is_not_known_any_more_and_goes_although_nobody_asks() {
     let host = Host::new();
-    let limits = QueueLimits { kept_for: Duration::from_mins(5), ..quick().limits };
+    let limits = QueueLimits { finished_max_age: Duration::from_mins(5), ..quick().limits };
     let process = host.process().with(LaneSettings { limits, ..quick() });
     let task = process.done("add global/a.md x").await;
     let shown = async || {

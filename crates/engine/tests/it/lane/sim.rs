@@ -48,7 +48,8 @@ impl Mortal {
         let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
         let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
         // Nothing is forgotten, however far the clock jumps.
-        let limits = QueueLimits { kept_for: Duration::from_hours(10_000), ..quick().limits };
+        let limits =
+            QueueLimits { finished_max_age: Duration::from_hours(10_000), ..quick().limits };
         let process = host.process_on(Arc::clone(&state) as _, tasks);
         // A runner that panics tells of it first, which may take long.
         let stop_wait = Duration::from_secs(20);

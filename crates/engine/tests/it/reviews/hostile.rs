@@ -202,7 +202,7 @@ async fn a_conversation_that_another_workspace_has_by_now_is_left_alone() {
     row.workspace = "another".to_owned();
     row.version += 1;
     row.data = row.data.replace("tabs", "secrets of another project");
-    assert!(world.database().keep_conversation(row.clone()).await.unwrap());
+    assert!(world.database().save_conversation(row.clone()).await.unwrap());
     turn(&here, "go on");
     world.conversations.written().await;
     let now = world.database().conversation("talk").await.unwrap().unwrap();

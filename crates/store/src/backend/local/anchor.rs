@@ -107,7 +107,7 @@ impl Anchor {
         if self.privacy == Privacy::Shared {
             return Ok(());
         }
-        state::private_files::make_private_folder(&self.base)
+        state::private_files::create_private_folder(&self.base)
             .map_err(|error| BackendError::from_write("make the folder of a root", error))
     }
 

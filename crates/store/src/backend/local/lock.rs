@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memory::change::ChangeId;
-use state::private_files::sync_folder_of;
+use state::private_files::sync_parent;
 use state::{FileLock, FileLockError, FileLockGuard, LockMode};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -240,7 +240,7 @@ impl HeldFile {
         if !self.is_safe {
             // Once: the start of the machine that it names must outlive a power cut before any write is acknowledged.
             self.lock.file().sync_all().map_err(cannot)?;
-            sync_folder_of(self.lock.path()).map_err(cannot)?;
+            sync_parent(self.lock.path()).map_err(cannot)?;
             self.is_safe = true;
         }
         Ok(())

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use memory::change::{Actor, ChangeId, ChangeKind, MemoryChange, Provenance, Trust};
 use memory::document::Revision;
-use state::{ChangeQuery, Head, NewChange, OpenChange, OpenFile, State, Stats};
+use state::{ChangeQuery, Head, HistoryStore, NewChange, OpenChange, OpenFile, Stats};
 
 use super::made::{IDENTITY, Made, edit, files, path, remove, rename, time, write};
 
-pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
+pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
     an_empty_state_reads_as_empty(&*make().await).await;
     a_change_comes_back_whole(&*make().await).await;
     an_open_change_hands_its_new_bytes_back_until_it_is_settled(&*make().await).await;
@@ -39,7 +39,7 @@ pub(super) fn as_read(id: ChangeId, new: &NewChange) -> MemoryChange {
     }
 }
 
-pub(super) async fn record(state: &dyn State, made: &Made) -> ChangeId {
+pub(super) async fn record(state: &dyn HistoryStore, made: &Made) -> ChangeId {
     state.record(made.to_record()).await.unwrap()
 }
 
@@ -47,23 +47,23 @@ fn all() -> ChangeQuery {
     ChangeQuery { max: usize::MAX, ..ChangeQuery::default() }
 }
 
-async fn an_empty_state_reads_as_empty(state: &dyn State) {
+async fn an_empty_state_reads_as_empty(state: &dyn HistoryStore) {
     let revision = Revision::digest(b"nothing");
     assert_eq!(state.open_changes("one").await.unwrap(), []);
     assert_eq!(state.heads("one", ChangeId(0)).await.unwrap(), []);
     assert_eq!(state.changes(&all()).await.unwrap(), []);
     assert_eq!(state.change(ChangeId(1)).await.unwrap(), None);
     assert_eq!(state.content(&revision).await.unwrap(), None);
-    assert_eq!(state.marks("project:lukasa").await.unwrap(), []);
+    assert_eq!(state.usage_rows("project:lukasa").await.unwrap(), []);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
-    state.settle(&[]).await.unwrap();
-    state.settle(&[ChangeId(7)]).await.unwrap();
-    state.withdraw(ChangeId(7)).await.unwrap();
+    state.mark_durable(&[]).await.unwrap();
+    state.mark_durable(&[ChangeId(7)]).await.unwrap();
+    state.abort_change(ChangeId(7)).await.unwrap();
     let counted = state.stats().await.unwrap();
     assert_eq!(Stats { database_bytes: 0, ..counted }, Stats::default());
 }
 
-async fn a_change_comes_back_whole(state: &dyn State) {
+async fn a_change_comes_back_whole(state: &dyn HistoryStore) {
     let mut made = edit("one", "a.md", ("old", "new"))
         .and(rename("two", ("b.md", "c/d.md"), "moved"))
         .and(remove("one", "gone.md", "gone"))
@@ -91,7 +91,7 @@ async fn a_change_comes_back_whole(state: &dyn State) {
     }
 }
 
-async fn an_open_change_hands_its_new_bytes_back_until_it_is_settled(state: &dyn State) {
+async fn an_open_change_hands_its_new_bytes_back_until_it_is_settled(state: &dyn HistoryStore) {
     let made = remove("one", "gone.md", "gone")
         .and(write("one", "a.md", "new"))
         .and(rename("one", ("b.md", "c.md"), "moved"))
@@ -106,13 +106,13 @@ async fn an_open_change_hands_its_new_bytes_back_until_it_is_settled(state: &dyn
     };
     assert_eq!(state.open_changes("one").await.unwrap(), [expected]);
     assert_eq!(state.stats().await.unwrap().open, 1);
-    state.settle(&[id]).await.unwrap();
+    state.mark_durable(&[id]).await.unwrap();
     assert_eq!(state.open_changes("one").await.unwrap(), []);
     assert_eq!(state.stats().await.unwrap().open, 0);
     assert_eq!(state.change(id).await.unwrap(), Some(as_read(id, &made.0)));
 }
 
-async fn open_changes_come_oldest_first_and_for_every_place_they_touch(state: &dyn State) {
+async fn open_changes_come_oldest_first_and_for_every_place_they_touch(state: &dyn HistoryStore) {
     let both = record(state, &write("one", "a.md", "a").and(write("two", "a.md", "a"))).await;
     let one = record(state, &write("one", "b.md", "b")).await;
     let folder = files(ChangeKind::Delete, Vec::new()).folder("two", "empty", None);
@@ -124,7 +124,7 @@ async fn open_changes_come_oldest_first_and_for_every_place_they_touch(state: &d
     assert_eq!(open("one").await, [both, one]);
     assert_eq!(open("two").await, [both, folder]);
     assert_eq!(open("three").await, []);
-    state.settle(&[both, folder]).await.unwrap();
+    state.mark_durable(&[both, folder]).await.unwrap();
     assert_eq!((open("one").await, open("two").await), (vec![one], vec![]));
 }
 
@@ -133,7 +133,7 @@ pub(super) fn head(at: &str, text: Option<&str>, change: ChangeId) -> Head {
     Head { path: path(at), revision, trust: Trust::Agent, change }
 }
 
-async fn heads_say_what_was_last_recorded(state: &dyn State) {
+async fn heads_say_what_was_last_recorded(state: &dyn HistoryStore) {
     let first = record(state, &write("one", "a.md", "1").and(write("one", "b.md", "b"))).await;
     let edited = record(state, &edit("one", "a.md", ("1", "2"))).await;
     let moved = record(state, &rename("one", ("a.md", "x/a.md"), "2")).await;
@@ -148,10 +148,10 @@ async fn heads_say_what_was_last_recorded(state: &dyn State) {
     assert_eq!(heads, [head("b.md", Some("back"), again)]);
 }
 
-async fn what_was_influenced_is_known_until_a_person_answers_for_it(state: &dyn State) {
+async fn what_was_influenced_is_known_until_a_person_answers_for_it(state: &dyn HistoryStore) {
     let revision = |text: &str| Revision::digest(text.as_bytes());
     let known = async || {
-        let known = state.influenced(IDENTITY).await.unwrap();
+        let known = state.influenced_revisions(IDENTITY).await.unwrap();
         let mut known: Vec<_> = known.into_iter().collect();
         known.sort_by_key(|(_, change)| *change);
         known
@@ -161,10 +161,10 @@ async fn what_was_influenced_is_known_until_a_person_answers_for_it(state: &dyn 
     let first = record(state, &write("one", "b.md", "b").influenced()).await;
     let second = record(state, &edit("one", "a.md", ("clean", "carried")).influenced()).await;
     assert_eq!(known().await, [(revision("b"), first), (revision("carried"), second)]);
-    assert!(state.influenced("project:other").await.unwrap().is_empty());
+    assert!(state.influenced_revisions("project:other").await.unwrap().is_empty());
     let again = record(state, &write("two", "c.md", "b").influenced()).await;
     assert_eq!(known().await, [(revision("carried"), second), (revision("b"), again)]);
-    state.withdraw(again).await.unwrap();
+    state.abort_change(again).await.unwrap();
     assert_eq!(known().await, [(revision("b"), first), (revision("carried"), second)]);
     // The same text by another agent stays what it was, and is a person's once a person has it.
     record(state, &write("two", "d.md", "b")).await;
@@ -173,7 +173,7 @@ async fn what_was_influenced_is_known_until_a_person_answers_for_it(state: &dyn 
     assert_eq!(known().await, [(revision("carried"), second)]);
 }
 
-async fn a_head_is_returned_only_after_a_later_change(state: &dyn State) {
+async fn a_head_is_returned_only_after_a_later_change(state: &dyn HistoryStore) {
     let first = record(state, &write("one", "a.md", "a")).await;
     let second = record(state, &write("one", "b.md", "b")).await;
     let other = record(state, &write("two", "c.md", "c")).await;
@@ -183,7 +183,7 @@ async fn a_head_is_returned_only_after_a_later_change(state: &dyn State) {
     assert_eq!(after(other).await, []);
 }
 
-async fn order_is_by_number_when_the_clock_goes_back(state: &dyn State) {
+async fn order_is_by_number_when_the_clock_goes_back(state: &dyn HistoryStore) {
     let first = record(state, &write("one", "a.md", "a").at(500)).await;
     let second = record(state, &edit("one", "a.md", ("a", "b")).at(-500)).await;
     assert_eq!(found(state, &all()).await, [second, first]);
@@ -191,11 +191,11 @@ async fn order_is_by_number_when_the_clock_goes_back(state: &dyn State) {
     assert_eq!(heads, [head("a.md", Some("b"), second)]);
 }
 
-async fn found(state: &dyn State, query: &ChangeQuery) -> Vec<ChangeId> {
+async fn found(state: &dyn HistoryStore, query: &ChangeQuery) -> Vec<ChangeId> {
     state.changes(query).await.unwrap().into_iter().map(|change| change.id).collect()
 }
 
-async fn a_query_narrows_by_everything_it_names(state: &dyn State) {
+async fn a_query_narrows_by_everything_it_names(state: &dyn HistoryStore) {
     let a = record(state, &write("one", "a.md", "a").at(10).task("t1")).await;
     let b = record(state, &write("two", "a.md", "a").at(20).task("t2").session("s")).await;
     let c = record(state, &write("three", "a.md", "a").at(30).task("t1")).await;
@@ -223,7 +223,7 @@ async fn a_query_narrows_by_everything_it_names(state: &dyn State) {
     }
 }
 
-async fn the_last_changes_of_memories_are_found_for_all_of_them_at_once(state: &dyn State) {
+async fn the_last_changes_of_memories_are_found_for_all_of_them_at_once(state: &dyn HistoryStore) {
     let a = record(state, &write("one", "a.md", "a").at(10)).await;
     let elsewhere = record(state, &write("two", "a.md", "x").at(20)).await;
     let b = record(state, &write("one", "b.md", "b").at(30).task("t")).await;
@@ -263,7 +263,7 @@ async fn the_last_changes_of_memories_are_found_for_all_of_them_at_once(state: &
     assert_eq!((last.actor, last.trust, last.model), (Actor::Agent, Trust::Agent, None));
 }
 
-async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &dyn State) {
+async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &dyn HistoryStore) {
     let a = record(state, &write("one", "notes/a.md", "a")).await;
     let near = record(state, &write("one", "notes2/a.md", "a")).await;
     let dash = record(state, &write("one", "notes-old.md", "a")).await;
@@ -292,16 +292,16 @@ async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &d
     assert_eq!(found(state, &anywhere).await, [elsewhere, moved, a]);
 }
 
-async fn bytes_that_are_not_those_of_their_revision_are_refused(state: &dyn State) {
+async fn bytes_that_are_not_those_of_their_revision_are_refused(state: &dyn HistoryStore) {
     let mut wrong = write("one", "a.md", "right").uses("a.md").to_record();
     wrong.files[0].after = Some(Arc::from(b"wrong".as_slice()));
     state.record(wrong).await.unwrap_err();
     assert_eq!(state.changes(&all()).await.unwrap(), []);
     assert_eq!(state.heads("one", ChangeId(0)).await.unwrap(), []);
-    assert_eq!(state.marks("project:lukasa").await.unwrap(), []);
+    assert_eq!(state.usage_rows("project:lukasa").await.unwrap(), []);
 }
 
-async fn equal_bytes_are_kept_once(state: &dyn State) {
+async fn equal_bytes_are_kept_once(state: &dyn HistoryStore) {
     let text = "the same words again and again and again and again\n".repeat(9);
     record(state, &write("one", "a.md", &text)).await;
     let once = state.stats().await.unwrap().content_bytes;
@@ -310,7 +310,7 @@ async fn equal_bytes_are_kept_once(state: &dyn State) {
     assert_eq!(state.stats().await.unwrap().content_bytes, once);
 }
 
-async fn a_change_of_many_memories_is_one_change(state: &dyn State) {
+async fn a_change_of_many_memories_is_one_change(state: &dyn HistoryStore) {
     let names = (0..500).map(|number| format!("imported/{number:03}.md"));
     let made = names
         .map(|name| write("one", &name, &format!("text of {name}")).uses(&name))
@@ -325,11 +325,11 @@ async fn a_change_of_many_memories_is_one_change(state: &dyn State) {
     let open = state.open_changes("one").await.unwrap();
     assert_eq!(open.iter().map(|open| open.files.len()).collect::<Vec<_>>(), [500]);
     assert_eq!(state.heads("one", ChangeId(0)).await.unwrap().len(), 500);
-    assert_eq!(state.marks("project:lukasa").await.unwrap().len(), 500);
+    assert_eq!(state.usage_rows("project:lukasa").await.unwrap().len(), 500);
     assert_eq!(state.stats().await.unwrap().changes, 1);
 }
 
-async fn a_state_that_was_closed_opens_again(state: &dyn State) {
+async fn a_state_that_was_closed_opens_again(state: &dyn HistoryStore) {
     let first = record(state, &write("one", "a.md", "a")).await;
     state.close().await;
     assert_eq!(found(state, &all()).await, [first]);

@@ -7,7 +7,7 @@ use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
 use memory::proposal::ProposalId;
-use state::{NewChange, NewFileChange, Use};
+use state::{NewChange, NewFileChange, UseEvent};
 
 /// The identity that all roots share unless a claim says otherwise.
 pub(super) const IDENTITY: &str = "project:lukasa";
@@ -93,7 +93,12 @@ impl Made {
     #[must_use]
     pub fn uses(mut self, of: &str) -> Self {
         let at = self.0.at;
-        self.0.uses.push(Use { identity: IDENTITY.to_owned(), path: path(of), at, wrote: true });
+        self.0.uses.push(UseEvent {
+            identity: IDENTITY.to_owned(),
+            path: path(of),
+            at,
+            is_write: true,
+        });
         self
     }
 

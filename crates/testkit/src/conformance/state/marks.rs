@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use memory::change::ChangeKind;
 use memory::usage::Usage;
-use state::{Mark, State, Use};
+use state::{HistoryStore, UsageRow, UseEvent};
 
 use super::history::record;
 use super::made::{IDENTITY, Made, edit, files, outside, path, remove, rename, time, write};
 
-pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
+pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
     uses_are_counted(&*make().await).await;
     a_pin_is_one_use_and_pinning_again_changes_nothing(&*make().await).await;
     marks_of_memories_that_are_gone_can_be_dropped(&*make().await).await;
@@ -20,11 +20,11 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
     another_identity_is_never_touched(&*make().await).await;
 }
 
-pub(super) fn use_of(at: &str, seconds: i64, wrote: bool) -> Use {
-    Use { identity: IDENTITY.to_owned(), path: path(at), at: time(seconds), wrote }
+pub(super) fn use_of(at: &str, seconds: i64, wrote: bool) -> UseEvent {
+    UseEvent { identity: IDENTITY.to_owned(), path: path(at), at: time(seconds), is_write: wrote }
 }
 
-async fn uses_are_counted(state: &dyn State) {
+async fn uses_are_counted(state: &dyn HistoryStore) {
     let uses = [
         use_of("a.md", 5, false),
         use_of("a.md", 9, true),
@@ -36,21 +36,21 @@ async fn uses_are_counted(state: &dyn State) {
     state.add_uses(&[]).await.unwrap();
     record(state, &edit("one", "b.md", ("a", "b")).at(2).uses("b.md")).await;
     state.add_uses(&[use_of("a.md", 4, true)]).await.unwrap();
-    let mark = |at: &str, uses, used, written| Mark {
+    let mark = |at: &str, uses, used, written| UsageRow {
         path: path(at),
         pinned: false,
         usage: Usage { uses, last_used_at: Some(time(used)), last_written_at: Some(time(written)) },
     };
     let expected = [mark("a.md", 4, 9, 9), mark("b.md", 2, 7, 2)];
-    assert_eq!(state.marks(IDENTITY).await.unwrap(), expected);
+    assert_eq!(state.usage_rows(IDENTITY).await.unwrap(), expected);
 }
 
-async fn a_pin_is_one_use_and_pinning_again_changes_nothing(state: &dyn State) {
+async fn a_pin_is_one_use_and_pinning_again_changes_nothing(state: &dyn HistoryStore) {
     let a = path("a.md");
     let pin =
         async |pinned, seconds| state.set_pin((IDENTITY, &a), pinned, time(seconds)).await.unwrap();
-    let marks = async || state.marks(IDENTITY).await.unwrap();
-    let mark = |pinned, uses, used| Mark {
+    let marks = async || state.usage_rows(IDENTITY).await.unwrap();
+    let mark = |pinned, uses, used| UsageRow {
         path: path("a.md"),
         pinned,
         usage: Usage { uses, last_used_at: Some(time(used)), last_written_at: None },
@@ -68,28 +68,28 @@ async fn a_pin_is_one_use_and_pinning_again_changes_nothing(state: &dyn State) {
 }
 
 /// Returns the paths that have marks, each with its uses; a pinned one with a star.
-async fn shown(state: &dyn State, identity: &str) -> Vec<String> {
-    let marks = state.marks(identity).await.unwrap();
-    let show = |mark: Mark| {
+async fn shown(state: &dyn HistoryStore, identity: &str) -> Vec<String> {
+    let marks = state.usage_rows(identity).await.unwrap();
+    let show = |mark: UsageRow| {
         let star = if mark.pinned { "*" } else { "" };
         format!("{}={}{star}", mark.path, mark.usage.uses)
     };
     marks.into_iter().map(show).collect()
 }
 
-async fn prepare(state: &dyn State, counts: &[(&str, usize)]) {
+async fn prepare(state: &dyn HistoryStore, counts: &[(&str, usize)]) {
     for (at, count) in counts {
         state.add_uses(&vec![use_of(at, 1, false); *count]).await.unwrap();
     }
 }
 
-async fn marks_of_memories_that_are_gone_can_be_dropped(state: &dyn State) {
+async fn marks_of_memories_that_are_gone_can_be_dropped(state: &dyn HistoryStore) {
     prepare(state, &[("a.md", 1), ("b.md", 2), ("a.md/x", 3), ("c.md", 4)]).await;
-    state.drop_marks(IDENTITY, Some(&[])).await.unwrap();
-    state.drop_marks("other", None).await.unwrap();
-    state.drop_marks(IDENTITY, Some(&[path("a.md"), path("c.md"), path("z.md")])).await.unwrap();
+    state.drop_usage(IDENTITY, Some(&[])).await.unwrap();
+    state.drop_usage("other", None).await.unwrap();
+    state.drop_usage(IDENTITY, Some(&[path("a.md"), path("c.md"), path("z.md")])).await.unwrap();
     assert_eq!(shown(state, IDENTITY).await, ["a.md/x=3", "b.md=2"]);
-    state.drop_marks(IDENTITY, None).await.unwrap();
+    state.drop_usage(IDENTITY, None).await.unwrap();
     assert_eq!(shown(state, IDENTITY).await, [] as [String; 0]);
 }
 
@@ -154,7 +154,7 @@ fn followed() -> Vec<(Made, Difference)> {
     ]
 }
 
-async fn marks_follow(state: &dyn State, made: &Made, changed: &Difference) {
+async fn marks_follow(state: &dyn HistoryStore, made: &Made, changed: &Difference) {
     prepare(state, &BEFORE).await;
     let (gone, added) = changed;
     let mut expected: Vec<String> =
@@ -168,7 +168,9 @@ async fn marks_follow(state: &dyn State, made: &Made, changed: &Difference) {
     assert_eq!(found, expected, "{made:?}");
 }
 
-async fn a_memory_that_vanished_outside_loses_its_mark_unless_a_worktree_has_it(state: &dyn State) {
+async fn a_memory_that_vanished_outside_loses_its_mark_unless_a_worktree_has_it(
+    state: &dyn HistoryStore,
+) {
     prepare(state, &[("a.md", 1), ("b.md", 2)]).await;
     record(state, &write("one", "a.md", "a").and(write("one", "b.md", "b"))).await;
     record(state, &write("two", "a.md", "a")).await;
@@ -178,8 +180,8 @@ async fn a_memory_that_vanished_outside_loses_its_mark_unless_a_worktree_has_it(
     assert_eq!(shown(state, IDENTITY).await, [] as [String; 0]);
 }
 
-async fn another_identity_is_never_touched(state: &dyn State) {
-    let other = |at: &str| Use { identity: "global".to_owned(), ..use_of(at, 1, false) };
+async fn another_identity_is_never_touched(state: &dyn HistoryStore) {
+    let other = |at: &str| UseEvent { identity: "global".to_owned(), ..use_of(at, 1, false) };
     prepare(state, &[("notes/a.md", 1)]).await;
     state.add_uses(&[other("notes/a.md"), other("kept/a.md")]).await.unwrap();
     let moved = files(ChangeKind::Rename, Vec::new()).folder("one", "notes", Some("kept"));

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use memory::change::ChangeId;
 use memory::document::Revision;
-use state::{ChangeQuery, Pruned, Retention, State, Stats};
+use state::{ChangeQuery, HistoryStore, PruneReport, Retention, Stats};
 
 use super::history::{head, record};
 use super::made::{IDENTITY, edit, path, remove, time, write};
 
-pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
+pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
     what_is_within_both_bounds_stays(&*make().await).await;
     what_is_too_old_goes_with_its_bytes(&*make().await).await;
     the_oldest_goes_until_the_bytes_fit(&*make().await).await;
@@ -29,7 +29,7 @@ fn text(number: usize) -> String {
 }
 
 /// Records so many settled versions of a memory, one a second.
-async fn versions(state: &dyn State, at: &str, count: usize) -> Vec<ChangeId> {
+async fn versions(state: &dyn HistoryStore, at: &str, count: usize) -> Vec<ChangeId> {
     let mut ids = Vec::new();
     for number in 0..count {
         let made = match number {
@@ -38,16 +38,16 @@ async fn versions(state: &dyn State, at: &str, count: usize) -> Vec<ChangeId> {
         };
         ids.push(record(state, &made.at(i64::try_from(number).unwrap())).await);
     }
-    state.settle(&ids).await.unwrap();
+    state.mark_durable(&ids).await.unwrap();
     ids
 }
 
-async fn kept(state: &dyn State) -> Vec<ChangeId> {
+async fn kept(state: &dyn HistoryStore) -> Vec<ChangeId> {
     let query = ChangeQuery { max: usize::MAX, ..ChangeQuery::default() };
     state.changes(&query).await.unwrap().into_iter().rev().map(|change| change.id).collect()
 }
 
-async fn kept_texts(state: &dyn State, count: usize) -> Vec<usize> {
+async fn kept_texts(state: &dyn HistoryStore, count: usize) -> Vec<usize> {
     let mut kept = Vec::new();
     for number in 0..count {
         if state.content(&Revision::digest(text(number).as_bytes())).await.unwrap().is_some() {
@@ -57,23 +57,23 @@ async fn kept_texts(state: &dyn State, count: usize) -> Vec<usize> {
     kept
 }
 
-async fn what_is_within_both_bounds_stays(state: &dyn State) {
+async fn what_is_within_both_bounds_stays(state: &dyn HistoryStore) {
     let ids = versions(state, "a.md", 4).await;
     let retention = Retention { age: Duration::from_secs(4), bytes: 12 };
     let pruned = state.prune(retention, time(4)).await.unwrap();
-    assert_eq!(pruned, Pruned::default());
+    assert_eq!(pruned, PruneReport::default());
     assert_eq!(kept(state).await, ids);
 }
 
-async fn what_is_too_old_goes_with_its_bytes(state: &dyn State) {
+async fn what_is_too_old_goes_with_its_bytes(state: &dyn HistoryStore) {
     let ids = versions(state, "a.md", 6).await;
     let retention = Retention { age: Duration::from_secs(3), bytes: u64::MAX };
     let pruned = state.prune(retention, time(6)).await.unwrap();
-    assert_eq!(pruned, Pruned { changes: 3, bytes: 8 });
+    assert_eq!(pruned, PruneReport { changes: 3, bytes: 8 });
     assert_eq!(kept(state).await, ids[3..]);
     assert_eq!(kept_texts(state, 6).await, [2, 3, 4, 5]);
     let all = state.prune(Retention { age: Duration::ZERO, bytes: 0 }, time(9)).await.unwrap();
-    assert_eq!(all, Pruned { changes: 3, bytes: 12 });
+    assert_eq!(all, PruneReport { changes: 3, bytes: 12 });
     assert_eq!(kept_texts(state, 6).await, [5], "what is there stays");
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     assert_eq!(heads, [head("a.md", Some("0005"), ids[5])]);
@@ -83,36 +83,36 @@ async fn what_is_too_old_goes_with_its_bytes(state: &dyn State) {
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
 
-async fn the_oldest_goes_until_the_bytes_fit(state: &dyn State) {
+async fn the_oldest_goes_until_the_bytes_fit(state: &dyn HistoryStore) {
     let ids = versions(state, "a.md", 10).await;
     // Nine earlier texts of four bytes each; four may stay.
     let retention = Retention { age: FOREVER, bytes: 16 };
     let pruned = state.prune(retention, time(10)).await.unwrap();
-    assert_eq!(pruned, Pruned { changes: 6, bytes: 20 });
+    assert_eq!(pruned, PruneReport { changes: 6, bytes: 20 });
     assert_eq!(kept(state).await, ids[6..]);
     assert_eq!(kept_texts(state, 10).await, [5, 6, 7, 8, 9]);
-    assert_eq!(state.prune(retention, time(10)).await.unwrap(), Pruned::default());
+    assert_eq!(state.prune(retention, time(10)).await.unwrap(), PruneReport::default());
 }
 
-async fn open_changes_stay(state: &dyn State) {
+async fn open_changes_stay(state: &dyn HistoryStore) {
     let settled = record(state, &write("one", "a.md", "0000")).await;
     let open = record(state, &edit("one", "a.md", ("0000", "0001"))).await;
-    state.settle(&[settled]).await.unwrap();
+    state.mark_durable(&[settled]).await.unwrap();
     let nothing = Retention { age: Duration::ZERO, bytes: 0 };
     let pruned = state.prune(nothing, time(99)).await.unwrap();
-    assert_eq!(pruned, Pruned { changes: 1, bytes: 0 });
+    assert_eq!(pruned, PruneReport { changes: 1, bytes: 0 });
     assert_eq!(kept(state).await, [open]);
     assert_eq!(kept_texts(state, 2).await, [0, 1]);
-    state.withdraw(open).await.unwrap();
+    state.abort_change(open).await.unwrap();
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     assert_eq!(heads, [head("a.md", Some("0000"), settled)]);
     assert_eq!(kept_texts(state, 2).await, [0]);
 }
 
-async fn what_pinned_memories_went_through_stays(state: &dyn State) {
+async fn what_pinned_memories_went_through_stays(state: &dyn HistoryStore) {
     let pinned = versions(state, "pinned.md", 3).await;
     let other = record(state, &write("one", "other.md", "else")).await;
-    state.settle(&[other]).await.unwrap();
+    state.mark_durable(&[other]).await.unwrap();
     state.set_pin((IDENTITY, &path("pinned.md")), true, time(1)).await.unwrap();
     let nothing = Retention { age: Duration::ZERO, bytes: 0 };
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 1);
@@ -122,34 +122,34 @@ async fn what_pinned_memories_went_through_stays(state: &dyn State) {
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 3);
 }
 
-async fn what_waits_for_a_review_stays(state: &dyn State) {
+async fn what_waits_for_a_review_stays(state: &dyn HistoryStore) {
     let old = record(state, &write("one", "a.md", "0000").influenced()).await;
     let waits = record(state, &edit("one", "a.md", ("0000", "0001")).influenced()).await;
-    state.settle(&[old, waits]).await.unwrap();
+    state.mark_durable(&[old, waits]).await.unwrap();
     let nothing = Retention { age: Duration::ZERO, bytes: 0 };
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 1);
     assert_eq!(kept(state).await, [waits]);
     let accepted = record(state, &edit("one", "a.md", ("0001", "0001")).by_person()).await;
-    state.settle(&[accepted]).await.unwrap();
+    state.mark_durable(&[accepted]).await.unwrap();
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 2);
 }
 
-async fn the_mark_of_a_removal_goes_with_its_change(state: &dyn State) {
+async fn the_mark_of_a_removal_goes_with_its_change(state: &dyn HistoryStore) {
     let ids = [
         record(state, &write("one", "a.md", "0000").and(write("one", "b.md", "0001"))).await,
         record(state, &remove("one", "a.md", "0000")).await,
     ];
-    state.settle(&ids).await.unwrap();
+    state.mark_durable(&ids).await.unwrap();
     let nothing = Retention { age: Duration::ZERO, bytes: 0 };
-    assert_eq!(state.prune(nothing, time(9)).await.unwrap(), Pruned { changes: 2, bytes: 4 });
+    assert_eq!(state.prune(nothing, time(9)).await.unwrap(), PruneReport { changes: 2, bytes: 4 });
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     assert_eq!(heads, [head("b.md", Some("0001"), ids[0])]);
 }
 
-async fn long_histories_are_dropped_whole(state: &dyn State) {
+async fn long_histories_are_dropped_whole(state: &dyn HistoryStore) {
     versions(state, "a.md", 300).await;
     let nothing = Retention { age: Duration::ZERO, bytes: u64::MAX };
     let pruned = state.prune(nothing, time(9_999)).await.unwrap();
-    assert_eq!(pruned, Pruned { changes: 300, bytes: 4 * 299 });
+    assert_eq!(pruned, PruneReport { changes: 300, bytes: 4 * 299 });
     assert_eq!(kept_texts(state, 300).await, [299]);
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use memory::change::{ChangeId, ChangeKind, MemoryChange};
 use memory::document::Revision;
 use memory::usage::Usage;
-use state::{ChangeQuery, Head, Mark, OpenChange, State, Stats};
+use state::{ChangeQuery, Head, HistoryStore, OpenChange, Stats, UsageRow};
 
 use super::history::record;
 use super::made::{IDENTITY, Made, edit, files, outside, path, remove, rename, time, write};
 use super::marks::use_of;
 
-pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
+pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
     for made in withdrawn() {
         a_withdrawn_change_has_never_been(&*make().await, &made).await;
     }
@@ -26,17 +26,17 @@ struct Snapshot {
     changes: Vec<MemoryChange>,
     open: Vec<OpenChange>,
     heads: Vec<Head>,
-    marks: Vec<Mark>,
+    marks: Vec<UsageRow>,
     stats: Stats,
 }
 
-async fn snapshot(state: &dyn State) -> Snapshot {
+async fn snapshot(state: &dyn HistoryStore) -> Snapshot {
     let query = ChangeQuery { max: usize::MAX, ..ChangeQuery::default() };
     Snapshot {
         changes: state.changes(&query).await.unwrap(),
         open: state.open_changes("one").await.unwrap(),
         heads: state.heads("one", ChangeId(0)).await.unwrap(),
-        marks: state.marks(IDENTITY).await.unwrap(),
+        marks: state.usage_rows(IDENTITY).await.unwrap(),
         stats: Stats { database_bytes: 0, ..state.stats().await.unwrap() },
     }
 }
@@ -65,7 +65,7 @@ fn withdrawn() -> Vec<Made> {
     ]
 }
 
-async fn prepare(state: &dyn State) -> Vec<ChangeId> {
+async fn prepare(state: &dyn HistoryStore) -> Vec<ChangeId> {
     let mut ids = Vec::new();
     for (at, text) in [("notes/a.md", "a"), ("pinned.md", "p"), ("gone.md", "g")] {
         ids.push(record(state, &write("one", at, text).at(1).uses(at)).await);
@@ -80,18 +80,18 @@ async fn prepare(state: &dyn State) -> Vec<ChangeId> {
     ids
 }
 
-async fn a_withdrawn_change_has_never_been(state: &dyn State, made: &Made) {
+async fn a_withdrawn_change_has_never_been(state: &dyn HistoryStore, made: &Made) {
     let earlier = prepare(state).await;
     let before = snapshot(state).await;
     let id = record(state, made).await;
     assert_ne!(snapshot(state).await, before, "{made:?}");
-    state.withdraw(id).await.unwrap();
+    state.abort_change(id).await.unwrap();
     assert_eq!(snapshot(state).await, before, "{made:?}");
     assert_eq!(state.change(id).await.unwrap(), None);
-    state.withdraw(id).await.unwrap();
+    state.abort_change(id).await.unwrap();
     assert_eq!(snapshot(state).await, before, "withdrawing again: {made:?}");
     for id in earlier.into_iter().rev() {
-        state.withdraw(id).await.unwrap();
+        state.abort_change(id).await.unwrap();
     }
     let after = snapshot(state).await;
     assert_eq!((after.changes, after.heads), (vec![], vec![]), "{made:?}");
@@ -99,28 +99,28 @@ async fn a_withdrawn_change_has_never_been(state: &dyn State, made: &Made) {
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
 
-async fn only_an_open_change_can_be_withdrawn(state: &dyn State) {
+async fn only_an_open_change_can_be_withdrawn(state: &dyn HistoryStore) {
     let id = record(state, &write("one", "a.md", "a").uses("a.md")).await;
-    state.settle(&[id]).await.unwrap();
+    state.mark_durable(&[id]).await.unwrap();
     let before = snapshot(state).await;
-    state.withdraw(id).await.unwrap_err();
+    state.abort_change(id).await.unwrap_err();
     assert_eq!(snapshot(state).await, before);
     record(state, &edit("one", "a.md", ("a", "b"))).await;
 }
 
-async fn a_number_is_never_given_twice(state: &dyn State) {
+async fn a_number_is_never_given_twice(state: &dyn HistoryStore) {
     let first = record(state, &write("one", "a.md", "a")).await;
-    state.withdraw(first).await.unwrap();
+    state.abort_change(first).await.unwrap();
     let second = record(state, &write("one", "a.md", "a")).await;
     assert!(second > first, "{second} after {first}");
 }
 
-async fn what_others_counted_meanwhile_stays(state: &dyn State) {
+async fn what_others_counted_meanwhile_stays(state: &dyn HistoryStore) {
     state.add_uses(&[use_of("a.md", 1, true)]).await.unwrap();
     let id = record(state, &edit("one", "a.md", ("a", "b")).at(2).uses("a.md")).await;
     state.set_pin((IDENTITY, &path("a.md")), true, time(3)).await.unwrap();
-    state.withdraw(id).await.unwrap();
-    let marks = state.marks(IDENTITY).await.unwrap();
+    state.abort_change(id).await.unwrap();
+    let marks = state.usage_rows(IDENTITY).await.unwrap();
     let usage = Usage { uses: 2, last_used_at: Some(time(3)), last_written_at: Some(time(2)) };
-    assert_eq!(marks, [Mark { path: path("a.md"), pinned: true, usage }]);
+    assert_eq!(marks, [UsageRow { path: path("a.md"), pinned: true, usage }]);
 }

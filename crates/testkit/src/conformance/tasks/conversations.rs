@@ -2,7 +2,8 @@
 
 use memory::limits::{CONVERSATIONS_KEPT_MAX, SEGMENTS_KEPT_MAX};
 use state::{
-    ConversationRow, End, Enqueued, QueueLimits, SegmentRow, Status, TaskKind, TaskQuery, Tasks,
+    ConversationRow, EnqueueResult, QueueLimits, SegmentRow, Status, TaskKind, TaskOutcome,
+    TaskQuery, TaskStore,
 };
 
 use super::super::state::time;
@@ -25,46 +26,46 @@ fn row(id: &str, version: u64, second: i64) -> ConversationRow {
         id: id.to_owned(),
         workspace: "here".to_owned(),
         version,
-        heard_at: time(second),
+        last_seen_at: time(second),
         data: format!("{{\"of\":\"{id} {version}\"}}"),
     }
 }
 
-async fn a_conversation_is_as_it_was_written_last(tasks: &dyn Tasks) {
+async fn a_conversation_is_as_it_was_written_last(tasks: &dyn TaskStore) {
     assert_eq!(tasks.conversation("one").await.unwrap(), None);
-    assert!(tasks.keep_conversation(row("one", 1, 1)).await.unwrap());
-    assert!(tasks.keep_conversation(row("two", 1, 1)).await.unwrap());
-    assert!(tasks.keep_conversation(row("one", 2, 3)).await.unwrap());
+    assert!(tasks.save_conversation(row("one", 1, 1)).await.unwrap());
+    assert!(tasks.save_conversation(row("two", 1, 1)).await.unwrap());
+    assert!(tasks.save_conversation(row("one", 2, 3)).await.unwrap());
     assert_eq!(tasks.conversation("one").await.unwrap(), Some(row("one", 2, 3)));
     assert_eq!(tasks.conversation("two").await.unwrap(), Some(row("two", 1, 1)));
 }
 
-async fn whoever_read_an_older_version_writes_nothing(tasks: &dyn Tasks) {
-    assert!(!tasks.keep_conversation(row("one", 2, 1)).await.unwrap());
+async fn whoever_read_an_older_version_writes_nothing(tasks: &dyn TaskStore) {
+    assert!(!tasks.save_conversation(row("one", 2, 1)).await.unwrap());
     assert_eq!(tasks.conversation("one").await.unwrap(), None);
-    assert!(tasks.keep_conversation(row("one", 1, 1)).await.unwrap());
+    assert!(tasks.save_conversation(row("one", 1, 1)).await.unwrap());
     for late in [1, 3] {
-        assert!(!tasks.keep_conversation(row("one", late, 9)).await.unwrap(), "{late}");
+        assert!(!tasks.save_conversation(row("one", late, 9)).await.unwrap(), "{late}");
     }
     assert_eq!(tasks.conversation("one").await.unwrap(), Some(row("one", 1, 1)));
 }
 
-async fn of_those_that_write_at_once_one_does(tasks: &dyn Tasks) {
-    assert!(tasks.keep_conversation(row("one", 1, 1)).await.unwrap());
+async fn of_those_that_write_at_once_one_does(tasks: &dyn TaskStore) {
+    assert!(tasks.save_conversation(row("one", 1, 1)).await.unwrap());
     let (a, b) = tokio::join!(
-        tasks.keep_conversation(row("one", 2, 2)),
-        tasks.keep_conversation(row("one", 2, 2)),
+        tasks.save_conversation(row("one", 2, 2)),
+        tasks.save_conversation(row("one", 2, 2)),
     );
     assert!(a.unwrap() != b.unwrap());
 }
 
-async fn the_longest_unheard_of_make_room(tasks: &dyn Tasks) {
+async fn the_longest_unheard_of_make_room(tasks: &dyn TaskStore) {
     for number in 0..CONVERSATIONS_KEPT_MAX {
         let second = i64::try_from(number).unwrap() + 10;
-        assert!(tasks.keep_conversation(row(&number.to_string(), 1, second)).await.unwrap());
+        assert!(tasks.save_conversation(row(&number.to_string(), 1, second)).await.unwrap());
     }
-    assert!(tasks.keep_conversation(row("0", 2, 100_000)).await.unwrap());
-    assert!(tasks.keep_conversation(row("new", 1, 100_001)).await.unwrap());
+    assert!(tasks.save_conversation(row("0", 2, 100_000)).await.unwrap());
+    assert!(tasks.save_conversation(row("new", 1, 100_001)).await.unwrap());
     assert_eq!(tasks.conversation("1").await.unwrap(), None);
     for there in ["0", "2", "new"] {
         assert!(tasks.conversation(there).await.unwrap().is_some(), "{there}");
@@ -76,72 +77,72 @@ fn segment(conversation: &str, segment: u64, version: u64) -> SegmentRow {
         conversation: conversation.to_owned(),
         segment,
         version,
-        heard_at: time(i64::try_from(segment).unwrap()),
+        updated_at: time(i64::try_from(segment).unwrap()),
         data: format!("{{\"of\":\"{conversation} {segment}\"}}"),
     }
 }
 
-async fn a_segment_takes_the_place_of_the_one_before(tasks: &dyn Tasks) {
+async fn a_segment_takes_the_place_of_the_one_before(tasks: &dyn TaskStore) {
     assert_eq!(tasks.segment("one").await.unwrap(), None);
-    assert!(!tasks.keep_segment(segment("one", 0, 2)).await.unwrap());
-    assert!(tasks.keep_segment(segment("one", 0, 1)).await.unwrap());
-    assert!(tasks.keep_segment(segment("two", 7, 1)).await.unwrap());
-    assert!(tasks.keep_segment(segment("one", 1, 2)).await.unwrap());
-    assert!(!tasks.keep_segment(segment("one", 9, 2)).await.unwrap(), "it was read before");
+    assert!(!tasks.save_segment(segment("one", 0, 2)).await.unwrap());
+    assert!(tasks.save_segment(segment("one", 0, 1)).await.unwrap());
+    assert!(tasks.save_segment(segment("two", 7, 1)).await.unwrap());
+    assert!(tasks.save_segment(segment("one", 1, 2)).await.unwrap());
+    assert!(!tasks.save_segment(segment("one", 9, 2)).await.unwrap(), "it was read before");
     assert_eq!(tasks.segment("one").await.unwrap(), Some(segment("one", 1, 2)));
     assert_eq!(tasks.segment("two").await.unwrap(), Some(segment("two", 7, 1)));
 }
 
-async fn segments_that_are_old_make_room(tasks: &dyn Tasks) {
+async fn segments_that_are_old_make_room(tasks: &dyn TaskStore) {
     for number in 0..=u64::try_from(SEGMENTS_KEPT_MAX).unwrap() {
-        assert!(tasks.keep_segment(segment(&number.to_string(), number, 1)).await.unwrap());
+        assert!(tasks.save_segment(segment(&number.to_string(), number, 1)).await.unwrap());
     }
     assert_eq!(tasks.segment("0").await.unwrap(), None);
     assert!(tasks.segment("1").await.unwrap().is_some());
 }
 
-async fn a_review_is_queued_with_its_mark_or_neither_is(tasks: &dyn Tasks) {
+async fn a_review_is_queued_with_its_mark_or_neither_is(tasks: &dyn TaskStore) {
     let review = |second| new("review", second);
-    assert!(tasks.keep_conversation_and_queue(row("one", 1, 1), review(1), 2).await.unwrap());
+    assert!(tasks.save_conversation_and_queue(row("one", 1, 1), review(1), 2).await.unwrap());
     // Somebody else wrote the conversation since.
-    assert!(!tasks.keep_conversation_and_queue(row("one", 1, 2), review(2), 2).await.unwrap());
-    assert!(!tasks.keep_conversation_and_queue(row("one", 3, 2), review(3), 2).await.unwrap());
-    assert!(tasks.keep_conversation_and_queue(row("one", 2, 2), review(4), 2).await.unwrap());
+    assert!(!tasks.save_conversation_and_queue(row("one", 1, 2), review(2), 2).await.unwrap());
+    assert!(!tasks.save_conversation_and_queue(row("one", 3, 2), review(3), 2).await.unwrap());
+    assert!(tasks.save_conversation_and_queue(row("one", 2, 2), review(4), 2).await.unwrap());
     // There is no room for a third one.
-    assert!(!tasks.keep_conversation_and_queue(row("one", 3, 3), review(5), 2).await.unwrap());
+    assert!(!tasks.save_conversation_and_queue(row("one", 3, 3), review(5), 2).await.unwrap());
     assert_eq!(tasks.conversation("one").await.unwrap(), Some(row("one", 2, 2)));
     let query = TaskQuery { max: 9, ..TaskQuery::default() };
     let queued: Vec<_> = tasks.tasks(&query).await.unwrap();
     assert_eq!(queued.len(), 2);
     assert!(queued.iter().all(|task| task.kind == TaskKind::Review && task.client.is_none()));
     let (one, other) = tokio::join!(
-        tasks.keep_conversation_and_queue(row("two", 1, 4), review(6), 9),
-        tasks.keep_conversation_and_queue(row("two", 1, 4), review(7), 9),
+        tasks.save_conversation_and_queue(row("two", 1, 4), review(6), 9),
+        tasks.save_conversation_and_queue(row("two", 1, 4), review(7), 9),
     );
     assert!(one.unwrap() != other.unwrap());
     assert_eq!(tasks.tasks(&query).await.unwrap().len(), 3);
 }
 
-async fn reviews_have_a_small_queue_of_their_own_and_come_last(tasks: &dyn Tasks) {
+async fn reviews_have_a_small_queue_of_their_own_and_come_last(tasks: &dyn TaskStore) {
     let review = new("review", 1);
     let (workspace, id) = (review.workspace.clone(), review.id.clone());
-    assert!(tasks.keep_conversation_and_queue(row("one", 1, 1), review, 9).await.unwrap());
+    assert!(tasks.save_conversation_and_queue(row("one", 1, 1), review, 9).await.unwrap());
     let limits = QueueLimits { unfinished_max: 1, minor_max: 1, ..of_lane() };
     let dream = tasks.enqueue(new("dream", 2), limits).await.unwrap();
-    assert!(matches!(dream, Enqueued::Queued(_)), "a review takes nobody's place");
+    assert!(matches!(dream, EnqueueResult::Queued(_)), "a review takes nobody's place");
     let began = tasks.begin_next(&workspace, time(3)).await.unwrap().unwrap();
     assert_eq!(began.kind, TaskKind::Dream);
-    let end = End { status: Status::Completed, outcome: "{}", request: "{}" };
+    let end = TaskOutcome { status: Status::Completed, outcome: "{}", request: "{}" };
     assert!(tasks.finish_task(began.attempt(), end, time(4)).await.unwrap());
     let began = tasks.begin_next(&workspace, time(5)).await.unwrap().unwrap();
     assert_eq!(began.id, id);
 }
 
-async fn what_is_kept_for_reviews_can_be_dropped(tasks: &dyn Tasks) {
+async fn what_is_kept_for_reviews_can_be_dropped(tasks: &dyn TaskStore) {
     assert_eq!(tasks.drop_watched().await.unwrap(), 0);
     let data = r#"{"turns":1,"watched":{"said":["x"]}}"#.to_owned();
-    assert!(tasks.keep_conversation(ConversationRow { data, ..row("one", 1, 1) }).await.unwrap());
-    assert!(tasks.keep_conversation(row("two", 1, 1)).await.unwrap());
+    assert!(tasks.save_conversation(ConversationRow { data, ..row("one", 1, 1) }).await.unwrap());
+    assert!(tasks.save_conversation(row("two", 1, 1)).await.unwrap());
     assert_eq!(tasks.drop_watched().await.unwrap(), 1);
     assert_eq!(tasks.conversation("one").await.unwrap().unwrap().data, r#"{"turns":1}"#);
     assert_eq!(tasks.conversation("two").await.unwrap(), Some(row("two", 1, 1)));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use state::{DreamGates, Enqueued, LastDream, QueueLimits, Tasks};
+use state::{DreamPreconditions, EnqueueResult, LastDream, QueueLimits, TaskStore};
 
 use super::super::state::time;
 use super::rows::{Both, at, attempt, begun, end, kept, new, of_lane, queued};
@@ -19,17 +19,17 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     of_many_dreams_at_once_one_finds_the_gates_open(&*make().await.0).await;
 }
 
-async fn is_full(tasks: &dyn Tasks, kind: &str, second: i64) -> bool {
-    tasks.enqueue(new(kind, second), of_lane()).await.unwrap() == Enqueued::Full
+async fn is_full(tasks: &dyn TaskStore, kind: &str, second: i64) -> bool {
+    tasks.enqueue(new(kind, second), of_lane()).await.unwrap() == EnqueueResult::Full
 }
 
-async fn finish_next(tasks: &dyn Tasks, second: i64) {
+async fn finish_next(tasks: &dyn TaskStore, second: i64) {
     let begun = begun(tasks, second).await;
     let end = end("completed", "{}");
     assert!(tasks.finish_task(begun.attempt(), end, time(second)).await.unwrap());
 }
 
-async fn a_full_lane_takes_nothing_until_something_is_finished(tasks: &dyn Tasks) {
+async fn a_full_lane_takes_nothing_until_something_is_finished(tasks: &dyn TaskStore) {
     for second in 1..=6 {
         queued(tasks, new("remember", second)).await;
     }
@@ -45,7 +45,7 @@ async fn a_full_lane_takes_nothing_until_something_is_finished(tasks: &dyn Tasks
     assert!(is_full(tasks, "remember", 10).await);
 }
 
-async fn forgetting_and_dreaming_leave_room_for_remembering(tasks: &dyn Tasks) {
+async fn forgetting_and_dreaming_leave_room_for_remembering(tasks: &dyn TaskStore) {
     for (kind, second) in [("forget", 1), ("dream", 2), ("forget", 3)] {
         queued(tasks, new(kind, second)).await;
     }
@@ -60,7 +60,7 @@ async fn forgetting_and_dreaming_leave_room_for_remembering(tasks: &dyn Tasks) {
     assert!(!is_full(tasks, "dream", 10).await);
 }
 
-async fn what_was_finished_long_ago_goes_in_every_workspace(tasks: &dyn Tasks) {
+async fn what_was_finished_long_ago_goes_in_every_workspace(tasks: &dyn TaskStore) {
     for second in 1..=3 {
         queued(tasks, new("remember", second)).await;
         finish_next(tasks, second).await;
@@ -74,7 +74,7 @@ async fn what_was_finished_long_ago_goes_in_every_workspace(tasks: &dyn Tasks) {
     assert_eq!(tasks.task("remember-1").await.unwrap(), None);
 }
 
-async fn the_oldest_that_are_too_many_go(tasks: &dyn Tasks) {
+async fn the_oldest_that_are_too_many_go(tasks: &dyn TaskStore) {
     queued(tasks, new("dream", 1)).await;
     queued(tasks, new("remember", 2)).await;
     // The second to arrive is the first to end.
@@ -97,36 +97,36 @@ async fn the_oldest_that_are_too_many_go(tasks: &dyn Tasks) {
     assert_eq!(kept.len(), 10);
 }
 
-async fn what_is_unfinished_never_goes(tasks: &dyn Tasks) {
-    let limits = QueueLimits { kept_max: 1, kept_for: Duration::ZERO, ..of_lane() };
+async fn what_is_unfinished_never_goes(tasks: &dyn TaskStore) {
+    let limits = QueueLimits { total_max: 1, finished_max_age: Duration::ZERO, ..of_lane() };
     for second in 1..=4 {
         let answer = tasks.enqueue(new("remember", second), limits).await.unwrap();
-        assert!(matches!(answer, Enqueued::Queued(_)));
+        assert!(matches!(answer, EnqueueResult::Queued(_)));
     }
     begun(tasks, 5).await;
     let answer = tasks.enqueue(new("remember", 1_000), limits).await.unwrap();
-    assert!(matches!(answer, Enqueued::Queued(_)));
+    assert!(matches!(answer, EnqueueResult::Queued(_)));
     assert_eq!(kept(tasks).await.len(), 5);
 }
 
-async fn many_at_once_never_overfill_a_lane(tasks: &dyn Tasks) {
+async fn many_at_once_never_overfill_a_lane(tasks: &dyn TaskStore) {
     let enqueue = |second| tasks.enqueue(new("remember", second), of_lane());
     let (one, two, three, four) = tokio::join!(enqueue(1), enqueue(2), enqueue(3), enqueue(4));
     let (five, six, seven, eight) = tokio::join!(enqueue(5), enqueue(6), enqueue(7), enqueue(8));
     let all = [one, two, three, four, five, six, seven, eight];
-    let full = all.into_iter().filter(|answer| matches!(answer, Ok(Enqueued::Full))).count();
+    let full = all.into_iter().filter(|answer| matches!(answer, Ok(EnqueueResult::Full))).count();
     assert_eq!((full, kept(tasks).await.len()), (2, 6));
 }
 
 /// Tells whether a dream is queued at a second, if one was asked for ten seconds ago at the latest and two
 /// sessions were there since.
-async fn dreams(tasks: &dyn Tasks, second: i64) -> bool {
-    let gates = DreamGates { asked_before: time(second - 10), sessions_min: 2 };
+async fn dreams(tasks: &dyn TaskStore, second: i64) -> bool {
+    let gates = DreamPreconditions { requested_before: time(second - 10), sessions_min: 2 };
     let queued = tasks.enqueue_dream(new("dream", second), of_lane(), gates).await.unwrap();
-    matches!(queued, Enqueued::Queued(_))
+    matches!(queued, EnqueueResult::Queued(_))
 }
 
-async fn a_dream_is_queued_through_open_gates_alone(tasks: &dyn Tasks) {
+async fn a_dream_is_queued_through_open_gates_alone(tasks: &dyn TaskStore) {
     let last = async || tasks.last_dream("here").await.unwrap();
     assert_eq!(last().await, LastDream::default());
     assert!(!dreams(tasks, 20).await);
@@ -136,9 +136,9 @@ async fn a_dream_is_queued_through_open_gates_alone(tasks: &dyn Tasks) {
     assert!(!dreams(tasks, 22).await, "one session");
     tasks.end_session("a").await.unwrap();
     tasks.add_session(session("d", "here", 23)).await.unwrap();
-    assert_eq!(last().await, LastDream { asked_at: None, sessions: 2 });
+    assert_eq!(last().await, LastDream { requested_at: None, sessions: 2 });
     assert!(dreams(tasks, 24).await);
-    assert_eq!(last().await, LastDream { asked_at: Some(time(24)), sessions: 0 });
+    assert_eq!(last().await, LastDream { requested_at: Some(time(24)), sessions: 0 });
     for id in ["e", "f"] {
         tasks.add_session(session(id, "here", 25)).await.unwrap();
     }
@@ -146,15 +146,15 @@ async fn a_dream_is_queued_through_open_gates_alone(tasks: &dyn Tasks) {
     assert!(dreams(tasks, 34).await);
     // A remember is none, a dream that finds no room is none, one that is asked for is.
     queued(tasks, new("remember", 40)).await;
-    assert_eq!(last().await.asked_at, Some(time(34)));
+    assert_eq!(last().await.requested_at, Some(time(34)));
     queued(tasks, new("dream", 41)).await;
-    assert_eq!(last().await.asked_at, Some(time(41)));
+    assert_eq!(last().await.requested_at, Some(time(41)));
     assert!(is_full(tasks, "dream", 42).await);
-    assert_eq!(last().await.asked_at, Some(time(41)));
+    assert_eq!(last().await.requested_at, Some(time(41)));
     assert_eq!(tasks.last_dream("there").await.unwrap().sessions, 2);
 }
 
-async fn of_many_dreams_at_once_one_finds_the_gates_open(tasks: &dyn Tasks) {
+async fn of_many_dreams_at_once_one_finds_the_gates_open(tasks: &dyn TaskStore) {
     for id in ["a", "b"] {
         tasks.add_session(session(id, "here", 1)).await.unwrap();
     }

@@ -6,7 +6,7 @@ use memory::change::{ChangeId, RootKey, Trust};
 use memory::document::Revision;
 use memory::limits::{PROPOSALS_REJECTED_MAX, PROPOSALS_WAITING_MAX};
 use memory::proposal::{ProposalId, ProposalStatus};
-use state::{AddedProposals, NewProposal, ProposalQuery, Retention, State, Tasks};
+use state::{AddedProposals, HistoryStore, NewProposal, ProposalQuery, Retention, TaskStore};
 
 use super::super::state::{root, time, write};
 use super::rows::Both;
@@ -40,7 +40,7 @@ pub fn proposal(text: &str, places: &[&str]) -> NewProposal {
     }
 }
 
-async fn added(tasks: &dyn Tasks, new: &[NewProposal]) -> Vec<ProposalId> {
+async fn added(tasks: &dyn TaskStore, new: &[NewProposal]) -> Vec<ProposalId> {
     tasks.add_proposals(new).await.unwrap().ids
 }
 
@@ -48,7 +48,7 @@ fn roots(places: &[&str]) -> Vec<RootKey> {
     places.iter().map(|place| root(place)).collect()
 }
 
-async fn seen(tasks: &dyn Tasks, places: &[&str]) -> Vec<ProposalId> {
+async fn seen(tasks: &dyn TaskStore, places: &[&str]) -> Vec<ProposalId> {
     let query = ProposalQuery { roots: roots(places), after: None, max: usize::MAX };
     let found = tasks.proposals(&query).await.unwrap();
     let counted = tasks.count_proposals(&query.roots).await.unwrap();
@@ -56,11 +56,14 @@ async fn seen(tasks: &dyn Tasks, places: &[&str]) -> Vec<ProposalId> {
     found.into_iter().map(|row| row.id).collect()
 }
 
-async fn status(tasks: &dyn Tasks, id: ProposalId) -> Option<(ProposalStatus, Option<ChangeId>)> {
+async fn status(
+    tasks: &dyn TaskStore,
+    id: ProposalId,
+) -> Option<(ProposalStatus, Option<ChangeId>)> {
     tasks.proposal(id).await.unwrap().map(|row| (row.status, row.change))
 }
 
-async fn a_proposal_comes_back_as_it_was_added(tasks: &dyn Tasks) {
+async fn a_proposal_comes_back_as_it_was_added(tasks: &dyn TaskStore) {
     assert_eq!(seen(tasks, &["one"]).await, []);
     let new = NewProposal {
         task: Some("remember-1".to_owned()),
@@ -75,19 +78,19 @@ async fn a_proposal_comes_back_as_it_was_added(tasks: &dyn Tasks) {
     assert_eq!(tasks.proposal(ProposalId(id.0 + 1)).await.unwrap(), None);
 }
 
-async fn the_same_proposal_is_added_once(tasks: &dyn Tasks) {
+async fn the_same_proposal_is_added_once(tasks: &dyn TaskStore) {
     let new = [proposal("a", &["one"]), proposal("b", &["one"]), proposal("a", &["one"])];
     let first = tasks.add_proposals(&new).await.unwrap();
-    assert_eq!((first.ids.len(), first.known), (2, 1));
+    assert_eq!((first.ids.len(), first.already_known), (2, 1));
     let again = tasks.add_proposals(&new).await.unwrap();
-    assert_eq!(again, AddedProposals { ids: Vec::new(), known: 3, left_out: 0 });
+    assert_eq!(again, AddedProposals { ids: Vec::new(), already_known: 3, left_out: 0 });
     // The same entries in another copy are another proposal, unless a person said no.
     assert_eq!(added(tasks, &[proposal("a", &["two"])]).await.len(), 1);
     assert!(tasks.reject_proposal(first.ids[1], time(2)).await.unwrap());
     assert_eq!(added(tasks, &[proposal("b", &["one"]), proposal("b", &["two"])]).await, []);
 }
 
-async fn a_proposal_is_seen_where_all_its_roots_are(tasks: &dyn Tasks) {
+async fn a_proposal_is_seen_where_all_its_roots_are(tasks: &dyn TaskStore) {
     let new = [proposal("a", &["one"]), proposal("b", &["one", "two"]), proposal("c", &["two"])];
     let ids = added(tasks, &new).await;
     assert_eq!(seen(tasks, &["one"]).await, ids[..1]);
@@ -98,7 +101,7 @@ async fn a_proposal_is_seen_where_all_its_roots_are(tasks: &dyn Tasks) {
     assert_eq!(tasks.count_proposals(&[other]).await.unwrap(), 0, "another project at the place");
 }
 
-async fn pages_follow_each_other(tasks: &dyn Tasks) {
+async fn pages_follow_each_other(tasks: &dyn TaskStore) {
     let new: Vec<_> = (0..5).map(|number| proposal(&number.to_string(), &["one"])).collect();
     let ids = added(tasks, &new).await;
     let mut query = ProposalQuery { roots: roots(&["one"]), after: None, max: 2 };
@@ -112,14 +115,17 @@ async fn pages_follow_each_other(tasks: &dyn Tasks) {
     assert_eq!(listed, ids);
 }
 
-async fn as_many_wait_as_may(tasks: &dyn Tasks) {
+async fn as_many_wait_as_may(tasks: &dyn TaskStore) {
     let new: Vec<_> =
         (0..=PROPOSALS_WAITING_MAX).map(|number| proposal(&number.to_string(), &["one"])).collect();
     let first = tasks.add_proposals(&new).await.unwrap();
-    assert_eq!((first.ids.len(), first.known, first.left_out), (PROPOSALS_WAITING_MAX, 0, 1));
+    assert_eq!(
+        (first.ids.len(), first.already_known, first.left_out),
+        (PROPOSALS_WAITING_MAX, 0, 1)
+    );
     let more = tasks.add_proposals(&[proposal("x", &["one"]), proposal("x", &["two"])]).await;
     let more = more.unwrap();
-    assert_eq!((more.ids.len(), more.known, more.left_out), (1, 0, 1));
+    assert_eq!((more.ids.len(), more.already_known, more.left_out), (1, 0, 1));
     assert!(tasks.reject_proposal(first.ids[0], time(2)).await.unwrap());
     assert_eq!(added(tasks, &[proposal("x", &["one"])]).await.len(), 1);
 }
@@ -149,7 +155,7 @@ async fn a_proposal_waits_again_when_its_change_is_withdrawn((tasks, state): &Bo
     let ids = added(&**tasks, &[proposal("a", &["one"])]).await;
     let accepting = write("one", "a.md", "a").accepts(ids[0]).to_record();
     let change = state.record(accepting.clone()).await.unwrap();
-    state.withdraw(change).await.unwrap();
+    state.abort_change(change).await.unwrap();
     assert_eq!(status(&**tasks, ids[0]).await, Some((ProposalStatus::Waiting, None)));
     assert!(state.record(accepting).await.is_ok());
 }
@@ -165,7 +171,7 @@ async fn of_two_that_accept_at_once_one_does((tasks, state): &Both) {
     assert_eq!(happened.iter().filter(|happened| **happened).count(), 1, "{happened:?}");
 }
 
-async fn pruned(state: &dyn State, now: i64) {
+async fn pruned(state: &dyn HistoryStore, now: i64) {
     let retention = Retention { age: Duration::from_secs(10), bytes: u64::MAX };
     state.prune(retention, time(now)).await.unwrap();
 }
@@ -187,7 +193,7 @@ async fn old_proposals_are_dropped_and_rejected_ones_stay_known((tasks, state): 
     let rejected = tasks.proposal(ids[1]).await.unwrap().unwrap();
     assert_eq!(rejected.new.proposal, "", "the texts go");
     let again = tasks.add_proposals(&new).await.unwrap();
-    assert_eq!((again.ids.len(), again.known), (2, 1), "the no stays");
+    assert_eq!((again.ids.len(), again.already_known), (2, 1), "the no stays");
     const { assert!(PROPOSALS_REJECTED_MAX > PROPOSALS_WAITING_MAX) };
 }
 

@@ -1,7 +1,8 @@
 //! Claims about order and about what is read of a task.
 
 use state::{
-    End, Enqueued, NewTask, OwnedBy, Status, TaskCount, TaskKind, TaskQuery, TaskRow, Tasks,
+    EnqueueResult, NewTask, OwnerFilter, Status, TaskCount, TaskKind, TaskOutcome, TaskQuery,
+    TaskRow, TaskStore,
 };
 
 use super::super::state::time;
@@ -30,7 +31,7 @@ async fn an_empty_queue_reads_as_empty((tasks, state): &Both) {
     assert!(!tasks.prepare_outcome(attempt("a", 1), "{}").await.unwrap());
     assert!(!tasks.requeue(attempt("a", 1), time(0)).await.unwrap());
     assert!(!tasks.finish_task(attempt("a", 1), end("failed", "{}"), time(0)).await.unwrap());
-    assert!(!tasks.give_up("a", end("failed", "{}"), time(0)).await.unwrap());
+    assert!(!tasks.cancel_task("a", end("failed", "{}"), time(0)).await.unwrap());
     assert_eq!(tasks.task("a").await.unwrap(), None);
     assert_eq!(kept(&**tasks).await, [] as [String; 0]);
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), [] as [String; 0]);
@@ -43,7 +44,7 @@ async fn an_empty_queue_reads_as_empty((tasks, state): &Both) {
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
 
-async fn a_task_comes_back_whole(tasks: &dyn Tasks) {
+async fn a_task_comes_back_whole(tasks: &dyn TaskStore) {
     let made = NewTask {
         client: Some("client:1".to_owned()),
         request: "{\"content\":\"\u{1f9f6} 'quoted' $1\"}".to_owned(),
@@ -64,7 +65,7 @@ async fn a_task_comes_back_whole(tasks: &dyn Tasks) {
         change: None,
     };
     let answer = tasks.enqueue(made, of_lane()).await.unwrap();
-    assert_eq!(answer, Enqueued::Queued(row.clone()));
+    assert_eq!(answer, EnqueueResult::Queued(row.clone()));
     assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row.clone()));
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), ["here"]);
 
@@ -78,14 +79,14 @@ async fn a_task_comes_back_whole(tasks: &dyn Tasks) {
 
     (row.status, row.updated_at) = (Status::Completed, time(3));
     (row.outcome, row.request) = (Some("{}".to_owned()), "{\"kept\":1}".to_owned());
-    let end = End { status: Status::Completed, outcome: "{}", request: "{\"kept\":1}" };
+    let end = TaskOutcome { status: Status::Completed, outcome: "{}", request: "{\"kept\":1}" };
     assert!(tasks.finish_task(row.attempt(), end, time(3)).await.unwrap());
     assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row));
     assert_eq!(tasks.running("here").await.unwrap(), []);
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), [] as [String; 0]);
 }
 
-async fn tasks_begin_in_order_of_arrival_in_each_workspace(tasks: &dyn Tasks) {
+async fn tasks_begin_in_order_of_arrival_in_each_workspace(tasks: &dyn TaskStore) {
     for task in [
         new("remember", 1),
         at("there", new("dream", 2)),
@@ -113,7 +114,7 @@ async fn tasks_begin_in_order_of_arrival_in_each_workspace(tasks: &dyn Tasks) {
     assert_eq!(tasks.running("nowhere").await.unwrap(), []);
 }
 
-async fn order_is_by_arrival_when_the_clock_goes_back(tasks: &dyn Tasks) {
+async fn order_is_by_arrival_when_the_clock_goes_back(tasks: &dyn TaskStore) {
     for second in [9, 3, 6] {
         queued(tasks, new("remember", second)).await;
     }
@@ -124,7 +125,7 @@ async fn order_is_by_arrival_when_the_clock_goes_back(tasks: &dyn Tasks) {
     }
 }
 
-async fn no_task_is_begun_twice(tasks: &dyn Tasks) {
+async fn no_task_is_begun_twice(tasks: &dyn TaskStore) {
     for second in 1..=4 {
         queued(tasks, new("remember", second)).await;
     }
@@ -135,7 +136,7 @@ async fn no_task_is_begun_twice(tasks: &dyn Tasks) {
     assert_eq!(begun.collect::<Vec<_>>(), ["remember-1"]);
 }
 
-async fn what_is_finished_stays_as_it_is(tasks: &dyn Tasks) {
+async fn what_is_finished_stays_as_it_is(tasks: &dyn TaskStore) {
     let id = queued(tasks, new("remember", 1)).await.id;
     begun(tasks, 2).await;
     let timeout = end("failed", "{\"code\":\"timeout\"}");
@@ -148,7 +149,7 @@ async fn what_is_finished_stays_as_it_is(tasks: &dyn Tasks) {
     assert_eq!(tasks.task(&id).await.unwrap(), Some(finished));
 }
 
-async fn a_task_that_waits_can_be_finished(tasks: &dyn Tasks) {
+async fn a_task_that_waits_can_be_finished(tasks: &dyn TaskStore) {
     let id = queued(tasks, new("remember", 1)).await.id;
     let waiting = attempt(&id, 0);
     assert!(!tasks.prepare_outcome(waiting, "{}").await.unwrap(), "it does not run");
@@ -158,7 +159,7 @@ async fn a_task_that_waits_can_be_finished(tasks: &dyn Tasks) {
     assert_eq!(tasks.task(&id).await.unwrap().unwrap().attempts, 0);
 }
 
-async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn Tasks) {
+async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn TaskStore) {
     for second in 1..=3 {
         queued(tasks, new("remember", second)).await;
     }
@@ -170,7 +171,7 @@ async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn Tasks) {
             assert!(tasks.prepare_outcome(begun.attempt(), "{}").await.unwrap());
         }
         let cancelled = end("failed", "{\"code\":\"cancelled\"}");
-        given_up.push(tasks.give_up(id, cancelled, time(5)).await.unwrap());
+        given_up.push(tasks.cancel_task(id, cancelled, time(5)).await.unwrap());
     }
     assert_eq!(given_up, [true, false, true, false]);
     assert!(!tasks.prepare_outcome(attempt("remember-1", 1), "{}").await.unwrap());
@@ -186,14 +187,14 @@ async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn Tasks) {
     assert_eq!(tasks.begin_next("here", time(6)).await.unwrap(), None);
 }
 
-async fn an_id_is_used_once(tasks: &dyn Tasks) {
+async fn an_id_is_used_once(tasks: &dyn TaskStore) {
     let first = queued(tasks, new("remember", 1)).await;
     let again = NewTask { request: "{}".to_owned(), ..new("remember", 1) };
     tasks.enqueue(again, of_lane()).await.unwrap_err();
     assert_eq!(tasks.task(&first.id).await.unwrap(), Some(first));
 }
 
-async fn a_query_narrows_by_everything_it_names(tasks: &dyn Tasks) {
+async fn a_query_narrows_by_everything_it_names(tasks: &dyn TaskStore) {
     let owned = |task: NewTask| NewTask { client: Some("c".to_owned()), ..task };
     for task in [
         new("remember", 1),
@@ -217,14 +218,14 @@ async fn a_query_narrows_by_everything_it_names(tasks: &dyn Tasks) {
     check(|query| query.workspace = Some("here".to_owned()), &all[1..]).await;
     check(|query| query.kind = Some(TaskKind::Forget), &["forget-3"]).await;
     check(|query| query.status = Some(Status::Running), &["remember-1"]).await;
-    check(|query| query.owner = OwnedBy::Nobody, &["forget-3", "remember-1"]).await;
+    check(|query| query.owner = OwnerFilter::WithoutClient, &["forget-3", "remember-1"]).await;
     let of_c = ["remember-4-there", "remember-2"];
-    check(|query| query.owner = OwnedBy::Client("c".to_owned()), &of_c).await;
-    check(|query| query.owner = OwnedBy::Client("C".to_owned()), &[]).await;
+    check(|query| query.owner = OwnerFilter::Client("c".to_owned()), &of_c).await;
+    check(|query| query.owner = OwnerFilter::Client("C".to_owned()), &[]).await;
     check(
         |query| {
             query.workspace = Some("here".to_owned());
-            query.owner = OwnedBy::Client("c".to_owned());
+            query.owner = OwnerFilter::Client("c".to_owned());
             query.status = Some(Status::Queued);
         },
         &["remember-2"],
@@ -232,7 +233,7 @@ async fn a_query_narrows_by_everything_it_names(tasks: &dyn Tasks) {
     .await;
 }
 
-async fn a_cursor_leads_through_all_of_them(tasks: &dyn Tasks) {
+async fn a_cursor_leads_through_all_of_them(tasks: &dyn TaskStore) {
     for second in 1..=5 {
         queued(tasks, new("remember", second)).await;
     }
@@ -260,7 +261,7 @@ fn count(workspace: &str, status: &str, tasks: u64) -> TaskCount {
     TaskCount { workspace: workspace.to_owned(), status: status.parse().unwrap(), tasks }
 }
 
-async fn tasks_are_counted_by_workspace_and_status(tasks: &dyn Tasks) {
+async fn tasks_are_counted_by_workspace_and_status(tasks: &dyn TaskStore) {
     assert_eq!(tasks.count_tasks(time(0)).await.unwrap(), []);
     for task in [new("remember", 1), new("dream", 2), at("there", new("remember", 3))] {
         queued(tasks, task).await;
@@ -272,7 +273,9 @@ async fn tasks_are_counted_by_workspace_and_status(tasks: &dyn Tasks) {
     assert_eq!(tasks.count_tasks(time(9)).await.unwrap(), expected);
 }
 
-async fn what_ended_long_ago_is_neither_found_nor_counted_and_can_be_dropped(tasks: &dyn Tasks) {
+async fn what_ended_long_ago_is_neither_found_nor_counted_and_can_be_dropped(
+    tasks: &dyn TaskStore,
+) {
     for second in 1..=4 {
         queued(tasks, new("remember", second)).await;
     }

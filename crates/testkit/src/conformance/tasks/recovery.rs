@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use memory::change::ChangeId;
-use state::{ChangeQuery, Retention, State, Status, Tasks};
+use state::{ChangeQuery, HistoryStore, Retention, Status, TaskStore};
 
 use super::super::state::{time, write};
 use super::rows::{Both, attempt, begun, end, new, queued};
@@ -18,7 +18,7 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     only_the_attempt_that_runs_records_a_change(&make().await).await;
 }
 
-async fn record(state: &dyn State, path: &str, task: &str) -> ChangeId {
+async fn record(state: &dyn HistoryStore, path: &str, task: &str) -> ChangeId {
     state.record(write("one", path, path).task(task).to_record()).await.unwrap()
 }
 
@@ -43,11 +43,11 @@ async fn a_change_that_is_taken_back_is_none((tasks, state): &Both) {
     queued(&**tasks, new("remember", 1)).await;
     let id = begun(&**tasks, 2).await.id;
     let change = record(&**state, "a.md", &id).await;
-    state.withdraw(change).await.unwrap();
+    state.abort_change(change).await.unwrap();
     assert_eq!(tasks.running("here").await.unwrap()[0].change, None);
 }
 
-async fn what_is_put_back_comes_first_again(tasks: &dyn Tasks) {
+async fn what_is_put_back_comes_first_again(tasks: &dyn TaskStore) {
     for second in 1..=2 {
         queued(tasks, new("remember", second)).await;
     }
@@ -67,7 +67,7 @@ async fn history_keeps_the_change_of_a_task_that_runs((tasks, state): &Both) {
     queued(&**tasks, new("remember", 1)).await;
     let id = begun(&**tasks, 2).await.id;
     let change = record(&**state, "a.md", &id).await;
-    state.settle(&[change]).await.unwrap();
+    state.mark_durable(&[change]).await.unwrap();
     let nothing = Retention { age: Duration::ZERO, bytes: 0 };
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 0);
     assert_eq!(tasks.running("here").await.unwrap()[0].change, Some(change));
@@ -93,7 +93,7 @@ async fn a_second_opening_finds_what_the_first_left((tasks, state): &Both) {
     assert_eq!(begun(&**tasks, 5).await.id, "remember-2");
 }
 
-async fn an_attempt_that_was_overtaken_says_nothing_more(tasks: &dyn Tasks) {
+async fn an_attempt_that_was_overtaken_says_nothing_more(tasks: &dyn TaskStore) {
     queued(tasks, new("remember", 1)).await;
     let first = begun(tasks, 2).await;
     assert!(tasks.requeue(first.attempt(), time(3)).await.unwrap());

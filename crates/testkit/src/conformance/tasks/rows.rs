@@ -3,16 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use state::{Attempt, End, Enqueued, NewTask, QueueLimits, State, TaskRow, Tasks};
+use state::{
+    Attempt, EnqueueResult, HistoryStore, NewTask, QueueLimits, TaskOutcome, TaskRow, TaskStore,
+};
 
 use crate::conformance::state::time;
 
 /// A queue and the state on the same database.
-pub type Both = (Arc<dyn Tasks>, Arc<dyn State>);
+pub type Both = (Arc<dyn TaskStore>, Arc<dyn HistoryStore>);
 
 /// Returns limits as a lane has them, with small numbers.
 pub fn of_lane() -> QueueLimits {
-    QueueLimits { unfinished_max: 6, minor_max: 3, kept_max: 9, kept_for: Duration::from_secs(100) }
+    QueueLimits {
+        unfinished_max: 6,
+        minor_max: 3,
+        total_max: 9,
+        finished_max_age: Duration::from_secs(100),
+    }
 }
 
 /// Returns a task of the kind of this word, without an owner, in the workspace `here`, made at this second.
@@ -28,8 +35,8 @@ pub fn new(kind: &str, second: i64) -> NewTask {
 }
 
 /// Returns the end of a task of whose request nothing is kept.
-pub fn end<'t>(status: &str, outcome: &'t str) -> End<'t> {
-    End { status: status.parse().unwrap(), outcome, request: "{}" }
+pub fn end<'t>(status: &str, outcome: &'t str) -> TaskOutcome<'t> {
+    TaskOutcome { status: status.parse().unwrap(), outcome, request: "{}" }
 }
 
 /// Returns this attempt at a task.
@@ -43,20 +50,20 @@ pub(super) fn at(workspace: &str, task: NewTask) -> NewTask {
 }
 
 /// Queues a task where there must be room.
-pub(super) async fn queued(tasks: &dyn Tasks, task: NewTask) -> TaskRow {
+pub(super) async fn queued(tasks: &dyn TaskStore, task: NewTask) -> TaskRow {
     match tasks.enqueue(task, of_lane()).await.unwrap() {
-        Enqueued::Queued(row) => row,
-        Enqueued::Full => panic!("there should be room"),
+        EnqueueResult::Queued(row) => row,
+        EnqueueResult::Full => panic!("there should be room"),
     }
 }
 
 /// Begins the next task of the workspace `here`, which must be there.
-pub(super) async fn begun(tasks: &dyn Tasks, second: i64) -> TaskRow {
+pub(super) async fn begun(tasks: &dyn TaskStore, second: i64) -> TaskRow {
     tasks.begin_next("here", time(second)).await.unwrap().unwrap()
 }
 
 /// Returns the ids of all tasks that are kept, oldest first.
-pub(super) async fn kept(tasks: &dyn Tasks) -> Vec<String> {
+pub(super) async fn kept(tasks: &dyn TaskStore) -> Vec<String> {
     let query = state::TaskQuery { max: usize::MAX, ..state::TaskQuery::default() };
     tasks.tasks(&query).await.unwrap().into_iter().rev().map(|task| task.id).collect()
 }

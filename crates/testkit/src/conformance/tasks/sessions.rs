@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use state::{ModelWorkRow, QueueLimits, RunRow, SessionRow, Tasks};
+use state::{ModelWorkRow, QueueLimits, RunRow, SessionRow, TaskStore};
 
 use super::super::state::time;
 use super::rows::{Both, attempt, begun, end, new, of_lane, queued};
@@ -27,7 +27,7 @@ pub(super) fn session(id: &str, workspace: &str, second: i64) -> SessionRow {
     }
 }
 
-async fn a_session_is_there_until_it_is_ended(tasks: &dyn Tasks) {
+async fn a_session_is_there_until_it_is_ended(tasks: &dyn TaskStore) {
     let one = session("one", "here", 1);
     tasks.add_session(one.clone()).await.unwrap();
     tasks.add_session(session("two", "here", 2)).await.unwrap();
@@ -39,7 +39,7 @@ async fn a_session_is_there_until_it_is_ended(tasks: &dyn Tasks) {
     assert!(tasks.has_client("here", "c-two").await.unwrap());
 }
 
-async fn a_client_belongs_to_its_workspace(tasks: &dyn Tasks) {
+async fn a_client_belongs_to_its_workspace(tasks: &dyn TaskStore) {
     tasks.add_session(session("one", "here", 1)).await.unwrap();
     for (workspace, client, there) in
         [("here", "c-one", true), ("there", "c-one", false), ("here", "C-ONE", false)]
@@ -48,7 +48,7 @@ async fn a_client_belongs_to_its_workspace(tasks: &dyn Tasks) {
     }
 }
 
-async fn sessions_come_oldest_first(tasks: &dyn Tasks) {
+async fn sessions_come_oldest_first(tasks: &dyn TaskStore) {
     for (id, workspace, second) in
         [("b", "here", 2), ("c", "here", 1), ("a", "here", 2), ("d", "there", 0)]
     {
@@ -59,7 +59,7 @@ async fn sessions_come_oldest_first(tasks: &dyn Tasks) {
     assert_eq!(found, expected);
 }
 
-async fn a_session_id_is_used_once(tasks: &dyn Tasks) {
+async fn a_session_id_is_used_once(tasks: &dyn TaskStore) {
     tasks.add_session(session("one", "here", 1)).await.unwrap();
     tasks.add_session(session("one", "there", 2)).await.unwrap_err();
     assert_eq!(tasks.session("one").await.unwrap(), Some(session("one", "here", 1)));
@@ -76,7 +76,7 @@ fn run(task: &str, attempt: u32, second: i64) -> RunRow {
     }
 }
 
-async fn runs_tell_of_each_attempt(tasks: &dyn Tasks) {
+async fn runs_tell_of_each_attempt(tasks: &dyn TaskStore) {
     let id = queued(tasks, new("remember", 1)).await.id;
     let mut runs = [run(&id, 1, 2), run(&id, 2, 3)];
     for run in runs.iter().rev() {
@@ -92,7 +92,7 @@ async fn runs_tell_of_each_attempt(tasks: &dyn Tasks) {
     assert_eq!(tasks.runs(&id).await.unwrap(), runs);
 }
 
-async fn what_models_did_is_listed_and_summed(tasks: &dyn Tasks) {
+async fn what_models_did_is_listed_and_summed(tasks: &dyn TaskStore) {
     assert_eq!(tasks.model_work(None, None, 9).await.unwrap(), []);
     assert_eq!(tasks.background_tokens(time(0)).await.unwrap(), 0);
     let row = |number: u64, background| ModelWorkRow {
@@ -120,7 +120,7 @@ async fn runs_go_with_their_task((tasks, state): &Both) {
     tasks.add_run(run(&id, 1, 2)).await.unwrap();
     tasks.finish_task(attempt(&id, 1), end("completed", "{}"), time(3)).await.unwrap();
     assert_eq!(tasks.runs(&id).await.unwrap().len(), 1);
-    let limits = QueueLimits { kept_for: Duration::from_secs(1), ..of_lane() };
+    let limits = QueueLimits { finished_max_age: Duration::from_secs(1), ..of_lane() };
     tasks.enqueue(new("remember", 9), limits).await.unwrap();
     assert_eq!(tasks.runs(&id).await.unwrap(), []);
     tasks.add_run(run(&id, 2, 9)).await.unwrap();

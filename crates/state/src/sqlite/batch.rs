@@ -10,28 +10,28 @@ use sqlx::{Arguments, AssertSqlSafe, Encode, Sqlite, SqliteConnection, Type};
 
 /// Statements and the values that they need.
 #[derive(Debug, Default)]
-pub(super) struct Script {
+pub(super) struct Batch {
     sql: String,
     arguments: SqliteArguments,
 }
 
 /// Whether the text will be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Repeats {
+pub(super) enum StatementReuse {
     /// Often: SQLite keeps it prepared.
-    Often,
+    Persistent,
     /// Hardly: it is forgotten at once.
-    Hardly,
+    OneShot,
 }
 
-impl Script {
+impl Batch {
     /// Returns a script that begins with a piece.
-    pub(super) fn of(piece: &str) -> Self {
-        Self::default().then(piece)
+    pub(super) fn new(piece: &str) -> Self {
+        Self::default().with(piece)
     }
 
     /// Adds a piece, which may be several statements. Its `$1` is the next value that is bound.
-    pub(super) fn then(mut self, piece: &str) -> Self {
+    pub(super) fn with(mut self, piece: &str) -> Self {
         self.add(piece);
         self
     }
@@ -70,10 +70,10 @@ impl Script {
     pub(super) async fn rows(
         self,
         connection: &mut SqliteConnection,
-        repeats: Repeats,
+        repeats: StatementReuse,
     ) -> Result<Vec<SqliteRow>, sqlx::Error> {
         sqlx::query_with(AssertSqlSafe(self.sql), self.arguments)
-            .persistent(repeats == Repeats::Often)
+            .persistent(repeats == StatementReuse::Persistent)
             .fetch_all(connection)
             .await
     }
@@ -82,10 +82,10 @@ impl Script {
     pub(super) async fn run(
         self,
         connection: &mut SqliteConnection,
-        repeats: Repeats,
+        repeats: StatementReuse,
     ) -> Result<u64, sqlx::Error> {
         let done = sqlx::query_with(AssertSqlSafe(self.sql), self.arguments)
-            .persistent(repeats == Repeats::Often)
+            .persistent(repeats == StatementReuse::Persistent)
             .execute(connection)
             .await?;
         Ok(done.rows_affected())
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn each_piece_counts_its_parameters_from_one() {
-        let script = Script::of("a($1, $2, $1);").bind(1_i64).bind("x").then("b($2 || $1)").bind(2);
+        let script = Batch::new("a($1, $2, $1);").bind(1_i64).bind("x").with("b($2 || $1)").bind(2);
         assert_eq!(script.sql, "a($1, $2, $1);b($4 || $3)");
         assert_eq!(script.arguments.len(), 3);
     }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use lukasa_state::{Mark, State, Use};
+use lukasa_state::{HistoryStore, UsageRow, UseEvent};
 use memory::change::ChangeKind;
 use proptest::prelude::*;
 use testkit::conformance::state::{Made, files, path, remove, rename, time};
 
-use crate::support::Place;
+use crate::support::StateFolder;
 
 /// Paths that come close to each other in byte order, in wildcards and in case.
 const PATHS: [&str; 12] = [
@@ -17,7 +17,7 @@ const PATHS: [&str; 12] = [
 const FOLDERS: [&str; 7] = ["a", "a/b", "a0", "A", "a_", "a%", "\u{e9}"];
 
 #[derive(Clone, Debug)]
-enum Step {
+enum UsageStep {
     Use(&'static str),
     Pin(&'static str, bool),
     Remove(&'static str),
@@ -26,54 +26,54 @@ enum Step {
     RenameFolder(&'static str, &'static str),
 }
 
-fn steps() -> impl Strategy<Value = Vec<(Step, bool)>> {
+fn steps() -> impl Strategy<Value = Vec<(UsageStep, bool)>> {
     let at = || prop::sample::select(&PATHS[..]);
     let folder = || prop::sample::select(&FOLDERS[..]);
     let step = prop_oneof![
-        3 => at().prop_map(Step::Use),
-        1 => (at(), any::<bool>()).prop_map(|(at, pinned)| Step::Pin(at, pinned)),
-        1 => at().prop_map(Step::Remove),
-        1 => (at(), at()).prop_map(|(from, to)| Step::Rename(from, to)),
-        1 => folder().prop_map(Step::RemoveFolder),
+        3 => at().prop_map(UsageStep::Use),
+        1 => (at(), any::<bool>()).prop_map(|(at, pinned)| UsageStep::Pin(at, pinned)),
+        1 => at().prop_map(UsageStep::Remove),
+        1 => (at(), at()).prop_map(|(from, to)| UsageStep::Rename(from, to)),
+        1 => folder().prop_map(UsageStep::RemoveFolder),
         2 => (folder(), folder())
             .prop_filter("a folder does not go into itself", |(from, to)| {
                 !path(from).is_within(&path(to)) && !path(to).is_within(&path(from))
             })
-            .prop_map(|(from, to)| Step::RenameFolder(from, to)),
+            .prop_map(|(from, to)| UsageStep::RenameFolder(from, to)),
     ];
     prop::collection::vec((step, any::<bool>()), 1..14)
 }
 
 /// Pins and uses by path.
-type Model = BTreeMap<String, (bool, u64)>;
+type UsageModel = BTreeMap<String, (bool, u64)>;
 
 /// Does to a plain map what a step should do.
-fn apply(model: &mut Model, step: &Step) {
+fn apply(model: &mut UsageModel, step: &UsageStep) {
     let rebased = |at: &str, from: &str, to: &str| {
         at.strip_prefix(from).filter(|rest| rest.starts_with('/')).map(|rest| format!("{to}{rest}"))
     };
     match *step {
-        Step::Use(at) => model.entry(at.to_owned()).or_default().1 += 1,
-        Step::Pin(at, true) => {
+        UsageStep::Use(at) => model.entry(at.to_owned()).or_default().1 += 1,
+        UsageStep::Pin(at, true) => {
             let (pinned, uses) = model.entry(at.to_owned()).or_default();
             *uses += u64::from(!*pinned);
             *pinned = true;
         }
-        Step::Pin(at, false) => {
+        UsageStep::Pin(at, false) => {
             if let Some((pinned, _)) = model.get_mut(at) {
                 *pinned = false;
             }
         }
-        Step::Remove(at) => drop(model.remove(at)),
-        Step::Rename(from, to) if from == to => {}
-        Step::Rename(from, to) => {
+        UsageStep::Remove(at) => drop(model.remove(at)),
+        UsageStep::Rename(from, to) if from == to => {}
+        UsageStep::Rename(from, to) => {
             model.remove(to);
             if let Some(mark) = model.remove(from) {
                 model.insert(to.to_owned(), mark);
             }
         }
-        Step::RemoveFolder(folder) => model.retain(|at, _| rebased(at, folder, "").is_none()),
-        Step::RenameFolder(from, to) => {
+        UsageStep::RemoveFolder(folder) => model.retain(|at, _| rebased(at, folder, "").is_none()),
+        UsageStep::RenameFolder(from, to) => {
             model.retain(|at, _| at != to && rebased(at, to, "").is_none());
             let all = std::mem::take(model).into_iter();
             *model = all.map(|(at, mark)| (rebased(&at, from, to).unwrap_or(at), mark)).collect();
@@ -82,13 +82,15 @@ fn apply(model: &mut Model, step: &Step) {
 }
 
 /// Returns the step as a change, if it is one.
-fn change(step: &Step, identity: &str) -> Option<Made> {
+fn change(step: &UsageStep, identity: &str) -> Option<Made> {
     let mut made = match *step {
-        Step::Use(_) | Step::Pin(..) => return None,
-        Step::Remove(at) => remove("one", at, "text"),
-        Step::Rename(from, to) => rename("one", (from, to), "text"),
-        Step::RemoveFolder(at) => files(ChangeKind::Delete, Vec::new()).folder("one", at, None),
-        Step::RenameFolder(from, to) => {
+        UsageStep::Use(_) | UsageStep::Pin(..) => return None,
+        UsageStep::Remove(at) => remove("one", at, "text"),
+        UsageStep::Rename(from, to) => rename("one", (from, to), "text"),
+        UsageStep::RemoveFolder(at) => {
+            files(ChangeKind::Delete, Vec::new()).folder("one", at, None)
+        }
+        UsageStep::RenameFolder(from, to) => {
             files(ChangeKind::Rename, Vec::new()).folder("one", from, Some(to))
         }
     };
@@ -101,23 +103,30 @@ fn change(step: &Step, identity: &str) -> Option<Made> {
     Some(made)
 }
 
-async fn run(state: &dyn State, identity: &str, step: &Step, withdrawn_first: bool) {
+async fn run(state: &dyn HistoryStore, identity: &str, step: &UsageStep, withdrawn_first: bool) {
     match *step {
-        Step::Use(at) => {
-            let one =
-                Use { identity: identity.to_owned(), path: path(at), at: time(1), wrote: false };
+        UsageStep::Use(at) => {
+            let one = UseEvent {
+                identity: identity.to_owned(),
+                path: path(at),
+                at: time(1),
+                is_write: false,
+            };
             state.add_uses(&[one]).await.unwrap();
         }
-        Step::Pin(at, pinned) => {
+        UsageStep::Pin(at, pinned) => {
             state.set_pin((identity, &path(at)), pinned, time(1)).await.unwrap();
         }
-        Step::Remove(_) | Step::Rename(..) | Step::RemoveFolder(_) | Step::RenameFolder(..) => {
+        UsageStep::Remove(_)
+        | UsageStep::Rename(..)
+        | UsageStep::RemoveFolder(_)
+        | UsageStep::RenameFolder(..) => {
             let made = change(step, identity).unwrap();
             if withdrawn_first {
-                let before = state.marks(identity).await.unwrap();
+                let before = state.usage_rows(identity).await.unwrap();
                 let id = state.record(made.to_record()).await.unwrap();
-                state.withdraw(id).await.unwrap();
-                assert_eq!(state.marks(identity).await.unwrap(), before, "{step:?} withdrawn");
+                state.abort_change(id).await.unwrap();
+                assert_eq!(state.usage_rows(identity).await.unwrap(), before, "{step:?} withdrawn");
             }
             state.record(made.to_record()).await.unwrap();
         }
@@ -127,7 +136,7 @@ async fn run(state: &dyn State, identity: &str, step: &Step, withdrawn_first: bo
 #[test]
 fn marks_follow_any_sequence_of_changes() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let place = Place::new();
+    let place = StateFolder::new();
     let state = place.state();
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let case = std::cell::Cell::new(0);
@@ -137,15 +146,16 @@ fn marks_follow_any_sequence_of_changes() {
             case.set(case.get() + 1);
             let identity = format!("case:{}", case.get());
             runtime.block_on(async {
-                let mut model = Model::new();
+                let mut model = UsageModel::new();
                 for (step, withdrawn_first) in &steps {
                     run(&state, &identity, step, *withdrawn_first).await;
                     apply(&mut model, step);
                 }
-                let marks = state.marks(&identity).await.unwrap().into_iter();
-                let found = marks
-                    .map(|Mark { path, pinned, usage }| (path.to_string(), (pinned, usage.uses)));
-                prop_assert_eq!(found.collect::<Model>(), model);
+                let marks = state.usage_rows(&identity).await.unwrap().into_iter();
+                let found = marks.map(|UsageRow { path, pinned, usage }| {
+                    (path.to_string(), (pinned, usage.uses))
+                });
+                prop_assert_eq!(found.collect::<UsageModel>(), model);
                 Ok(())
             })
         })

@@ -13,12 +13,12 @@ use memory::usage::Usage;
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
-use crate::record::{Mark, Use};
-use crate::sqlite::row::{self, Columns, Read, readable, stored_time};
-use crate::sqlite::script::{Repeats, Script};
+use crate::record::{UsageRow, UseEvent};
+use crate::sqlite::batch::{Batch, StatementReuse};
+use crate::sqlite::row::{self, ColumnResult, Columns, collect_readable, stored_time};
 
 /// Marks that are written in one message.
-const MARKS_SENT_AT_ONCE: usize = 64;
+const ROWS_PER_MESSAGE: usize = 64;
 
 /// Counts `$3` uses of identity `$1`, path `$2`, the last at `$4`, the last write at `$5`.
 const COUNT: &str =
@@ -77,7 +77,7 @@ const MOVE_FOLDER: &str = "UPDATE OR REPLACE marks SET path = $4 || substr(path,
 
 /// Restores what change `$1` replaced. Uses that others counted meanwhile stay, and so does a pin
 /// that somebody set meanwhile on a mark that the change only counted.
-pub(super) const BACK: &str = "DELETE FROM marks WHERE (identity, path) IN
+pub(super) const RESTORE: &str = "DELETE FROM marks WHERE (identity, path) IN
         (SELECT root, path FROM open_changes
         WHERE change_id = $1 AND what = 'mark' AND added IS NULL);
     INSERT OR REPLACE INTO marks (identity, path, pinned, uses, last_used_at, last_written_at)
@@ -96,39 +96,43 @@ pub(super) const BACK: &str = "DELETE FROM marks WHERE (identity, path) IN
         WHERE change_id = $1 AND what = 'mark' AND added IS NOT NULL AND uses IS NULL);";
 
 /// Whose memory, and which.
-type Key<'a> = (&'a str, &'a RelativePath);
+type UsageKey<'a> = (&'a str, &'a RelativePath);
 
 /// Uses of one memory, summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Counted {
+pub(super) struct UsageSum {
     uses: i64,
     last_used_at: Timestamp,
     last_written_at: Option<Timestamp>,
 }
 
 /// Sums uses up by memory.
-pub(super) fn sum(uses: &[Use]) -> BTreeMap<Key<'_>, Counted> {
+pub(super) fn sum_uses(uses: &[UseEvent]) -> BTreeMap<UsageKey<'_>, UsageSum> {
     let mut sums = BTreeMap::new();
     for one in uses {
-        let sum = sums.entry((one.identity.as_str(), &one.path)).or_insert(Counted {
+        let sum = sums.entry((one.identity.as_str(), &one.path)).or_insert(UsageSum {
             uses: 0,
             last_used_at: one.at,
             last_written_at: None,
         });
         sum.uses += 1;
         sum.last_used_at = sum.last_used_at.max(one.at);
-        sum.last_written_at = sum.last_written_at.max(one.wrote.then_some(one.at));
+        sum.last_written_at = sum.last_written_at.max(one.is_write.then_some(one.at));
     }
     sums
 }
 
 /// Counts uses as a part of the latest change.
-pub(super) fn count_in_change(script: &mut Script, (identity, path): Key<'_>, counted: Counted) {
+pub(super) fn count_in_change(
+    script: &mut Batch,
+    (identity, path): UsageKey<'_>,
+    counted: UsageSum,
+) {
     script.add(KEEP).value(identity).value(path.as_str()).value(counted.uses);
     count(script, (identity, path), counted);
 }
 
-fn count(script: &mut Script, (identity, path): Key<'_>, counted: Counted) {
+fn count(script: &mut Batch, (identity, path): UsageKey<'_>, counted: UsageSum) {
     script
         .add(COUNT)
         .value(identity)
@@ -139,18 +143,18 @@ fn count(script: &mut Script, (identity, path): Key<'_>, counted: Counted) {
 }
 
 /// Lets the mark of one file follow what became of it.
-pub(super) fn follow_file(script: &mut Script, kind: ChangeKind, file: &FileChange) {
+pub(super) fn apply_file_change(script: &mut Batch, kind: ChangeKind, file: &FileChange) {
     let identity = file.root.identity.as_str();
     match (&file.moved_to, &file.after) {
         (Some(to), Some(_)) if *to != file.path => {
             for path in [&file.path, to] {
-                keep(script, (identity, path));
+                save_previous(script, (identity, path));
             }
             script.add(DROP).value(identity).value(to.as_str());
             script.add(MOVE).value(identity).value(file.path.as_str()).value(to.as_str());
         }
         (_, None) => {
-            keep(script, (identity, &file.path));
+            save_previous(script, (identity, &file.path));
             if kind == ChangeKind::Outside {
                 script.add(DROP_UNLESS_ELSEWHERE);
                 script.value(identity).value(file.path.as_str()).value(file.root.place.as_str());
@@ -162,26 +166,26 @@ pub(super) fn follow_file(script: &mut Script, kind: ChangeKind, file: &FileChan
     }
 }
 
-fn keep(script: &mut Script, (identity, path): Key<'_>) {
+fn save_previous(script: &mut Batch, (identity, path): UsageKey<'_>) {
     script.add(KEEP).value(identity).value(path.as_str()).value(None::<i64>);
 }
 
 /// Lets all marks below a folder follow what became of it. What vanished outside is only known file
 /// by file: the folder may live on in another worktree.
-pub(super) fn follow_folder(script: &mut Script, kind: ChangeKind, folder: &FolderChange) {
+pub(super) fn apply_folder_change(script: &mut Batch, kind: ChangeKind, folder: &FolderChange) {
     if kind == ChangeKind::Outside {
         return;
     }
     let identity = folder.root.identity.as_str();
-    let (from, from_end) = below(&folder.path);
+    let (from, from_end) = path_range(&folder.path);
     script.add(KEEP_FOLDER).value(identity).value(from.as_str()).value(from_end.as_str());
     let Some(to) = &folder.moved_to else {
         script.add(DROP_FOLDER).value(identity).value(from).value(from_end);
         return;
     };
-    keep(script, (identity, to));
+    save_previous(script, (identity, to));
     script.add(DROP).value(identity).value(to.as_str());
-    let (to, to_end) = below(to);
+    let (to, to_end) = path_range(to);
     script.add(KEEP_FOLDER).value(identity).value(to.as_str()).value(to_end.as_str());
     script.add(KEEP_ABSENT);
     script.value(identity).value(from.as_str()).value(from_end.as_str()).value(to.as_str());
@@ -191,22 +195,26 @@ pub(super) fn follow_folder(script: &mut Script, kind: ChangeKind, folder: &Fold
 }
 
 /// Returns the first path below a folder, and the first after all of them.
-pub(super) fn below(folder: &RelativePath) -> (String, String) {
+pub(super) fn path_range(folder: &RelativePath) -> (String, String) {
     (format!("{folder}/"), format!("{folder}0"))
 }
 
 /// Counts uses in one transaction.
-pub(super) async fn add_uses(connection: &mut SqliteConnection, uses: &[Use]) -> Result<(), Fault> {
-    let sums = sum(uses);
-    let repeats = if sums.len() == 1 { Repeats::Often } else { Repeats::Hardly };
-    let mut script = Script::of("BEGIN IMMEDIATE;");
+pub(super) async fn add_uses(
+    connection: &mut SqliteConnection,
+    uses: &[UseEvent],
+) -> Result<(), Fault> {
+    let sums = sum_uses(uses);
+    let repeats =
+        if sums.len() == 1 { StatementReuse::Persistent } else { StatementReuse::OneShot };
+    let mut script = Batch::new("BEGIN IMMEDIATE;");
     for (index, (key, counted)) in sums.into_iter().enumerate() {
-        if index > 0 && index % MARKS_SENT_AT_ONCE == 0 {
+        if index > 0 && index % ROWS_PER_MESSAGE == 0 {
             std::mem::take(&mut script).run(connection, repeats).await?;
         }
         count(&mut script, key, counted);
     }
-    script.then("COMMIT;").run(connection, repeats).await?;
+    script.with("COMMIT;").run(connection, repeats).await?;
     Ok(())
 }
 
@@ -215,14 +223,14 @@ pub(super) async fn add_uses(connection: &mut SqliteConnection, uses: &[Use]) ->
 pub(super) async fn load(
     connection: &mut SqliteConnection,
     identity: &str,
-) -> Result<Vec<Mark>, Fault> {
-    let all = Script::of(
+) -> Result<Vec<UsageRow>, Fault> {
+    let all = Batch::new(
         "SELECT json_group_array(json_array(path, pinned, uses, last_used_at, last_written_at))
             AS marks
         FROM (SELECT * FROM marks WHERE identity = $1 ORDER BY path)",
     )
     .bind(identity)
-    .rows(connection, Repeats::Often)
+    .rows(connection, StatementReuse::Persistent)
     .await;
     let marks = all.ok().and_then(|rows| from_json(Columns(rows.first()?).get("marks").ok()?));
     match marks {
@@ -232,17 +240,17 @@ pub(super) async fn load(
 }
 
 /// What stands in a row of marks.
-type Stored = (String, i64, u64, Option<i64>, Option<i64>);
+type StoredUsage = (String, i64, u64, Option<i64>, Option<i64>);
 
 /// Returns the marks, if every one of them is possible.
-fn from_json(json: &str) -> Option<Vec<Mark>> {
-    let stored: Vec<Stored> = serde_json::from_str(json).ok()?;
+fn from_json(json: &str) -> Option<Vec<UsageRow>> {
+    let stored: Vec<StoredUsage> = serde_json::from_str(json).ok()?;
     let time = |stored: Option<i64>| match stored {
         None => Some(None),
         Some(stored) => row::time(stored).map(Some),
     };
-    let mark = |(path, pinned, uses, last_used_at, last_written_at): Stored| {
-        Some(Mark {
+    let mark = |(path, pinned, uses, last_used_at, last_written_at): StoredUsage| {
+        Some(UsageRow {
             path: RelativePath::parse(&path).ok()?,
             pinned: matches!(pinned, 0 | 1).then_some(pinned == 1)?,
             usage: Usage {
@@ -259,19 +267,19 @@ fn from_json(json: &str) -> Option<Vec<Mark>> {
 async fn load_one_by_one(
     connection: &mut SqliteConnection,
     identity: &str,
-) -> Result<Vec<Mark>, Fault> {
-    let rows = Script::of(
+) -> Result<Vec<UsageRow>, Fault> {
+    let rows = Batch::new(
         "SELECT path, pinned, uses, last_used_at, last_written_at FROM marks WHERE identity = $1
         ORDER BY path",
     )
     .bind(identity)
-    .rows(connection, Repeats::Hardly)
+    .rows(connection, StatementReuse::OneShot)
     .await?;
-    Ok(readable("marks", rows.iter().map(|row| mark(Columns(row)))))
+    Ok(collect_readable("marks", rows.iter().map(|row| usage_row(Columns(row)))))
 }
 
-fn mark(row: Columns<'_>) -> Read<Mark> {
-    Ok(Mark {
+fn usage_row(row: Columns<'_>) -> ColumnResult<UsageRow> {
+    Ok(UsageRow {
         path: row.path("path")?,
         pinned: row.flag("pinned")?,
         usage: Usage {
@@ -285,10 +293,10 @@ fn mark(row: Columns<'_>) -> Read<Mark> {
 /// Pins, which counts as a use. Returns whether it was not pinned before.
 pub(super) async fn pin(
     connection: &mut SqliteConnection,
-    (identity, path): Key<'_>,
+    (identity, path): UsageKey<'_>,
     at: Timestamp,
 ) -> Result<bool, Fault> {
-    let changed = Script::of(
+    let changed = Batch::new(
         "INSERT INTO marks (identity, path, pinned, uses, last_used_at) VALUES ($1, $2, 1, 1, $3)
         ON CONFLICT (identity, path) DO UPDATE SET pinned = 1, uses = uses + 1,
             last_used_at = max(coalesce(last_used_at, excluded.last_used_at), excluded.last_used_at)
@@ -297,7 +305,7 @@ pub(super) async fn pin(
     .bind(identity)
     .bind(path.as_str())
     .bind(stored_time(at))
-    .run(connection, Repeats::Hardly)
+    .run(connection, StatementReuse::OneShot)
     .await?;
     Ok(changed > 0)
 }
@@ -305,13 +313,13 @@ pub(super) async fn pin(
 /// Unpins. Returns whether it was pinned before.
 pub(super) async fn unpin(
     connection: &mut SqliteConnection,
-    (identity, path): Key<'_>,
+    (identity, path): UsageKey<'_>,
 ) -> Result<bool, Fault> {
     let changed =
-        Script::of("UPDATE marks SET pinned = 0 WHERE identity = $1 AND path = $2 AND pinned = 1")
+        Batch::new("UPDATE marks SET pinned = 0 WHERE identity = $1 AND path = $2 AND pinned = 1")
             .bind(identity)
             .bind(path.as_str())
-            .run(connection, Repeats::Hardly)
+            .run(connection, StatementReuse::OneShot)
             .await?;
     Ok(changed > 0)
 }
@@ -322,14 +330,14 @@ pub(super) async fn drop_paths(
     identity: &str,
     paths: &[RelativePath],
 ) -> Result<(), Fault> {
-    let mut script = Script::of("BEGIN IMMEDIATE;");
+    let mut script = Batch::new("BEGIN IMMEDIATE;");
     for (index, path) in paths.iter().enumerate() {
-        if index > 0 && index % MARKS_SENT_AT_ONCE == 0 {
-            std::mem::take(&mut script).run(connection, Repeats::Hardly).await?;
+        if index > 0 && index % ROWS_PER_MESSAGE == 0 {
+            std::mem::take(&mut script).run(connection, StatementReuse::OneShot).await?;
         }
         script.add(DROP).value(identity).value(path.as_str());
     }
-    script.then("COMMIT;").run(connection, Repeats::Hardly).await?;
+    script.with("COMMIT;").run(connection, StatementReuse::OneShot).await?;
     Ok(())
 }
 
@@ -338,9 +346,9 @@ pub(super) async fn drop_identity(
     connection: &mut SqliteConnection,
     identity: &str,
 ) -> Result<(), Fault> {
-    Script::of("DELETE FROM marks WHERE identity = $1")
+    Batch::new("DELETE FROM marks WHERE identity = $1")
         .bind(identity)
-        .run(connection, Repeats::Hardly)
+        .run(connection, StatementReuse::OneShot)
         .await?;
     Ok(())
 }
