@@ -119,7 +119,7 @@ impl Tree {
 
     /// Times a load that remembers nothing.
     pub(crate) fn load_cold(&self, ground: &Ground, times: &mut Times) -> anyhow::Result<()> {
-        let fresh = self.loader.clone().remembering(Arc::default());
+        let fresh = self.loader.clone().with_cache(Arc::default());
         load(&fresh, ground, times)
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use engine::{BindingRequest, Call, Caller, Config, Engine, Folders, Memories};
+use engine::{BaseFolders, BindingRequest, CallContext, Caller, Config, Engine, Memories};
 use memory::access::AgentClass;
 use memory::command::{MemoryCommand, Reply, ViewRange};
 use memory::limits::{SETTLE_DELAY, USAGE_FLUSH_DELAY};
@@ -31,7 +31,7 @@ impl Ground {
     pub(crate) fn open(home: &Path) -> anyhow::Result<Self> {
         // The runtime that the program has too.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let folders = Folders { data: home.to_owned(), state: home.join("state") };
+        let folders = BaseFolders { data: home.to_owned(), state: home.join("state") };
         // Room for what is created on top of what is there; the cap is not what is measured.
         let config = Config { files_max: 10_000, ..Config::new(folders) };
         let engine = Engine::open(config)?;
@@ -62,7 +62,7 @@ impl Ground {
 
     /// Carries out a command that must not be refused; returns what the caller is told.
     pub(crate) fn apply(&self, command: MemoryCommand) -> anyhow::Result<String> {
-        match self.run(self.memories.apply(command, &Call::default()))? {
+        match self.run(self.memories.apply(command, &CallContext::default()))? {
             Reply::Done { text, .. } => Ok(text),
             Reply::Refused(refusal) => anyhow::bail!("refused: {refusal}"),
         }

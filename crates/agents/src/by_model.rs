@@ -145,7 +145,7 @@ impl<C: Clock> Curator<C> {
         let changes = notes(&files);
         drop(files);
         enter(draft, &snapshot, &edits).await?;
-        draft.by_model(chat.name());
+        draft.set_model(chat.name());
         let touched: Vec<MemoryPath> = edits.iter().map(|edit| edit.path().clone()).collect();
         let count = |action| changes.iter().filter(|note| note.action == action).count();
         let summary = if edits.is_empty() {
@@ -192,7 +192,7 @@ impl<C: Clock> Curator<C> {
         let forgotten = embedded::forget_entries(&snapshot, chosen);
         drop(candidates);
         enter(draft, &snapshot, &forgotten.edits).await?;
-        draft.by_model(chat.name());
+        draft.set_model(chat.name());
         Ok(forgotten)
     }
 
@@ -244,7 +244,7 @@ impl<C: Clock> Curator<C> {
             return Err(error.into());
         }
         enter(draft, &snapshot, &done.edits).await?;
-        draft.by_model(chat.name());
+        draft.set_model(chat.name());
         let did = match done.edits.len() {
             0 => "Nothing to tidy up.".to_owned(),
             1 => format!("Changed 1 memory. Repeated entries merged: {}.", done.deduped),
@@ -280,8 +280,8 @@ impl<C: Clock> Curator<C> {
         let checks = Checks { screen, quotes_prompt };
         let reviewed = embedded::take(&snapshot, request, found, (checks, skipped));
         enter(draft, &snapshot, &reviewed.edits).await?;
-        draft.by_model(chat.name());
-        draft.because(reviewed.because.clone());
+        draft.set_model(chat.name());
+        draft.set_note(reviewed.because.clone());
         Ok(reviewed)
     }
 

@@ -11,7 +11,7 @@ use memory::document::{self, Revision};
 use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use parking_lot::{Mutex, MutexGuard};
-use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed, Unreviewed};
+use store::{Draft, MEMORY_LIST, Memories, MountState, ScannedMemory, StoreError, Unreviewed};
 use strum::VariantArray as _;
 
 use crate::by_model::{AgentError, quotes_prompt};
@@ -43,7 +43,7 @@ async fn in_the_way(memories: &Memories, writable: &[Mount]) -> Vec<MemoryPath> 
     for mount in writable {
         for topic in Topic::VARIANTS {
             let Ok(path) = MemoryPath::Root(*mount).join(topic.as_ref()) else { continue };
-            if memories.is_no_folder(&path).await {
+            if memories.is_not_a_folder(&path).await {
                 found.push(path);
             }
         }
@@ -86,9 +86,9 @@ impl<C: Clock> Embedded<C> {
             .filter(|mount| mount.unavailable.is_none() && mount.access == Access::ReadWrite)
             .map(|mount| mount.mount)
             .collect();
-        let mut surveyed = Box::pin(memories.survey()).await?;
+        let mut surveyed = Box::pin(memories.scan_roots()).await?;
         let paths: Vec<MemoryPath> = surveyed.iter().map(|one| one.path.clone()).collect();
-        surveyed.retain(|one| !one.is_too_much);
+        surveyed.retain(|one| !one.exceeds_untrusted_limit);
         let mut stored: Vec<Stored> = Vec::with_capacity(surveyed.len());
         let mut unsearched = Vec::new();
         for MountState { mount, key, .. } in mounts {
@@ -104,9 +104,9 @@ impl<C: Clock> Embedded<C> {
         let unread = unread.chain(in_the_way).collect();
         // What nobody here reviewed decides nothing, and only what travels with a repository may be such.
         set_trust(memories, &mut stored, |stored| stored.path.is_shared()).await?;
-        for waiting in memories.influenced().await? {
+        for waiting in memories.pending_reviews().await? {
             for one in stored.iter_mut().filter(|one| one.path == waiting.path) {
-                match waiting.why {
+                match waiting.reason {
                     Unreviewed::Background => one.by_review = true,
                     _ => one.influenced = true,
                 }
@@ -122,20 +122,20 @@ impl<C: Clock> Embedded<C> {
         &self,
         memories: &Memories,
         place: &str,
-        surveyed: Vec<Surveyed>,
+        surveyed: Vec<ScannedMemory>,
         unsearched: &mut Vec<MemoryPath>,
     ) -> Vec<Stored> {
         let known: Vec<Option<Source>> = {
             let mut read_before = self.shelf();
-            let find = |one: &Surveyed| read_before.find(place, &one.path, one.stamp?);
+            let find = |one: &ScannedMemory| read_before.find(place, &one.path, one.stamp?);
             surveyed.iter().map(find).collect()
         };
         let unknown = surveyed.iter().zip(&known).filter(|(_, known)| known.is_none());
         let unknown: Vec<_> = unknown.map(|(one, _)| &one.path).collect();
-        let mut read = memories.read_each(&unknown).await.into_iter();
+        let mut read = memories.read_many(&unknown).await.into_iter();
         let mut stored = Vec::with_capacity(surveyed.len());
         let mut kept = Vec::with_capacity(surveyed.len());
-        for (Surveyed { path, stamp, pinned, .. }, known) in surveyed.into_iter().zip(known) {
+        for (ScannedMemory { path, stamp, pinned, .. }, known) in surveyed.into_iter().zip(known) {
             let text = match known {
                 Some(text) => text,
                 None => match read.next().expect("what is unknown is read") {
@@ -215,7 +215,7 @@ impl<C: Clock> Embedded<C> {
         set_trust(memories, &mut snapshot.memories, |_| true).await?;
         if snapshot.memories.iter().any(|stored| !stored.pointing().is_empty()) {
             // Recorded once for all memories: when an entry was written is read from history.
-            memories.notice().await?;
+            memories.record_external_edits().await?;
         }
         for stored in &mut snapshot.memories {
             stored.written = written(memories, stored).await?;
@@ -239,7 +239,7 @@ impl<C: Clock> Embedded<C> {
         let checks = Checks { screen: &self.screen, quotes_prompt };
         let reviewed = embedded::take(&snapshot, request, found, (checks, BTreeMap::new()));
         enter(draft, &snapshot, &reviewed.edits).await?;
-        draft.because(reviewed.because.clone());
+        draft.set_note(reviewed.because.clone());
         self.decided(snapshot);
         Ok(reviewed)
     }
@@ -259,7 +259,7 @@ async fn set_trust(
     let wanted: Vec<&mut Stored> = stored.iter_mut().filter(|one| is_wanted(one)).collect();
     let revision = |stored: &Stored| Revision::digest(stored.text.as_bytes());
     let texts: Vec<_> = wanted.iter().map(|stored| (&stored.path, revision(stored))).collect();
-    let trusted = memories.trusted(&texts).await?;
+    let trusted = memories.trust_levels(&texts).await?;
     for (stored, trust) in wanted.into_iter().zip(trusted) {
         stored.trust = trust;
     }
@@ -272,7 +272,7 @@ async fn written(memories: &Memories, stored: &Stored) -> Result<Written, StoreE
     if entries.is_empty() {
         return Ok(Written::Unknown);
     }
-    let came = match memories.entries_came(&stored.path, &entries).await {
+    let came = match memories.entry_dates(&stored.path, &entries).await {
         Ok(came) => came,
         // It is gone or has become unreadable since; what is decided on it is a conflict anyway.
         Err(StoreError::Refused(_)) => return Ok(Written::Unknown),
@@ -295,7 +295,7 @@ pub(crate) async fn enter(
             return Err(CommandError::Conflict { path: path.clone(), current: None }.into());
         }
         match edit {
-            Edit::Write { path, text } => draft.put(path, text).await?,
+            Edit::Write { path, text } => draft.set_text(path, text).await?,
             Edit::Remove { path } => {
                 let reply = draft.apply(MemoryCommand::Delete { path: path.clone() }).await?;
                 if let Reply::Refused(refusal) = reply {

@@ -256,7 +256,7 @@ async fn listing(memories: &Memories, path: Option<&MemoryPath>) -> Result<Listi
     }
     let mut listing = memories.list(Some(&folder_of(path))).await?;
     listing.memories.retain(|listed| listed.path == *path);
-    listing.left_out = 0;
+    listing.omitted = 0;
     Ok(listing)
 }
 

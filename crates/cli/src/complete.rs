@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use engine::{ChangesQuery, Glanced, TaskFilter};
+use engine::{ChangesQuery, CompletionEntry, TaskFilter};
 use memory::change::MemoryChange;
 use memory::limits::PROPOSALS_LISTED_MAX;
 use memory::path::MemoryPath;
@@ -165,13 +165,13 @@ fn paths(typed: &OsStr, with_memories: bool) -> Vec<CompletionCandidate> {
     }
     let glanced = glimpse(async |glimpse: &Glimpse| {
         let folder = glimpse.path(folder).ok()?;
-        Some(glimpse.memories.glance(&folder, NAMES_MAX).await)
+        Some(glimpse.memories.list_names(&folder, NAMES_MAX).await)
     });
     let before = typed.strip_suffix(begun).unwrap_or_default();
     let glanced = glanced.flatten().unwrap_or_default().into_iter();
     glanced
         .filter(|glanced| with_memories || !glanced.is_memory)
-        .filter_map(|Glanced { path, is_memory }| {
+        .filter_map(|CompletionEntry { path, is_memory }| {
             let name = last_name(&path);
             let slash = if is_memory { "" } else { "/" };
             let fits = name.starts_with(begun) && is_plain(&name);

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use engine::{
-    BindingRequest, Call, Caller, Config, ContextFiles, Engine, EngineError, Folders, Memories,
-    ProjectRoot, Workspace, WorkspaceChoice, WorkspaceId,
+    BaseFolders, BindingRequest, CallContext, Caller, Config, ContextFiles, Engine, EngineError,
+    Memories, ProjectRoot, Workspace, WorkspaceChoice, WorkspaceId,
 };
 use etcetera::BaseStrategy;
 use memory::access::AgentClass;
@@ -49,7 +49,7 @@ pub(crate) struct App {
     /// What was asked for beside the command.
     pub(crate) globals: Globals,
     /// Where memories, state and settings lie.
-    pub(crate) folders: Folders,
+    pub(crate) folders: BaseFolders,
     /// What Ctrl-C does.
     pub(crate) interrupts: Interrupts,
     /// The library.
@@ -69,7 +69,7 @@ pub(crate) struct Glimpse {
     /// The library.
     pub(crate) engine: Engine,
     /// Where memories and state lie.
-    pub(crate) folders: Folders,
+    pub(crate) folders: BaseFolders,
     binding: BindingRequest,
 }
 
@@ -124,7 +124,7 @@ impl Glimpse {
 
 /// What settings, environment and flags come to.
 struct Composed {
-    folders: Folders,
+    folders: BaseFolders,
     binding: BindingRequest,
     engine: Engine,
     features: Said,
@@ -175,7 +175,7 @@ impl App {
     /// Returns the context files for the current folder, with rules that only warn.
     pub(crate) fn context_files_with(&self, answered: &Answered) -> Result<ContextFiles, Failure> {
         let files = self.engine.context_files(&self.workspace(), Caller::person("cli"));
-        files.answering_for(&answered.rules).map_err(|error| unknown_rule(&error))
+        files.with_allowed_rules(&answered.rules).map_err(|error| unknown_rule(&error))
     }
 
     /// Returns the workspace that the flags and the current folder mean.
@@ -243,13 +243,13 @@ pub(crate) fn now() -> Timestamp {
 }
 
 /// Returns what is particular to a call from the command line: nothing.
-pub(crate) fn call() -> Call {
-    Call::default()
+pub(crate) fn call() -> CallContext {
+    CallContext::default()
 }
 
 /// Returns memories with rules that only warn.
 pub(crate) fn answering_for(memories: Memories, answered: &Answered) -> Result<Memories, Failure> {
-    memories.answering_for(&answered.rules).map_err(|error| unknown_rule(&error))
+    memories.with_allowed_rules(&answered.rules).map_err(|error| unknown_rule(&error))
 }
 
 fn unknown_rule(error: &UnknownRule) -> Failure {
@@ -357,10 +357,10 @@ pub(crate) fn here() -> Option<PathBuf> {
 }
 
 /// Returns where memories and state lie, and the settings file.
-fn folders(here: &Path) -> Result<(Folders, PathBuf), Failure> {
+fn folders(here: &Path) -> Result<(BaseFolders, PathBuf), Failure> {
     if let Some(home) = variable("LUKASA_HOME") {
         let home = absolute(here, home);
-        let folders = Folders { state: home.join("state"), data: home.clone() };
+        let folders = BaseFolders { state: home.join("state"), data: home.clone() };
         return Ok((folders, home.join("config.toml")));
     }
     let system = etcetera::choose_base_strategy().map_err(|_| {
@@ -370,7 +370,7 @@ fn folders(here: &Path) -> Result<(Folders, PathBuf), Failure> {
     let state = below_home("XDG_STATE_HOME").or_else(|| system.state_dir());
     let state = state.map_or_else(|| data.join("state"), |state| state.join(NAME));
     let config = below_home("XDG_CONFIG_HOME").unwrap_or_else(|| system.config_dir());
-    Ok((Folders { data, state }, config.join(NAME).join("config.toml")))
+    Ok((BaseFolders { data, state }, config.join(NAME).join("config.toml")))
 }
 
 /// Returns the folder that a variable names with a leading `~/`. The system's conventions leave out such a

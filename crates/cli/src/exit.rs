@@ -242,7 +242,7 @@ impl From<StoreError> for Failure {
                 blocked.sort_by(|a, b| a.path.cmp(&b.path));
                 let what = StoreError::UndoBlocked(blocked.clone()).to_string();
                 let failure = blocked.into_iter().fold(Self::new(code, what), |failure, one| {
-                    let (path, why) = (one.path.to_string(), one.why);
+                    let (path, why) = (one.path.to_string(), one.reason);
                     failure.difference(Difference { path, why, diff: one.diff })
                 });
                 return failure.help("undo the later changes first, or edit the memory by hand");

@@ -13,7 +13,7 @@ use memory::clock::{Clock, Timestamp};
 use memory::limits::SESSIONS_MAX;
 use parking_lot::Mutex;
 use state::{SessionRow, StateError, TaskStore};
-use store::Folders;
+use store::BaseFolders;
 use uuid::Uuid;
 
 use crate::feed::{Bus, Feeds};
@@ -81,7 +81,7 @@ pub struct Callers {
     tasks: Arc<dyn TaskStore>,
     feeds: Arc<Feeds>,
     clock: Arc<dyn Clock>,
-    folders: Folders,
+    folders: BaseFolders,
     sessions_max: usize,
     /// How many sessions a workspace has, once somebody looked. Held while that changes.
     counts: tokio::sync::Mutex<HashMap<String, usize>>,
@@ -115,7 +115,7 @@ impl Callers {
         tasks: Arc<dyn TaskStore>,
         feeds: Arc<Feeds>,
         clock: Arc<dyn Clock>,
-        folders: Folders,
+        folders: BaseFolders,
     ) -> Self {
         let counts = tokio::sync::Mutex::default();
         let uses = Mutex::default();
@@ -143,7 +143,7 @@ impl Callers {
             client: new_client(),
             created_at: self.clock.now(),
         };
-        self.folders.make_state();
+        self.folders.create_state_folder();
         // Its events are those of tasks that it can have asked for.
         self.feeds.begin_session(workspace, session.id.as_str());
         if let Err(error) = self.tasks.add_session(row(&session)).await {

@@ -12,7 +12,7 @@ use memory::screen::Policy;
 use model::Endpoint;
 use state::Retention;
 use store::clock::SystemClock;
-use store::{ContextSettings, Folders, Settings};
+use store::{BaseFolders, ContextSettings, StoreSettings};
 
 use crate::lane::DreamSchedule;
 use crate::models::Models;
@@ -22,7 +22,7 @@ use crate::review::ReviewSettings;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where this host keeps things.
-    pub folders: Folders,
+    pub folders: BaseFolders,
     /// Tells the time: of changes, tasks, events and use. Files keep the times of their file system.
     pub clock: Arc<dyn Clock>,
     /// How many memories a scope may hold; bounded by `memory::limits::SCOPE_FILES_MAX`.
@@ -76,8 +76,8 @@ impl Embeddings {
 
 impl Config {
     /// Returns the defaults for these folders.
-    pub fn new(folders: Folders) -> Self {
-        let Settings { files_max, retention, memory_list } = Settings::default();
+    pub fn new(folders: BaseFolders) -> Self {
+        let StoreSettings { files_max, retention, memory_list } = StoreSettings::default();
         Self {
             context: ContextSettings::new(folders.data.clone()),
             folders,

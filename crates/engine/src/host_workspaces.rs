@@ -7,7 +7,9 @@ use memory::change::{ChangeId, ChangeKind};
 use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::path::{MemoryPath, Mount, Scope};
 use state::{StateError, TaskStore as _};
-use store::{BindingRequest, Call, Caller, ProjectRoot, StoreError, WorkspaceChoice, WorkspaceId};
+use store::{
+    BindingRequest, CallContext, Caller, ProjectRoot, StoreError, WorkspaceChoice, WorkspaceId,
+};
 
 use crate::open::Engine;
 use crate::workspace::Workspace;
@@ -86,7 +88,7 @@ impl Engine {
             let checkout = self.folders.checkout_of(&id);
             found.push(HostWorkspace {
                 checkout_exists: checkout.as_deref().is_some_and(Path::is_dir),
-                memories: listing.memories.len() + listing.left_out,
+                memories: listing.memories.len() + listing.omitted,
                 bytes: listing.memories.iter().map(|memory| memory.bytes).sum(),
                 checkout,
                 id,
@@ -116,20 +118,20 @@ impl Engine {
         }
         let memories = self.memories(&named(id), caller);
         let listing = memories.list(Some(&ROOT)).await?;
-        if listing.left_out > 0 {
+        if listing.omitted > 0 {
             return Err(WorkspaceRemovalError::TooMany(id.clone()));
         }
-        let mut draft = memories.draft(ChangeKind::Delete, Call::default());
+        let mut draft = memories.draft(ChangeKind::Delete, CallContext::default());
         for memory in &listing.memories {
             match draft.apply(MemoryCommand::Delete { path: memory.path.clone() }).await? {
                 Reply::Done { .. } | Reply::Refused(CommandError::NotFound { .. }) => {}
                 Reply::Refused(refusal) => return Err(StoreError::from(refusal).into()),
             }
         }
-        let deleted = draft.changed();
+        let deleted = draft.changed_paths();
         let change = draft.commit().await?;
         // What is written once the memories are gone, such as their listing, is written before the folder goes.
-        self.store.settle().await;
+        self.store.checkpoint().await;
         let is_gone = self.folders.remove_workspace_folder(id);
         let is_gone = is_gone.map_err(WorkspaceRemovalError::Folder)?;
         let remaining_folder = (!is_gone).then(|| self.folders.workspace(id));

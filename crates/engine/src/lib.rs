@@ -119,13 +119,14 @@ pub use state::{
 };
 pub use store::backend::BackendError;
 pub use store::{
-    BadWorkspaceId, Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout,
-    ContextCache, ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved,
-    ContextScope, ContextSettings, Depth, Draft, DraftedEdit, Dry, Elsewhere, Expected, FileDiff,
-    Finding, FindingKind, Folders, Glanced, Health, Influenced, Listed, Listing, LoadOptions,
-    LoadScope, Memories, MemoryText, MountState, NotLoaded, Notice, OutsideRead, ProjectRoot,
-    ProposalNotice, Repaired, RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders,
-    UndoTarget, Undone, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
+    BaseFolders, Binding, BindingRequest, CallContext, Caller, ChangeEvent, ChangeInOtherRoot,
+    ChangesQuery, Checkout, CompletionEntry, ContextCache, ContextFile, ContextFileError,
+    ContextFiles, ContextListing, ContextScope, ContextSettings, Depth, Draft, DraftEdit, DryRun,
+    FileDiff, Health, HealthFinding, HealthFindingKind, InvalidWorkspaceId, Listing, LoadOptions,
+    LoadScope, LoadSkipReason, Memories, MemoryEntry, MemoryText, MountState, OutsideReadFlag,
+    PendingReview, Precondition, ProjectRoot, ProposalStatusEvent, RepairReport, RootHealth,
+    SavedContextFile, SavedMemory, SkippedContextSource, StoreError, TrustError, TrustedFolders,
+    UndoConflict, UndoReport, UndoTarget, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
 pub use task::{
     Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskDetails, TaskError,

@@ -16,9 +16,9 @@ use memory::screen::{Screen, UnknownRule};
 use recall::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
 use state::{SqliteState, StateError, StateRepair, TaskStore as _};
 use store::{
-    Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
-    DerivedLimits, Folders, Listed, Memories, NotLoaded, Notice, Settings, Store, StoreError,
-    TrustedFolders, Unreviewed,
+    BaseFolders, Binding, BindingRequest, CacheDir, CacheDirLimits, Caller, ChangeEvent,
+    ContextCache, ContextFiles, ContextSettings, LoadSkipReason, Memories, MemoryEntry, Store,
+    StoreError, StoreSettings, TrustedFolders, Unreviewed,
 };
 use tokio::sync::broadcast;
 
@@ -60,7 +60,7 @@ pub struct Speaking {
     /// The context files.
     pub files: Vec<PathBuf>,
     /// The memories that nobody here reviewed.
-    pub memories: Vec<Listed>,
+    pub memories: Vec<MemoryEntry>,
 }
 
 /// The library, opened. Cheap to clone; all clones share roots, caches and the state.
@@ -70,7 +70,7 @@ pub struct Engine {
     reranker: Option<Reranker>,
     pub(crate) store: Arc<Store>,
     pub(crate) state: Arc<SqliteState>,
-    pub(crate) folders: Folders,
+    pub(crate) folders: BaseFolders,
     clock: Arc<dyn Clock>,
     context: Arc<ContextSettings>,
     context_cache: Arc<ContextCache>,
@@ -100,7 +100,7 @@ impl Engine {
     fn open_with(config: Config, state: SqliteState) -> Result<Self, EngineError> {
         let screen = Screen::new(&config.screening, &config.screening_allowed)?;
         let state = Arc::new(state);
-        let settings = Settings {
+        let settings = StoreSettings {
             files_max: config.files_max,
             retention: config.retention,
             memory_list: config.memory_list,
@@ -127,20 +127,20 @@ impl Engine {
         let models = Some(models).filter(|_| features.has(Feature::Models)).unwrap_or_default();
         let dream = dream.filter(|_| features.has(Feature::ScheduledDreams));
         let embeddings = config.embeddings.filter(|_| features.has(Feature::Models));
-        let limits = DerivedLimits {
+        let limits = CacheDirLimits {
             bytes_max: CORPUS_FILE_BYTES_MAX,
             files_max: CORPUS_FILES_MAX,
-            kept_for: CORPUS_KEPT_FOR,
+            max_age: CORPUS_KEPT_FOR,
         };
-        let corpora = DerivedFiles::new(&folders, CORPORA_FOLDER, limits);
+        let corpora = CacheDir::new(&folders, CORPORA_FOLDER, limits);
         let mut recaller = Recaller::new(screen.clone(), Some(corpora));
         if let Some(embeddings) = embeddings {
-            let limits = DerivedLimits {
+            let limits = CacheDirLimits {
                 bytes_max: VECTORS_FILE_BYTES_MAX,
                 files_max: VECTORS_FILES_MAX,
-                kept_for: VECTORS_KEPT_FOR,
+                max_age: VECTORS_KEPT_FOR,
             };
-            let vectors = DerivedFiles::new(&folders, VECTORS_FOLDER, limits);
+            let vectors = CacheDir::new(&folders, VECTORS_FOLDER, limits);
             let lock = folders.lock(VECTORS_FOLDER);
             recaller = recaller.with_embeddings(embeddings, vectors, lock);
         }
@@ -185,7 +185,7 @@ impl Engine {
         let (folders, settings) = (self.folders.clone(), Arc::clone(&self.context));
         let cwd = workspace.cwd.clone();
         let files = ContextFiles::new(folders, settings, self.screen.clone(), cwd, caller)
-            .remembering(Arc::clone(&self.context_cache))
+            .with_cache(Arc::clone(&self.context_cache))
             .with_features(self.switches.of(workspace));
         if workspace.binding.read_only { files.read_only() } else { files }
     }
@@ -223,7 +223,7 @@ impl Engine {
         memories: &Memories,
     ) -> Result<Speaking, StoreError> {
         let skipped = self.context_text(files).await.skipped;
-        let untrusted = skipped.into_iter().filter(|one| one.why == NotLoaded::Untrusted);
+        let untrusted = skipped.into_iter().filter(|one| one.reason == LoadSkipReason::Untrusted);
         let files = untrusted.map(|one| one.path).collect();
         let mut listed = memories.list(None).await?.memories;
         let paths: Vec<_> = listed.iter().map(|one| (&one.path, None)).collect();
@@ -390,7 +390,7 @@ impl Engine {
             lanes.register(workspace);
         }
         if self.review.interval > 0 {
-            self.folders.make_state();
+            self.folders.create_state_folder();
         }
         let by_model = self.models.of(ModelJob::Review).is_some();
         let reviews = Reviews { lanes: lanes.clone(), settings: self.review, by_model };
@@ -417,7 +417,7 @@ impl Engine {
     }
 
     /// Returns everything that changes from now on, through this process or seen by a watch.
-    pub fn subscribe(&self) -> broadcast::Receiver<Notice> {
+    pub fn subscribe(&self) -> broadcast::Receiver<ChangeEvent> {
         self.store.subscribe()
     }
 

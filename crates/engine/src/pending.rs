@@ -21,7 +21,9 @@ use memory::limits::{PROPOSAL_ATTEMPTS_MAX, PROPOSALS_WAITING_MAX};
 use memory::path::MemoryPath;
 use memory::proposal::{Proposal, ProposalId, ProposalStatus, ReviewTarget};
 use state::{NewProposal, ProposalQuery, ProposalRow, StateError, TaskStore};
-use store::{Call, Draft, FileDiff, Influenced, Memories, ProposalNotice, Store, StoreError};
+use store::{
+    CallContext, Draft, FileDiff, Memories, PendingReview, ProposalStatusEvent, Store, StoreError,
+};
 
 /// A proposal that waits, with what accepting it would do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +162,7 @@ impl Pending {
         let rows = self.tasks.proposals(&query).await?;
         let next = rows.last().filter(|_| rows.len() == max).map(|row| row.id);
         // One for all of the page, so that a memory is read once.
-        let mut texts = memories.draft(ChangeKind::Proposal, Call::default());
+        let mut texts = memories.draft(ChangeKind::Proposal, CallContext::default());
         let mut proposals = Vec::with_capacity(rows.len());
         for row in &rows {
             let Some(proposal) = readable(row, memories) else { continue };
@@ -177,15 +179,15 @@ impl Pending {
         id: ProposalId,
     ) -> Result<PendingProposal, DecisionError> {
         let (row, proposal) = self.waiting(memories, id).await?;
-        let mut texts = memories.draft(ChangeKind::Proposal, Call::default());
-        let influenced = memories.influenced().await?;
+        let mut texts = memories.draft(ChangeKind::Proposal, CallContext::default());
+        let influenced = memories.pending_reviews().await?;
         Ok(look(&row, proposal, (memories, &influenced), &mut texts).await?)
     }
 
     /// Sees to it that the memories that wait for a review are those that have a proposal, and returns them. Which do wait is
     /// known from history alone, so none is lost.
-    async fn offer_reviews(&self, memories: &Memories) -> Result<Vec<Influenced>, StoreError> {
-        let influenced = memories.influenced().await?;
+    async fn offer_reviews(&self, memories: &Memories) -> Result<Vec<PendingReview>, StoreError> {
+        let influenced = memories.pending_reviews().await?;
         let waits: HashSet<_> = influenced.iter().map(|one| (&one.path, one.revision)).collect();
         let all =
             ProposalQuery { roots: memories.roots(), after: None, max: PROPOSALS_WAITING_MAX };
@@ -217,7 +219,7 @@ impl Pending {
         &self,
         memories: &Memories,
         ids: &[ProposalId],
-        call: &Call,
+        call: &CallContext,
     ) -> Vec<Decision> {
         let mut decisions = Vec::with_capacity(ids.len());
         for &id in ids {
@@ -242,12 +244,12 @@ impl Pending {
         &self,
         memories: &Memories,
         id: ProposalId,
-        call: &Call,
+        call: &CallContext,
     ) -> Result<ChangeId, DecisionError> {
         for attempt in 1..=PROPOSAL_ATTEMPTS_MAX {
             let (row, proposal) = self.waiting(memories, id).await?;
             memories.check_person(&row.new.roots)?;
-            let call = Call { proposal: Some(id), ..call.clone() };
+            let call = CallContext { proposal: Some(id), ..call.clone() };
             let applied = if let Some(review) = &proposal.review {
                 accept_review(id, review, memories, &call).await
             } else {
@@ -327,7 +329,7 @@ impl Pending {
             }
             made += added.ids.len();
             if let Some(first) = group.first().filter(|_| !added.ids.is_empty()) {
-                self.store.announce_proposals(ProposalNotice {
+                self.store.publish_proposals(ProposalStatusEvent {
                     ids: added.ids,
                     status: ProposalStatus::Waiting,
                     roots: roots.clone(),
@@ -347,7 +349,7 @@ impl Pending {
         status: ProposalStatus,
         change: Option<ChangeId>,
     ) {
-        self.store.announce_proposals(ProposalNotice {
+        self.store.publish_proposals(ProposalStatusEvent {
             ids: vec![row.id],
             status,
             roots: row.new.roots.clone(),
@@ -371,7 +373,7 @@ fn readable(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
 async fn look(
     row: &ProposalRow,
     proposal: Proposal,
-    (memories, influenced): (&Memories, &[Influenced]),
+    (memories, influenced): (&Memories, &[PendingReview]),
     texts: &mut Draft,
 ) -> Result<PendingProposal, StoreError> {
     let looked = if let Some(review) = &proposal.review {
@@ -401,10 +403,10 @@ async fn accept_review(
     id: ProposalId,
     review: &ReviewTarget,
     memories: &Memories,
-    call: &Call,
+    call: &CallContext,
 ) -> Result<ChangeId, DecisionError> {
-    let mut texts = memories.draft(ChangeKind::Proposal, Call::default());
-    let influenced = memories.influenced().await?;
+    let mut texts = memories.draft(ChangeKind::Proposal, CallContext::default());
+    let influenced = memories.pending_reviews().await?;
     written(review, memories, &influenced, &mut texts).await.map_err(|error| error.of(id))?;
     match memories.accept(&review.path, review.revision, call).await {
         Ok(Some(change)) => Ok(change),
@@ -420,7 +422,7 @@ async fn accept_review(
 async fn written(
     review: &ReviewTarget,
     memories: &Memories,
-    influenced: &[Influenced],
+    influenced: &[PendingReview],
     texts: &mut Draft,
 ) -> Result<Vec<FileDiff>, Unapplied> {
     let text = text_of(&review.path, texts).await?;
@@ -447,7 +449,7 @@ async fn apply(
     draft.limit_trust(trust);
     for (path, edit) in &edits {
         if let Some(text) = &edit.after {
-            draft.put(path, text).await?;
+            draft.set_text(path, text).await?;
         } else if let Reply::Refused(refusal) =
             draft.apply(MemoryCommand::Delete { path: path.clone() }).await?
         {
@@ -477,7 +479,7 @@ async fn source_trust(
         }
     }
     let sources: Vec<_> = sources.into_iter().collect();
-    let trusted = memories.trusted(&sources).await?;
+    let trusted = memories.trust_levels(&sources).await?;
     Ok(trusted.into_iter().min().map_or(row.new.trust, |least| least.min(row.new.trust)))
 }
 
@@ -497,7 +499,7 @@ impl Edit {
             (&name, before.as_deref().unwrap_or_default()),
             (&name, after.as_deref().unwrap_or_default()),
         );
-        FileDiff { path: path.clone(), moved_to: None, before, after, unified, kept: true }
+        FileDiff { path: path.clone(), moved_to: None, before, after, unified, is_complete: true }
     }
 }
 

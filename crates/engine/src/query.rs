@@ -17,7 +17,7 @@ use memory::document::Revision;
 use memory::limits::STALE_AFTER;
 use memory::path::{MemoryPath, Mount};
 use state::PathChange;
-use store::{FILES_READ_AT_ONCE, Listed, Memories, MemoryText, StoreError};
+use store::{FILES_READ_AT_ONCE, Memories, MemoryEntry, MemoryText, StoreError};
 
 /// In which order memories come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub struct Browse {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
     /// What a listing says.
-    pub listed: Listed,
+    pub listed: MemoryEntry,
     /// Its revision; `None` when it is no text, or outgrew the cap.
     pub revision: Option<Revision>,
     /// Who changed it last, as far as history goes.
@@ -153,7 +153,7 @@ pub async fn browse(memories: &Memories, wanted: &Browse) -> Result<Page, StoreE
     sort(&mut all, wanted.order);
     let total = all.len();
     let first = wanted.after.as_ref().map_or(0, |cursor| begin(&all, cursor));
-    let page: Vec<Listed> = all.into_iter().skip(first).take(wanted.max).collect();
+    let page: Vec<MemoryEntry> = all.into_iter().skip(first).take(wanted.max).collect();
     let passed = first + page.len();
     let next = page
         .last()
@@ -162,8 +162,8 @@ pub async fn browse(memories: &Memories, wanted: &Browse) -> Result<Page, StoreE
     let mut known = Vec::with_capacity(page.len());
     let paths: Vec<_> = page.iter().map(|listed| &listed.path).collect();
     let mut last = memories.last_changes(&paths, LAST_CHANGES_MAX).await?;
-    let reads = memories.read_each(&paths).await;
-    let findings = memories.objections(&paths).await;
+    let reads = memories.read_many(&paths).await;
+    let findings = memories.read_warnings(&paths).await;
     for ((listed, read), findings) in page.into_iter().zip(reads).zip(findings) {
         let changes = last.remove(&listed.path).unwrap_or_default();
         known.extend(details(listed, read, &changes, findings)?);
@@ -173,11 +173,11 @@ pub async fn browse(memories: &Memories, wanted: &Browse) -> Result<Page, StoreE
 
 /// Returns the memories that nobody changed or used for so long that they are worth a look, the oldest first. Pinned ones
 /// are kept on purpose.
-pub async fn stale(memories: &Memories, now: Timestamp) -> Result<Vec<Listed>, StoreError> {
-    let touched = |listed: &Listed| {
+pub async fn stale(memories: &Memories, now: Timestamp) -> Result<Vec<MemoryEntry>, StoreError> {
+    let touched = |listed: &MemoryEntry| {
         listed.usage.last_used_at.map_or(listed.modified_at, |used| used.max(listed.modified_at))
     };
-    let is_stale = |listed: &Listed| {
+    let is_stale = |listed: &MemoryEntry| {
         let untouched = Duration::try_from(now.duration_since(touched(listed)));
         !listed.pinned && untouched.is_ok_and(|untouched| untouched > STALE_AFTER)
     };
@@ -187,7 +187,7 @@ pub async fn stale(memories: &Memories, now: Timestamp) -> Result<Vec<Listed>, S
     Ok(listed)
 }
 
-fn matches(wanted: &Browse, listed: &Listed) -> bool {
+fn matches(wanted: &Browse, listed: &MemoryEntry) -> bool {
     let holds = |words: &str| {
         let words = words.to_lowercase();
         let name = listed.name.as_deref().unwrap_or_default();
@@ -200,7 +200,7 @@ fn matches(wanted: &Browse, listed: &Listed) -> bool {
 }
 
 /// Sorts; what is alike stays in the order of paths.
-fn sort(all: &mut [Listed], order: Order) {
+fn sort(all: &mut [MemoryEntry], order: Order) {
     match order {
         Order::Path => {}
         Order::Modified => all.sort_by_key(|listed| Reverse(listed.modified_at)),
@@ -211,14 +211,14 @@ fn sort(all: &mut [Listed], order: Order) {
 
 /// Returns how many memories were on the pages before. The last of them tells, wherever it is now;
 /// when it is gone, their number does.
-fn begin(all: &[Listed], cursor: &Cursor) -> usize {
+fn begin(all: &[MemoryEntry], cursor: &Cursor) -> usize {
     let last = all.iter().position(|listed| listed.path.to_string() == cursor.last);
     last.map_or(cursor.passed.saturating_sub(1), |last| last + 1)
 }
 
 /// Returns what is known of a memory; `None` when it went meanwhile.
 fn details(
-    listed: Listed,
+    listed: MemoryEntry,
     read: Result<MemoryText, StoreError>,
     changes: &[PathChange],
     findings: Arc<[Warning]>,
@@ -270,7 +270,7 @@ pub async fn search(
     let mut found = Hits::default();
     for part in memories.list(under).await?.memories.chunks(FILES_READ_AT_ONCE) {
         let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
-        for (path, read) in paths.iter().zip(memories.read_each(&paths).await) {
+        for (path, read) in paths.iter().zip(memories.read_many(&paths).await) {
             let read = match read {
                 Ok(read) => read,
                 Err(StoreError::Refused(_)) => continue,
@@ -308,8 +308,8 @@ mod tests {
         assert_eq!(found, [(1, "Tea"), (3, "green TEA")]);
     }
 
-    fn listed(path: &str, bytes: u64, uses: u64) -> Listed {
-        Listed {
+    fn listed(path: &str, bytes: u64, uses: u64) -> MemoryEntry {
+        MemoryEntry {
             path: MemoryPath::parse(path, Layout::Scoped).unwrap(),
             bytes,
             modified_at: Timestamp::UNIX_EPOCH,
@@ -322,7 +322,7 @@ mod tests {
         }
     }
 
-    fn three() -> Vec<Listed> {
+    fn three() -> Vec<MemoryEntry> {
         vec![
             listed("/memories/global/a.md", 1, 5),
             listed("/memories/global/b.md", 3, 5),
@@ -330,7 +330,7 @@ mod tests {
         ]
     }
 
-    fn names(all: &[Listed]) -> String {
+    fn names(all: &[MemoryEntry]) -> String {
         all.iter().filter_map(|listed| listed.path.relative()).map(RelativePath::as_str).collect()
     }
 

@@ -22,7 +22,7 @@ use memory::screen::Screen;
 use parking_lot::Mutex;
 use recall::limits::{CORPORA_KEPT_MAX, CORPUS_BATCH, CORPUS_KEEP_DELAY, CORPUS_REST_DELAY};
 use state::FileLock;
-use store::{DerivedFiles, Memories, Notice, StoreError};
+use store::{CacheDir, ChangeEvent, Memories, StoreError};
 use tokio::sync::Notify;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -56,7 +56,7 @@ pub struct Recaller {
     /// How often something changed, as far as anybody told.
     changes: AtomicU64,
     /// Where corpora are kept, if they are.
-    files: Option<DerivedFiles>,
+    files: Option<CacheDir>,
     /// Told when a corpus is another than the one that is kept.
     drifted: Notify,
     /// What an endpoint tells, if a person named one.
@@ -66,7 +66,7 @@ pub struct Recaller {
 impl Recaller {
     /// Returns one that has looked at nothing yet. What the screen objects to is never found. Corpora are
     /// kept in `files`, if there is such a folder.
-    pub fn new(screen: Screen, files: Option<DerivedFiles>) -> Self {
+    pub fn new(screen: Screen, files: Option<CacheDir>) -> Self {
         let (corpora, changes) = (Mutex::default(), AtomicU64::new(0));
         Self { screen, corpora, changes, files, drifted: Notify::new(), meaning: None }
     }
@@ -75,7 +75,7 @@ impl Recaller {
     pub(crate) fn with_embeddings(
         self,
         embeddings: Embeddings,
-        files: DerivedFiles,
+        files: CacheDir,
         lock: FileLock,
     ) -> Self {
         let meaning = Meaning::new(embeddings, self.screen.clone(), files, lock);
@@ -84,7 +84,7 @@ impl Recaller {
 
     /// Notes what is told of changes, and lets go of what is behind when nothing more is told for a while. Goes on
     /// until whoever runs it ends it.
-    pub async fn follow(&self, mut notices: Receiver<Notice>) {
+    pub async fn follow(&self, mut notices: Receiver<ChangeEvent>) {
         let mut may_be_behind = false;
         loop {
             let told = tokio::select! {
@@ -265,9 +265,9 @@ impl Recaller {
         // Counted first: what changes from here on is looked at the next time.
         let (changes, looked_at) = (self.changes.load(Ordering::SeqCst), Instant::now());
         let (surveyed, taken_up) =
-            tokio::join!(memories.survey(), followed.take_up(place, &self.screen));
+            tokio::join!(memories.scan_roots(), followed.take_up(place, &self.screen));
         let mut surveyed = surveyed?;
-        surveyed.retain(|one| !one.is_too_much);
+        surveyed.retain(|one| !one.exceeds_untrusted_limit);
         let marked = surveyed.iter().filter(|one| one.uses > 0);
         let uses = marked.map(|one| (one.path.clone(), one.uses)).collect();
         let (gone, new) = followed.differences(surveyed);

@@ -19,7 +19,8 @@ use memory::feature::Feature;
 use memory::limits::{HOT_ITEM_BYTES_MAX, HOT_ITEMS_MAX, INDEX_BYTES_KEPT, INDEX_LINES_MAX};
 use memory::path::{MemoryPath, Mount};
 use store::{
-    ContextFiles, Listed, Listing, LoadScope, Loaded, Memories, Skipped, StoreError, Unreviewed,
+    ContextFileSet, ContextFiles, Listing, LoadScope, Memories, MemoryEntry, SkippedContextSource,
+    StoreError, Unreviewed,
 };
 
 /// What stands for the description of a memory that came with a repository and that screening objects to.
@@ -45,7 +46,7 @@ pub struct Showing {
     /// The context files in it, in their order, each followed by what it imports first.
     pub files: Vec<FileShown>,
     /// The context files and imports that are not in it.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedContextSource>,
     /// The memories that were tried for the hot set, the warmest first.
     pub hot: Vec<HotShown>,
     /// How many memories the index is of.
@@ -60,7 +61,7 @@ pub struct ContextText {
     /// The files in it, each followed by what it imports first.
     pub files: Vec<FileShown>,
     /// The files and imports that are not in it.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedContextSource>,
 }
 
 /// A context file that is shown, or what it imports.
@@ -114,7 +115,8 @@ impl Look {
     pub(crate) async fn new(memories: &Memories, told: &Told) -> Result<Self, StoreError> {
         let is_told = memories.features().has(Feature::ContextIndex);
         let listing = if is_told { memories.list(None).await? } else { Listing::default() };
-        let is_new = |listed: &&Listed| !told.knows(&listed.path, listed.bytes, listed.modified_at);
+        let is_new =
+            |listed: &&MemoryEntry| !told.knows(&listed.path, listed.bytes, listed.modified_at);
         let new = listing.memories.iter().filter(is_new);
         let new: Vec<_> = new.map(|listed| (&listed.path, None)).collect();
         let standing = standing(memories, &new).await;
@@ -127,7 +129,7 @@ impl Look {
         if !self.is_told {
             return None;
         }
-        told.delta(&seen(&self.listing, &self.standing), &self.listing.not_whole)
+        told.delta(&seen(&self.listing, &self.standing), &self.listing.incomplete_mounts)
     }
 }
 
@@ -162,7 +164,7 @@ pub(crate) async fn gather(
     // One byte more for the blank line between two parts.
     let index_bytes_max = bytes_max.saturating_sub(hot_text.len() + 1);
     let index = if features.has(Feature::ContextIndex) {
-        index::block(&entries, listing.left_out, index_bytes_max, features.has(Feature::Tool))
+        index::block(&entries, listing.omitted, index_bytes_max, features.has(Feature::Tool))
     } else {
         String::new()
     };
@@ -180,7 +182,7 @@ pub(crate) async fn gather(
         files: files.files,
         skipped: files.skipped,
         hot,
-        memories: listing.memories.len() + listing.left_out,
+        memories: listing.memories.len() + listing.omitted,
     })
 }
 
@@ -281,7 +283,7 @@ async fn standing(
     let unreviewed = memories.unreviewed(texts).await;
     let mut found = HashMap::new();
     let paths: Vec<_> = texts.iter().map(|(path, _)| *path).collect();
-    for (path, objections) in paths.iter().zip(memories.objections(&paths).await) {
+    for (path, objections) in paths.iter().zip(memories.read_warnings(&paths).await) {
         let is_objected = !objections.is_empty();
         let unreviewed = unreviewed.get(*path).copied();
         if is_objected || unreviewed.is_some() {
@@ -385,7 +387,7 @@ async fn read_heads(
     (heads, kept_out)
 }
 
-fn files_shown(loaded: &Loaded, files: &files::Files) -> Vec<FileShown> {
+fn files_shown(loaded: &ContextFileSet, files: &files::Files) -> Vec<FileShown> {
     let origin = |at: usize| loaded.origins.get(at);
     let mut all = Vec::new();
     for shown in &files.shown {

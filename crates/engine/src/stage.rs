@@ -12,7 +12,7 @@ use memory::document::Revision;
 use memory::error_code::MemoryErrorCode;
 use memory::limits::OUTSIDE_RACE_RETRIES;
 use memory::path::{Layout, MemoryPath, Mount, RelativePath};
-use store::{Call, Draft, DraftedEdit, Expected, Memories, StoreError, Unreviewed};
+use store::{CallContext, Draft, DraftEdit, Memories, Precondition, StoreError, Unreviewed};
 
 use crate::import::Planned;
 use crate::runner::RunError;
@@ -24,7 +24,7 @@ pub struct Staged {
     /// What it would report.
     pub result: TaskResult,
     /// What it would change.
-    pub edits: Vec<DraftedEdit>,
+    pub edits: Vec<DraftEdit>,
     /// The model that decided on it, if one did.
     pub model: Option<String>,
     /// What the edits go back to, if that is said.
@@ -73,7 +73,7 @@ pub async fn enter_staged(
             return Err(RunError::Conflict);
         }
         if let Some(text) = text {
-            draft.put(&path, text).await.map_err(refused)?;
+            draft.set_text(&path, text).await.map_err(refused)?;
         } else {
             let delete = MemoryCommand::Delete { path: path.clone() };
             if let Reply::Refused(refusal) = draft.apply(delete).await.map_err(refused)? {
@@ -118,7 +118,7 @@ async fn pinned(
     if !edits.iter().any(may_remove) {
         return Ok(HashSet::new());
     }
-    let surveyed = memories.survey().await.map_err(|error| RunError::of(kind, &error))?;
+    let surveyed = memories.scan_roots().await.map_err(|error| RunError::of(kind, &error))?;
     Ok(surveyed.into_iter().filter(|one| one.pinned).map(|one| one.path).collect())
 }
 
@@ -127,8 +127,8 @@ async fn by_reviews(memories: &Memories, kind: TaskKind) -> Result<HashSet<Memor
     if kind != TaskKind::Review {
         return Ok(HashSet::new());
     }
-    let waiting = memories.influenced().await.map_err(|error| RunError::of(kind, &error))?;
-    let by_review = waiting.into_iter().filter(|one| one.why == Unreviewed::Background);
+    let waiting = memories.pending_reviews().await.map_err(|error| RunError::of(kind, &error))?;
+    let by_review = waiting.into_iter().filter(|one| one.reason == Unreviewed::Background);
     Ok(by_review.map(|one| one.path).collect())
 }
 
@@ -227,8 +227,8 @@ fn below(target: &MemoryPath, relative: &str) -> Result<MemoryPath, String> {
 pub async fn delete_expected(
     memories: &Memories,
     path: &MemoryPath,
-    expected: &Expected,
-    call: Call,
+    expected: &Precondition,
+    call: CallContext,
 ) -> Result<Option<ChangeId>, StoreError> {
     for _ in 0..OUTSIDE_RACE_RETRIES {
         let mut draft = memories.draft(ChangeKind::Delete, call.clone());

@@ -4,7 +4,7 @@ use std::fmt;
 
 use engine::feed::Unsubscribable;
 use engine::{
-    BadConversationId, BadWorkspaceId, ConversationError, DecisionError, EngineError,
+    BadConversationId, ConversationError, DecisionError, EngineError, InvalidWorkspaceId,
     RehearsalError, StateError, StoreError, SubmitError, TaskError, TaskErrorCode, TaskId,
     TrustError,
 };
@@ -78,7 +78,7 @@ pub(crate) enum Cause {
     #[error(transparent)]
     ConversationId(BadConversationId),
     #[error(transparent)]
-    WorkspaceId(BadWorkspaceId),
+    WorkspaceId(InvalidWorkspaceId),
     #[error(transparent)]
     Events(Unsubscribable),
     #[error(transparent)]

@@ -1,6 +1,8 @@
 //! History: what changed, and taking it back; proposals, which wait for a person.
 
-use engine::{Call, ChangesQuery, Dry, FileDiff, PendingProposal, TaskId, UndoTarget, Undone};
+use engine::{
+    CallContext, ChangesQuery, DryRun, FileDiff, PendingProposal, TaskId, UndoReport, UndoTarget,
+};
 use memory::change::{Actor, ChangeId, ChangeKind};
 use memory::clock::Timestamp;
 use memory::path::MemoryPath;
@@ -136,8 +138,8 @@ impl Memories {
 
     async fn take_back(&self, target: &UndoTarget) -> Result<Undo> {
         let _call = self.begin()?;
-        let undone = self.inner.undo(target, Dry::No, &Call::default()).await?;
-        let Undone { change, undone, paths, warnings: _, left } = undone;
+        let undone = self.inner.undo(target, DryRun::No, &CallContext::default()).await?;
+        let UndoReport { change, undone, paths, warnings: _, elsewhere: left } = undone;
         let left = left.into_iter().map(|one| one.change).collect();
         Ok(Undo { change, undone, memories: paths, left })
     }
@@ -161,7 +163,7 @@ impl Memories {
     pub async fn accept_proposal(&self, id: ProposalId) -> Result<ChangeId> {
         let _call = self.begin()?;
         let pending = self.lukasa.engine().pending();
-        Ok(pending.accept_one(&self.inner, id, &Call::default()).await?)
+        Ok(pending.accept_one(&self.inner, id, &CallContext::default()).await?)
     }
 
     /// Rejects a proposal; the same is not made again. Only a person decides.

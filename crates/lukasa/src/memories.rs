@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use engine::{Call, ContextFiles, Expected, Recalled, Selected};
+use engine::{CallContext, ContextFiles, Precondition, Recalled, Selected};
 use memory::access::AgentClass;
 use memory::change::ChangeId;
 use memory::clock::Timestamp;
@@ -236,8 +236,10 @@ impl Memories {
     ) -> Result<Receipt> {
         let path = self.path(path)?;
         let _call = self.begin()?;
-        let saved =
-            self.inner.save(&path, text, Expected::from(revision), &Call::default()).await?;
+        let saved = self
+            .inner
+            .save(&path, text, Precondition::from(revision), &CallContext::default())
+            .await?;
         Ok(Receipt {
             change: saved.change,
             revision: Some(saved.revision),
@@ -290,7 +292,7 @@ impl Memories {
     async fn list_below(&self, folder: Option<&MemoryPath>) -> Result<Listing> {
         let _call = self.begin()?;
         let listing = self.inner.list(folder).await?;
-        let info = |one: engine::Listed| ListedMemory {
+        let info = |one: engine::MemoryEntry| ListedMemory {
             path: one.path,
             bytes: one.bytes,
             modified_at: one.modified_at,
@@ -301,7 +303,7 @@ impl Memories {
             uses: one.usage.uses,
         };
         let memories = listing.memories.into_iter().map(info).collect();
-        Ok(Listing { memories, omitted: listing.left_out })
+        Ok(Listing { memories, omitted: listing.omitted })
     }
 
     /// Pins a memory, so that models are given it whole. Only a person pins. Returns whether it was not pinned
@@ -370,7 +372,7 @@ impl Memories {
     /// Carries a command out.
     async fn write(&self, command: MemoryCommand) -> Result<Receipt> {
         let _call = self.begin()?;
-        match self.inner.apply(command, &Call::default()).await? {
+        match self.inner.apply(command, &CallContext::default()).await? {
             Reply::Done { text, change, revision, warnings } => {
                 let warnings = warnings.iter().map(ToString::to_string).collect();
                 Ok(Receipt { change, revision, text, warnings })

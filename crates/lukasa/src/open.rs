@@ -5,7 +5,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{BindingRequest, Config, Engine, Folders, Serving};
+use engine::{BaseFolders, BindingRequest, Config, Engine, Serving};
 use memory::clock::Clock;
 use memory::limits::DRAIN_WAIT;
 use tokio_util::sync::CancellationToken;
@@ -103,7 +103,7 @@ impl Builder {
     /// Opens the home. Makes the folder of the state if it is not there; nothing else is made before it is
     /// needed.
     pub async fn open(self) -> Result<Lukasa> {
-        self.config.folders.make_state();
+        self.config.folders.create_state_folder();
         let engine = Engine::open(self.config)?;
         let serving = engine.serve(&[], engine.lane_settings()).await?;
         Ok(Lukasa(Arc::new(Shared {
@@ -127,7 +127,7 @@ impl Lukasa {
     /// Returns the settings of the home in this folder, to be changed before it is opened.
     pub fn builder(folder: impl Into<PathBuf>) -> Builder {
         let data = folder.into();
-        Builder { config: Config::new(Folders { state: data.join("state"), data }) }
+        Builder { config: Config::new(BaseFolders { state: data.join("state"), data }) }
     }
 
     /// Returns the workspace that a program works in: the git checkout that `folder` lies in, with the

@@ -140,7 +140,7 @@ impl From<StoreError> for ErrorResponse {
                 let blocked: Vec<_> = blocked
                     .iter()
                     .map(|one| {
-                        json!({ "path": one.path.to_string(), "why": one.why, "diff": one.diff })
+                        json!({ "path": one.path.to_string(), "why": one.reason, "diff": one.diff })
                     })
                     .collect();
                 // The request named no precondition that could have failed.

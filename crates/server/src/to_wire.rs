@@ -77,11 +77,11 @@ fn loaded_file(file: &engine::FileShown) -> context_files::LoadedFile {
     }
 }
 
-fn skipped_file(one: &engine::Skipped) -> context_files::SkippedFile {
+fn skipped_file(one: &engine::SkippedContextSource) -> context_files::SkippedFile {
     context_files::SkippedFile {
         path: one.path.display().to_string(),
         parent: one.parent.as_ref().map(|parent| parent.display().to_string()),
-        why: one.why.to_string(),
+        why: one.reason.to_string(),
     }
 }
 
@@ -348,11 +348,11 @@ pub(crate) fn change(change: &MemoryChange, here: &Memories) -> changes::Change 
 
 /// Returns what a change did to the text of a memory.
 pub(crate) fn diff(diff: engine::FileDiff) -> changes::Diff {
-    changes::Diff { path: diff.path.to_string(), diff: diff.unified, kept: diff.kept }
+    changes::Diff { path: diff.path.to_string(), diff: diff.unified, kept: diff.is_complete }
 }
 
 /// Returns what an undo did.
-pub(crate) fn undone(undone: &engine::Undone) -> changes::Undone {
+pub(crate) fn undone(undone: &engine::UndoReport) -> changes::Undone {
     changes::Undone {
         change: undone.change.map(|id| id.0),
         undone: undone.undone.iter().map(|id| id.0).collect(),

@@ -12,24 +12,28 @@ use memory::document::Revision;
 use memory::limits::OUTSIDE_RACE_RETRIES;
 use memory::path::MemoryPath;
 
-use crate::backend::{BackendError, Kind};
-use crate::caller::{Call, Expected};
-use crate::checks::look;
+use crate::backend::{BackendError, FileKind};
+use crate::caller::{CallContext, Precondition};
+use crate::checks::kind_at;
 use crate::commit::CommitError;
 use crate::draft::Draft;
 use crate::error::StoreError;
-use crate::memories::{Memories, Saved};
+use crate::memories::{Memories, SavedMemory};
 use crate::root::Root;
-use crate::store::PinNotice;
+use crate::store::PinEvent;
 
 impl Memories {
     /// Carries out one command. What the caller can mend is a refusal inside the reply; an `Err` is
     /// a fault of the machine. Either way nothing is half-done.
-    pub async fn apply(&self, command: MemoryCommand, call: &Call) -> Result<Reply, StoreError> {
+    pub async fn apply(
+        &self,
+        command: MemoryCommand,
+        call: &CallContext,
+    ) -> Result<Reply, StoreError> {
         let done = match (self.check_access(&command), &command) {
             (Err(refusal), _) => Err(refusal.into()),
             (Ok(()), MemoryCommand::View { path, lines }) => self.view(path, lines).await,
-            (Ok(()), command) => self.carry_out(command, call).await,
+            (Ok(()), command) => self.execute(command, call).await,
         };
         match done {
             Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
@@ -42,7 +46,11 @@ impl Memories {
     }
 
     /// Carries out a command that writes.
-    async fn carry_out(&self, command: &MemoryCommand, call: &Call) -> Result<Reply, StoreError> {
+    async fn execute(
+        &self,
+        command: &MemoryCommand,
+        call: &CallContext,
+    ) -> Result<Reply, StoreError> {
         let kind = match command {
             MemoryCommand::Create { .. } => ChangeKind::Create,
             MemoryCommand::StrReplace { .. } | MemoryCommand::Insert { .. } => ChangeKind::Edit,
@@ -53,8 +61,8 @@ impl Memories {
         let root = self.target(command)?;
         let path = command.paths().next().expect("each command has a path");
         let plan = || async move {
-            let mut draft = Draft::of_command(self, kind, call);
-            let reply = draft.carry_out(command).await?;
+            let mut draft = Draft::for_command(self, kind, call);
+            let reply = draft.execute(command).await?;
             Ok((draft, reply))
         };
         let (mut reply, id) = self.write(root, path, plan).await?;
@@ -76,13 +84,13 @@ impl Memories {
     where
         Planning: Future<Output = Result<(Draft, T), StoreError>>,
     {
-        let mut held = [root.hold(&self.store).await?];
+        let mut held = [root.lock(&self.store).await?];
         for _ in 0..OUTSIDE_RACE_RETRIES {
             let (draft, planned) = plan().await?;
-            match draft.commit_held(&mut held).await {
+            match draft.commit_locked(&mut held).await {
                 Ok(change) => {
                     drop(held);
-                    self.store.see_to_settling().await;
+                    self.store.schedule_checkpoint().await;
                     return Ok((planned, change));
                 }
                 Err(CommitError::Raced) => {}
@@ -101,7 +109,7 @@ impl Memories {
                 | MemoryCommand::Insert { .. }
         );
         let is_agent = self.caller.provenance.actor != Actor::Person;
-        if writes && is_agent && self.caller.outside_read.is_some() {
+        if writes && is_agent && self.caller.outside_read.is_set() {
             format!("{answer}\n{WAITS}")
         } else {
             answer
@@ -114,44 +122,49 @@ impl Memories {
         &self,
         path: &MemoryPath,
         text: &str,
-        expected: Expected,
-        call: &Call,
-    ) -> Result<Saved, StoreError> {
+        expected: Precondition,
+        call: &CallContext,
+    ) -> Result<SavedMemory, StoreError> {
         self.check_writable(path)?;
-        let (root, _) = self.inside(path)?;
+        let (root, _) = self.resolve_in_root(path)?;
         let expected = &expected;
         let plan = || async move {
-            let mut draft = Draft::of_command(self, ChangeKind::Save, call);
+            let mut draft = Draft::for_command(self, ChangeKind::Save, call);
             let saved = draft.save(path, text, expected).await?;
             Ok((draft, saved))
         };
         let ((warnings, made), change) = self.write(root, path, plan).await?;
-        Ok(Saved { revision: Revision::digest(text.as_bytes()), change, made, warnings })
+        Ok(SavedMemory {
+            revision: Revision::digest(text.as_bytes()),
+            change,
+            created: made,
+            warnings,
+        })
     }
 
     /// Pins or unpins a memory; returns whether that changed anything. Only a person pins.
     pub async fn set_pin(&self, path: &MemoryPath, pinned: bool) -> Result<bool, StoreError> {
-        let (root, relative) = self.inside(path)?;
+        let (root, relative) = self.resolve_in_root(path)?;
         self.check_writable(path)?;
         if self.caller.provenance.actor != Actor::Person {
             return Err(CommandError::ReadOnly { mount: root.mount }.into());
         }
-        root.check_no_list(path, relative).await?;
+        root.reject_generated_list(path, relative).await?;
         if pinned {
-            match look(root, path, relative).await? {
-                Some(Kind::File) => {}
+            match kind_at(root, path, relative).await? {
+                Some(FileKind::File) => {}
                 Some(_) => return Err(CommandError::NotAFile { path: path.clone() }.into()),
                 None => return Err(CommandError::NotFound { path: path.clone() }.into()),
             }
         }
-        self.store.folders.make_state();
-        self.store.store_uses().await;
+        self.store.folders.create_state_folder();
+        self.store.flush_uses().await;
         let mark = (root.key.identity.as_str(), relative);
         let changed = self.store.state.set_pin(mark, pinned, self.store.clock.now()).await?;
         if changed {
             let (root, path) = (root.key.clone(), relative.clone());
             let provenance = self.caller.provenance.clone();
-            self.store.announce_pin(PinNotice { root, path, pinned, provenance });
+            self.store.publish_pin(PinEvent { root, path, pinned, provenance });
         }
         Ok(changed)
     }

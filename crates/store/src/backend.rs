@@ -25,7 +25,7 @@ pub struct Stamp(pub [u64; 4]);
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A folder.
@@ -50,14 +50,14 @@ pub struct Stat {
 
 /// The first bytes of a file, or all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct FileRead {
     /// The bytes, at most as many as were asked for.
     pub bytes: Vec<u8>,
     /// The file's facts when it was opened.
     pub stat: Stat,
 }
 
-impl Read {
+impl FileRead {
     /// Returns whether these are all the bytes of the file.
     pub fn is_whole(&self) -> bool {
         u64::try_from(self.bytes.len()).is_ok_and(|read| read >= self.stat.bytes)
@@ -66,7 +66,7 @@ impl Read {
 
 /// A memory found by a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct WalkedFile {
     /// Its path.
     pub path: RelativePath,
     /// Its facts.
@@ -75,7 +75,7 @@ pub struct Found {
 
 /// A folder found by a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundFolder {
+pub struct WalkedFolder {
     /// Its path.
     pub path: RelativePath,
     /// Bytes of all memories below it.
@@ -101,7 +101,7 @@ pub enum SkipReason {
 
 /// Something that a walk passed over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedEntry {
     /// Its path below the root, lossily decoded; not safe to print as it is.
     pub name: String,
     /// Why.
@@ -126,9 +126,9 @@ impl Extent {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walk {
     /// The first so many memories.
-    pub files: Vec<Found>,
+    pub files: Vec<WalkedFile>,
     /// The first so many folders.
-    pub folders: Vec<FoundFolder>,
+    pub folders: Vec<WalkedFolder>,
     /// How many files and folders there are within the levels asked for, kept or not.
     pub in_reach: usize,
     /// How many memories there are in all.
@@ -138,7 +138,7 @@ pub struct Walk {
     /// Bytes of all memories.
     pub bytes_total: u64,
     /// Hidden things are not here; the first so many others that were passed over are.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedEntry>,
     /// Whether the walk gave up before it had seen everything.
     pub incomplete: bool,
 }
@@ -160,20 +160,20 @@ pub trait Staged: Debug + Send + Sync {
 }
 
 /// Says of the bytes that were at a path whether history has them, so that nobody misses them.
-pub type InHistory = dyn Fn(&RelativePath, &[u8]) -> bool + Send + Sync;
+pub type IsReferenced = dyn Fn(&RelativePath, &[u8]) -> bool + Send + Sync;
 
 /// What a sweep did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweepReport {
     /// How many left-overs it removed.
     pub removed: usize,
     /// What it brought back into sight, because history does not have it: paths below the root,
     /// lossily decoded.
-    pub brought_back: Vec<String>,
+    pub restored: Vec<String>,
 }
 
 /// A root held against other writers, in this process and in others, until it is dropped.
-pub trait Held: Debug + Send + Sync {
+pub trait RootLock: Debug + Send + Sync {
     /// Counts the writes of Lukasa's processes to this root; unchanged means that none of them wrote.
     fn generation(&self) -> u64;
 
@@ -221,10 +221,10 @@ pub trait Backend: Debug + Send + Sync {
     }
 
     /// Returns what is at a path, without following or opening it.
-    async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError>;
+    async fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError>;
 
     /// Reads the first `max` bytes of a file.
-    async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError>;
+    async fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError>;
 
     /// Reads the first `max` bytes of several files, each as [`Self::read`] does, in their order. A backend for which
     /// each call takes a while answers all of them by one.
@@ -232,7 +232,7 @@ pub trait Backend: Debug + Send + Sync {
         &self,
         paths: &[RelativePath],
         max: usize,
-    ) -> Vec<Result<Read, BackendError>> {
+    ) -> Vec<Result<FileRead, BackendError>> {
         let mut read = Vec::with_capacity(paths.len());
         for path in paths {
             read.push(self.read(path, max).await);
@@ -265,10 +265,10 @@ pub trait Backend: Debug + Send + Sync {
     async fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError>;
 
     /// Holds the root, waiting for others at most so long.
-    async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError>;
+    async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError>;
 
     /// Holds the root if nobody else does; `None` if somebody does. Waits for nobody.
-    async fn lock_if_free(&self) -> Result<Option<Box<dyn Held>>, BackendError> {
+    async fn try_lock(&self) -> Result<Option<Box<dyn RootLock>>, BackendError> {
         match self.lock(Duration::ZERO).await {
             Ok(held) => Ok(Some(held)),
             Err(BackendError::Locked(_)) => Ok(None),
@@ -287,7 +287,7 @@ pub trait Backend: Debug + Send + Sync {
     /// Removes what interrupted writes left over; only while the root is held. What such a write had
     /// taken out of its place is removed only if it is in history; else somebody outside wrote it at
     /// that very moment, and it is brought back: to its place, or beside it where that is taken.
-    async fn sweep(&self, in_history: Arc<InHistory>) -> Result<Swept, BackendError>;
+    async fn sweep(&self, in_history: Arc<IsReferenced>) -> Result<SweepReport, BackendError>;
 
     /// Returns whether the root exists.
     async fn exists(&self) -> Result<bool, BackendError>;

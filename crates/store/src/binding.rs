@@ -15,23 +15,23 @@ use memory::path::{Layout, Mount, Scope};
 use state::FileLock;
 use state::private_files::create_private_folder;
 
-use crate::backend::local::{Anchor, Privacy};
+use crate::backend::local::{Privacy, RootDir};
 use crate::checkout_record::CheckoutRecord;
-use crate::host;
+use crate::host_fs;
 
 /// Where this host keeps things.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folders {
+pub struct BaseFolders {
     /// Memories of the person: global, and projects kept outside their checkouts.
     pub data: PathBuf,
     /// The state database, lock files, and the memories of workspaces.
     pub state: PathBuf,
 }
 
-impl Folders {
+impl BaseFolders {
     /// Makes the folder of the state, for the person alone, which the state itself does not. Where that
     /// cannot be, whatever has to be kept says so by itself.
-    pub fn make_state(&self) {
+    pub fn create_state_folder(&self) {
         if let Err(error) = create_private_folder(&self.state) {
             // Who may only read has chosen so.
             tracing::debug!(%error, "the folder of the state cannot be made");
@@ -41,14 +41,14 @@ impl Folders {
     /// Returns the lock of this name, which processes take for work that one of them may do at a time. The name has
     /// letters, digits, `.`, `_` and `-`.
     pub fn lock(&self, name: &str) -> FileLock {
-        FileLock::with_folder(self.lock_file(name))
+        FileLock::with_folder(self.lock_path(name))
     }
 
-    pub(crate) fn lock_file(&self, name: &str) -> PathBuf {
-        self.locks().join(format!("{name}.lock"))
+    pub(crate) fn lock_path(&self, name: &str) -> PathBuf {
+        self.locks_folder().join(format!("{name}.lock"))
     }
 
-    pub(crate) fn locks(&self) -> PathBuf {
+    pub(crate) fn locks_folder(&self) -> PathBuf {
         self.state.join("locks")
     }
 }
@@ -79,16 +79,16 @@ pub struct WorkspaceId(String);
     "a workspace id is 1 to {WORKSPACE_ID_CHARS_MAX} letters, digits, `.`, `_` or `-`, and does \
      not begin with a dot"
 )]
-pub struct BadWorkspaceId;
+pub struct InvalidWorkspaceId;
 
 impl FromStr for WorkspaceId {
-    type Err = BadWorkspaceId;
+    type Err = InvalidWorkspaceId;
 
-    fn from_str(text: &str) -> Result<Self, BadWorkspaceId> {
+    fn from_str(text: &str) -> Result<Self, InvalidWorkspaceId> {
         let well_formed = (1..=WORKSPACE_ID_CHARS_MAX).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
             && !text.starts_with('.');
-        if well_formed { Ok(Self(text.to_owned())) } else { Err(BadWorkspaceId) }
+        if well_formed { Ok(Self(text.to_owned())) } else { Err(InvalidWorkspaceId) }
     }
 }
 
@@ -140,8 +140,10 @@ pub struct Checkout {
 impl Checkout {
     /// Finds the checkout that `start` lies in, by walking up to a `.git` folder or file.
     pub fn find(start: &Path) -> Option<Self> {
-        let start = host::real_path(start).ok()?;
-        let root = start.ancestors().find(|folder| host::facts(&folder.join(".git")).is_some())?;
+        let start = host_fs::real_path(start).ok()?;
+        let root = start
+            .ancestors()
+            .find(|folder| host_fs::symlink_metadata(&folder.join(".git")).is_some())?;
         let main = main_checkout(root).unwrap_or_else(|| root.to_owned());
         Some(Self { root: root.to_owned(), identity: project_key(&main) })
     }
@@ -157,15 +159,15 @@ impl Checkout {
 /// knows it. A folder that merely claims to be somebody's worktree is a project of its own.
 fn main_checkout(root: &Path) -> Option<PathBuf> {
     let git_file = root.join(".git");
-    let claim = host::read_small_file(&git_file)?;
-    let git_dir = host::real_path(&root.join(claim.strip_prefix("gitdir:")?.trim())).ok()?;
-    let back = host::read_small_file(git_dir.join("gitdir"))?;
-    let known = host::real_path(&git_dir.join(back.trim())).ok()?;
-    if known != host::real_path(&git_file).ok()? {
+    let claim = host_fs::read_small_file(&git_file)?;
+    let git_dir = host_fs::real_path(&root.join(claim.strip_prefix("gitdir:")?.trim())).ok()?;
+    let back = host_fs::read_small_file(git_dir.join("gitdir"))?;
+    let known = host_fs::real_path(&git_dir.join(back.trim())).ok()?;
+    if known != host_fs::real_path(&git_file).ok()? {
         return None;
     }
-    let common = host::read_small_file(git_dir.join("commondir"))?;
-    let common = host::real_path(&git_dir.join(common.trim())).ok()?;
+    let common = host_fs::read_small_file(git_dir.join("commondir"))?;
+    let common = host_fs::real_path(&git_dir.join(common.trim())).ok()?;
     // The repository keeps what it knows of its worktrees itself; a folder elsewhere that says the
     // same is somebody's claim.
     if git_dir.parent() != Some(&common.join("worktrees")) {
@@ -183,11 +185,12 @@ pub(crate) fn other_checkouts(root: &Path) -> Vec<PathBuf> {
     let main = main_checkout(root).unwrap_or_else(|| root.to_owned());
     let in_main = main.join(".git");
     // A bare repository keeps its worktrees in itself.
-    let git_dir = if host::facts(&in_main).is_some() { in_main } else { main.clone() };
-    let linked = host::names_in(&git_dir.join("worktrees")).into_iter().filter_map(|name| {
+    let git_dir =
+        if host_fs::symlink_metadata(&in_main).is_some() { in_main } else { main.clone() };
+    let linked = host_fs::list_names(&git_dir.join("worktrees")).into_iter().filter_map(|name| {
         let entry = git_dir.join("worktrees").join(name);
-        let git_file = entry.join(host::read_small_file(entry.join("gitdir"))?.trim());
-        host::real_path(git_file.parent()?).ok()
+        let git_file = entry.join(host_fs::read_small_file(entry.join("gitdir"))?.trim());
+        host_fs::real_path(git_file.parent()?).ok()
     });
     let mut others: Vec<_> = linked.chain([main]).filter(|other| other != root).collect();
     others.sort();
@@ -223,34 +226,34 @@ pub(crate) fn digest(path: &Path) -> String {
 
 /// What is known about one root before it is opened.
 #[derive(Debug)]
-pub(crate) struct RootPlan {
+pub(crate) struct RootSpec {
     pub(crate) key: RootKey,
-    pub(crate) anchor: Anchor,
+    pub(crate) root_dir: RootDir,
     /// Whether Lukasa keeps a generated `MEMORY.md` there if it is asked to.
-    pub(crate) may_have_list: bool,
+    pub(crate) may_generate_list: bool,
     /// The record of the checkout that a workspace belongs to.
     pub(crate) checkout: Option<CheckoutRecord>,
 }
 
 /// One mount of a binding.
 #[derive(Debug)]
-pub(crate) struct MountPlan {
+pub(crate) struct MountSpec {
     pub(crate) mount: Mount,
     /// The root, or why there is none.
-    pub(crate) root: Result<RootPlan, String>,
+    pub(crate) root: Result<RootSpec, String>,
 }
 
 /// The roots that a caller has.
 #[derive(Debug)]
 pub struct Binding {
     pub(crate) layout: Layout,
-    pub(crate) mounts: Vec<MountPlan>,
+    pub(crate) mounts: Vec<MountSpec>,
     pub(crate) read_only: bool,
 }
 
 impl Binding {
     /// Works out the roots. Reads what git says about a checkout, and makes nothing.
-    pub fn resolve(request: &BindingRequest, folders: &Folders) -> Self {
+    pub fn resolve(request: &BindingRequest, folders: &BaseFolders) -> Self {
         let (layout, mounts) = if let Some(folder) = &request.flat {
             (Layout::Flat, vec![flat(folder)])
         } else {
@@ -260,15 +263,15 @@ impl Binding {
             let project = project(request.project_root, checkout, why, folders);
             (Layout::Scoped, vec![global(folders), project, workspace])
         };
-        let mounts = without_twins(mounts);
+        let mounts = dedup_roots(mounts);
         Self { layout, mounts, read_only: request.read_only }
     }
 }
 
 /// Makes a later mount unavailable whose root is that of an earlier one: it would wait for itself.
-fn without_twins(mounts: Vec<MountPlan>) -> Vec<MountPlan> {
+fn dedup_roots(mounts: Vec<MountSpec>) -> Vec<MountSpec> {
     let mut places = HashSet::new();
-    let check = |mut plan: MountPlan| {
+    let check = |mut plan: MountSpec| {
         if plan.root.as_ref().is_ok_and(|root| !places.insert(root.key.place.clone())) {
             plan.root = Err("its folder is that of another scope".to_owned());
         }
@@ -277,19 +280,24 @@ fn without_twins(mounts: Vec<MountPlan>) -> Vec<MountPlan> {
     mounts.into_iter().map(check).collect()
 }
 
-fn root_at(identity: String, anchor: Anchor, may_have_list: bool) -> RootPlan {
+fn root_spec(identity: String, anchor: RootDir, may_have_list: bool) -> RootSpec {
     // A root that does not exist yet has the place that it will have; what is above it is resolved
     // as far as it exists, so that two ways to one folder are one place.
     // The names that a checkout could have made links of are left as they are: a link to another
     // root must not lead to that one's history.
-    let place = digest(&anchor.resolved_base(resolved));
-    RootPlan { key: RootKey { identity, place }, anchor, may_have_list, checkout: None }
+    let place = digest(&anchor.resolved_base(resolve_links));
+    RootSpec {
+        key: RootKey { identity, place },
+        root_dir: anchor,
+        may_generate_list: may_have_list,
+        checkout: None,
+    }
 }
 
 /// Returns `path` without links as far as it exists.
-pub fn resolved(path: &Path) -> PathBuf {
+pub fn resolve_links(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
-        if let Ok(real) = host::real_path(ancestor) {
+        if let Ok(real) = host_fs::real_path(ancestor) {
             return match path.strip_prefix(ancestor) {
                 Ok(rest) if rest.as_os_str().is_empty() => real,
                 Ok(rest) => real.join(rest),
@@ -300,11 +308,11 @@ pub fn resolved(path: &Path) -> PathBuf {
     path.to_owned()
 }
 
-fn global(folders: &Folders) -> MountPlan {
-    let anchor = Anchor::new(folders.data.clone(), &["memory"], Privacy::Private);
-    MountPlan {
+fn global(folders: &BaseFolders) -> MountSpec {
+    let anchor = RootDir::new(folders.data.clone(), &["memory"], Privacy::Private);
+    MountSpec {
         mount: Mount::Scope(Scope::Global),
-        root: Ok(root_at("global".to_owned(), anchor, true)),
+        root: Ok(root_spec("global".to_owned(), anchor, true)),
     }
 }
 
@@ -312,30 +320,30 @@ fn project(
     place: ProjectRoot,
     checkout: Option<Checkout>,
     why: Option<&str>,
-    folders: &Folders,
-) -> MountPlan {
+    folders: &BaseFolders,
+) -> MountSpec {
     let mount = Mount::Scope(Scope::Project);
     let Some(checkout) = checkout else {
         let why = why.unwrap_or("no project is associated with this session").to_owned();
-        return MountPlan { mount, root: Err(why) };
+        return MountSpec { mount, root: Err(why) };
     };
     let identity = format!("project:{}", checkout.identity);
     let (anchor, may_have_list) = match place {
-        ProjectRoot::Repo => (Anchor::new(checkout.root, &PROJECT_FOLDER, Privacy::Shared), false),
+        ProjectRoot::Repo => (RootDir::new(checkout.root, &PROJECT_FOLDER, Privacy::Shared), false),
         ProjectRoot::Host => {
             let names = ["projects", &checkout.identity, "memory"];
-            (Anchor::new(folders.data.clone(), &names, Privacy::Private), true)
+            (RootDir::new(folders.data.clone(), &names, Privacy::Private), true)
         }
     };
-    MountPlan { mount, root: Ok(root_at(identity, anchor, may_have_list)) }
+    MountSpec { mount, root: Ok(root_spec(identity, anchor, may_have_list)) }
 }
 
 fn workspace(
     choice: &WorkspaceChoice,
     checkout: Option<&Checkout>,
     no_project: Option<&str>,
-    folders: &Folders,
-) -> MountPlan {
+    folders: &BaseFolders,
+) -> MountSpec {
     let mount = Mount::Scope(Scope::Workspace);
     let (id, of) = match choice {
         WorkspaceChoice::Id(id) => (Some(id.clone()), None),
@@ -345,34 +353,34 @@ fn workspace(
     let Some(id) = id else {
         let why = no_project.filter(|_| *choice == WorkspaceChoice::Checkout);
         let why = why.unwrap_or("no workspace is associated with this session").to_owned();
-        return MountPlan { mount, root: Err(why) };
+        return MountSpec { mount, root: Err(why) };
     };
     let names = ["workspaces", &id.0, "memory"];
-    let anchor = Anchor::new(folders.state.clone(), &names, Privacy::Private);
+    let anchor = RootDir::new(folders.state.clone(), &names, Privacy::Private);
     let checkout = of.map(|of| CheckoutRecord::new(folders.workspace(&id), of.root.clone()));
-    let root = root_at(format!("workspace:{id}"), anchor, true);
-    MountPlan { mount, root: Ok(RootPlan { checkout, ..root }) }
+    let root = root_spec(format!("workspace:{id}"), anchor, true);
+    MountSpec { mount, root: Ok(RootSpec { checkout, ..root }) }
 }
 
-fn flat(folder: &Path) -> MountPlan {
+fn flat(folder: &Path) -> MountSpec {
     let mount = Mount::Flat;
-    let whole = resolved_parent(folder);
+    let whole = resolve_parent_links(folder);
     let (Some(base), Some(name)) = (whole.parent(), whole.file_name().and_then(|n| n.to_str()))
     else {
         let why = "the folder to mount has no name that can be used".to_owned();
-        return MountPlan { mount, root: Err(why) };
+        return MountSpec { mount, root: Err(why) };
     };
-    let anchor = Anchor::new(base.to_owned(), &[name], Privacy::Shared);
+    let anchor = RootDir::new(base.to_owned(), &[name], Privacy::Shared);
     let identity = format!("flat:{}", project_key(&whole));
-    MountPlan { mount, root: Ok(root_at(identity, anchor, false)) }
+    MountSpec { mount, root: Ok(root_spec(identity, anchor, false)) }
 }
 
 /// Resolves what leads to a folder, but not the folder itself: that one may not be a link.
-fn resolved_parent(folder: &Path) -> PathBuf {
+fn resolve_parent_links(folder: &Path) -> PathBuf {
     match (folder.parent(), folder.file_name()) {
-        (Some(parent), Some(name)) => resolved(parent).join(name),
+        (Some(parent), Some(name)) => resolve_links(parent).join(name),
         // `.`, `..` and the like: there is a folder, by another name.
-        _ => resolved(folder),
+        _ => resolve_links(folder),
     }
 }
 

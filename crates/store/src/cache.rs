@@ -41,7 +41,7 @@ impl<T: Clone> FileCache<T> {
 
 /// What the beginning of a file says.
 #[derive(Clone, Debug)]
-pub(crate) struct FileHead {
+pub(crate) struct FileSummary {
     pub(crate) head: document::MemoryHeader,
     /// Whether it is a listing that Lukasa generated.
     pub(crate) generated: bool,
@@ -49,10 +49,10 @@ pub(crate) struct FileHead {
     pub(crate) is_text: bool,
 }
 
-impl FileHead {
+impl FileSummary {
     /// Reads the first bytes of a file, at most [`HEAD_BYTES_MAX`].
     pub(crate) fn read(bytes: &[u8]) -> Self {
-        let text = str::from_utf8(whole_characters(bytes, bytes.len() < HEAD_BYTES_MAX));
+        let text = str::from_utf8(trim_partial_character(bytes, bytes.len() < HEAD_BYTES_MAX));
         Self {
             head: document::parse_header(bytes),
             generated: text.is_ok_and(document::is_generated_list),
@@ -62,7 +62,7 @@ impl FileHead {
 }
 
 /// Returns the bytes without a character that was cut at their end.
-pub(crate) fn whole_characters(bytes: &[u8], whole: bool) -> &[u8] {
+pub(crate) fn trim_partial_character(bytes: &[u8], whole: bool) -> &[u8] {
     match str::from_utf8(bytes) {
         Err(error) if !whole && error.error_len().is_none() => &bytes[..error.valid_up_to()],
         _ => bytes,
@@ -75,34 +75,34 @@ pub(crate) struct RootCache {
     /// The count of writes up to which `heads` and `census` are right.
     pub(crate) generation: Option<u64>,
     /// The last change in `heads`.
-    pub(crate) last: ChangeId,
+    pub(crate) last_change: ChangeId,
     /// The change up to which those who listen need not be told of others' changes: they were, or nobody
     /// had looked yet.
-    pub(crate) told: Option<ChangeId>,
+    pub(crate) announced_through: Option<ChangeId>,
     /// What was last recorded of each memory.
     pub(crate) heads: HashMap<RelativePath, Head>,
-    pub(crate) census: Option<Census>,
+    pub(crate) name_index: Option<NameIndex>,
     /// Frontmatter and first lines.
-    pub(crate) documents: FileCache<Arc<FileHead>>,
+    pub(crate) documents: FileCache<Arc<FileSummary>>,
     /// What screening objects to.
-    pub(crate) objections: FileCache<Arc<[Warning]>>,
+    pub(crate) warnings: FileCache<Arc<[Warning]>>,
     pub(crate) revisions: FileCache<Option<Revision>>,
 }
 
 /// The names in a root, for what only a look at all of them can tell.
 #[derive(Debug)]
-pub(crate) struct Census {
-    pub(crate) taken_at: Timestamp,
+pub(crate) struct NameIndex {
+    pub(crate) built_at: Timestamp,
     /// How long it may be believed: counting may take a fiftieth of the time at most.
-    pub(crate) lasts: Duration,
+    pub(crate) max_age: Duration,
     /// Every file and folder by its case-folded path.
     pub(crate) folded: HashMap<String, RelativePath>,
 }
 
-impl Census {
+impl NameIndex {
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
-        let age = now.duration_since(self.taken_at);
-        !age.is_negative() && age.unsigned_abs() < self.lasts
+        let age = now.duration_since(self.built_at);
+        !age.is_negative() && age.unsigned_abs() < self.max_age
     }
 
     pub(crate) fn add(&mut self, path: &RelativePath) {
@@ -118,7 +118,7 @@ impl Census {
     }
 
     /// Returns a path that differs from `path`, or from a folder on its way, only in case and does not leave.
-    pub(crate) fn alike(
+    pub(crate) fn case_variant(
         &self,
         path: &RelativePath,
         leaving: &[&RelativePath],
@@ -126,12 +126,12 @@ impl Census {
         let mut above = std::iter::successors(Some(path.clone()), RelativePath::parent);
         above.find_map(|path| {
             let other = self.folded.get(&path.case_folded())?;
-            (*other != path && !self.empties(other, leaving)).then(|| other.clone())
+            (*other != path && !self.is_emptied(other, leaving)).then(|| other.clone())
         })
     }
 
     /// Returns whether everything at or below `path` leaves: each file itself, each folder with a file in it.
-    fn empties(&self, path: &RelativePath, leaving: &[&RelativePath]) -> bool {
+    fn is_emptied(&self, path: &RelativePath, leaving: &[&RelativePath]) -> bool {
         let mut below = self.folded.values().filter(|known| known.is_within(path));
         below.all(|known| leaving.iter().any(|left| known.is_within(left) || left.is_within(known)))
     }
@@ -139,13 +139,13 @@ impl Census {
 
 impl RootCache {
     pub(crate) fn insert_head(&mut self, head: Head) {
-        self.last = self.last.max(head.change);
+        self.last_change = self.last_change.max(head.change);
         let known = self.heads.get(&head.path);
         if known.is_some_and(|known| known.change > head.change) {
             return;
         }
         let was_there = known.is_some_and(|known| known.revision.is_some());
-        if let Some(census) = &mut self.census {
+        if let Some(census) = &mut self.name_index {
             match (&head.revision, was_there) {
                 (Some(_), false) => {
                     if census.folded.get(&head.path.case_folded()) != Some(&head.path) {
@@ -160,7 +160,7 @@ impl RootCache {
     }
 
     /// Returns every memory that was last recorded as being there.
-    pub(crate) fn recorded(&self) -> impl Iterator<Item = &Head> {
+    pub(crate) fn present_heads(&self) -> impl Iterator<Item = &Head> {
         self.heads.values().filter(|head| head.revision.is_some())
     }
 

@@ -17,13 +17,13 @@ pub struct Caller {
     pub provenance: Provenance,
     /// What the caller's session has read that nobody here reviewed. Clones share it, so one caller, cloned for each
     /// call, is one session.
-    pub outside_read: OutsideRead,
+    pub outside_read: OutsideReadFlag,
 }
 
 impl Caller {
     /// Returns a caller of this class, at the beginning of a session.
     pub fn new(class: AgentClass, provenance: Provenance) -> Self {
-        Self { class, provenance, outside_read: OutsideRead::default() }
+        Self { class, provenance, outside_read: OutsideReadFlag::default() }
     }
 
     /// Returns a person who came in by `origin`; nothing is closed to them.
@@ -39,7 +39,7 @@ impl Caller {
 
 /// What is particular to one call.
 #[derive(Clone, Debug, Default)]
-pub struct Call {
+pub struct CallContext {
     /// The model's tool call id.
     pub tool_call: Option<String>,
     /// The task it belongs to.
@@ -53,7 +53,7 @@ pub struct Call {
 
 /// What a write finds, or else it does not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Expected {
+pub enum Precondition {
     /// Nothing: the memory must not exist.
     Absent,
     /// Something, whatever it is.
@@ -66,7 +66,7 @@ pub enum Expected {
     Both(Box<[Self; 2]>),
 }
 
-impl Expected {
+impl Precondition {
     /// Tells whether what is there is as expected: this revision, or nothing.
     pub fn allows(&self, current: Option<Revision>) -> bool {
         match self {
@@ -79,7 +79,7 @@ impl Expected {
     }
 }
 
-impl From<Revision> for Expected {
+impl From<Revision> for Precondition {
     /// Expects exactly this revision.
     fn from(revision: Revision) -> Self {
         Self::OneOf(vec![revision])
@@ -90,16 +90,16 @@ impl From<Revision> for Expected {
 ///
 /// It lives as long as the process. A session that is resumed in another one begins anew.
 #[derive(Clone, Debug, Default)]
-pub struct OutsideRead(Arc<AtomicBool>);
+pub struct OutsideReadFlag(Arc<AtomicBool>);
 
-impl OutsideRead {
+impl OutsideReadFlag {
     /// Returns that of a session that has.
-    pub fn some() -> Self {
+    pub fn already_set() -> Self {
         Self(Arc::new(AtomicBool::new(true)))
     }
 
     /// Tells whether it has.
-    pub fn is_some(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
@@ -108,7 +108,7 @@ impl OutsideRead {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(crate) fn note(&self) {
+    pub(crate) fn set(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
 }

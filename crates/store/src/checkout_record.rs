@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use state::private_files::create_private_folder;
 
-use crate::host;
+use crate::host_fs;
 
 /// The name of the record in the folder of a workspace: the bytes of a path, and nothing else.
 pub(crate) const RECORD: &str = "checkout";
@@ -34,28 +34,28 @@ impl CheckoutRecord {
     pub(crate) fn write(&self) {
         let was_written = self.is_written.swap(true, Ordering::Relaxed);
         // Another process may have removed the workspace.
-        if was_written && host::facts(&self.workspace.join(RECORD)).is_some() {
+        if was_written && host_fs::symlink_metadata(&self.workspace.join(RECORD)).is_some() {
             return;
         }
-        if let Err(error) = self.put() {
+        if let Err(error) = self.try_write() {
             tracing::warn!(%error, "the checkout of a workspace cannot be recorded");
         }
     }
 
-    fn put(&self) -> io::Result<()> {
+    fn try_write(&self) -> io::Result<()> {
         if read(&self.workspace).as_ref() == Some(&self.checkout) {
             return Ok(());
         }
         create_private_folder(&self.workspace)?;
         let temporary = format!("{RECORD}.{}", std::process::id());
         let bytes = self.checkout.as_os_str().as_bytes();
-        host::put_private_file(&self.workspace, &temporary, RECORD, bytes)
+        host_fs::write_private_file(&self.workspace, &temporary, RECORD, bytes)
     }
 }
 
 /// Returns the checkout that the folder of a workspace names; `None` if it names none.
 pub(crate) fn read(workspace: &Path) -> Option<PathBuf> {
-    let file = host::open_existing_file(&workspace.join(RECORD)).ok()?;
+    let file = host_fs::open_existing_file(&workspace.join(RECORD)).ok()?;
     let mut bytes = Vec::new();
     let read = file.take(CHECKOUT_PATH_BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
     let is_path = read > 0 && u64::try_from(read).ok()? <= CHECKOUT_PATH_BYTES_MAX;
@@ -77,7 +77,7 @@ mod tests {
         for _ in 0..2 {
             record.write();
             assert_eq!(read(&folders.join("shop-1")).as_ref(), Some(&checkout));
-            host::remove_file(&folders.join("shop-1").join(RECORD)).unwrap();
+            host_fs::remove_file(&folders.join("shop-1").join(RECORD)).unwrap();
         }
     }
 }

@@ -13,13 +13,13 @@ use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::{Policy, ScreenFinding, TextAuthor, ValueDigest};
 
-use crate::backend::{BackendError, Extent, Kind};
-use crate::caller::Call;
-use crate::commit::{Current, Plan, Step, What};
+use crate::backend::{BackendError, Extent, FileKind};
+use crate::caller::CallContext;
+use crate::commit::{CommitPlan, FileOp, FileSnapshot, FileStep};
 use crate::error::StoreError;
-use crate::hold::HeldRoot;
 use crate::memories::Memories;
 use crate::root::Root;
+use crate::root_lock::LockedRoot;
 use crate::store::Store;
 
 impl Memories {
@@ -61,7 +61,7 @@ impl Memories {
     }
 
     /// Returns the root and the path in it of something that must lie inside a root.
-    pub(crate) fn inside<'a>(
+    pub(crate) fn resolve_in_root<'a>(
         &self,
         path: &'a MemoryPath,
     ) -> Result<(&Arc<Root>, &'a RelativePath), CommandError> {
@@ -91,7 +91,7 @@ impl Memories {
             | MemoryCommand::Insert { path, .. }
             | MemoryCommand::Delete { path } => path,
         };
-        match (command, self.inside(path)) {
+        match (command, self.resolve_in_root(path)) {
             (MemoryCommand::Create { .. }, Err(CommandError::NotAFile { path })) => {
                 Err(CommandError::AlreadyExists { path })
             }
@@ -107,7 +107,7 @@ impl Memories {
         }
     }
 
-    pub(crate) fn provenance(&self, call: &Call) -> Provenance {
+    pub(crate) fn provenance(&self, call: &CallContext) -> Provenance {
         let mut provenance = self.caller.provenance.clone();
         provenance.tool_call = call.tool_call.clone().or(provenance.tool_call);
         provenance.task = call.task.clone().or(provenance.task);
@@ -122,7 +122,7 @@ impl Memories {
         after: &str,
     ) -> Result<Vec<Warning>, CommandError> {
         let is_person = self.caller.provenance.actor == Actor::Person;
-        let answered = if is_person { &self.answered[..] } else { &[] };
+        let answered = if is_person { &self.allowed_rules[..] } else { &[] };
         refuse_or_warn(&self.findings(path, before, after), answered)
     }
 
@@ -148,8 +148,8 @@ impl Memories {
     /// Checks that everything a plan adds has a free name in its root, and that there is room for it.
     pub(crate) async fn check_plan(
         &self,
-        held: &[HeldRoot],
-        plan: &Plan,
+        held: &[LockedRoot],
+        plan: &CommitPlan,
     ) -> Result<(), StoreError> {
         for (index, root) in held.iter().enumerate() {
             let changes = RootChanges::new(plan, index);
@@ -212,7 +212,7 @@ struct RootChanges<'p> {
 }
 
 impl<'p> RootChanges<'p> {
-    fn new(plan: &'p Plan, root: usize) -> Self {
+    fn new(plan: &'p CommitPlan, root: usize) -> Self {
         let (mut leaving, mut added, mut moved) = (Vec::new(), Vec::new(), Vec::new());
         let mut removed = 0;
         let folder = plan.folder.as_ref().filter(|folder| folder.root == root);
@@ -220,17 +220,17 @@ impl<'p> RootChanges<'p> {
             leaving.push(&folder.path);
             moved.extend(folder.to.as_ref());
         }
-        for Step { path, what, .. } in plan.steps.iter().filter(|step| step.root == root) {
+        for FileStep { path, op: what, .. } in plan.steps.iter().filter(|step| step.root == root) {
             match what {
-                What::Put { before: None, .. } => added.push(path),
-                What::Put { before: Some(_), .. } => {}
-                What::Remove { .. } => {
+                FileOp::Write { before: None, .. } => added.push(path),
+                FileOp::Write { before: Some(_), .. } => {}
+                FileOp::Remove { .. } => {
                     leaving.push(path);
                     removed += 1;
                 }
                 // A folder that moves as a whole takes its files along.
-                What::Move { .. } if folder.is_some() => {}
-                What::Move { to, .. } => {
+                FileOp::Move { .. } if folder.is_some() => {}
+                FileOp::Move { to, .. } => {
                     leaving.push(path);
                     moved.push(to);
                 }
@@ -240,7 +240,7 @@ impl<'p> RootChanges<'p> {
         Self { leaving, added, moved, removed, restores }
     }
 
-    async fn check_names(&self, store: &Store, held: &HeldRoot) -> Result<(), StoreError> {
+    async fn check_names(&self, store: &Store, held: &LockedRoot) -> Result<(), StoreError> {
         let mount = held.root.mount;
         let mut names = BTreeSet::new();
         for &new in self.added.iter().chain(&self.moved) {
@@ -255,7 +255,7 @@ impl<'p> RootChanges<'p> {
                 }
                 .into());
             }
-            let existing = match held.differs_only_in_case(store, new, &self.leaving).await? {
+            let existing = match held.find_case_variant(store, new, &self.leaving).await? {
                 Some(existing) => Some(virtual_path(mount, existing)?),
                 None if names.insert(new.case_folded()) || self.restores => None,
                 None => Some(path.clone()),
@@ -275,11 +275,11 @@ pub(crate) async fn obstacle(
     new: &RelativePath,
     leaving: &[&RelativePath],
 ) -> Result<Option<RelativePath>, StoreError> {
-    let at = StoreError::at(root.mount);
+    let at = StoreError::backend_error(root.mount);
     let leaves = |path: &RelativePath| leaving.iter().any(|left| path.is_within(left));
     match root.backend.kind(new).await {
         Ok(None) => Ok(None),
-        Ok(Some(Kind::Folder)) => {
+        Ok(Some(FileKind::Folder)) => {
             let walk = root.backend.walk(Some(new), Extent::ALL).await.map_err(&at)?;
             let is_whole = walk.files.len() == walk.files_total && walk.skipped.is_empty();
             // A folder that is or becomes empty gives way.
@@ -291,7 +291,7 @@ pub(crate) async fn obstacle(
             let mut above = new.parent();
             while let Some(folder) = above {
                 match root.backend.kind(&folder).await {
-                    Ok(Some(Kind::File | Kind::Other)) => {
+                    Ok(Some(FileKind::File | FileKind::Other)) => {
                         return Ok((!leaves(&folder)).then_some(folder));
                     }
                     Ok(_) | Err(BackendError::WrongKind) => above = folder.parent(),
@@ -300,7 +300,9 @@ pub(crate) async fn obstacle(
             }
             Ok(Some(new.clone()))
         }
-        Err(error) => Err(refuse(root.mount, &virtual_path(root.mount, new.clone())?)(error)),
+        Err(error) => {
+            Err(backend_refusal(root.mount, &virtual_path(root.mount, new.clone())?)(error))
+        }
     }
 }
 
@@ -327,37 +329,40 @@ pub(crate) fn virtual_path(
 }
 
 /// Turns what a backend found in the way of one memory into the refusal that says so.
-pub(crate) fn refuse(mount: Mount, path: &MemoryPath) -> impl Fn(BackendError) -> StoreError {
+pub(crate) fn backend_refusal(
+    mount: Mount,
+    path: &MemoryPath,
+) -> impl Fn(BackendError) -> StoreError {
     move |error| {
         let path = path.clone();
         match error {
             BackendError::NotFound => CommandError::NotFound { path }.into(),
             BackendError::WrongKind => CommandError::NotAFile { path }.into(),
             BackendError::Escapes(_) => CommandError::EscapesRoot { path }.into(),
-            error => StoreError::at(mount)(error),
+            error => StoreError::backend_error(mount)(error),
         }
     }
 }
 
 /// Returns what is at a path; a file on the way to it means that nothing is.
-pub(crate) async fn look(
+pub(crate) async fn kind_at(
     root: &Root,
     path: &MemoryPath,
     relative: &RelativePath,
-) -> Result<Option<Kind>, StoreError> {
+) -> Result<Option<FileKind>, StoreError> {
     match root.backend.kind(relative).await {
         Err(BackendError::WrongKind) => Ok(None),
-        kind => kind.map_err(refuse(root.mount, path)),
+        kind => kind.map_err(backend_refusal(root.mount, path)),
     }
 }
 
 /// Checks that a root has room for `more` memories. They are counted while the root is held: what editors and git added is
 /// no less there than what Lukasa wrote.
-async fn check_room(held: &HeldRoot, store: &Store, more: usize) -> Result<(), StoreError> {
+async fn check_room(held: &LockedRoot, store: &Store, more: usize) -> Result<(), StoreError> {
     let (root, limit) = (&held.root, store.settings.files_max);
-    let at = StoreError::at(root.mount);
+    let at = StoreError::backend_error(root.mount);
     let mut there = root.backend.count().await.map_err(&at)?;
-    if there + more > limit && root.has_own_list().await.map_err(&at)? {
+    if there + more > limit && root.has_list_file().await.map_err(&at)? {
         there -= 1;
     }
     if there + more <= limit {
@@ -371,18 +376,18 @@ pub(crate) async fn read_small(
     root: &Root,
     path: &MemoryPath,
     relative: &RelativePath,
-) -> Result<(Current, Arc<[u8]>), StoreError> {
+) -> Result<(FileSnapshot, Arc<[u8]>), StoreError> {
     let read = root.backend.read(relative, MEMORY_BYTES_MAX).await;
-    let read = read.map_err(refuse(root.mount, path))?;
-    let current = Current::of(read);
+    let read = read.map_err(backend_refusal(root.mount, path))?;
+    let current = FileSnapshot::from_read(read);
     match current.content_bytes() {
         Some(content) => Ok((current, content)),
-        None => Err(outgrew(path, current.bytes).into()),
+        None => Err(too_large_error(path, current.bytes).into()),
     }
 }
 
 /// Refuses a file that is too large to be a memory.
-pub(crate) fn outgrew(path: &MemoryPath, bytes: u64) -> CommandError {
+pub(crate) fn too_large_error(path: &MemoryPath, bytes: u64) -> CommandError {
     // Only shown, so a 32-bit machine may say less than it is.
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     CommandError::OutgrewCap { path: path.clone(), bytes }

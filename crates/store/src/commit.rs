@@ -13,16 +13,16 @@ use memory::path::{Mount, RelativePath};
 use memory::proposal::ProposalId;
 use state::{Head, NewChange, NewFileChange, UseEvent};
 
-use crate::backend::{Backend, BackendError, Expect, Kind, Staged, Stamp};
-use crate::caller::OutsideRead;
+use crate::backend::{Backend, BackendError, Expect, FileKind, Staged, Stamp};
+use crate::caller::OutsideReadFlag;
 use crate::error::StoreError;
-use crate::hold::HeldRoot;
 use crate::root::Root;
+use crate::root_lock::LockedRoot;
 use crate::store::Store;
 
 /// A file as it was when a change was decided.
 #[derive(Clone, Debug)]
-pub(crate) struct Current {
+pub(crate) struct FileSnapshot {
     /// Its version.
     pub(crate) stamp: Stamp,
     /// Its size in bytes.
@@ -31,9 +31,9 @@ pub(crate) struct Current {
     pub(crate) content: Option<(Arc<[u8]>, Revision)>,
 }
 
-impl Current {
+impl FileSnapshot {
     /// Takes what was read, which has to be the whole file to be kept.
-    pub(crate) fn of(read: crate::backend::Read) -> Self {
+    pub(crate) fn from_read(read: crate::backend::FileRead) -> Self {
         let content = read.is_whole().then(|| {
             let revision = Revision::digest(&read.bytes);
             (Arc::from(read.bytes), revision)
@@ -52,37 +52,37 @@ impl Current {
 
 /// What is to become of one file.
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub(crate) enum FileOp {
     /// It gets these bytes.
-    Put {
+    Write {
         /// What they replace; nothing if `None`.
-        before: Option<Current>,
+        before: Option<FileSnapshot>,
         /// The bytes.
         after: Arc<[u8]>,
     },
     /// It is removed.
     Remove {
         /// What is removed.
-        before: Current,
+        before: FileSnapshot,
     },
     /// It gets another path.
     Move {
         /// The new path.
         to: RelativePath,
         /// What is moved.
-        before: Current,
+        before: FileSnapshot,
     },
 }
 
 /// One file of a change.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct FileStep {
     /// Which of the held roots it lies in.
     pub(crate) root: usize,
     /// Its path.
     pub(crate) path: RelativePath,
     /// What is to become of it.
-    pub(crate) what: What,
+    pub(crate) op: FileOp,
     /// How far its text may be trusted afterwards, where that does not follow from who writes.
     pub(crate) trust: Option<Trust>,
 }
@@ -97,18 +97,18 @@ pub(crate) struct FolderStep {
 
 /// A change that has been decided.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct CommitPlan {
     pub(crate) kind: ChangeKind,
     pub(crate) provenance: Provenance,
     /// What the writer's session has read that nobody here reviewed.
-    pub(crate) outside_read: OutsideRead,
+    pub(crate) outside_read: OutsideReadFlag,
     /// Which attempt at its task makes it, if that matters.
     pub(crate) attempt: Option<u32>,
     /// The proposal that it accepts.
     pub(crate) accepts: Option<ProposalId>,
     pub(crate) undoes: Option<ChangeId>,
     pub(crate) folder: Option<FolderStep>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<FileStep>,
     /// Whether the memories written count as used.
     pub(crate) counts_as_use: bool,
 }
@@ -130,10 +130,10 @@ impl From<StoreError> for CommitError {
 
 impl CommitError {
     /// Sorts what kept a file from being put in place.
-    fn of(mount: Mount, error: BackendError) -> Self {
+    fn from_publish_error(mount: Mount, error: BackendError) -> Self {
         match error {
             BackendError::Changed | BackendError::Occupied | BackendError::NotFound => Self::Raced,
-            error => StoreError::at(mount)(error).into(),
+            error => StoreError::backend_error(mount)(error).into(),
         }
     }
 }
@@ -141,22 +141,22 @@ impl CommitError {
 /// Carries out a change in held roots: all of it or nothing.
 pub(crate) async fn commit(
     store: &Store,
-    roots: &mut [HeldRoot],
-    mut plan: Plan,
+    roots: &mut [LockedRoot],
+    mut plan: CommitPlan,
 ) -> Result<ChangeId, CommitError> {
     // A file may come where a folder was, or the other way round: what goes makes room first.
-    let is_new = |step: &Step| matches!(step.what, What::Put { before: None, .. });
+    let is_new = |step: &FileStep| matches!(step.op, FileOp::Write { before: None, .. });
     plan.steps.sort_by_key(|step| (step.root, is_new(step)));
-    if plan.steps.iter().any(|step| !matches!(step.what, What::Put { .. })) {
+    if plan.steps.iter().any(|step| !matches!(step.op, FileOp::Write { .. })) {
         // Uses that wait belong to the paths as they are before.
-        store.store_uses().await;
+        store.flush_uses().await;
     }
-    record_outside_edits(store, roots, &plan.steps).await?;
+    record_external_edits_of_steps(store, roots, &plan.steps).await?;
     for root in roots.iter_mut() {
         root.root.record_checkout();
-        root.held.begin().map_err(StoreError::at(root.root.mount))?;
+        root.lock.begin().map_err(StoreError::backend_error(root.root.mount))?;
     }
-    let waits = waits(store, roots, &plan).await?;
+    let waits = review_trust(store, roots, &plan).await?;
     let change = new_change(store, roots, &plan, &waits);
     let heads_after = change.files.clone();
     // A failed record may yet have become durable, so its root stays marked: the next holder looks.
@@ -165,36 +165,36 @@ pub(crate) async fn commit(
         tokio::join!(store.state.record(change), stage_all(roots, &plan.steps));
     let id = recorded.map_err(StoreError::from)?;
     let placed = match staged {
-        Ok(staged) => place_all(roots, &plan, staged).await,
-        Err(error) => Err(Unplaced { error, undone: true }),
+        Ok(staged) => publish_all(roots, &plan, staged).await,
+        Err(error) => Err(PublishFailure { error, is_rolled_back: true }),
     };
     if let Err(unplaced) = placed {
-        return Err(give_up(store, roots, id, &plan.steps, unplaced).await);
+        return Err(abort(store, roots, id, &plan.steps, unplaced).await);
     }
     for root in roots.iter_mut() {
-        root.held.end(Some(id)).map_err(StoreError::at(root.root.mount))?;
+        root.lock.end(Some(id)).map_err(StoreError::backend_error(root.root.mount))?;
     }
-    remember(store, roots, &plan, id, &heads_after);
+    update_cache(store, roots, &plan, id, &heads_after);
     Ok(id)
 }
 
 /// A change whose files could not all be put in place.
-struct Unplaced {
+struct PublishFailure {
     error: CommitError,
     /// Whether those that were are as they had been.
-    undone: bool,
+    is_rolled_back: bool,
 }
 
 /// Takes the record of a failed change back, if the files are as before; else the next holder of
 /// the roots carries the change out.
-async fn give_up(
+async fn abort(
     store: &Store,
-    roots: &mut [HeldRoot],
+    roots: &mut [LockedRoot],
     id: ChangeId,
-    steps: &[Step],
-    unplaced: Unplaced,
+    steps: &[FileStep],
+    unplaced: PublishFailure,
 ) -> CommitError {
-    if !unplaced.undone {
+    if !unplaced.is_rolled_back {
         tracing::warn!(change = %id, "a change stopped half-way; it is completed at the next write");
         return unplaced.error;
     }
@@ -210,32 +210,32 @@ async fn give_up(
         return unplaced.error;
     }
     for root in roots.iter_mut() {
-        if let Err(error) = root.held.end(None) {
-            return StoreError::at(root.root.mount)(error).into();
+        if let Err(error) = root.lock.end(None) {
+            return StoreError::backend_error(root.root.mount)(error).into();
         }
     }
     unplaced.error
 }
 
-fn paths_in(steps: &[Step], roots: &[HeldRoot], root: &HeldRoot) -> Vec<RelativePath> {
+fn paths_in(steps: &[FileStep], roots: &[LockedRoot], root: &LockedRoot) -> Vec<RelativePath> {
     let own = steps.iter().filter(|step| Arc::ptr_eq(&roots[step.root].root, &root.root));
     own.map(|step| step.path.clone()).collect()
 }
 
 async fn stage_all(
-    roots: &[HeldRoot],
-    steps: &[Step],
+    roots: &[LockedRoot],
+    steps: &[FileStep],
 ) -> Result<Vec<Option<Box<dyn Staged>>>, CommitError> {
     let mut staged = Vec::with_capacity(steps.len());
     for step in steps {
         let root = &roots[step.root].root;
-        staged.push(match &step.what {
-            What::Put { before: None, .. } if is_occupied(root, &step.path).await => None,
-            What::Put { after, .. } => {
+        staged.push(match &step.op {
+            FileOp::Write { before: None, .. } if is_occupied(root, &step.path).await => None,
+            FileOp::Write { after, .. } => {
                 let stage = root.backend.stage(&step.path, Arc::clone(after)).await;
-                Some(stage.map_err(StoreError::at(root.mount))?)
+                Some(stage.map_err(StoreError::backend_error(root.mount))?)
             }
-            What::Remove { .. } | What::Move { .. } => None,
+            FileOp::Remove { .. } | FileOp::Move { .. } => None,
         });
     }
     Ok(staged)
@@ -244,42 +244,45 @@ async fn stage_all(
 /// Returns whether a folder stands where a new file goes, or a file where a folder on its way does.
 /// An earlier step makes room then, and until that is done nothing can be laid beside the place.
 async fn is_occupied(root: &Root, path: &RelativePath) -> bool {
-    matches!(root.backend.kind(path).await, Ok(Some(Kind::Folder)) | Err(BackendError::WrongKind))
+    matches!(
+        root.backend.kind(path).await,
+        Ok(Some(FileKind::Folder)) | Err(BackendError::WrongKind)
+    )
 }
 
-async fn place_all(
-    roots: &[HeldRoot],
-    plan: &Plan,
+async fn publish_all(
+    roots: &[LockedRoot],
+    plan: &CommitPlan,
     staged: Vec<Option<Box<dyn Staged>>>,
-) -> Result<(), Unplaced> {
+) -> Result<(), PublishFailure> {
     if let Some(folder) = &plan.folder {
-        return place_folder(roots, folder, &plan.steps).await;
+        return publish_folder(roots, folder, &plan.steps).await;
     }
     for (done, (step, staged)) in plan.steps.iter().zip(staged).enumerate() {
-        if let Err(error) = place(roots, step, staged).await {
-            let done = done + usize::from(may_have_happened(&error));
-            let undone = take_back(roots, &plan.steps[..done]).await;
-            let error = CommitError::of(roots[step.root].root.mount, error);
-            return Err(Unplaced { error, undone: undone.is_ok() });
+        if let Err(error) = publish(roots, step, staged).await {
+            let done = done + usize::from(is_outcome_unknown(&error));
+            let undone = roll_back(roots, &plan.steps[..done]).await;
+            let error = CommitError::from_publish_error(roots[step.root].root.mount, error);
+            return Err(PublishFailure { error, is_rolled_back: undone.is_ok() });
         }
     }
     Ok(())
 }
 
 /// Returns whether a step that failed so may have been done all the same: an answer can get lost.
-fn may_have_happened(error: &BackendError) -> bool {
+fn is_outcome_unknown(error: &BackendError) -> bool {
     matches!(error, BackendError::Io { .. } | BackendError::Full(_) | BackendError::NotWritable(_))
 }
 
-async fn place_folder(
-    roots: &[HeldRoot],
+async fn publish_folder(
+    roots: &[LockedRoot],
     folder: &FolderStep,
-    steps: &[Step],
-) -> Result<(), Unplaced> {
+    steps: &[FileStep],
+) -> Result<(), PublishFailure> {
     let root = &roots[folder.root].root;
-    let stamps = steps.iter().filter_map(|step| match &step.what {
-        What::Remove { before } => Some((step.path.clone(), before.stamp)),
-        What::Put { .. } | What::Move { .. } => None,
+    let stamps = steps.iter().filter_map(|step| match &step.op {
+        FileOp::Remove { before } => Some((step.path.clone(), before.stamp)),
+        FileOp::Write { .. } | FileOp::Move { .. } => None,
     });
     let stamps: Vec<_> = stamps.collect();
     let placed = match &folder.to {
@@ -287,28 +290,31 @@ async fn place_folder(
         None => root.backend.remove_folder(&folder.path, &stamps).await,
     };
     let Err(error) = placed else { return Ok(()) };
-    let undone = !may_have_happened(&error)
-        || matches!(root.backend.kind(&folder.path).await, Ok(Some(Kind::Folder)));
-    Err(Unplaced { error: CommitError::of(root.mount, error), undone })
+    let undone = !is_outcome_unknown(&error)
+        || matches!(root.backend.kind(&folder.path).await, Ok(Some(FileKind::Folder)));
+    Err(PublishFailure {
+        error: CommitError::from_publish_error(root.mount, error),
+        is_rolled_back: undone,
+    })
 }
 
-async fn place(
-    roots: &[HeldRoot],
-    step: &Step,
+async fn publish(
+    roots: &[LockedRoot],
+    step: &FileStep,
     staged: Option<Box<dyn Staged>>,
 ) -> Result<(), BackendError> {
     let backend = &roots[step.root].root.backend;
-    match (&step.what, staged) {
-        (What::Put { before, .. }, Some(staged)) => {
+    match (&step.op, staged) {
+        (FileOp::Write { before, .. }, Some(staged)) => {
             let expect = before.as_ref().map_or(Expect::Absent, |now| Expect::File(now.stamp));
             staged.publish(expect).await
         }
-        (What::Put { after, .. }, None) => {
+        (FileOp::Write { after, .. }, None) => {
             backend.remove_empty(&step.path).await?;
             backend.stage(&step.path, Arc::clone(after)).await?.publish(Expect::Absent).await
         }
-        (What::Remove { before }, _) => backend.remove_file(&step.path, before.stamp).await,
-        (What::Move { to, .. }, _) => match backend.rename(&step.path, to).await {
+        (FileOp::Remove { before }, _) => backend.remove_file(&step.path, before.stamp).await,
+        (FileOp::Move { to, .. }, _) => match backend.rename(&step.path, to).await {
             // A folder that is left empty stands where an undone rename brings the memory back.
             Err(BackendError::Occupied) => {
                 backend.remove_empty(to).await?;
@@ -321,18 +327,18 @@ async fn place(
 
 /// Puts files back as they were, last first. Whether a step was done at all is looked at: the last
 /// one may not have been.
-async fn take_back(roots: &[HeldRoot], done: &[Step]) -> Result<(), BackendError> {
+async fn roll_back(roots: &[LockedRoot], done: &[FileStep]) -> Result<(), BackendError> {
     for step in done.iter().rev() {
         let backend = &roots[step.root].root.backend;
-        match &step.what {
-            What::Put { before, after } => {
+        match &step.op {
+            FileOp::Write { before, after } => {
                 let now = match backend.read(&step.path, after.len()).await {
                     Ok(now) if now.is_whole() && now.bytes[..] == after[..] => now,
                     // Somebody outside has written or removed it since: that stays.
                     Ok(_) | Err(BackendError::NotFound | BackendError::WrongKind) => continue,
                     Err(error) => return Err(error),
                 };
-                match before.as_ref().and_then(Current::content_bytes) {
+                match before.as_ref().and_then(FileSnapshot::content_bytes) {
                     Some(bytes) => {
                         let staged = backend.stage(&step.path, bytes).await?;
                         staged.publish(Expect::File(now.stat.stamp)).await?;
@@ -343,15 +349,15 @@ async fn take_back(roots: &[HeldRoot], done: &[Step]) -> Result<(), BackendError
                     remove_folder_for(backend.as_ref(), &step.path, done).await?;
                 }
             }
-            What::Remove { .. } | What::Move { .. }
+            FileOp::Remove { .. } | FileOp::Move { .. }
                 if backend.kind(&step.path).await?.is_some() => {}
-            What::Remove { before } => {
+            FileOp::Remove { before } => {
                 let Some(bytes) = before.content_bytes() else {
                     return Err(BackendError::NotFound);
                 };
                 backend.stage(&step.path, bytes).await?.publish(Expect::Absent).await?;
             }
-            What::Move { to, .. } => backend.rename(to, &step.path).await?,
+            FileOp::Move { to, .. } => backend.rename(to, &step.path).await?,
         }
     }
     Ok(())
@@ -361,11 +367,11 @@ async fn take_back(roots: &[HeldRoot], done: &[Step]) -> Result<(), BackendError
 async fn remove_folder_for(
     backend: &dyn Backend,
     path: &RelativePath,
-    done: &[Step],
+    done: &[FileStep],
 ) -> Result<(), BackendError> {
     let mut above = path.parent();
     while let Some(folder) = above {
-        if done.iter().any(|step| step.path == folder && matches!(step.what, What::Remove { .. })) {
+        if done.iter().any(|step| step.path == folder && matches!(step.op, FileOp::Remove { .. })) {
             return backend.remove_empty(&folder).await;
         }
         above = folder.parent();
@@ -375,19 +381,19 @@ async fn remove_folder_for(
 
 /// Returns which steps leave a text that waits for a person, with how far it may be trusted until then: one that was written
 /// under the influence of text that nobody here reviewed, or by a background review.
-async fn waits(
+async fn review_trust(
     store: &Store,
-    roots: &[HeldRoot],
-    plan: &Plan,
+    roots: &[LockedRoot],
+    plan: &CommitPlan,
 ) -> Result<Vec<Option<Trust>>, StoreError> {
-    if answers_for_all(plan.kind, &plan.provenance) {
+    if sets_full_trust(plan.kind, &plan.provenance) {
         return Ok(vec![None; plan.steps.len()]);
     }
     // A new text without a word carries nothing.
-    let has_words = |step: &Step| matches!(&step.what, What::Put { before, after } if before.is_some() || !after.is_empty());
+    let has_words = |step: &FileStep| matches!(&step.op, FileOp::Write { before, after } if before.is_some() || !after.is_empty());
     let by = match plan.provenance.actor {
         Actor::Person => None,
-        _ if plan.outside_read.is_some() => Some(Trust::Outside),
+        _ if plan.outside_read.is_set() => Some(Trust::Outside),
         Actor::Review => Some(Trust::Background),
         Actor::Agent | Actor::Task | Actor::Dream | Actor::Outside => None,
     };
@@ -397,20 +403,21 @@ async fn waits(
     let by_person = plan.provenance.actor == Actor::Person;
     for (index, root) in roots.iter().enumerate() {
         // What was written so is trusted no more than that.
-        let may_be = |step: &Step| is_undo || root.trust(&step.path) <= Trust::Background;
+        let may_be = |step: &FileStep| is_undo || root.trust(&step.path) <= Trust::Background;
         if !plan.steps.iter().any(|step| step.root == index && may_be(step)) {
             continue;
         }
         let known = store.state.influenced_revisions(&root.root.key.identity).await?;
         for (step, waits) in plan.steps.iter().zip(&mut waits) {
-            let (before, after) = match &step.what {
+            let (before, after) = match &step.op {
                 // All of a new text is the person's.
-                What::Put { before: None, .. } if by_person && !is_undo => (None, None),
-                What::Put { before, after } => {
-                    (before.as_ref().and_then(Current::revision), Some(Revision::digest(after)))
-                }
-                What::Move { before, .. } => (None, before.revision()),
-                What::Remove { .. } => (None, None),
+                FileOp::Write { before: None, .. } if by_person && !is_undo => (None, None),
+                FileOp::Write { before, after } => (
+                    before.as_ref().and_then(FileSnapshot::revision),
+                    Some(Revision::digest(after)),
+                ),
+                FileOp::Move { before, .. } => (None, before.revision()),
+                FileOp::Remove { .. } => (None, None),
             };
             // An undo brings back what was there before, and nothing of what takes its place now.
             let texts = [before.filter(|_| !is_undo), after];
@@ -427,8 +434,8 @@ async fn waits(
 
 fn new_change(
     store: &Store,
-    roots: &[HeldRoot],
-    plan: &Plan,
+    roots: &[LockedRoot],
+    plan: &CommitPlan,
     waits: &[Option<Trust>],
 ) -> NewChange {
     let at = store.clock.now();
@@ -436,7 +443,7 @@ fn new_change(
     let files: Vec<_> =
         files.map(|(step, waits)| new_file_change(roots, plan, step, *waits)).collect();
     let uses = if plan.counts_as_use {
-        files.iter().filter_map(|file| use_of(&file.change, at)).collect()
+        files.iter().filter_map(|file| use_event(&file.change, at)).collect()
     } else {
         Vec::new()
     };
@@ -458,21 +465,21 @@ fn new_change(
     }
 }
 
-fn use_of(change: &FileChange, at: memory::clock::Timestamp) -> Option<UseEvent> {
+fn use_event(change: &FileChange, at: memory::clock::Timestamp) -> Option<UseEvent> {
     change.after?;
     let path = change.moved_to.as_ref().unwrap_or(&change.path).clone();
     Some(UseEvent { identity: change.root.identity.clone(), path, at, is_write: true })
 }
 
 /// Tells whether a change gives a text its writer's trust alone: only a person who saves all of it answers for all of it.
-pub(crate) fn answers_for_all(kind: ChangeKind, provenance: &Provenance) -> bool {
+pub(crate) fn sets_full_trust(kind: ChangeKind, provenance: &Provenance) -> bool {
     kind == ChangeKind::Save && provenance.actor == Actor::Person
 }
 
 fn new_file_change(
-    roots: &[HeldRoot],
-    plan: &Plan,
-    step: &Step,
+    roots: &[LockedRoot],
+    plan: &CommitPlan,
+    step: &FileStep,
     waits: Option<Trust>,
 ) -> NewFileChange {
     let influenced = waits.is_some();
@@ -487,28 +494,28 @@ fn new_file_change(
         after,
         trust: waits.unwrap_or_else(|| step.trust.unwrap_or(trust)),
     };
-    match &step.what {
-        What::Put { before, after } => {
+    match &step.op {
+        FileOp::Write { before, after } => {
             // Text that replaces text was written with the old one before the writer's eyes.
             let trust = match before {
-                Some(_) if !answers_for_all(plan.kind, provenance) => trusted.min(provenance.trust),
+                Some(_) if !sets_full_trust(plan.kind, provenance) => trusted.min(provenance.trust),
                 _ => provenance.trust,
             };
-            let revision = before.as_ref().and_then(Current::revision);
+            let revision = before.as_ref().and_then(FileSnapshot::revision);
             NewFileChange {
                 change: change(None, revision, Some(Revision::digest(after)), trust),
-                before: before.as_ref().and_then(Current::content_bytes),
+                before: before.as_ref().and_then(FileSnapshot::content_bytes),
                 after: Some(Arc::clone(after)),
                 influenced,
             }
         }
-        What::Remove { before } => NewFileChange {
+        FileOp::Remove { before } => NewFileChange {
             change: change(None, before.revision(), None, trusted),
             before: before.content_bytes(),
             after: None,
             influenced: false,
         },
-        What::Move { to, before } => NewFileChange {
+        FileOp::Move { to, before } => NewFileChange {
             change: change(Some(to.clone()), before.revision(), before.revision(), trusted),
             before: before.content_bytes(),
             after: None,
@@ -518,18 +525,24 @@ fn new_file_change(
 }
 
 /// Takes a change that happened into what is remembered, and tells those who listen.
-fn remember(store: &Store, roots: &[HeldRoot], plan: &Plan, id: ChangeId, files: &[NewFileChange]) {
+fn update_cache(
+    store: &Store,
+    roots: &[LockedRoot],
+    plan: &CommitPlan,
+    id: ChangeId,
+    files: &[NewFileChange],
+) {
     for (index, root) in roots.iter().enumerate() {
         let own = plan.steps.iter().zip(files).filter(|(step, _)| step.root == index);
-        root.wrote(own.flat_map(|(_, file)| heads_of(&file.change, id)));
-        store.wrote(&root.root);
+        root.update_heads(own.flat_map(|(_, file)| heads_after(&file.change, id)));
+        store.mark_dirty(&root.root);
     }
     let changes: Vec<_> = files.iter().map(|file| file.change.clone()).collect();
-    store.announce_change(id, plan.kind, &plan.provenance, &changes);
+    store.publish_change(id, plan.kind, &plan.provenance, &changes);
 }
 
 /// Returns what a change leaves recorded of the paths that it touched.
-pub(crate) fn heads_of(change: &FileChange, id: ChangeId) -> Vec<Head> {
+pub(crate) fn heads_after(change: &FileChange, id: ChangeId) -> Vec<Head> {
     let head = |path: &RelativePath, revision| Head {
         path: path.clone(),
         revision,
@@ -544,20 +557,20 @@ pub(crate) fn heads_of(change: &FileChange, id: ChangeId) -> Vec<Head> {
 
 /// Records what somebody did to these files outside of Lukasa since they were last recorded, so that
 /// history has every version of them and an undo knows whom it would undo.
-async fn record_outside_edits(
+async fn record_external_edits_of_steps(
     store: &Store,
-    roots: &mut [HeldRoot],
-    steps: &[Step],
+    roots: &mut [LockedRoot],
+    steps: &[FileStep],
 ) -> Result<(), StoreError> {
     let mut edits = Vec::new();
     for step in steps {
         let root = &roots[step.root];
-        let now = match &step.what {
-            What::Put { before, .. } => before.as_ref(),
-            What::Remove { before } | What::Move { before, .. } => Some(before),
+        let now = match &step.op {
+            FileOp::Write { before, .. } => before.as_ref(),
+            FileOp::Remove { before } | FileOp::Move { before, .. } => Some(before),
         };
         let Some(head) = root.head(&step.path) else { continue };
-        let revision = now.and_then(Current::revision);
+        let revision = now.and_then(FileSnapshot::revision);
         if now.is_some() && revision.is_none() || head.revision == revision {
             continue;
         }
@@ -572,11 +585,11 @@ async fn record_outside_edits(
                 trust: Trust::Outside,
             },
             before: None,
-            after: now.and_then(Current::content_bytes),
+            after: now.and_then(FileSnapshot::content_bytes),
             influenced,
         });
     }
-    record_outside(store, roots, edits).await
+    record_external(store, roots, edits).await
 }
 
 /// Tells whether the text that was recorded last was influenced: whoever touched it outside has not reviewed it.
@@ -592,44 +605,44 @@ pub(crate) async fn was_influenced(
 }
 
 /// Records edits made outside as one change.
-pub(crate) async fn record_outside(
+pub(crate) async fn record_external(
     store: &Store,
-    roots: &mut [HeldRoot],
+    roots: &mut [LockedRoot],
     edits: Vec<NewFileChange>,
 ) -> Result<(), StoreError> {
     if edits.is_empty() {
         return Ok(());
     }
-    let what = AsFound::new(ChangeKind::Outside, Provenance::outside());
-    record_as_found(store, roots, what, edits).await?;
+    let what = AlreadyAppliedChange::new(ChangeKind::Outside, Provenance::outside());
+    record_already_applied(store, roots, what, edits).await?;
     Ok(())
 }
 
 /// What a change says of itself whose files are as it says already.
-pub(crate) struct AsFound {
+pub(crate) struct AlreadyAppliedChange {
     pub(crate) kind: ChangeKind,
     pub(crate) provenance: Provenance,
     pub(crate) accepts: Option<ProposalId>,
     pub(crate) undoes: Option<ChangeId>,
 }
 
-impl AsFound {
+impl AlreadyAppliedChange {
     pub(crate) const fn new(kind: ChangeKind, provenance: Provenance) -> Self {
         Self { kind, provenance, accepts: None, undoes: None }
     }
 }
 
 /// Records a change of files that are as it says already, so that it is settled at once.
-pub(crate) async fn record_as_found(
+pub(crate) async fn record_already_applied(
     store: &Store,
-    roots: &mut [HeldRoot],
-    AsFound { kind, provenance, accepts, undoes }: AsFound,
+    roots: &mut [LockedRoot],
+    AlreadyAppliedChange { kind, provenance, accepts, undoes }: AlreadyAppliedChange,
     files: Vec<NewFileChange>,
 ) -> Result<ChangeId, StoreError> {
     // Counted as a write, although no file is written: other processes learn from the count that
     // there is something recorded that they have not seen.
     for root in roots.iter_mut() {
-        root.held.begin().map_err(StoreError::at(root.root.mount))?;
+        root.lock.begin().map_err(StoreError::backend_error(root.root.mount))?;
     }
     let changes: Vec<_> = files.iter().map(|file| file.change.clone()).collect();
     let change = NewChange {
@@ -646,10 +659,10 @@ pub(crate) async fn record_as_found(
     let id = store.state.record(change).await?;
     store.state.mark_durable(&[id]).await?;
     for root in roots.iter_mut() {
-        root.held.end(Some(id)).map_err(StoreError::at(root.root.mount))?;
+        root.lock.end(Some(id)).map_err(StoreError::backend_error(root.root.mount))?;
         let own = changes.iter().filter(|change| change.root == root.root.key);
-        root.wrote(own.flat_map(|change| heads_of(change, id)));
+        root.update_heads(own.flat_map(|change| heads_after(change, id)));
     }
-    store.announce_change(id, kind, &provenance, &changes);
+    store.publish_change(id, kind, &provenance, &changes);
     Ok(id)
 }

@@ -30,11 +30,11 @@ use memory::limits::CONTEXT_FILE_BYTES_MAX;
 use memory::path::{Mount, RelativePath, Scope};
 use memory::screen::{Screen, TextAuthor, UnknownRule, rule_or_family};
 
-pub use self::load::{LoadScope, Loaded, Origin, Skipped};
-pub use self::read::{ContextCache, NotLoaded};
+pub use self::load::{ContextFileSet, LoadScope, SkippedContextSource, SourceOrigin};
+pub use self::read::{ContextCache, LoadSkipReason};
 pub use self::trust::{TrustError, TrustedFolders};
 use crate::backend::BackendError;
-use crate::binding::{Checkout, Folders};
+use crate::binding::{BaseFolders, Checkout};
 use crate::caller::Caller;
 
 /// Where context files are looked for.
@@ -46,7 +46,7 @@ pub struct ContextSettings {
     /// The folder of the person's own.
     pub folder: PathBuf,
     /// Further folders of the person's own, that other products have.
-    pub folders_of_others: Vec<PathBuf>,
+    pub other_product_folders: Vec<PathBuf>,
     /// The names of folders at the top of a project that other products have, and that are looked into too.
     pub project_folders: Vec<String>,
     /// Folders that a person listed: their context files are loaded everywhere, and may be imported from.
@@ -63,7 +63,7 @@ impl ContextSettings {
         Self {
             names: default_names(),
             folder,
-            folders_of_others: Vec::new(),
+            other_product_folders: Vec::new(),
             project_folders: Vec::new(),
             included: Vec::new(),
             files: Vec::new(),
@@ -130,11 +130,11 @@ pub struct ContextFile {
 
 /// A context file that cannot be used.
 #[derive(Debug)]
-pub struct PassedOver {
+pub struct SkippedContextFile {
     /// Where it is.
     pub path: PathBuf,
     /// Why.
-    pub why: ContextFileError,
+    pub error: ContextFileError,
 }
 
 /// The context files for a folder.
@@ -144,12 +144,12 @@ pub struct ContextListing {
     /// with the same text, is left out.
     pub files: Vec<ContextFile>,
     /// Those that are there and cannot be used.
-    pub passed_over: Vec<PassedOver>,
+    pub skipped: Vec<SkippedContextFile>,
 }
 
 /// What a write left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContextSaved {
+pub struct SavedContextFile {
     /// The file.
     pub path: PathBuf,
     /// Whether its bytes are others than before.
@@ -168,7 +168,7 @@ pub enum ContextFileError {
     Screened(CommandError),
     /// A person switched it off.
     #[error(transparent)]
-    Off(CommandError),
+    Disabled(CommandError),
     /// The session has read memories that nobody here reviewed, and the person did not agree.
     #[error(
         "this session has read memories that nobody reviewed, and an instruction file is added to only with the person's \
@@ -213,7 +213,7 @@ impl ContextFileError {
     /// Returns the stable public code.
     pub fn code(&self) -> MemoryErrorCode {
         match self {
-            Self::Screened(refusal) | Self::Off(refusal) => refusal.code(),
+            Self::Screened(refusal) | Self::Disabled(refusal) => refusal.code(),
             Self::ReadOnly(_) | Self::NotAgreed => MemoryErrorCode::ReadOnly,
             Self::NotText(_) | Self::NoText => MemoryErrorCode::NotText,
             Self::TooLarge(_) => MemoryErrorCode::TooLarge,
@@ -224,7 +224,7 @@ impl ContextFileError {
     }
 
     /// Says which file a backend failed for.
-    fn at(path: PathBuf) -> impl Fn(BackendError) -> Self {
+    fn backend_error(path: PathBuf) -> impl Fn(BackendError) -> Self {
         move |source| match source {
             BackendError::Escapes(_) => Self::Escapes(path.clone()),
             source => Self::Backend { path: path.clone(), source },
@@ -236,7 +236,7 @@ impl ContextFileError {
 #[derive(Clone, Debug)]
 pub struct ContextFiles {
     screen: Screen,
-    folders: Folders,
+    folders: BaseFolders,
     settings: Arc<ContextSettings>,
     cwd: PathBuf,
     /// The top of the checkout, else the folder itself.
@@ -244,22 +244,22 @@ pub struct ContextFiles {
     caller: Caller,
     cache: Arc<ContextCache>,
     /// Names of files that the host loads itself.
-    host_has: Vec<String>,
+    host_loaded: Vec<String>,
     options: LoadOptions,
     is_read_only: bool,
     features: Features,
     /// Whether the person was asked and agreed to what is written.
-    is_agreed: bool,
+    has_consent: bool,
     /// Whether the file to write is chosen by the files that are there and by the client.
-    chooses: bool,
+    selects_for_client: bool,
     /// Rules and families that only warn this person.
-    answered: Vec<&'static str>,
+    allowed_rules: Vec<&'static str>,
 }
 
 impl ContextFiles {
     /// Returns those for somebody who works in `cwd`, a folder without links.
     pub fn new(
-        folders: Folders,
+        folders: BaseFolders,
         settings: Arc<ContextSettings>,
         screen: Screen,
         cwd: PathBuf,
@@ -274,26 +274,26 @@ impl ContextFiles {
             project,
             caller,
             cache: Arc::default(),
-            host_has: Vec::new(),
+            host_loaded: Vec::new(),
             options: LoadOptions::default(),
             is_read_only: false,
             features: Features::default(),
-            is_agreed: false,
-            chooses: false,
-            answered: Vec::new(),
+            has_consent: false,
+            selects_for_client: false,
+            allowed_rules: Vec::new(),
         }
     }
 
     /// Returns the same files, which remember what was loaded in this cache.
     #[must_use]
-    pub fn remembering(self, cache: Arc<ContextCache>) -> Self {
+    pub fn with_cache(self, cache: Arc<ContextCache>) -> Self {
         Self { cache, ..self }
     }
 
     /// Returns the same files without those of these names, which the host shows its model itself.
     #[must_use]
-    pub fn loaded_by_host(self, names: &[&str]) -> Self {
-        Self { host_has: names.iter().map(|&name| name.to_owned()).collect(), ..self }
+    pub fn without_host_loaded(self, names: &[&str]) -> Self {
+        Self { host_loaded: names.iter().map(|&name| name.to_owned()).collect(), ..self }
     }
 
     /// Returns the same files with options for what is loaded. What is written does not depend on them.
@@ -310,15 +310,15 @@ impl ContextFiles {
     /// Returns the same files. Unless a person set their names, the one that is written is that which the client
     /// loads by itself, if it is there, else another one that is there.
     #[must_use]
-    pub fn chosen_for_client(self) -> Self {
+    pub fn select_for_client(self) -> Self {
         let chooses = self.names() == default_names();
-        Self { chooses, ..self }
+        Self { selects_for_client: chooses, ..self }
     }
 
     /// Returns the same files for a write that the person was asked about and agreed to.
     #[must_use]
-    pub fn agreed_by_person(self) -> Self {
-        Self { is_agreed: true, ..self }
+    pub fn with_consent(self) -> Self {
+        Self { has_consent: true, ..self }
     }
 
     /// Returns the same files with only these features: what is off is not loaded, or not written.
@@ -335,9 +335,9 @@ impl ContextFiles {
 
     /// Returns the same files with screening rules, or families of them, that warn where they would refuse:
     /// the person has looked at the text and answers for it. Means nothing for an agent.
-    pub fn answering_for(mut self, rules: &[String]) -> Result<Self, UnknownRule> {
+    pub fn with_allowed_rules(mut self, rules: &[String]) -> Result<Self, UnknownRule> {
         for rule in rules {
-            self.answered.push(rule_or_family(rule)?);
+            self.allowed_rules.push(rule_or_family(rule)?);
         }
         Ok(self)
     }
@@ -349,7 +349,7 @@ impl ContextFiles {
 
     /// Returns the names from which the file of a scope is chosen that is written, and the name of one that is made.
     fn names_to_write(&self, scope: ContextScope) -> (Vec<RelativePath>, Option<RelativePath>) {
-        if !self.chooses {
+        if !self.selects_for_client {
             let names = self.names();
             let first = names.first().cloned();
             return (names, first);
@@ -370,10 +370,10 @@ impl ContextFiles {
     fn check_writable(&self, scope: ContextScope) -> Result<(), ContextFileError> {
         let feature = Feature::SaveMemory;
         if !self.features.has(feature) {
-            return Err(ContextFileError::Off(CommandError::FeatureDisabled { feature }));
+            return Err(ContextFileError::Disabled(CommandError::FeatureDisabled { feature }));
         }
         // What stands there, models take for an instruction.
-        if self.caller.outside_read.is_some() && !self.is_agreed {
+        if self.caller.outside_read.is_set() && !self.has_consent {
             return Err(ContextFileError::NotAgreed);
         }
         let may = access(self.caller.class, scope.mount()) == Access::ReadWrite;

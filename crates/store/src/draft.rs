@@ -16,15 +16,15 @@ use memory::document::Revision;
 use memory::limits::{HISTORY_CHANGE_BYTES_MAX, HISTORY_FILE_BYTES_MAX, MEMORY_BYTES_MAX};
 use memory::path::{MemoryPath, Mount, PathError, PathErrorKind, RelativePath};
 
-use crate::backend::{BackendError, Extent, Kind};
-use crate::caller::{Call, Expected};
-use crate::checks::{look, outgrew, refuse, virtual_path};
-use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
+use crate::backend::{BackendError, Extent, FileKind};
+use crate::caller::{CallContext, Precondition};
+use crate::checks::{backend_refusal, kind_at, too_large_error, virtual_path};
+use crate::commit::{self, CommitError, CommitPlan, FileOp, FileSnapshot, FileStep, FolderStep};
 use crate::error::StoreError;
 use crate::history::FileDiff;
-use crate::hold::HeldRoot;
 use crate::memories::Memories;
 use crate::root::Root;
+use crate::root_lock::LockedRoot;
 
 /// How a draft is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ enum Content {
 }
 
 impl Content {
-    fn of(current: Option<&Current>) -> Self {
+    fn from_snapshot(current: Option<&FileSnapshot>) -> Self {
         match current {
             None => Self::Absent,
             Some(current) => current.content_bytes().map_or(Self::Unread, Self::Bytes),
@@ -67,34 +67,34 @@ impl Content {
 
 /// One memory as the draft has it.
 #[derive(Debug)]
-struct DraftedFile {
+struct DraftFile {
     /// What was there when the draft first looked; `None` if nothing was.
-    base: Option<Current>,
+    base: Option<FileSnapshot>,
     /// What is to be there.
-    now: Content,
+    content: Content,
     /// Where its text was moved from.
     source: Option<RelativePath>,
     /// Whether the draft wrote it, be it the same text.
     is_written: bool,
 }
 
-impl DraftedFile {
-    fn new(base: Option<Current>) -> Self {
-        let now = Content::of(base.as_ref());
-        Self { base, now, source: None, is_written: false }
+impl DraftFile {
+    fn new(base: Option<FileSnapshot>) -> Self {
+        let now = Content::from_snapshot(base.as_ref());
+        Self { base, content: now, source: None, is_written: false }
     }
 
     fn write(&mut self, now: Content) {
-        self.now = now;
+        self.content = now;
         self.is_written = true;
     }
 
     fn base_revision(&self) -> Option<Revision> {
-        self.base.as_ref().and_then(Current::revision)
+        self.base.as_ref().and_then(FileSnapshot::revision)
     }
 
     fn is_changed(&self) -> bool {
-        match (&self.base, &self.now) {
+        match (&self.base, &self.content) {
             (None, Content::Absent) => false,
             (Some(base), Content::Bytes(now)) => base.content_bytes().as_ref() != Some(now),
             (Some(_), Content::Unread) => self.source.is_some(),
@@ -105,7 +105,7 @@ impl DraftedFile {
 
 /// What a draft does to one memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DraftedEdit {
+pub struct DraftEdit {
     /// Which.
     pub path: MemoryPath,
     /// The revision of the text that it builds on; `None` if nothing was there.
@@ -115,7 +115,7 @@ pub struct DraftedEdit {
 }
 
 /// The key of a memory in a draft.
-type Key = (Mount, RelativePath);
+type DraftKey = (Mount, RelativePath);
 
 /// Edits that are not yet committed.
 #[derive(Debug)]
@@ -123,44 +123,44 @@ type Key = (Mount, RelativePath);
 pub struct Draft {
     memories: Memories,
     kind: ChangeKind,
-    call: Call,
+    call: CallContext,
     mode: Mode,
-    files: BTreeMap<Key, DraftedFile>,
+    files: BTreeMap<DraftKey, DraftFile>,
     /// The folder that the one command of this draft deletes or renames.
     folder: Option<FolderStep>,
     /// How many bytes of files that are deleted or moved are kept so far.
-    bytes_kept: usize,
+    history_bytes: usize,
 }
 
 impl Memories {
     /// Opens a draft. Its commit is recorded as one change of this kind.
-    pub fn draft(&self, kind: ChangeKind, call: Call) -> Draft {
+    pub fn draft(&self, kind: ChangeKind, call: CallContext) -> Draft {
         Draft::new(self, kind, call, Mode::Edits)
     }
 }
 
 impl Draft {
-    fn new(memories: &Memories, kind: ChangeKind, call: Call, mode: Mode) -> Self {
+    fn new(memories: &Memories, kind: ChangeKind, call: CallContext, mode: Mode) -> Self {
         let (files, memories) = (BTreeMap::new(), memories.clone());
-        Self { memories, kind, call, mode, files, folder: None, bytes_kept: 0 }
+        Self { memories, kind, call, mode, files, folder: None, history_bytes: 0 }
     }
 
     /// Opens a draft for one command, whose root has to be held until the commit.
-    pub(crate) fn of_command(memories: &Memories, kind: ChangeKind, call: &Call) -> Self {
+    pub(crate) fn for_command(memories: &Memories, kind: ChangeKind, call: &CallContext) -> Self {
         Self::new(memories, kind, call.clone(), Mode::Command)
     }
 
     /// Carries out one command on the draft. A view of a file shows it as the draft has it; a view
     /// of a folder shows what is committed.
     pub async fn apply(&mut self, command: MemoryCommand) -> Result<Reply, StoreError> {
-        match self.carry_out(&command).await {
+        match self.execute(&command).await {
             Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
             done => done,
         }
     }
 
     /// Carries out one command; a refusal is an error and has changed nothing.
-    pub(crate) async fn carry_out(&mut self, command: &MemoryCommand) -> Result<Reply, StoreError> {
+    pub(crate) async fn execute(&mut self, command: &MemoryCommand) -> Result<Reply, StoreError> {
         if !command.is_view() {
             self.memories.target(command)?;
         }
@@ -179,7 +179,7 @@ impl Draft {
     }
 
     /// Gives a memory this text, whatever it had; makes it if need be.
-    pub async fn put(&mut self, path: &MemoryPath, text: &str) -> Result<(), StoreError> {
+    pub async fn set_text(&mut self, path: &MemoryPath, text: &str) -> Result<(), StoreError> {
         self.check(path).await?;
         edit::check_writable(path, text)?;
         let before = self.text_of(path).await?;
@@ -194,17 +194,17 @@ impl Draft {
         &mut self,
         path: &MemoryPath,
         text: &str,
-        expected: &Expected,
+        expected: &Precondition,
     ) -> Result<(Vec<Warning>, bool), StoreError> {
         self.check(path).await?;
         edit::check_writable(path, text)?;
         let after: Arc<[u8]> = Arc::from(text.as_bytes());
         let file = self.load_memory(path).await?;
-        let current = file.now.bytes().map(|bytes| Revision::digest(bytes));
+        let current = file.content.bytes().map(|bytes| Revision::digest(bytes));
         if !expected.allows(current) {
             return Err(CommandError::Conflict { path: path.clone(), current }.into());
         }
-        let before = file.now.bytes().cloned();
+        let before = file.content.bytes().cloned();
         if before.as_ref() == Some(&after) {
             return Ok((Vec::new(), false));
         }
@@ -217,7 +217,7 @@ impl Draft {
 
     /// Returns the text of a memory as the draft has it; `None` if there is none.
     pub async fn text_of(&mut self, path: &MemoryPath) -> Result<Option<String>, StoreError> {
-        match self.load(path).await?.now.bytes() {
+        match self.load(path).await?.content.bytes() {
             Some(bytes) => Ok(Some(command::decode_text(path, bytes)?.to_owned())),
             None => Ok(None),
         }
@@ -230,30 +230,30 @@ impl Draft {
     }
 
     /// Notes that a model decided on it.
-    pub fn by_model(&mut self, model: &str) {
+    pub fn set_model(&mut self, model: &str) {
         self.memories.caller.provenance.model = Some(model.to_owned());
     }
 
     /// Says what this draft goes back to.
-    pub fn because(&mut self, note: String) {
+    pub fn set_note(&mut self, note: String) {
         self.memories.caller.provenance.note = Some(note);
     }
 
     /// Returns the memories that a commit would change.
-    pub fn changed(&self) -> Vec<MemoryPath> {
+    pub fn changed_paths(&self) -> Vec<MemoryPath> {
         let paths = self.included().map(|((mount, path), _)| virtual_path(*mount, path.clone()));
         paths.map(|path| path.expect("the path of a drafted memory was checked")).collect()
     }
 
     /// Returns what a commit would do to each memory, as data: what it builds on, and the text that is to be there.
-    pub fn edits(&self) -> Vec<DraftedEdit> {
+    pub fn edits(&self) -> Vec<DraftEdit> {
         let text = |bytes: &Arc<[u8]>| String::from_utf8_lossy(bytes).into_owned();
-        let edit = |(path, (_, drafted)): (MemoryPath, (&Key, &DraftedFile))| DraftedEdit {
+        let edit = |(path, (_, drafted)): (MemoryPath, (&DraftKey, &DraftFile))| DraftEdit {
             path,
             base: drafted.base_revision(),
-            text: drafted.now.bytes().map(text),
+            text: drafted.content.bytes().map(text),
         };
-        self.changed().into_iter().zip(self.included()).map(edit).collect()
+        self.changed_paths().into_iter().zip(self.included()).map(edit).collect()
     }
 
     /// Returns the model that is noted to have decided on it.
@@ -274,13 +274,13 @@ impl Draft {
                 let path = MemoryPath::inside(*mount, path.clone()).ok()?;
                 let base = drafted.base.as_ref().and_then(|base| base.content.as_ref());
                 let before = base.map(|(bytes, _)| text(bytes));
-                let after = drafted.now.bytes().map(|bytes| text(bytes));
+                let after = drafted.content.bytes().map(|bytes| text(bytes));
                 let name = path.to_string();
                 let unified = unified_diff(
                     (&name, before.as_deref().unwrap_or_default()),
                     (&name, after.as_deref().unwrap_or_default()),
                 );
-                Some(FileDiff { path, moved_to: None, before, after, unified, kept: true })
+                Some(FileDiff { path, moved_to: None, before, after, unified, is_complete: true })
             })
             .collect()
     }
@@ -288,13 +288,13 @@ impl Draft {
     /// Commits everything as one change; `None` when there is nothing to change. A memory that is
     /// not as the draft saw it makes the whole of it a [`CommandError::Conflict`].
     pub async fn commit(self) -> Result<Option<ChangeId>, StoreError> {
-        let Some(first) = self.changed().into_iter().next() else { return Ok(None) };
+        let Some(first) = self.changed_paths().into_iter().next() else { return Ok(None) };
         let is_included = |root: &Root| self.included().any(|((mount, _), _)| *mount == root.mount);
-        let mut held = self.memories.hold_all(is_included).await?;
-        match self.commit_held(&mut held).await {
+        let mut held = self.memories.lock_all(is_included).await?;
+        match self.commit_locked(&mut held).await {
             Ok(change) => {
                 drop(held);
-                self.memories.store.see_to_settling().await;
+                self.memories.store.schedule_checkpoint().await;
                 Ok(change)
             }
             Err(CommitError::Raced) => {
@@ -305,9 +305,9 @@ impl Draft {
     }
 
     /// Commits everything as one change in roots that are held.
-    pub(crate) async fn commit_held(
+    pub(crate) async fn commit_locked(
         &self,
-        held: &mut [HeldRoot],
+        held: &mut [LockedRoot],
     ) -> Result<Option<ChangeId>, CommitError> {
         let steps = self.steps(held).await?;
         if steps.is_empty() && self.folder.is_none() {
@@ -320,7 +320,7 @@ impl Draft {
             }
             (Mode::Command, _) => true,
         };
-        let plan = Plan {
+        let plan = CommitPlan {
             kind: self.kind,
             provenance: self.memories.provenance(&self.call),
             outside_read: self.memories.caller.outside_read.clone(),
@@ -336,7 +336,7 @@ impl Draft {
     }
 
     /// Returns the memories that a commit records.
-    fn included(&self) -> impl Iterator<Item = (&Key, &DraftedFile)> {
+    fn included(&self) -> impl Iterator<Item = (&DraftKey, &DraftFile)> {
         self.files.iter().filter(|(_, file)| match self.mode {
             Mode::Edits => file.is_changed(),
             Mode::Command => file.is_written,
@@ -345,47 +345,47 @@ impl Draft {
 
     /// Turns what was drafted into steps. A memory whose text went to another path unchanged becomes a move, so that
     /// pins and usage follow it; text that was moved and edited is trusted no more than where it came from.
-    async fn steps(&self, held: &[HeldRoot]) -> Result<Vec<Step>, StoreError> {
+    async fn steps(&self, held: &[LockedRoot]) -> Result<Vec<FileStep>, StoreError> {
         let moves = self.whole_moves();
-        let sources: BTreeSet<&Key> = moves.values().collect();
+        let sources: BTreeSet<&DraftKey> = moves.values().collect();
         let mut steps = Vec::new();
         for (key, file) in self.included().filter(|(key, _)| !sources.contains(key)) {
             let root = held.iter().position(|held| held.root.mount == key.0);
             let root = root.expect("the roots of all drafted memories are held");
             let before = self.verify(&held[root], &key.1, file).await?;
-            let (path, what, trust) = match (moves.get(key), before, &file.now) {
+            let (path, what, trust) = match (moves.get(key), before, &file.content) {
                 (Some(source), ..) => {
                     let there = self.verify(&held[root], &source.1, &self.files[source]).await?;
                     let before = there.expect("the source of a move was there");
-                    (source.1.clone(), What::Move { to: key.1.clone(), before }, None)
+                    (source.1.clone(), FileOp::Move { to: key.1.clone(), before }, None)
                 }
                 (None, before, Content::Bytes(after)) => {
                     let own = self.memories.caller.provenance.trust;
                     let source = file.source.as_ref().filter(|_| before.is_none());
                     let trust = source.map(|source| held[root].trust(source).min(own));
-                    (key.1.clone(), What::Put { before, after: Arc::clone(after) }, trust)
+                    (key.1.clone(), FileOp::Write { before, after: Arc::clone(after) }, trust)
                 }
                 (None, Some(before), Content::Absent) => {
-                    (key.1.clone(), What::Remove { before }, None)
+                    (key.1.clone(), FileOp::Remove { before }, None)
                 }
                 (None, None, Content::Absent) | (None, _, Content::Unread) => {
                     unreachable!("a file without text is removed or moved")
                 }
             };
-            steps.push(Step { root, path, what, trust });
+            steps.push(FileStep { root, path, op: what, trust });
         }
         Ok(steps)
     }
 
     /// Returns which new files are whole moves, and of what.
-    fn whole_moves(&self) -> BTreeMap<&Key, Key> {
+    fn whole_moves(&self) -> BTreeMap<&DraftKey, DraftKey> {
         let (mut moves, mut sources) = (BTreeMap::new(), BTreeSet::new());
         for (key, file) in self.included().filter(|(_, file)| file.base.is_none()) {
             let Some(source) = &file.source else { continue };
             let source = (key.0, source.clone());
-            let left = self.files.get(&source).filter(|left| left.now.is_absent());
+            let left = self.files.get(&source).filter(|left| left.content.is_absent());
             let Some(base) = left.and_then(|left| left.base.as_ref()) else { continue };
-            let is_same = match &file.now {
+            let is_same = match &file.content {
                 Content::Bytes(bytes) => base.revision() == Some(Revision::digest(bytes)),
                 Content::Unread => true,
                 Content::Absent => false,
@@ -400,16 +400,16 @@ impl Draft {
     /// Returns what is at a path, which has to be what the draft saw there.
     async fn verify(
         &self,
-        held: &HeldRoot,
+        held: &LockedRoot,
         relative: &RelativePath,
-        file: &DraftedFile,
-    ) -> Result<Option<Current>, StoreError> {
+        file: &DraftFile,
+    ) -> Result<Option<FileSnapshot>, StoreError> {
         if self.mode == Mode::Command {
             return Ok(file.base.clone());
         }
         let path = virtual_path(held.root.mount, relative.clone())?;
-        let now = current(&held.root, &path, relative).await?;
-        let revision = now.as_ref().and_then(Current::revision);
+        let now = read_current(&held.root, &path, relative).await?;
+        let revision = now.as_ref().and_then(FileSnapshot::revision);
         if revision == file.base_revision() && now.is_some() == file.base.is_some() {
             return Ok(now);
         }
@@ -418,16 +418,16 @@ impl Draft {
 
     async fn check(&self, path: &MemoryPath) -> Result<(), StoreError> {
         self.memories.check_writable(path)?;
-        let (root, relative) = self.memories.inside(path)?;
-        root.check_no_list(path, relative).await
+        let (root, relative) = self.memories.resolve_in_root(path)?;
+        root.reject_generated_list(path, relative).await
     }
 
-    fn key(&self, path: &MemoryPath) -> Result<Key, CommandError> {
-        let (root, relative) = self.memories.inside(path)?;
+    fn key(&self, path: &MemoryPath) -> Result<DraftKey, CommandError> {
+        let (root, relative) = self.memories.resolve_in_root(path)?;
         Ok((root.mount, relative.clone()))
     }
 
-    async fn load(&mut self, path: &MemoryPath) -> Result<&mut DraftedFile, StoreError> {
+    async fn load(&mut self, path: &MemoryPath) -> Result<&mut DraftFile, StoreError> {
         let key = self.key(path)?;
         self.load_key(&key, path).await
     }
@@ -435,27 +435,31 @@ impl Draft {
     /// Loads a memory. `shown` is the path that a refusal names.
     async fn load_key(
         &mut self,
-        key: &Key,
+        key: &DraftKey,
         shown: &MemoryPath,
-    ) -> Result<&mut DraftedFile, StoreError> {
+    ) -> Result<&mut DraftFile, StoreError> {
         if !self.files.contains_key(key) {
-            let mut base = current(self.memories.root(key.0)?, shown, &key.1).await?;
+            let mut base = read_current(self.memories.root(key.0)?, shown, &key.1).await?;
             if let Some(base) = &mut base {
-                self.keep(shown, base)?;
+                self.check_history_size(shown, base)?;
             }
-            self.files.insert(key.clone(), DraftedFile::new(base));
+            self.files.insert(key.clone(), DraftFile::new(base));
         }
         Ok(self.files.get_mut(key).expect("the memory was loaded"))
     }
 
     /// Checks whether history can keep a file that was read.
-    fn keep(&mut self, path: &MemoryPath, base: &mut Current) -> Result<(), CommandError> {
+    fn check_history_size(
+        &mut self,
+        path: &MemoryPath,
+        base: &mut FileSnapshot,
+    ) -> Result<(), CommandError> {
         match (&base.content, self.mode) {
             // Without its bytes it could neither be kept nor given back.
-            (None, Mode::Edits) => return Err(outgrew(path, base.bytes)),
+            (None, Mode::Edits) => return Err(too_large_error(path, base.bytes)),
             (Some((bytes, _)), Mode::Command) => {
-                self.bytes_kept += bytes.len();
-                if self.bytes_kept > HISTORY_CHANGE_BYTES_MAX {
+                self.history_bytes += bytes.len();
+                if self.history_bytes > HISTORY_CHANGE_BYTES_MAX {
                     // A checkout may hold more than fits into memory; what is beyond goes without history.
                     base.content = None;
                 }
@@ -466,11 +470,11 @@ impl Draft {
     }
 
     /// Loads a memory whose text may be edited or replaced: one within the cap.
-    async fn load_memory(&mut self, path: &MemoryPath) -> Result<&DraftedFile, StoreError> {
+    async fn load_memory(&mut self, path: &MemoryPath) -> Result<&DraftFile, StoreError> {
         let file = self.load(path).await?;
         match &file.base {
             Some(base) if !file.is_written && base.bytes > MEMORY_BYTES_MAX as u64 => {
-                Err(outgrew(path, base.bytes).into())
+                Err(too_large_error(path, base.bytes).into())
             }
             _ => Ok(file),
         }
@@ -482,7 +486,7 @@ impl Draft {
         lines: &command::ViewRange,
     ) -> Result<Reply, StoreError> {
         let drafted = match self.key(path) {
-            Ok(key) => self.files.get(&key).and_then(|file| file.now.bytes().cloned()),
+            Ok(key) => self.files.get(&key).and_then(|file| file.content.bytes().cloned()),
             Err(_) => None,
         };
         match drafted {
@@ -501,7 +505,7 @@ impl Draft {
 
     fn is_removed(&self, path: &MemoryPath) -> bool {
         let Ok(key) = self.key(path) else { return false };
-        self.files.get(&key).is_some_and(|file| file.now.is_absent())
+        self.files.get(&key).is_some_and(|file| file.content.is_absent())
     }
 
     async fn create(&mut self, path: &MemoryPath, text: &str) -> Result<Reply, StoreError> {
@@ -512,7 +516,7 @@ impl Draft {
             return Err(CommandError::AlreadyExists { path: path.clone() }.into());
         }
         self.check_parents(path).await?;
-        let file = self.files.entry(self.key(path)?).or_insert_with(|| DraftedFile::new(None));
+        let file = self.files.entry(self.key(path)?).or_insert_with(|| DraftFile::new(None));
         file.write(Content::Bytes(Arc::from(text.as_bytes())));
         let revision = Some(Revision::digest(text.as_bytes()));
         Ok(Reply::Done { text: command::created(path), change: None, revision, warnings })
@@ -524,7 +528,7 @@ impl Draft {
         edit: impl Fn(&str) -> Result<EditResult, CommandError>,
     ) -> Result<Reply, StoreError> {
         self.check(path).await?;
-        let Some(bytes) = self.load_memory(path).await?.now.bytes().cloned() else {
+        let Some(bytes) = self.load_memory(path).await?.content.bytes().cloned() else {
             return Err(CommandError::NotFound { path: path.clone() }.into());
         };
         let text = command::decode_text(path, &bytes)?;
@@ -542,7 +546,7 @@ impl Draft {
 
     /// Notes that an agent has read a text, which may be one that no person reviewed.
     async fn note_read(&self, path: &MemoryPath, revision: Revision) -> Result<(), StoreError> {
-        let (root, relative) = self.memories.inside(path)?;
+        let (root, relative) = self.memories.resolve_in_root(path)?;
         let is_reviewed = root
             .cache()
             .head(relative)
@@ -557,7 +561,7 @@ impl Draft {
     async fn delete(&mut self, path: &MemoryPath) -> Result<Reply, StoreError> {
         self.check(path).await?;
         let (_, relative) = self.key(path)?;
-        let (files, is_folder) = self.affected(path).await?;
+        let (files, is_folder) = self.affected_files(path).await?;
         for key in &files {
             self.load_key(key, path).await?.write(Content::Absent);
         }
@@ -573,7 +577,7 @@ impl Draft {
         self.check(old_path).await?;
         self.check(new_path).await?;
         let ((mount, from), (_, to)) = (self.key(old_path)?, self.key(new_path)?);
-        let (files, is_folder) = self.affected(old_path).await?;
+        let (files, is_folder) = self.affected_files(old_path).await?;
         self.memories.screen(new_path, None, "")?;
         if self.is_occupied(new_path).await? {
             return Err(CommandError::DestinationExists { path: new_path.clone() }.into());
@@ -603,10 +607,10 @@ impl Draft {
         for (source, target) in moves {
             let file = self.load_key(&(mount, source.clone()), old_path).await?;
             let source = file.source.take().unwrap_or(source);
-            let now = file.now.clone();
+            let now = file.content.clone();
             file.write(Content::Absent);
             // Nothing lies at the new path, so nothing has to be loaded.
-            let file = self.files.entry((mount, target)).or_insert_with(|| DraftedFile::new(None));
+            let file = self.files.entry((mount, target)).or_insert_with(|| DraftFile::new(None));
             file.write(now);
             file.source = Some(source);
         }
@@ -621,15 +625,20 @@ impl Draft {
     }
 
     /// Returns the files that a command on a path affects, and whether the path is that of a folder.
-    async fn affected(&mut self, path: &MemoryPath) -> Result<(Vec<Key>, bool), StoreError> {
-        let on_disk = self.look(path).await?;
+    async fn affected_files(
+        &mut self,
+        path: &MemoryPath,
+    ) -> Result<(Vec<DraftKey>, bool), StoreError> {
+        let on_disk = self.kind_on_disk(path).await?;
         let is_folder = match self.kind(path, on_disk)? {
-            Some(Kind::File) => false,
-            Some(Kind::Folder) => true,
-            Some(Kind::Other) => return Err(CommandError::NotAFile { path: path.clone() }.into()),
+            Some(FileKind::File) => false,
+            Some(FileKind::Folder) => true,
+            Some(FileKind::Other) => {
+                return Err(CommandError::NotAFile { path: path.clone() }.into());
+            }
             None => return Err(CommandError::NothingThere { path: path.clone() }.into()),
         };
-        let files = self.below(path, on_disk).await?;
+        let files = self.files_below(path, on_disk).await?;
         if self.mode == Mode::Edits {
             // What lies too deep to have a path cannot be named in the draft's list of changes.
             files
@@ -643,21 +652,26 @@ impl Draft {
     }
 
     /// Returns what is at a path, whatever the draft has there.
-    async fn look(&self, path: &MemoryPath) -> Result<Option<Kind>, StoreError> {
-        let (root, relative) = self.memories.inside(path)?;
-        look(root, path, relative).await
+    async fn kind_on_disk(&self, path: &MemoryPath) -> Result<Option<FileKind>, StoreError> {
+        let (root, relative) = self.memories.resolve_in_root(path)?;
+        kind_at(root, path, relative).await
     }
 
     /// Returns what is at a path as the draft has it.
-    fn kind(&self, path: &MemoryPath, on_disk: Option<Kind>) -> Result<Option<Kind>, StoreError> {
+    fn kind(
+        &self,
+        path: &MemoryPath,
+        on_disk: Option<FileKind>,
+    ) -> Result<Option<FileKind>, StoreError> {
         let key = self.key(path)?;
-        let is_in =
-            |(mount, inner): &Key| *mount == key.0 && *inner != key.1 && inner.is_within(&key.1);
+        let is_in = |(mount, inner): &DraftKey| {
+            *mount == key.0 && *inner != key.1 && inner.is_within(&key.1)
+        };
         let mut files = self.files.iter();
-        let is_folder = files.any(|(inner, file)| is_in(inner) && !file.now.is_absent());
+        let is_folder = files.any(|(inner, file)| is_in(inner) && !file.content.is_absent());
         match self.files.get(&key) {
-            Some(file) if !file.now.is_absent() => Ok(Some(Kind::File)),
-            _ if is_folder => Ok(Some(Kind::Folder)),
+            Some(file) if !file.content.is_absent() => Ok(Some(FileKind::File)),
+            _ if is_folder => Ok(Some(FileKind::Folder)),
             Some(_) => Ok(None),
             None => Ok(on_disk),
         }
@@ -668,9 +682,11 @@ impl Draft {
         let key = self.key(path)?;
         let is_drafted =
             self.files.keys().any(|(mount, inner)| *mount == key.0 && inner.is_within(&key.1));
-        let on_disk = self.look(path).await?;
+        let on_disk = self.kind_on_disk(path).await?;
         match self.kind(path, on_disk)? {
-            Some(Kind::Folder) if is_drafted => Ok(!self.below(path, on_disk).await?.is_empty()),
+            Some(FileKind::Folder) if is_drafted => {
+                Ok(!self.files_below(path, on_disk).await?.is_empty())
+            }
             kind => Ok(kind.is_some()),
         }
     }
@@ -684,8 +700,8 @@ impl Draft {
         let (mount, relative) = self.key(path)?;
         for folder in std::iter::successors(relative.parent(), RelativePath::parent) {
             let parent = virtual_path(mount, folder)?;
-            let kind = self.kind(&parent, self.look(&parent).await?)?;
-            if matches!(kind, Some(Kind::File | Kind::Other)) {
+            let kind = self.kind(&parent, self.kind_on_disk(&parent).await?)?;
+            if matches!(kind, Some(FileKind::File | FileKind::Other)) {
                 return Err(CommandError::ParentNotFolder { path: path.clone(), parent }.into());
             }
         }
@@ -693,21 +709,21 @@ impl Draft {
     }
 
     /// Returns every file at or below a path, as the draft has them.
-    async fn below(
+    async fn files_below(
         &mut self,
         path: &MemoryPath,
-        on_disk: Option<Kind>,
-    ) -> Result<Vec<Key>, StoreError> {
-        let (root, relative) = self.memories.inside(path)?;
+        on_disk: Option<FileKind>,
+    ) -> Result<Vec<DraftKey>, StoreError> {
+        let (root, relative) = self.memories.resolve_in_root(path)?;
         let (root, relative) = (Arc::clone(root), relative.clone());
         let mut found = match on_disk {
-            Some(Kind::Folder) => {
+            Some(FileKind::Folder) => {
                 let walk = root.backend.walk(Some(&relative), Extent::ALL).await;
-                let walk = walk.map_err(refuse(root.mount, path))?;
+                let walk = walk.map_err(backend_refusal(root.mount, path))?;
                 walk.files.into_iter().map(|file| file.path).collect()
             }
-            Some(Kind::File) => vec![relative.clone()],
-            Some(Kind::Other) | None => Vec::new(),
+            Some(FileKind::File) => vec![relative.clone()],
+            Some(FileKind::Other) | None => Vec::new(),
         };
         found.retain(|path| *path == relative || !root.is_list(path));
         let own = self.files.keys().filter(|(mount, _)| *mount == root.mount);
@@ -717,7 +733,7 @@ impl Draft {
         let mut there = Vec::new();
         for found in found {
             let key = (root.mount, found);
-            if !self.load_key(&key, path).await?.now.is_absent() {
+            if !self.load_key(&key, path).await?.content.is_absent() {
                 there.push(key);
             }
         }
@@ -726,14 +742,14 @@ impl Draft {
 }
 
 /// Reads a memory as far as history keeps it; `None` if nothing is there.
-async fn current(
+async fn read_current(
     root: &Root,
     path: &MemoryPath,
     relative: &RelativePath,
-) -> Result<Option<Current>, StoreError> {
+) -> Result<Option<FileSnapshot>, StoreError> {
     match root.backend.read(relative, HISTORY_FILE_BYTES_MAX).await {
         Err(BackendError::NotFound) => Ok(None),
-        Err(BackendError::WrongKind) if look(root, path, relative).await?.is_none() => Ok(None),
-        read => Ok(Some(Current::of(read.map_err(refuse(root.mount, path))?))),
+        Err(BackendError::WrongKind) if kind_at(root, path, relative).await?.is_none() => Ok(None),
+        read => Ok(Some(FileSnapshot::from_read(read.map_err(backend_refusal(root.mount, path))?))),
     }
 }

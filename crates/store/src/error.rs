@@ -10,11 +10,11 @@ use crate::backend::BackendError;
 
 /// A memory that keeps an undo from happening.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
+pub struct UndoConflict {
     /// The memory.
     pub path: MemoryPath,
     /// Why, in a sentence.
-    pub why: String,
+    pub reason: String,
     /// What changed since: from what the change left to what is there now.
     pub diff: String,
 }
@@ -27,7 +27,7 @@ pub enum StoreError {
     Refused(#[from] CommandError),
     /// Memories were changed since, so taking the change back would lose that.
     #[error("{} changed since, so nothing was undone", blocked_paths(.0))]
-    UndoBlocked(Vec<Blocked>),
+    UndoBlocked(Vec<UndoConflict>),
     /// There is no such change in the memories that this caller may see.
     #[error("there is no change {0} in the history of these memories")]
     NoSuchChange(ChangeId),
@@ -51,7 +51,7 @@ pub enum StoreError {
     State(#[from] StateError),
 }
 
-fn blocked_paths(blocked: &[Blocked]) -> String {
+fn blocked_paths(blocked: &[UndoConflict]) -> String {
     blocked.iter().map(|one| one.path.to_string()).collect::<Vec<_>>().join(", ")
 }
 
@@ -76,7 +76,7 @@ impl StoreError {
     }
 
     /// Says which root a backend failed for.
-    pub(crate) fn at(mount: Mount) -> impl Fn(BackendError) -> Self {
+    pub(crate) fn backend_error(mount: Mount) -> impl Fn(BackendError) -> Self {
         move |source| match source {
             BackendError::NotWritable(error) => {
                 let reason = error.kind().to_string();

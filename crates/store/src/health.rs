@@ -11,13 +11,13 @@ use memory::path::{Mount, RelativePath, Scope};
 use memory::screen::{Policy, TextAuthor, ValueDigest};
 use state::{StateError, Stats};
 
-use crate::backend::local::{Anchor, LocalBackend, Privacy};
-use crate::backend::{Backend as _, BackendError, Extent, Found, SkipReason, Skipped};
+use crate::backend::local::{LocalBackend, Privacy, RootDir};
+use crate::backend::{Backend as _, BackendError, Extent, SkipReason, SkippedEntry, WalkedFile};
 use crate::binding::{PROJECT_FOLDER, other_checkouts};
-use crate::cache::FileHead;
+use crate::cache::FileSummary;
 use crate::checks::virtual_path;
 use crate::error::StoreError;
-use crate::host;
+use crate::host_fs;
 use crate::memories::{BoundMount, Memories};
 use crate::root::{Root, document_heads};
 
@@ -27,7 +27,7 @@ use self::advice::Adviser;
 
 /// What kind of thing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FindingKind {
+pub enum HealthFindingKind {
     /// A name that no memory path can name; nobody but a person can reach the file.
     UnaddressableName,
     /// A link; never followed.
@@ -75,11 +75,11 @@ pub enum FindingKind {
 }
 
 /// How long after the first look what a writer at work may have left is looked at again.
-const SECOND_LOOK_AFTER: Duration = Duration::from_millis(300);
+const RECHECK_DELAY: Duration = Duration::from_millis(300);
 
-impl FindingKind {
+impl HealthFindingKind {
     /// Tells whether a writer at work shows this for a moment.
-    const fn may_pass(self) -> bool {
+    const fn is_transient(self) -> bool {
         matches!(
             self,
             Self::LeftOverTemporary
@@ -120,9 +120,9 @@ impl FindingKind {
 
 /// One thing that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct HealthFinding {
     /// What kind.
-    pub kind: FindingKind,
+    pub kind: HealthFindingKind,
     /// In which root; `None` for the state.
     pub mount: Option<Mount>,
     /// What it is about: a path or name. From a hostile checkout it may hold anything, so it is not
@@ -134,9 +134,9 @@ pub struct Finding {
     pub fixable: bool,
 }
 
-impl Finding {
+impl HealthFinding {
     /// Returns a finding that a person has to mend.
-    fn new(kind: FindingKind, mount: Option<Mount>, subject: String, detail: String) -> Self {
+    fn new(kind: HealthFindingKind, mount: Option<Mount>, subject: String, detail: String) -> Self {
         Self { kind, mount, subject, detail, fixable: false }
     }
 }
@@ -168,29 +168,29 @@ pub struct Health {
     /// The roots, in the order of the scopes.
     pub roots: Vec<RootHealth>,
     /// What is not as it should be.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<HealthFinding>,
     /// What could be better and harms nothing; only a thorough look gives advice.
-    pub advice: Vec<Finding>,
+    pub advice: Vec<HealthFinding>,
     /// Counts and sizes of the state.
     pub state: Stats,
 }
 
 /// What a repair did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Repaired {
+pub struct RepairReport {
     /// What was done, in sentences.
-    pub done: Vec<String>,
+    pub actions: Vec<String>,
     /// What is left for a person.
-    pub left: Vec<Finding>,
+    pub remaining: Vec<HealthFinding>,
     /// What could be better and harms nothing.
-    pub advice: Vec<Finding>,
+    pub advice: Vec<HealthFinding>,
 }
 
 /// How thoroughly to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
     /// At names, sizes and beginnings: quick.
-    Glance,
+    Quick,
     /// At every byte, and at the state database too.
     Thorough,
 }
@@ -200,17 +200,17 @@ impl Memories {
     /// twice, and is a finding if it stays.
     pub async fn health(&self, depth: Depth) -> Result<Health, StoreError> {
         let first = self.examine(depth).await?;
-        if !first.findings.iter().any(|finding| finding.kind.may_pass()) {
+        if !first.findings.iter().any(|finding| finding.kind.is_transient()) {
             return Ok(first);
         }
-        tokio::time::sleep(SECOND_LOOK_AFTER).await;
+        tokio::time::sleep(RECHECK_DELAY).await;
         let mut second = self.examine(depth).await?;
         second.findings.retain(|finding| {
-            let is_it = |known: &Finding| {
+            let is_it = |known: &HealthFinding| {
                 (known.kind, known.mount, &known.subject)
                     == (finding.kind, finding.mount, &finding.subject)
             };
-            !finding.kind.may_pass() || first.findings.iter().any(is_it)
+            !finding.kind.is_transient() || first.findings.iter().any(is_it)
         });
         Ok(second)
     }
@@ -233,7 +233,7 @@ impl Memories {
 
     async fn examine_state(&self, depth: Depth, health: &mut Health) {
         let folder = &self.store.folders.state;
-        if !host::can_be_written(folder) {
+        if !host_fs::is_writable(folder) {
             let subject = folder.display().to_string();
             health.findings.push(unwritable(None, subject));
         }
@@ -277,24 +277,27 @@ impl Memories {
                 root_health.holder = root.backend.holder().await;
                 match root.backend.walk(None, Extent::ALL).await {
                     Ok(walk) => {
-                        root_health.exists =
-                            root.backend.exists().await.map_err(StoreError::at(root.mount))?;
+                        root_health.exists = root
+                            .backend
+                            .exists()
+                            .await
+                            .map_err(StoreError::backend_error(root.mount))?;
                         let list = walk.files.iter().find(|file| root.is_list(&file.path));
                         root_health.files = walk.files_total - usize::from(list.is_some());
                         root_health.bytes =
                             walk.bytes_total - list.map_or(0, |list| list.stat.bytes);
                         let adviser = Adviser::new(root.mount, &mut health.advice);
                         let findings = &mut health.findings;
-                        let mut examined = Examined { root, findings, adviser };
-                        examined.counts(&root_health, walk.incomplete);
-                        examined.skipped(&walk.skipped);
-                        examined.can_be_written();
-                        examined.has_room();
-                        examined.files(self, &walk.files, depth).await?;
-                        examined.state(self, &walk.files).await;
+                        let mut examined = RootExamination { root, findings, adviser };
+                        examined.check_counts(&root_health, walk.incomplete);
+                        examined.add_skipped(&walk.skipped);
+                        examined.check_writable();
+                        examined.check_disk_room();
+                        examined.check_files(self, &walk.files, depth).await?;
+                        examined.check_state(self, &walk.files).await;
                     }
                     Err(error) => {
-                        health.findings.push(refused(bound.mount, &error));
+                        health.findings.push(root_refused(bound.mount, &error));
                         root_health.unavailable = Some(error.to_string());
                     }
                 }
@@ -306,26 +309,26 @@ impl Memories {
 
     /// Mends what can be mended without losing anything: finishes interrupted writes, sweeps what
     /// they left over, drops pins and usage of memories that are gone, prunes history.
-    pub async fn repair(&self) -> Result<Repaired, StoreError> {
-        let mut repaired = Repaired::default();
+    pub async fn repair(&self) -> Result<RepairReport, StoreError> {
+        let mut repaired = RepairReport::default();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
             if !matches!(root.backend.exists().await, Ok(true)) {
                 continue;
             }
-            let at = StoreError::at(root.mount);
+            let at = StoreError::backend_error(root.mount);
             let recovered = {
-                let mut held = root.hold(&self.store).await?;
+                let mut held = root.lock(&self.store).await?;
                 crate::recovery::recover(&self.store, &mut held).await?
             };
-            if recovered.mended > 0 {
-                repaired.done.push(format!(
+            if recovered.completed > 0 {
+                repaired.actions.push(format!(
                     "{}: finished or swept {} left-overs of interrupted writes",
-                    bound.mount, recovered.mended
+                    bound.mount, recovered.completed
                 ));
             }
-            for name in recovered.brought_back {
-                repaired.done.push(format!(
+            for name in recovered.restored {
+                repaired.actions.push(format!(
                     "{}: brought back `{name}`, which somebody wrote during an interrupted write",
                     bound.mount
                 ));
@@ -334,7 +337,7 @@ impl Memories {
             let gone = orphans(self, root, &walk.files).await;
             if !gone.is_empty() {
                 self.store.state.drop_usage(&root.key.identity, Some(&gone)).await?;
-                repaired.done.push(format!(
+                repaired.actions.push(format!(
                     "{}: forgot pins and usage of {} memories that are gone",
                     bound.mount,
                     gone.len()
@@ -343,67 +346,67 @@ impl Memories {
         }
         let pruned = self.store.prune().await?;
         if pruned.changes > 0 {
-            repaired.done.push(format!("history: dropped {} old changes", pruned.changes));
+            repaired.actions.push(format!("history: dropped {} old changes", pruned.changes));
         }
         let health = self.health(Depth::Thorough).await?;
-        repaired.left = health.findings;
+        repaired.remaining = health.findings;
         repaired.advice = health.advice;
         Ok(repaired)
     }
 }
 
-struct Examined<'a> {
+struct RootExamination<'a> {
     root: &'a Root,
-    findings: &'a mut Vec<Finding>,
+    findings: &'a mut Vec<HealthFinding>,
     adviser: Adviser<'a>,
 }
 
-impl Examined<'_> {
-    fn add(&mut self, kind: FindingKind, subject: String, detail: &str, fixable: bool) {
-        let found = Finding::new(kind, Some(self.root.mount), subject, detail.to_owned());
-        self.findings.push(Finding { fixable, ..found });
+impl RootExamination<'_> {
+    fn add(&mut self, kind: HealthFindingKind, subject: String, detail: &str, fixable: bool) {
+        let found = HealthFinding::new(kind, Some(self.root.mount), subject, detail.to_owned());
+        self.findings.push(HealthFinding { fixable, ..found });
     }
 
-    fn counts(&mut self, health: &RootHealth, incomplete: bool) {
+    fn check_counts(&mut self, health: &RootHealth, incomplete: bool) {
         if health.files > health.files_max {
             let detail = format!(
                 "holds {} memories; {} are allowed, so no new ones can be made",
                 health.files, health.files_max
             );
-            self.add(FindingKind::OverFull, self.root.mount.to_string(), &detail, false);
+            self.add(HealthFindingKind::OverFull, self.root.mount.to_string(), &detail, false);
         }
         if incomplete {
             let detail = "holds so much that not all of it was looked at";
-            self.add(FindingKind::OverFull, self.root.mount.to_string(), detail, false);
+            self.add(HealthFindingKind::OverFull, self.root.mount.to_string(), detail, false);
         }
     }
 
-    fn skipped(&mut self, skipped: &[Skipped]) {
-        for Skipped { name, reason } in skipped {
+    fn add_skipped(&mut self, skipped: &[SkippedEntry]) {
+        for SkippedEntry { name, reason } in skipped {
             let (kind, detail, fixable) = match reason {
                 SkipReason::Unaddressable => (
-                    FindingKind::UnaddressableName,
+                    HealthFindingKind::UnaddressableName,
                     "no memory path can name it; rename it by hand",
                     false,
                 ),
                 SkipReason::TooDeep => (
-                    FindingKind::UnaddressableName,
+                    HealthFindingKind::UnaddressableName,
                     "lies too deep for a memory path; move it up by hand",
                     false,
                 ),
                 SkipReason::Link => {
-                    (FindingKind::Link, "is a link, and links are not followed", false)
+                    (HealthFindingKind::Link, "is a link, and links are not followed", false)
                 }
                 SkipReason::Special => {
-                    (FindingKind::NotAFile, "is neither a file nor a folder", false)
+                    (HealthFindingKind::NotAFile, "is neither a file nor a folder", false)
                 }
                 SkipReason::Unreadable => (
-                    FindingKind::Unreadable,
+                    HealthFindingKind::Unreadable,
                     "cannot be read; check its owner and permissions",
                     false,
                 ),
                 SkipReason::Temporary => (
-                    FindingKind::LeftOverTemporary,
+                    HealthFindingKind::LeftOverTemporary,
                     "was left over by a write that did not end",
                     true,
                 ),
@@ -412,51 +415,51 @@ impl Examined<'_> {
         }
     }
 
-    fn can_be_written(&mut self) {
+    fn check_writable(&mut self) {
         if let Some(folder) = self.root.backend.folder()
-            && !host::can_be_written(&folder)
+            && !host_fs::is_writable(&folder)
         {
             let mount = self.root.mount;
             self.findings.push(unwritable(Some(mount), mount.to_string()));
         }
     }
 
-    fn has_room(&mut self) {
+    fn check_disk_room(&mut self) {
         if let Some(folder) = self.root.backend.folder() {
             self.findings.extend(disk_full(Some(self.root.mount), &folder));
         }
     }
 
-    async fn files(
+    async fn check_files(
         &mut self,
         memories: &Memories,
-        files: &[Found],
+        files: &[WalkedFile],
         depth: Depth,
     ) -> Result<(), StoreError> {
         let heads = document_heads(self.root, files).await;
-        let heads = heads.map_err(StoreError::at(self.root.mount))?;
+        let heads = heads.map_err(StoreError::backend_error(self.root.mount))?;
         for (file, head) in files.iter().zip(heads) {
             let Ok(path) = virtual_path(self.root.mount, file.path.clone()) else {
                 let name = file.path.to_string();
-                self.skipped(&[Skipped { name, reason: SkipReason::TooDeep }]);
+                self.add_skipped(&[SkippedEntry { name, reason: SkipReason::TooDeep }]);
                 continue;
             };
             let path = path.to_string();
             if usize::try_from(file.stat.bytes).is_ok_and(|bytes| bytes <= MEMORY_BYTES_MAX) {
-                self.file(memories, (file, &head), path, depth).await?;
+                self.check_file(memories, (file, &head), path, depth).await?;
             } else {
                 let detail = "is larger than a memory may be; it can be viewed in part, renamed \
                               or deleted, not edited";
-                self.add(FindingKind::OverCap, path, detail, false);
+                self.add(HealthFindingKind::OverCap, path, detail, false);
             }
         }
         Ok(())
     }
 
-    async fn file(
+    async fn check_file(
         &mut self,
         memories: &Memories,
-        (file, head): (&Found, &FileHead),
+        (file, head): (&WalkedFile, &FileSummary),
         path: String,
         depth: Depth,
     ) -> Result<(), StoreError> {
@@ -464,31 +467,31 @@ impl Examined<'_> {
             && let Some(why) = &head.head.malformed
         {
             let detail = format!("its frontmatter cannot be understood: {why}");
-            self.add(FindingKind::MalformedFrontmatter, path.clone(), &detail, false);
+            self.add(HealthFindingKind::MalformedFrontmatter, path.clone(), &detail, false);
         }
         let mut is_text = head.is_text;
         if depth == Depth::Thorough && is_text {
             let Ok(read) = self.root.backend.read(&file.path, MEMORY_BYTES_MAX).await else {
-                self.add(FindingKind::Unreadable, path, "cannot be read", false);
+                self.add(HealthFindingKind::Unreadable, path, "cannot be read", false);
                 return Ok(());
             };
             match str::from_utf8(&read.bytes) {
                 Ok(text) if !text.contains('\0') => {
-                    self.screened(memories, &path, text);
-                    self.written(&path, head, text);
+                    self.check_screening(memories, &path, text);
+                    self.check_text(&path, head, text);
                 }
                 _ => is_text = false,
             }
         }
         if !is_text {
             let detail = "is not UTF-8 text; it is left alone";
-            self.add(FindingKind::NotText, path, detail, false);
+            self.add(HealthFindingKind::NotText, path, detail, false);
         }
         Ok(())
     }
 
     /// Looks at what merges leave behind, and at what could be better.
-    fn written(&mut self, path: &str, head: &FileHead, text: &str) {
+    fn check_text(&mut self, path: &str, head: &FileSummary, text: &str) {
         if head.generated {
             return;
         }
@@ -497,7 +500,7 @@ impl Examined<'_> {
                 "line {line} begins a merge conflict that was not resolved; keep what is right and \
                  remove its markers"
             );
-            self.add(FindingKind::ConflictMarker, path.to_owned(), &detail, false);
+            self.add(HealthFindingKind::ConflictMarker, path.to_owned(), &detail, false);
             // Both sides of a conflict say the same in places.
             return;
         }
@@ -506,12 +509,12 @@ impl Examined<'_> {
                 "line {line} begins a second block of frontmatter, which is read as text; move its \
                  fields into the first"
             );
-            self.add(FindingKind::SecondFrontmatter, path.to_owned(), &detail, false);
+            self.add(HealthFindingKind::SecondFrontmatter, path.to_owned(), &detail, false);
         }
-        self.adviser.look(path, &head.head, text);
+        self.adviser.examine(path, &head.head, text);
     }
 
-    fn screened(&mut self, memories: &Memories, path: &str, text: &str) {
+    fn check_screening(&mut self, memories: &Memories, path: &str, text: &str) {
         let mut rules: Vec<_> = memories
             .store
             .screen
@@ -527,15 +530,15 @@ impl Examined<'_> {
                  `allowed` under [screening] in config.toml",
                 digest.as_str()
             );
-            self.add(FindingKind::Screened, path.to_owned(), &detail, false);
+            self.add(HealthFindingKind::Screened, path.to_owned(), &detail, false);
         }
     }
 
-    async fn state(&mut self, memories: &Memories, files: &[Found]) {
+    async fn check_state(&mut self, memories: &Memories, files: &[WalkedFile]) {
         let gone = orphans(memories, self.root, files).await;
         for path in gone {
             let detail = "is gone, but its pin and usage are still kept";
-            self.add(FindingKind::OrphanedState, path.to_string(), detail, true);
+            self.add(HealthFindingKind::OrphanedState, path.to_string(), detail, true);
         }
         // What is open and whole is settled in its own time. Only a writer that died is a finding;
         // looked for twice, because a writer that lives may come and go between the questions.
@@ -552,15 +555,15 @@ impl Examined<'_> {
                 open.len()
             );
             let subject = self.root.mount.to_string();
-            self.add(FindingKind::InterruptedCommit, subject, &detail, true);
+            self.add(HealthFindingKind::InterruptedCommit, subject, &detail, true);
         }
     }
 }
 
 /// Returns the memories that have marks and no file, here or in another place of the same identity.
-async fn orphans(memories: &Memories, root: &Root, files: &[Found]) -> Vec<RelativePath> {
+async fn orphans(memories: &Memories, root: &Root, files: &[WalkedFile]) -> Vec<RelativePath> {
     let here: HashSet<&RelativePath> = files.iter().map(|file| &file.path).collect();
-    let marks = memories.marks(&root.key).await;
+    let marks = memories.usage_by_path(&root.key).await;
     let mut gone = Vec::new();
     for path in marks.into_keys().filter(|path| !here.contains(path)) {
         // In a folder that cannot be looked into it may well be there.
@@ -576,7 +579,7 @@ async fn orphans(memories: &Memories, root: &Root, files: &[Found]) -> Vec<Relat
     let had: HashSet<_> = heads.iter().map(|head| &head.path).collect();
     gone.retain(|path| had.contains(path));
     // One that another worktree has may never have been recorded there.
-    for other in other_places(root) {
+    for other in sibling_checkouts(root) {
         let mut still_gone = Vec::with_capacity(gone.len());
         for path in gone {
             if matches!(other.kind(&path).await, Ok(None) | Err(BackendError::WrongKind)) {
@@ -590,7 +593,7 @@ async fn orphans(memories: &Memories, root: &Root, files: &[Found]) -> Vec<Relat
 }
 
 /// Returns the roots of the same project in other checkouts of its repository, for looking at.
-fn other_places(root: &Root) -> Vec<LocalBackend> {
+fn sibling_checkouts(root: &Root) -> Vec<LocalBackend> {
     let Some(folder) = root.backend.folder() else { return Vec::new() };
     let in_checkout: PathBuf = PROJECT_FOLDER.iter().collect();
     if root.mount != Mount::Scope(Scope::Project) || !folder.ends_with(&in_checkout) {
@@ -600,45 +603,53 @@ fn other_places(root: &Root) -> Vec<LocalBackend> {
     let others = other_checkouts(checkout).into_iter();
     others
         .map(|other| {
-            let anchor = Anchor::new(other, &PROJECT_FOLDER, Privacy::Shared);
+            let anchor = RootDir::new(other, &PROJECT_FOLDER, Privacy::Shared);
             // Nobody holds it through this, so there is no lock file.
             LocalBackend::new(anchor, PathBuf::new())
         })
         .collect()
 }
 
-fn refused(mount: Mount, error: &BackendError) -> Finding {
-    Finding::new(FindingKind::RootRefused, Some(mount), mount.to_string(), chain(error))
+fn root_refused(mount: Mount, error: &BackendError) -> HealthFinding {
+    HealthFinding::new(
+        HealthFindingKind::RootRefused,
+        Some(mount),
+        mount.to_string(),
+        error_chain(error),
+    )
 }
 
-fn unwritable(mount: Option<Mount>, subject: String) -> Finding {
+fn unwritable(mount: Option<Mount>, subject: String) -> HealthFinding {
     let detail = "cannot be written; check its owner and permissions".to_owned();
-    Finding::new(FindingKind::Unwritable, mount, subject, detail)
+    HealthFinding::new(HealthFindingKind::Unwritable, mount, subject, detail)
 }
 
 /// Returns the finding that the disk of a folder is full, if it is.
-fn disk_full(mount: Option<Mount>, folder: &Path) -> Option<Finding> {
-    let left = host::bytes_left(folder).filter(|&left| left < DISK_BYTES_LEFT_MIN)?;
+fn disk_full(mount: Option<Mount>, folder: &Path) -> Option<HealthFinding> {
+    let left = host_fs::available_bytes(folder).filter(|&left| left < DISK_BYTES_LEFT_MIN)?;
     let detail = format!("its disk has {left} bytes left; free some space");
     let subject = folder.display().to_string();
-    Some(Finding::new(FindingKind::DiskFull, mount, subject, detail))
+    Some(HealthFinding::new(HealthFindingKind::DiskFull, mount, subject, detail))
 }
 
-fn state_damage(detail: String) -> Finding {
+fn state_damage(detail: String) -> HealthFinding {
     let subject = "the state database".to_owned();
-    Finding { fixable: true, ..Finding::new(FindingKind::StateDamaged, None, subject, detail) }
+    HealthFinding {
+        fixable: true,
+        ..HealthFinding::new(HealthFindingKind::StateDamaged, None, subject, detail)
+    }
 }
 
-fn state_fault(error: &StateError) -> Finding {
-    let damage = state_damage(chain(error));
+fn state_fault(error: &StateError) -> HealthFinding {
+    let damage = state_damage(error_chain(error));
     match error {
         StateError::Damaged { .. } => damage,
-        _ => Finding { kind: FindingKind::StateUnavailable, fixable: false, ..damage },
+        _ => HealthFinding { kind: HealthFindingKind::StateUnavailable, fixable: false, ..damage },
     }
 }
 
 /// Returns an error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

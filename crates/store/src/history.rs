@@ -15,14 +15,14 @@ use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::{ScreenFinding, TextAuthor};
 use state::ChangeQuery;
 
-use crate::backend::{BackendError, Extent, Kind};
-use crate::caller::Call;
-use crate::checks::{look, obstacle, virtual_path};
-use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
-use crate::error::{Blocked, StoreError};
-use crate::hold::HeldRoot;
+use crate::backend::{BackendError, Extent, FileKind};
+use crate::caller::CallContext;
+use crate::checks::{kind_at, obstacle, virtual_path};
+use crate::commit::{self, CommitError, CommitPlan, FileOp, FileSnapshot, FileStep, FolderStep};
+use crate::error::{StoreError, UndoConflict};
 use crate::memories::Memories;
 use crate::root::Root;
+use crate::root_lock::LockedRoot;
 
 /// How many changes are looked through at once for a revision.
 pub(crate) const CHANGES_AT_ONCE: usize = 1_000;
@@ -70,7 +70,7 @@ pub enum UndoTarget {
 
 /// What an undo did, or would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undone {
+pub struct UndoReport {
     /// The change that takes the others back; `None` when it was only looked at.
     pub change: Option<ChangeId>,
     /// The changes taken back, newest first.
@@ -80,12 +80,12 @@ pub struct Undone {
     /// What screening says of the text that comes back.
     pub warnings: Vec<Warning>,
     /// Changes of the task to memories that are not open here, which stay as they are, newest first.
-    pub left: Vec<Elsewhere>,
+    pub elsewhere: Vec<ChangeInOtherRoot>,
 }
 
 /// A change to memories that are not open here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Elsewhere {
+pub struct ChangeInOtherRoot {
     /// The change.
     pub change: ChangeId,
     /// Whose memories those are.
@@ -106,16 +106,16 @@ pub struct FileDiff {
     /// The difference.
     pub unified: String,
     /// Whether history still has both sides.
-    pub kept: bool,
+    pub is_complete: bool,
 }
 
 /// Whether an undo happens or is only shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dry {
+pub enum DryRun {
     /// It happens.
     No,
     /// It is only worked out.
-    Run,
+    Yes,
 }
 
 impl Memories {
@@ -132,7 +132,7 @@ impl Memories {
     }
 
     /// Returns what a change did to the memory that lay at this path after it.
-    pub fn left_at<'a>(
+    pub fn file_change_at<'a>(
         &self,
         change: &'a MemoryChange,
         path: &MemoryPath,
@@ -168,7 +168,7 @@ impl Memories {
     /// Returns changes of these memories, newest first. What was changed outside of Lukasa is noticed
     /// and recorded before.
     pub async fn changes(&self, query: &ChangesQuery) -> Result<Vec<MemoryChange>, StoreError> {
-        self.notice().await?;
+        self.record_external_edits().await?;
         self.recorded_changes(query).await
     }
 
@@ -209,14 +209,14 @@ impl Memories {
     /// Returns the bytes of an earlier revision of one of these memories, while history keeps them.
     /// What only memories that are not mounted here ever held is as if it were not kept.
     pub async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StoreError> {
-        if !self.held_here(revision).await? {
+        if !self.has_revision(revision).await? {
             return Ok(None);
         }
         Ok(self.store.state.content(revision).await?)
     }
 
     /// Returns whether a memory that is mounted here ever was at this revision.
-    async fn held_here(&self, revision: &Revision) -> Result<bool, StoreError> {
+    async fn has_revision(&self, revision: &Revision) -> Result<bool, StoreError> {
         let places = self.places();
         if places.is_empty() {
             return Ok(false);
@@ -253,7 +253,7 @@ impl Memories {
             );
             let kept = had_before && had_after;
             let unified = if kept { unified } else { String::new() };
-            diffs.push(FileDiff { path, moved_to, before, after, unified, kept });
+            diffs.push(FileDiff { path, moved_to, before, after, unified, is_complete: kept });
         }
         Ok(diffs)
     }
@@ -274,56 +274,56 @@ impl Memories {
     pub async fn undo(
         &self,
         target: &UndoTarget,
-        dry: Dry,
-        call: &Call,
-    ) -> Result<Undone, StoreError> {
-        let changes = self.targeted(target).await?;
+        dry: DryRun,
+        call: &CallContext,
+    ) -> Result<UndoReport, StoreError> {
+        let changes = self.resolve_undo_target(target).await?;
         if changes.iter().all(|change| change.kind == ChangeKind::Accept) {
-            let (paths, change) = self.take_back_accept(&changes, dry, call).await?;
+            let (paths, change) = self.undo_accept(&changes, dry, call).await?;
             if paths.is_empty() {
                 let what = "that is not as it was already".to_owned();
                 return Err(StoreError::NothingToUndo(what));
             }
             let undone = changes.iter().map(|change| change.id).collect();
-            let left = self.left_elsewhere(target).await?;
-            return Ok(Undone { change, undone, paths, warnings: Vec::new(), left });
+            let left = self.changes_in_other_roots(target).await?;
+            return Ok(UndoReport { change, undone, paths, warnings: Vec::new(), elsewhere: left });
         }
-        let wanted = self.wanted(&changes).await?;
+        let wanted = self.restore_targets(&changes).await?;
         let is_wanted = |root: &Root| wanted.keys().any(|(place, _)| *place == root.key.place);
-        let mut held = self.hold_all(is_wanted).await?;
-        let steps = self.steps_back(&held, &wanted).await?;
+        let mut held = self.lock_all(is_wanted).await?;
+        let steps = self.undo_steps(&held, &wanted).await?;
         if steps.is_empty() {
             return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
         }
         let paths = steps.iter().filter_map(|step| path_of(&held, step)).collect();
         let steps = join_moves(steps, &changes, &held);
-        let warnings = self.screen_back(&held, &steps)?;
-        let plan = Plan {
+        let warnings = self.screen_restored(&held, &steps)?;
+        let plan = CommitPlan {
             kind: ChangeKind::Undo,
             provenance: self.provenance(call),
             outside_read: self.caller.outside_read.clone(),
             attempt: call.attempt,
             accepts: None,
             undoes: changes.first().map(|change| change.id),
-            folder: folder_back(&changes, &held, &steps).await?,
+            folder: undo_folder_rename(&changes, &held, &steps).await?,
             steps,
             counts_as_use: false,
         };
         self.check_plan(&held, &plan).await?;
-        let mut undone = Undone {
+        let mut undone = UndoReport {
             change: None,
             undone: changes.iter().map(|change| change.id).collect(),
             paths,
             warnings,
-            left: self.left_elsewhere(target).await?,
+            elsewhere: self.changes_in_other_roots(target).await?,
         };
-        if dry == Dry::Run {
+        if dry == DryRun::Yes {
             return Ok(undone);
         }
         match commit::commit(&self.store, &mut held, plan).await {
             Ok(id) => {
                 drop(held);
-                self.store.see_to_settling().await;
+                self.store.schedule_checkpoint().await;
                 undone.change = Some(id);
                 Ok(undone)
             }
@@ -332,9 +332,9 @@ impl Memories {
                 undone
                     .paths
                     .into_iter()
-                    .map(|path| Blocked {
+                    .map(|path| UndoConflict {
                         path,
-                        why: "it was changed at this very moment; try again".to_owned(),
+                        reason: "it was changed at this very moment; try again".to_owned(),
                         diff: String::new(),
                     })
                     .collect(),
@@ -344,21 +344,21 @@ impl Memories {
     }
 
     /// Works out the steps that make each memory what it was, or what keeps that from happening.
-    async fn steps_back(
+    async fn undo_steps(
         &self,
-        held: &[HeldRoot],
-        wanted: &BTreeMap<(String, RelativePath), Wanted>,
-    ) -> Result<Vec<Step>, StoreError> {
+        held: &[LockedRoot],
+        wanted: &BTreeMap<(String, RelativePath), RestoreTarget>,
+    ) -> Result<Vec<FileStep>, StoreError> {
         let mut blocked = Vec::new();
         let mut steps = Vec::new();
         for ((place, path), wanted) in wanted {
             let Some(index) = held.iter().position(|held| held.root.key.place == *place) else {
                 continue;
             };
-            match self.step_back(&held[index], path, wanted).await? {
+            match self.undo_step(&held[index], path, wanted).await? {
                 Restoration::Write(what) => {
                     let (path, trust) = (path.clone(), wanted.trust);
-                    steps.push(Step { root: index, path, what, trust });
+                    steps.push(FileStep { root: index, path, op: what, trust });
                 }
                 Restoration::Nothing => {}
                 Restoration::Blocked(block) => blocked.push(block),
@@ -366,7 +366,7 @@ impl Memories {
         }
         for (index, root) in held.iter().enumerate() {
             let own: Vec<_> = steps.iter().filter(|step| step.root == index).collect();
-            blocked.extend(in_the_way(root, &own).await?);
+            blocked.extend(find_conflicts(root, &own).await?);
         }
         if !blocked.is_empty() {
             return Err(StoreError::UndoBlocked(blocked));
@@ -376,14 +376,18 @@ impl Memories {
 
     /// Screens what comes back. A person may have back what was there, and is warned; anybody else
     /// brings in only what they could have written.
-    fn screen_back(&self, held: &[HeldRoot], steps: &[Step]) -> Result<Vec<Warning>, CommandError> {
+    fn screen_restored(
+        &self,
+        held: &[LockedRoot],
+        steps: &[FileStep],
+    ) -> Result<Vec<Warning>, CommandError> {
         let mut warnings = Vec::new();
         for step in steps {
             let mount = held[step.root].root.mount;
-            let (path, before, after) = match &step.what {
-                What::Put { before, after } => (&step.path, before.as_ref(), &after[..]),
-                What::Move { to, .. } => (to, None, &[][..]),
-                What::Remove { .. } => continue,
+            let (path, before, after) = match &step.op {
+                FileOp::Write { before, after } => (&step.path, before.as_ref(), &after[..]),
+                FileOp::Move { to, .. } => (to, None, &[][..]),
+                FileOp::Remove { .. } => continue,
             };
             let path = virtual_path(mount, path.clone())?;
             let before = before.and_then(|before| before.content.as_ref());
@@ -404,7 +408,10 @@ impl Memories {
 
     /// Returns what a task did to memories that are not open here. That there are such is told to a
     /// person alone.
-    async fn left_elsewhere(&self, target: &UndoTarget) -> Result<Vec<Elsewhere>, StoreError> {
+    async fn changes_in_other_roots(
+        &self,
+        target: &UndoTarget,
+    ) -> Result<Vec<ChangeInOtherRoot>, StoreError> {
         let UndoTarget::Task(task) = target else { return Ok(Vec::new()) };
         if self.caller.provenance.actor != Actor::Person {
             return Ok(Vec::new());
@@ -417,15 +424,19 @@ impl Memories {
             let roots = change.files.iter().map(|file| &file.root);
             let folder = change.folder.iter().map(|folder| &folder.root);
             let away = roots.chain(folder).find(|root| !places.contains(&root.place));
-            left.extend(
-                away.map(|root| Elsewhere { change: change.id, identity: root.identity.clone() }),
-            );
+            left.extend(away.map(|root| ChangeInOtherRoot {
+                change: change.id,
+                identity: root.identity.clone(),
+            }));
         }
         Ok(left)
     }
 
     /// Returns the changes to take back, newest first.
-    async fn targeted(&self, target: &UndoTarget) -> Result<Vec<MemoryChange>, StoreError> {
+    async fn resolve_undo_target(
+        &self,
+        target: &UndoTarget,
+    ) -> Result<Vec<MemoryChange>, StoreError> {
         let mut query = ChangesQuery { max: usize::MAX, ..ChangesQuery::default() };
         match target {
             UndoTarget::Change(id) => return Ok(vec![self.change(*id).await?]),
@@ -452,7 +463,7 @@ impl Memories {
             changes.retain(|change| change.provenance.actor != Actor::Outside);
         }
         if changes.is_empty() {
-            let left = self.left_elsewhere(target).await?;
+            let left = self.changes_in_other_roots(target).await?;
             let what = match target {
                 UndoTarget::Task(task) if !left.is_empty() => {
                     let mut whose: Vec<_> = left.iter().map(|one| one.identity.as_str()).collect();
@@ -475,30 +486,32 @@ impl Memories {
     }
 
     /// Folds changes, newest first, into what each memory has to be now and has to become.
-    async fn wanted(
+    async fn restore_targets(
         &self,
         changes: &[MemoryChange],
-    ) -> Result<BTreeMap<(String, RelativePath), Wanted>, StoreError> {
-        let mut wanted: BTreeMap<(String, RelativePath), Wanted> = BTreeMap::new();
+    ) -> Result<BTreeMap<(String, RelativePath), RestoreTarget>, StoreError> {
+        let mut wanted: BTreeMap<(String, RelativePath), RestoreTarget> = BTreeMap::new();
         let mut take = |(file, trust): (&FileChange, Trust), path: &RelativePath, now, then| {
             let key = (file.root.place.clone(), path.clone());
             let wanted = match wanted.entry(key) {
-                Entry::Vacant(new) => new.insert(Wanted { now, ..Wanted::default() }),
+                Entry::Vacant(new) => {
+                    new.insert(RestoreTarget { expected: now, ..RestoreTarget::default() })
+                }
                 Entry::Occupied(known) => {
                     let known = known.into_mut();
                     // Older changes come later here: what this one left is what the newer one found,
                     // or somebody changed it in between.
-                    if known.then != now && known.gap.is_none() {
-                        known.gap = Some((now, known.then));
+                    if known.restored != now && known.gap.is_none() {
+                        known.gap = Some((now, known.restored));
                     }
                     known
                 }
             };
-            wanted.then = then;
+            wanted.restored = then;
             wanted.trust = Some(trust);
         };
         for change in changes {
-            let is_all = commit::answers_for_all(change.kind, &change.provenance);
+            let is_all = commit::sets_full_trust(change.kind, &change.provenance);
             for file in change.files.iter().rev() {
                 let path = self
                     .virtual_path(&file.root, &file.path)
@@ -519,7 +532,7 @@ impl Memories {
         // The text that comes back has the trust that it had, and not that of the one which took its place.
         for root in self.open_roots() {
             let here = wanted.iter_mut().filter(|((place, _), _)| *place == root.key.place);
-            let mut here: Vec<_> = here.filter_map(|(_, one)| Some((one.then?, one))).collect();
+            let mut here: Vec<_> = here.filter_map(|(_, one)| Some((one.restored?, one))).collect();
             if here.is_empty() {
                 continue;
             }
@@ -532,11 +545,11 @@ impl Memories {
     }
 
     /// Works out how one memory becomes what it was.
-    async fn step_back(
+    async fn undo_step(
         &self,
-        held: &HeldRoot,
+        held: &LockedRoot,
         path: &RelativePath,
-        wanted: &Wanted,
+        wanted: &RestoreTarget,
     ) -> Result<Restoration, StoreError> {
         let shown = virtual_path(held.root.mount, path.clone())?;
         if let Some((left, found)) = &wanted.gap {
@@ -547,33 +560,33 @@ impl Memories {
                 (&format!("{shown} as the next found it"), found.as_deref().unwrap_or_default()),
             );
             let why = "somebody else changed it in between".to_owned();
-            return Ok(Restoration::Blocked(Blocked { path: shown, why, diff }));
+            return Ok(Restoration::Blocked(UndoConflict { path: shown, reason: why, diff }));
         }
         let max = memory::limits::HISTORY_FILE_BYTES_MAX;
         let now = match held.root.backend.read(path, max).await {
-            Ok(read) => Some(Current::of(read)),
+            Ok(read) => Some(FileSnapshot::from_read(read)),
             Err(BackendError::NotFound) => None,
             // A folder in its place, or a file in that of a folder on the way: it itself is gone.
             Err(BackendError::WrongKind)
-                if wanted.now.is_none()
+                if wanted.expected.is_none()
                     && matches!(
-                        look(&held.root, &shown, path).await?,
-                        None | Some(Kind::Folder)
+                        kind_at(&held.root, &shown, path).await?,
+                        None | Some(FileKind::Folder)
                     ) =>
             {
                 None
             }
             Err(error) => {
                 let why = format!("it cannot be read: {error}");
-                let blocked = Blocked { path: shown, why, diff: String::new() };
+                let blocked = UndoConflict { path: shown, reason: why, diff: String::new() };
                 return Ok(Restoration::Blocked(blocked));
             }
         };
-        let revision = now.as_ref().and_then(Current::revision);
-        if now.is_some() == wanted.now.is_some() && revision == wanted.now {
-            return self.back_to(shown, now, wanted).await;
+        let revision = now.as_ref().and_then(FileSnapshot::revision);
+        if now.is_some() == wanted.expected.is_some() && revision == wanted.expected {
+            return self.restore(shown, now, wanted).await;
         }
-        let (left, _) = self.text(wanted.now.as_ref()).await?;
+        let (left, _) = self.text(wanted.expected.as_ref()).await?;
         let found = now.and_then(|now| now.content);
         let found = found.map(|(bytes, _)| String::from_utf8_lossy(&bytes).into_owned());
         let why = match (&left, &found) {
@@ -585,28 +598,28 @@ impl Memories {
             (&format!("{shown} as the change left it"), left.as_deref().unwrap_or_default()),
             (&format!("{shown} as it is"), found.as_deref().unwrap_or_default()),
         );
-        Ok(Restoration::Blocked(Blocked { path: shown, why: why.to_owned(), diff }))
+        Ok(Restoration::Blocked(UndoConflict { path: shown, reason: why.to_owned(), diff }))
     }
 
-    async fn back_to(
+    async fn restore(
         &self,
         shown: MemoryPath,
-        now: Option<Current>,
-        wanted: &Wanted,
+        now: Option<FileSnapshot>,
+        wanted: &RestoreTarget,
     ) -> Result<Restoration, StoreError> {
-        match (now, &wanted.then) {
+        match (now, &wanted.restored) {
             (None, None) => Ok(Restoration::Nothing),
-            (Some(before), None) => Ok(Restoration::Write(What::Remove { before })),
+            (Some(before), None) => Ok(Restoration::Write(FileOp::Remove { before })),
             (now, Some(then)) => {
-                if now.as_ref().and_then(Current::revision) == Some(*then) {
+                if now.as_ref().and_then(FileSnapshot::revision) == Some(*then) {
                     return Ok(Restoration::Nothing);
                 }
                 let Some(bytes) = self.store.state.content(then).await? else {
                     let why = "history no longer keeps what it was".to_owned();
-                    let blocked = Blocked { path: shown, why, diff: String::new() };
+                    let blocked = UndoConflict { path: shown, reason: why, diff: String::new() };
                     return Ok(Restoration::Blocked(blocked));
                 };
-                Ok(Restoration::Write(What::Put { before: now, after: Arc::from(bytes) }))
+                Ok(Restoration::Write(FileOp::Write { before: now, after: Arc::from(bytes) }))
             }
         }
     }
@@ -616,49 +629,56 @@ impl Memories {
 enum Restoration {
     /// The memory is already as it was.
     Nothing,
-    Write(What),
-    Blocked(Blocked),
+    Write(FileOp),
+    Blocked(UndoConflict),
 }
 
 /// What a memory has to be for an undo to happen, and what it then becomes.
 #[derive(Debug, Default)]
-struct Wanted {
-    now: Option<Revision>,
-    then: Option<Revision>,
+struct RestoreTarget {
+    expected: Option<Revision>,
+    restored: Option<Revision>,
     /// What somebody made of it between two of the changes: from this to that.
     gap: Option<(Option<Revision>, Option<Revision>)>,
     trust: Option<memory::change::Trust>,
 }
 
 /// Returns whether one path lies in the other, so that there cannot be files at both.
-fn nest(a: &RelativePath, b: &RelativePath) -> bool {
+fn is_nested(a: &RelativePath, b: &RelativePath) -> bool {
     a.is_within(b) || b.is_within(a)
 }
 
 /// Finds what would keep a file from coming back to its place and is not going away with this undo.
-async fn in_the_way(held: &HeldRoot, steps: &[&Step]) -> Result<Vec<Blocked>, StoreError> {
+async fn find_conflicts(
+    held: &LockedRoot,
+    steps: &[&FileStep],
+) -> Result<Vec<UndoConflict>, StoreError> {
     let root = &held.root;
-    let removed = steps.iter().filter(|step| matches!(step.what, What::Remove { .. }));
+    let removed = steps.iter().filter(|step| matches!(step.op, FileOp::Remove { .. }));
     let leaving: Vec<&RelativePath> = removed.map(|step| &step.path).collect();
     let mut blocked = Vec::new();
-    for step in steps.iter().filter(|step| matches!(step.what, What::Put { before: None, .. })) {
+    for step in steps.iter().filter(|step| matches!(step.op, FileOp::Write { before: None, .. })) {
         if obstacle(root, &step.path, &leaving).await?.is_some() {
             let path = virtual_path(root.mount, step.path.clone())?;
             let why = "something else stands in its place: move that away first".to_owned();
-            blocked.push(Blocked { path, why, diff: String::new() });
+            blocked.push(UndoConflict { path, reason: why, diff: String::new() });
         }
     }
     Ok(blocked)
 }
 
-fn path_of(held: &[HeldRoot], step: &Step) -> Option<MemoryPath> {
+fn path_of(held: &[LockedRoot], step: &FileStep) -> Option<MemoryPath> {
     MemoryPath::inside(held[step.root].root.mount, step.path.clone()).ok()
 }
 
 /// Turns the removal of a memory at one path and its return at another into the move that undoes a
 /// rename, so that pins and usage go back with it.
-fn join_moves(steps: Vec<Step>, changes: &[MemoryChange], held: &[HeldRoot]) -> Vec<Step> {
-    let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
+fn join_moves(
+    steps: Vec<FileStep>,
+    changes: &[MemoryChange],
+    held: &[LockedRoot],
+) -> Vec<FileStep> {
+    let mut steps: Vec<Option<FileStep>> = steps.into_iter().map(Some).collect();
     for file in changes.iter().flat_map(|change| &change.files) {
         let Some(to) = &file.moved_to else { continue };
         let at = |path: &RelativePath| {
@@ -669,19 +689,19 @@ fn join_moves(steps: Vec<Step>, changes: &[MemoryChange], held: &[HeldRoot]) -> 
             })
         };
         let (Some(gone), Some(back)) = (at(to), at(&file.path)) else { continue };
-        let nests = |step: &Step| step.path != file.path && nest(&step.path, &file.path);
+        let nests = |step: &FileStep| step.path != file.path && is_nested(&step.path, &file.path);
         if steps.iter().flatten().any(nests) {
             // Something has to make room for it first, so it cannot go there in one step.
             continue;
         }
         let moved = match (&steps[gone], &steps[back]) {
             (
-                Some(Step { root, path, what: What::Remove { before }, .. }),
-                Some(Step { what: What::Put { before: None, after }, trust, .. }),
-            ) if before.revision() == Some(Revision::digest(after)) => Step {
+                Some(FileStep { root, path, op: FileOp::Remove { before }, .. }),
+                Some(FileStep { op: FileOp::Write { before: None, after }, trust, .. }),
+            ) if before.revision() == Some(Revision::digest(after)) => FileStep {
                 root: *root,
                 path: path.clone(),
-                what: What::Move { to: file.path.clone(), before: before.clone() },
+                op: FileOp::Move { to: file.path.clone(), before: before.clone() },
                 trust: *trust,
             },
             _ => continue,
@@ -693,23 +713,23 @@ fn join_moves(steps: Vec<Step>, changes: &[MemoryChange], held: &[HeldRoot]) -> 
 
 /// Returns the folder that an undone rename moves back as a whole, with whatever else lies in it;
 /// `None` when memories were added to it since, which stay where they are.
-async fn folder_back(
+async fn undo_folder_rename(
     changes: &[MemoryChange],
-    held: &[HeldRoot],
-    steps: &[Step],
+    held: &[LockedRoot],
+    steps: &[FileStep],
 ) -> Result<Option<FolderStep>, StoreError> {
     let [MemoryChange { folder: Some(folder), .. }] = changes else { return Ok(None) };
     let Some(to) = &folder.moved_to else { return Ok(None) };
-    let place = |held: &HeldRoot| held.root.key.place == folder.root.place;
+    let place = |held: &LockedRoot| held.root.key.place == folder.root.place;
     let Some(index) = held.iter().position(place) else { return Ok(None) };
     let root = &held[index].root;
-    let at = StoreError::at(root.mount);
+    let at = StoreError::backend_error(root.mount);
     if root.backend.kind(&folder.path).await.map_err(&at)?.is_some() {
         return Ok(None);
     }
     let walk = root.backend.walk(Some(to), Extent::ALL).await.map_err(&at)?;
     let moves = |path: &RelativePath| {
-        steps.iter().any(|step| step.path == *path && matches!(step.what, What::Move { .. }))
+        steps.iter().any(|step| step.path == *path && matches!(step.op, FileOp::Move { .. }))
     };
     let all = steps.len() == walk.files_total && walk.files.iter().all(|file| moves(&file.path));
     let folder = FolderStep { root: index, path: to.clone(), to: Some(folder.path.clone()) };

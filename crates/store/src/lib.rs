@@ -17,8 +17,8 @@ mod apply;
 
 mod view;
 
-mod came;
 mod commit;
+mod entry_dates;
 
 mod checks;
 
@@ -28,7 +28,7 @@ mod history;
 
 mod context_files;
 
-mod notice;
+mod external_edits;
 
 mod health;
 
@@ -36,19 +36,19 @@ mod root;
 
 mod cache;
 
-mod hold;
+mod root_lock;
 
-mod host;
+mod host_fs;
 
-mod derived;
+mod cache_dir;
 
-mod objection;
+mod screen_on_read;
 
 mod unreviewed;
 
-mod glance;
+mod completion;
 
-mod settle;
+mod checkpoint;
 
 mod recovery;
 
@@ -67,24 +67,26 @@ pub mod backend;
 pub mod clock;
 
 pub use binding::{
-    BadWorkspaceId, Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceChoice,
-    WorkspaceId, folder_slug, resolved as real_path,
+    BaseFolders, Binding, BindingRequest, Checkout, InvalidWorkspaceId, ProjectRoot,
+    WorkspaceChoice, WorkspaceId, folder_slug, resolve_links as real_path,
 };
-pub use caller::{Call, Caller, Expected, OutsideRead};
+pub use cache_dir::{CacheDir, CacheDirLimits};
+pub use caller::{CallContext, Caller, OutsideReadFlag, Precondition};
+pub use completion::CompletionEntry;
 pub use context_files::{
-    ContextCache, ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved,
-    ContextScope, ContextSettings, LoadOptions, LoadScope, Loaded, NotLoaded, Origin, PassedOver,
-    Skipped, TrustError, TrustedFolders,
+    ContextCache, ContextFile, ContextFileError, ContextFileSet, ContextFiles, ContextListing,
+    ContextScope, ContextSettings, LoadOptions, LoadScope, LoadSkipReason, SavedContextFile,
+    SkippedContextFile, SkippedContextSource, SourceOrigin, TrustError, TrustedFolders,
 };
-pub use derived::{DerivedFiles, DerivedLimits};
-pub use draft::{Draft, DraftedEdit};
-pub use error::{Blocked, StoreError};
-pub use glance::Glanced;
-pub use health::{Depth, Finding, FindingKind, Health, Repaired, RootHealth};
-pub use history::{ChangesQuery, Dry, Elsewhere, FileDiff, UndoTarget, Undone};
-pub use memories::{Listed, Listing, Memories, MemoryText, MountState, Saved, Surveyed};
+pub use draft::{Draft, DraftEdit};
+pub use error::{StoreError, UndoConflict};
+pub use health::{Depth, Health, HealthFinding, HealthFindingKind, RepairReport, RootHealth};
+pub use history::{ChangeInOtherRoot, ChangesQuery, DryRun, FileDiff, UndoReport, UndoTarget};
+pub use memories::{
+    Listing, Memories, MemoryEntry, MemoryText, MountState, SavedMemory, ScannedMemory,
+};
 pub use memory_list::MEMORY_LIST;
 pub use root::FILES_READ_AT_ONCE;
-pub use store::{Notice, PinNotice, ProposalNotice, Settings, Store};
-pub use unreviewed::{Influenced, Unreviewed};
+pub use store::{ChangeEvent, PinEvent, ProposalStatusEvent, Store, StoreSettings};
+pub use unreviewed::{PendingReview, Unreviewed};
 pub use watch::Watch;

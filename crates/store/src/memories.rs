@@ -15,7 +15,7 @@ use memory::usage::Usage;
 
 use crate::backend::local::LocalBackend;
 use crate::backend::{Backend, Stamp};
-use crate::binding::{Binding, RootPlan};
+use crate::binding::{Binding, RootSpec};
 use crate::caller::Caller;
 use crate::error::StoreError;
 use crate::root::Root;
@@ -34,20 +34,20 @@ pub struct MemoryText {
 
 /// What a save left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saved {
+pub struct SavedMemory {
     /// The memory's revision afterwards.
     pub revision: Revision,
     /// The change recorded; `None` when the bytes were already these.
     pub change: Option<ChangeId>,
     /// Whether nothing was there before.
-    pub made: bool,
+    pub created: bool,
     /// What screening warned of.
     pub warnings: Vec<Warning>,
 }
 
 /// A memory in a listing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct MemoryEntry {
     /// Its path.
     pub path: MemoryPath,
     /// Its size.
@@ -72,16 +72,16 @@ pub struct Listed {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
     /// The memories, scope by scope, in byte order of their paths.
-    pub memories: Vec<Listed>,
+    pub memories: Vec<MemoryEntry>,
     /// How many more there are.
-    pub left_out: usize,
+    pub omitted: usize,
     /// The mounts of which not all is listed: they are unavailable, or hold too much.
-    pub not_whole: Vec<Mount>,
+    pub incomplete_mounts: Vec<Mount>,
 }
 
 /// A memory that a survey came across.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Surveyed {
+pub struct ScannedMemory {
     /// Its path.
     pub path: MemoryPath,
     /// Which version its file is; `None` if another write, of as many bytes, could leave the same stamp.
@@ -93,7 +93,7 @@ pub struct Surveyed {
     /// How often it was used.
     pub uses: u64,
     /// Whether it is not to be read: so much came with a repository that nobody trusts, and nobody here ever reviewed it.
-    pub is_too_much: bool,
+    pub exceeds_untrusted_limit: bool,
 }
 
 /// One mount of a binding and what can be done with it.
@@ -122,32 +122,29 @@ impl Store {
                 if read_only { Access::ReadOnly } else { access(caller.class, plan.mount) };
             let mount = plan.mount;
             // Only a root in a checkout, or a flat one, never carries a listing.
-            let in_checkout =
-                mount != Mount::Flat && plan.root.as_ref().is_ok_and(|root| !root.may_have_list);
+            let in_checkout = mount != Mount::Flat
+                && plan.root.as_ref().is_ok_and(|root| !root.may_generate_list);
             let root = plan.root.map(|root| self.local_root(mount, root));
             BoundMount { mount, access, root, in_checkout }
         });
-        self.bound(binding.layout, mounts.collect(), caller)
+        self.bind(binding.layout, mounts.collect(), caller)
     }
 
-    fn bound(
-        self: &Arc<Self>,
-        layout: Layout,
-        mounts: Vec<BoundMount>,
-        caller: Caller,
-    ) -> Memories {
+    fn bind(self: &Arc<Self>, layout: Layout, mounts: Vec<BoundMount>, caller: Caller) -> Memories {
         let (store, features) = (Arc::clone(self), Features::default());
-        Memories { store, layout, mounts, caller, answered: Vec::new(), features }
+        Memories { store, layout, mounts, caller, allowed_rules: Vec::new(), features }
     }
 
     /// Returns the root that a plan leads to; the same one for everybody in this process.
-    fn local_root(&self, mount: Mount, plan: RootPlan) -> Arc<Root> {
+    fn local_root(&self, mount: Mount, plan: RootSpec) -> Arc<Root> {
         let mut roots = self.roots.lock();
         let root = roots.entry(plan.key.clone()).or_insert_with(|| {
-            let lock = self.folders.lock_file(&plan.key.place);
-            let has_list = plan.may_have_list && self.settings.memory_list;
-            let backend = Arc::new(LocalBackend::new(plan.anchor, lock));
-            Arc::new(Root::new(mount, plan.key, backend, has_list).recording(plan.checkout))
+            let lock = self.folders.lock_path(&plan.key.place);
+            let has_list = plan.may_generate_list && self.settings.memory_list;
+            let backend = Arc::new(LocalBackend::new(plan.root_dir, lock));
+            Arc::new(
+                Root::new(mount, plan.key, backend, has_list).with_checkout_record(plan.checkout),
+            )
         });
         Arc::clone(root)
     }
@@ -171,7 +168,7 @@ impl Store {
             BoundMount { mount, access, root: Ok(Arc::clone(root)), in_checkout: false }
         });
         let layout = if flat { Layout::Flat } else { Layout::Scoped };
-        self.bound(layout, mounts.collect(), caller)
+        self.bind(layout, mounts.collect(), caller)
     }
 }
 
@@ -194,7 +191,7 @@ pub struct Memories {
     pub(crate) mounts: Vec<BoundMount>,
     pub(crate) caller: Caller,
     /// Rules and families that only warn this person; see [`Memories::answering_for`].
-    pub(crate) answered: Vec<&'static str>,
+    pub(crate) allowed_rules: Vec<&'static str>,
     pub(crate) features: Features,
 }
 
@@ -281,9 +278,9 @@ impl Memories {
 
     /// Returns these memories with screening rules, or families of them, that warn where they would
     /// refuse: the person has looked at the text and answers for it. Means nothing for an agent.
-    pub fn answering_for(mut self, rules: &[String]) -> Result<Self, UnknownRule> {
+    pub fn with_allowed_rules(mut self, rules: &[String]) -> Result<Self, UnknownRule> {
         for rule in rules {
-            self.answered.push(rule_or_family(rule)?);
+            self.allowed_rules.push(rule_or_family(rule)?);
         }
         Ok(self)
     }
@@ -291,7 +288,7 @@ impl Memories {
     /// Returns these memories as another caller may touch them.
     #[must_use]
     pub fn for_caller(&self, caller: Caller) -> Self {
-        let mut memories = Self { caller, answered: Vec::new(), ..self.clone() };
+        let mut memories = Self { caller, allowed_rules: Vec::new(), ..self.clone() };
         for bound in &mut memories.mounts {
             // A binding that is read-only stays so, whoever calls.
             if bound.access == Access::ReadWrite {

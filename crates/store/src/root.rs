@@ -14,8 +14,8 @@ use memory::path::{Mount, RelativePath};
 use parking_lot::{Mutex, MutexGuard};
 use state::Head;
 
-use crate::backend::{Backend, BackendError, Found, Read, Stamp};
-use crate::cache::{FileCache, FileHead, RootCache};
+use crate::backend::{Backend, BackendError, FileRead, Stamp, WalkedFile};
+use crate::cache::{FileCache, FileSummary, RootCache};
 use crate::checkout_record::CheckoutRecord;
 
 /// One root.
@@ -25,15 +25,15 @@ pub(crate) struct Root {
     pub(crate) key: RootKey,
     pub(crate) backend: Arc<dyn Backend>,
     /// Whether `MEMORY.md` at its top is generated.
-    pub(crate) has_list: bool,
+    pub(crate) generates_list: bool,
     /// The record of the checkout that a workspace belongs to.
     checkout: Option<CheckoutRecord>,
     cache: Mutex<RootCache>,
     /// Whether this process has looked for a write that did not end.
-    pub(crate) looked: AtomicBool,
+    pub(crate) recovery_checked: AtomicBool,
     /// Counts the looks that watchers had begun; one looks at a time.
-    pub(crate) looks: AtomicU64,
-    pub(crate) looking: tokio::sync::Mutex<()>,
+    pub(crate) scan_count: AtomicU64,
+    pub(crate) scan_lock: tokio::sync::Mutex<()>,
 }
 
 impl Root {
@@ -47,17 +47,17 @@ impl Root {
             mount,
             key,
             backend,
-            has_list,
+            generates_list: has_list,
             checkout: None,
             cache: Mutex::default(),
-            looked: AtomicBool::new(false),
-            looks: AtomicU64::new(0),
-            looking: tokio::sync::Mutex::default(),
+            recovery_checked: AtomicBool::new(false),
+            scan_count: AtomicU64::new(0),
+            scan_lock: tokio::sync::Mutex::default(),
         }
     }
 
     /// Returns the same root, which records the checkout that it belongs to when it is written to.
-    pub(crate) fn recording(self, checkout: Option<CheckoutRecord>) -> Self {
+    pub(crate) fn with_checkout_record(self, checkout: Option<CheckoutRecord>) -> Self {
         Self { checkout, ..self }
     }
 
@@ -74,18 +74,18 @@ impl Root {
     }
 
     /// Notes that there is no root, with what was last recorded of it.
-    pub(crate) fn note_missing(&self, heads: Vec<Head>) {
+    pub(crate) fn mark_missing(&self, heads: Vec<Head>) {
         let mut known = self.cache();
         for head in heads {
             known.insert_head(head);
         }
-        known.told = Some(known.last);
+        known.announced_through = Some(known.last_change);
     }
 
     /// Returns how many looks watchers had.
     #[cfg(test)]
-    pub(crate) fn looks(&self) -> u64 {
-        self.looks.load(std::sync::atomic::Ordering::Relaxed)
+    pub(crate) fn scan_count(&self) -> u64 {
+        self.scan_count.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Returns the versions of files, in their order; `None` for what is no file or cannot be opened.
@@ -99,18 +99,19 @@ impl Root {
         &self,
         files: &[(&RelativePath, Stamp)],
     ) -> Vec<Result<Option<Revision>, BackendError>> {
-        let revision = |_: &_, read: &Read| read.is_whole().then(|| Revision::digest(&read.bytes));
-        self.derived(files, MEMORY_BYTES_MAX, |cache| &mut cache.revisions, revision).await
+        let revision =
+            |_: &_, read: &FileRead| read.is_whole().then(|| Revision::digest(&read.bytes));
+        self.derive_all(files, MEMORY_BYTES_MAX, |cache| &mut cache.revisions, revision).await
     }
 
     /// Returns what `derive` makes of files, in their order. It comes from the cache for the version that the caller
     /// saw, else from at most `max` bytes that are read now.
-    pub(crate) async fn derived<T: Clone + Send>(
+    pub(crate) async fn derive_all<T: Clone + Send>(
         &self,
         files: &[(&RelativePath, Stamp)],
         max: usize,
         cache: fn(&mut RootCache) -> &mut FileCache<T>,
-        derive: impl Fn(&RelativePath, &Read) -> T + Send + Sync,
+        derive: impl Fn(&RelativePath, &FileRead) -> T + Send + Sync,
     ) -> Vec<Result<T, BackendError>> {
         let mut values: Vec<Option<Result<T, BackendError>>> = {
             let mut known = self.cache();
@@ -142,14 +143,14 @@ pub const FILES_READ_AT_ONCE: usize = 64;
 /// Reads the frontmatter of files that a walk found, in their order.
 pub(crate) async fn document_heads<'f>(
     root: &Root,
-    files: impl IntoIterator<Item = &'f Found>,
-) -> Result<Vec<Arc<FileHead>>, BackendError> {
+    files: impl IntoIterator<Item = &'f WalkedFile>,
+) -> Result<Vec<Arc<FileSummary>>, BackendError> {
     let files: Vec<_> = files.into_iter().map(|file| (&file.path, file.stat.stamp)).collect();
-    let heads = root.derived(
+    let heads = root.derive_all(
         &files,
         HEAD_BYTES_MAX,
         |cache| &mut cache.documents,
-        |_, read| Arc::new(FileHead::read(&read.bytes)),
+        |_, read| Arc::new(FileSummary::read(&read.bytes)),
     );
     let heads = heads.await.into_iter().map(|head| match head {
         // It went away since the walk, or became something else: it says nothing then. And one file that
@@ -159,7 +160,7 @@ pub(crate) async fn document_heads<'f>(
             | BackendError::WrongKind
             | BackendError::Escapes(_)
             | BackendError::Io { .. },
-        ) => Ok(Arc::new(FileHead::read(&[]))),
+        ) => Ok(Arc::new(FileSummary::read(&[]))),
         head => head,
     });
     heads.collect()

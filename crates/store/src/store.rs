@@ -18,14 +18,14 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 use crate::backend::local::highest_completed;
-use crate::binding::Folders;
+use crate::binding::BaseFolders;
 use crate::root::Root;
 
 /// A change happened: sent to subscribers after it is durable, once however many memories it touched.
 ///
 /// What another process changed in several roots is announced root by root, as each is looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct ChangeEvent {
     /// The change's number.
     pub change: ChangeId,
     /// What was done.
@@ -39,7 +39,7 @@ pub struct Notice {
 /// A memory was pinned or unpinned: sent to subscribers after it is stored. A pin is no change of a text, so
 /// history does not have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinNotice {
+pub struct PinEvent {
     /// The root that the memory lies in.
     pub root: RootKey,
     /// Its path there.
@@ -52,7 +52,7 @@ pub struct PinNotice {
 
 /// Proposals were made or decided: sent to subscribers after it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProposalNotice {
+pub struct ProposalStatusEvent {
     /// Their numbers.
     pub ids: Vec<ProposalId>,
     /// How far they are now.
@@ -69,7 +69,7 @@ pub struct ProposalNotice {
 
 /// What a store is set up with.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct StoreSettings {
     /// How many memories a scope may hold, up to [`SCOPE_FILES_MAX`].
     pub files_max: usize,
     /// How much history to keep.
@@ -78,7 +78,7 @@ pub struct Settings {
     pub memory_list: bool,
 }
 
-impl Default for Settings {
+impl Default for StoreSettings {
     fn default() -> Self {
         Self {
             files_max: SCOPE_FILES_DEFAULT,
@@ -94,26 +94,26 @@ impl Default for Settings {
 #[derive(Debug)]
 pub struct Store {
     pub(crate) state: Arc<dyn HistoryStore>,
-    pub(crate) folders: Folders,
+    pub(crate) folders: BaseFolders,
     pub(crate) screen: Screen,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: StoreSettings,
     pub(crate) roots: Mutex<HashMap<RootKey, Arc<Root>>>,
     /// Uses that are not stored yet.
     pub(crate) uses: Mutex<Vec<UseEvent>>,
     pub(crate) background: Background,
-    notices: broadcast::Sender<Notice>,
-    pins: broadcast::Sender<PinNotice>,
-    proposals: broadcast::Sender<ProposalNotice>,
+    change_events: broadcast::Sender<ChangeEvent>,
+    pin_events: broadcast::Sender<PinEvent>,
+    proposal_events: broadcast::Sender<ProposalStatusEvent>,
 }
 
 /// What is still to be done after writes.
 #[derive(Debug, Default)]
 pub(crate) struct Background {
     /// Roots with open changes, and how many writes since they were last settled.
-    pub(crate) unsettled: Mutex<(Vec<Arc<Root>>, usize)>,
+    pub(crate) dirty: Mutex<(Vec<Arc<Root>>, usize)>,
     /// Held while settling, so that closing waits for it.
-    pub(crate) settling: tokio::sync::Mutex<()>,
+    pub(crate) checkpoint_lock: tokio::sync::Mutex<()>,
     /// The task that stores and settles; started by the first use or write.
     pub(crate) task: Mutex<Option<JoinHandle<()>>>,
     /// When history was last pruned.
@@ -124,13 +124,13 @@ impl Store {
     /// Opens nothing yet: roots and state are touched when they are first needed.
     pub fn new(
         state: Arc<dyn HistoryStore>,
-        folders: Folders,
+        folders: BaseFolders,
         screen: Screen,
         clock: Arc<dyn Clock>,
-        settings: Settings,
+        settings: StoreSettings,
     ) -> Arc<Self> {
         let settings =
-            Settings { files_max: settings.files_max.clamp(1, SCOPE_FILES_MAX), ..settings };
+            StoreSettings { files_max: settings.files_max.clamp(1, SCOPE_FILES_MAX), ..settings };
         Arc::new(Self {
             state,
             folders,
@@ -140,44 +140,44 @@ impl Store {
             roots: Mutex::default(),
             uses: Mutex::default(),
             background: Background::default(),
-            notices: broadcast::Sender::new(CHANGES_BUFFERED),
-            pins: broadcast::Sender::new(CHANGES_BUFFERED),
-            proposals: broadcast::Sender::new(CHANGES_BUFFERED),
+            change_events: broadcast::Sender::new(CHANGES_BUFFERED),
+            pin_events: broadcast::Sender::new(CHANGES_BUFFERED),
+            proposal_events: broadcast::Sender::new(CHANGES_BUFFERED),
         })
     }
 
     /// Returns the highest number of a change that was carried out in any root, by their lock files.
     pub(crate) async fn highest_completed(&self) -> Option<ChangeId> {
-        let folder = self.folders.locks();
+        let folder = self.folders.locks_folder();
         let found = tokio::task::spawn_blocking(move || highest_completed(&folder));
         found.await.ok().flatten()
     }
 
     /// Returns everything that changes from now on, through this process or seen by a watch. Who
     /// lags more than [`CHANGES_BUFFERED`] behind is told so and lists again.
-    pub fn subscribe(&self) -> broadcast::Receiver<Notice> {
-        self.notices.subscribe()
+    pub fn subscribe(&self) -> broadcast::Receiver<ChangeEvent> {
+        self.change_events.subscribe()
     }
 
     /// Returns the pins that are set and taken away from now on, through this process.
-    pub fn subscribe_to_pins(&self) -> broadcast::Receiver<PinNotice> {
-        self.pins.subscribe()
+    pub fn subscribe_to_pins(&self) -> broadcast::Receiver<PinEvent> {
+        self.pin_events.subscribe()
     }
 
     /// Returns the proposals that are made and decided from now on, through this process.
-    pub fn subscribe_to_proposals(&self) -> broadcast::Receiver<ProposalNotice> {
-        self.proposals.subscribe()
+    pub fn subscribe_to_proposals(&self) -> broadcast::Receiver<ProposalStatusEvent> {
+        self.proposal_events.subscribe()
     }
 
     /// Announces proposals to those who subscribed.
-    pub fn announce_proposals(&self, notice: ProposalNotice) {
+    pub fn publish_proposals(&self, notice: ProposalStatusEvent) {
         // A send without receivers is no error.
-        drop(self.proposals.send(notice));
+        drop(self.proposal_events.send(notice));
     }
 
-    pub(crate) fn announce_pin(&self, notice: PinNotice) {
+    pub(crate) fn publish_pin(&self, notice: PinEvent) {
         // Nobody listening is no error.
-        drop(self.pins.send(notice));
+        drop(self.pin_events.send(notice));
     }
 
     /// Returns the roots that this process has come across.
@@ -186,22 +186,22 @@ impl Store {
     }
 
     /// Returns whether anybody listens.
-    pub(crate) fn is_heard(&self) -> bool {
-        self.notices.receiver_count() > 0
+    pub(crate) fn has_subscribers(&self) -> bool {
+        self.change_events.receiver_count() > 0
     }
 
     /// Announces a recorded change to subscribers.
-    pub(crate) fn announce_change(
+    pub(crate) fn publish_change(
         &self,
         change: ChangeId,
         kind: ChangeKind,
         provenance: &Provenance,
         files: &[FileChange],
     ) {
-        if self.is_heard() {
+        if self.has_subscribers() {
             let (provenance, files) = (provenance.clone(), Arc::from(files));
             // A send without receivers is no error.
-            drop(self.notices.send(Notice { change, kind, provenance, files }));
+            drop(self.change_events.send(ChangeEvent { change, kind, provenance, files }));
         }
     }
 }

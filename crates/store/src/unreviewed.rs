@@ -22,12 +22,12 @@ use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
 use state::{Head, NewFileChange};
 
-use crate::caller::Call;
+use crate::caller::CallContext;
 use crate::checks::{read_small, virtual_path};
-use crate::commit::{AsFound, record_as_found, record_outside};
+use crate::commit::{AlreadyAppliedChange, record_already_applied, record_external};
 use crate::context_files::TrustedFolders;
 use crate::error::StoreError;
-use crate::history::{ChangesQuery, Dry};
+use crate::history::{ChangesQuery, DryRun};
 use crate::memories::{BoundMount, Memories};
 use crate::root::Root;
 
@@ -48,7 +48,7 @@ pub enum Unreviewed {
 impl Unreviewed {
     /// Tells whether whoever reads it may have been influenced by it. What a trusted project says may be: its instruction files are
     /// instructions all the same.
-    pub const fn counts_as_read(self) -> bool {
+    pub const fn may_influence_reader(self) -> bool {
         matches!(self, Self::Silent | Self::Influenced)
     }
 
@@ -63,7 +63,7 @@ impl Unreviewed {
     }
 
     /// Returns the lines before and after the text when a model asked for it, if there are any.
-    pub const fn notices(self) -> Option<[&'static str; 2]> {
+    pub const fn marker_lines(self) -> Option<[&'static str; 2]> {
         match self {
             Self::Silent => Some(UNREVIEWED),
             Self::Influenced => Some(INFLUENCED),
@@ -73,21 +73,21 @@ impl Unreviewed {
 }
 
 /// The texts of a root that wait for a person.
-struct WaitingTexts<'r> {
-    known: &'r HashMap<Revision, ChangeId>,
+struct PendingReviewTexts<'r> {
+    influenced: &'r HashMap<Revision, ChangeId>,
     heads: HashMap<&'r RelativePath, &'r Head>,
 }
 
-impl<'r> WaitingTexts<'r> {
+impl<'r> PendingReviewTexts<'r> {
     fn new(known: &'r HashMap<Revision, ChangeId>, heads: &'r [Head]) -> Self {
-        Self { known, heads: heads.iter().map(|head| (&head.path, head)).collect() }
+        Self { influenced: known, heads: heads.iter().map(|head| (&head.path, head)).collect() }
     }
 
     /// Tells why a memory of this revision is one. Somebody else may have written the same words, and then it is not; and
     /// whoever touched it outside since it was recorded has not reviewed it.
-    fn why(&self, path: &RelativePath, revision: Option<Revision>) -> Option<Unreviewed> {
+    fn reason(&self, path: &RelativePath, revision: Option<Revision>) -> Option<Unreviewed> {
         let is_known = |revision: Option<Revision>| {
-            revision.is_some_and(|revision| self.known.contains_key(&revision))
+            revision.is_some_and(|revision| self.influenced.contains_key(&revision))
         };
         let is_influenced = match self.heads.get(path) {
             Some(head) if head.trust == Trust::Outside => {
@@ -106,13 +106,13 @@ impl<'r> WaitingTexts<'r> {
 /// A memory that waits for a person: an agent wrote it after it had read text that nobody here reviewed, or a background
 /// review wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Influenced {
+pub struct PendingReview {
     /// The memory.
     pub path: MemoryPath,
     /// Its revision.
     pub revision: Revision,
     /// Why it waits: [`Unreviewed::Influenced`] or [`Unreviewed::Background`].
-    pub why: Unreviewed,
+    pub reason: Unreviewed,
     /// The last change that wrote it so.
     pub change: MemoryChange,
 }
@@ -135,7 +135,7 @@ async fn add_revisions(root: &Root, texts: &mut [(RelativePath, Option<Revision>
 impl Memories {
     /// Returns how far each of these texts may be trusted, in their order: what was recorded of it, if it is still of
     /// this revision; any other text came from outside.
-    pub async fn trusted(
+    pub async fn trust_levels(
         &self,
         texts: &[(&MemoryPath, Revision)],
     ) -> Result<Vec<Trust>, StoreError> {
@@ -151,7 +151,7 @@ impl Memories {
                     of_root.push((relative.clone(), Some(*revision)));
                 }
             }
-            let of_root = self.trust_in(bound, root, &of_root).await?;
+            let of_root = self.trust_levels_in(bound, root, &of_root).await?;
             for (at, trust) in places.into_iter().zip(of_root) {
                 trusted[at] = trust;
             }
@@ -179,7 +179,7 @@ impl Memories {
                 let heads = self.store.state.heads(&root.key.place, ChangeId::default()).await;
                 heads.unwrap_or_default()
             };
-            let waiting = WaitingTexts::new(&influenced, &heads);
+            let waiting = PendingReviewTexts::new(&influenced, &heads);
             let inside = |&(path, read): &(&'p MemoryPath, Option<Revision>)| {
                 let relative = path.relative().filter(|_| path.mount() == Some(bound.mount))?;
                 Some((path, (relative.clone(), read)))
@@ -187,31 +187,31 @@ impl Memories {
             let (paths, mut of_root): (Vec<_>, Vec<_>) = texts.iter().filter_map(inside).unzip();
             add_revisions(root, &mut of_root).await;
             for (path, (relative, revision)) in paths.iter().zip(&of_root) {
-                if let Some(why) = waiting.why(relative, *revision) {
+                if let Some(why) = waiting.reason(relative, *revision) {
                     found.insert((*path).clone(), why);
                 }
             }
             if bound.in_checkout {
-                self.came_with_repository(bound, root, (&paths, &of_root), &mut found).await;
+                self.add_repository_memories(bound, root, (&paths, &of_root), &mut found).await;
             }
         }
         found
     }
 
     /// Adds those of these memories of a checkout that came with the repository and that nobody here reviewed.
-    async fn came_with_repository(
+    async fn add_repository_memories(
         &self,
         bound: &BoundMount,
         root: &Root,
         (paths, texts): (&[&MemoryPath], &[(RelativePath, Option<Revision>)]),
         found: &mut HashMap<MemoryPath, Unreviewed>,
     ) {
-        let trusted = self.trust_in(bound, root, texts).await;
+        let trusted = self.trust_levels_in(bound, root, texts).await;
         let trusted = trusted.unwrap_or_else(|_| vec![Trust::Outside; texts.len()]);
         let outside = paths.iter().zip(trusted).filter(|(_, trust)| *trust == Trust::Outside);
         let outside: Vec<&MemoryPath> = outside.map(|(path, _)| *path).collect();
         let is_trusted = !outside.is_empty() && self.is_trusted(bound).await;
-        let objections = self.objections(&outside).await;
+        let objections = self.read_warnings(&outside).await;
         for (path, objections) in outside.into_iter().zip(objections) {
             let is_silent = !is_trusted || !objections.is_empty();
             let shown = if is_silent { Unreviewed::Silent } else { Unreviewed::Marked };
@@ -221,15 +221,15 @@ impl Memories {
 
     /// Notes that the caller's session has read a memory, if that counts. Nothing for a person.
     pub fn note_read(&self, unreviewed: Option<Unreviewed>) {
-        let counts = unreviewed.is_some_and(Unreviewed::counts_as_read);
+        let counts = unreviewed.is_some_and(Unreviewed::may_influence_reader);
         if counts && self.caller.provenance.actor != Actor::Person {
-            self.caller.outside_read.note();
+            self.caller.outside_read.set();
         }
     }
 
     /// Returns the memories that wait for a person, in the order of the scopes and paths: an agent wrote them after it had
     /// read text that nobody here reviewed, or a background review did.
-    pub async fn influenced(&self) -> Result<Vec<Influenced>, StoreError> {
+    pub async fn pending_reviews(&self) -> Result<Vec<PendingReview>, StoreError> {
         let mut found = Vec::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
@@ -252,7 +252,12 @@ impl Memories {
                     continue;
                 };
                 if let Some(change) = self.store.state.change(id).await? {
-                    found.push(Influenced { path, revision: read.revision, why, change });
+                    found.push(PendingReview {
+                        path,
+                        revision: read.revision,
+                        reason: why,
+                        change,
+                    });
                 }
             }
         }
@@ -266,15 +271,15 @@ impl Memories {
         &self,
         path: &MemoryPath,
         revision: Revision,
-        call: &Call,
+        call: &CallContext,
     ) -> Result<Option<ChangeId>, StoreError> {
         self.check_writable(path)?;
-        let (root, relative) = self.inside(path)?;
+        let (root, relative) = self.resolve_in_root(path)?;
         if self.caller.provenance.actor != Actor::Person {
             return Err(CommandError::ReadOnly { mount: root.mount }.into());
         }
-        root.check_no_list(path, relative).await?;
-        let mut held = [root.hold(&self.store).await?];
+        root.reject_generated_list(path, relative).await?;
+        let mut held = [root.lock(&self.store).await?];
         let (current, bytes) = read_small(root, path, relative).await?;
         if current.revision() != Some(revision) {
             let current = current.revision();
@@ -308,21 +313,21 @@ impl Memories {
         }
         if recorded != Some(revision) {
             let edit = step(recorded, Trust::Outside);
-            record_outside(&self.store, &mut held, vec![edit]).await?;
+            record_external(&self.store, &mut held, vec![edit]).await?;
         }
-        let mut what = AsFound::new(ChangeKind::Accept, self.provenance(call));
+        let mut what = AlreadyAppliedChange::new(ChangeKind::Accept, self.provenance(call));
         what.accepts = call.proposal;
         let accepted = step(Some(revision), Trust::Person);
-        record_as_found(&self.store, &mut held, what, vec![accepted]).await.map(Some)
+        record_already_applied(&self.store, &mut held, what, vec![accepted]).await.map(Some)
     }
 
     /// Takes back that a person accepted memories: they wait for a review again. No byte changes. Returns the memories that are
     /// still as they were accepted, and the change, unless it is only asked what that would do.
-    pub(crate) async fn take_back_accept(
+    pub(crate) async fn undo_accept(
         &self,
         changes: &[MemoryChange],
-        dry: Dry,
-        call: &Call,
+        dry: DryRun,
+        call: &CallContext,
     ) -> Result<(Vec<MemoryPath>, Option<ChangeId>), StoreError> {
         let (mut paths, mut last) = (Vec::new(), None);
         for change in changes {
@@ -330,25 +335,26 @@ impl Memories {
                 let path = self.virtual_path(&file.root, &file.path);
                 let path = path.ok_or(StoreError::UndoElsewhere(change.id))?;
                 self.check_writable(&path)?;
-                let (root, relative) = self.inside(&path)?;
+                let (root, relative) = self.resolve_in_root(&path)?;
                 if self.caller.provenance.actor != Actor::Person {
                     return Err(CommandError::ReadOnly { mount: root.mount }.into());
                 }
-                let mut held = [root.hold(&self.store).await?];
+                let mut held = [root.lock(&self.store).await?];
                 let Ok((current, _)) = read_small(root, &path, relative).await else { continue };
                 if current.revision() != file.after {
                     continue;
                 }
                 paths.push(path.clone());
-                if dry == Dry::Run {
+                if dry == DryRun::Yes {
                     continue;
                 }
-                let mut what = AsFound::new(ChangeKind::Undo, self.provenance(call));
+                let mut what = AlreadyAppliedChange::new(ChangeKind::Undo, self.provenance(call));
                 what.undoes = Some(change.id);
                 let trust = self.trust_before(change, &path).await?;
                 let change = FileChange { trust, ..file.clone() };
                 let file = NewFileChange { change, before: None, after: None, influenced: true };
-                last = Some(record_as_found(&self.store, &mut held, what, vec![file]).await?);
+                last =
+                    Some(record_already_applied(&self.store, &mut held, what, vec![file]).await?);
             }
         }
         Ok((paths, last))
@@ -367,14 +373,16 @@ impl Memories {
             ..ChangesQuery::default()
         };
         let before = self.recorded_changes(&query).await?;
-        let trust =
-            before.first().and_then(|change| self.left_at(change, path)).map(|file| file.trust);
+        let trust = before
+            .first()
+            .and_then(|change| self.file_change_at(change, path))
+            .map(|file| file.trust);
         Ok(trust.filter(|trust| *trust == Trust::Background).unwrap_or(Trust::Outside))
     }
 
     /// Returns how far texts of a root may be trusted. In a checkout, what was written here may have come back by git, or may be
     /// in another worktree: the same bytes have the trust that they were recorded with.
-    async fn trust_in(
+    async fn trust_levels_in(
         &self,
         bound: &BoundMount,
         root: &Root,

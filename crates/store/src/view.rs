@@ -13,11 +13,11 @@ use memory::limits::{
 use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{UsageRow, UseEvent};
 
-use crate::backend::{BackendError, Extent, Kind, Walk};
-use crate::cache::whole_characters;
-use crate::checks::{look, outgrew, refuse, virtual_path};
+use crate::backend::{BackendError, Extent, FileKind, Walk};
+use crate::cache::trim_partial_character;
+use crate::checks::{backend_refusal, kind_at, too_large_error, virtual_path};
 use crate::error::StoreError;
-use crate::memories::{BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
+use crate::memories::{BoundMount, Listing, Memories, MemoryEntry, MemoryText, ScannedMemory};
 use crate::root::{FILES_READ_AT_ONCE, Root, document_heads};
 use crate::unreviewed::Unreviewed;
 
@@ -38,7 +38,7 @@ impl Memories {
                 let root = self.root(*mount)?;
                 match self.view_file(root, path, lines).await {
                     Err(StoreError::Refused(CommandError::NotAFile { .. }))
-                        if look(root, path, relative).await? == Some(Kind::Folder) =>
+                        if kind_at(root, path, relative).await? == Some(FileKind::Folder) =>
                     {
                         self.view_folder(root, path, Some(relative)).await
                     }
@@ -54,24 +54,24 @@ impl Memories {
         path: &MemoryPath,
         lines: &ViewRange,
     ) -> Result<Reply, StoreError> {
-        let (_, relative) = self.inside(path)?;
-        root.make_whole(&self.store).await;
+        let (_, relative) = self.resolve_in_root(path)?;
+        root.recover_once(&self.store).await;
         let max = if is_part(lines) { VIEW_BYTES_MAX } else { MEMORY_BYTES_MAX };
         let read = root.backend.read(relative, max).await;
         let read = match read {
             // A file on the way is as good as nothing being there.
-            Err(BackendError::WrongKind) if look(root, path, relative).await?.is_none() => {
+            Err(BackendError::WrongKind) if kind_at(root, path, relative).await?.is_none() => {
                 return Err(CommandError::NotFound { path: path.clone() }.into());
             }
-            read => read.map_err(refuse(root.mount, path))?,
+            read => read.map_err(backend_refusal(root.mount, path))?,
         };
         let whole = read.is_whole();
         if !whole && !is_part(lines) {
-            return Err(outgrew(path, read.stat.bytes).into());
+            return Err(too_large_error(path, read.stat.bytes).into());
         }
-        let text = command::decode_text(path, whole_characters(&read.bytes, whole))?;
+        let text = command::decode_text(path, trim_partial_character(&read.bytes, whole))?;
         let mut shown = view_file(path, text, lines)?;
-        let warnings = self.objections_to(root.mount, relative, text);
+        let warnings = self.warnings_for(root.mount, relative, text);
         if !warnings.is_empty() {
             shown = format!("{shown}\n{FROM_CHECKOUT}");
         }
@@ -80,7 +80,7 @@ impl Memories {
             let unreviewed = self.unreviewed(&[(path, revision)]).await;
             let unreviewed = unreviewed.get(path).copied();
             self.note_read(unreviewed);
-            if let Some([before, after]) = unreviewed.and_then(Unreviewed::notices) {
+            if let Some([before, after]) = unreviewed.and_then(Unreviewed::marker_lines) {
                 shown = format!("{before}\n{shown}\n{after}");
             }
             let used = UseEvent {
@@ -89,7 +89,7 @@ impl Memories {
                 at: self.store.clock.now(),
                 is_write: false,
             };
-            self.store.count_use(used).await;
+            self.store.record_use(used).await;
         }
         Ok(Reply::Done { text: shown, change: None, revision, warnings })
     }
@@ -100,13 +100,13 @@ impl Memories {
         path: &MemoryPath,
         relative: Option<&RelativePath>,
     ) -> Result<Reply, StoreError> {
-        root.make_whole(&self.store).await;
+        root.recover_once(&self.store).await;
         let extent = Extent { max: LISTED_PATHS_MAX, levels: VIEW_DEPTH };
         let walk = root.backend.walk(relative, extent).await;
-        let walk = walk.map_err(refuse(root.mount, path))?;
+        let walk = walk.map_err(backend_refusal(root.mount, path))?;
         let mut rows = rows(root.mount, &walk);
-        let more = keep_first(&mut rows, walk.in_reach);
-        self.mark_objections(&mut rows).await;
+        let more = truncate_rows(&mut rows, walk.in_reach);
+        self.mark_flagged(&mut rows).await;
         Ok(Reply::done(view_folder(path, walk.bytes_total, &rows, more)))
     }
 
@@ -115,7 +115,7 @@ impl Memories {
         let (mut rows, mut total, mut in_reach) = (Vec::new(), 0, self.mounts.len());
         for bound in &self.mounts {
             if let Ok(root) = &bound.root {
-                root.make_whole(&self.store).await;
+                root.recover_once(&self.store).await;
             }
             let walked = match &bound.root {
                 Ok(root) => match root.backend.walk(None, extent).await {
@@ -148,33 +148,33 @@ impl Memories {
                 }
             }
         }
-        let more = keep_first(&mut rows, in_reach);
-        self.mark_objections(&mut rows).await;
+        let more = truncate_rows(&mut rows, in_reach);
+        self.mark_flagged(&mut rows).await;
         Ok(Reply::done(view_folder(&MemoryPath::Top, total, &rows, more)))
     }
 
     /// Reads a memory for a person or a program; not a use.
     pub async fn read(&self, path: &MemoryPath) -> Result<MemoryText, StoreError> {
-        self.read_some(&[path]).await.pop().expect("one path has one answer")
+        self.read_in_scope(&[path]).await.pop().expect("one path has one answer")
     }
 
     /// Reads several memories, each as [`Self::read`] does, in their order.
-    pub async fn read_each(&self, paths: &[&MemoryPath]) -> Vec<Result<MemoryText, StoreError>> {
+    pub async fn read_many(&self, paths: &[&MemoryPath]) -> Vec<Result<MemoryText, StoreError>> {
         let mut read = Vec::with_capacity(paths.len());
         for same in paths.chunk_by(|one, next| one.mount() == next.mount()) {
             for part in same.chunks(FILES_READ_AT_ONCE) {
-                read.extend(self.read_some(part).await);
+                read.extend(self.read_in_scope(part).await);
             }
         }
         read
     }
 
     /// Reads memories of one scope.
-    async fn read_some(&self, paths: &[&MemoryPath]) -> Vec<Result<MemoryText, StoreError>> {
-        let inside: Vec<_> = paths.iter().map(|path| self.inside(path)).collect();
+    async fn read_in_scope(&self, paths: &[&MemoryPath]) -> Vec<Result<MemoryText, StoreError>> {
+        let inside: Vec<_> = paths.iter().map(|path| self.resolve_in_root(path)).collect();
         let mut reads = Vec::new();
         if let Some((root, _)) = inside.iter().flatten().next() {
-            root.make_whole(&self.store).await;
+            root.recover_once(&self.store).await;
             let files: Vec<_> = inside.iter().flatten().map(|(_, file)| (*file).clone()).collect();
             reads = root.backend.read_many(&files, MEMORY_BYTES_MAX).await;
         }
@@ -182,9 +182,9 @@ impl Memories {
         let texts = paths.iter().zip(inside).map(|(path, inside)| {
             let (root, _) = inside?;
             let read = reads.next().expect("a backend reads each file");
-            let read = read.map_err(refuse(root.mount, path))?;
+            let read = read.map_err(backend_refusal(root.mount, path))?;
             if !read.is_whole() {
-                return Err(outgrew(path, read.stat.bytes).into());
+                return Err(too_large_error(path, read.stat.bytes).into());
             }
             let text = command::decode_text(path, &read.bytes)?.to_owned();
             let revision = Revision::digest(&read.bytes);
@@ -196,7 +196,7 @@ impl Memories {
     /// Reads several memories, of which a bad one must not hide the others: `None` for one that is gone, is no text,
     /// outgrew the cap, or cannot be read, which is logged. Not a use.
     pub async fn read_readable(&self, paths: &[&MemoryPath]) -> Vec<Option<MemoryText>> {
-        let read = self.read_each(paths).await;
+        let read = self.read_many(paths).await;
         let texts = paths.iter().zip(read).map(|(path, read)| match read {
             Ok(read) => Some(read),
             Err(StoreError::Refused(_)) => None,
@@ -209,9 +209,9 @@ impl Memories {
     }
 
     /// Tells whether something stands at this path that is no folder, such as a link, or that cannot be looked at.
-    pub async fn is_no_folder(&self, path: &MemoryPath) -> bool {
-        let Ok((root, relative)) = self.inside(path) else { return false };
-        !matches!(root.backend.kind(relative).await, Ok(None | Some(Kind::Folder)))
+    pub async fn is_not_a_folder(&self, path: &MemoryPath) -> bool {
+        let Ok((root, relative)) = self.resolve_in_root(path) else { return false };
+        !matches!(root.backend.kind(relative).await, Ok(None | Some(FileKind::Folder)))
     }
 
     /// Lists the memories of all scopes, or of one scope or folder, up to what a scope may hold.
@@ -226,7 +226,7 @@ impl Memories {
             let root = match (&bound.root, wanted) {
                 (Ok(root), _) => root,
                 (Err(_), None) => {
-                    listing.not_whole.push(bound.mount);
+                    listing.incomplete_mounts.push(bound.mount);
                     continue;
                 }
                 (Err(_), Some(_)) => self.root(bound.mount)?,
@@ -239,7 +239,7 @@ impl Memories {
     /// Finds the memories of all scopes without a look into any of them, so that a listing that was generated
     /// is among them; in the order of their paths in each scope. A scope that is unavailable has none, and so has
     /// one whose folder cannot be used. A survey is not a use.
-    pub async fn survey(&self) -> Result<Vec<Surveyed>, StoreError> {
+    pub async fn scan_roots(&self) -> Result<Vec<ScannedMemory>, StoreError> {
         let mut surveyed = Vec::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
@@ -254,8 +254,8 @@ impl Memories {
                     is_too_much = file.stat.bytes > left;
                     left = left.saturating_sub(file.stat.bytes);
                 }
-                Some(Surveyed {
-                    is_too_much,
+                Some(ScannedMemory {
+                    exceeds_untrusted_limit: is_too_much,
                     pinned: mark.is_some_and(|mark| mark.pinned),
                     uses: mark.map_or(0, |mark| mark.usage.uses),
                     path: virtual_path(bound.mount, file.path).ok()?,
@@ -276,9 +276,9 @@ impl Memories {
         wanted: Option<&MemoryPath>,
     ) -> Result<Option<(Walk, HashMap<RelativePath, UsageRow>)>, StoreError> {
         let from = wanted.and_then(MemoryPath::relative);
-        root.make_whole(&self.store).await;
+        root.recover_once(&self.store).await;
         let (walk, marks) =
-            tokio::join!(root.backend.walk(from, Extent::ALL), self.marks(&root.key));
+            tokio::join!(root.backend.walk(from, Extent::ALL), self.usage_by_path(&root.key));
         match (walk, wanted) {
             (Ok(walk), _) => Ok(Some((walk, marks))),
             // It hides no others; `status` says why.
@@ -286,8 +286,10 @@ impl Memories {
                 tracing::warn!(mount = %bound.mount, %error, "a root cannot be listed");
                 Ok(None)
             }
-            (Err(error), Some(path)) if from.is_some() => Err(refuse(bound.mount, path)(error)),
-            (Err(error), Some(_)) => Err(StoreError::at(bound.mount)(error)),
+            (Err(error), Some(path)) if from.is_some() => {
+                Err(backend_refusal(bound.mount, path)(error))
+            }
+            (Err(error), Some(_)) => Err(StoreError::backend_error(bound.mount)(error)),
         }
     }
 
@@ -300,26 +302,28 @@ impl Memories {
     ) -> Result<(), StoreError> {
         let walked = Box::pin(self.walk(bound, root, wanted)).await?;
         let Some((walk, mut marks)) = walked else {
-            listing.not_whole.push(bound.mount);
+            listing.incomplete_mounts.push(bound.mount);
             return Ok(());
         };
         let left_out = walk.files_total.saturating_sub(walk.files.len());
         if left_out > 0 {
-            listing.not_whole.push(bound.mount);
+            listing.incomplete_mounts.push(bound.mount);
         }
-        listing.left_out += left_out;
-        let heads = document_heads(root, &walk.files).await.map_err(StoreError::at(bound.mount))?;
+        listing.omitted += left_out;
+        let heads = document_heads(root, &walk.files)
+            .await
+            .map_err(StoreError::backend_error(bound.mount))?;
         for (file, head) in walk.files.iter().zip(heads) {
             if root.is_list(&file.path) && head.generated {
                 continue;
             }
             // A checkout may hold what lies too deep for a path in its scope; it hides no others.
             let Ok(path) = virtual_path(bound.mount, file.path.clone()) else {
-                listing.left_out += 1;
+                listing.omitted += 1;
                 continue;
             };
             let mark = marks.remove(&file.path);
-            listing.memories.push(Listed {
+            listing.memories.push(MemoryEntry {
                 path,
                 bytes: file.stat.bytes,
                 modified_at: file.stat.modified_at,
@@ -335,8 +339,8 @@ impl Memories {
     }
 
     /// Returns pins and usage; none when the state cannot be read, which must not hide a memory.
-    pub(crate) async fn marks(&self, key: &RootKey) -> HashMap<RelativePath, UsageRow> {
-        self.store.store_uses().await;
+    pub(crate) async fn usage_by_path(&self, key: &RootKey) -> HashMap<RelativePath, UsageRow> {
+        self.store.flush_uses().await;
         match self.store.state.usage_rows(&key.identity).await {
             Ok(marks) => marks.into_iter().map(|mark| (mark.path.clone(), mark)).collect(),
             Err(error) => {
@@ -362,7 +366,7 @@ fn rows(mount: Mount, walk: &Walk) -> Vec<FolderRow> {
 }
 
 /// Keeps the rows that are shown, of so many that there are; returns how many are not.
-fn keep_first(rows: &mut Vec<FolderRow>, in_reach: usize) -> usize {
+fn truncate_rows(rows: &mut Vec<FolderRow>, in_reach: usize) -> usize {
     rows.sort_by(|a, b| a.path.cmp(&b.path));
     rows.truncate(LISTED_PATHS_MAX);
     in_reach.saturating_sub(rows.len())

@@ -35,17 +35,18 @@ impl Memories {
     /// too; subscribers of the store hear of each. What is there already is taken as known.
     pub async fn watch(&self) -> Result<Watch, StoreError> {
         let (wake, woken) = mpsc::channel(1);
-        let mut watching = Watching { watcher: start(wake.clone()), followed: HashSet::new() };
-        watching.follow(self).await;
+        let mut watching =
+            RootWatcher { watcher: start_watcher(wake.clone()), watched: HashSet::new() };
+        watching.watch_roots(self).await;
         // From here on every change is either seen by this look or announced by an event.
-        self.notice().await?;
+        self.record_external_edits().await?;
         let task = tokio::spawn(run(self.clone(), watching, wake, woken).boxed());
         Ok(Watch { task })
     }
 }
 
 /// Starts a watcher; `None` where the system cannot.
-fn start(wake: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
+fn start_watcher(wake: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
     let woken = move |event: notify::Result<notify::Event>| {
         if event.is_ok_and(|event| !event.kind.is_access()) {
             // A full channel means that somebody will look anyway.
@@ -65,22 +66,22 @@ fn start(wake: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
 
 /// The watcher and what it watches.
 #[derive(Debug)]
-struct Watching {
+struct RootWatcher {
     watcher: Option<RecommendedWatcher>,
-    followed: HashSet<PathBuf>,
+    watched: HashSet<PathBuf>,
 }
 
-impl Watching {
+impl RootWatcher {
     /// Watches those roots that exist and can be used. One that comes into being is found by
     /// looking, and watched from then on.
-    async fn follow(&mut self, memories: &Memories) {
+    async fn watch_roots(&mut self, memories: &Memories) {
         for root in memories.open_roots() {
             let (Some(watcher), Some(folder)) = (&mut self.watcher, root.backend.folder()) else {
                 continue;
             };
             if !matches!(root.backend.exists().await, Ok(true)) {
-                self.followed.remove(&folder);
-            } else if self.followed.insert(folder.clone())
+                self.watched.remove(&folder);
+            } else if self.watched.insert(folder.clone())
                 && let Err(error) = watcher.watch(&folder, RecursiveMode::Recursive)
             {
                 tracing::warn!(%error, "a root cannot be watched; it is looked at now and then");
@@ -91,7 +92,7 @@ impl Watching {
 
 async fn run(
     memories: Memories,
-    mut watching: Watching,
+    mut watching: RootWatcher,
     // The sender is kept so that waiting without a watcher is waiting.
     _wake: mpsc::Sender<()>,
     mut woken: mpsc::Receiver<()>,
@@ -105,8 +106,8 @@ async fn run(
                 break;
             }
         }
-        watching.follow(&memories).await;
-        if let Err(error) = memories.look().await {
+        watching.watch_roots(&memories).await;
+        if let Err(error) = memories.scan_external_edits().await {
             tracing::warn!(%error, "memories could not be looked at after an outside edit");
         }
     }
@@ -121,24 +122,26 @@ mod tests {
     use memory::screen::Screen;
     use state::SqliteState;
 
-    use crate::binding::{Binding, BindingRequest, Folders};
+    use crate::binding::{BaseFolders, Binding, BindingRequest};
     use crate::caller::Caller;
     use crate::clock::SystemClock;
-    use crate::store::{Settings, Store};
+    use crate::store::{Store, StoreSettings};
 
     #[tokio::test]
     async fn many_who_watch_a_root_look_at_it_together() {
         let home = tempfile::tempdir().unwrap();
-        let folders = Folders { data: home.path().to_owned(), state: home.path().join("state") };
+        let folders =
+            BaseFolders { data: home.path().to_owned(), state: home.path().join("state") };
         let state = Arc::new(SqliteState::new(home.path().join("lukasa.db")));
         let clock = Arc::new(SystemClock);
         let store =
-            Store::new(state, folders.clone(), Screen::default(), clock, Settings::default());
+            Store::new(state, folders.clone(), Screen::default(), clock, StoreSettings::default());
         let binding = Binding::resolve(&BindingRequest::default(), &folders);
         let memories = store.memories(binding, Caller::person("test"));
         let root = memories.open_roots().next().unwrap();
-        let turn = root.looking.lock().await;
-        let mut watchers: Vec<_> = (0..50).map(|_| Box::pin(memories.look())).collect();
+        let turn = root.scan_lock.lock().await;
+        let mut watchers: Vec<_> =
+            (0..50).map(|_| Box::pin(memories.scan_external_edits())).collect();
         poll_fn(|context| {
             let waiting = watchers.iter_mut().all(|it| it.as_mut().poll(context).is_pending());
             assert!(waiting, "somebody else has the turn");
@@ -149,9 +152,9 @@ mod tests {
         for watcher in watchers {
             watcher.await.unwrap();
         }
-        assert_eq!(root.looks(), 1, "all of them had heard before the first looked");
-        let before = root.looks();
-        memories.look().await.unwrap();
-        assert_eq!(root.looks(), before + 1, "nobody else did");
+        assert_eq!(root.scan_count(), 1, "all of them had heard before the first looked");
+        let before = root.scan_count();
+        memories.scan_external_edits().await.unwrap();
+        assert_eq!(root.scan_count(), before + 1, "nobody else did");
     }
 }

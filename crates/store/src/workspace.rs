@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use memory::limits::MEMORY_BYTES_MAX;
 
-use crate::binding::{Folders, WorkspaceId};
+use crate::binding::{BaseFolders, WorkspaceId};
 use crate::checkout_record::{RECORD, read};
-use crate::host;
-use crate::memory_list::{MEMORY_LIST, is_our_list};
+use crate::host_fs;
+use crate::memory_list::{MEMORY_LIST, is_generated_list};
 
-impl Folders {
+impl BaseFolders {
     /// Returns the folder that holds the memories of a workspace and the record of its checkout.
     pub fn workspace(&self, id: &WorkspaceId) -> PathBuf {
         self.state.join("workspaces").join(id.to_string())
@@ -28,10 +28,12 @@ impl Folders {
 
     /// Returns the workspaces that have a folder on this host, in order of their ids.
     pub fn workspaces(&self) -> Vec<WorkspaceId> {
-        let names = host::names_in(&self.state.join("workspaces"));
+        let names = host_fs::list_names(&self.state.join("workspaces"));
         let ids = names.into_iter().filter_map(|name| name.to_str()?.parse().ok());
         let mut ids: Vec<WorkspaceId> = ids
-            .filter(|id| host::facts(&self.workspace(id)).is_some_and(|at| at.is_dir()))
+            .filter(|id| {
+                host_fs::symlink_metadata(&self.workspace(id)).is_some_and(|at| at.is_dir())
+            })
             .collect();
         ids.sort_by_key(ToString::to_string);
         ids
@@ -42,25 +44,25 @@ impl Folders {
     pub fn remove_workspace_folder(&self, id: &WorkspaceId) -> io::Result<bool> {
         let folder = self.workspace(id);
         remove_list(&folder.join("memory").join(MEMORY_LIST))?;
-        if !host::remove_empty_folders(&folder.join("memory"))? {
+        if !host_fs::remove_empty_folders(&folder.join("memory"))? {
             return Ok(false);
         }
-        match host::remove_file(&folder.join(RECORD)) {
+        match host_fs::remove_file(&folder.join(RECORD)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => host::remove_empty_folders(&folder),
+            _ => host_fs::remove_empty_folders(&folder),
         }
     }
 }
 
 /// Removes a listing that Lukasa made. A file that a person keeps by its name stays.
 fn remove_list(path: &Path) -> io::Result<()> {
-    if !host::facts(path).is_some_and(|facts| facts.is_file()) {
+    if !host_fs::symlink_metadata(path).is_some_and(|facts| facts.is_file()) {
         return Ok(());
     }
     let mut bytes = Vec::new();
     let limit = u64::try_from(MEMORY_BYTES_MAX).expect("a length fits 64 bits");
-    host::open_existing_file(path)?.take(limit).read_to_end(&mut bytes)?;
-    if is_our_list(&bytes) { host::remove_file(path) } else { Ok(()) }
+    host_fs::open_existing_file(path)?.take(limit).read_to_end(&mut bytes)?;
+    if is_generated_list(&bytes) { host_fs::remove_file(path) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -72,7 +74,8 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "the test makes what is found")]
     fn only_what_is_empty_is_removed() {
         let home = tempfile::tempdir().unwrap();
-        let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+        let folders =
+            BaseFolders { data: home.path().join("data"), state: home.path().join("state") };
         assert_eq!(folders.workspaces(), []);
         let id: WorkspaceId = "shop-1".parse().unwrap();
         CheckoutRecord::new(folders.workspace(&id), PathBuf::from("/srv/shop")).write();

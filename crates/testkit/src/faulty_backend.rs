@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use memory::change::ChangeId;
 use memory::path::RelativePath;
 use store::backend::{
-    Backend, BackendError, Expect, Extent, Held, InHistory, Kind, LastWrite, Read, Staged, Stamp,
-    Swept, Walk,
+    Backend, BackendError, Expect, Extent, FileKind, FileRead, IsReferenced, LastWrite, RootLock,
+    Staged, Stamp, SweepReport, Walk,
 };
 use tokio::task::{Id, try_id};
 
@@ -229,11 +229,11 @@ impl Drop for FaultyStaged {
 
 #[derive(Debug)]
 struct FaultyHeld {
-    inner: Box<dyn Held>,
+    inner: Box<dyn RootLock>,
     plan: Arc<Plan>,
 }
 
-impl Held for FaultyHeld {
+impl RootLock for FaultyHeld {
     fn generation(&self) -> u64 {
         self.inner.generation()
     }
@@ -272,11 +272,11 @@ impl Backend for FaultyBackend {
         self.plan.run(self.inner.walk(from, extent)).await
     }
 
-    async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
+    async fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
         self.plan.run(self.inner.kind(path)).await
     }
 
-    async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
+    async fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
         self.plan.run(self.inner.read(path, max)).await
     }
 
@@ -320,15 +320,15 @@ impl Backend for FaultyBackend {
         self.plan.run(self.inner.rename(from, to)).await
     }
 
-    async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError> {
+    async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError> {
         let inner = self.plan.run(self.inner.lock(wait)).await?;
         Ok(Box::new(FaultyHeld { inner, plan: Arc::clone(&self.plan) }))
     }
 
-    async fn lock_if_free(&self) -> Result<Option<Box<dyn Held>>, BackendError> {
-        let inner = self.plan.run(self.inner.lock_if_free()).await?;
+    async fn try_lock(&self) -> Result<Option<Box<dyn RootLock>>, BackendError> {
+        let inner = self.plan.run(self.inner.try_lock()).await?;
         let plan = || Arc::clone(&self.plan);
-        Ok(inner.map(|inner| Box::new(FaultyHeld { inner, plan: plan() }) as Box<dyn Held>))
+        Ok(inner.map(|inner| Box::new(FaultyHeld { inner, plan: plan() }) as Box<dyn RootLock>))
     }
 
     async fn last_write(&self) -> LastWrite {
@@ -339,7 +339,7 @@ impl Backend for FaultyBackend {
         self.plan.run(self.inner.sync(paths)).await
     }
 
-    async fn sweep(&self, in_history: Arc<InHistory>) -> Result<Swept, BackendError> {
+    async fn sweep(&self, in_history: Arc<IsReferenced>) -> Result<SweepReport, BackendError> {
         self.plan.run(self.inner.sweep(in_history)).await
     }
 

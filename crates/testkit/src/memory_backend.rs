@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use memory::change::ChangeId;
 use memory::path::RelativePath;
 use store::backend::{
-    Backend, BackendError, Expect, Extent, Held, InHistory, Kind, LastWrite, Read, Staged, Stamp,
-    Swept, Walk,
+    Backend, BackendError, Expect, Extent, FileKind, FileRead, IsReferenced, LastWrite, RootLock,
+    Staged, Stamp, SweepReport, Walk,
 };
 use tokio::sync::OwnedMutexGuard;
 
@@ -146,7 +146,7 @@ impl HeldMemory {
     }
 }
 
-impl Held for HeldMemory {
+impl RootLock for HeldMemory {
     fn generation(&self) -> u64 {
         self.generation
     }
@@ -187,11 +187,11 @@ impl Backend for MemoryBackend {
         self.tree().walk(from, extent)
     }
 
-    async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
+    async fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
         self.tree().kind(path)
     }
 
-    async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
+    async fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
         self.tree().read(path, max)
     }
 
@@ -226,7 +226,7 @@ impl Backend for MemoryBackend {
         self.tree().rename(from, to)
     }
 
-    async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError> {
+    async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError> {
         let turn = Arc::clone(&self.disk.turn).lock_owned();
         let Ok(turn) = tokio::time::timeout(wait, turn).await else {
             return Err(BackendError::Locked(wait));
@@ -251,9 +251,9 @@ impl Backend for MemoryBackend {
         Ok(())
     }
 
-    async fn sweep(&self, _in_history: Arc<InHistory>) -> Result<Swept, BackendError> {
+    async fn sweep(&self, _in_history: Arc<IsReferenced>) -> Result<SweepReport, BackendError> {
         // Looking and swapping are one step here, so nothing is ever taken away unseen.
-        Ok(Swept { removed: self.tree().sweep(), ..Swept::default() })
+        Ok(SweepReport { removed: self.tree().sweep(), ..SweepReport::default() })
     }
 
     async fn exists(&self) -> Result<bool, BackendError> {

@@ -17,7 +17,7 @@ use memory::path::{Layout, MemoryPath, Scope};
 use memory::screen::Screen;
 use model::{Address, Chat, Key, Reach, Wire};
 use serde_json::{Value, json};
-use store::{Call, Caller, ChangesQuery, Memories};
+use store::{CallContext, Caller, ChangesQuery, Memories};
 use strum::VariantArray as _;
 use testkit::{ManualClock, Models, Says};
 
@@ -52,7 +52,7 @@ async fn create(memories: &Memories, at: &str, text: &str) {
     let reply = memories
         .apply(
             MemoryCommand::Create { path: path(at), file_text: text.to_owned() },
-            &Call::default(),
+            &CallContext::default(),
         )
         .await
         .unwrap();
@@ -83,7 +83,7 @@ async fn remember(
 ) -> (Result<String, CurateError>, Vec<Value>, Ledger) {
     let server = Models::saying(script).unwrap();
     let ledger = Ledger::default();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done = curator(&server, false).remember(memories, &mut draft, request, &ledger).await;
     if done.is_ok() {
         draft.commit().await.unwrap();
@@ -123,7 +123,7 @@ async fn a_model_looks_writes_and_says_what_it_did_on_every_wire() {
         ])
         .unwrap();
         let ledger = Ledger::default();
-        let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+        let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
         let done = curator_on(wire, &server, false)
             .remember(&memories, &mut draft, &ask("I drink black tea now."), &ledger)
             .await
@@ -260,7 +260,7 @@ async fn the_rules_do_what_a_model_fails_to_do_if_a_person_wants_that() {
     let server =
         Models::saying(vec![Says::Status(500, Some(("retry-after", "3600")), "down")]).unwrap();
     let ledger = Ledger::default();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done = curator(&server, true)
         .remember(&memories, &mut draft, &ask("I keep bees."), &ledger)
         .await
@@ -608,7 +608,7 @@ async fn a_memory_that_changed_meanwhile_is_a_conflict() {
         }
     })
     .unwrap();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done = curator(&server, false)
         .remember(&memories, &mut draft, &ask("I drink mate."), &Ledger::default())
         .await;

@@ -16,8 +16,10 @@ use memory::document;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::Screen;
 use store::backend::Backend;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
-use store::{Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store};
+use store::backend::local::{LocalBackend, Privacy, RootDir};
+use store::{
+    BaseFolders, Binding, BindingRequest, CallContext, Caller, Memories, Store, StoreSettings,
+};
 use tempfile::TempDir;
 use testkit::{FaultyBackend, ManualClock, Plan};
 
@@ -30,9 +32,9 @@ pub(crate) fn memories() -> (TempDir, Memories) {
 fn memories_with_clock() -> (TempDir, Memories, Arc<ManualClock>) {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir_all(home.path().join("shop/.git")).unwrap();
-    let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+    let folders = BaseFolders { data: home.path().join("data"), state: home.path().join("state") };
     let state = testkit::sqlite_state(&folders.state);
-    let settings = Settings { memory_list: false, ..Settings::default() };
+    let settings = StoreSettings { memory_list: false, ..StoreSettings::default() };
     let clock = Arc::new(ManualClock::default());
     let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
     let store = Store::new(state, folders.clone(), Screen::default(), shared, settings);
@@ -56,7 +58,7 @@ fn ask(content: &str) -> RememberRequest {
 #[tokio::test]
 async fn what_is_remembered_is_there_after_the_commit_and_not_before() {
     let (_home, memories) = memories();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done = curator()
         .remember(&memories, &mut draft, &ask("I keep bees."), &Ledger::default())
         .await
@@ -73,13 +75,13 @@ async fn what_is_remembered_is_there_after_the_commit_and_not_before() {
 #[tokio::test]
 async fn a_forgotten_entry_takes_its_empty_memory_with_it() {
     let (_home, memories) = memories();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     curator()
         .remember(&memories, &mut draft, &ask("I keep bees."), &Ledger::default())
         .await
         .unwrap();
     draft.commit().await.unwrap().unwrap();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let query = "forget the bees".to_owned();
     let asked = ForgetRequest { query, scope: None, file: None };
     let done = curator().forget(&memories, &mut draft, &asked, &Ledger::default()).await.unwrap();
@@ -95,7 +97,7 @@ async fn a_dream_merges_in_one_change() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("pier.md"), "- The pier gate opens at six\n- Gates are green\n").unwrap();
     fs::write(folder.join("pier-2.md"), "- the pier gate opens at six.\n").unwrap();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done = curator().dream(&memories, &mut draft, &Ledger::default()).await.unwrap();
     let id = draft.commit().await.unwrap().unwrap();
     assert_eq!((done.deduped, memories.change(id).await.unwrap().files.len()), (1, 1));
@@ -109,11 +111,11 @@ async fn a_generated_listing_is_no_memory() {
     fs::create_dir_all(&folder).unwrap();
     let list = format!("{}\n- [Pier](pier.md) — the gate opens\n", document::MEMORY_LIST_MARK);
     fs::write(folder.join("MEMORY.md"), &list).unwrap();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let asked = ForgetRequest { query: "forget the pier".to_owned(), scope: None, file: None };
     let done = curator().forget(&memories, &mut draft, &asked, &Ledger::default()).await.unwrap();
-    assert_eq!((done.removed.len(), draft.changed().len()), (0, 0));
-    let surveyed = memories.survey().await.unwrap();
+    assert_eq!((done.removed.len(), draft.changed_paths().len()), (0, 0));
+    let surveyed = memories.scan_roots().await.unwrap();
     assert!(surveyed.iter().any(|one| one.path.to_string().ends_with("MEMORY.md")));
 }
 
@@ -125,12 +127,12 @@ async fn what_a_checkout_brings_takes_nothing_away_that_was_written_here() {
     let own = "- The pier gate opens at six.\n- The lamp burns at 01:00 (2026-01-10)\n";
     let path = MemoryPath::parse("/memories/project/pier-2.md", Layout::Scoped).unwrap();
     let create = MemoryCommand::Create { path, file_text: own.to_owned() };
-    memories.apply(create, &Call::default()).await.unwrap();
+    memories.apply(create, &CallContext::default()).await.unwrap();
     let outside = "- The pier gate opens at six.\n- The lamp burns at 03:00 (2026-03-02)\n";
     fs::write(folder.join("pier.md"), outside).unwrap();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done = curator().dream(&memories, &mut draft, &Ledger::default()).await.unwrap();
-    assert_eq!((done.deduped, done.proposals, draft.changed()), (0, vec![], vec![]));
+    assert_eq!((done.deduped, done.proposals, draft.changed_paths()), (0, vec![], vec![]));
 }
 
 #[tokio::test]
@@ -168,7 +170,7 @@ async fn remember(
     memories: &Memories,
     content: &str,
 ) -> (String, Vec<String>) {
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done =
         curator.remember(memories, &mut draft, &ask(content), &Ledger::default()).await.unwrap();
     draft.commit().await.unwrap();
@@ -228,11 +230,11 @@ async fn a_curator_that_has_read_everything_decides_as_one_that_has_read_nothing
 #[tokio::test]
 async fn a_secret_leaves_the_draft_empty() {
     let (_home, memories) = memories();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let secret = ask("The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123");
     let refused = curator().remember(&memories, &mut draft, &secret, &Ledger::default()).await;
     assert!(matches!(refused, Err(CurateError::Refused(Refusal::Screened { .. }))), "{refused:?}");
-    assert_eq!(draft.changed(), []);
+    assert_eq!(draft.changed_paths(), []);
 }
 
 #[tokio::test]
@@ -248,13 +250,13 @@ async fn a_day_is_named_from_when_its_entry_was_written_and_not_from_when_others
         path: path.clone(),
         file_text: format!("- {long}\n- Repair is tomorrow\n"),
     };
-    memories.apply(create, &Call::default()).await.unwrap();
+    memories.apply(create, &CallContext::default()).await.unwrap();
     clock.set("2026-05-07T10:00:00Z".parse().unwrap());
     let text = "- The lamp is new since yesterday\n".to_owned();
     let insert = MemoryCommand::Insert { path: path.clone(), insert_line: 2, insert_text: text };
-    memories.apply(insert, &Call::default()).await.unwrap();
+    memories.apply(insert, &CallContext::default()).await.unwrap();
     clock.set("2026-06-01T10:00:00Z".parse().unwrap());
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     curator().dream(&memories, &mut draft, &Ledger::default()).await.unwrap();
     draft.commit().await.unwrap().unwrap();
     assert_eq!(
@@ -282,13 +284,14 @@ async fn a_dream_walks_as_often_for_many_memories_as_for_few() {
     for count in [2, 20] {
         let home = tempfile::tempdir().unwrap();
         let plan = Arc::<Plan>::default();
-        let anchor = Anchor::new(home.path().join("data"), &["memory"], Privacy::Private);
+        let anchor = RootDir::new(home.path().join("data"), &["memory"], Privacy::Private);
         let local = Arc::new(LocalBackend::new(anchor, home.path().join("state/global.lock")));
         let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
         let backend: Arc<dyn Backend> = Arc::new(FaultyBackend::new(local, Arc::clone(&plan)));
-        let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+        let folders =
+            BaseFolders { data: home.path().join("data"), state: home.path().join("state") };
         let state = testkit::sqlite_state(&folders.state);
-        let settings = Settings { memory_list: false, ..Settings::default() };
+        let settings = StoreSettings { memory_list: false, ..StoreSettings::default() };
         let clock = Arc::new(ManualClock::default());
         let store = Store::new(state, folders, Screen::default(), clock, settings);
         let roots = vec![(Mount::Scope(Scope::Global), key, backend)];
@@ -298,11 +301,11 @@ async fn a_dream_walks_as_often_for_many_memories_as_for_few() {
             let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
             let file_text = format!("- The pump number {number} was repaired yesterday.\n");
             let made = MemoryCommand::Create { path, file_text };
-            let reply = memories.apply(made, &Call::default()).await.unwrap();
+            let reply = memories.apply(made, &CallContext::default()).await.unwrap();
             assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
         }
         plan.take_walks();
-        let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+        let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
         curator().dream(&memories, &mut draft, &Ledger::default()).await.unwrap();
         walks.push(plan.take_walks());
     }

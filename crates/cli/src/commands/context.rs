@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use engine::{
-    FileShown, HotShown, NotLoaded, Part, PartKind, Recalled, Segment, Selected, Showing, Skipped,
+    FileShown, HotShown, LoadSkipReason, Part, PartKind, Recalled, Segment, Selected, Showing,
+    SkippedContextSource,
 };
 use serde_json::{Value, json};
 
@@ -43,7 +44,8 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
         let tokens = showing.segment.tokens();
         app.output.note(&format!("about {tokens} tokens, {} bytes", text.len()));
     }
-    let untrusted = showing.skipped.iter().filter(|one| one.why == NotLoaded::Untrusted).count();
+    let untrusted =
+        showing.skipped.iter().filter(|one| one.reason == LoadSkipReason::Untrusted).count();
     if untrusted > 0 {
         let files = counted(untrusted, "context file is", "context files are");
         app.output.warning(&format!(
@@ -82,7 +84,7 @@ async fn gather(app: &App, agent: Option<Host>) -> Result<Showing, Failure> {
     let (mut files, memories) = (app.context_files_with(&Answered::default())?, app.memories());
     let mut bytes_max = usize::MAX;
     if let Some(format) = agent.map(Host::format) {
-        files = files.loaded_by_host(format.context_files);
+        files = files.without_host_loaded(format.context_files);
         bytes_max = format.text_bytes_max;
     }
     let gathered = app.engine.segment_within(&memories, &files, bytes_max);
@@ -120,7 +122,7 @@ fn value(showing: &Showing) -> Value {
         json!({
             "path": one.path.display().to_string(),
             "parent": one.parent.as_ref().map(|parent| parent.display().to_string()),
-            "why": one.why.to_string(),
+            "why": one.reason.to_string(),
         })
     });
     json!({
@@ -223,11 +225,11 @@ fn file_line(file: &FileShown, cwd: &Path) -> String {
     format!("{indent}{path} ({why}): {} tokens, {} bytes{cut}", file.tokens, file.bytes)
 }
 
-fn skipped_line(one: &Skipped, cwd: &Path) -> String {
+fn skipped_line(one: &SkippedContextSource, cwd: &Path) -> String {
     let path = near(&one.path, cwd);
     match &one.parent {
-        Some(parent) => format!("  {path}, asked for by {}: {}", near(parent, cwd), one.why),
-        None => format!("  {path}: {}", one.why),
+        Some(parent) => format!("  {path}, asked for by {}: {}", near(parent, cwd), one.reason),
+        None => format!("  {path}: {}", one.reason),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use engine::{Expected, Memories, MemoryText, Saved, StoreError};
+use engine::{Memories, MemoryText, Precondition, SavedMemory, StoreError};
 use memory::change::unified_diff;
 use memory::command::CommandError;
 use memory::error_code::MemoryErrorCode;
@@ -35,7 +35,8 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
         (None, None) => String::new(),
     };
     let before = now.as_ref().map_or("", |now| now.text.as_str());
-    let expected = now.as_ref().map_or(Expected::Absent, |now| Expected::from(now.revision));
+    let expected =
+        now.as_ref().map_or(Precondition::Absent, |now| Precondition::from(now.revision));
     loop {
         let left = editor::open(app, &name, &begin).await?;
         let (bytes, failure) = match left {
@@ -55,7 +56,7 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
                 match app.write("saving", saving).await {
                     Ok(saved) => {
                         drafts::remove(app, args.draft.as_deref())?;
-                        let Saved { change, revision, warnings, .. } = saved;
+                        let SavedMemory { change, revision, warnings, .. } = saved;
                         let done = Done { change, revision: Some(revision), warnings };
                         return done.tell(app, &format!("saved {}", short(&path)), &path);
                     }

@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use engine::{Listed, Memories};
+use engine::{Memories, MemoryEntry};
 use memory::clock::Timestamp;
 use memory::error_code::MemoryErrorCode;
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ pub(crate) async fn run(app: &App, args: &Export) -> Result<Status, Failure> {
     });
     target.write(MANIFEST, format!("{manifest:#}\n").as_bytes(), now())?;
     target.finish()?;
-    let left_out = left_out + listing.left_out;
+    let left_out = left_out + listing.omitted;
     if app.output.json {
         let to = args.to.display().to_string();
         app.output.value(&json!({ "to": to, "memories": known.len(), "left_out": left_out }))?;
@@ -71,7 +71,7 @@ pub(crate) async fn run(app: &App, args: &Export) -> Result<Status, Failure> {
 async fn write_all(
     app: &App,
     memories: &Memories,
-    all: &[Listed],
+    all: &[MemoryEntry],
     target: &mut Target,
 ) -> Result<(Vec<Value>, usize), Failure> {
     let mut known = Vec::new();
@@ -79,7 +79,7 @@ async fn write_all(
     let mut steps = Steps::new("exporting", all.len(), app.shows_progress());
     for part in all.chunks(FILES_READ_AT_ONCE) {
         let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
-        for (listed, read) in part.iter().zip(memories.read_each(&paths).await) {
+        for (listed, read) in part.iter().zip(memories.read_many(&paths).await) {
             steps.step();
             match read {
                 Ok(read) => {
@@ -101,7 +101,7 @@ async fn write_all(
 }
 
 /// Refuses, before the first file is written, when any of them is there already.
-fn check_free(folder: &Path, listed: &[Listed], overwrite: Overwrite) -> Result<(), Failure> {
+fn check_free(folder: &Path, listed: &[MemoryEntry], overwrite: Overwrite) -> Result<(), Failure> {
     if overwrite == Overwrite::Always {
         return Ok(());
     }

@@ -38,7 +38,7 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
     let mut values = Vec::new();
     for part in listing.memories.chunks(FILES_READ_AT_ONCE) {
         let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
-        for (path, read) in paths.iter().zip(memories.read_each(&paths).await) {
+        for (path, read) in paths.iter().zip(memories.read_many(&paths).await) {
             steps.step();
             let read = match read {
                 Ok(read) => read,
@@ -70,8 +70,8 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
     } else {
         app.output.text(&text.into_string())?;
     }
-    if listing.left_out > 0 {
-        let more = counted(listing.left_out, "memory was", "memories were");
+    if listing.omitted > 0 {
+        let more = counted(listing.omitted, "memory was", "memories were");
         app.output.warning(&format!("{more} not searched: the scope is over-full"));
     }
     Ok(if values.is_empty() { Status::Refused } else { Status::Done })

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use engine::{Listed, Listing, Memories};
+use engine::{Listing, Memories, MemoryEntry};
 use memory::change::{Actor, Trust};
 use memory::clock::Timestamp;
 use memory::command::view::human_size;
@@ -51,8 +51,8 @@ pub(crate) async fn run(app: &App, args: &Ls) -> Result<Status, Failure> {
         listing.memories.iter().map(|listed| plain_line(listed, long)).collect()
     };
     app.output.text(&text)?;
-    if listing.left_out > 0 {
-        let more = counted(listing.left_out, "memory is", "memories are");
+    if listing.omitted > 0 {
+        let more = counted(listing.omitted, "memory is", "memories are");
         app.output.warning(&format!("{more} not listed"));
     }
     if all == 0 {
@@ -64,7 +64,7 @@ pub(crate) async fn run(app: &App, args: &Ls) -> Result<Status, Failure> {
 }
 
 fn is_wanted(
-    listed: &Listed,
+    listed: &MemoryEntry,
     origin: Option<&Origin>,
     filter: &Filter,
     since: Option<Timestamp>,
@@ -81,7 +81,7 @@ fn is_wanted(
         && (!filter.pinned || listed.pinned)
 }
 
-fn sort(memories: &mut [Listed], order: Order) {
+fn sort(memories: &mut [MemoryEntry], order: Order) {
     match order {
         Order::Path => {}
         Order::Modified => memories.sort_by_key(|listed| Reverse(listed.modified_at)),
@@ -93,7 +93,7 @@ fn sort(memories: &mut [Listed], order: Order) {
 
 /// Returns a listing as programs read it.
 fn value(memories: &Memories, listing: &Listing, origins: &Origins) -> Value {
-    let with_origin = |listed: &Listed| {
+    let with_origin = |listed: &MemoryEntry| {
         let mut value = memory_value(listed);
         let origin = origins.get(&listed.path);
         value["author"] = origin.map(|origin| origin.author.as_ref()).into();
@@ -111,13 +111,13 @@ fn value(memories: &Memories, listing: &Listing, origins: &Origins) -> Value {
         .collect();
     json!({
         "memories": listing.memories.iter().map(with_origin).collect::<Vec<_>>(),
-        "left_out": listing.left_out,
+        "left_out": listing.omitted,
         "unavailable": unavailable,
     })
 }
 
 /// Returns one memory of a listing as programs read it.
-pub(crate) fn memory_value(listed: &Listed) -> Value {
+pub(crate) fn memory_value(listed: &MemoryEntry) -> Value {
     json!({
         "path": listed.path.to_string(),
         "bytes": listed.bytes,
@@ -131,7 +131,7 @@ pub(crate) fn memory_value(listed: &Listed) -> Value {
     })
 }
 
-fn columns(memories: &[Listed], long: Option<&Origins>, now: Timestamp, look: Look) -> String {
+fn columns(memories: &[MemoryEntry], long: Option<&Origins>, now: Timestamp, look: Look) -> String {
     let mut columns = vec![
         Column::left("PIN").styled(WARN),
         Column::right("SIZE"),
@@ -143,7 +143,7 @@ fn columns(memories: &[Listed], long: Option<&Origins>, now: Timestamp, look: Lo
         columns.extend(more.map(|column| column.styled(FAINT)));
     }
     columns.extend([Column::left("PATH").styled(STRONG), Column::left("DESCRIPTION")]);
-    let row = |listed: &Listed| {
+    let row = |listed: &MemoryEntry| {
         let mut row = vec![
             if listed.pinned { "*".to_owned() } else { String::new() },
             human_size(listed.bytes),
@@ -162,13 +162,13 @@ fn columns(memories: &[Listed], long: Option<&Origins>, now: Timestamp, look: Lo
 }
 
 /// Returns author and trust in words; nothing where history does not know them.
-fn origin_words(origins: &Origins, listed: &Listed) -> [&'static str; 2] {
+fn origin_words(origins: &Origins, listed: &MemoryEntry) -> [&'static str; 2] {
     let origin = origins.get(&listed.path);
     origin.map_or(["", ""], |origin| [origin.author.into(), origin.trust.into()])
 }
 
-fn plain_line(listed: &Listed, long: Option<&Origins>) -> String {
-    let Listed { bytes, usage, .. } = listed;
+fn plain_line(listed: &MemoryEntry, long: Option<&Origins>) -> String {
+    let MemoryEntry { bytes, usage, .. } = listed;
     let (path, modified) = (short(&listed.path), time::exact(listed.modified_at));
     let pin = if listed.pinned { "pinned" } else { "" };
     let description = visible::line(&listed.description);
@@ -185,7 +185,7 @@ fn plain_line(listed: &Listed, long: Option<&Origins>) -> String {
 /// A folder of the tree, or a memory in it.
 #[derive(Default)]
 struct Branch<'a> {
-    memory: Option<&'a Listed>,
+    memory: Option<&'a MemoryEntry>,
     /// In byte order of their names, folders among memories.
     below: std::collections::BTreeMap<&'a str, Branch<'a>>,
 }
@@ -196,7 +196,7 @@ impl Branch<'_> {
     }
 }
 
-fn tree(memories: &[Listed], look: Look) -> String {
+fn tree(memories: &[MemoryEntry], look: Look) -> String {
     let paths: Vec<String> = memories.iter().map(|listed| listed.path.to_string()).collect();
     let mut root = Branch::default();
     for (listed, path) in memories.iter().zip(&paths) {
@@ -232,7 +232,7 @@ fn draw(branch: &Branch<'_>, indent: &str, look: Look, text: &mut Text) {
     }
 }
 
-fn leaf(name: &str, listed: &Listed, columns_max: Option<usize>, look: Look) -> String {
+fn leaf(name: &str, listed: &MemoryEntry, columns_max: Option<usize>, look: Look) -> String {
     let pin = if listed.pinned { look.paint(WARN, " *") } else { String::new() };
     let size = human_size(listed.bytes);
     let about = format!("{size}  {}", visible::line(&listed.description));

@@ -85,7 +85,7 @@ pub(crate) fn came_from(
     {
         return memories.virtual_path(&folder.root, &folder.path);
     }
-    path_before(memories, change, memories.left_at(change, path)?)
+    path_before(memories, change, memories.file_change_at(change, path)?)
 }
 
 /// Returns the memory that a change removed from another scope when it put this one there: of several with the same

@@ -21,7 +21,7 @@ pub(crate) async fn run(app: &App, args: Save) -> Result<Status, Failure> {
     if memory::context_file::fact(&fact).is_none() {
         return Err(Failure::usage("nothing to save: the text is blank"));
     }
-    let files = app.context_files_with(&args.answered)?.chosen_for_client();
+    let files = app.context_files_with(&args.answered)?.select_for_client();
     let scope = match args.scope {
         Some(SaveScope::Global) => ContextScope::Global,
         Some(SaveScope::Project) => ContextScope::Project,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anstyle::Style;
 use engine::{
-    Depth, Finding, FindingKind, Health, Memories, NextDream, Repaired, RootHealth,
+    Depth, Health, HealthFinding, HealthFindingKind, Memories, NextDream, RepairReport, RootHealth,
     set_aside_databases,
 };
 use memory::clock::Timestamp;
@@ -31,7 +31,7 @@ const MISSING_NAMED_MAX: usize = 10;
 /// Shows where memories lie and how much there is.
 pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
     let memories = app.memories();
-    let health = app.wait("looking", memories.health(Depth::Glance)).await?;
+    let health = app.wait("looking", memories.health(Depth::Quick)).await?;
     let next_dream = Lane::open(app).next_dream().await;
     // What is wrong with the state is among the findings.
     let pending = app.engine.pending().count(&memories).await.unwrap_or_default();
@@ -105,7 +105,7 @@ fn root_value(root: &RootHealth) -> Value {
     })
 }
 
-fn finding_value(finding: &Finding) -> Value {
+fn finding_value(finding: &HealthFinding) -> Value {
     json!({
         "kind": finding.kind.as_str(),
         "scope": finding.mount.map(mount_word),
@@ -185,14 +185,15 @@ pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> 
         app.wait("mending", mend(app, &memories)).await?
     } else {
         let health = app.wait("looking", memories.health(Depth::Thorough)).await?;
-        Repaired { done: Vec::new(), left: health.findings, advice: health.advice }
+        RepairReport { actions: Vec::new(), remaining: health.findings, advice: health.advice }
     };
     let drafts = drafts::list(app);
     if app.output.json {
-        let values = |findings: &[Finding]| findings.iter().map(finding_value).collect::<Vec<_>>();
+        let values =
+            |findings: &[HealthFinding]| findings.iter().map(finding_value).collect::<Vec<_>>();
         app.output.value(&json!({
-            "done": looked.done,
-            "findings": values(&looked.left),
+            "done": looked.actions,
+            "findings": values(&looked.remaining),
             "advice": values(&looked.advice),
             "drafts": drafts.iter().map(draft_value).collect::<Vec<_>>(),
         }))?;
@@ -201,24 +202,24 @@ pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> 
         let text = doctor_text(&looked, args.fix, look);
         app.output.text(&format!("{text}{}", drafts_text(&drafts, now(), look)))?;
     }
-    Ok(if looked.left.is_empty() { Status::Done } else { Status::Refused })
+    Ok(if looked.remaining.is_empty() { Status::Done } else { Status::Refused })
 }
 
 /// Mends the state first, so that the roots are mended with what it knows.
-async fn mend(app: &App, memories: &Memories) -> Result<Repaired, Failure> {
+async fn mend(app: &App, memories: &Memories) -> Result<RepairReport, Failure> {
     let mut done = Vec::new();
     if let Some(repair) = app.engine.repair_state().await? {
         done.push(format!("state: {repair}"));
     }
     let mut repaired = memories.repair().await?;
-    repaired.done.splice(..0, done);
+    repaired.actions.splice(..0, done);
     Ok(repaired)
 }
 
-fn doctor_text(looked: &Repaired, fixed: bool, look: Look) -> String {
+fn doctor_text(looked: &RepairReport, fixed: bool, look: Look) -> String {
     let mut text = Text::default();
-    let left = &looked.left;
-    for one in &looked.done {
+    let left = &looked.remaining;
+    for one in &looked.actions {
         text.line(format_args!("{} {}", look.paint(GOOD, "mended"), visible::line(one)));
     }
     for one in left {
@@ -235,13 +236,13 @@ fn doctor_text(looked: &Repaired, fixed: bool, look: Look) -> String {
     text.into_string()
 }
 
-fn finding_text(one: &Finding, style: Style, look: Look) -> String {
+fn finding_text(one: &HealthFinding, style: Style, look: Look) -> String {
     let kind = look.paint(style, one.kind.as_str());
     let subject = look.paint(MARK, &visible::line(&subject(one)));
     format!("{kind} {subject}\n    {}\n", visible::line(&one.detail))
 }
 
-fn subject(one: &Finding) -> String {
+fn subject(one: &HealthFinding) -> String {
     match (one.subject.strip_prefix("/memories/"), one.mount) {
         (Some(short), _) => short.to_owned(),
         (None, Some(mount)) => format!("{}: {}", mount_word(mount), one.subject),
@@ -287,13 +288,13 @@ fn drafts_text(drafts: &[Draft], now: Timestamp, look: Look) -> String {
 }
 
 /// Returns what could be better. Memories that lack a description are named together: there may be hundreds.
-fn advice_text(advice: &[Finding], look: Look) -> String {
+fn advice_text(advice: &[HealthFinding], look: Look) -> String {
     let mut text = Text::default();
     if advice.is_empty() {
         return text.into_string();
     }
     text.line(format_args!("\n{}", look.paint(STRONG, "could be better:")));
-    let is_missing = |one: &&Finding| one.kind == FindingKind::MissingDescription;
+    let is_missing = |one: &&HealthFinding| one.kind == HealthFindingKind::MissingDescription;
     let others: Vec<_> = advice.iter().filter(|one| !is_missing(one)).collect();
     for one in others.iter().take(ADVICE_MAX) {
         text.add(&finding_text(one, WARN, look));
@@ -303,7 +304,7 @@ fn advice_text(advice: &[Finding], look: Look) -> String {
     }
     let missing: Vec<_> = advice.iter().filter(is_missing).map(subject).collect();
     if !missing.is_empty() {
-        let kind = look.paint(WARN, FindingKind::MissingDescription.as_str());
+        let kind = look.paint(WARN, HealthFindingKind::MissingDescription.as_str());
         let count = look.paint(MARK, &counted(missing.len(), "memory", "memories"));
         let named =
             missing.iter().take(MISSING_NAMED_MAX).map(|path| visible::line(path).into_owned());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::{ChangesQuery, Dry, Elsewhere, Memories, UndoTarget, Undone};
+use engine::{ChangeInOtherRoot, ChangesQuery, DryRun, Memories, UndoReport, UndoTarget};
 use memory::change::{ChangeId, ChangeKind, MemoryChange};
 use memory::error_code::MemoryErrorCode;
 use serde_json::json;
@@ -37,7 +37,7 @@ pub(crate) async fn run(app: &App, args: &Undo) -> Result<Status, Failure> {
         return Ok(Status::Refused);
     }
     let (dry, verb) =
-        if args.dry_run { (Dry::Run, "would take back") } else { (Dry::No, "took back") };
+        if args.dry_run { (DryRun::Yes, "would take back") } else { (DryRun::No, "took back") };
     let undone = undo(app, &memories, &target, dry).await?;
     tell(app, &undone, verb)
 }
@@ -48,7 +48,7 @@ async fn may_take_all_back(
     memories: &Memories,
     target: &UndoTarget,
 ) -> Result<bool, Failure> {
-    let plan = undo(app, memories, target, Dry::Run).await?;
+    let plan = undo(app, memories, target, DryRun::Yes).await?;
     app.output.note(&sentence(&plan, "This takes back"));
     tell_left(app, &plan);
     ask::confirm(app, "Go on?").await
@@ -96,8 +96,8 @@ async fn undo(
     app: &App,
     memories: &Memories,
     target: &UndoTarget,
-    dry: Dry,
-) -> Result<Undone, Failure> {
+    dry: DryRun,
+) -> Result<UndoReport, Failure> {
     let call = call();
     let mut undone = app.write("undoing", memories.undo(target, dry, &call)).await?;
     undone.paths.sort_unstable();
@@ -122,7 +122,7 @@ fn target(args: &Undo) -> Result<Option<UndoTarget>, Failure> {
     }
 }
 
-fn sentence(undone: &Undone, verb: &str) -> String {
+fn sentence(undone: &UndoReport, verb: &str) -> String {
     let ids: Vec<_> = undone.undone.iter().map(ToString::to_string).collect();
     let noun = if ids.len() == 1 { "change" } else { "changes" };
     let paths: Vec<_> = undone.paths.iter().map(|path| format!("\n  {}", short(path))).collect();
@@ -130,11 +130,11 @@ fn sentence(undone: &Undone, verb: &str) -> String {
     format!("{verb} {noun} {} in {count}:{}", ids.join(", "), paths.concat())
 }
 
-fn tell(app: &App, undone: &Undone, verb: &str) -> Result<Status, Failure> {
+fn tell(app: &App, undone: &UndoReport, verb: &str) -> Result<Status, Failure> {
     if app.output.json {
         let undone_ids: Vec<_> = undone.undone.iter().map(|id| id.0).collect();
         let paths: Vec<_> = undone.paths.iter().map(ToString::to_string).collect();
-        let left = undone.left.iter();
+        let left = undone.elsewhere.iter();
         let left: Vec<_> =
             left.map(|one| json!({ "change": one.change.0, "identity": one.identity })).collect();
         app.output.value(&json!({
@@ -154,14 +154,14 @@ fn tell(app: &App, undone: &Undone, verb: &str) -> Result<Status, Failure> {
 }
 
 /// What is left elsewhere needs a person's attention.
-fn status(undone: &Undone) -> Status {
-    if undone.left.is_empty() { Status::Done } else { Status::Refused }
+fn status(undone: &UndoReport) -> Status {
+    if undone.elsewhere.is_empty() { Status::Done } else { Status::Refused }
 }
 
 /// Says which changes of a task stay as they are, and how to take them back.
-fn tell_left(app: &App, undone: &Undone) {
+fn tell_left(app: &App, undone: &UndoReport) {
     let mut by_owner: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for Elsewhere { change, identity } in &undone.left {
+    for ChangeInOtherRoot { change, identity } in &undone.elsewhere {
         by_owner.entry(identity).or_default().push(change.to_string());
     }
     for (identity, changes) in by_owner {

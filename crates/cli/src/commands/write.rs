@@ -92,7 +92,7 @@ async fn may_delete(app: &App, memories: &Memories, path: &MemoryPath) -> Result
         return Ok(true);
     }
     let listing = memories.list(Some(path)).await?;
-    let count = counted(listing.memories.len() + listing.left_out, "memory", "memories");
+    let count = counted(listing.memories.len() + listing.omitted, "memory", "memories");
     let folder = short(path);
     ask::confirm(app, &format!("Delete the folder {folder} with {count}?")).await
 }
@@ -128,7 +128,7 @@ async fn move_across(
     }
     let memories = app.memories();
     let listing = listing(&memories, Some(old_path)).await?;
-    if listing.left_out > 0 {
+    if listing.omitted > 0 {
         let what = format!("{} holds more memories than are moved at once", short(old_path));
         return Err(
             Failure::new(MemoryErrorCode::TooLarge, what).help("move its folders one by one")

@@ -188,7 +188,7 @@ impl Context {
         context.included = all(&self.include);
         context.files = all(&self.files);
         if let Some(Profile::Qwen) = self.profile {
-            context.folders_of_others.extend(home.map(|home| home.join(QWEN_FOLDER)));
+            context.other_product_folders.extend(home.map(|home| home.join(QWEN_FOLDER)));
             context.project_folders.push(QWEN_FOLDER.to_owned());
         }
         config.imports = match self.imports {
@@ -411,11 +411,11 @@ fn line_of(text: &str, offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::Folders;
+    use engine::BaseFolders;
     use memory::limits::{EMBED_BATCH_DEFAULT, EMBED_WAIT_DEFAULT};
 
     fn config(text: &str) -> Result<Config, String> {
-        let folders = Folders { data: "d".into(), state: "s".into() };
+        let folders = BaseFolders { data: "d".into(), state: "s".into() };
         let mut config = Config::new(folders);
         config.context.home = Some("/h".into());
         match Settings::parse(text, Path::new("config.toml")) {
@@ -464,7 +464,7 @@ mod tests {
         assert_eq!(config.dream, Some(DreamSchedule { every: 48 * HOUR, after_sessions: 0 }));
         let names: Vec<_> = config.context.names.iter().map(RelativePath::as_str).collect();
         assert_eq!(names, ["CLAUDE.md", "a.txt"]);
-        assert_eq!(config.context.folders_of_others, [Path::new("/h/.qwen")]);
+        assert_eq!(config.context.other_product_folders, [Path::new("/h/.qwen")]);
         assert_eq!(config.context.project_folders, [".qwen"]);
         assert_eq!(config.context.included, [Path::new("/rules"), Path::new("/h/rules")]);
         assert_eq!(config.context.files, [Path::new("/h/me.md")]);

@@ -108,7 +108,7 @@ impl Session {
     /// Looks at the memories; none is written, and no use is counted. What is given is kept, so that a session that
     /// goes on is given the same bytes, and told at their tail what changed.
     async fn segment(&self, glimpse: &Glimpse, told: &Told) -> Result<String, Failure> {
-        let files = glimpse.context_files().loaded_by_host(self.format.context_files);
+        let files = glimpse.context_files().without_host_loaded(self.format.context_files);
         let (engine, bytes_max) = (&glimpse.engine, self.format.text_bytes_max);
         let Some(conversation) = conversation(engine, glimpse, told).await else {
             let showing = engine.segment_within(&glimpse.memories, &files, bytes_max).await?;

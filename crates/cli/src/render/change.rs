@@ -198,7 +198,7 @@ fn file_line(memories: &Memories, file: &FileChange, look: Look) -> String {
 pub(crate) fn diffs(diffs: &[FileDiff], look: Look) -> String {
     let mut text = Text::default();
     for one in diffs {
-        if !one.kept {
+        if !one.is_complete {
             let gone = format!("{}: history no longer has the text", short(&one.path));
             text.line(look.paint(FAINT, &gone));
         } else if let (Some(to), true) = (&one.moved_to, one.unified.is_empty()) {
@@ -258,7 +258,7 @@ pub(crate) fn diff_values(diffs: &[FileDiff]) -> Vec<Value> {
             "path": diff.path.to_string(),
             "moved_to": diff.moved_to.as_ref().map(ToString::to_string),
             "diff": diff.unified,
-            "kept": diff.kept,
+            "kept": diff.is_complete,
         })
     };
     diffs.iter().map(one).collect()

@@ -376,7 +376,7 @@ fn a_call_that_is_taken_back_is_a_task_that_is() {
 async fn a_task_is_given_up_in_time() {
     let server = Models::start(|_, _| Says::Nothing).unwrap();
     let place = Place::new();
-    let folders = engine::Folders { state: place.home().join("state"), data: place.home() };
+    let folders = engine::BaseFolders { state: place.home().join("state"), data: place.home() };
     let mut config = engine::Config::new(folders);
     let address = engine::Address::parse(&server.url(), engine::Reach::ThisMachine).unwrap();
     let chat = engine::Chat::new(engine::Wire::OpenAi, address, "m", engine::Key::None);

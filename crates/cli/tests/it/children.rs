@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Asker, Config, Engine, Folders, LaneSettings, Lanes, Request, Runner, Task, TaskState, Unheard,
-    Workspace, WorkspaceChoice,
+    Asker, BaseFolders, Config, Engine, LaneSettings, Lanes, Request, Runner, Task, TaskState,
+    Unheard, Workspace, WorkspaceChoice,
 };
 use server::acp::{ChildRunner, ChildSettings};
 
@@ -36,7 +36,7 @@ impl World {
 
     fn engine(place: &Place) -> Engine {
         let home = place.home();
-        let folders = Folders { state: home.join("state"), data: home };
+        let folders = BaseFolders { state: home.join("state"), data: home };
         Engine::open(Config::new(folders)).unwrap()
     }
 

@@ -12,13 +12,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{BindingRequest, Call, Caller, Folders};
+use engine::{BaseFolders, BindingRequest, CallContext, Caller};
 use memory::clock::{Clock, Timestamp};
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use serde_json::{Value, json};
 use state::SqliteState;
-use store::{Binding, Settings, Store};
+use store::{Binding, Store, StoreSettings};
 use testkit::{delay_fault, eventually};
 
 use crate::daemon::Daemon;
@@ -283,7 +283,7 @@ impl Clock for Far {
 #[test]
 fn a_clock_that_went_back_does_no_harm() {
     let place = Place::new();
-    let folders = Folders { data: place.home(), state: place.home().join("state") };
+    let folders = BaseFolders { data: place.home(), state: place.home().join("state") };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let store = Store::new(
@@ -291,7 +291,7 @@ fn a_clock_that_went_back_does_no_harm() {
             folders.clone(),
             Screen::default(),
             Arc::new(Far),
-            Settings::default(),
+            StoreSettings::default(),
         );
         let binding = Binding::resolve(&BindingRequest::default(), &folders);
         let memories = store.memories(binding, Caller::person("cli"));
@@ -300,7 +300,7 @@ fn a_clock_that_went_back_does_no_harm() {
             path,
             file_text: "written in 2100\n".to_owned(),
         };
-        memories.apply(create, &Call::default()).await.unwrap();
+        memories.apply(create, &CallContext::default()).await.unwrap();
         store.close().await;
     });
     place.done(&["replace", "global/a.md", "2100", "this year"]);

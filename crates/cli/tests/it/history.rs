@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use engine::{BindingRequest, Call, Caller, Config, Engine, Folders};
+use engine::{BaseFolders, BindingRequest, CallContext, Caller, Config, Engine};
 use memory::command::MemoryCommand;
 use memory::path::{Layout, MemoryPath};
 
@@ -195,13 +195,13 @@ fn a_stretch_of_time_is_taken_back_as_one() {
 
 /// Makes a memory in the project of a folder as a part of a task.
 async fn make_in_task(place: &Place, folder: &str, name: &str) {
-    let folders = Folders { data: place.home(), state: place.home().join("state") };
+    let folders = BaseFolders { data: place.home(), state: place.home().join("state") };
     let engine = Engine::open(Config::new(folders)).unwrap();
     let request =
         BindingRequest { project_dir: Some(place.path().join(folder)), ..Default::default() };
     let memories = engine.memories(&request, Caller::person("test"));
     let path = MemoryPath::parse(&format!("/memories/project/{name}"), Layout::Scoped).unwrap();
-    let task = Call { task: Some("tidy-1".to_owned()), ..Call::default() };
+    let task = CallContext { task: Some("tidy-1".to_owned()), ..CallContext::default() };
     let command = MemoryCommand::Create { path, file_text: "x\n".to_owned() };
     memories.apply(command, &task).await.unwrap();
     engine.close().await;

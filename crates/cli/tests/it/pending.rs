@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use engine::{BindingRequest, Caller, Config, Engine, Folders};
+use engine::{BaseFolders, BindingRequest, Caller, Config, Engine};
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document::Revision;
@@ -17,7 +17,7 @@ type Proposed<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
 
 /// Puts proposals into the queue, as a dream does that is over.
 pub(crate) async fn propose(place: &Place, reason: &str, changes: &[Proposed<'_>]) {
-    let folders = Folders { data: place.home(), state: place.home().join("state") };
+    let folders = BaseFolders { data: place.home(), state: place.home().join("state") };
     let engine = Engine::open(Config::new(folders)).unwrap();
     let request = BindingRequest { project_dir: Some(place.checkout()), ..Default::default() };
     let memories = engine.memories(&request, Caller::person("test"));

@@ -7,8 +7,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::json;
-use store::backend::local::{Anchor, LocalBackend, Privacy};
-use store::backend::{Backend, Held};
+use store::backend::local::{LocalBackend, Privacy, RootDir};
+use store::backend::{Backend, RootLock};
 use testkit::{delay_fault, eventually};
 use tokio::runtime::Runtime;
 
@@ -51,8 +51,8 @@ pub(crate) fn stat(id: u32) -> Option<(u32, u32)> {
 }
 
 /// Holds the root of the person's memories, as a process that writes there does; lets go when it is dropped.
-pub(crate) fn hold_root(place: &Place) -> (Box<dyn Held>, Runtime) {
-    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
+pub(crate) fn hold_root(place: &Place) -> (Box<dyn RootLock>, Runtime) {
+    let root = RootDir::new(place.home(), &["memory"], Privacy::Private);
     let backend = LocalBackend::new(root, lock_file(place));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let held = runtime.block_on(backend.lock(Duration::from_secs(10))).unwrap();

@@ -15,7 +15,7 @@ use memory::limits::{CHANGES_WAITING_MAX, EVENT_BATCH_INTERVAL, EVENTS_PUBLISHED
 use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use parking_lot::Mutex;
 use state::TaskStore;
-use store::{ContextScope, Memories, Notice, PinNotice, ProposalNotice, Watch};
+use store::{ChangeEvent, ContextScope, Memories, PinEvent, ProposalStatusEvent, Watch};
 use tokio::sync::OnceCell;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -193,7 +193,7 @@ impl Feeds {
     /// Tells of everything that the store announces, until it is gone. What a task did is known by its
     /// row in `tasks`; while that is looked up, what is announced meanwhile is taken in and waits. A burst is told
     /// in parts, so that no reader who keeps up is taken for a slow one.
-    pub async fn follow(&self, mut notices: Receiver<Notice>, tasks: &dyn TaskStore) {
+    pub async fn follow(&self, mut notices: Receiver<ChangeEvent>, tasks: &dyn TaskStore) {
         let (waiting, mut next) = mpsc::channel(CHANGES_WAITING_MAX);
         let take_in = async move {
             loop {
@@ -230,7 +230,7 @@ impl Feeds {
 
     /// Tells of a change in every workspace that has the memory, and in those of other worktrees of its
     /// project, except in the one whose lane does.
-    fn tell(&self, notice: &Notice, told_by_lane: Option<&str>) {
+    fn tell(&self, notice: &ChangeEvent, told_by_lane: Option<&str>) {
         let now = self.common.clock.now();
         let by = Arc::new(notice.provenance.clone());
         let all = self.feedings(None);
@@ -249,12 +249,12 @@ impl Feeds {
 
     /// Tells of every pin that is set or taken away through this process, in every workspace that has the
     /// memory.
-    pub async fn follow_pins(&self, pins: Receiver<PinNotice>) {
+    pub async fn follow_pins(&self, pins: Receiver<PinEvent>) {
         each(pins, "more pins changed at once than can be told", |pin| self.tell_of_pin(&pin))
             .await;
     }
 
-    fn tell_of_pin(&self, notice: &PinNotice) {
+    fn tell_of_pin(&self, notice: &PinEvent) {
         let now = self.common.clock.now();
         let by = Arc::new(notice.provenance.clone());
         let all = self.feedings(None);
@@ -269,14 +269,14 @@ impl Feeds {
 
     /// Tells of every proposal that is made or decided through this process, in every workspace that has all
     /// memories that it names.
-    pub async fn follow_proposals(&self, proposals: Receiver<ProposalNotice>) {
+    pub async fn follow_proposals(&self, proposals: Receiver<ProposalStatusEvent>) {
         let lagged = "more proposals changed at once than can be told";
         each(proposals, lagged, |notice| self.tell_of_proposals(notice)).await;
     }
 
-    fn tell_of_proposals(&self, notice: ProposalNotice) {
+    fn tell_of_proposals(&self, notice: ProposalStatusEvent) {
         let now = self.common.clock.now();
-        let ProposalNotice { ids, status, roots, task, change, provenance } = notice;
+        let ProposalStatusEvent { ids, status, roots, task, change, provenance } = notice;
         let (ids, by) = (ids.into(), Arc::new(provenance));
         let changed = Changed::Proposals { ids, status, task, change, by };
         let news = Arc::new(News { originator: None, changed });
@@ -381,7 +381,7 @@ async fn each<N: Clone>(mut notices: Receiver<N>, lagged: &str, tell: impl Fn(N)
 struct Seen(Vec<Option<(Mount, bool)>>);
 
 impl Seen {
-    fn of(notice: &Notice, memories: &Memories, all: &[Arc<Feeding>]) -> Self {
+    fn of(notice: &ChangeEvent, memories: &Memories, all: &[Arc<Feeding>]) -> Self {
         let roots: BTreeMap<_, _> =
             notice.files.iter().map(|file| (&file.root, &file.path)).collect();
         let seen = |(root, path)| {
@@ -412,7 +412,7 @@ fn seen_at(
 
 /// Returns what there is to tell of a change to somebody who has these memories, memory by memory.
 fn news(
-    (notice, by): (&Notice, &Arc<Provenance>),
+    (notice, by): (&ChangeEvent, &Arc<Provenance>),
     memories: &Memories,
     all: &[Arc<Feeding>],
 ) -> impl Iterator<Item = Arc<News>> {
@@ -450,7 +450,7 @@ struct ToldByLane {
 }
 
 impl ToldByLane {
-    async fn workspace(&mut self, notice: &Notice, tasks: &dyn TaskStore) -> Option<&str> {
+    async fn workspace(&mut self, notice: &ChangeEvent, tasks: &dyn TaskStore) -> Option<&str> {
         let task = notice.provenance.task.as_ref()?;
         if self.task.as_ref() != Some(task) {
             let row = tasks.task(task).await.unwrap_or_else(|error| {

@@ -12,7 +12,7 @@ use memory::limits::{
     TASK_ATTEMPTS_MAX, TASK_BROKEN_MAX, TASK_POLL_INTERVAL, TASK_POLL_INTERVAL_MAX, TASKS_KEPT_MAX,
 };
 use state::{StateError, TaskOutcome, TaskQuery, TaskRow};
-use store::Notice;
+use store::ChangeEvent;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -56,11 +56,11 @@ impl Lanes {
 impl Lanes {
     /// Publishes the ends of tasks that other processes took and did, as what they changed is announced.
     /// For a process that somebody listens to; goes on until whoever runs it ends it.
-    pub async fn follow(&self, mut notices: Receiver<Notice>) {
+    pub async fn follow(&self, mut notices: Receiver<ChangeEvent>) {
         let (mut last, began_at) = (None, self.0.parts.clock.now());
         loop {
             match notices.recv().await {
-                Ok(Notice { provenance, .. }) => {
+                Ok(ChangeEvent { provenance, .. }) => {
                     // The changes of a task come one after the other.
                     let id = provenance.task.as_deref().and_then(|task| task.parse().ok());
                     if let Some(id) = id
@@ -284,7 +284,7 @@ impl Shared {
     /// Puts in place what a change that stopped half-way has recorded, as the next writer would.
     pub(super) async fn make_whole(&self, lane: &Lane, task: &Task) {
         let memories = self.memories(&lane.workspace(), &task.request, &task.asker);
-        if let Err(error) = memories.notice().await {
+        if let Err(error) = memories.record_external_edits().await {
             tracing::warn!(task = %task.id, error = %chain(&error), "a change is completed later");
         }
     }

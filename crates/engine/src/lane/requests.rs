@@ -171,7 +171,7 @@ impl Lanes {
         };
         // Noted first: another process may have done it before this one is told that it is queued.
         lane.now.lock().ours.insert(id.clone());
-        self.0.parts.folders.make_state();
+        self.0.parts.folders.create_state_folder();
         match self.0.enqueue(new, gates).await {
             Ok(EnqueueResult::Queued(row)) if lane.removed.is_cancelled() => {
                 // The workspace went after it was looked at last.

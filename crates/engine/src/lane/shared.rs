@@ -21,7 +21,7 @@ use memory::limits::{
 use memory::screen::Screen;
 use parking_lot::Mutex;
 use state::{FileLock, FileLockError, QueueLimits, StateError, TaskStore};
-use store::{Binding, Call, Caller, Draft, Folders, Memories, OutsideRead, Store};
+use store::{BaseFolders, Binding, CallContext, Caller, Draft, Memories, OutsideReadFlag, Store};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,7 @@ pub struct LaneParts {
     /// Where memories live.
     pub store: Arc<Store>,
     /// Where this host keeps things.
-    pub folders: Folders,
+    pub folders: BaseFolders,
     /// Where tasks are kept.
     pub tasks: Arc<dyn TaskStore>,
     /// Tells the time.
@@ -292,7 +292,7 @@ impl Shared {
         let provenance = provenance(request, asker);
         let mut caller = Caller::new(AgentClass::Exec, provenance);
         if asker.trust == Trust::Outside {
-            caller.outside_read = OutsideRead::some();
+            caller.outside_read = OutsideReadFlag::already_set();
         }
         self.parts.store.memories(Binding::resolve(&workspace.binding, &self.parts.folders), caller)
     }
@@ -315,7 +315,7 @@ pub(super) fn provenance(request: &Request, asker: &Asker) -> Provenance {
 
 /// Opens the draft that an attempt at a task works on.
 pub(super) fn draft(memories: &Memories, task: &TaskId, attempt: Option<u32>) -> Draft {
-    let call = Call { task: Some(task.to_string()), attempt, ..Call::default() };
+    let call = CallContext { task: Some(task.to_string()), attempt, ..CallContext::default() };
     memories.draft(ChangeKind::Draft, call)
 }
 

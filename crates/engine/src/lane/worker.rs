@@ -241,7 +241,7 @@ impl Shared {
                 Ran::Stopped => return Ok(Ended::Stopped),
             };
             let proposals = self.new_proposals(lane, task, &mut result);
-            let changed = !draft.changed().is_empty();
+            let changed = !draft.changed_paths().is_empty();
             if changed || !proposals.is_empty() {
                 let text = record::prepared_text(&result, &proposals);
                 if !self.parts.tasks.prepare_outcome(attempt, &text).await? {

@@ -9,7 +9,7 @@ use memory::path::{MemoryPath, RelativePath};
 use memory::proposal::{EntryChange, EntryReference, Proposal, ProposalKind, ReviewTarget};
 use serde::{Deserialize, Serialize};
 use state::{NewProposal, ProposalRow};
-use store::{Influenced, Memories, Unreviewed};
+use store::{Memories, PendingReview, Unreviewed};
 
 use crate::task::{Task, TaskKind};
 
@@ -129,8 +129,8 @@ pub(crate) fn new_rows(
 }
 
 /// Returns the new row by which a person is asked to review a memory.
-pub(super) fn new_review(waiting: &Influenced, memories: &Memories) -> Option<NewProposal> {
-    let Influenced { path, revision, why, change } = waiting;
+pub(super) fn new_review(waiting: &PendingReview, memories: &Memories) -> Option<NewProposal> {
+    let PendingReview { path, revision, reason: why, change } = waiting;
     let by = &change.provenance;
     let who =
         by.client.as_deref().map_or_else(|| "An agent".to_owned(), |name| format!("`{name}`"));

@@ -15,7 +15,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use recall::limits::{CORPUS_AGE_MAX, CORPUS_DRIFT_SHARE, PROMPT_CHARS_MAX};
 use recall::{Corpus, EntryHit, Hit, Likeness, Options, Reason};
 use store::backend::Stamp;
-use store::{MEMORY_LIST, Memories, Surveyed, Unreviewed};
+use store::{MEMORY_LIST, Memories, ScannedMemory, Unreviewed};
 use tokio::sync::{OnceCell, OwnedMutexGuard};
 use tokio::time::Instant;
 
@@ -159,7 +159,10 @@ impl Followed {
     }
 
     /// Tells what went, and what is another text than was read before.
-    pub(super) fn differences(&self, surveyed: Vec<Surveyed>) -> (Vec<MemoryPath>, Vec<Surveyed>) {
+    pub(super) fn differences(
+        &self,
+        surveyed: Vec<ScannedMemory>,
+    ) -> (Vec<MemoryPath>, Vec<ScannedMemory>) {
         let held = self.read();
         let found: HashSet<&MemoryPath> = surveyed.iter().map(|one| &one.path).collect();
         let gone = held.memories.keys().filter(|path| !found.contains(path)).cloned().collect();
@@ -185,12 +188,12 @@ impl Followed {
     pub(super) async fn read_memories(
         &self,
         memories: &Memories,
-        new: &[Surveyed],
+        new: &[ScannedMemory],
         update: &mut Update,
     ) {
         let paths: Vec<_> = new.iter().map(|one| &one.path).collect();
         let texts = memories.read_readable(&paths).await;
-        for (Surveyed { path, stamp, .. }, text) in new.iter().zip(texts) {
+        for (ScannedMemory { path, stamp, .. }, text) in new.iter().zip(texts) {
             match text {
                 Some(read) if !is_list(path, &read.text) => {
                     let (revision, modified_at) = (read.revision, read.modified_at);
@@ -305,7 +308,7 @@ impl Held {
         self.current.is_some_and(|(known, at)| known == changes && at.elapsed() < CORPUS_AGE_MAX)
     }
 
-    fn has(&self, one: &Surveyed) -> bool {
+    fn has(&self, one: &ScannedMemory) -> bool {
         let read = self.memories.get(&one.path);
         one.stamp.is_some() && read.is_some_and(|read| read.stamp == one.stamp)
     }

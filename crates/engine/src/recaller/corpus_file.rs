@@ -11,7 +11,7 @@ use memory::document::Revision;
 use memory::path::MemoryPath;
 use memory::screen::Screen;
 use recall::Corpus;
-use store::DerivedFiles;
+use store::CacheDir;
 use store::backend::Stamp;
 
 use super::corpus::Read;
@@ -37,13 +37,13 @@ pub(super) struct Place {
 /// The file of a corpus.
 #[derive(Clone, Debug)]
 pub(super) struct File {
-    files: DerivedFiles,
+    files: CacheDir,
     /// Whose memories they are.
     of: String,
 }
 
 impl Place {
-    pub(super) fn new(files: Option<DerivedFiles>, of: &str) -> Self {
+    pub(super) fn new(files: Option<CacheDir>, of: &str) -> Self {
         let file = files.map(|files| File { files, of: of.to_owned() });
         Self { unread: file.clone(), file, drift: 0 }
     }

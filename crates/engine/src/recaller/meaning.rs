@@ -20,7 +20,7 @@ use model::EmbedError;
 use parking_lot::{Mutex, RwLock};
 use recall::{Likeness, Vector, passages};
 use state::{FileLock, LockMode};
-use store::DerivedFiles;
+use store::CacheDir;
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ pub(super) struct Meaning {
     screen: Screen,
     /// By whom and how vectors were made.
     made_by: Revision,
-    files: DerivedFiles,
+    files: CacheDir,
     /// Held by the process that asks for vectors of entries.
     lock: FileLock,
     vectors: RwLock<Vectors>,
@@ -92,7 +92,7 @@ impl Meaning {
     pub(super) fn new(
         embeddings: Embeddings,
         screen: Screen,
-        files: DerivedFiles,
+        files: CacheDir,
         lock: FileLock,
     ) -> Self {
         let rules = screen.fingerprint();

@@ -3,7 +3,7 @@
 use memory::command::MemoryCommand;
 use memory::path::Layout;
 use recall::limits::CORPUS_REST_DELAY;
-use store::{Call, Caller, Folders};
+use store::{BaseFolders, CallContext, Caller};
 
 use super::corpus::RANKINGS;
 use super::*;
@@ -12,7 +12,7 @@ use crate::{BindingRequest, Config, Engine};
 #[tokio::test]
 async fn a_corpus_that_is_behind_is_let_go_of_after_a_while_and_one_that_is_not_stays() {
     let home = tempfile::tempdir().unwrap();
-    let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+    let folders = BaseFolders { data: home.path().join("data"), state: home.path().join("state") };
     let engine = Engine::open(Config::new(folders)).unwrap();
     let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
     let recaller = engine.recaller();
@@ -23,7 +23,10 @@ async fn a_corpus_that_is_behind_is_let_go_of_after_a_while_and_one_that_is_not_
         let path = format!("/memories/global/{name}.md");
         let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
         let file_text = format!("- The ferry to {name} is called Tern.\n");
-        memories.apply(MemoryCommand::Create { path, file_text }, &Call::default()).await.unwrap();
+        memories
+            .apply(MemoryCommand::Create { path, file_text }, &CallContext::default())
+            .await
+            .unwrap();
         while recaller.changes.load(Ordering::SeqCst) == before {
             tokio::task::yield_now().await;
         }
@@ -53,7 +56,7 @@ async fn a_corpus_that_is_behind_is_let_go_of_after_a_while_and_one_that_is_not_
 #[tokio::test]
 async fn a_process_that_ends_with_the_answer_ranks_a_prompt_once() {
     let home = tempfile::tempdir().unwrap();
-    let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+    let folders = BaseFolders { data: home.path().join("data"), state: home.path().join("state") };
     let open = || Engine::open(Config::new(folders.clone())).unwrap();
     let engine = open();
     let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
@@ -61,7 +64,10 @@ async fn a_process_that_ends_with_the_answer_ranks_a_prompt_once() {
         let path = format!("/memories/global/{number}.md");
         let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
         let file_text = format!("- Ferry {number} is called Tern.\n");
-        memories.apply(MemoryCommand::Create { path, file_text }, &Call::default()).await.unwrap();
+        memories
+            .apply(MemoryCommand::Create { path, file_text }, &CallContext::default())
+            .await
+            .unwrap();
     }
     engine.recaller().prepare(&memories).await.unwrap();
     engine.close().await;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use lukasa_engine::{
-    Address, BindingRequest, Call, Caller, Conversation, Embeddings as Set, Endpoint, Engine, Key,
-    LaneSettings, Memories, Reach, Selected, Workspace,
+    Address, BindingRequest, CallContext, Caller, Conversation, Embeddings as Set, Endpoint,
+    Engine, Key, LaneSettings, Memories, Reach, Selected, Workspace,
 };
 use memory::command::MemoryCommand;
 use tempfile::TempDir;
@@ -73,7 +73,7 @@ impl World {
 
     async fn write(&self, name: &str, text: &str) {
         let command = create(&format!("/memories/global/{name}"), text);
-        self.memories.apply(command, &Call::default()).await.unwrap();
+        self.memories.apply(command, &CallContext::default()).await.unwrap();
     }
 
     /// Writes as an editor would.
@@ -308,7 +308,7 @@ async fn vectors_go_with_the_memories_that_they_are_of() {
     let [file] = world.kept().try_into().unwrap();
     let before = fs::read(&file).unwrap().len();
     let delete = MemoryCommand::Delete { path: path("/memories/global/harbour.md") };
-    world.memories.apply(delete, &Call::default()).await.unwrap();
+    world.memories.apply(delete, &CallContext::default()).await.unwrap();
     assert_eq!(world.recall(QUAY).await, NOTHING);
     world.engine.close().await;
     assert!(fs::read(&file).unwrap().len() < before);

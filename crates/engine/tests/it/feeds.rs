@@ -9,9 +9,9 @@ use lukasa_engine::feed::{
     Changed, ContextWrite, Cursor, EventKind, Feeds, News, Subscription, Unsubscribable,
 };
 use lukasa_engine::{
-    Asker, BeginError, BindingRequest, Call, Caller, Callers, ClientId, Config, ContextMode,
-    ContextScope, Engine, Folders, LaneSettings, Lanes, Memories, Notice, ProposalNotice,
-    RememberRequest, Request, Session, TaskState, Workspace,
+    Asker, BaseFolders, BeginError, BindingRequest, CallContext, Caller, Callers, ChangeEvent,
+    ClientId, Config, ContextMode, ContextScope, Engine, LaneSettings, Lanes, Memories,
+    ProposalStatusEvent, RememberRequest, Request, Session, TaskState, Workspace,
 };
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
@@ -49,7 +49,7 @@ fn bound(folder: &Path) -> Workspace {
 
 impl Daemon {
     fn start(home: &Path) -> Self {
-        let folders = Folders { data: home.join("data"), state: home.join("state") };
+        let folders = BaseFolders { data: home.join("data"), state: home.join("state") };
         let engine = Engine::open(Config::new(folders)).unwrap();
         let feeds = engine.feeds();
         let callers = engine.callers(Arc::clone(&feeds));
@@ -106,7 +106,7 @@ impl Daemon {
 async fn create(memories: &Memories, path: &str) {
     let path = MemoryPath::parse(path, Layout::Scoped).unwrap();
     let command = MemoryCommand::Create { path, file_text: "- a fact\n".to_owned() };
-    let reply = memories.apply(command, &Call::default()).await.unwrap();
+    let reply = memories.apply(command, &CallContext::default()).await.unwrap();
     assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
 }
 
@@ -228,7 +228,7 @@ async fn what_a_tool_changes_is_told_to_all_who_have_the_memory() {
         old_path: MemoryPath::parse("/memories/global/c.md", Layout::Scoped).unwrap(),
         new_path: MemoryPath::parse("/memories/global/d.md", Layout::Scoped).unwrap(),
     };
-    of_shop.apply(rename, &Call::default()).await.unwrap();
+    of_shop.apply(rename, &CallContext::default()).await.unwrap();
 
     let made = "agent create /memories";
     for stream in [&mut shop, &mut another] {
@@ -316,13 +316,13 @@ async fn a_change_of_many_memories_is_told_whole_whoever_makes_it() {
     let remove = MemoryCommand::Delete {
         path: MemoryPath::parse("/memories/project/many", Layout::Scoped).unwrap(),
     };
-    daemon.agent(daemon.shop()).apply(remove.clone(), &Call::default()).await.unwrap();
+    daemon.agent(daemon.shop()).apply(remove.clone(), &CallContext::default()).await.unwrap();
     assert_eq!(hear(&mut shop, FILES).await, expect("agent delete", " gone"));
 
     write();
     assert_eq!(hear(&mut shop, FILES).await, expect("outside outside", ""));
     let other = Daemon::start(home.path());
-    other.agent(other.shop()).apply(remove, &Call::default()).await.unwrap();
+    other.agent(other.shop()).apply(remove, &CallContext::default()).await.unwrap();
     other.end().await;
     assert_eq!(hear(&mut shop, FILES).await, expect("agent delete", " gone"));
     daemon.end().await;
@@ -350,8 +350,8 @@ async fn hears_of_change(subscription: &mut Subscription) -> String {
     }
 }
 
-fn notice(name: &str) -> Notice {
-    Notice {
+fn notice(name: &str) -> ChangeEvent {
+    ChangeEvent {
         change: ChangeId(1),
         kind: ChangeKind::Create,
         provenance: Provenance::agent("test"),
@@ -491,7 +491,7 @@ async fn a_client_that_only_asks_now_and_then_keeps_its_session_before_one_that_
 #[tokio::test]
 async fn a_session_that_cannot_be_kept_leaves_nothing_behind() {
     let home = home();
-    let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+    let folders = BaseFolders { data: home.path().join("data"), state: home.path().join("state") };
     let sqlite = Arc::new(SqliteState::new(home.path().join("state/lukasa.db")));
     let faulty = Arc::new(FaultyTasks::new(Arc::clone(&sqlite) as _));
     let clock = Arc::new(ManualClock::default());
@@ -570,7 +570,7 @@ async fn proposals_are_told_where_all_memories_are_that_they_name() {
     let shared: Vec<_> = roots.iter().filter(|root| root.identity == "global").cloned().collect();
     let (sender, receiver) = tokio::sync::broadcast::channel(8);
     for (id, roots) in [(1, shared), (2, roots)] {
-        let notice = ProposalNotice {
+        let notice = ProposalStatusEvent {
             ids: vec![ProposalId(id)],
             status: ProposalStatus::Waiting,
             roots,

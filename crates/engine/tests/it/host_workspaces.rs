@@ -3,8 +3,8 @@
 use std::fs;
 
 use lukasa_engine::{
-    BindingRequest, Call, Caller, Checkout, Dry, Engine, ProjectRoot, UndoTarget, Workspace,
-    WorkspaceChoice, WorkspaceId, WorkspaceRemovalError,
+    BindingRequest, CallContext, Caller, Checkout, DryRun, Engine, ProjectRoot, UndoTarget,
+    Workspace, WorkspaceChoice, WorkspaceId, WorkspaceRemovalError,
 };
 use memory::clock::Timestamp;
 use memory::command::Reply;
@@ -28,7 +28,7 @@ async fn write(engine: &Engine, binding: &BindingRequest, names: &[&str]) {
     let memories = engine.memories(binding, Caller::person("test"));
     for name in names {
         let made = create(&format!("/memories/workspace/{name}"), "one\n");
-        let reply = memories.apply(made, &Call::default()).await.unwrap();
+        let reply = memories.apply(made, &CallContext::default()).await.unwrap();
         assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
     }
 }
@@ -68,7 +68,7 @@ async fn a_workspace_is_listed_with_its_checkout_and_its_removal_can_be_undone()
         BindingRequest { workspace: WorkspaceChoice::Id(id), ..BindingRequest::default() };
     let memories = engine.memories(&binding, Caller::person("test"));
     let target = UndoTarget::Change(removal.change.unwrap());
-    memories.undo(&target, Dry::No, &Call::default()).await.unwrap();
+    memories.undo(&target, DryRun::No, &CallContext::default()).await.unwrap();
     assert_eq!(engine.workspaces().await.unwrap()[0].memories, 2);
     engine.close().await;
 }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lukasa_engine::{
-    BindingRequest, Call, Caller, ChangesQuery, Config, Engine, EngineError, Folders,
+    BaseFolders, BindingRequest, CallContext, Caller, ChangesQuery, Config, Engine, EngineError,
 };
 use memory::access::AgentClass;
 use memory::command::{MemoryCommand, Reply, ViewRange};
@@ -29,7 +29,7 @@ use memory::path::{Layout, MemoryPath};
 use memory::screen::Policy;
 
 fn config(home: &Path) -> Config {
-    Config::new(Folders { data: home.join("data"), state: home.join("state") })
+    Config::new(BaseFolders { data: home.join("data"), state: home.join("state") })
 }
 
 fn path(text: &str) -> MemoryPath {
@@ -48,7 +48,10 @@ async fn opening_and_reading_make_nothing() {
     assert_eq!(memories.list(None).await.unwrap().memories, []);
     assert_eq!(memories.changes(&ChangesQuery { max: 9, ..Default::default() }).await.unwrap(), []);
     let view = MemoryCommand::View { path: path("/memories"), lines: ViewRange::Whole };
-    assert!(matches!(memories.apply(view, &Call::default()).await.unwrap(), Reply::Done { .. }));
+    assert!(matches!(
+        memories.apply(view, &CallContext::default()).await.unwrap(),
+        Reply::Done { .. }
+    ));
     engine.close().await;
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
 }
@@ -59,7 +62,8 @@ async fn what_was_written_is_there_for_the_next_engine() {
     let engine = Engine::open(config(home.path())).unwrap();
     let agent = Caller::agent(AgentClass::Exec, "test");
     let memories = engine.memories(&BindingRequest::default(), agent.clone());
-    let made = memories.apply(create("/memories/global/a.md", "one\n"), &Call::default()).await;
+    let made =
+        memories.apply(create("/memories/global/a.md", "one\n"), &CallContext::default()).await;
     assert!(matches!(made.unwrap(), Reply::Done { .. }));
     engine.close().await;
 
@@ -84,7 +88,7 @@ async fn a_rule_that_a_person_switched_off_lets_text_through() {
         let engine = Engine::open(config).unwrap();
         let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
         let reply =
-            memories.apply(create("/memories/global/k.md", &secret), &Call::default()).await;
+            memories.apply(create("/memories/global/k.md", &secret), &CallContext::default()).await;
         assert_eq!(matches!(reply.unwrap(), Reply::Done { .. }), passes, "{policy:?}");
         engine.close().await;
     }

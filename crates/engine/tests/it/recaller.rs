@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use lukasa_engine::{
-    BindingRequest, Call, Caller, Engine, LaneSettings, Memories, Recaller, Select as _, Selected,
-    Selecting, Shown, Workspace,
+    BindingRequest, CallContext, Caller, Engine, LaneSettings, Memories, Recaller, Select as _,
+    Selected, Selecting, Shown, Workspace,
 };
 use memory::access::AgentClass;
 use memory::command::{MemoryCommand, ViewRange};
@@ -34,7 +34,7 @@ impl World {
     }
 
     async fn apply(&self, command: MemoryCommand) {
-        self.memories.apply(command, &Call::default()).await.unwrap();
+        self.memories.apply(command, &CallContext::default()).await.unwrap();
     }
 
     async fn write(&self, name: &str, text: &str) {
@@ -160,7 +160,7 @@ async fn callers_that_see_other_roots_find_nothing_of_each_other() {
     let text = "- The launch code word of the project is Heron.\n".to_owned();
     let command =
         MemoryCommand::Create { path: path("/memories/project/launch.md"), file_text: text };
-    inside.apply(command, &Call::default()).await.unwrap();
+    inside.apply(command, &CallContext::default()).await.unwrap();
     let asked = "what is the launch code word?";
     let found = world.recaller.recall(&inside, asked).await.unwrap();
     assert_eq!(paths(&found), ["/memories/project/launch.md"]);
@@ -277,7 +277,7 @@ async fn no_secret_and_no_text_is_kept_and_each_project_has_a_file_of_its_own() 
         let file_text = format!("- The launch code word of the project is {word}.\n");
         let command =
             MemoryCommand::Create { path: path("/memories/project/launch.md"), file_text };
-        inside.apply(command, &Call::default()).await.unwrap();
+        inside.apply(command, &CallContext::default()).await.unwrap();
         let found = world.recaller.recall(&inside, "what is the launch code word?").await.unwrap();
         assert_eq!(found.len(), 1, "{word}");
         projects.push(project);
@@ -367,7 +367,7 @@ async fn what_fits_about_equally_well_comes_by_when_it_was_written_and_how_often
     let agent = world.engine.memories(&BindingRequest::default(), agent);
     let view =
         MemoryCommand::View { path: path("/memories/global/gate-c.md"), lines: ViewRange::Whole };
-    agent.apply(view, &Call::default()).await.unwrap();
+    agent.apply(view, &CallContext::default()).await.unwrap();
     world.engine.close().await;
     order(["gate-c.md", "gate-a.md", "gate-b.md"]).await;
 }

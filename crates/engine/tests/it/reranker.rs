@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lukasa_engine::{
-    Address, BindingRequest, Call, Caller, Chat, Conversation, Engine, Key, LaneSettings, Memories,
-    ModelJob, ModelWork, Reach, Recalled, Select as _, Selecting, Shown, Wire, Workspace,
+    Address, BindingRequest, CallContext, Caller, Chat, Conversation, Engine, Key, LaneSettings,
+    Memories, ModelJob, ModelWork, Reach, Recalled, Select as _, Selecting, Shown, Wire, Workspace,
 };
 use memory::command::MemoryCommand;
 use memory::feature::Feature;
@@ -89,7 +89,7 @@ impl World {
 
     async fn write(&self, name: &str, text: &str) {
         let command = create(&format!("/memories/global/{name}"), text);
-        self.memories.apply(command, &Call::default()).await.unwrap();
+        self.memories.apply(command, &CallContext::default()).await.unwrap();
     }
 
     /// Writes as an editor would.
@@ -483,7 +483,7 @@ async fn what_is_forgotten_while_the_model_thinks_is_not_shown() {
     assert_eq!(conversation.prompt(BRENN, None, &never), None);
     world.wait(|server| server.wait_for_requests(1)).await;
     let delete = MemoryCommand::Delete { path: path(FERRY) };
-    world.memories.apply(delete, &Call::default()).await.unwrap();
+    world.memories.apply(delete, &CallContext::default()).await.unwrap();
     go_on.send(()).unwrap();
     assert_eq!(paths(&behind_a_tool(&conversation).await), [HARBOUR]);
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use lukasa_engine::feed::{Changed, Event, EventKind};
 use lukasa_engine::{
-    BindingRequest, Call, Caller, ChangesQuery, Chat, Config, Conversation, Conversations, Engine,
-    Feed, Feeds, Key, Lanes, LeftOut, Memories, ModelJob, Role, Task, TaskDetails, TaskFilter,
-    TaskKind, TaskResult, TaskState, TurnTold, Unreviewed, Viewer, Workspace, WorkspaceChoice,
+    BindingRequest, CallContext, Caller, ChangesQuery, Chat, Config, Conversation, Conversations,
+    Engine, Feed, Feeds, Key, Lanes, LeftOut, Memories, ModelJob, Role, Task, TaskDetails,
+    TaskFilter, TaskKind, TaskResult, TaskState, TurnTold, Unreviewed, Viewer, Workspace,
+    WorkspaceChoice,
 };
 use memory::change::{Actor, Trust};
 use memory::command::{MemoryCommand, Reply};
@@ -117,7 +118,7 @@ impl World {
 
     async fn create(&self, at: &str, text: &str) {
         let create = MemoryCommand::Create { path: path(at), file_text: text.to_owned() };
-        let reply = self.memories().apply(create, &Call::default()).await.unwrap();
+        let reply = self.memories().apply(create, &CallContext::default()).await.unwrap();
         assert!(!matches!(reply, Reply::Refused(_)), "{reply:?}");
     }
 
@@ -258,14 +259,18 @@ async fn what_a_review_wrote_is_hot_only_once_a_person_accepted_it() {
     let pending = world.engine.pending();
     let page = pending.list(&memories, None, 9).await.unwrap();
     let ids: Vec<_> = page.proposals.iter().map(|one| one.id).collect();
-    let decided = pending.accept(&memories, &ids, &Call::default()).await;
+    let decided = pending.accept(&memories, &ids, &CallContext::default()).await;
     assert!(decided.iter().all(|one| one.outcome.is_ok()), "{decided:?}");
     let showing = world.engine.segment(&memories, &files).await.unwrap();
     assert!(showing.hot[0].shown, "{:?}", showing.hot);
     // Taken back, it waits again, and is no text that came with a repository.
     let change = decided[0].outcome.as_ref().unwrap().unwrap();
     memories
-        .undo(&lukasa_engine::UndoTarget::Change(change), lukasa_engine::Dry::No, &Call::default())
+        .undo(
+            &lukasa_engine::UndoTarget::Change(change),
+            lukasa_engine::DryRun::No,
+            &CallContext::default(),
+        )
         .await
         .unwrap();
     let unreviewed = memories.unreviewed(&[(&at, None)]).await;

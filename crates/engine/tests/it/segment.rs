@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lukasa_engine::{
-    BindingRequest, Call, Caller, Conversation, Engine, Expected, PartKind, Showing, Workspace,
+    BindingRequest, CallContext, Caller, Conversation, Engine, PartKind, Precondition, Showing,
+    Workspace,
 };
 use memory::command::{MemoryCommand, Reply, ViewRange};
 use memory::path::MemoryPath;
@@ -44,7 +45,8 @@ impl Desk {
     }
 
     async fn apply(&self, command: MemoryCommand) {
-        let reply = self.memories().apply(command, &lukasa_engine::Call::default()).await.unwrap();
+        let reply =
+            self.memories().apply(command, &lukasa_engine::CallContext::default()).await.unwrap();
         assert!(matches!(reply, memory::command::Reply::Done { .. }), "{reply:?}");
     }
 
@@ -116,7 +118,8 @@ async fn a_clone_puts_nothing_into_the_hot_set_and_no_sentence_into_the_index() 
         let path = path(&format!("/memories/project/{name}"));
         person.set_pin(&path, true).await.unwrap();
         let view = MemoryCommand::View { path: path.clone(), lines: ViewRange::Whole };
-        let Reply::Done { text, .. } = agent.apply(view, &Call::default()).await.unwrap() else {
+        let Reply::Done { text, .. } = agent.apply(view, &CallContext::default()).await.unwrap()
+        else {
             panic!("{name} is viewed")
         };
         let [before, after] = memory::command::view::UNREVIEWED;
@@ -146,7 +149,10 @@ async fn a_clone_puts_nothing_into_the_hot_set_and_no_sentence_into_the_index() 
     let good = path("/memories/project/good.md");
     let revision = person.read(&good).await.unwrap().revision;
     let text = "---\ndescription: How we build.\n---\n";
-    person.save(&good, text, Expected::OneOf(vec![revision]), &Call::default()).await.unwrap();
+    person
+        .save(&good, text, Precondition::OneOf(vec![revision]), &CallContext::default())
+        .await
+        .unwrap();
     assert!(desk.show().await.segment.text().contains("How we build."));
 }
 

@@ -213,10 +213,10 @@ impl ChildRunner {
         }
         let paths = enter_staged((memories, &mut *draft), &job.request, &edits).await?;
         if let Some(because) = because {
-            draft.because(because);
+            draft.set_note(because);
         }
         if let Some(model) = decided_by {
-            draft.by_model(&model);
+            draft.set_model(&model);
         }
         keep_to(&mut result, &paths);
         Ok(result)

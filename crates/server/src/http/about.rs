@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use engine::{Depth, FindingKind, Status};
+use engine::{Depth, HealthFindingKind, Status};
 use memory::feature::Feature;
 use memory::limits::{
     EVENTS_WAITING_MAX, MEMORY_BYTES_MAX, SESSION_STREAMS_MAX, TASKS_MINOR_MAX,
@@ -178,7 +178,7 @@ async fn stats(
 ) -> Result<Json<Stats>, ErrorResponse> {
     let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
-    let health = memories.examine(Depth::Glance).await?;
+    let health = memories.examine(Depth::Quick).await?;
     let (connections, event_streams) = daemon.measures.open();
     let workspace = daemon.workspace(workspace.as_deref())?;
     let next_dream = daemon.serving.lanes.next_dream(workspace).await?;
@@ -218,11 +218,11 @@ async fn metrics(State(daemon): State<Shared>) -> Result<Response, ErrorResponse
 
 /// Findings with which memories cannot be used as they should be. All others are for a person to look at
 /// some time.
-const GRAVE: [FindingKind; 4] = [
-    FindingKind::Unwritable,
-    FindingKind::DiskFull,
-    FindingKind::StateDamaged,
-    FindingKind::StateUnavailable,
+const GRAVE: [HealthFindingKind; 4] = [
+    HealthFindingKind::Unwritable,
+    HealthFindingKind::DiskFull,
+    HealthFindingKind::StateDamaged,
+    HealthFindingKind::StateUnavailable,
 ];
 
 /// The word for tasks that wait because the state, or the lock file of the lane, cannot be written.
@@ -235,7 +235,7 @@ impl Daemon {
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
-            let health = memories.health(Depth::Glance).await?;
+            let health = memories.health(Depth::Quick).await?;
             grave.extend(health.findings.iter().filter(|one| GRAVE.contains(&one.kind)).map(
                 |one| {
                     let scope = one.mount.map(to_wire::mount);
@@ -277,7 +277,7 @@ impl Daemon {
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
-            let health = memories.examine(Depth::Glance).await?;
+            let health = memories.examine(Depth::Quick).await?;
             for root in &health.roots {
                 let scope = to_wire::mount(root.mount);
                 self.measures.note_scope(&workspace.id, scope, (root.files, root.bytes));

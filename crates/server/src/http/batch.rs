@@ -1,7 +1,7 @@
 //! Several memories at once, as one change that one undo takes back; and what one was before.
 
 use axum::Json;
-use engine::{Call, Memories};
+use engine::{CallContext, Memories};
 use memory::change::{ChangeKind, unified_diff};
 use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::Revision;
@@ -43,7 +43,7 @@ async fn batch(
         );
         return Err(ErrorResponse::from(ErrorCode::InvalidArguments).with_message(what));
     }
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     for step in steps {
         let command = command(&memories, step).await?;
         if let Reply::Refused(refusal) = draft.apply(command).await? {

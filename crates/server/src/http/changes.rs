@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
-use engine::{Call, ChangesQuery, Dry, RunOf, TaskFilter, UndoTarget, Viewer};
+use engine::{CallContext, ChangesQuery, DryRun, RunOf, TaskFilter, UndoTarget, Viewer};
 use memory::change::{Actor, ChangeId};
 use memory::clock::Timestamp;
 use memory::limits::TASKS_LISTED_MAX;
@@ -158,8 +158,9 @@ async fn undo(
     Path(id): Path<String>,
     Person { memories, query: How { dry_run } }: Person<How>,
 ) -> Result<Json<Undone>, ErrorResponse> {
-    let dry = if dry_run { Dry::Run } else { Dry::No };
-    let undone = memories.undo(&UndoTarget::Change(number(&id)?), dry, &Call::default()).await?;
+    let dry = if dry_run { DryRun::Yes } else { DryRun::No };
+    let undone =
+        memories.undo(&UndoTarget::Change(number(&id)?), dry, &CallContext::default()).await?;
     Ok(Json(to_wire::undone(&undone)))
 }
 
@@ -206,8 +207,8 @@ async fn undo_several(
             ));
         }
     };
-    let dry = if dry_run { Dry::Run } else { Dry::No };
-    let undone = memories.undo(&target, dry, &Call::default()).await?;
+    let dry = if dry_run { DryRun::Yes } else { DryRun::No };
+    let undone = memories.undo(&target, dry, &CallContext::default()).await?;
     Ok(Json(to_wire::undone(&undone)))
 }
 

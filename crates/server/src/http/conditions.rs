@@ -13,7 +13,7 @@
 
 use axum::http::header::{IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use engine::Expected;
+use engine::Precondition;
 use memory::document::Revision;
 use protocol::error::ErrorCode;
 
@@ -22,8 +22,8 @@ use crate::error::ErrorResponse;
 /// What a request asks to be so; nothing for a header that is not there.
 #[derive(Debug)]
 pub(super) struct Conditions {
-    if_match: Option<Expected>,
-    if_none_match: Option<Expected>,
+    if_match: Option<Precondition>,
+    if_none_match: Option<Precondition>,
 }
 
 /// What is between two commas.
@@ -45,32 +45,32 @@ impl Conditions {
     /// Reads the conditions of a request.
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, ErrorResponse> {
         let if_match = tags(headers, &IF_MATCH)?.map(|tags| match tags {
-            Tags::Any => Expected::Present,
+            Tags::Any => Precondition::Present,
             Tags::These(tags) => {
                 let strong = tags.into_iter().filter(|tag| !tag.is_weak);
-                Expected::OneOf(strong.filter_map(|tag| tag.revision).collect())
+                Precondition::OneOf(strong.filter_map(|tag| tag.revision).collect())
             }
         });
         let if_none_match = tags(headers, &IF_NONE_MATCH)?.map(|tags| match tags {
-            Tags::Any => Expected::Absent,
+            Tags::Any => Precondition::Absent,
             Tags::These(tags) => {
-                Expected::NoneOf(tags.into_iter().filter_map(|tag| tag.revision).collect())
+                Precondition::NoneOf(tags.into_iter().filter_map(|tag| tag.revision).collect())
             }
         });
         Ok(Self { if_match, if_none_match })
     }
 
     /// Returns what a write finds, if the request says so.
-    pub(super) fn for_write(self) -> Option<Expected> {
+    pub(super) fn for_write(self) -> Option<Precondition> {
         match (self.if_match, self.if_none_match) {
-            (Some(one), Some(other)) => Some(Expected::Both(Box::new([one, other]))),
+            (Some(one), Some(other)) => Some(Precondition::Both(Box::new([one, other]))),
             (one, other) => one.or(other),
         }
     }
 
     /// Tells whether a reader has what is there already; refuses if it wants only something else.
     pub(super) fn is_known(&self, current: Revision) -> Result<bool, ErrorResponse> {
-        let is_met = |expected: &Option<Expected>| {
+        let is_met = |expected: &Option<Precondition>| {
             expected.as_ref().is_none_or(|expected| expected.allows(Some(current)))
         };
         if !is_met(&self.if_match) {

@@ -98,7 +98,7 @@ async fn context(
     let loaded = asked.context_files_loaded.unwrap_or_default();
     let loaded: Vec<&str> =
         loaded.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-    let files = files.loaded_by_host(&loaded);
+    let files = files.without_host_loaded(&loaded);
     let bytes_max = asked.bytes_max.unwrap_or(usize::MAX);
     let showing = daemon.engine.segment_within(&memories, &files, bytes_max).await?;
     Ok(Json(to_wire::explained(context_of(&showing.segment), &showing)))

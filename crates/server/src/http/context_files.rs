@@ -68,10 +68,10 @@ async fn list(
         bytes: file.bytes,
         revision: file.revision.to_string(),
     });
-    let errors = listing.passed_over.iter().map(|one| StatusCell {
+    let errors = listing.skipped.iter().map(|one| StatusCell {
         kind: MEMORY_FILE.to_owned(),
         status: "error".to_owned(),
-        error: chain(&one.why),
+        error: chain(&one.error),
     });
     Ok(Json(WorkspaceMemory {
         v: 1,
@@ -191,7 +191,7 @@ pub(super) fn with_options(
         return Ok(files);
     }
     let loaded: Vec<&str> = asked.context_files_loaded.iter().map(String::as_str).collect();
-    Ok(files.loaded_by_host(&loaded))
+    Ok(files.without_host_loaded(&loaded))
 }
 
 impl Daemon {

@@ -87,7 +87,7 @@ impl Daemon {
         let client = self.client(workspace, headers).await?;
         let files = self.context_files(workspace, headers, client.as_ref());
         let loaded: Vec<&str> = wanted.context_files_loaded.iter().map(String::as_str).collect();
-        let files = files.loaded_by_host(&loaded);
+        let files = files.without_host_loaded(&loaded);
         let files = match &wanted.context_options {
             Some(asked) => with_options(files, asked)?,
             None => files,

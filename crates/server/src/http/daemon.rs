@@ -8,7 +8,9 @@ use std::sync::Arc;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
-use engine::{Caller, ClientId, ContextFiles, Engine, Memories, OutsideRead, Serving, Workspace};
+use engine::{
+    Caller, ClientId, ContextFiles, Engine, Memories, OutsideReadFlag, Serving, Workspace,
+};
 use memory::access::AgentClass;
 use memory::clock::Clock;
 use memory::feature::Feature;
@@ -171,7 +173,7 @@ impl Daemon {
     }
 
     /// Returns what a client has read that nobody here reviewed.
-    pub(super) fn read_by(&self, client: Option<String>) -> OutsideRead {
+    pub(super) fn read_by(&self, client: Option<String>) -> OutsideReadFlag {
         self.readers.of(Reader::Client(client))
     }
 

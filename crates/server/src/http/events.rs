@@ -190,7 +190,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stream_shows_that_it_lives_and_ends_when_it_is_closed() {
         let folder = tempfile::tempdir().unwrap();
-        let folders = engine::Folders { data: folder.path().into(), state: folder.path().into() };
+        let folders =
+            engine::BaseFolders { data: folder.path().into(), state: folder.path().into() };
         let engine = engine::Engine::open(engine::Config::new(folders)).unwrap();
         let caller = engine::Caller::person("test");
         let memories = engine.memories(&engine::BindingRequest::default(), caller);

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use engine::{Browse, Call, Cursor, Expected, Memories, StoreError};
+use engine::{Browse, CallContext, Cursor, Memories, Precondition, StoreError};
 use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount};
@@ -189,14 +189,14 @@ async fn put(
     let path = path(&memories, &at)?;
     let named = Conditions::of(&headers)?.for_write();
     let is_named = named.is_some();
-    let expected = named.unwrap_or(Expected::Absent);
-    let saved = match memories.save(&path, &text, expected, &Call::default()).await {
+    let expected = named.unwrap_or(Precondition::Absent);
+    let saved = match memories.save(&path, &text, expected, &CallContext::default()).await {
         Err(StoreError::Refused(CommandError::Conflict { .. })) if !is_named => {
             return Err(ErrorCode::PreconditionRequired.into());
         }
         saved => saved?,
     };
-    let status = if saved.made { StatusCode::CREATED } else { StatusCode::OK };
+    let status = if saved.created { StatusCode::CREATED } else { StatusCode::OK };
     let written = Written {
         path: path.to_string(),
         revision: Some(saved.revision.to_string()),
@@ -235,7 +235,7 @@ async fn delete(
     headers: HeaderMap,
 ) -> Result<Json<Written>, ErrorResponse> {
     let path = path(&memories, &at)?;
-    let call = Call::default();
+    let call = CallContext::default();
     let change = match Conditions::of(&headers)?.for_write() {
         None => {
             done(memories.apply(MemoryCommand::Delete { path: path.clone() }, &call).await?)?.change
@@ -278,7 +278,7 @@ async fn rename(
     let (old_path, new_path) = (memory_path(&memories, &from)?, memory_path(&memories, &to)?);
     let path = new_path.to_string();
     let command = MemoryCommand::Rename { old_path, new_path };
-    let Done { change, warnings } = done(memories.apply(command, &Call::default()).await?)?;
+    let Done { change, warnings } = done(memories.apply(command, &CallContext::default()).await?)?;
     let warnings = to_wire::warnings(&warnings);
     Ok(Json(Written { path, revision: None, change: change.map(|id| id.0), warnings }))
 }

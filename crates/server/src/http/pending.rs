@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use engine::{Call, DecisionError};
+use engine::{CallContext, DecisionError};
 use memory::proposal::ProposalId;
 use protocol::error::ErrorBody;
 use protocol::pending::{Decisions, PendingPage, PendingProposal, ProposalIds};
@@ -112,7 +112,7 @@ async fn accept(
     PersonWith { memories, body, .. }: PersonWith<ProposalIds>,
 ) -> Result<Json<Decisions>, ErrorResponse> {
     let ids = named(body)?;
-    let decisions = daemon.engine.pending().accept(&memories, &ids, &Call::default()).await;
+    let decisions = daemon.engine.pending().accept(&memories, &ids, &CallContext::default()).await;
     Ok(Json(to_wire::decisions(&decisions)))
 }
 

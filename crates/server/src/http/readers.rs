@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use engine::OutsideRead;
+use engine::OutsideReadFlag;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -23,18 +23,18 @@ pub(super) enum Reader {
 
 /// What they have read.
 #[derive(Debug, Default)]
-pub(super) struct Readers(Mutex<HashMap<Reader, (OutsideRead, Instant)>>);
+pub(super) struct Readers(Mutex<HashMap<Reader, (OutsideReadFlag, Instant)>>);
 
 impl Readers {
     /// Returns what this one has read.
-    pub(super) fn of(&self, reader: Reader) -> OutsideRead {
+    pub(super) fn of(&self, reader: Reader) -> OutsideReadFlag {
         let mut readers = self.0.lock();
         let now = Instant::now();
         let is_current = |reader: &Reader, heard: Instant| {
             matches!(reader, Reader::Session(_)) || now.duration_since(heard) <= READER_IDLE_MAX
         };
         if readers.len() >= OUTSIDE_READERS_MAX && !readers.contains_key(&reader) {
-            readers.retain(|reader, (read, heard)| is_current(reader, *heard) && read.is_some());
+            readers.retain(|reader, (read, heard)| is_current(reader, *heard) && read.is_set());
         }
         if readers.len() >= OUTSIDE_READERS_MAX
             && let Some(oldest) = readers.iter().min_by_key(|(_, (_, heard))| *heard)
@@ -43,7 +43,7 @@ impl Readers {
             readers.remove(&oldest);
         }
         let is_heard = readers.get(&reader).is_none_or(|(_, heard)| is_current(&reader, *heard));
-        let fresh = || (OutsideRead::default(), now);
+        let fresh = || (OutsideReadFlag::default(), now);
         let known = readers.entry(reader).or_insert_with(fresh);
         if !is_heard {
             *known = fresh();

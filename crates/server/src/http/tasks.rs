@@ -93,7 +93,7 @@ async fn submit(
     let client = daemon.client(workspace, &headers).await?;
     let read = daemon.read_by(client.as_ref().map(ToString::to_string));
     let mut by = Asker::client(ORIGIN, client);
-    if read.is_some() {
+    if read.is_set() {
         by.trust = Trust::Outside;
     }
     let submitted = daemon.serving.lanes.submit(workspace, asked, by).await;

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Query, Request, State};
-use engine::Call;
+use engine::CallContext;
 use memory::command::Reply;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{Found, Match, ToolReply};
@@ -52,7 +52,7 @@ async fn tool(
     let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.agent(workspace.as_deref(), &headers).await?;
     let reply = match memory::tool::decode(&arguments, memories.layout()) {
-        Ok(command) => memories.apply(command, &Call::default()).await?,
+        Ok(command) => memories.apply(command, &CallContext::default()).await?,
         Err(refusal) => Reply::Refused(refusal),
     };
     Ok(Json(to_wire::tool_reply(memory::tool::render(&reply))))

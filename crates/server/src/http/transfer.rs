@@ -191,7 +191,7 @@ async fn take_over(
     let left_out = |source: String, why: String| LeftOut { source, why };
     let mut skipped: Vec<_> =
         plan.skipped.into_iter().map(|one| left_out(one.source, one.why)).collect();
-    let mut draft = memories.draft(ChangeKind::Import, engine::Call::default());
+    let mut draft = memories.draft(ChangeKind::Import, engine::CallContext::default());
     let mut made = Vec::new();
     for planned in plan.planned {
         let (source, notes) = (planned.source.clone(), planned.notes.clone());

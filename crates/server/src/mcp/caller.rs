@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use engine::{Call, Caller};
+use engine::{CallContext, Caller};
 use memory::access::AgentClass;
 use rmcp::model::{RequestId, RequestMetaObject};
 use rmcp::service::RequestContext;
@@ -117,12 +117,12 @@ fn session_word(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Returns what is particular to the call that a request makes.
-pub(super) fn call(context: &RequestContext<RoleServer>) -> Call {
+pub(super) fn call(context: &RequestContext<RoleServer>) -> CallContext {
     let tool_call = first_of(&TOOL_CALL_KEYS, &context.meta).or_else(|| match &context.id {
         RequestId::Number(number) => Some(number.to_string()),
         RequestId::String(text) => cleaned(text),
     });
-    Call { tool_call, ..Call::default() }
+    CallContext { tool_call, ..CallContext::default() }
 }
 
 fn first_of(keys: &[&str], meta: &RequestMetaObject) -> Option<String> {

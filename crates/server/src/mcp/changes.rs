@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use engine::{Feeds, Memories, Notice, Watch};
+use engine::{ChangeEvent, Feeds, Memories, Watch};
 use memory::change::ChangeKind;
 use memory::path::MemoryPath;
 use parking_lot::Mutex;
@@ -53,7 +53,7 @@ pub(super) struct Changes {
     tasks: Mutex<JoinSet<()>>,
     /// Where streams begin to read that are about to be opened: before the client hears that it
     /// is subscribed, so that nothing is lost in between.
-    beginnings: Mutex<VecDeque<Receiver<Notice>>>,
+    beginnings: Mutex<VecDeque<Receiver<ChangeEvent>>>,
 }
 
 /// The memories of the project that a client works in.
@@ -120,7 +120,11 @@ impl Changes {
     }
 
     /// Begins to tell an older client of changes, once: of the list, and of what it subscribes to.
-    pub(super) fn tell(&self, peer: &Peer<RoleServer>, notices: impl FnOnce() -> Receiver<Notice>) {
+    pub(super) fn tell(
+        &self,
+        peer: &Peer<RoleServer>,
+        notices: impl FnOnce() -> Receiver<ChangeEvent>,
+    ) {
         if !self.telling.swap(true, Ordering::Relaxed) {
             let ear = Ear::Connection(peer.clone(), Arc::clone(&self.subscribed));
             let listener = Listener { notices: notices(), bound: Arc::clone(&self.bound), ear };
@@ -139,7 +143,7 @@ impl Changes {
     }
 
     /// Notes where a stream begins that will be opened next.
-    pub(super) fn begin_stream(&self, notices: Receiver<Notice>) {
+    pub(super) fn begin_stream(&self, notices: Receiver<ChangeEvent>) {
         self.beginnings.lock().push_back(notices);
     }
 
@@ -148,7 +152,7 @@ impl Changes {
         &self,
         sink: SubscriptionSink,
         subscribed: Subscriptions,
-        notices: impl FnOnce() -> Receiver<Notice>,
+        notices: impl FnOnce() -> Receiver<ChangeEvent>,
     ) {
         let notices = self.beginnings.lock().pop_front().unwrap_or_else(notices);
         let ear = Ear::Stream(sink, subscribed);
@@ -169,7 +173,7 @@ struct Gone;
 
 /// Reads changes and tells one ear.
 struct Listener {
-    notices: Receiver<Notice>,
+    notices: Receiver<ChangeEvent>,
     bound: Arc<Mutex<Option<Bound>>>,
     ear: Ear,
 }
@@ -189,7 +193,7 @@ impl Listener {
     }
 
     /// Gathers what happened at about the same time, so that a burst is told of once.
-    fn news(&mut self, first: &Notice) -> News {
+    fn news(&mut self, first: &ChangeEvent) -> News {
         let Some(Bound { memories, .. }) = self.bound.lock().clone() else {
             return News::anything();
         };
@@ -232,7 +236,7 @@ impl News {
         Self { list: true, touched: Touched::Any }
     }
 
-    fn add(&mut self, notice: &Notice, memories: &Memories) {
+    fn add(&mut self, notice: &ChangeEvent, memories: &Memories) {
         let path_of = |root, path| memories.virtual_path(root, path);
         for file in notice.files.iter() {
             // Memories of another project than the client's are none of its business.

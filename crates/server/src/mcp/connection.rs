@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use engine::{BindingRequest, Caller, ContextScope, Engine, Memories, Notice, Workspace};
+use engine::{BindingRequest, Caller, ChangeEvent, ContextScope, Engine, Memories, Workspace};
 use memory::feature::{Feature, Features};
 use memory::path::{Layout, MemoryPath};
 use memory::tool::save::SaveScope;
@@ -176,7 +176,7 @@ impl Connection {
         let in_project = binding.project_dir.is_some();
         let cwd = binding.project_dir.clone().unwrap_or_default();
         let files = self.host.engine.context_files(&Workspace::new(cwd, binding), caller);
-        SaveFiles { files: files.chosen_for_client(), in_project, no_project }
+        SaveFiles { files: files.select_for_client(), in_project, no_project }
     }
 
     /// Returns what a client's changes are told by.
@@ -190,7 +190,7 @@ impl Connection {
         Ok(Bound { project, memories })
     }
 
-    fn notices(&self) -> Receiver<Notice> {
+    fn notices(&self) -> Receiver<ChangeEvent> {
         self.host.engine.subscribe()
     }
 
@@ -273,14 +273,14 @@ impl ServerHandler for Connection {
                 return Ok(tools::recall(&self.host.engine, &memories, &prompt).await.into());
             }
             Called::Save(mut save) => {
-                let is_influenced = caller.outside_read.is_some();
+                let is_influenced = caller.outside_read.is_set();
                 let mut files = self.context_files(project, caller);
                 if is_influenced || save.scope.is_none() {
                     let text = save.edited.as_deref().unwrap_or(&save.fact);
                     match files.ask_person(&context.peer, text, is_influenced).await {
                         Answer::None if is_influenced => return Ok(tools::influenced().into()),
                         Answer::Scope(scope) => {
-                            files.files = files.files.agreed_by_person();
+                            files.files = files.files.with_consent();
                             save.scope = Some(match scope {
                                 ContextScope::Global => SaveScope::Global,
                                 ContextScope::Project => SaveScope::Project,

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use engine::{Listed, Listing, Memories, Unreviewed};
+use engine::{Listing, Memories, MemoryEntry, Unreviewed};
 use memory::command::view::FROM_CHECKOUT;
 use memory::command::{CommandError, Warning};
 use memory::path::{Layout, MemoryPath, PathError};
@@ -41,7 +41,7 @@ fn notices(
     unreviewed: &HashMap<MemoryPath, Unreviewed>,
     path: &MemoryPath,
 ) -> Option<[&'static str; 2]> {
-    unreviewed.get(path).and_then(|unreviewed| unreviewed.notices())
+    unreviewed.get(path).and_then(|unreviewed| unreviewed.marker_lines())
 }
 
 /// Returns the page of memories that follows `cursor`, or the first.
@@ -59,7 +59,7 @@ pub(super) async fn list(
     let paths: Vec<_> = listed.iter().map(|memory| (&memory.path, None)).collect();
     let unreviewed = memories.unreviewed(&paths).await;
     let paths: Vec<_> = listed.iter().map(|memory| &memory.path).collect();
-    for (memory, objections) in listed.into_iter().zip(memories.objections(&paths).await) {
+    for (memory, objections) in listed.into_iter().zip(memories.read_warnings(&paths).await) {
         resources.push(if !objections.is_empty() {
             silent(memory, notice(&objections))
         } else if let Some([notice, _]) = notices(&unreviewed, &memory.path) {
@@ -74,13 +74,16 @@ pub(super) async fn list(
 }
 
 /// Returns the memories of a page, and the cursor of the next one.
-fn page<'l>(listing: &'l Listing, after: Option<&MemoryPath>) -> (Vec<&'l Listed>, Option<String>) {
+fn page<'l>(
+    listing: &'l Listing,
+    after: Option<&MemoryPath>,
+) -> (Vec<&'l MemoryEntry>, Option<String>) {
     let after = after.map(ToString::to_string);
     let mut rest = listing
         .memories
         .iter()
         .filter(|memory| after.as_ref().is_none_or(|after| memory.path.to_string() > *after));
-    let listed: Vec<&Listed> = rest.by_ref().take(MCP_RESOURCES_PAGE).collect();
+    let listed: Vec<&MemoryEntry> = rest.by_ref().take(MCP_RESOURCES_PAGE).collect();
     let more = rest.next().is_some();
     let next = listed.last().filter(|_| more).map(|last| uri_of(&last.path));
     (listed, next)
@@ -89,7 +92,7 @@ fn page<'l>(listing: &'l Listing, after: Option<&MemoryPath>) -> (Vec<&'l Listed
 /// Returns a memory that nobody here reviewed, or that came with a repository and that screening objects to. It is listed,
 /// with a notice in the place of what it says about itself: a client may show titles and descriptions to a model without
 /// being asked.
-fn silent(memory: &Listed, notice: String) -> Resource {
+fn silent(memory: &MemoryEntry, notice: String) -> Resource {
     let mut resource = resource(memory);
     resource.title = None;
     resource.description = Some(notice);
@@ -105,7 +108,7 @@ fn notice(objections: &[Warning]) -> String {
     std::iter::once(FROM_CHECKOUT.to_owned()).chain(warnings).collect()
 }
 
-fn resource(memory: &Listed) -> Resource {
+fn resource(memory: &MemoryEntry) -> Resource {
     let path = memory.path.to_string();
     let name = path.strip_prefix("/memories/").unwrap_or(&path);
     let mut annotations = Annotations::default();
@@ -134,7 +137,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let path = path_of(uri, memories.layout())?;
     let memory = memories.read(&path).await.map_err(|error| mcp_error("resources/read", error))?;
-    let objections = memories.objections(&[&path]).await.remove(0);
+    let objections = memories.read_warnings(&[&path]).await.remove(0);
     let unreviewed = memories.unreviewed(&[(&path, Some(memory.revision))]).await;
     memories.note_read(unreviewed.get(&path).copied());
     // It stands before the text: what a model has read first it reads the rest by.

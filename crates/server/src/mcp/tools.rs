@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use engine::{
-    BackendError, Call, ContextFileError, ContextFiles, ContextScope, Engine, Memories, Recalled,
-    StoreError,
+    BackendError, CallContext, ContextFileError, ContextFiles, ContextScope, Engine, Memories,
+    Recalled, StoreError,
 };
 use memory::command::{MemoryCommand, Reply, Warning};
 use memory::error_code::MemoryErrorCode;
@@ -313,7 +313,7 @@ pub(super) async fn carry_out(
     calls: &TaskTracker,
     (memories, held): (Memories, Option<Held>),
     command: MemoryCommand,
-    call: Call,
+    call: CallContext,
 ) -> CallToolResult {
     let running = calls.spawn(async move {
         let done = memories.apply(command, &call).await;

@@ -1,6 +1,6 @@
 //! How the memories are.
 
-use engine::{Finding, Health, Listed, Memories, Repaired, RootHealth};
+use engine::{Health, HealthFinding, Memories, MemoryEntry, RepairReport, RootHealth};
 use memory::path::MemoryPath;
 use protocol::health;
 
@@ -12,7 +12,7 @@ const NEARLY_FULL_PERCENT: usize = 90;
 /// Returns what was found, with the memories that are stale.
 pub(crate) fn health(
     health: &Health,
-    stale: &[Listed],
+    stale: &[MemoryEntry],
     memories: &Memories,
 ) -> health::MemoryHealth {
     let stale = stale.iter().map(|listed| health::Finding {
@@ -31,7 +31,7 @@ pub(crate) fn health(
     }
 }
 
-fn last(listed: &Listed) -> String {
+fn last(listed: &MemoryEntry) -> String {
     let used = listed.usage.last_used_at.unwrap_or(listed.modified_at);
     time(used.max(listed.modified_at))
 }
@@ -52,12 +52,12 @@ fn nearly_full(root: &RootHealth) -> Option<health::Finding> {
 }
 
 /// Returns what a repair did.
-pub(crate) fn repaired(repaired: &Repaired, memories: &Memories) -> health::Repaired {
-    let left = repaired.left.iter().map(|one| finding(one, memories)).collect();
-    health::Repaired { done: repaired.done.clone(), left }
+pub(crate) fn repaired(repaired: &RepairReport, memories: &Memories) -> health::Repaired {
+    let left = repaired.remaining.iter().map(|one| finding(one, memories)).collect();
+    health::Repaired { done: repaired.actions.clone(), left }
 }
 
-fn finding(finding: &Finding, memories: &Memories) -> health::Finding {
+fn finding(finding: &HealthFinding, memories: &Memories) -> health::Finding {
     let path = MemoryPath::parse(&finding.subject, memories.layout()).ok();
     let path = path.filter(|path| path.relative().is_some());
     health::Finding {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{BindingRequest, Caller, Config, Engine, Folders};
+use engine::{BaseFolders, BindingRequest, Caller, Config, Engine};
 use lukasa_server::mcp::{Host, ProjectFrom};
 use memory::access::AgentClass;
 
@@ -25,7 +25,7 @@ impl World {
 
     fn opened(folder: Arc<tempfile::TempDir>) -> Self {
         let folders =
-            Folders { data: folder.path().join("data"), state: folder.path().join("state") };
+            BaseFolders { data: folder.path().join("data"), state: folder.path().join("state") };
         Self { engine: Engine::open(Config::new(folders)).unwrap(), folder }
     }
 

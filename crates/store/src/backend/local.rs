@@ -9,15 +9,15 @@
 //! Nothing is synchronized here on the way: the redo record in the state is durable first and
 //! stands in for it, and [`Backend::sync`] catches up later.
 
-mod anchor;
+mod root_dir;
 
-mod instant;
+mod fs_time;
 
 mod lock;
 
 mod sweep;
 
-mod temporary;
+mod temp_name;
 
 mod walk;
 
@@ -34,33 +34,33 @@ use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions};
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
 
-pub(crate) use self::anchor::below;
-pub use self::anchor::{Anchor, Privacy};
-use self::instant::Instant;
+use self::fs_time::FsTime;
 use self::lock::LockFile;
 pub(crate) use self::lock::highest_completed;
+pub(crate) use self::root_dir::join_names;
+pub use self::root_dir::{Privacy, RootDir};
 use super::{
-    Backend, BackendError, Extent, Held, InHistory, Kind, LastWrite, Read, Staged, Stamp, Stat,
-    Swept, Walk,
+    Backend, BackendError, Extent, FileKind, FileRead, IsReferenced, LastWrite, RootLock, Staged,
+    Stamp, Stat, SweepReport, Walk,
 };
 
 /// Keeps the files of one root in a folder.
 #[derive(Clone, Debug)]
 pub struct LocalBackend {
-    anchor: Arc<Anchor>,
+    root_dir: Arc<RootDir>,
     lock: Arc<LockFile>,
 }
 
 impl LocalBackend {
     /// Returns the backend of the folder at `anchor`, held through the lock file `lock`. Neither
     /// needs to exist.
-    pub fn new(anchor: Anchor, lock: PathBuf) -> Self {
-        Self { anchor: Arc::new(anchor), lock: Arc::new(LockFile::new(lock)) }
+    pub fn new(anchor: RootDir, lock: PathBuf) -> Self {
+        Self { root_dir: Arc::new(anchor), lock: Arc::new(LockFile::new(lock)) }
     }
 
     /// Makes new bytes ready beside their place, as [`Backend::stage`] does, and safe on the disk: for a write
     /// that no redo record stands in for.
-    pub(crate) async fn stage_safely(
+    pub(crate) async fn stage_synced(
         &self,
         path: &RelativePath,
         bytes: Arc<[u8]>,
@@ -77,16 +77,16 @@ impl LocalBackend {
     /// Sweeps as [`Backend::sweep`] does, but only what lies at the top of the root.
     pub(crate) async fn sweep_top(
         &self,
-        in_history: Arc<InHistory>,
-    ) -> Result<Swept, BackendError> {
+        in_history: Arc<IsReferenced>,
+    ) -> Result<SweepReport, BackendError> {
         self.run(move |anchor| sweep::sweep_top(anchor, &*in_history)).await
     }
 
     fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Anchor) -> Result<T, BackendError> + Send + 'static,
+        work: impl FnOnce(&RootDir) -> Result<T, BackendError> + Send + 'static,
     ) -> impl Future<Output = Result<T, BackendError>> + Send {
-        let anchor = Arc::clone(&self.anchor);
+        let anchor = Arc::clone(&self.root_dir);
         blocking(move || work(&anchor))
     }
 }
@@ -124,12 +124,12 @@ impl Backend for LocalBackend {
         self.run(walk::count).await
     }
 
-    async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
+    async fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
         let path = path.clone();
         self.run(move |anchor| kind(anchor, &path)).await
     }
 
-    async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
+    async fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
         let path = path.clone();
         self.run(move |anchor| read_at(anchor, &path, max)).await
     }
@@ -138,7 +138,7 @@ impl Backend for LocalBackend {
         &self,
         paths: &[RelativePath],
         max: usize,
-    ) -> Vec<Result<Read, BackendError>> {
+    ) -> Vec<Result<FileRead, BackendError>> {
         let of_all = paths.to_vec();
         let read = self.run(move |anchor| Ok(read_all(anchor, &of_all, max)));
         // Only the end of the program keeps all of them from being read.
@@ -178,11 +178,11 @@ impl Backend for LocalBackend {
         self.run(move |anchor| write::rename(anchor, &from, &to)).await
     }
 
-    async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError> {
+    async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError> {
         Ok(Box::new(self.lock.acquire(wait).await?))
     }
 
-    async fn lock_if_free(&self) -> Result<Option<Box<dyn Held>>, BackendError> {
+    async fn try_lock(&self) -> Result<Option<Box<dyn RootLock>>, BackendError> {
         let lock = Arc::clone(&self.lock);
         let held = blocking(move || lock.try_acquire()).await?;
         Ok(held.map(|held| Box::new(held) as _))
@@ -198,7 +198,7 @@ impl Backend for LocalBackend {
         self.run(move |anchor| write::sync(anchor, &paths)).await
     }
 
-    async fn sweep(&self, in_history: Arc<InHistory>) -> Result<Swept, BackendError> {
+    async fn sweep(&self, in_history: Arc<IsReferenced>) -> Result<SweepReport, BackendError> {
         self.run(move |anchor| sweep::sweep(anchor, &*in_history)).await
     }
 
@@ -212,12 +212,12 @@ impl Backend for LocalBackend {
     }
 
     fn folder(&self) -> Option<PathBuf> {
-        Some(self.anchor.path())
+        Some(self.root_dir.path())
     }
 }
 
-fn kind(anchor: &Anchor, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
-    let Some(folder) = anchor.folder_of(path)? else { return Ok(None) };
+fn kind(anchor: &RootDir, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
+    let Some(folder) = anchor.open_parent(path)? else { return Ok(None) };
     match folder.symlink_metadata(path.file_name()) {
         Ok(facts) => Ok(Some(kind_of(&facts))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -225,13 +225,13 @@ fn kind(anchor: &Anchor, path: &RelativePath) -> Result<Option<Kind>, BackendErr
     }
 }
 
-fn kind_of(facts: &Metadata) -> Kind {
+fn kind_of(facts: &Metadata) -> FileKind {
     if facts.is_file() {
-        Kind::File
+        FileKind::File
     } else if facts.is_dir() {
-        Kind::Folder
+        FileKind::Folder
     } else {
-        Kind::Other
+        FileKind::Other
     }
 }
 
@@ -241,38 +241,38 @@ fn open_file(folder: &Dir, name: &str) -> Result<(File, Stat), BackendError> {
     options.read(true).follow(FollowSymlinks::No).nonblock(true);
     let file = match folder.open_with(name, &options) {
         Ok(file) => file,
-        Err(error) => return Err(refine(folder, name, error)),
+        Err(error) => return Err(classify_error(folder, name, error)),
     };
-    let looked_at = Instant::now();
+    let looked_at = FsTime::now();
     let facts =
         file.metadata().map_err(|error| BackendError::from_io("look at a memory", error))?;
     if !facts.is_file() {
         return Err(BackendError::WrongKind);
     }
-    let stat = Facts::from(&facts).stat(looked_at);
+    let stat = FileMeta::from(&facts).stat(looked_at);
     Ok((file, stat))
 }
 
 /// Tells a link or device in the way from a real failure, whatever words the system has for it.
-fn refine(folder: &Dir, name: &str, error: std::io::Error) -> BackendError {
+fn classify_error(folder: &Dir, name: &str, error: std::io::Error) -> BackendError {
     match folder.symlink_metadata(name).map(|facts| kind_of(&facts)) {
-        Ok(Kind::Other | Kind::Folder) => BackendError::WrongKind,
-        Ok(Kind::File) | Err(_) => BackendError::from_io("open a memory", error),
+        Ok(FileKind::Other | FileKind::Folder) => BackendError::WrongKind,
+        Ok(FileKind::File) | Err(_) => BackendError::from_io("open a memory", error),
     }
 }
 
 /// Reads files, of which those that follow each other mostly lie in one folder: it is opened once for them.
 fn read_all(
-    anchor: &Anchor,
+    anchor: &RootDir,
     paths: &[RelativePath],
     max: usize,
-) -> Vec<Result<Read, BackendError>> {
+) -> Vec<Result<FileRead, BackendError>> {
     let mut open: Option<(Option<RelativePath>, Dir)> = None;
     let read = paths.iter().map(|path| {
         let parent = path.parent();
         let folder = match open.take() {
             Some((of, folder)) if of == parent => folder,
-            _ => anchor.folder_of(path)?.ok_or(BackendError::NotFound)?,
+            _ => anchor.open_parent(path)?.ok_or(BackendError::NotFound)?,
         };
         let read = read_in(&folder, path.file_name(), max);
         open = Some((parent, folder));
@@ -281,12 +281,12 @@ fn read_all(
     read.collect()
 }
 
-fn read_at(anchor: &Anchor, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
-    let folder = anchor.folder_of(path)?.ok_or(BackendError::NotFound)?;
+fn read_at(anchor: &RootDir, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
+    let folder = anchor.open_parent(path)?.ok_or(BackendError::NotFound)?;
     read_in(&folder, path.file_name(), max)
 }
 
-fn read_in(folder: &Dir, name: &str, max: usize) -> Result<Read, BackendError> {
+fn read_in(folder: &Dir, name: &str, max: usize) -> Result<FileRead, BackendError> {
     let (file, stat) = open_file(folder, name)?;
     let wanted = stat.bytes.min(u64::try_from(max).expect("a length fits 64 bits"));
     let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(max).saturating_add(1));
@@ -294,48 +294,52 @@ fn read_in(folder: &Dir, name: &str, max: usize) -> Result<Read, BackendError> {
     file.take(limit)
         .read_to_end(&mut bytes)
         .map_err(|error| BackendError::from_io("read a memory", error))?;
-    Ok(Read { bytes, stat })
+    Ok(FileRead { bytes, stat })
 }
 
 /// Reads a file in a folder, up to `max` bytes of it: through no link below what a person chose, and in no
 /// way that waits for anybody.
 pub(crate) fn read_contained(
-    anchor: &Anchor,
+    anchor: &RootDir,
     name: &str,
     max: usize,
-) -> Result<Read, BackendError> {
+) -> Result<FileRead, BackendError> {
     let folder = anchor.open()?.ok_or(BackendError::NotFound)?;
     read_in(&folder, name, max)
 }
 
 /// Looks at what a path leads to, links followed; `None` if there is nothing.
-pub(crate) fn look_through(path: &std::path::Path) -> Option<(Kind, Stat)> {
-    let looked_at = Instant::now();
+pub(crate) fn stat_following_links(path: &std::path::Path) -> Option<(FileKind, Stat)> {
+    let looked_at = FsTime::now();
     let facts = rustix::fs::stat(path).ok()?;
-    Some(seen(&facts, looked_at))
+    Some(kind_and_stat(&facts, looked_at))
 }
 
 /// The same, and whether the path is a link itself, by one question less where it is none.
-pub(crate) fn look_for_link(path: &std::path::Path) -> Option<((Kind, Stat), bool)> {
-    let looked_at = Instant::now();
+pub(crate) fn stat_with_link_check(path: &std::path::Path) -> Option<((FileKind, Stat), bool)> {
+    let looked_at = FsTime::now();
     let facts = rustix::fs::lstat(path).ok()?;
     let is_link = rustix::fs::FileType::from_raw_mode(facts.st_mode).is_symlink();
-    if is_link { Some((look_through(path)?, true)) } else { Some((seen(&facts, looked_at), false)) }
+    if is_link {
+        Some((stat_following_links(path)?, true))
+    } else {
+        Some((kind_and_stat(&facts, looked_at), false))
+    }
 }
 
-fn seen(facts: &rustix::fs::Stat, looked_at: Instant) -> (Kind, Stat) {
+fn kind_and_stat(facts: &rustix::fs::Stat, looked_at: FsTime) -> (FileKind, Stat) {
     let kind = match rustix::fs::FileType::from_raw_mode(facts.st_mode) {
-        rustix::fs::FileType::RegularFile => Kind::File,
-        rustix::fs::FileType::Directory => Kind::Folder,
-        _ => Kind::Other,
+        rustix::fs::FileType::RegularFile => FileKind::File,
+        rustix::fs::FileType::Directory => FileKind::Folder,
+        _ => FileKind::Other,
     };
-    (kind, Facts::from(facts).stat(looked_at))
+    (kind, FileMeta::from(facts).stat(looked_at))
 }
 
 /// What the kernel says of a file, whichever way it was asked. Moments are seconds since 1970 and
 /// nanoseconds.
 #[derive(Clone, Copy, Debug)]
-struct Facts {
+struct FileMeta {
     ino: u64,
     bytes: u64,
     modified: (i64, i64),
@@ -343,7 +347,7 @@ struct Facts {
     changed: (i64, i64),
 }
 
-impl From<&Metadata> for Facts {
+impl From<&Metadata> for FileMeta {
     fn from(facts: &Metadata) -> Self {
         Self {
             ino: facts.ino(),
@@ -354,7 +358,7 @@ impl From<&Metadata> for Facts {
     }
 }
 
-impl From<&rustix::fs::Stat> for Facts {
+impl From<&rustix::fs::Stat> for FileMeta {
     fn from(facts: &rustix::fs::Stat) -> Self {
         let nanos = |nanos| i64::try_from(nanos).unwrap_or_default();
         Self {
@@ -366,15 +370,15 @@ impl From<&rustix::fs::Stat> for Facts {
     }
 }
 
-impl Facts {
+impl FileMeta {
     /// Returns what callers learn of a file that was looked up at a moment not before `looked_at`.
-    fn stat(&self, looked_at: Instant) -> Stat {
+    fn stat(&self, looked_at: FsTime) -> Stat {
         let (seconds, nanoseconds) = self.modified;
         Stat {
             bytes: self.bytes,
             modified_at: Timestamp::new(seconds, nanos(nanoseconds)).unwrap_or_default(),
             stamp: self.stamp(),
-            recent: looked_at.may_see_again(seconds, nanoseconds),
+            recent: looked_at.is_racy(seconds, nanoseconds),
         }
     }
 

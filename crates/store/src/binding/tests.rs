@@ -8,8 +8,8 @@ use std::process::Command;
 
 use super::*;
 
-fn folders(home: &Path) -> Folders {
-    Folders { data: home.join("data"), state: home.join("state") }
+fn folders(home: &Path) -> BaseFolders {
+    BaseFolders { data: home.join("data"), state: home.join("state") }
 }
 
 fn git(folder: &Path, arguments: &[&str]) {
@@ -146,7 +146,7 @@ fn two_ways_to_one_folder_are_one_place() {
     fs::create_dir_all(&real).unwrap();
     symlink(&real, home.path().join("link")).unwrap();
     let place = |data: PathBuf| {
-        let folders = Folders { data, state: home.path().join("state") };
+        let folders = BaseFolders { data, state: home.path().join("state") };
         let binding = Binding::resolve(&BindingRequest::default(), &folders);
         key(&binding, Mount::Scope(Scope::Global)).place
     };
@@ -159,6 +159,6 @@ fn a_workspace_id_is_a_folder_name_that_cannot_lead_elsewhere() {
         assert_eq!(good.parse::<WorkspaceId>().map(|id| id.to_string()), Ok(good.to_owned()));
     }
     for bad in ["", ".", "..", ".hidden", "a/b", "a b", "ä", "a\0", &"x".repeat(65)] {
-        assert_eq!(bad.parse::<WorkspaceId>(), Err(BadWorkspaceId), "{bad:?}");
+        assert_eq!(bad.parse::<WorkspaceId>(), Err(InvalidWorkspaceId), "{bad:?}");
     }
 }

@@ -9,19 +9,19 @@ use memory::limits::{CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX};
 use memory::path::RelativePath;
 
 use super::{
-    ContextFile, ContextFileError, ContextFiles, ContextListing, ContextScope, PassedOver,
+    ContextFile, ContextFileError, ContextFiles, ContextListing, ContextScope, SkippedContextFile,
 };
-use crate::backend::local::{Anchor, LocalBackend, Privacy, below};
+use crate::backend::local::{LocalBackend, Privacy, RootDir, join_names};
 use crate::backend::{Backend as _, BackendError, Stamp};
-use crate::binding::{Folders, digest, resolved};
-use crate::host;
+use crate::binding::{BaseFolders, digest, resolve_links};
+use crate::host_fs;
 
 /// The folder in a project that is Lukasa's.
 const LUKASA_FOLDER: &str = ".lukasa";
 
 /// Where a context file really is: links are followed to here and no further.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct ContextFileLocation {
     pub(super) scope: ContextScope,
     pub(super) base: PathBuf,
     pub(super) folders: Arc<[String]>,
@@ -30,35 +30,35 @@ pub(super) struct Spot {
 
 /// A context file as read.
 #[derive(Debug)]
-pub(super) struct Current {
+pub(super) struct ContextFileSnapshot {
     pub(super) text: String,
     pub(super) stamp: Stamp,
 }
 
-impl Spot {
+impl ContextFileLocation {
     pub(super) fn folder(&self) -> PathBuf {
-        below(&self.base, self.folders.iter().map(String::as_str))
+        join_names(&self.base, self.folders.iter().map(String::as_str))
     }
 
     pub(super) fn path(&self) -> PathBuf {
         let folders = self.folders.iter().map(String::as_str);
-        below(&self.base, folders.chain([self.file.as_str()]))
+        join_names(&self.base, folders.chain([self.file.as_str()]))
     }
 
     /// Returns the way to the folder.
-    pub(super) fn anchor(&self, privacy: Privacy) -> Anchor {
+    pub(super) fn root_dir(&self, privacy: Privacy) -> RootDir {
         let names: Vec<_> = self.folders.iter().map(String::as_str).collect();
-        Anchor::new(self.base.clone(), &names, privacy)
+        RootDir::new(self.base.clone(), &names, privacy)
     }
 
     /// Returns what reads and writes in the folder. The lock is its own: no root is held by it.
-    pub(super) fn backend(&self, folders: &Folders) -> LocalBackend {
+    pub(super) fn backend(&self, folders: &BaseFolders) -> LocalBackend {
         let privacy = match self.scope {
             ContextScope::Global => Privacy::Private,
             ContextScope::Project => Privacy::Shared,
         };
-        let anchor = self.anchor(privacy);
-        let lock = folders.lock_file(&format!("context-{}", digest(&self.folder())));
+        let anchor = self.root_dir(privacy);
+        let lock = folders.lock_path(&format!("context-{}", digest(&self.folder())));
         LocalBackend::new(anchor, lock)
     }
 
@@ -66,30 +66,32 @@ impl Spot {
     pub(super) async fn read(
         &self,
         backend: &LocalBackend,
-    ) -> Result<Option<Current>, ContextFileError> {
+    ) -> Result<Option<ContextFileSnapshot>, ContextFileError> {
         let path = self.path();
         let read = match backend.read(&self.file, CONTEXT_FILE_BYTES_MAX).await {
             Ok(read) => read,
             Err(BackendError::NotFound) => return Ok(None),
-            Err(error) => return Err(ContextFileError::at(path)(error)),
+            Err(error) => return Err(ContextFileError::backend_error(path)(error)),
         };
         if !read.is_whole() {
             return Err(ContextFileError::TooLarge(path));
         }
         match String::from_utf8(read.bytes) {
-            Ok(text) if !text.contains('\0') => Ok(Some(Current { text, stamp: read.stat.stamp })),
+            Ok(text) if !text.contains('\0') => {
+                Ok(Some(ContextFileSnapshot { text, stamp: read.stat.stamp }))
+            }
             _ => Err(ContextFileError::NotText(path)),
         }
     }
 
     /// Follows the file if it is a link: to a Markdown file below `base` that is not hidden. A checkout must
     /// not have us write into whatever it likes.
-    pub(super) fn followed(self) -> Result<Self, ContextFileError> {
+    pub(super) fn follow_link(self) -> Result<Self, ContextFileError> {
         let path = self.path();
-        if !host::facts(&path).is_some_and(|facts| facts.is_symlink()) {
+        if !host_fs::symlink_metadata(&path).is_some_and(|facts| facts.is_symlink()) {
             return Ok(self);
         }
-        let real = host::real_path(&path).ok();
+        let real = host_fs::real_path(&path).ok();
         let inside = real.as_deref().and_then(|real| real.strip_prefix(&self.base).ok());
         let inside = inside.and_then(Path::to_str).and_then(|text| RelativePath::parse(text).ok());
         let is_markdown = |inside: &RelativePath| {
@@ -113,12 +115,12 @@ impl ContextFiles {
     pub async fn list(&self) -> ContextListing {
         let mut listing = ContextListing::default();
         let (mut places, mut texts) = (HashSet::new(), HashSet::new());
-        for spot in self.spots() {
+        for spot in self.candidate_locations() {
             let named = spot.path();
-            let spot = match spot.followed() {
+            let spot = match spot.follow_link() {
                 Ok(spot) => spot,
                 Err(why) => {
-                    listing.passed_over.push(PassedOver { path: named, why });
+                    listing.skipped.push(SkippedContextFile { path: named, error: why });
                     continue;
                 }
             };
@@ -128,7 +130,7 @@ impl ContextFiles {
             }
             match spot.read(&spot.backend(&self.folders)).await {
                 Ok(None) => {}
-                Ok(Some(Current { text, .. })) => {
+                Ok(Some(ContextFileSnapshot { text, .. })) => {
                     let revision = Revision::digest(text.as_bytes());
                     if text.is_empty() || texts.insert(revision) {
                         let bytes = u64::try_from(text.len()).expect("a length fits 64 bits");
@@ -140,7 +142,7 @@ impl ContextFiles {
                         });
                     }
                 }
-                Err(why) => listing.passed_over.push(PassedOver { path, why }),
+                Err(why) => listing.skipped.push(SkippedContextFile { path, error: why }),
             }
         }
         listing
@@ -148,26 +150,30 @@ impl ContextFiles {
 
     /// Returns the file that is written for a scope: the first of the names that is there, else the one that is made.
     pub fn target(&self, scope: ContextScope) -> Result<PathBuf, ContextFileError> {
-        self.target_spot(scope).map(|spot| spot.path())
+        self.target_location(scope).map(|spot| spot.path())
     }
 
-    pub(super) fn target_spot(&self, scope: ContextScope) -> Result<Spot, ContextFileError> {
+    pub(super) fn target_location(
+        &self,
+        scope: ContextScope,
+    ) -> Result<ContextFileLocation, ContextFileError> {
         let base = match scope {
-            ContextScope::Global => resolved(&self.settings.folder),
+            ContextScope::Global => resolve_links(&self.settings.folder),
             ContextScope::Project => self.project.clone(),
         };
         let (names, made) = self.names_to_write(scope);
-        let is_there = |name: &RelativePath| host::facts(&base.join(name.as_str())).is_some();
+        let is_there =
+            |name: &RelativePath| host_fs::symlink_metadata(&base.join(name.as_str())).is_some();
         let file = names.into_iter().find(is_there).or(made);
         let file = file.ok_or(ContextFileError::ReadOnly(scope))?;
-        Spot { scope, base, folders: Arc::default(), file }.followed()
+        ContextFileLocation { scope, base, folders: Arc::default(), file }.follow_link()
     }
 
-    pub(super) fn spots(&self) -> Vec<Spot> {
+    pub(super) fn candidate_locations(&self) -> Vec<ContextFileLocation> {
         let names = self.names();
         let in_folder = |scope, base: PathBuf, folders: &[String]| {
             let folders: Arc<[String]> = folders.into();
-            let spot = move |file: &RelativePath| Spot {
+            let spot = move |file: &RelativePath| ContextFileLocation {
                 scope,
                 base: base.clone(),
                 folders: Arc::clone(&folders),
@@ -175,7 +181,7 @@ impl ContextFiles {
             };
             names.iter().map(spot).collect::<Vec<_>>()
         };
-        let mut spots = in_folder(ContextScope::Global, resolved(&self.settings.folder), &[]);
+        let mut spots = in_folder(ContextScope::Global, resolve_links(&self.settings.folder), &[]);
         let project =
             |folders: &[String]| in_folder(ContextScope::Project, self.project.clone(), folders);
         spots.extend(project(&[]));

@@ -15,14 +15,16 @@ use memory::limits::{
     CONTEXT_BYTES_MAX, CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX, IMPORT_DEPTH_MAX,
 };
 
-use super::find::Spot;
-use super::read::{Found, NotLoaded, Parsed, Place, Probes, Question, read_all};
+use super::find::ContextFileLocation;
+use super::read::{
+    LoadCacheKey, LoadSkipReason, ParsedFile, PathStat, ResolvedFile, StatSnapshot, read_all,
+};
 use super::trust::{TrustedFolders, is_trusted};
 use super::{ContextFiles, ContextScope};
-use crate::backend::local::{Anchor, Privacy};
-use crate::backend::{Kind, Stat};
-use crate::binding::resolved;
-use crate::host;
+use crate::backend::local::{Privacy, RootDir};
+use crate::backend::{FileKind, Stat};
+use crate::binding::resolve_links;
+use crate::host_fs;
 
 /// Why a context file is among those that are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +53,7 @@ impl LoadScope {
 
 /// Where a source comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct SourceOrigin {
     /// Where it is.
     pub path: PathBuf,
     /// Why it is loaded; of an import, why the file that imports it is.
@@ -62,32 +64,32 @@ pub struct Origin {
 
 /// What is there, or asked for, and is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedContextSource {
     /// Where it is, as far as that is known; of an import, also how it is written.
     pub path: PathBuf,
     /// The file that asks for it; `None` for a context file itself.
     pub parent: Option<PathBuf>,
     /// Why.
-    pub why: NotLoaded,
+    pub reason: LoadSkipReason,
 }
 
 /// The context files for a folder, loaded.
 #[derive(Debug, Default)]
-pub struct Loaded {
+pub struct ContextFileSet {
     /// All texts: context files and what they import.
     pub sources: Vec<LoadedText>,
     /// Where each of them comes from.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<SourceOrigin>,
     /// Which of them are context files, in the order in which they are shown.
     pub files: Vec<usize>,
     /// What is not loaded.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedContextSource>,
 }
 
 impl ContextFiles {
     /// Loads the context files for the folder, with their imports. Never fails: what cannot be loaded is
     /// among what was skipped. If nothing changed since it was loaded before, this is one look at each file.
-    pub async fn load(&self) -> Arc<Loaded> {
+    pub async fn load(&self) -> Arc<ContextFileSet> {
         if !self.features.has(Feature::ContextFiles) {
             return Arc::default();
         }
@@ -111,24 +113,24 @@ impl ContextFiles {
         }
     }
 
-    fn load_now(&self, trusted: &[PathBuf]) -> Arc<Loaded> {
-        let wanted = self.wanted();
-        let question = Question {
+    fn load_now(&self, trusted: &[PathBuf]) -> Arc<ContextFileSet> {
+        let wanted = self.load_requests();
+        let question = LoadCacheKey {
             project: self.project.clone(),
             cwd: self.cwd.clone(),
-            spots: wanted.iter().map(|wanted| wanted.spot.path()).collect(),
+            locations: wanted.iter().map(|wanted| wanted.location.path()).collect(),
             trusted: trusted.to_vec(),
-            by_host: self.host_has.clone(),
+            host_loaded: self.host_loaded.clone(),
         };
-        if let Some(loaded) = self.cache.loaded(&question) {
+        if let Some(loaded) = self.cache.get_load(&question) {
             return loaded;
         }
-        let mut loading = Loading {
+        let mut loading = Loader {
             files: self,
             trusted,
-            included: self.included().map(|folder| resolved(folder)).collect(),
-            probes: Probes::default(),
-            places: HashMap::new(),
+            included: self.included().map(|folder| resolve_links(folder)).collect(),
+            stats: StatSnapshot::default(),
+            slots_by_path: HashMap::new(),
             real_folders: HashMap::new(),
             slots: Vec::new(),
             bytes_left: CONTEXT_BYTES_MAX,
@@ -136,8 +138,8 @@ impl ContextFiles {
         };
         let files = loading.files(wanted);
         loading.imports();
-        let Loading { probes, slots, skipped, .. } = loading;
-        let loaded = Arc::new(finished(&self.cwd, slots, files, skipped));
+        let Loader { stats: probes, slots, skipped, .. } = loading;
+        let loaded = Arc::new(assemble(&self.cwd, slots, files, skipped));
         self.cache.insert_load(question, probes, &loaded);
         loaded
     }
@@ -148,34 +150,38 @@ impl ContextFiles {
     }
 
     /// Returns where context files are looked for, in the order of their load.
-    fn wanted(&self) -> Vec<Wanted> {
+    fn load_requests(&self) -> Vec<LoadRequest> {
         let names = self.names();
-        let spot = |base: &Path, file| Spot {
+        let spot = |base: &Path, file| ContextFileLocation {
             scope: ContextScope::Global,
             base: base.to_owned(),
             folders: Arc::default(),
             file,
         };
         let in_folder = |scope, folder: &PathBuf| {
-            let base = resolved(folder);
-            let wanted = |name| Wanted { scope, spot: spot(&base, name) };
+            let base = resolve_links(folder);
+            let wanted = |name| LoadRequest { scope, location: spot(&base, name) };
             names.iter().cloned().map(wanted).collect::<Vec<_>>()
         };
         let settings = &self.settings;
         let own = |folder| in_folder(LoadScope::Global, folder);
         let mut wanted = own(&settings.folder);
-        wanted.extend(settings.folders_of_others.iter().flat_map(own));
-        let of_project =
-            self.spots().into_iter().filter(|spot| spot.scope == ContextScope::Project);
-        wanted.extend(of_project.map(|spot| Wanted { scope: LoadScope::Project, spot }));
+        wanted.extend(settings.other_product_folders.iter().flat_map(own));
+        let of_project = self
+            .candidate_locations()
+            .into_iter()
+            .filter(|spot| spot.scope == ContextScope::Project);
+        wanted.extend(
+            of_project.map(|spot| LoadRequest { scope: LoadScope::Project, location: spot }),
+        );
         let included = self.included();
         wanted.extend(included.flat_map(|folder| in_folder(LoadScope::Included, folder)));
         for file in settings.files.iter().chain(&self.options.files) {
             let name = file.file_name().and_then(|name| name.to_str());
             let name = name.and_then(|name| memory::path::RelativePath::parse(name).ok());
             if let (Some(folder), Some(name)) = (file.parent(), name) {
-                let spot = spot(&resolved(folder), name);
-                wanted.push(Wanted { scope: LoadScope::Extension, spot });
+                let spot = spot(&resolve_links(folder), name);
+                wanted.push(LoadRequest { scope: LoadScope::Extension, location: spot });
             }
         }
         wanted
@@ -183,46 +189,48 @@ impl ContextFiles {
 }
 
 /// A place where a context file may be.
-struct Wanted {
+struct LoadRequest {
     scope: LoadScope,
-    spot: Spot,
+    location: ContextFileLocation,
 }
 
 /// A file that is loaded, or will be.
 struct Slot {
-    place: Place,
-    origin: Origin,
+    file: ResolvedFile,
+    origin: SourceOrigin,
     /// The folder that it may import from.
     base: Arc<Path>,
     depth: usize,
-    text: Result<Arc<Parsed>, NotLoaded>,
+    text: Result<Arc<ParsedFile>, LoadSkipReason>,
     imports: Vec<ResolvedImport>,
 }
 
 /// A load under way.
-struct Loading<'a> {
+struct Loader<'a> {
     files: &'a ContextFiles,
     trusted: &'a [PathBuf],
     included: Vec<PathBuf>,
-    probes: Probes,
-    places: HashMap<PathBuf, usize>,
+    stats: StatSnapshot,
+    slots_by_path: HashMap<PathBuf, usize>,
     /// Folders that were imported from, and where they really are.
     real_folders: HashMap<PathBuf, PathBuf>,
     slots: Vec<Slot>,
     bytes_left: usize,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedContextSource>,
 }
 
-impl Loading<'_> {
+impl Loader<'_> {
     /// Finds and reads the context files; returns which they are.
-    fn files(&mut self, wanted: Vec<Wanted>) -> Vec<usize> {
+    fn files(&mut self, wanted: Vec<LoadRequest>) -> Vec<usize> {
         let mut files = Vec::new();
-        for Wanted { scope, spot } in wanted {
+        for LoadRequest { scope, location: spot } in wanted {
             let path = spot.path();
-            let Some(found) = self.probes.look(&path) else { continue };
+            let Some(found) = self.stats.stat(&path) else { continue };
             match self.file(scope, spot, &path, found) {
                 Ok(slot) => files.push(slot),
-                Err(why) => self.skipped.push(Skipped { path, parent: None, why }),
+                Err(why) => {
+                    self.skipped.push(SkippedContextSource { path, parent: None, reason: why })
+                }
             }
         }
         self.read_from(0);
@@ -231,11 +239,11 @@ impl Loading<'_> {
             let Some(slot) = self.slots.get(at) else { return false };
             let why = match &slot.text {
                 Ok(text) if texts.insert(text.revision) => return true,
-                Ok(_) => NotLoaded::SameText,
+                Ok(_) => LoadSkipReason::SameText,
                 Err(why) => *why,
             };
             let path = slot.origin.path.clone();
-            self.skipped.push(Skipped { path, parent: None, why });
+            self.skipped.push(SkippedContextSource { path, parent: None, reason: why });
             false
         });
         files
@@ -244,66 +252,66 @@ impl Loading<'_> {
     fn file(
         &mut self,
         scope: LoadScope,
-        spot: Spot,
+        spot: ContextFileLocation,
         path: &Path,
-        found: Found,
-    ) -> Result<usize, NotLoaded> {
-        let by_host = &self.files.host_has;
+        found: PathStat,
+    ) -> Result<usize, LoadSkipReason> {
+        let by_host = &self.files.host_loaded;
         if by_host.iter().any(|name| name == spot.file.as_str()) {
-            return Err(NotLoaded::ByHost);
+            return Err(LoadSkipReason::LoadedByHost);
         }
         if scope == LoadScope::Project && !is_trusted(self.trusted, &spot.folder()) {
-            return Err(NotLoaded::Untrusted);
+            return Err(LoadSkipReason::Untrusted);
         }
         let base = Arc::from(spot.base.as_path());
         let (spot, path) = if found.is_link {
-            let spot = spot.followed().map_err(|_| NotLoaded::Link)?;
+            let spot = spot.follow_link().map_err(|_| LoadSkipReason::Link)?;
             let path = spot.path();
             (spot, path)
         } else {
             (spot, path.to_owned())
         };
-        if self.places.contains_key(&path) {
-            return Err(NotLoaded::SameFile);
+        if self.slots_by_path.contains_key(&path) {
+            return Err(LoadSkipReason::SameFile);
         }
         if scope == LoadScope::Project && !is_trusted(self.trusted, &path) {
-            return Err(NotLoaded::Untrusted);
+            return Err(LoadSkipReason::Untrusted);
         }
-        let (folder, file) = (spot.anchor(Privacy::Shared), spot.file.as_str().to_owned());
-        let place = Place { folder, file, path: path.clone(), stamp: found.stat.stamp };
-        let origin = Origin { path, scope, parent: None };
+        let (folder, file) = (spot.root_dir(Privacy::Shared), spot.file.as_str().to_owned());
+        let place = ResolvedFile { folder, file, path: path.clone(), stamp: found.stat.stamp };
+        let origin = SourceOrigin { path, scope, parent: None };
         self.admit(found, (place, origin, base), 0)
     }
 
     /// Takes a file in, to be read, if there is room for it.
     fn admit(
         &mut self,
-        Found { kind, stat, .. }: Found,
-        (place, origin, base): (Place, Origin, Arc<Path>),
+        PathStat { kind, stat, .. }: PathStat,
+        (place, origin, base): (ResolvedFile, SourceOrigin, Arc<Path>),
         depth: usize,
-    ) -> Result<usize, NotLoaded> {
-        if kind != Kind::File {
-            return Err(NotLoaded::NotAFile);
+    ) -> Result<usize, LoadSkipReason> {
+        if kind != FileKind::File {
+            return Err(LoadSkipReason::NotAFile);
         }
         let bytes = usize::try_from(stat.bytes).unwrap_or(usize::MAX);
         if bytes > CONTEXT_FILE_BYTES_MAX {
-            return Err(NotLoaded::TooLarge);
+            return Err(LoadSkipReason::TooLarge);
         }
         if self.slots.len() == CONTEXT_FILES_MAX {
-            return Err(NotLoaded::TooMany);
+            return Err(LoadSkipReason::TooMany);
         }
-        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(NotLoaded::TooMuch)?;
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(LoadSkipReason::TooMuch)?;
         let slot = self.slots.len();
-        self.places.insert(place.path.clone(), slot);
-        let text = Err(NotLoaded::Unreadable);
-        self.slots.push(Slot { place, origin, base, depth, text, imports: Vec::new() });
+        self.slots_by_path.insert(place.path.clone(), slot);
+        let text = Err(LoadSkipReason::Unreadable);
+        self.slots.push(Slot { file: place, origin, base, depth, text, imports: Vec::new() });
         Ok(slot)
     }
 
     /// Reads the files that were taken in from this one on.
     fn read_from(&mut self, first: usize) {
         let waiting = self.slots.get_mut(first..).unwrap_or_default();
-        let places: Vec<_> = waiting.iter().map(|slot| &slot.place).collect();
+        let places: Vec<_> = waiting.iter().map(|slot| &slot.file).collect();
         let texts = read_all(&places, &self.files.cache);
         for (slot, text) in waiting.iter_mut().zip(texts) {
             slot.text = text;
@@ -330,18 +338,23 @@ impl Loading<'_> {
             (Arc::clone(text), (at, slot.origin.clone(), Arc::clone(&slot.base)));
         let path = &importer.1.path;
         let mut skip = |path: PathBuf, parent: &Path, why| {
-            self.skipped.push(Skipped { path, parent: Some(parent.to_owned()), why });
+            self.skipped.push(SkippedContextSource {
+                path,
+                parent: Some(parent.to_owned()),
+                reason: why,
+            });
         };
-        if text.asks_more {
-            skip(path.clone(), path, NotLoaded::TooManyImports);
+        if text.has_more_imports {
+            skip(path.clone(), path, LoadSkipReason::TooManyImports);
         }
         if slot.depth == IMPORT_DEPTH_MAX {
-            if let Some(reading) = text.asked.iter().find_map(|asked| asked.candidates.first()) {
-                skip(PathBuf::from(&reading.path), path, NotLoaded::TooDeep);
+            if let Some(reading) = text.imports.iter().find_map(|asked| asked.candidates.first()) {
+                skip(PathBuf::from(&reading.path), path, LoadSkipReason::TooDeep);
             }
             return;
         }
-        let imports = text.asked.iter().filter_map(|asked| self.import(&importer, asked)).collect();
+        let imports =
+            text.imports.iter().filter_map(|asked| self.import(&importer, asked)).collect();
         if let Some(slot) = self.slots.get_mut(at) {
             slot.imports = imports;
         }
@@ -350,7 +363,7 @@ impl Loading<'_> {
     /// Finds what an import leads to; `None` if there is no such file, so that it may be any word.
     fn import(
         &mut self,
-        (at, importer, base): &(usize, Origin, Arc<Path>),
+        (at, importer, base): &(usize, SourceOrigin, Arc<Path>),
         asked: &ImportRef,
     ) -> Option<ResolvedImport> {
         for reading in &asked.candidates {
@@ -362,15 +375,15 @@ impl Loading<'_> {
                 })
             };
             if reading.path.contains("://") {
-                self.skip_import(importer, &reading.path, NotLoaded::Url);
-                return import(ImportResolution::Failed(NotLoaded::Url.to_string()));
+                self.skip_import(importer, &reading.path, LoadSkipReason::Url);
+                return import(ImportResolution::Failed(LoadSkipReason::Url.to_string()));
             }
             let Some(path) = self.path_of(importer, &reading.path) else { continue };
-            let Some(found) = self.probes.look(&path).filter(|found| found.kind != Kind::Folder)
+            let Some(found) = self.stats.stat(&path).filter(|found| found.kind != FileKind::Folder)
             else {
                 continue;
             };
-            return import(match self.imported(*at, &path, base, found) {
+            return import(match self.admit_import(*at, &path, base, found) {
                 Ok(slot) => ImportResolution::Replaced(slot),
                 Err(why) => {
                     self.skip_import(importer, &reading.path, why);
@@ -381,17 +394,17 @@ impl Loading<'_> {
         let last = asked.candidates.last()?;
         // A lone word after an at sign is most often somebody's name.
         if asked.is_explicit || last.path.contains(['/', '.']) {
-            self.skip_import(importer, &last.path, NotLoaded::Missing);
+            self.skip_import(importer, &last.path, LoadSkipReason::Missing);
         }
         None
     }
 
-    fn skip_import(&mut self, importer: &Origin, path: &str, why: NotLoaded) {
+    fn skip_import(&mut self, importer: &SourceOrigin, path: &str, why: LoadSkipReason) {
         let parent = Some(importer.path.clone());
-        self.skipped.push(Skipped { path: PathBuf::from(path), parent, why });
+        self.skipped.push(SkippedContextSource { path: PathBuf::from(path), parent, reason: why });
     }
 
-    fn path_of(&self, importer: &Origin, path: &str) -> Option<PathBuf> {
+    fn path_of(&self, importer: &SourceOrigin, path: &str) -> Option<PathBuf> {
         match path.strip_prefix("~/") {
             Some(below) => Some(self.files.settings.home.as_ref()?.join(below)),
             None => Some(importer.path.parent()?.join(path)),
@@ -400,44 +413,44 @@ impl Loading<'_> {
 
     /// Returns the real path of what was found. Imports lie in few folders, so each of these is resolved once: should
     /// one become a link meanwhile, its files are not read.
-    fn real_path(&mut self, path: &Path, found: Found) -> io::Result<PathBuf> {
+    fn real_path(&mut self, path: &Path, found: PathStat) -> io::Result<PathBuf> {
         let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), found.is_link)
         else {
-            return host::real_path(path);
+            return host_fs::real_path(path);
         };
         if let Some(real) = self.real_folders.get(folder) {
             return Ok(real.join(name));
         }
-        let real = host::real_path(folder)?;
+        let real = host_fs::real_path(folder)?;
         let path = real.join(name);
         self.real_folders.insert(folder.to_owned(), real);
         Ok(path)
     }
 
     /// Takes an imported file in, if it is where it may be.
-    fn imported(
+    fn admit_import(
         &mut self,
         importer: usize,
         path: &Path,
         base: &Arc<Path>,
-        found: Found,
-    ) -> Result<usize, NotLoaded> {
-        let real = self.real_path(path, found).map_err(|_| NotLoaded::Unreadable)?;
-        let Some(slot) = self.slots.get(importer) else { return Err(NotLoaded::Unreadable) };
+        found: PathStat,
+    ) -> Result<usize, LoadSkipReason> {
+        let real = self.real_path(path, found).map_err(|_| LoadSkipReason::Unreadable)?;
+        let Some(slot) = self.slots.get(importer) else { return Err(LoadSkipReason::Unreadable) };
         let (scope, depth) = (slot.origin.scope, slot.depth + 1);
         let roots = std::iter::once(&**base).chain(self.included.iter().map(PathBuf::as_path));
         let mut roots = roots.filter(|root| real.starts_with(root));
-        let root = roots.next().ok_or(NotLoaded::Outside)?;
+        let root = roots.next().ok_or(LoadSkipReason::Outside)?;
         let is_listed = self.included.iter().any(|folder| folder == root);
         if scope == LoadScope::Project && !is_listed && !is_trusted(self.trusted, &real) {
-            return Err(NotLoaded::Untrusted);
+            return Err(LoadSkipReason::Untrusted);
         }
         let by = slot.origin.path.parent().and_then(|folder| folder.strip_prefix(root).ok());
-        let place = place(root, &real, by, found.stat)?;
-        if let Some(&slot) = self.places.get(&real) {
+        let place = locate(root, &real, by, found.stat)?;
+        if let Some(&slot) = self.slots_by_path.get(&real) {
             return Ok(slot);
         }
-        let origin = Origin { path: real, scope, parent: Some(importer) };
+        let origin = SourceOrigin { path: real, scope, parent: Some(importer) };
         self.admit(found, (place, origin, Arc::clone(base)), depth)
     }
 }
@@ -445,50 +458,60 @@ impl Loading<'_> {
 /// Returns the way from a folder to a file below it. What is hidden, by its own name or by that of a folder on the way,
 /// and what git keeps, are no texts for a model: keys lie there. A file that lies in such a folder itself, such as
 /// `.qwen/QWEN.md`, may import what lies beside it; `by` is its folder, below `root`.
-fn place(root: &Path, real: &Path, by: Option<&Path>, stat: Stat) -> Result<Place, NotLoaded> {
-    let below = real.strip_prefix(root).map_err(|_| NotLoaded::Outside)?;
+fn locate(
+    root: &Path,
+    real: &Path,
+    by: Option<&Path>,
+    stat: Stat,
+) -> Result<ResolvedFile, LoadSkipReason> {
+    let below = real.strip_prefix(root).map_err(|_| LoadSkipReason::Outside)?;
     let names: Option<Vec<&str>> = below.iter().map(|name| name.to_str()).collect();
-    let mut folders = names.ok_or(NotLoaded::NotText)?;
-    let file = folders.pop().ok_or(NotLoaded::NotAFile)?;
+    let mut folders = names.ok_or(LoadSkipReason::NotText)?;
+    let file = folders.pop().ok_or(LoadSkipReason::NotAFile)?;
     let shared = by.map_or(0, |by| {
         let pairs = by.iter().zip(&folders);
         pairs.take_while(|(own, other)| own.to_str() == Some(**other)).count()
     });
     let is_hidden = |name: &&str| name.starts_with('.');
     if is_hidden(&file) || folders.contains(&".git") || folders.iter().skip(shared).any(is_hidden) {
-        return Err(NotLoaded::Hidden);
+        return Err(LoadSkipReason::Hidden);
     }
-    let folder = Anchor::new(root.to_owned(), &folders, Privacy::Shared);
-    Ok(Place { folder, file: file.to_owned(), path: real.to_owned(), stamp: stat.stamp })
+    let folder = RootDir::new(root.to_owned(), &folders, Privacy::Shared);
+    Ok(ResolvedFile { folder, file: file.to_owned(), path: real.to_owned(), stamp: stat.stamp })
 }
 
 /// Puts together what was loaded. An import whose file could not be read in the end has failed.
-fn finished(cwd: &Path, slots: Vec<Slot>, files: Vec<usize>, mut skipped: Vec<Skipped>) -> Loaded {
-    let failed: HashMap<usize, NotLoaded> = slots
+fn assemble(
+    cwd: &Path,
+    slots: Vec<Slot>,
+    files: Vec<usize>,
+    mut skipped: Vec<SkippedContextSource>,
+) -> ContextFileSet {
+    let failed: HashMap<usize, LoadSkipReason> = slots
         .iter()
         .enumerate()
         .filter_map(|(at, slot)| Some((at, *slot.text.as_ref().err()?)))
         .collect();
-    let mut loaded = Loaded { files, ..Loaded::default() };
+    let mut loaded = ContextFileSet { files, ..ContextFileSet::default() };
     for Slot { origin, text, mut imports, .. } in slots {
         for import in &mut imports {
             let ImportResolution::Replaced(target) = import.resolution else { continue };
             if let Some(why) = failed.get(&target) {
                 let (path, parent) = (PathBuf::from(&import.path), Some(origin.path.clone()));
-                skipped.push(Skipped { path, parent, why: *why });
+                skipped.push(SkippedContextSource { path, parent, reason: *why });
                 import.resolution = ImportResolution::Failed(why.to_string());
             }
         }
         let text = text.map_or_else(|_| Arc::from(""), |text| Arc::clone(&text.text));
-        let shown = relative(cwd, &origin.path).display().to_string();
+        let shown = relative_path(cwd, &origin.path).display().to_string();
         loaded.sources.push(LoadedText { display_path: shown, text, imports });
         loaded.origins.push(origin);
     }
-    Loaded { skipped, ..loaded }
+    ContextFileSet { skipped, ..loaded }
 }
 
 /// Returns the way from one folder to a path, both without links.
-fn relative(from: &Path, to: &Path) -> PathBuf {
+fn relative_path(from: &Path, to: &Path) -> PathBuf {
     let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
     let up = from.iter().skip(shared).map(|_| Component::ParentDir.as_os_str());
     up.chain(to.iter().skip(shared)).collect()

@@ -12,13 +12,13 @@ use memory::limits::{
 };
 use parking_lot::Mutex;
 
-use super::load::Loaded;
-use crate::backend::local::{Anchor, look_for_link, look_through, read_contained};
-use crate::backend::{BackendError, Kind, Read, Stamp, Stat};
+use super::load::ContextFileSet;
+use crate::backend::local::{RootDir, read_contained, stat_following_links, stat_with_link_check};
+use crate::backend::{BackendError, FileKind, FileRead, Stamp, Stat};
 
 /// Why a context file is not loaded. Says nothing of where it is: a model may be shown it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotLoaded {
+pub enum LoadSkipReason {
     /// Nobody trusts its folder.
     #[error("its folder is not trusted")]
     Untrusted,
@@ -30,7 +30,7 @@ pub enum NotLoaded {
     SameText,
     /// The host shows it to its model itself.
     #[error("the host loads it itself")]
-    ByHost,
+    LoadedByHost,
     /// It is a link that leads to where it may not, or is behind one.
     #[error("a link that is not followed")]
     Link,
@@ -74,17 +74,17 @@ pub enum NotLoaded {
 
 /// A file with its imports found.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(super) struct ParsedFile {
     pub(super) text: Arc<str>,
     pub(super) revision: Revision,
-    pub(super) asked: Vec<ImportRef>,
-    pub(super) asks_more: bool,
+    pub(super) imports: Vec<ImportRef>,
+    pub(super) has_more_imports: bool,
 }
 
 /// Where a file really is: below a folder that it may be read in, through no link.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) folder: Anchor,
+pub(super) struct ResolvedFile {
+    pub(super) folder: RootDir,
     pub(super) file: String,
     /// The whole way.
     pub(super) path: PathBuf,
@@ -93,8 +93,8 @@ pub(super) struct Place {
 
 /// What is at a path, links followed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    pub(super) kind: Kind,
+pub(super) struct PathStat {
+    pub(super) kind: FileKind,
     pub(super) stat: Stat,
     /// Whether the path itself is a link.
     pub(super) is_link: bool,
@@ -102,53 +102,53 @@ pub(super) struct Found {
 
 /// What was looked at in a load, and what was there.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Probes {
-    seen: Vec<(PathBuf, Option<Stamp>)>,
+pub(super) struct StatSnapshot {
+    stats: Vec<(PathBuf, Option<Stamp>)>,
     /// Whether one of them may change yet without its stamp telling.
-    is_fresh: bool,
+    has_recent: bool,
 }
 
-impl Probes {
+impl StatSnapshot {
     /// Looks at a path, and remembers what was there.
-    pub(super) fn look(&mut self, path: &Path) -> Option<Found> {
-        let found = look_for_link(path);
-        let found = found.map(|((kind, stat), is_link)| Found { kind, stat, is_link });
-        self.is_fresh |= found.is_some_and(|found| found.stat.recent);
-        self.seen.push((path.to_owned(), found.map(|found| found.stat.stamp)));
+    pub(super) fn stat(&mut self, path: &Path) -> Option<PathStat> {
+        let found = stat_with_link_check(path);
+        let found = found.map(|((kind, stat), is_link)| PathStat { kind, stat, is_link });
+        self.has_recent |= found.is_some_and(|found| found.stat.recent);
+        self.stats.push((path.to_owned(), found.map(|found| found.stat.stamp)));
         found
     }
 
     /// Tells whether everything is as it was: one look at each.
-    fn hold(&self) -> bool {
+    fn is_unchanged(&self) -> bool {
         let same = |(path, known): &(PathBuf, Option<Stamp>)| {
-            look_through(path).map(|(_, stat)| stat.stamp) == *known
+            stat_following_links(path).map(|(_, stat)| stat.stamp) == *known
         };
-        self.seen.iter().all(same)
+        self.stats.iter().all(same)
     }
 }
 
 /// What loads of one process remember. Only what no file tells otherwise is ever used.
 #[derive(Debug, Default)]
 pub struct ContextCache {
-    texts: Mutex<Cache<PathBuf, (Stamp, Arc<Parsed>), CACHED_BYTES_MAX>>,
-    loads: Mutex<Cache<Question, CachedLoad, CACHED_LOADS_MAX>>,
+    texts: Mutex<Cache<PathBuf, (Stamp, Arc<ParsedFile>), CACHED_BYTES_MAX>>,
+    loads: Mutex<Cache<LoadCacheKey, CachedLoad, CACHED_LOADS_MAX>>,
 }
 
 /// What was loaded, and what it came from.
 #[derive(Clone, Debug)]
 struct CachedLoad {
-    probes: Arc<Probes>,
-    loaded: Arc<Loaded>,
+    stats: Arc<StatSnapshot>,
+    loaded: Arc<ContextFileSet>,
 }
 
 /// What a load depends on beside the files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Question {
+pub(super) struct LoadCacheKey {
     pub(super) project: PathBuf,
     pub(super) cwd: PathBuf,
-    pub(super) spots: Vec<PathBuf>,
+    pub(super) locations: Vec<PathBuf>,
     pub(super) trusted: Vec<PathBuf>,
-    pub(super) by_host: Vec<String>,
+    pub(super) host_loaded: Vec<String>,
 }
 
 /// Bytes of texts that are cached: four folders' worth.
@@ -159,26 +159,31 @@ const CACHED_LOADS_MAX: usize = 32;
 
 impl ContextCache {
     /// Returns what was loaded before, if nothing that it came from has changed.
-    pub(super) fn loaded(&self, question: &Question) -> Option<Arc<Loaded>> {
-        let CachedLoad { probes, loaded } = self.loads.lock().get(question).cloned()?;
-        probes.hold().then_some(loaded)
+    pub(super) fn get_load(&self, question: &LoadCacheKey) -> Option<Arc<ContextFileSet>> {
+        let CachedLoad { stats: probes, loaded } = self.loads.lock().get(question).cloned()?;
+        probes.is_unchanged().then_some(loaded)
     }
 
     /// Caches what was loaded, unless a file may change yet and leave the same stamp.
-    pub(super) fn insert_load(&self, question: Question, probes: Probes, loaded: &Arc<Loaded>) {
-        if !probes.is_fresh {
-            let load = CachedLoad { probes: Arc::new(probes), loaded: Arc::clone(loaded) };
+    pub(super) fn insert_load(
+        &self,
+        question: LoadCacheKey,
+        probes: StatSnapshot,
+        loaded: &Arc<ContextFileSet>,
+    ) {
+        if !probes.has_recent {
+            let load = CachedLoad { stats: Arc::new(probes), loaded: Arc::clone(loaded) };
             self.loads.lock().insert(question, load);
         }
     }
 
-    fn text(&self, place: &Place) -> Option<Arc<Parsed>> {
+    fn text(&self, place: &ResolvedFile) -> Option<Arc<ParsedFile>> {
         let mut texts = self.texts.lock();
         let (stamp, text) = texts.get(&place.path)?;
         (*stamp == place.stamp).then(|| Arc::clone(text))
     }
 
-    fn insert_text(&self, place: &Place, stat: Stat, text: &Arc<Parsed>) {
+    fn insert_text(&self, place: &ResolvedFile, stat: Stat, text: &Arc<ParsedFile>) {
         if !stat.recent {
             // Its path is kept too, so that empty files weigh something.
             let bytes = text.text.len() + place.path.as_os_str().len();
@@ -189,21 +194,21 @@ impl ContextCache {
 }
 
 /// Unread files that one thread reads before a second one is worth its start.
-const FILES_A_THREAD: usize = 16;
+const FILES_PER_THREAD: usize = 16;
 
 /// Threads that read at the same time.
 const THREADS_MAX: usize = 4;
 
 /// Reads files and finds their imports; several at once where many were not read before.
 pub(super) fn read_all(
-    places: &[&Place],
+    places: &[&ResolvedFile],
     cache: &ContextCache,
-) -> Vec<Result<Arc<Parsed>, NotLoaded>> {
+) -> Vec<Result<Arc<ParsedFile>, LoadSkipReason>> {
     let known: Vec<_> = places.iter().map(|&place| (place, cache.text(place))).collect();
     let unread = known.iter().filter(|(_, text)| text.is_none()).count();
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = (unread / FILES_A_THREAD).min(THREADS_MAX).min(cores);
-    let read = |(place, text): (&Place, Option<Arc<Parsed>>)| match text {
+    let threads = (unread / FILES_PER_THREAD).min(THREADS_MAX).min(cores);
+    let read = |(place, text): (&ResolvedFile, Option<Arc<ParsedFile>>)| match text {
         Some(text) => Ok(text),
         None => read(place, cache),
     };
@@ -226,27 +231,36 @@ pub(super) fn read_all(
     })
 }
 
-fn read(place: &Place, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
+fn read(place: &ResolvedFile, cache: &ContextCache) -> Result<Arc<ParsedFile>, LoadSkipReason> {
     let read = read_contained(&place.folder, &place.file, CONTEXT_FILE_BYTES_MAX);
     let read = read.map_err(|error| match error {
-        BackendError::Escapes(_) => NotLoaded::Link,
-        BackendError::WrongKind => NotLoaded::NotAFile,
-        _ => NotLoaded::Unreadable,
+        BackendError::Escapes(_) => LoadSkipReason::Link,
+        BackendError::WrongKind => LoadSkipReason::NotAFile,
+        _ => LoadSkipReason::Unreadable,
     })?;
     parse(place, read, cache)
 }
 
-fn parse(place: &Place, read: Read, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
+fn parse(
+    place: &ResolvedFile,
+    read: FileRead,
+    cache: &ContextCache,
+) -> Result<Arc<ParsedFile>, LoadSkipReason> {
     if !read.is_whole() {
-        return Err(NotLoaded::TooLarge);
+        return Err(LoadSkipReason::TooLarge);
     }
-    let text = String::from_utf8(read.bytes).map_err(|_| NotLoaded::NotText)?;
+    let text = String::from_utf8(read.bytes).map_err(|_| LoadSkipReason::NotText)?;
     if text.contains('\0') {
-        return Err(NotLoaded::NotText);
+        return Err(LoadSkipReason::NotText);
     }
     let (asked, asks_more) = find_imports(&text);
     let revision = Revision::digest(text.as_bytes());
-    let text = Arc::new(Parsed { text: Arc::from(text), revision, asked, asks_more });
+    let text = Arc::new(ParsedFile {
+        text: Arc::from(text),
+        revision,
+        imports: asked,
+        has_more_imports: asks_more,
+    });
     cache.insert_text(place, read.stat, &text);
     Ok(text)
 }
@@ -260,11 +274,11 @@ mod tests {
     use super::*;
     use crate::backend::local::Privacy;
 
-    fn place(base: &Path, folders: &[&str], file: &str) -> Place {
-        let folder = Anchor::new(base.to_owned(), folders, Privacy::Shared);
+    fn place(base: &Path, folders: &[&str], file: &str) -> ResolvedFile {
+        let folder = RootDir::new(base.to_owned(), folders, Privacy::Shared);
         let path = folder.path().join(file);
-        let stamp = look_through(&path).unwrap().1.stamp;
-        Place { folder, file: file.to_owned(), path, stamp }
+        let stamp = stat_following_links(&path).unwrap().1.stamp;
+        ResolvedFile { folder, file: file.to_owned(), path, stamp }
     }
 
     #[test]
@@ -277,22 +291,22 @@ mod tests {
             fs::write(folder.join("a.md"), "text").unwrap();
         }
         let whole = place(&base, &["sub"], "a.md");
-        let text = |place: &Place| {
+        let text = |place: &ResolvedFile| {
             read(place, &ContextCache::default()).map(|parsed| parsed.text.to_string())
         };
         assert_eq!(text(&whole), Ok("text".to_owned()));
         fs::remove_file(base.join("sub/a.md")).unwrap();
         symlink("../../outside/a.md", base.join("sub/a.md")).unwrap();
-        assert_eq!(text(&whole), Err(NotLoaded::NotAFile));
+        assert_eq!(text(&whole), Err(LoadSkipReason::NotAFile));
         fs::remove_dir_all(base.join("sub")).unwrap();
         symlink("../outside", base.join("sub")).unwrap();
-        assert_eq!(text(&whole), Err(NotLoaded::Link));
+        assert_eq!(text(&whole), Err(LoadSkipReason::Link));
     }
 
     #[test]
     fn many_files_are_told_in_their_order() {
         let top = tempfile::tempdir().unwrap();
-        let count = FILES_A_THREAD * THREADS_MAX;
+        let count = FILES_PER_THREAD * THREADS_MAX;
         let names: Vec<_> = (0..count).map(|number| format!("{number}.md")).collect();
         for name in &names {
             fs::write(top.path().join(name), name).unwrap();

@@ -10,11 +10,11 @@ use memory::error_code::MemoryErrorCode;
 use memory::limits::{LOCK_WAIT, OUTSIDE_RACE_RETRIES};
 use memory::path::RelativePath;
 
-use super::write::put;
-use crate::backend::local::{Anchor, LocalBackend, Privacy};
+use super::write::write_file;
+use crate::backend::local::{LocalBackend, Privacy, RootDir};
 use crate::backend::{Backend as _, BackendError, Expect, Stamp};
-use crate::binding::Folders;
-use crate::host;
+use crate::binding::BaseFolders;
+use crate::host_fs;
 
 /// The folder in the state that has the list.
 const FOLDER: &str = "trust";
@@ -59,35 +59,35 @@ impl TrustError {
 /// The list of trusted folders of this host.
 #[derive(Clone, Debug)]
 pub struct TrustedFolders {
-    folders: Folders,
+    folders: BaseFolders,
 }
 
 impl TrustedFolders {
     /// Returns the list that is kept there.
-    pub fn new(folders: &Folders) -> Self {
+    pub fn new(folders: &BaseFolders) -> Self {
         Self { folders: folders.clone() }
     }
 
     /// Returns the folders, in the order of their paths.
     pub async fn list(&self) -> Result<Vec<PathBuf>, TrustError> {
-        let (backend, file) = self.place()?;
+        let (backend, file) = self.list_file()?;
         Ok(read(&backend, &file).await?.0)
     }
 
     /// Returns when the list was last written; `None` if there is none.
     pub(crate) fn version(&self) -> Option<SystemTime> {
-        host::facts(&self.folders.state.join(FOLDER).join(FILE))?.modified().ok()
+        host_fs::symlink_metadata(&self.folders.state.join(FOLDER).join(FILE))?.modified().ok()
     }
 
     /// Tells whether a folder is trusted, or one above it is.
     pub async fn has(&self, folder: &Path) -> Result<bool, TrustError> {
-        let real = host::real_path(folder).unwrap_or_else(|_| folder.to_owned());
+        let real = host_fs::real_path(folder).unwrap_or_else(|_| folder.to_owned());
         Ok(is_trusted(&self.list().await?, &real))
     }
 
     /// Trusts a folder; returns its real path, and whether it was not in the list before.
     pub async fn add(&self, folder: &Path) -> Result<(PathBuf, bool), TrustError> {
-        let real = host::real_path(folder).ok().filter(|real| real.is_dir());
+        let real = host_fs::real_path(folder).ok().filter(|real| real.is_dir());
         let real = real.ok_or_else(|| TrustError::NotAFolder(folder.to_owned()))?;
         if real.parent().is_none() {
             return Err(TrustError::Everything);
@@ -108,7 +108,7 @@ impl TrustedFolders {
 
     /// Trusts a folder no longer, which may be gone meanwhile; returns whether it was in the list.
     pub async fn remove(&self, folder: &Path) -> Result<bool, TrustError> {
-        let real = host::real_path(folder).unwrap_or_else(|_| folder.to_owned());
+        let real = host_fs::real_path(folder).unwrap_or_else(|_| folder.to_owned());
         let removed = self.change(|folders| {
             let before = folders.len();
             folders.retain(|known| *known != real && *known != folder);
@@ -121,7 +121,7 @@ impl TrustedFolders {
         &self,
         change: impl Fn(&mut Vec<PathBuf>) -> bool + Send,
     ) -> Result<bool, TrustError> {
-        let (backend, file) = self.place()?;
+        let (backend, file) = self.list_file()?;
         let mut held = backend.lock(LOCK_WAIT).await?;
         for _ in 0..=OUTSIDE_RACE_RETRIES {
             let (mut folders, stamp) = read(&backend, &file).await?;
@@ -132,7 +132,7 @@ impl TrustedFolders {
             let lines = folders.iter().map(|folder| format!("{}\n", folder.display()));
             let text: String = std::iter::once(HEADING.to_owned()).chain(lines).collect();
             let expect = stamp.map_or(Expect::Absent, Expect::File);
-            match put(&backend, &mut *held, &file, text.as_bytes(), expect).await {
+            match write_file(&backend, &mut *held, &file, text.as_bytes(), expect).await {
                 // Somebody edits the list at this moment.
                 Err(BackendError::Changed | BackendError::Occupied) => {}
                 put => return Ok(put.map(|()| true)?),
@@ -141,9 +141,9 @@ impl TrustedFolders {
         Err(BackendError::Changed.into())
     }
 
-    fn place(&self) -> Result<(LocalBackend, RelativePath), BackendError> {
-        let anchor = Anchor::new(self.folders.state.clone(), &[FOLDER], Privacy::Private);
-        let lock = self.folders.lock_file("trust");
+    fn list_file(&self) -> Result<(LocalBackend, RelativePath), BackendError> {
+        let anchor = RootDir::new(self.folders.state.clone(), &[FOLDER], Privacy::Private);
+        let lock = self.folders.lock_path("trust");
         let file = RelativePath::parse(FILE).map_err(|_| BackendError::Escapes(FILE.to_owned()))?;
         Ok((LocalBackend::new(anchor, lock), file))
     }

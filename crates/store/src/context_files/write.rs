@@ -14,19 +14,19 @@ use memory::limits::{CONTEXT_FILE_BYTES_MAX, LOCK_WAIT, OUTSIDE_RACE_RETRIES};
 use memory::path::RelativePath;
 use memory::screen::TextAuthor;
 
-use super::find::Spot;
-use super::{ContextFileError, ContextFiles, ContextSaved, ContextScope};
-use crate::backend::local::{Anchor, LocalBackend, Privacy};
-use crate::backend::{Backend as _, BackendError, Expect, Held};
+use super::find::ContextFileLocation;
+use super::{ContextFileError, ContextFiles, ContextScope, SavedContextFile};
+use crate::backend::local::{LocalBackend, Privacy, RootDir};
+use crate::backend::{Backend as _, BackendError, Expect, RootLock};
 use crate::binding::digest;
-use crate::caller::Expected;
+use crate::caller::Precondition;
 use crate::checks::{refuse_or_warn, with_digests};
 
 /// The folder in the state that has what writes replaced last.
 const REPLACED_FOLDER: &str = "context-files";
 
 /// What a file will be; `None` if it stays as it is.
-type Decided = Result<Option<String>, ContextFileError>;
+type PlannedWrite = Result<Option<String>, ContextFileError>;
 
 impl ContextFiles {
     /// Adds to the section of added memories in the context file of a scope: a single line as a fact,
@@ -35,7 +35,7 @@ impl ContextFiles {
         &self,
         scope: ContextScope,
         addition: &str,
-    ) -> Result<ContextSaved, ContextFileError> {
+    ) -> Result<SavedContextFile, ContextFileError> {
         let added = |current: Option<&str>| {
             let before = current.unwrap_or_default();
             Ok(context_file::with_added(before, addition))
@@ -50,7 +50,7 @@ impl ContextFiles {
         &self,
         scope: ContextScope,
         fact: &str,
-    ) -> Result<ContextSaved, ContextFileError> {
+    ) -> Result<SavedContextFile, ContextFileError> {
         self.append(scope, &context_file::fact(fact).unwrap_or_default()).await
     }
 
@@ -60,7 +60,7 @@ impl ContextFiles {
         &self,
         scope: ContextScope,
         edited: &str,
-    ) -> Result<ContextSaved, ContextFileError> {
+    ) -> Result<SavedContextFile, ContextFileError> {
         let path = self.target(scope)?;
         let decide = |current: Option<&str>| {
             let before = current.unwrap_or_default();
@@ -80,8 +80,8 @@ impl ContextFiles {
         &self,
         scope: ContextScope,
         text: &str,
-        expected: Option<Expected>,
-    ) -> Result<ContextSaved, ContextFileError> {
+        expected: Option<Precondition>,
+    ) -> Result<SavedContextFile, ContextFileError> {
         let path = self.target(scope)?;
         let replaced = |current: Option<&str>| {
             let revision = current.map(|text| Revision::digest(text.as_bytes()));
@@ -97,12 +97,12 @@ impl ContextFiles {
         &self,
         scope: ContextScope,
         (given, is_nothing): (&str, bool),
-        decide: &(dyn Fn(Option<&str>) -> Decided + Send + Sync),
+        decide: &(dyn Fn(Option<&str>) -> PlannedWrite + Send + Sync),
         written: fn(usize, usize) -> usize,
-    ) -> Result<ContextSaved, ContextFileError> {
+    ) -> Result<SavedContextFile, ContextFileError> {
         self.check_writable(scope)?;
-        let spot = self.target_spot(scope)?;
-        let unchanged = || ContextSaved {
+        let spot = self.target_location(scope)?;
+        let unchanged = || SavedContextFile {
             path: spot.path(),
             changed: false,
             bytes_written: 0,
@@ -115,10 +115,10 @@ impl ContextFiles {
             return Err(ContextFileError::NoText);
         }
         let backend = spot.backend(&self.folders);
-        let at = ContextFileError::at(spot.path());
+        let at = ContextFileError::backend_error(spot.path());
         let mut held = backend.lock(LOCK_WAIT).await.map_err(&at)?;
         if held.was_interrupted() {
-            self.clear_away(&spot, &backend).await?;
+            self.sweep_leftovers(&spot, &backend).await?;
         }
         for _ in 0..=OUTSIDE_RACE_RETRIES {
             let current = spot.read(&backend).await?;
@@ -127,15 +127,15 @@ impl ContextFiles {
             if after.len() > CONTEXT_FILE_BYTES_MAX {
                 return Err(ContextFileError::TooLarge(spot.path()));
             }
-            let warnings = self.screened(before.unwrap_or_default(), &after)?;
+            let warnings = self.screen(before.unwrap_or_default(), &after)?;
             let bytes_written = written(before.map_or(0, str::len), after.len());
             let expect = current.as_ref().map_or(Expect::Absent, |one| Expect::File(one.stamp));
             if let Some(current) = current {
-                self.keep(&spot, current.text).await.map_err(&at)?;
+                self.back_up(&spot, current.text).await.map_err(&at)?;
             }
-            match put(&backend, &mut *held, &spot.file, after.as_bytes(), expect).await {
+            match write_file(&backend, &mut *held, &spot.file, after.as_bytes(), expect).await {
                 Ok(()) => {
-                    return Ok(ContextSaved {
+                    return Ok(SavedContextFile {
                         changed: true,
                         bytes_written,
                         warnings,
@@ -150,16 +150,16 @@ impl ContextFiles {
     }
 
     /// Returns what screening warns of in what a write brings in.
-    fn screened(&self, before: &str, after: &str) -> Result<Vec<Warning>, ContextFileError> {
+    fn screen(&self, before: &str, after: &str) -> Result<Vec<Warning>, ContextFileError> {
         let writer = self.writer();
         let found = with_digests(after, self.screen.introduced(before, after, writer));
-        let answered = if writer == TextAuthor::Person { &self.answered[..] } else { &[] };
+        let answered = if writer == TextAuthor::Person { &self.allowed_rules[..] } else { &[] };
         refuse_or_warn(&found, answered).map_err(ContextFileError::Screened)
     }
 
     /// Keeps what a write is about to replace, on the disk, in the place of what was kept before.
-    async fn keep(&self, spot: &Spot, text: String) -> Result<(), BackendError> {
-        let (backend, name) = self.kept(spot, &spot.file)?;
+    async fn back_up(&self, spot: &ContextFileLocation, text: String) -> Result<(), BackendError> {
+        let (backend, name) = self.backup_location(spot, &spot.file)?;
         let mut held = backend.lock(LOCK_WAIT).await?;
         if held.was_interrupted() {
             // Nobody else writes there, so what a dead writer took out of its place was ours.
@@ -171,7 +171,7 @@ impl ContextFiles {
                 Err(BackendError::NotFound) => Expect::Absent,
                 Err(error) => return Err(error),
             };
-            match put(&backend, &mut *held, &name, text.as_bytes(), expect).await {
+            match write_file(&backend, &mut *held, &name, text.as_bytes(), expect).await {
                 // Somebody tidies up at this moment.
                 Err(BackendError::Changed | BackendError::Occupied) => {}
                 put => return put,
@@ -181,14 +181,14 @@ impl ContextFiles {
     }
 
     /// Returns where that is kept for a file beside this one.
-    fn kept(
+    fn backup_location(
         &self,
-        spot: &Spot,
+        spot: &ContextFileLocation,
         file: &RelativePath,
     ) -> Result<(LocalBackend, RelativePath), BackendError> {
         let names = [REPLACED_FOLDER];
-        let anchor = Anchor::new(self.folders.state.clone(), &names, Privacy::Private);
-        let lock = self.folders.lock_file("context-files");
+        let anchor = RootDir::new(self.folders.state.clone(), &names, Privacy::Private);
+        let lock = self.folders.lock_path("context-files");
         let name = format!("{}-{file}", digest(&spot.folder()));
         let name = RelativePath::parse(&name)
             .map_err(|_| BackendError::Escapes("a name that is too long".to_owned()))?;
@@ -197,15 +197,15 @@ impl ContextFiles {
 
     /// Clears away what a writer left who died. What it had taken out of its place goes only if it is kept. Where
     /// what is kept is still in its place, nothing was taken out, and what lies beside is the writer's own.
-    async fn clear_away(
+    async fn sweep_leftovers(
         &self,
-        spot: &Spot,
+        spot: &ContextFileLocation,
         backend: &LocalBackend,
     ) -> Result<(), ContextFileError> {
-        let at = ContextFileError::at(spot.path());
+        let at = ContextFileError::backend_error(spot.path());
         let mut known = BTreeMap::new();
         for file in self.names().into_iter().chain([spot.file.clone()]) {
-            let (kept, name) = self.kept(spot, &file).map_err(&at)?;
+            let (kept, name) = self.backup_location(spot, &file).map_err(&at)?;
             if let Ok(read) = kept.read(&name, CONTEXT_FILE_BYTES_MAX).await {
                 let there = backend.read(&file, CONTEXT_FILE_BYTES_MAX).await;
                 let is_in_place = there.is_ok_and(|there| there.bytes == read.bytes);
@@ -216,7 +216,7 @@ impl ContextFiles {
             known.get(path).is_some_and(|(kept, in_place)| *in_place || kept.as_slice() == bytes)
         };
         let swept = backend.sweep_top(Arc::new(in_history)).await.map_err(&at)?;
-        for name in swept.brought_back {
+        for name in swept.restored {
             tracing::warn!(name, "a context file that was replaced by a write that died is back");
         }
         Ok(())
@@ -225,15 +225,15 @@ impl ContextFiles {
 
 /// Puts bytes in place if what is there is as expected: safe on the disk before, and when this returns.
 /// Whoever dies in it leaves the folder interrupted.
-pub(super) async fn put(
+pub(super) async fn write_file(
     backend: &LocalBackend,
-    held: &mut dyn Held,
+    held: &mut dyn RootLock,
     file: &RelativePath,
     bytes: &[u8],
     expect: Expect,
 ) -> Result<(), BackendError> {
     held.begin()?;
-    let published = match backend.stage_safely(file, bytes.into()).await {
+    let published = match backend.stage_synced(file, bytes.into()).await {
         Ok(staged) => staged.publish(expect).await,
         Err(error) => Err(error),
     };

@@ -5,37 +5,37 @@ use std::collections::HashMap;
 use memory::document::{MemoryHeader, Statement, entries, statements};
 use memory::path::Mount;
 
-use super::{Finding, FindingKind};
+use super::{HealthFinding, HealthFindingKind};
 
 /// Collects advice about the memories of one root, in the order in which they are looked at.
 pub(super) struct Adviser<'a> {
     mount: Mount,
-    advice: &'a mut Vec<Finding>,
+    advice: &'a mut Vec<HealthFinding>,
     /// Where each statement of the root was found first.
-    said: HashMap<(String, String), (String, usize)>,
+    first_seen: HashMap<(String, String), (String, usize)>,
 }
 
 impl<'a> Adviser<'a> {
-    pub(super) fn new(mount: Mount, advice: &'a mut Vec<Finding>) -> Self {
-        Self { mount, advice, said: HashMap::new() }
+    pub(super) fn new(mount: Mount, advice: &'a mut Vec<HealthFinding>) -> Self {
+        Self { mount, advice, first_seen: HashMap::new() }
     }
 
     /// Looks at the text of one memory.
-    pub(super) fn look(&mut self, path: &str, head: &MemoryHeader, text: &str) {
+    pub(super) fn examine(&mut self, path: &str, head: &MemoryHeader, text: &str) {
         if let Some(why) = &head.lenient_parse_reason {
             let detail = format!("{why}; the value was read as plain text: put it in quotes");
-            self.add(FindingKind::UnquotedValue, path, detail);
+            self.add(HealthFindingKind::UnquotedValue, path, detail);
         }
         // What a memory of one entry is about is said by its first line.
         let is_told = !head.description.is_empty() || entries(text).len() < 2;
         if head.malformed.is_none() && !is_told {
             let detail = "has no description; its first line stands for one in the index";
-            self.add(FindingKind::MissingDescription, path, detail.to_owned());
+            self.add(HealthFindingKind::MissingDescription, path, detail.to_owned());
         }
         let mut repeated = Vec::new();
         for Statement { key, line } in statements(text) {
-            let Some((before, line_before)) = self.said.get(&key) else {
-                self.said.insert(key, (path.to_owned(), line));
+            let Some((before, line_before)) = self.first_seen.get(&key) else {
+                self.first_seen.insert(key, (path.to_owned(), line));
                 continue;
             };
             let place = if before == path { String::new() } else { format!(" of {before}") };
@@ -48,11 +48,11 @@ impl<'a> Adviser<'a> {
                 more => format!(", and {more} more lines repeat others"),
             };
             let detail = format!("{first}{more}; `lukasa dream` merges entries that say the same");
-            self.add(FindingKind::RepeatedEntry, path, detail);
+            self.add(HealthFindingKind::RepeatedEntry, path, detail);
         }
     }
 
-    fn add(&mut self, kind: FindingKind, path: &str, detail: String) {
-        self.advice.push(Finding::new(kind, Some(self.mount), path.to_owned(), detail));
+    fn add(&mut self, kind: HealthFindingKind, path: &str, detail: String) {
+        self.advice.push(HealthFinding::new(kind, Some(self.mount), path.to_owned(), detail));
     }
 }

@@ -6,7 +6,7 @@ use lukasa_store::{Caller, Memories};
 use memory::access::AgentClass;
 use serde_json::{Value, json};
 
-use crate::host::{Host, answer, at, call, create, delete, rename, replace};
+use crate::host::{TestHost, answer, at, call, create, delete, rename, replace};
 
 const GLOBAL: &str = "/memories/global";
 
@@ -20,7 +20,7 @@ async fn check(memories: &Memories, rows: &[(Value, Option<&str>, &str)]) {
 
 #[tokio::test]
 async fn a_memory_lands_in_the_root_of_its_scope() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     for (path, file) in [
@@ -138,7 +138,7 @@ fn places() -> Vec<(Value, Option<&'static str>, &'static str)> {
 
 #[tokio::test]
 async fn every_refusal_says_what_is_wrong_and_changes_nothing() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/a.md", "one\ntwo\none\n").await;
@@ -155,7 +155,7 @@ async fn every_refusal_says_what_is_wrong_and_changes_nothing() {
 
 #[tokio::test]
 async fn a_secret_is_refused_with_its_rule_and_not_its_value() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     let secret = format!("{}{}", "AKIA", "QYXWVUTSRQPON7LM");
@@ -171,7 +171,7 @@ async fn a_secret_is_refused_with_its_rule_and_not_its_value() {
 
 #[tokio::test]
 async fn a_folder_is_shown_two_levels_deep_without_what_is_hidden() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/top.md", "12345").await;
@@ -190,7 +190,7 @@ async fn a_folder_is_shown_two_levels_deep_without_what_is_hidden() {
 
 #[tokio::test]
 async fn the_matrix_of_classes_and_scopes_holds_for_every_command() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let exec = host.agent(&store);
     for scope in ["global", "project", "workspace"] {
@@ -224,7 +224,7 @@ async fn the_matrix_of_classes_and_scopes_holds_for_every_command() {
 
 #[tokio::test]
 async fn uses_follow_a_memory_and_die_with_it() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/old.md", "one\n").await;
@@ -247,7 +247,7 @@ async fn uses_follow_a_memory_and_die_with_it() {
 
 #[tokio::test]
 async fn a_full_scope_takes_no_more_and_says_so() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     host.settings.files_max = 3;
     let store = host.store();
     let agent = host.agent(&store);

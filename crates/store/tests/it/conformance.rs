@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
+use lukasa_store::backend::local::{LocalBackend, Privacy, RootDir};
 use memory::path::RelativePath;
 use testkit::conformance::backend::{Outside, Rig, run};
 use testkit::{FaultyBackend, Plan};
@@ -67,7 +67,7 @@ fn rig(names: &[&str], privacy: Privacy) -> Rig {
     }
     fs::write(elsewhere.join("a.md"), "SECRET\n").unwrap();
     let backend = || {
-        let anchor = Anchor::new(base.clone(), names, privacy);
+        let anchor = RootDir::new(base.clone(), names, privacy);
         Arc::new(LocalBackend::new(anchor, lock.clone()))
     };
     let root = names.iter().fold(base.clone(), |path, name| path.join(name));

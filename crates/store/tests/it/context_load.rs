@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lukasa_store::{
-    Caller, ContextCache, ContextFiles, ContextSettings, Folders, LoadOptions, Loaded, NotLoaded,
-    TrustedFolders,
+    BaseFolders, Caller, ContextCache, ContextFileSet, ContextFiles, ContextSettings, LoadOptions,
+    LoadSkipReason, TrustedFolders,
 };
 use memory::context_file::ImportResolution;
 use memory::error_code::MemoryErrorCode;
@@ -16,20 +16,20 @@ use memory::path::RelativePath;
 use memory::screen::Screen;
 
 /// Somebody's home, and a project in it that they trust.
-struct Home {
+struct LoadFixture {
     folder: tempfile::TempDir,
     settings: ContextSettings,
     cache: Arc<ContextCache>,
 }
 
-impl Home {
+impl LoadFixture {
     async fn new() -> Self {
-        let home = Self::untrusting();
+        let home = Self::without_trust();
         home.trusted().add(&home.path("app")).await.unwrap();
         home
     }
 
-    fn untrusting() -> Self {
+    fn without_trust() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let top = fs::canonicalize(folder.path()).unwrap();
         for name in ["app/.git", "app/src/deep", "app/docs", "config"] {
@@ -49,8 +49,8 @@ impl Home {
         fs::write(self.path(name), text).unwrap();
     }
 
-    fn folders(&self) -> Folders {
-        Folders { data: self.path("data"), state: self.path("state") }
+    fn folders(&self) -> BaseFolders {
+        BaseFolders { data: self.path("data"), state: self.path("state") }
     }
 
     fn trusted(&self) -> TrustedFolders {
@@ -61,15 +61,15 @@ impl Home {
         let (settings, screen) = (Arc::new(self.settings.clone()), Screen::default());
         let caller = Caller::person("test");
         let files = ContextFiles::new(self.folders(), settings, screen, self.path(cwd), caller);
-        files.remembering(Arc::clone(&self.cache))
+        files.with_cache(Arc::clone(&self.cache))
     }
 
-    async fn load(&self, cwd: &str) -> Arc<Loaded> {
+    async fn load(&self, cwd: &str) -> Arc<ContextFileSet> {
         self.files(cwd).load().await
     }
 
     /// Returns the context files that are loaded, as names in the home, with their scope.
-    fn loaded(&self, loaded: &Loaded) -> Vec<String> {
+    fn loaded(&self, loaded: &ContextFileSet) -> Vec<String> {
         let origin = |at: &usize| {
             let origin = &loaded.origins[*at];
             format!("{} {}", origin.scope.as_str(), self.name(&origin.path))
@@ -77,8 +77,8 @@ impl Home {
         loaded.files.iter().map(origin).collect()
     }
 
-    fn skipped(&self, loaded: &Loaded) -> Vec<(String, NotLoaded)> {
-        loaded.skipped.iter().map(|one| (self.name(&one.path), one.why)).collect()
+    fn skipped(&self, loaded: &ContextFileSet) -> Vec<(String, LoadSkipReason)> {
+        loaded.skipped.iter().map(|one| (self.name(&one.path), one.reason)).collect()
     }
 
     fn name(&self, path: &Path) -> String {
@@ -86,7 +86,10 @@ impl Home {
     }
 
     /// Loads one file with this text and returns what becomes of its imports, and what was skipped.
-    async fn imports(&self, text: &str) -> (Vec<Result<String, String>>, Vec<(String, NotLoaded)>) {
+    async fn imports(
+        &self,
+        text: &str,
+    ) -> (Vec<Result<String, String>>, Vec<(String, LoadSkipReason)>) {
         self.write("app/QWEN.md", text);
         let loaded = self.load("app").await;
         let source = loaded.files.first().map(|&at| &loaded.sources[at]);
@@ -101,8 +104,8 @@ impl Home {
 
 #[tokio::test]
 async fn files_come_from_the_widest_to_the_nearest_and_then_those_that_were_named() {
-    let mut home = Home::new().await;
-    home.settings.folders_of_others = vec![home.path(".qwen")];
+    let mut home = LoadFixture::new().await;
+    home.settings.other_product_folders = vec![home.path(".qwen")];
     home.settings.project_folders = vec![".qwen".to_owned()];
     home.settings.included = vec![home.path("shared")];
     home.settings.files = vec![home.path("extension/rules.md")];
@@ -145,7 +148,7 @@ async fn files_come_from_the_widest_to_the_nearest_and_then_those_that_were_name
 
 #[tokio::test]
 async fn an_untrusted_folder_contributes_nothing() {
-    let mut home = Home::untrusting();
+    let mut home = LoadFixture::without_trust();
     home.settings.included = vec![home.path("shared")];
     for name in ["app/QWEN.md", "app/src/QWEN.md", "config/QWEN.md", "shared/QWEN.md"] {
         home.write(name, format!("{name} @{}", home.path("app/docs/x.md").display()));
@@ -153,7 +156,7 @@ async fn an_untrusted_folder_contributes_nothing() {
     home.write("app/docs/x.md", "x");
     let loaded = home.load("app/src").await;
     assert_eq!(home.loaded(&loaded), ["global config/QWEN.md", "included shared/QWEN.md"]);
-    let untrusted = |name: &str| (name.to_owned(), NotLoaded::Untrusted);
+    let untrusted = |name: &str| (name.to_owned(), LoadSkipReason::Untrusted);
     let skipped = home.skipped(&loaded);
     assert!(skipped.contains(&untrusted("app/QWEN.md")), "{skipped:?}");
     assert!(skipped.contains(&untrusted("app/src/QWEN.md")), "{skipped:?}");
@@ -172,7 +175,7 @@ async fn an_untrusted_folder_contributes_nothing() {
 
 #[tokio::test]
 async fn trust_is_of_real_paths_and_kept_for_the_person_alone() {
-    let home = Home::untrusting();
+    let home = LoadFixture::without_trust();
     let trusted = home.trusted();
     symlink(home.path("app"), home.path("way")).unwrap();
     assert_eq!(trusted.list().await.unwrap(), Vec::<PathBuf>::new());
@@ -206,7 +209,7 @@ async fn trust_is_of_real_paths_and_kept_for_the_person_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn folders_that_are_trusted_at_once_are_all_there() {
-    let home = Home::untrusting();
+    let home = LoadFixture::without_trust();
     let tasks: Vec<_> = (0..12)
         .map(|n| {
             let (trusted, folder) = (home.trusted(), home.path(&format!("f{n:02}")));
@@ -222,32 +225,32 @@ async fn folders_that_are_trusted_at_once_are_all_there() {
 
 #[tokio::test]
 async fn the_same_file_and_the_same_text_are_loaded_once() {
-    let home = Home::new().await;
+    let home = LoadFixture::new().await;
     home.write("app/AGENTS.md", "same");
     symlink("AGENTS.md", home.path("app/QWEN.md")).unwrap();
     home.write("app/src/QWEN.md", "same");
     let loaded = home.load("app/src").await;
     assert_eq!(home.loaded(&loaded), ["project app/AGENTS.md"]);
     let expected = [
-        ("app/AGENTS.md".to_owned(), NotLoaded::SameFile),
-        ("app/src/QWEN.md".to_owned(), NotLoaded::SameText),
+        ("app/AGENTS.md".to_owned(), LoadSkipReason::SameFile),
+        ("app/src/QWEN.md".to_owned(), LoadSkipReason::SameText),
     ];
     assert_eq!(home.skipped(&loaded), expected);
 }
 
 #[tokio::test]
 async fn what_the_host_loads_itself_is_left_out() {
-    let home = Home::new().await;
+    let home = LoadFixture::new().await;
     home.write("app/AGENTS.md", "a");
     home.write("app/QWEN.md", "b");
-    let loaded = home.files("app").loaded_by_host(&["AGENTS.md"]).load().await;
+    let loaded = home.files("app").without_host_loaded(&["AGENTS.md"]).load().await;
     assert_eq!(home.loaded(&loaded), ["project app/QWEN.md"]);
     assert_eq!(home.load("app").await.files.len(), 2, "another host is another question");
 }
 
 #[tokio::test]
 async fn imports_lead_to_files_below_the_project_and_nowhere_else() {
-    let home = Home::new().await;
+    let home = LoadFixture::new().await;
     home.write("app/docs/a.md", "a");
     home.write("app/docs/my notes.md", "n");
     home.write("app/docs/b#1.md", "n");
@@ -262,7 +265,7 @@ async fn imports_lead_to_files_below_the_project_and_nowhere_else() {
     symlink("loop.md", home.path("app/docs/loop.md")).unwrap();
     symlink(home.path(""), home.path("app/up")).unwrap();
     let absolute = home.path("app/docs/a.md").display().to_string();
-    let refused = |why: NotLoaded| Err(why.to_string());
+    let refused = |why: LoadSkipReason| Err(why.to_string());
     let a = || Ok("docs/a.md".to_owned());
     for (text, expected) in [
         ("@docs/a.md", Some(a())),
@@ -272,16 +275,16 @@ async fn imports_lead_to_files_below_the_project_and_nowhere_else() {
         ("@~/app/docs/a.md", Some(a())),
         ("@docs/in.md", Some(a())),
         ("@docs/说明.txt。", Some(Ok("docs/说明.txt".to_owned()))),
-        ("@../elsewhere.md", Some(refused(NotLoaded::Outside))),
-        ("@~/elsewhere.md", Some(refused(NotLoaded::Outside))),
-        ("@docs/out.md", Some(refused(NotLoaded::Outside))),
-        ("@up/elsewhere.md", Some(refused(NotLoaded::Outside))),
-        ("@/etc/passwd", Some(refused(NotLoaded::Outside))),
-        ("@.git/config", Some(refused(NotLoaded::Hidden))),
-        ("@.env", Some(refused(NotLoaded::Hidden))),
-        ("@.ssh/id_rsa", Some(refused(NotLoaded::Hidden))),
-        ("@docs/.aws/credentials", Some(refused(NotLoaded::Hidden))),
-        ("@https://x.example/a.md", Some(refused(NotLoaded::Url))),
+        ("@../elsewhere.md", Some(refused(LoadSkipReason::Outside))),
+        ("@~/elsewhere.md", Some(refused(LoadSkipReason::Outside))),
+        ("@docs/out.md", Some(refused(LoadSkipReason::Outside))),
+        ("@up/elsewhere.md", Some(refused(LoadSkipReason::Outside))),
+        ("@/etc/passwd", Some(refused(LoadSkipReason::Outside))),
+        ("@.git/config", Some(refused(LoadSkipReason::Hidden))),
+        ("@.env", Some(refused(LoadSkipReason::Hidden))),
+        ("@.ssh/id_rsa", Some(refused(LoadSkipReason::Hidden))),
+        ("@docs/.aws/credentials", Some(refused(LoadSkipReason::Hidden))),
+        ("@https://x.example/a.md", Some(refused(LoadSkipReason::Url))),
         ("@docs/gone.md", None),
         ("@docs/loop.md", None),
         ("@docs", None),
@@ -299,29 +302,29 @@ async fn imports_lead_to_files_below_the_project_and_nowhere_else() {
         assert_eq!(imports, Vec::from_iter(expected), "{text}");
     }
     let (_, skipped) = home.imports("@docs/gone.md @alice").await;
-    assert_eq!(skipped, [("docs/gone.md".to_owned(), NotLoaded::Missing)]);
+    assert_eq!(skipped, [("docs/gone.md".to_owned(), LoadSkipReason::Missing)]);
 }
 
 #[tokio::test]
 async fn imports_may_lead_to_folders_that_a_person_listed() {
-    let mut home = Home::new().await;
+    let mut home = LoadFixture::new().await;
     home.write("common/rules.md", "r");
     home.write("config/QWEN.md", "@./own.md @~/common/rules.md");
     home.write("config/own.md", "own");
     let own = || Ok("../config/own.md".to_owned());
     let (imports, _) = home.imports("x").await;
-    assert_eq!(imports, [own(), Err(NotLoaded::Outside.to_string())]);
+    assert_eq!(imports, [own(), Err(LoadSkipReason::Outside.to_string())]);
     home.settings.included = vec![home.path("common")];
     home.cache = Arc::default();
     let (imports, skipped) = home.imports("@../common/rules.md @../config/own.md").await;
     assert_eq!(imports, [own(), Ok("../common/rules.md".to_owned())]);
     // The project's may import from there too, but not what is the person's own.
-    assert_eq!(skipped, [("../config/own.md".to_owned(), NotLoaded::Outside)]);
+    assert_eq!(skipped, [("../config/own.md".to_owned(), LoadSkipReason::Outside)]);
 }
 
 #[tokio::test]
 async fn one_load_may_have_folders_files_and_trust_of_its_own() {
-    let home = Home::untrusting();
+    let home = LoadFixture::without_trust();
     home.write("app/QWEN.md", "p @../team/more.md");
     home.write("team/QWEN.md", "t");
     home.write("team/more.md", "m");
@@ -346,7 +349,7 @@ async fn one_load_may_have_folders_files_and_trust_of_its_own() {
 
 #[tokio::test]
 async fn cycles_and_depths_come_to_an_end() {
-    let home = Home::new().await;
+    let home = LoadFixture::new().await;
     home.write("app/a.md", "@b.md");
     home.write("app/b.md", "@a.md @QWEN.md");
     let (imports, skipped) = home.imports("@a.md").await;
@@ -355,13 +358,13 @@ async fn cycles_and_depths_come_to_an_end() {
         home.write(&format!("app/d{n}.md"), format!("{n} @d{}.md", n + 1));
     }
     let (_, skipped) = home.imports("@d1.md").await;
-    assert_eq!(skipped, [("d6.md".to_owned(), NotLoaded::TooDeep)]);
+    assert_eq!(skipped, [("d6.md".to_owned(), LoadSkipReason::TooDeep)]);
     assert_eq!(home.load("app").await.sources.len(), 6);
 }
 
 #[tokio::test]
 async fn what_cannot_be_read_is_skipped_and_the_rest_is_there() {
-    let home = Home::new().await;
+    let home = LoadFixture::new().await;
     let large = "x".repeat(CONTEXT_FILE_BYTES_MAX + 1);
     home.write("app/docs/large.md", &large);
     home.write("app/docs/bytes.md", b"\xff\xfe");
@@ -369,10 +372,10 @@ async fn what_cannot_be_read_is_skipped_and_the_rest_is_there() {
     let pipe = home.path("app/docs/pipe.md");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for (name, why) in [
-        ("large.md", NotLoaded::TooLarge),
-        ("bytes.md", NotLoaded::NotText),
-        ("nul.md", NotLoaded::NotText),
-        ("pipe.md", NotLoaded::NotAFile),
+        ("large.md", LoadSkipReason::TooLarge),
+        ("bytes.md", LoadSkipReason::NotText),
+        ("nul.md", LoadSkipReason::NotText),
+        ("pipe.md", LoadSkipReason::NotAFile),
     ] {
         let text = format!("{name} @docs/{name}");
         let expected = (vec![Err(why.to_string())], vec![(format!("docs/{name}"), why)]);
@@ -392,7 +395,7 @@ async fn what_cannot_be_read_is_skipped_and_the_rest_is_there() {
 
 #[tokio::test]
 async fn there_are_ends_to_how_many_and_how_much() {
-    let home = Home::new().await;
+    let home = LoadFixture::new().await;
     for n in 0..CONTEXT_FILES_MAX {
         home.write(&format!("app/docs/{n}.md"), n.to_string());
     }
@@ -400,34 +403,35 @@ async fn there_are_ends_to_how_many_and_how_much() {
     let asking = asked.join("\n");
     let (imports, skipped) = home.imports(&asking).await;
     assert_eq!(imports.iter().filter(|import| import.is_ok()).count(), CONTEXT_FILES_MAX - 1);
-    assert_eq!(skipped, [("docs/199.md".to_owned(), NotLoaded::TooMany)]);
+    assert_eq!(skipped, [("docs/199.md".to_owned(), LoadSkipReason::TooMany)]);
     for n in 0..5 {
         home.write(&format!("app/docs/{n}.md"), n.to_string().repeat(CONTEXT_FILE_BYTES_MAX));
     }
     let (imports, skipped) = home.imports("@docs/0.md @docs/1.md @docs/2.md @docs/3.md").await;
     assert_eq!(imports.iter().filter(|import| import.is_ok()).count(), 3);
-    assert_eq!(skipped, [("docs/3.md".to_owned(), NotLoaded::TooMuch)]);
+    assert_eq!(skipped, [("docs/3.md".to_owned(), LoadSkipReason::TooMuch)]);
 }
 
 /// Dates a file so that a look tells it from every later version.
-fn settle(path: &Path, second: i64) {
+fn set_old_time(path: &Path, second: i64) {
     let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(second.unsigned_abs());
     fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
 }
 
 #[tokio::test]
 async fn what_did_not_change_is_not_loaded_again_and_what_did_is() {
-    let home = Home::new().await;
+    let home = LoadFixture::new().await;
     home.write("app/QWEN.md", "one @docs/a.md @docs/later.md");
     home.write("app/docs/a.md", "a");
     for name in ["app/QWEN.md", "app/docs/a.md"] {
-        settle(&home.path(name), 1_000_000_000);
+        set_old_time(&home.path(name), 1_000_000_000);
     }
     let first = home.load("app").await;
     let again = home.load("app").await;
     assert!(Arc::ptr_eq(&first, &again));
-    let text =
-        |loaded: &Loaded| loaded.sources.iter().map(|one| one.text.to_string()).collect::<Vec<_>>();
+    let text = |loaded: &ContextFileSet| {
+        loaded.sources.iter().map(|one| one.text.to_string()).collect::<Vec<_>>()
+    };
     // What is written, made, replaced by a link, removed, or trusted no longer is seen at once.
     home.write("app/docs/a.md", "b");
     assert_eq!(text(&*home.load("app").await)[1], "b");
@@ -447,7 +451,7 @@ async fn what_did_not_change_is_not_loaded_again_and_what_did_is() {
 
 #[tokio::test]
 async fn names_are_those_that_were_set() {
-    let mut home = Home::new().await;
+    let mut home = LoadFixture::new().await;
     home.write("app/CLAUDE.md", "c");
     home.write("app/QWEN.md", "q");
     home.settings.names = vec![RelativePath::parse("CLAUDE.md").unwrap()];

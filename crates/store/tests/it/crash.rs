@@ -4,15 +4,15 @@ use std::fs;
 use std::sync::Arc;
 
 use lukasa_store::backend::Backend;
-use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
-use lukasa_store::{Call, Caller, ChangesQuery, Depth, Store};
+use lukasa_store::backend::local::{LocalBackend, Privacy, RootDir};
+use lukasa_store::{CallContext, Caller, ChangesQuery, Depth, Store};
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
 use memory::command::MemoryCommand;
 use memory::path::{Mount, Scope};
 use testkit::{Failure, Faults, FaultyBackend, FaultyState, Plan};
 
-use crate::host::{Host, at, create, delete, files, rename, replace, restart, table, texts};
+use crate::host::{TestHost, at, create, delete, files, rename, replace, restart, table, texts};
 use crate::process::Process;
 
 /// Ends a store as kill -9 does: what it had in mind is gone, the files are as they are.
@@ -22,7 +22,7 @@ fn kill(store: Arc<Store>) {
 
 /// Creates a memory, and dies in replacing `one` by `two` in `a.md`: the record becomes durable, its
 /// answer never arrives.
-async fn create_and_die_replacing(host: &Host, path: &str, text: &str) {
+async fn create_and_die_replacing(host: &TestHost, path: &str, text: &str) {
     let state =
         Arc::new(FaultyState::new(Arc::new(state::SqliteState::new(host.path("state/lukasa.db")))));
     let store = host.store_on(Arc::<FaultyState>::clone(&state));
@@ -34,13 +34,13 @@ async fn create_and_die_replacing(host: &Host, path: &str, text: &str) {
         old_str: "one".to_owned(),
         new_str: "two".to_owned(),
     };
-    assert!(agent.apply(command, &Call::default()).await.is_err());
+    assert!(agent.apply(command, &CallContext::default()).await.is_err());
     kill(store);
 }
 
 #[tokio::test]
 async fn a_write_that_was_recorded_and_not_done_is_done_at_the_next_start() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/a.md", "one\n").await;
@@ -63,11 +63,11 @@ async fn a_write_that_was_recorded_and_not_done_is_done_at_the_next_start() {
 #[tokio::test]
 async fn after_a_power_cut_every_acknowledged_write_is_whole() {
     for damage in 0..4 {
-        let host = Host::new();
+        let host = TestHost::new();
         let store = host.store();
         let agent = host.agent(&store);
         create(&agent, "/memories/global/settled.md", "before\n").await;
-        store.settle().await;
+        store.checkpoint().await;
         create(&agent, "/memories/global/a.md", "one two three\n").await;
         create(&agent, "/memories/global/d/b.md", "four\n").await;
         replace(&agent, "/memories/global/settled.md", "before", "after").await;
@@ -93,7 +93,7 @@ async fn after_a_power_cut_every_acknowledged_write_is_whole() {
         let store = host.store();
         host.agent(&store).list(None).await.unwrap();
         assert_eq!(texts(&host.global("")), whole, "damage {damage}");
-        assert_eq!(host.person(&store).notice().await.unwrap(), 0);
+        assert_eq!(host.person(&store).record_external_edits().await.unwrap(), 0);
     }
 }
 
@@ -105,7 +105,7 @@ async fn a_power_cut_soon_after_a_root_was_made_loses_nothing_whatever_it_leaves
         [None, Some(String::new()), Some("\0".repeat(110)), Some("lukasa2 0b6c3a".to_owned())]
     {
         for is_held_first in [false, true] {
-            let host = Host::new();
+            let host = TestHost::new();
             let store = host.store();
             let agent = host.agent(&store);
             for name in ["a.md", "b.md", "d/c.md"] {
@@ -127,12 +127,12 @@ async fn a_power_cut_soon_after_a_root_was_made_loses_nothing_whatever_it_leaves
             let store = host.store();
             let person = host.person(&store);
             if is_held_first {
-                assert_eq!(person.notice().await.unwrap(), 0, "{left:?}");
+                assert_eq!(person.record_external_edits().await.unwrap(), 0, "{left:?}");
             } else {
                 person.list(None).await.unwrap();
             }
             assert_eq!(texts(&host.global("")), whole, "{left:?}");
-            assert_eq!(person.notice().await.unwrap(), 0, "{left:?}");
+            assert_eq!(person.record_external_edits().await.unwrap(), 0, "{left:?}");
         }
     }
 }
@@ -140,7 +140,7 @@ async fn a_power_cut_soon_after_a_root_was_made_loses_nothing_whatever_it_leaves
 #[tokio::test]
 async fn no_number_of_a_change_is_given_again_after_the_state_was_lost() {
     for written_again in ["global", "project"] {
-        let host = Host::new();
+        let host = TestHost::new();
         let store = host.store();
         let agent = host.agent(&store);
         for number in 0..5 {
@@ -166,7 +166,7 @@ async fn no_number_of_a_change_is_given_again_after_the_state_was_lost() {
 
 #[tokio::test]
 async fn reading_waits_for_no_writer_that_was_stopped_in_the_middle() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
     store.close().await;
@@ -190,10 +190,10 @@ async fn reading_waits_for_no_writer_that_was_stopped_in_the_middle() {
 
 #[tokio::test]
 async fn what_a_writer_at_work_leaves_for_a_moment_is_no_finding() {
-    let host = Host::new();
+    let host = TestHost::new();
     let Process { store, agent, plan } = &Process::start(&host);
     create(agent, "/memories/global/a.md", "one\n").await;
-    store.settle().await;
+    store.checkpoint().await;
     let person = agent.for_caller(Caller::person("test"));
     let names = [".lukasa-1-0.tmp", ".lukasa-1-1.tmp"].map(|name| host.global(name));
     for name in &names {
@@ -218,12 +218,12 @@ async fn what_a_writer_at_work_leaves_for_a_moment_is_no_finding() {
 
 #[tokio::test]
 async fn recovery_leaves_alone_what_somebody_did_since() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/a.md", "one\n").await;
     create(&agent, "/memories/global/b.md", "one\n").await;
-    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    let mut draft = agent.draft(ChangeKind::Draft, CallContext::default());
     for (path, text) in [("/memories/global/x.md", "x\n"), ("/memories/project/y.md", "y\n")] {
         draft
             .apply(MemoryCommand::Create { path: at(path), file_text: text.to_owned() })
@@ -234,7 +234,7 @@ async fn recovery_leaves_alone_what_somebody_did_since() {
     delete(&agent, "/memories/global/x.md").await;
     // By hand: noticed, and not noticed.
     fs::remove_file(host.global("a.md")).unwrap();
-    agent.notice().await.unwrap();
+    agent.record_external_edits().await.unwrap();
     fs::write(host.global("b.md"), "by hand, and longer than it was\n").unwrap();
     let expected = texts(&host.global(""));
     kill(store);
@@ -250,7 +250,7 @@ async fn recovery_leaves_alone_what_somebody_did_since() {
 
 #[tokio::test]
 async fn an_outside_truncation_on_a_running_machine_is_no_power_cut() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/a.md", "one\ntwo\n").await;
@@ -263,7 +263,7 @@ async fn an_outside_truncation_on_a_running_machine_is_no_power_cut() {
 
 #[tokio::test]
 async fn a_repair_brings_nothing_back_that_somebody_just_removed() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
     fs::remove_file(host.global("a.md")).unwrap();
@@ -273,7 +273,7 @@ async fn a_repair_brings_nothing_back_that_somebody_just_removed() {
 
 #[tokio::test]
 async fn what_an_interrupted_write_left_over_is_swept() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/d/a.md", "one\n").await;
@@ -282,7 +282,7 @@ async fn what_an_interrupted_write_left_over_is_swept() {
     fs::create_dir_all(host.global(".lukasa-1f-1.tmp/x")).unwrap();
     let store = host.store();
     let person = host.person(&store);
-    let health = person.health(lukasa_store::Depth::Glance).await.unwrap();
+    let health = person.health(lukasa_store::Depth::Quick).await.unwrap();
     assert!(health.findings.iter().any(|found| found.kind.as_str() == "left-over-temporary"));
     person.repair().await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("d/a.md", "one\n")]));
@@ -293,11 +293,11 @@ async fn what_an_interrupted_write_left_over_is_swept() {
 async fn what_a_kill_leaves_of_a_listing_is_swept_by_the_next_process_that_reads() {
     let mut steps = 0;
     for step in 1.. {
-        let mut host = Host::quick();
+        let mut host = TestHost::in_fast_storage();
         host.settings.memory_list = true;
         let plan = Arc::<Plan>::default();
         let open = || {
-            let anchor = Anchor::new(host.path("data"), &["memory"], Privacy::Private);
+            let anchor = RootDir::new(host.path("data"), &["memory"], Privacy::Private);
             let local = LocalBackend::new(anchor, host.path("state/locks/global.lock"));
             let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
             let faulty = FaultyBackend::new(Arc::new(local), Arc::clone(&plan));
@@ -310,7 +310,7 @@ async fn what_a_kill_leaves_of_a_listing_is_swept_by_the_next_process_that_reads
         let (store, agent) = open();
         create(&agent, "/memories/global/a.md", "one\n").await;
         plan.set(step, Failure::Crash);
-        store.settle().await;
+        store.checkpoint().await;
         let reached = plan.steps() >= step;
         kill(store);
         plan.set(0, Failure::Once);
@@ -331,7 +331,7 @@ async fn what_a_kill_leaves_of_a_listing_is_swept_by_the_next_process_that_reads
 /// An editor saves in the moment between our look and our swap, and we die before looking again.
 #[tokio::test]
 async fn recovery_brings_back_what_an_editor_wrote_into_the_write_that_died() {
-    let host = Host::new();
+    let host = TestHost::new();
     create_and_die_replacing(&host, "/memories/global/a.md", "one\n").await;
     fs::write(host.global("a.md"), "two\n").unwrap();
     fs::write(host.global(".lukasa-1f-0.aside.a.md"), "by hand\n").unwrap();
@@ -343,16 +343,16 @@ async fn recovery_brings_back_what_an_editor_wrote_into_the_write_that_died() {
     assert_eq!(listed, ["/memories/global/a.md", "/memories/global/a.outside-1.md"]);
     let expected = table(&[("a.md", "two\n"), ("a.outside-1.md", "by hand\n")]);
     assert_eq!(texts(&host.global("")), expected);
-    assert_eq!(person.notice().await.unwrap(), 1);
+    assert_eq!(person.record_external_edits().await.unwrap(), 1);
 }
 
 #[tokio::test]
 async fn only_a_write_that_was_interrupted_is_reported_as_such() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
     let found = async |store: &Arc<Store>| {
-        let health = host.person(store).health(lukasa_store::Depth::Glance).await.unwrap();
+        let health = host.person(store).health(lukasa_store::Depth::Quick).await.unwrap();
         let mut kinds = health.findings.iter().map(|found| found.kind.as_str());
         (health.state.open, kinds.any(|kind| kind == "interrupted-commit"))
     };
@@ -368,7 +368,7 @@ async fn only_a_write_that_was_interrupted_is_reported_as_such() {
 
 #[tokio::test]
 async fn a_renamed_folder_is_not_renamed_again() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/a/x.md", "x\n").await;

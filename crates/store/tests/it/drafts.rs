@@ -3,14 +3,14 @@
 use std::fs;
 use std::sync::Arc;
 
-use lukasa_store::{Call, ChangesQuery, Store, StoreError};
+use lukasa_store::{CallContext, ChangesQuery, Store, StoreError};
 use memory::change::{ChangeKind, Trust};
 use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::path::Layout;
 use memory::tool;
 use serde_json::{Value, json};
 
-use crate::host::{Host, answer, at, create, files, table, texts};
+use crate::host::{TestHost, answer, at, create, files, table, texts};
 
 fn make(path: &str, text: &str) -> MemoryCommand {
     MemoryCommand::Create { path: at(path), file_text: text.to_owned() }
@@ -22,17 +22,19 @@ fn moved(from: &str, to: &str) -> MemoryCommand {
 
 #[tokio::test]
 async fn a_draft_over_two_scopes_is_one_change() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/old.md", "old\n").await;
-    let mut draft =
-        agent.draft(ChangeKind::Draft, Call { task: Some("t1".to_owned()), ..Call::default() });
+    let mut draft = agent.draft(
+        ChangeKind::Draft,
+        CallContext { task: Some("t1".to_owned()), ..CallContext::default() },
+    );
     draft.apply(make("/memories/global/a.md", "a\n")).await.unwrap();
     draft.apply(make("/memories/project/b.md", "b\n")).await.unwrap();
     draft.apply(MemoryCommand::Delete { path: at("/memories/global/old.md") }).await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("old.md", "old\n")]));
-    assert_eq!(draft.changed().len(), 3);
+    assert_eq!(draft.changed_paths().len(), 3);
     let id = draft.commit().await.unwrap().unwrap();
     assert_eq!(texts(&host.global("")), table(&[("a.md", "a\n")]));
     assert_eq!(texts(&host.project("")), table(&[("b.md", "b\n")]));
@@ -42,10 +44,10 @@ async fn a_draft_over_two_scopes_is_one_change() {
 
 #[tokio::test]
 async fn a_dropped_draft_leaves_no_trace() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
-    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    let mut draft = agent.draft(ChangeKind::Draft, CallContext::default());
     draft.apply(make("/memories/global/a.md", "a\n")).await.unwrap();
     drop(draft);
     assert_eq!(files(&host.path("data")), []);
@@ -55,13 +57,13 @@ async fn a_dropped_draft_leaves_no_trace() {
 
 #[tokio::test]
 async fn a_draft_that_builds_on_what_changed_commits_nothing() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/a.md", "one\n").await;
-    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    let mut draft = agent.draft(ChangeKind::Draft, CallContext::default());
     draft.apply(make("/memories/global/b.md", "b\n")).await.unwrap();
-    draft.put(&at("/memories/global/a.md"), "two\n").await.unwrap();
+    draft.set_text(&at("/memories/global/a.md"), "two\n").await.unwrap();
     fs::write(host.global("a.md"), "theirs\n").unwrap();
     let refused = draft.commit().await;
     assert!(
@@ -73,13 +75,13 @@ async fn a_draft_that_builds_on_what_changed_commits_nothing() {
 
 #[tokio::test]
 async fn a_file_too_large_for_history_is_never_drafted_away() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/a.md", "a\n").await;
     let large = "x".repeat(1_100_000);
     fs::write(host.global("large.md"), &large).unwrap();
-    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    let mut draft = agent.draft(ChangeKind::Draft, CallContext::default());
     let path = at("/memories/global/large.md");
     let refused = draft.apply(make("/memories/global/large.md", "small\n")).await.unwrap();
     assert!(matches!(refused, Reply::Refused(CommandError::AlreadyExists { .. })), "{refused:?}");
@@ -88,26 +90,26 @@ async fn a_file_too_large_for_history_is_never_drafted_away() {
     let refused =
         draft.apply(moved("/memories/global/large.md", "/memories/global/b.md")).await.unwrap();
     assert!(matches!(refused, Reply::Refused(CommandError::OutgrewCap { .. })), "{refused:?}");
-    let refused = draft.put(&path, "small\n").await;
+    let refused = draft.set_text(&path, "small\n").await;
     assert!(
         matches!(refused, Err(StoreError::Refused(CommandError::OutgrewCap { .. }))),
         "{refused:?}"
     );
-    draft.put(&at("/memories/global/a.md"), "b\n").await.unwrap();
+    draft.set_text(&at("/memories/global/a.md"), "b\n").await.unwrap();
     draft.commit().await.unwrap();
     assert_eq!(fs::read_to_string(host.global("large.md")).unwrap(), large);
 }
 
 #[tokio::test]
 async fn a_rename_in_a_draft_keeps_pin_and_trust() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let person = host.person(&store);
     fs::create_dir_all(host.global("")).unwrap();
     fs::write(host.global("a.md"), "found\n").unwrap();
-    person.notice().await.unwrap();
+    person.record_external_edits().await.unwrap();
     person.set_pin(&at("/memories/global/a.md"), true).await.unwrap();
-    let mut draft = host.agent(&store).draft(ChangeKind::Draft, Call::default());
+    let mut draft = host.agent(&store).draft(ChangeKind::Draft, CallContext::default());
     draft.apply(moved("/memories/global/a.md", "/memories/global/z/b.md")).await.unwrap();
     let id = draft.commit().await.unwrap().unwrap();
     assert_eq!(texts(&host.global("")), table(&[("z/b.md", "found\n")]));
@@ -119,17 +121,17 @@ async fn a_rename_in_a_draft_keeps_pin_and_trust() {
 
 #[tokio::test]
 async fn a_rename_that_is_refused_half_way_moves_nothing() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/d/a/b/c/x.md", "x\n").await;
     create(&agent, "/memories/global/d/y.md", "y\n").await;
     let before = texts(&host.global(""));
     let deep = format!("/memories/global/{}t", "s/".repeat(12));
-    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    let mut draft = agent.draft(ChangeKind::Draft, CallContext::default());
     let refused = draft.apply(moved("/memories/global/d", &deep)).await.unwrap();
     assert!(matches!(refused, Reply::Refused(CommandError::Path(_))), "{refused:?}");
-    assert_eq!(draft.changed(), []);
+    assert_eq!(draft.changed_paths(), []);
     assert_eq!(draft.commit().await.unwrap(), None);
     let refused = crate::host::rename(&agent, "/memories/global/d", &deep).await;
     assert!(refused.starts_with("Invalid memory path"), "{refused}");
@@ -169,8 +171,8 @@ fn commands() -> [Value; 20] {
 }
 
 /// Returns a store's host with three memories.
-async fn filled() -> (Host, Arc<Store>) {
-    let host = Host::quick();
+async fn filled() -> (TestHost, Arc<Store>) {
+    let host = TestHost::in_fast_storage();
     let store = host.store();
     for name in ["a.md", "b.md", "d/c.md"] {
         let path = format!("/memories/global/{name}");
@@ -185,7 +187,7 @@ async fn a_draft_answers_each_command_as_a_call_does_and_has_its_effect() {
         let (called, store) = filled().await;
         let by_call = answer(&called.agent(&store), command.clone()).await;
         let (drafted, store) = filled().await;
-        let mut draft = drafted.agent(&store).draft(ChangeKind::Draft, Call::default());
+        let mut draft = drafted.agent(&store).draft(ChangeKind::Draft, CallContext::default());
         let reply = draft.apply(tool::decode(&command, Layout::Scoped).unwrap()).await.unwrap();
         let reply = tool::render(&reply);
         let code = reply.facts.get("code").and_then(Value::as_str).map(str::to_owned);

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lukasa_store::backend::Backend;
-use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
+use lukasa_store::backend::local::{LocalBackend, Privacy, RootDir};
 use lukasa_store::{Caller, ChangesQuery, Depth, Memories, Store};
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
@@ -22,11 +22,11 @@ use state::SqliteState;
 use testkit::{Failure, FaultyBackend, FaultyState, Plan};
 
 use self::writes::Write;
-use crate::host::{Host, create, files, restart};
+use crate::host::{TestHost, create, files, restart};
 
 /// How a step fails, and what becomes of the files then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum StepFault {
     /// The process goes on.
     Alive(Failure),
     /// The process dies.
@@ -53,20 +53,20 @@ enum Damage {
 /// What can be seen of the memories: each file with its bytes, each listed memory with its pin and
 /// its uses.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen {
+struct MemorySnapshot {
     files: BTreeMap<String, Vec<u8>>,
     listed: Vec<(String, bool, u64)>,
 }
 
 /// A host whose files and state fail by one plan.
 struct Rig {
-    host: Host,
+    host: TestHost,
     plan: Arc<Plan>,
 }
 
 impl Rig {
     fn new() -> Self {
-        Self { host: Host::quick(), plan: Arc::default() }
+        Self { host: TestHost::in_fast_storage(), plan: Arc::default() }
     }
 
     /// Opens a store as a new process does.
@@ -81,7 +81,7 @@ impl Rig {
 
     fn roots(&self) -> Vec<(Mount, RootKey, Arc<dyn Backend>)> {
         let root = |scope, base: &str, names: &[&str]| {
-            let anchor = Anchor::new(self.host.path(base), names, Privacy::Private);
+            let anchor = RootDir::new(self.host.path(base), names, Privacy::Private);
             let lock = self.host.path(&format!("state/locks/{scope}.lock"));
             let local = Arc::new(LocalBackend::new(anchor, lock));
             let key = RootKey { identity: format!("{scope}"), place: format!("{scope}") };
@@ -104,10 +104,10 @@ impl Rig {
         global.into_iter().chain(in_root("shop/.lukasa/memory", &self.host.project(""))).collect()
     }
 
-    async fn seen(&self, memories: &Memories) -> Seen {
+    async fn snapshot(&self, memories: &Memories) -> MemorySnapshot {
         let listed = memories.list(None).await.unwrap().memories;
         let listed = listed.iter().map(|one| (one.path.to_string(), one.pinned, one.usage.uses));
-        Seen { listed: listed.collect(), files: self.files() }
+        MemorySnapshot { listed: listed.collect(), files: self.files() }
     }
 
     /// Lays out what the write needs, and makes it safe.
@@ -122,7 +122,7 @@ impl Rig {
             assert!(create(&memories, path, text).await.starts_with("File created"));
         }
         writes::prepare(write, &memories).await;
-        store.settle().await;
+        store.checkpoint().await;
         (store, memories)
     }
 
@@ -157,43 +157,43 @@ impl Rig {
 }
 
 /// What a write leaves when nothing fails.
-async fn outcome(write: Write) -> Seen {
+async fn outcome(write: Write) -> MemorySnapshot {
     let rig = Rig::new();
     let (store, memories) = rig.prepare(write).await;
-    assert!(writes::carry_out(write, &memories).await, "{write:?} is a write that succeeds");
-    let seen = rig.seen(&memories).await;
+    assert!(writes::execute(write, &memories).await, "{write:?} is a write that succeeds");
+    let seen = rig.snapshot(&memories).await;
     store.close().await;
     seen
 }
 
 /// Does one write with one step failing; returns whether there was such a step.
-async fn attempt(write: Write, fault: Fault, step: u64, whole: &Seen) -> bool {
+async fn attempt(write: Write, fault: StepFault, step: u64, whole: &MemorySnapshot) -> bool {
     let name = format!("{write:?}, {fault:?} at step {step}");
     let rig = Rig::new();
     let (store, memories) = rig.prepare(write).await;
-    let before = rig.seen(&memories).await;
+    let before = rig.snapshot(&memories).await;
     let failure = match fault {
-        Fault::Alive(failure) => failure,
-        Fault::Death | Fault::PowerCut(_) => Failure::Crash,
+        StepFault::Alive(failure) => failure,
+        StepFault::Death | StepFault::PowerCut(_) => Failure::Crash,
     };
     rig.plan.set(step, failure);
-    let acknowledged = writes::carry_out(write, &memories).await;
+    let acknowledged = writes::execute(write, &memories).await;
     let reached = rig.plan.steps() >= step;
-    let is_all_or_nothing = |seen: &Seen, who: &str| {
+    let is_all_or_nothing = |seen: &MemorySnapshot, who: &str| {
         assert!(*seen == before || *seen == *whole, "{name}, {who}: {seen:#?}");
         assert!(!acknowledged || *seen == *whole, "{name}, {who}: lost: {seen:#?}");
     };
-    if let Fault::Alive(_) = fault {
+    if let StepFault::Alive(_) = fault {
         rig.plan.set(0, Failure::Once);
-        assert_eq!(memories.notice().await.unwrap(), 0, "{name}");
-        is_all_or_nothing(&rig.seen(&memories).await, "the same process");
+        assert_eq!(memories.record_external_edits().await.unwrap(), 0, "{name}");
+        is_all_or_nothing(&rig.snapshot(&memories).await, "the same process");
         let next = create(&memories, "/memories/global/next.md", "next\n").await;
         assert!(next.starts_with("File created"), "{name}: {next}");
         assert!(crate::host::delete(&memories, "/memories/global/next.md").await.starts_with('S'));
     }
     drop((memories, store));
     rig.plan.set(0, Failure::Once);
-    if let Fault::PowerCut(damage) = fault {
+    if let StepFault::PowerCut(damage) = fault {
         rig.damage(damage, &before.files);
         if damage == Damage::AllEmptied {
             empty_locks(&rig.host);
@@ -202,13 +202,13 @@ async fn attempt(write: Write, fault: Fault, step: u64, whole: &Seen) -> bool {
         }
     }
     let (store, memories) = rig.open();
-    let seen = rig.seen(&memories).await;
+    let seen = rig.snapshot(&memories).await;
     is_all_or_nothing(&seen, "the next process");
     is_consistent(&name, &store, &memories).await;
     reached
 }
 
-fn empty_locks(host: &Host) {
+fn empty_locks(host: &TestHost) {
     for entry in fs::read_dir(host.path("state/locks")).unwrap() {
         fs::write(entry.unwrap().path(), "").unwrap();
     }
@@ -226,13 +226,13 @@ async fn is_consistent(name: &str, store: &Arc<Store>, memories: &Memories) {
         let next = create(memories, path, "next\n").await;
         assert!(next.starts_with("File created"), "{name}: {next}");
     }
-    store.settle().await;
+    store.checkpoint().await;
     let health = memories.health(Depth::Thorough).await.unwrap();
     assert_eq!((health.findings, health.state.open), (vec![], 0), "{name}");
 }
 
 /// Lets each step of each write fail so, until there is none left.
-async fn every_step(fault: Fault) {
+async fn every_step(fault: StepFault) {
     for write in Write::ALL {
         let whole = outcome(write).await;
         let mut step = 1;
@@ -240,52 +240,52 @@ async fn every_step(fault: Fault) {
             step += 1;
             assert!(step < 200, "{write:?} never comes to its end");
         }
-        let has_steps = fault != Fault::Alive(Failure::Short) || write.lays_down_bytes();
+        let has_steps = fault != StepFault::Alive(Failure::Short) || write.lays_down_bytes();
         assert_eq!(step > 1, has_steps, "{write:?} has steps that could fail");
     }
 }
 
 #[tokio::test]
 async fn a_step_that_fails_once_leaves_all_or_nothing() {
-    every_step(Fault::Alive(Failure::Once)).await;
+    every_step(StepFault::Alive(Failure::Once)).await;
 }
 
 #[tokio::test]
 async fn a_disk_that_is_full_leaves_all_or_nothing() {
-    every_step(Fault::Alive(Failure::Short)).await;
+    every_step(StepFault::Alive(Failure::Short)).await;
 }
 
 #[tokio::test]
 async fn a_step_whose_answer_is_lost_leaves_all_or_nothing() {
-    every_step(Fault::Alive(Failure::Unanswered)).await;
+    every_step(StepFault::Alive(Failure::Unanswered)).await;
 }
 
 #[tokio::test]
 async fn a_process_that_dies_at_any_step_leaves_all_or_nothing() {
-    every_step(Fault::Death).await;
+    every_step(StepFault::Death).await;
 }
 
 #[tokio::test]
 async fn a_power_cut_that_empties_files_loses_nothing() {
-    every_step(Fault::PowerCut(Damage::Emptied)).await;
+    every_step(StepFault::PowerCut(Damage::Emptied)).await;
 }
 
 #[tokio::test]
 async fn a_power_cut_that_empties_lock_files_too_loses_nothing() {
-    every_step(Fault::PowerCut(Damage::AllEmptied)).await;
+    every_step(StepFault::PowerCut(Damage::AllEmptied)).await;
 }
 
 #[tokio::test]
 async fn a_power_cut_that_cuts_files_short_loses_nothing() {
-    every_step(Fault::PowerCut(Damage::CutShort)).await;
+    every_step(StepFault::PowerCut(Damage::CutShort)).await;
 }
 
 #[tokio::test]
 async fn a_power_cut_that_leaves_zeros_loses_nothing() {
-    every_step(Fault::PowerCut(Damage::Zeroed)).await;
+    every_step(StepFault::PowerCut(Damage::Zeroed)).await;
 }
 
 #[tokio::test]
 async fn a_power_cut_that_takes_names_back_loses_nothing() {
-    every_step(Fault::PowerCut(Damage::NamesLost)).await;
+    every_step(StepFault::PowerCut(Damage::NamesLost)).await;
 }

@@ -4,8 +4,10 @@ use std::fs;
 use std::sync::Arc;
 
 use lukasa_store::backend::Backend;
-use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
-use lukasa_store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, StoreError, UndoTarget};
+use lukasa_store::backend::local::{LocalBackend, Privacy, RootDir};
+use lukasa_store::{
+    CallContext, Caller, ChangesQuery, DryRun, Memories, Precondition, StoreError, UndoTarget,
+};
 use memory::change::{Actor, ChangeId, ChangeKind, RootKey};
 use memory::command::MemoryCommand;
 use memory::document::Revision;
@@ -13,7 +15,7 @@ use memory::path::{Mount, Scope};
 use serde_json::json;
 use testkit::{FaultyBackend, Plan};
 
-use crate::host::{Host, at, call, create, delete, rename, replace, table, texts};
+use crate::host::{TestHost, at, call, create, delete, rename, replace, table, texts};
 
 fn all() -> ChangesQuery {
     ChangesQuery { max: 99, ..ChangesQuery::default() }
@@ -25,7 +27,7 @@ async fn last(memories: &lukasa_store::Memories) -> ChangeId {
 
 #[tokio::test]
 async fn every_kind_of_change_can_be_taken_back() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     let person = host.person(&store);
@@ -48,14 +50,17 @@ async fn every_kind_of_change_can_be_taken_back() {
         };
         assert_ne!(texts(&host.global("")), start, "step {step} changed nothing");
         let id = last(&person).await;
-        let undone = person.undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await.unwrap();
+        let undone = person
+            .undo(&UndoTarget::Change(id), DryRun::No, &CallContext::default())
+            .await
+            .unwrap();
         assert_eq!(undone.undone, [id]);
         assert_eq!(texts(&host.global("")), start, "step {step}");
         // An undo is a change itself, so it can be taken back, and that again.
         let again = UndoTarget::Change(undone.change.unwrap());
-        let back = person.undo(&again, Dry::No, &Call::default()).await.unwrap();
+        let back = person.undo(&again, DryRun::No, &CallContext::default()).await.unwrap();
         person
-            .undo(&UndoTarget::Change(back.change.unwrap()), Dry::No, &Call::default())
+            .undo(&UndoTarget::Change(back.change.unwrap()), DryRun::No, &CallContext::default())
             .await
             .unwrap();
         assert_eq!(texts(&host.global("")), start, "step {step}, twice");
@@ -64,15 +69,17 @@ async fn every_kind_of_change_can_be_taken_back() {
 
 #[tokio::test]
 async fn an_undo_refuses_and_shows_what_changed_since() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/a.md", "one\n").await;
     replace(&agent, "/memories/global/a.md", "one", "two").await;
     let id = last(&agent).await;
     fs::write(host.global("a.md"), "three\n").unwrap();
-    let refused =
-        host.person(&store).undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await;
+    let refused = host
+        .person(&store)
+        .undo(&UndoTarget::Change(id), DryRun::No, &CallContext::default())
+        .await;
     let Err(StoreError::UndoBlocked(blocked)) = refused else { panic!("{refused:?}") };
     assert!(blocked[0].diff.contains("-two\n+three"), "{}", blocked[0].diff);
     assert_eq!(texts(&host.global("")), table(&[("a.md", "three\n")]));
@@ -80,14 +87,14 @@ async fn an_undo_refuses_and_shows_what_changed_since() {
 
 #[tokio::test]
 async fn undoing_a_task_never_loses_what_somebody_did_in_between() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     let path = "/memories/global/a.md";
     create(&agent, path, "R0\n").await;
-    let task = Call { task: Some("t".to_owned()), ..Call::default() };
+    let task = CallContext { task: Some("t".to_owned()), ..CallContext::default() };
     for (old, new, call) in
-        [("R0", "R1", &task), ("R1", "R2", &Call::default()), ("R2", "R3", &task)]
+        [("R0", "R1", &task), ("R1", "R2", &CallContext::default()), ("R2", "R3", &task)]
     {
         let command = memory::command::MemoryCommand::StrReplace {
             path: at(path),
@@ -97,14 +104,15 @@ async fn undoing_a_task_never_loses_what_somebody_did_in_between() {
         agent.apply(command, call).await.unwrap();
     }
     let person = host.person(&store);
-    let refused = person.undo(&UndoTarget::Task("t".to_owned()), Dry::No, &Call::default()).await;
+    let refused =
+        person.undo(&UndoTarget::Task("t".to_owned()), DryRun::No, &CallContext::default()).await;
     assert!(matches!(refused, Err(StoreError::UndoBlocked(_))), "{refused:?}");
     assert_eq!(texts(&host.global("")), table(&[("a.md", "R3\n")]));
 }
 
 #[tokio::test]
 async fn a_task_and_a_span_are_undone_as_one() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/keep.md", "keep\n").await;
@@ -115,9 +123,9 @@ async fn a_task_and_a_span_are_undone_as_one() {
     replace(&agent, "/memories/global/a.md", "a", "c").await;
     let person = host.person(&store);
     let span = UndoTarget::Span { since, until: since };
-    let dry = person.undo(&span, Dry::Run, &Call::default()).await.unwrap();
+    let dry = person.undo(&span, DryRun::Yes, &CallContext::default()).await.unwrap();
     assert_eq!((dry.change, dry.undone.len()), (None, 3));
-    person.undo(&span, Dry::No, &Call::default()).await.unwrap();
+    person.undo(&span, DryRun::No, &CallContext::default()).await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("keep.md", "keep\n")]));
     assert_eq!(texts(&host.project("")), []);
     assert_eq!(person.changes(&all()).await.unwrap()[0].kind, ChangeKind::Undo);
@@ -125,14 +133,14 @@ async fn a_task_and_a_span_are_undone_as_one() {
 
 #[tokio::test]
 async fn history_of_another_project_stays_there() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     create(&host.agent(&store), "/memories/project/a.md", "theirs\n").await;
     let id = last(&host.agent(&store)).await;
-    let other = elsewhere(&host, &store);
+    let other = other_project(&host, &store);
     assert_eq!(other.changes(&all()).await.unwrap(), []);
     assert!(matches!(other.change(id).await, Err(StoreError::NoSuchChange(_))));
-    let undo = other.undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await;
+    let undo = other.undo(&UndoTarget::Change(id), DryRun::No, &CallContext::default()).await;
     assert!(matches!(undo, Err(StoreError::NoSuchChange(_))));
     // Not by its digest either.
     let revision = Revision::digest(b"theirs\n");
@@ -142,13 +150,16 @@ async fn history_of_another_project_stays_there() {
 }
 
 /// Returns the memories of another project on this host.
-fn elsewhere(host: &Host, store: &std::sync::Arc<lukasa_store::Store>) -> lukasa_store::Memories {
+fn other_project(
+    host: &TestHost,
+    store: &std::sync::Arc<lukasa_store::Store>,
+) -> lukasa_store::Memories {
     fs::create_dir_all(host.path("other/.git")).unwrap();
     let request = lukasa_store::BindingRequest {
         project_dir: Some(host.path("other")),
         ..Default::default()
     };
-    let folders = lukasa_store::Folders { data: host.path("data"), state: host.path("state") };
+    let folders = lukasa_store::BaseFolders { data: host.path("data"), state: host.path("state") };
     store.memories(
         lukasa_store::Binding::resolve(&request, &folders),
         lukasa_store::Caller::person("test"),
@@ -157,36 +168,37 @@ fn elsewhere(host: &Host, store: &std::sync::Arc<lukasa_store::Store>) -> lukasa
 
 #[tokio::test]
 async fn undoing_a_task_says_what_of_it_is_left_elsewhere() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
-    let (agent, other) = (host.agent(&store), elsewhere(&host, &store));
-    let task = Call { task: Some("t".to_owned()), ..Call::default() };
+    let (agent, other) = (host.agent(&store), other_project(&host, &store));
+    let task = CallContext { task: Some("t".to_owned()), ..CallContext::default() };
     let make = |path: &str| MemoryCommand::Create { path: at(path), file_text: "x\n".to_owned() };
     agent.apply(make("/memories/project/a.md"), &task).await.unwrap();
     let there = last(&agent).await;
     let target = UndoTarget::Task("t".to_owned());
-    let nothing_here = other.undo(&target, Dry::No, &Call::default()).await.unwrap_err();
+    let nothing_here = other.undo(&target, DryRun::No, &CallContext::default()).await.unwrap_err();
     assert!(nothing_here.to_string().contains("project:shop-"), "{nothing_here}");
     other.apply(make("/memories/project/b.md"), &task).await.unwrap();
-    for dry in [Dry::Run, Dry::No] {
-        let undone = other.undo(&target, dry, &Call::default()).await.unwrap();
+    for dry in [DryRun::Yes, DryRun::No] {
+        let undone = other.undo(&target, dry, &CallContext::default()).await.unwrap();
         assert_eq!(undone.paths, [at("/memories/project/b.md")]);
-        let left: Vec<_> = undone.left.iter().map(|left| left.change).collect();
+        let left: Vec<_> = undone.elsewhere.iter().map(|left| left.change).collect();
         assert_eq!(left, [there]);
-        assert!(undone.left[0].identity.starts_with("project:shop-"));
+        assert!(undone.elsewhere[0].identity.starts_with("project:shop-"));
     }
     assert_eq!(texts(&host.project("")), table(&[("a.md", "x\n")]));
-    let rest = host.person(&store).undo(&target, Dry::No, &Call::default()).await.unwrap();
+    let rest =
+        host.person(&store).undo(&target, DryRun::No, &CallContext::default()).await.unwrap();
     assert_eq!(rest.paths, [at("/memories/project/a.md")]);
     assert_eq!(texts(&host.project("")), []);
 }
 
 #[tokio::test]
 async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let (agent, person) = (host.agent(&store), host.person(&store));
-    let task = |name: &str| Call { task: Some(name.to_owned()), ..Call::default() };
+    let task = |name: &str| CallContext { task: Some(name.to_owned()), ..CallContext::default() };
     let path = |name: &str| at(&format!("/memories/global/{name}"));
     let remove = |name: &str| MemoryCommand::Delete { path: path(name) };
     let make = |name: &str| MemoryCommand::Create { path: path(name), file_text: "x\n".to_owned() };
@@ -205,63 +217,63 @@ async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round
         let target = UndoTarget::Task(name.to_owned());
         if name == "one" {
             fs::write(host.global("a.md/theirs.md"), "theirs\n").unwrap();
-            let refused = person.undo(&target, Dry::No, &Call::default()).await;
+            let refused = person.undo(&target, DryRun::No, &CallContext::default()).await;
             let Err(StoreError::UndoBlocked(blocked)) = refused else { panic!("{refused:?}") };
-            assert!(blocked[0].why.contains("move that away"), "{blocked:?}");
+            assert!(blocked[0].reason.contains("move that away"), "{blocked:?}");
             fs::remove_file(host.global("a.md/theirs.md")).unwrap();
         }
-        let undone = person.undo(&target, Dry::No, &Call::default()).await.unwrap();
+        let undone = person.undo(&target, DryRun::No, &CallContext::default()).await.unwrap();
         assert_eq!(texts(&host.global("")), start, "{name}");
         // Back and forth: an undo of the undo swaps them again.
         let back = UndoTarget::Change(undone.change.unwrap());
-        let again = person.undo(&back, Dry::No, &Call::default()).await.unwrap();
+        let again = person.undo(&back, DryRun::No, &CallContext::default()).await.unwrap();
         assert_ne!(texts(&host.global("")), start, "{name}");
         let back = UndoTarget::Change(again.change.unwrap());
-        person.undo(&back, Dry::No, &Call::default()).await.unwrap();
+        person.undo(&back, DryRun::No, &CallContext::default()).await.unwrap();
         assert_eq!(texts(&host.global("")), start, "{name}");
     }
     // One by one too: what the newer undo leaves is an empty folder.
-    agent.apply(remove("a.md"), &Call::default()).await.unwrap();
+    agent.apply(remove("a.md"), &CallContext::default()).await.unwrap();
     let removed = last(&person).await;
-    agent.apply(make("a.md/c.md"), &Call::default()).await.unwrap();
+    agent.apply(make("a.md/c.md"), &CallContext::default()).await.unwrap();
     for id in [last(&person).await, removed] {
-        person.undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await.unwrap();
+        person.undo(&UndoTarget::Change(id), DryRun::No, &CallContext::default()).await.unwrap();
     }
     assert_eq!(texts(&host.global("")), start);
     // And of renames: the newer undo leaves an empty folder where the older one brings the memory back.
-    agent.apply(carry("a.md", "moved.md"), &Call::default()).await.unwrap();
+    agent.apply(carry("a.md", "moved.md"), &CallContext::default()).await.unwrap();
     let moved = last(&person).await;
-    agent.apply(carry("moved.md", "a.md/moved.md"), &Call::default()).await.unwrap();
+    agent.apply(carry("moved.md", "a.md/moved.md"), &CallContext::default()).await.unwrap();
     for id in [last(&person).await, moved] {
-        person.undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await.unwrap();
+        person.undo(&UndoTarget::Change(id), DryRun::No, &CallContext::default()).await.unwrap();
     }
     assert_eq!(texts(&host.global("")), start);
 }
 
 #[tokio::test]
 async fn only_a_person_brings_back_what_screening_refuses() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let (agent, person) = (host.agent(&store), host.person(&store));
     let text = format!("key {}{}\n", "AKIA", "QYXWVUTSRQPON7LM");
     fs::create_dir_all(host.global("")).unwrap();
     fs::write(host.global("k.md"), &text).unwrap();
-    agent.notice().await.unwrap();
+    agent.record_external_edits().await.unwrap();
     delete(&agent, "/memories/global/k.md").await;
     let target = UndoTarget::Change(last(&agent).await);
-    for dry in [Dry::Run, Dry::No] {
-        let refused = agent.undo(&target, dry, &Call::default()).await.unwrap_err();
+    for dry in [DryRun::Yes, DryRun::No] {
+        let refused = agent.undo(&target, dry, &CallContext::default()).await.unwrap_err();
         assert_eq!(refused.code().as_ref(), "screened");
     }
     assert_eq!(texts(&host.global("")), []);
-    let undone = person.undo(&target, Dry::No, &Call::default()).await.unwrap();
+    let undone = person.undo(&target, DryRun::No, &CallContext::default()).await.unwrap();
     assert_eq!(undone.warnings.len(), 1);
     assert_eq!(texts(&host.global("")), table(&[("k.md", &text)]));
 }
 
 #[tokio::test]
 async fn an_undo_holds_the_limits_and_the_names_of_a_scope() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     host.settings.files_max = 2;
     let store = host.store();
     let (agent, person) = (host.agent(&store), host.person(&store));
@@ -270,7 +282,7 @@ async fn an_undo_holds_the_limits_and_the_names_of_a_scope() {
     delete(&agent, "/memories/global/a.md").await;
     let target = UndoTarget::Change(last(&agent).await);
     create(&agent, "/memories/global/A.md", "c\n").await;
-    let undo = async || person.undo(&target, Dry::No, &Call::default()).await;
+    let undo = async || person.undo(&target, DryRun::No, &CallContext::default()).await;
     assert_eq!(undo().await.unwrap_err().code().as_ref(), "already_exists");
     rename(&agent, "/memories/global/A.md", "/memories/global/c.md").await;
     assert_eq!(undo().await.unwrap_err().code().as_ref(), "scope_full");
@@ -281,24 +293,24 @@ async fn an_undo_holds_the_limits_and_the_names_of_a_scope() {
 
 #[tokio::test]
 async fn names_that_differ_only_in_case_come_back_together() {
-    let host = Host::new();
+    let host = TestHost::new();
     fs::create_dir_all(host.global("n")).unwrap();
     fs::write(host.global("n/A.md"), "one\n").unwrap();
     fs::write(host.global("n/a.md"), "two\n").unwrap();
     let store = host.store();
     let person = host.person(&store);
-    person.notice().await.unwrap();
+    person.record_external_edits().await.unwrap();
     let before = texts(&host.global(""));
     delete(&person, "/memories/global/n").await;
     assert_eq!(texts(&host.global("")), table(&[]));
     let target = UndoTarget::Change(last(&person).await);
-    person.undo(&target, Dry::No, &Call::default()).await.unwrap();
+    person.undo(&target, DryRun::No, &CallContext::default()).await.unwrap();
     assert_eq!(texts(&host.global("")), before);
 }
 
 #[tokio::test]
 async fn a_change_says_who_made_it() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     create(&host.agent(&store), "/memories/global/a.md", "a\n").await;
     fs::write(host.global("a.md"), "b\n").unwrap();
@@ -309,23 +321,26 @@ async fn a_change_says_who_made_it() {
 
 #[tokio::test]
 async fn a_text_that_comes_back_has_the_trust_that_it_had() {
-    let host = Host::new();
+    let host = TestHost::new();
     fs::create_dir_all(host.project("")).unwrap();
     fs::write(host.project("a.md"), "planted\n").unwrap();
     let store = host.store();
     let person = host.person(&store);
     let path = at("/memories/project/a.md");
-    person.notice().await.unwrap();
+    person.record_external_edits().await.unwrap();
     let planted = person.read(&path).await.unwrap().revision;
     assert!(!person.unreviewed(&[(&path, None)]).await.is_empty());
     // A person saves it, and takes that back: the old words are nobody's again.
-    let call = Call::default();
-    person.save(&path, "mine\n", Expected::OneOf(vec![planted]), &call).await.unwrap();
+    let call = CallContext::default();
+    person.save(&path, "mine\n", Precondition::OneOf(vec![planted]), &call).await.unwrap();
     assert!(person.unreviewed(&[(&path, None)]).await.is_empty());
     let undo = async |memories: &lukasa_store::Memories| {
         let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
         let last = memories.changes(&query).await.unwrap()[0].id;
-        memories.undo(&UndoTarget::Change(last), Dry::No, &Call::default()).await.unwrap();
+        memories
+            .undo(&UndoTarget::Change(last), DryRun::No, &CallContext::default())
+            .await
+            .unwrap();
     };
     undo(&person).await;
     assert_eq!(person.read(&path).await.unwrap().text, "planted\n");
@@ -334,33 +349,33 @@ async fn a_text_that_comes_back_has_the_trust_that_it_had() {
     undo(&person).await;
     assert!(person.unreviewed(&[(&path, None)]).await.is_empty());
     fs::write(host.project("a.md"), "of another branch\n").unwrap();
-    person.notice().await.unwrap();
+    person.record_external_edits().await.unwrap();
     assert!(!person.unreviewed(&[(&path, None)]).await.is_empty());
     fs::write(host.project("a.md"), "mine\n").unwrap();
-    person.notice().await.unwrap();
+    person.record_external_edits().await.unwrap();
     assert!(person.unreviewed(&[(&path, None)]).await.is_empty());
 }
 
 /// The last change is looked for, shown and taken back, as the command line does it.
 #[tokio::test]
 async fn an_undo_walks_a_root_once_at_most() {
-    let (host, plan, memories) = counted();
+    let (host, plan, memories) = walk_counting_memories();
     create(&memories, "/memories/global/a.md", "one\n").await;
     create(&memories, "/memories/global/b.md", "two\n").await;
     plan.take_walks();
     let id = last(&memories).await;
     let target = UndoTarget::Change(id);
-    memories.undo(&target, Dry::Run, &Call::default()).await.unwrap();
-    memories.undo(&target, Dry::No, &Call::default()).await.unwrap();
+    memories.undo(&target, DryRun::Yes, &CallContext::default()).await.unwrap();
+    memories.undo(&target, DryRun::No, &CallContext::default()).await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("a.md", "one\n")]));
     assert_eq!(plan.take_walks(), 1);
 }
 
 /// Returns memories in one root whose walks are counted.
-fn counted() -> (Host, Arc<Plan>, Memories) {
-    let host = Host::quick();
+fn walk_counting_memories() -> (TestHost, Arc<Plan>, Memories) {
+    let host = TestHost::in_fast_storage();
     let plan = Arc::<Plan>::default();
-    let anchor = Anchor::new(host.path("data"), &["memory"], Privacy::Private);
+    let anchor = RootDir::new(host.path("data"), &["memory"], Privacy::Private);
     let local = Arc::new(LocalBackend::new(anchor, host.path("state/locks/global.lock")));
     let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
     let backend: Arc<dyn Backend> = Arc::new(FaultyBackend::new(local, Arc::clone(&plan)));

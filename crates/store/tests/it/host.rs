@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lukasa_store::{
-    Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store, WorkspaceChoice,
+    BaseFolders, Binding, BindingRequest, CallContext, Caller, Memories, Store, StoreSettings,
+    WorkspaceChoice,
 };
 use memory::access::AgentClass;
 use memory::path::{Layout, MemoryPath};
@@ -17,26 +18,26 @@ use tempfile::TempDir;
 use testkit::ManualClock;
 
 /// Folders that vanish with the test.
-pub(crate) struct Host {
+pub(crate) struct TestHost {
     home: TempDir,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: StoreSettings,
 }
 
-impl Host {
+impl TestHost {
     pub(crate) fn new() -> Self {
         Self::at(tempfile::tempdir().unwrap())
     }
 
     /// Lays the host out where synchronizing costs nothing, if this machine has such a place: for
     /// tests that need hundreds of them.
-    pub(crate) fn quick() -> Self {
+    pub(crate) fn in_fast_storage() -> Self {
         Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
     }
 
     fn at(home: TempDir) -> Self {
         fs::create_dir_all(home.path().join("shop/.git")).unwrap();
-        let settings = Settings { memory_list: false, ..Settings::default() };
+        let settings = StoreSettings { memory_list: false, ..StoreSettings::default() };
         Self { home, clock: Arc::new(ManualClock::default()), settings }
     }
 
@@ -52,8 +53,8 @@ impl Host {
         self.path("shop/.lukasa/memory").join(below)
     }
 
-    fn folders(&self) -> Folders {
-        Folders { data: self.path("data"), state: self.path("state") }
+    fn folders(&self) -> BaseFolders {
+        BaseFolders { data: self.path("data"), state: self.path("state") }
     }
 
     /// Opens a store as a new process would.
@@ -96,7 +97,7 @@ pub(crate) async fn call(memories: &Memories, arguments: Value) -> String {
 /// Makes one tool call and returns its text and its code.
 pub(crate) async fn answer(memories: &Memories, arguments: Value) -> (String, Option<String>) {
     let reply = match tool::decode(&arguments, Layout::Scoped) {
-        Ok(command) => memories.apply(command, &Call::default()).await.unwrap(),
+        Ok(command) => memories.apply(command, &CallContext::default()).await.unwrap(),
         Err(refusal) => memory::command::Reply::Refused(refusal),
     };
     let rendered = tool::render(&reply);
@@ -126,7 +127,7 @@ pub(crate) fn at(path: &str) -> MemoryPath {
 }
 
 /// Makes the lock files look as if the machine had been started anew since.
-pub(crate) fn restart(host: &Host) {
+pub(crate) fn restart(host: &TestHost) {
     for entry in fs::read_dir(host.path("state/locks")).unwrap() {
         let path = entry.unwrap().path();
         let text = fs::read_to_string(&path).unwrap();

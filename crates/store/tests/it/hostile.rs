@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
-use crate::host::{Host, answer, call, create, texts};
+use crate::host::{TestHost, answer, call, create, texts};
 
 const PROJECT: &str = "/memories/project";
 
-fn fill(host: &Host) {
+fn fill(host: &TestHost) {
     let root = host.project("");
     fs::create_dir_all(&root).unwrap();
     fs::create_dir_all(host.path("secret")).unwrap();
@@ -44,7 +44,7 @@ fn fill(host: &Host) {
 
 #[tokio::test]
 async fn a_hostile_checkout_is_listed_and_refused_and_never_followed() {
-    let host = Host::new();
+    let host = TestHost::new();
     fill(&host);
     let store = host.store();
     let agent = host.agent(&store);
@@ -107,7 +107,7 @@ async fn a_hostile_checkout_is_listed_and_refused_and_never_followed() {
 #[tokio::test]
 async fn a_root_that_is_a_link_is_refused_and_the_others_go_on() {
     for link in [".lukasa", ".lukasa/memory"] {
-        let host = Host::new();
+        let host = TestHost::new();
         fs::create_dir_all(host.path("elsewhere/memory")).unwrap();
         fs::write(host.path("elsewhere/memory/x.md"), "SECRET\n").unwrap();
         fs::write(host.path("elsewhere/x.md"), "SECRET\n").unwrap();
@@ -134,7 +134,7 @@ async fn a_root_that_is_a_link_is_refused_and_the_others_go_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
-    let host = Host::new();
+    let host = TestHost::new();
     fs::create_dir_all(host.project("f")).unwrap();
     fs::create_dir_all(host.path("secret")).unwrap();
     fs::write(host.path("secret/a.md"), "SECRET\n").unwrap();
@@ -173,7 +173,7 @@ async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
             agent.list(None).await.unwrap_or_default();
         }
         // A fault is as good as a refusal here; what counts is what it does not do.
-        if let Ok(reply) = agent.apply(decoded, &lukasa_store::Call::default()).await {
+        if let Ok(reply) = agent.apply(decoded, &lukasa_store::CallContext::default()).await {
             assert!(!memory::tool::render(&reply).text.contains("SECRET"));
         }
     }
@@ -188,7 +188,7 @@ async fn what_lies_too_deep_for_a_path_hides_nothing_else() {
     let deep = format!("{}/x.md", ["f"; 15].join("/"));
     let long = format!("{}/{}.md", vec!["l".repeat(250); 3].join("/"), "n".repeat(252));
     for name in [&deep, &long] {
-        let host = Host::new();
+        let host = TestHost::new();
         let file = host.project(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, "too deep\n").unwrap();
@@ -204,7 +204,7 @@ async fn what_lies_too_deep_for_a_path_hides_nothing_else() {
             let (said, code) = answer(&agent, json!({"command": "view", "path": path})).await;
             assert_eq!(code, None, "{said}");
         }
-        agent.notice().await.unwrap();
+        agent.record_external_edits().await.unwrap();
         let health = person.health(lukasa_store::Depth::Thorough).await.unwrap();
         let found: Vec<_> =
             health.findings.iter().map(|one| (one.kind.as_str(), one.subject.as_str())).collect();

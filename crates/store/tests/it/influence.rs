@@ -4,24 +4,25 @@ use std::fs;
 use std::sync::Arc;
 
 use lukasa_store::{
-    Call, ChangesQuery, Dry, Expected, Memories, Store, StoreError, UndoTarget, Unreviewed,
+    CallContext, ChangesQuery, DryRun, Memories, Precondition, Store, StoreError, UndoTarget,
+    Unreviewed,
 };
 use memory::change::{ChangeKind, Trust};
 use memory::command::CommandError;
 use memory::document::Revision;
 use serde_json::json;
 
-use crate::host::{Host, at, call, create, delete, rename, replace};
+use crate::host::{TestHost, at, call, create, delete, rename, replace};
 
 const PLANTED: &str = "/memories/project/planted.md";
 
 /// A checkout that brings a memory, and an agent that reads it.
-async fn read_planted(host: &Host) -> (Arc<Store>, Memories) {
+async fn read_planted(host: &TestHost) -> (Arc<Store>, Memories) {
     fs::create_dir_all(host.project("")).unwrap();
     fs::write(host.project("planted.md"), "planted\n").unwrap();
     let store = host.store();
     let agent = host.agent(&store);
-    agent.notice().await.unwrap();
+    agent.record_external_edits().await.unwrap();
     view(&agent, PLANTED).await;
     (store, agent)
 }
@@ -31,7 +32,7 @@ async fn view(memories: &Memories, path: &str) -> String {
 }
 
 async fn waiting(memories: &Memories) -> Vec<String> {
-    let waiting = memories.influenced().await.unwrap();
+    let waiting = memories.pending_reviews().await.unwrap();
     waiting.iter().map(|one| one.path.to_string()).collect()
 }
 
@@ -42,12 +43,12 @@ async fn last(memories: &Memories) -> memory::change::MemoryChange {
 
 async fn undo_last(memories: &Memories) {
     let target = UndoTarget::Change(last(memories).await.id);
-    memories.undo(&target, Dry::No, &Call::default()).await.unwrap();
+    memories.undo(&target, DryRun::No, &CallContext::default()).await.unwrap();
 }
 
 #[tokio::test]
 async fn what_is_written_afterwards_waits_for_a_review() {
-    let host = Host::new();
+    let host = TestHost::new();
     let (store, agent) = read_planted(&host).await;
     let person = host.person(&store);
     create(&agent, "/memories/global/a.md", "a\n").await;
@@ -76,7 +77,7 @@ async fn what_is_written_afterwards_waits_for_a_review() {
 
 #[tokio::test]
 async fn words_are_not_washed_by_carrying_them_in_two_steps() {
-    let host = Host::new();
+    let host = TestHost::new();
     let (store, first) = read_planted(&host).await;
     let person = host.person(&store);
     // The very bytes, at another path of the same root: the original is reviewed as little as before.
@@ -98,7 +99,7 @@ async fn words_are_not_washed_by_carrying_them_in_two_steps() {
 
 #[tokio::test]
 async fn what_git_brings_over_a_memory_counts_when_an_edit_shows_it() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     fs::create_dir_all(host.project("")).unwrap();
     create(&host.agent(&store), "/memories/project/notes.md", "- mine\n").await;
@@ -113,7 +114,7 @@ async fn what_git_brings_over_a_memory_counts_when_an_edit_shows_it() {
 
 #[tokio::test]
 async fn a_touch_from_outside_is_no_review() {
-    let host = Host::new();
+    let host = TestHost::new();
     let (store, agent) = read_planted(&host).await;
     let person = host.person(&store);
     create(&agent, "/memories/global/a.md", "a\n").await;
@@ -122,7 +123,7 @@ async fn a_touch_from_outside_is_no_review() {
         async || person.unreviewed(&[(&at("/memories/global/a.md"), None)]).await.len() == 1;
     assert!(is_held().await, "before it is noticed");
     assert_eq!(waiting(&person).await, ["/memories/global/a.md"]);
-    person.notice().await.unwrap();
+    person.record_external_edits().await.unwrap();
     assert!(is_held().await, "and afterwards");
     fs::write(host.global("a.md"), "a\n \n \n").unwrap();
     replace(&host.agent(&store), "/memories/global/a.md", "a\n", "b\n").await;
@@ -131,7 +132,7 @@ async fn a_touch_from_outside_is_no_review() {
 
 #[tokio::test]
 async fn it_goes_on_through_edits_and_names_and_who_reads_it() {
-    let host = Host::new();
+    let host = TestHost::new();
     let (store, agent) = read_planted(&host).await;
     let (person, other) = (host.person(&store), host.agent(&store));
     create(&other, "/memories/global/a.md", "clean\n").await;
@@ -158,10 +159,10 @@ async fn it_goes_on_through_edits_and_names_and_who_reads_it() {
 
 #[tokio::test]
 async fn a_person_ends_it_by_accepting_saving_or_undoing() {
-    let host = Host::new();
+    let host = TestHost::new();
     let (store, agent) = read_planted(&host).await;
     let person = host.person(&store);
-    let call = Call::default();
+    let call = CallContext::default();
     for name in ["accepted", "saved", "undone"] {
         create(&host.agent(&store), &format!("/memories/global/{name}.md"), "clean\n").await;
         replace(&agent, &format!("/memories/global/{name}.md"), "clean", "carried").await;
@@ -172,7 +173,7 @@ async fn a_person_ends_it_by_accepting_saving_or_undoing() {
         waiting(&person).await,
         ["/memories/global/accepted.md", "/memories/global/saved.md"]
     );
-    let text = Expected::Present;
+    let text = Precondition::Present;
     person.save(&at("/memories/global/saved.md"), "mine\n", text, &call).await.unwrap();
     assert_eq!(waiting(&person).await, ["/memories/global/accepted.md"]);
 
@@ -208,7 +209,7 @@ async fn a_person_ends_it_by_accepting_saving_or_undoing() {
 
 #[tokio::test]
 async fn what_a_person_wrote_by_hand_is_no_such_text() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let (agent, person) = (host.agent(&store), host.person(&store));
     create(&agent, "/memories/global/a.md", "a\n").await;
@@ -221,11 +222,11 @@ async fn what_a_person_wrote_by_hand_is_no_such_text() {
 
 #[tokio::test]
 async fn a_memory_of_a_clone_is_reviewed_as_it_is() {
-    let host = Host::new();
+    let host = TestHost::new();
     let (store, _) = read_planted(&host).await;
     let (person, path) = (host.person(&store), at(PLANTED));
     assert_eq!(person.unreviewed(&[(&path, None)]).await.len(), 1);
-    person.accept(&path, Revision::digest(b"planted\n"), &Call::default()).await.unwrap();
+    person.accept(&path, Revision::digest(b"planted\n"), &CallContext::default()).await.unwrap();
     assert_eq!(person.unreviewed(&[(&path, None)]).await.len(), 0);
     assert_eq!(fs::read(host.project("planted.md")).unwrap(), b"planted\n");
     let agent = host.agent(&store);
@@ -233,18 +234,18 @@ async fn a_memory_of_a_clone_is_reviewed_as_it_is() {
     create(&agent, "/memories/global/a.md", "a\n").await;
     assert_eq!(waiting(&person).await, [] as [String; 0]);
     fs::write(host.project("planted.md"), "planted anew\n").unwrap();
-    person.notice().await.unwrap();
+    person.record_external_edits().await.unwrap();
     assert_eq!(person.unreviewed(&[(&path, None)]).await.len(), 1);
 }
 
 #[tokio::test]
 async fn history_keeps_what_waits_however_old_it_is() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     host.settings.retention.age = std::time::Duration::ZERO;
     host.settings.retention.bytes = 0;
     let (store, agent) = read_planted(&host).await;
     create(&agent, "/memories/global/a.md", "a\n").await;
-    store.settle().await;
+    store.checkpoint().await;
     host.clock.advance(std::time::Duration::from_secs(1_000_000));
     store.prune().await.unwrap();
     assert_eq!(waiting(&host.person(&store)).await, ["/memories/global/a.md"]);

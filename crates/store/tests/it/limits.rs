@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use lukasa_store::{Call, Expected, Memories, StoreError};
+use lukasa_store::{CallContext, Memories, Precondition, StoreError};
 use memory::change::ChangeKind;
 use memory::command::MemoryCommand;
 use memory::limits::{LISTED_PATHS_MAX, MEMORY_BYTES_MAX, SCOPE_FILES_DEFAULT};
 use serde_json::{Value, json};
 
-use crate::host::{Host, answer, at, call, create};
+use crate::host::{TestHost, answer, at, call, create};
 
 const PATH: &str = "/memories/global/a.md";
 
@@ -18,7 +18,7 @@ async fn code(memories: &Memories, arguments: Value) -> Option<String> {
 
 /// Brings a memory of `before` bytes to `after` bytes by `write`, which gets the bytes to add.
 async fn check(before: usize, after: usize, write: impl Fn(usize) -> Value) -> Option<String> {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     let store = host.store();
     let agent = host.agent(&store);
     if before > 0 {
@@ -58,26 +58,26 @@ async fn a_memory_holds_its_limit_and_not_a_byte_more() {
 
 #[tokio::test]
 async fn saves_and_drafts_hold_the_same_limit() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     let store = host.store();
     let person = host.person(&store);
-    let call = Call::default();
+    let call = CallContext::default();
     // Two bytes a letter: it is bytes that count.
     let (most, more) = ("é".repeat(MEMORY_BYTES_MAX / 2), "é".repeat(MEMORY_BYTES_MAX / 2) + "\n");
-    let refused = person.save(&at(PATH), &more, Expected::Absent, &call).await.unwrap_err();
+    let refused = person.save(&at(PATH), &more, Precondition::Absent, &call).await.unwrap_err();
     assert_eq!(refused.code().as_ref(), "too_large", "an oversized save is no conflict");
-    person.save(&at(PATH), &most, Expected::Absent, &call).await.unwrap();
+    person.save(&at(PATH), &most, Precondition::Absent, &call).await.unwrap();
     let mut draft = person.draft(ChangeKind::Draft, call);
-    let refused = draft.put(&at("/memories/global/b.md"), &more).await.unwrap_err();
+    let refused = draft.set_text(&at("/memories/global/b.md"), &more).await.unwrap_err();
     assert_eq!(refused.code().as_ref(), "too_large");
-    draft.put(&at("/memories/global/b.md"), &most).await.unwrap();
+    draft.set_text(&at("/memories/global/b.md"), &most).await.unwrap();
     draft.commit().await.unwrap();
     assert_eq!(fs::read(host.global("b.md")).unwrap(), most.as_bytes());
 }
 
 #[tokio::test]
 async fn what_outgrew_the_cap_can_be_seen_in_part_moved_and_removed_and_not_edited() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, PATH, "one\n").await;
@@ -100,7 +100,7 @@ async fn what_outgrew_the_cap_can_be_seen_in_part_moved_and_removed_and_not_edit
 }
 
 /// Lays out so many memories by hand.
-fn fill(host: &Host, count: usize) {
+fn fill(host: &TestHost, count: usize) {
     fs::create_dir_all(host.global("many")).unwrap();
     for number in 0..count {
         fs::write(host.global(&format!("many/n{number:05}.md")), "x\n").unwrap();
@@ -109,7 +109,7 @@ fn fill(host: &Host, count: usize) {
 
 #[tokio::test]
 async fn a_scope_holds_a_thousand_memories_unless_a_person_says_otherwise() {
-    let mut host = Host::quick();
+    let mut host = TestHost::in_fast_storage();
     fill(&host, SCOPE_FILES_DEFAULT - 1);
     let store = host.store();
     let agent = host.agent(&store);
@@ -117,7 +117,8 @@ async fn a_scope_holds_a_thousand_memories_unless_a_person_says_otherwise() {
     let b = json!({"command": "create", "path": "/memories/global/b.md", "file_text": "x"});
     assert_eq!(code(&agent, b.clone()).await.as_deref(), Some("scope_full"));
     let saved = at("/memories/global/b.md");
-    let refused = host.person(&store).save(&saved, "x", Expected::Absent, &Call::default()).await;
+    let refused =
+        host.person(&store).save(&saved, "x", Precondition::Absent, &CallContext::default()).await;
     assert!(matches!(&refused, Err(error) if error.code().as_ref() == "scope_full"), "{refused:?}");
     // What is full in one scope says nothing of another, and everything but new memories goes on.
     assert!(create(&agent, "/memories/project/b.md", "x").await.starts_with("File created"));
@@ -134,12 +135,12 @@ async fn a_scope_holds_a_thousand_memories_unless_a_person_says_otherwise() {
 
 #[tokio::test]
 async fn memories_that_came_from_outside_count_at_once() {
-    let mut host = Host::quick();
+    let mut host = TestHost::in_fast_storage();
     host.settings.files_max = 20;
     let store = host.store();
     let agent = host.agent(&store);
     assert!(create(&agent, PATH, "the first\n").await.starts_with("File created"));
-    store.settle().await;
+    store.checkpoint().await;
     fill(&host, 19);
     let b = json!({"command": "create", "path": "/memories/global/b.md", "file_text": "x"});
     assert_eq!(code(&agent, b.clone()).await.as_deref(), Some("scope_full"));
@@ -149,7 +150,7 @@ async fn memories_that_came_from_outside_count_at_once() {
 
 #[tokio::test]
 async fn a_draft_counts_what_it_makes_against_what_it_removes() {
-    let mut host = Host::quick();
+    let mut host = TestHost::in_fast_storage();
     host.settings.files_max = 2;
     let store = host.store();
     let agent = host.agent(&store);
@@ -157,11 +158,11 @@ async fn a_draft_counts_what_it_makes_against_what_it_removes() {
         create(&agent, &format!("/memories/global/{name}.md"), "x\n").await;
     }
     let new = |name: &str| MemoryCommand::Create { path: at(name), file_text: "y\n".to_owned() };
-    let mut swap = agent.draft(ChangeKind::Draft, Call::default());
+    let mut swap = agent.draft(ChangeKind::Draft, CallContext::default());
     swap.apply(new("/memories/global/c.md")).await.unwrap();
     swap.apply(MemoryCommand::Delete { path: at(PATH) }).await.unwrap();
     assert!(swap.commit().await.unwrap().is_some());
-    let mut more = agent.draft(ChangeKind::Draft, Call::default());
+    let mut more = agent.draft(ChangeKind::Draft, CallContext::default());
     more.apply(new("/memories/global/d.md")).await.unwrap();
     let refused = more.commit().await;
     assert!(
@@ -173,7 +174,7 @@ async fn a_draft_counts_what_it_makes_against_what_it_removes() {
 
 #[tokio::test]
 async fn an_over_full_tree_shows_its_first_thousand_in_byte_order() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     fill(&host, LISTED_PATHS_MAX + 50);
     for name in ["many-b.md", "many.md", "zzz.md", "A.md"] {
         fs::write(host.global(name), "x\n").unwrap();

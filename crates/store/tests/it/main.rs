@@ -8,8 +8,8 @@
 
 mod host;
 
-mod came;
 mod cases;
+mod entry_dates;
 
 mod context_files;
 mod context_load;
@@ -30,7 +30,7 @@ mod hostile;
 
 mod limits;
 
-mod meddling;
+mod external_edits;
 
 mod model;
 

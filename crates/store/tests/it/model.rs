@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lukasa_store::backend::Backend;
-use lukasa_store::{Call, Caller, Dry, Memories, UndoTarget};
+use lukasa_store::{CallContext, Caller, DryRun, Memories, UndoTarget};
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, RootKey};
 use memory::command::{MemoryCommand, Reply};
@@ -12,13 +12,13 @@ use memory::path::{Mount, Scope};
 use proptest::prelude::*;
 use testkit::MemoryBackend;
 
-use crate::host::{Host, at};
+use crate::host::{TestHost, at};
 
 /// What may be there: few names, so that they meet; one of them is a folder's name elsewhere.
 const NAMES: [&str; 7] = ["a.md", "b.md", "d", "d/a.md", "d/e/b.md", "d/e", "f/g.md"];
 
 #[derive(Clone, Debug)]
-enum Act {
+enum ModelAct {
     Create(usize, String),
     Replace(usize, String, String),
     Insert(usize, i64, String),
@@ -30,53 +30,53 @@ enum Act {
     Undo,
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> impl Strategy<Value = ModelAct> {
     let name = || 0..NAMES.len();
     let text = || "[ab\n]{0,6}";
     let drafted = (name(), proptest::option::of(text()));
     prop_oneof![
-        4 => (name(), text()).prop_map(|(at, text)| Act::Create(at, text)),
-        3 => (name(), "[ab\n]{1,2}", text()).prop_map(|(at, old, new)| Act::Replace(at, old, new)),
-        2 => (name(), -1..4_i64, text()).prop_map(|(at, line, text)| Act::Insert(at, line, text)),
-        2 => name().prop_map(Act::Delete),
-        3 => (name(), name()).prop_map(|(from, to)| Act::Rename(from, to)),
-        1 => proptest::collection::vec(drafted, 1..4).prop_map(Act::Draft),
-        2 => Just(Act::Undo),
+        4 => (name(), text()).prop_map(|(at, text)| ModelAct::Create(at, text)),
+        3 => (name(), "[ab\n]{1,2}", text()).prop_map(|(at, old, new)| ModelAct::Replace(at, old, new)),
+        2 => (name(), -1..4_i64, text()).prop_map(|(at, line, text)| ModelAct::Insert(at, line, text)),
+        2 => name().prop_map(ModelAct::Delete),
+        3 => (name(), name()).prop_map(|(from, to)| ModelAct::Rename(from, to)),
+        1 => proptest::collection::vec(drafted, 1..4).prop_map(ModelAct::Draft),
+        2 => Just(ModelAct::Undo),
     ]
 }
 
 /// Paths and their texts, and folders that are there without a memory in them.
-type Model = BTreeMap<String, String>;
+type ModelFiles = BTreeMap<String, String>;
 
-struct World {
+struct ModelWorld {
     root: MemoryBackend,
     memories: Memories,
-    model: Model,
+    model: ModelFiles,
     /// The model before each change that can be taken back, newest last.
-    past: Vec<(ChangeId, Model)>,
+    past: Vec<(ChangeId, ModelFiles)>,
 }
 
-fn below<'a>(model: &'a Model, folder: &'a str) -> impl Iterator<Item = &'a String> {
+fn below<'a>(model: &'a ModelFiles, folder: &'a str) -> impl Iterator<Item = &'a String> {
     model.keys().filter(move |path| {
         path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }
 
-impl World {
-    fn new(host: &Host) -> Self {
+impl ModelWorld {
+    fn new(host: &TestHost) -> Self {
         let root = MemoryBackend::new();
         let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
         let backend: Arc<dyn Backend> = Arc::new(root.clone());
         let roots = vec![(Mount::Scope(Scope::Global), key, backend)];
         let agent = Caller::agent(AgentClass::Exec, "test");
         let memories = host.store().memories_in(roots, agent);
-        Self { root, memories, model: Model::new(), past: Vec::new() }
+        Self { root, memories, model: ModelFiles::new(), past: Vec::new() }
     }
 
     /// Carries out a command; what it leaves is `expected` if that is a change, or all as it was.
-    async fn command(&mut self, command: MemoryCommand, expected: Option<Model>) {
+    async fn command(&mut self, command: MemoryCommand, expected: Option<ModelFiles>) {
         let shown = format!("{command:?}");
-        let reply = self.memories.apply(command, &Call::default()).await.unwrap();
+        let reply = self.memories.apply(command, &CallContext::default()).await.unwrap();
         let change = match &reply {
             Reply::Done { change, .. } => *change,
             Reply::Refused(_) => None,
@@ -85,7 +85,7 @@ impl World {
         self.changed(change, expected);
     }
 
-    fn changed(&mut self, change: Option<ChangeId>, model: Option<Model>) {
+    fn changed(&mut self, change: Option<ChangeId>, model: Option<ModelFiles>) {
         if let (Some(change), Some(model)) = (change, model) {
             self.past.push((change, std::mem::replace(&mut self.model, model)));
         }
@@ -103,7 +103,7 @@ impl World {
         self.root.folders().iter().any(|folder| folder == name)
     }
 
-    fn with(&self, name: &str, text: Option<String>) -> Model {
+    fn with(&self, name: &str, text: Option<String>) -> ModelFiles {
         let mut model = self.model.clone();
         match text {
             Some(text) => model.insert(name.to_owned(), text),
@@ -112,15 +112,15 @@ impl World {
         model
     }
 
-    async fn act(&mut self, act: Act) {
+    async fn act(&mut self, act: ModelAct) {
         match act {
-            Act::Create(name, text) => {
+            ModelAct::Create(name, text) => {
                 let name = NAMES[name];
                 let expected = self.is_free(name).then(|| self.with(name, Some(text.clone())));
                 self.command(MemoryCommand::Create { path: path(name), file_text: text }, expected)
                     .await;
             }
-            Act::Replace(name, old_str, new_str) => {
+            ModelAct::Replace(name, old_str, new_str) => {
                 let name = NAMES[name];
                 let expected = self
                     .model
@@ -130,7 +130,7 @@ impl World {
                 let command = MemoryCommand::StrReplace { path: path(name), old_str, new_str };
                 self.command(command, expected).await;
             }
-            Act::Insert(name, insert_line, insert_text) => {
+            ModelAct::Insert(name, insert_line, insert_text) => {
                 let name = NAMES[name];
                 let expected = self
                     .model
@@ -140,10 +140,10 @@ impl World {
                 let command = MemoryCommand::Insert { path: path(name), insert_line, insert_text };
                 self.command(command, expected).await;
             }
-            Act::Delete(name) => self.delete(NAMES[name]).await,
-            Act::Rename(from, to) => self.rename(NAMES[from], NAMES[to]).await,
-            Act::Draft(edits) => self.draft(edits).await,
-            Act::Undo => self.undo().await,
+            ModelAct::Delete(name) => self.delete(NAMES[name]).await,
+            ModelAct::Rename(from, to) => self.rename(NAMES[from], NAMES[to]).await,
+            ModelAct::Draft(edits) => self.draft(edits).await,
+            ModelAct::Undo => self.undo().await,
         }
     }
 
@@ -172,13 +172,13 @@ impl World {
 
     /// Gives each memory its text, or removes it, if all of that is possible.
     async fn draft(&mut self, edits: Vec<(usize, Option<String>)>) {
-        let mut draft = self.memories.draft(ChangeKind::Draft, Call::default());
+        let mut draft = self.memories.draft(ChangeKind::Draft, CallContext::default());
         let mut model = self.model.clone();
         for (name, text) in edits {
             let name = NAMES[name];
             match text {
                 // What is a folder, or lies below a file, is no place for a text.
-                Some(text) if draft.put(&path(name), &text).await.is_ok() => {
+                Some(text) if draft.set_text(&path(name), &text).await.is_ok() => {
                     model.insert(name.to_owned(), text);
                 }
                 None if model.contains_key(name) => {
@@ -206,7 +206,7 @@ impl World {
     async fn undo(&mut self) {
         let Some((change, before)) = self.past.pop() else { return };
         let target = UndoTarget::Change(change);
-        match self.memories.undo(&target, Dry::No, &Call::default()).await {
+        match self.memories.undo(&target, DryRun::No, &CallContext::default()).await {
             Ok(_) => self.model = before,
             // Only folders came or went: the memories are as they were.
             Err(error) => assert_eq!(before, self.model, "{change}: {error:?}"),
@@ -214,7 +214,7 @@ impl World {
     }
 
     fn check(&self) {
-        let files: Model = self
+        let files: ModelFiles = self
             .root
             .files()
             .into_iter()
@@ -253,13 +253,13 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let host = Host::quick();
-            let mut world = World::new(&host);
+            let host = TestHost::in_fast_storage();
+            let mut world = ModelWorld::new(&host);
             for act in acts {
                 world.act(act).await;
                 world.check();
             }
-            assert_eq!(world.memories.notice().await.unwrap(), 0, "history knows of all of it");
+            assert_eq!(world.memories.record_external_edits().await.unwrap(), 0, "history knows of all of it");
         });
     }
 }

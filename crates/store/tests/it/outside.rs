@@ -3,17 +3,17 @@
 use std::fs;
 use std::time::Duration;
 
-use lukasa_store::{Call, ChangesQuery, Expected, StoreError};
+use lukasa_store::{CallContext, ChangesQuery, Precondition, StoreError};
 use memory::command::CommandError;
 use memory::document::Revision;
 
-use crate::host::{Host, at, create, rename, replace, table, texts};
+use crate::host::{TestHost, at, create, rename, replace, table, texts};
 
 const PATH: &str = "/memories/global/a.md";
 
 #[tokio::test]
 async fn an_edit_from_outside_is_in_history_before_ours() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, PATH, "one\n").await;
@@ -30,43 +30,46 @@ async fn an_edit_from_outside_is_in_history_before_ours() {
 
 #[tokio::test]
 async fn a_conflicting_save_changes_nothing_and_names_the_revision() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let person = host.person(&store);
-    let saved = person.save(&at(PATH), "one\n", Expected::Absent, &Call::default()).await.unwrap();
+    let saved = person
+        .save(&at(PATH), "one\n", Precondition::Absent, &CallContext::default())
+        .await
+        .unwrap();
     fs::write(host.global("a.md"), "theirs\n").unwrap();
-    for expected in [Expected::from(saved.revision), Expected::Absent] {
-        let refused = person.save(&at(PATH), "mine\n", expected, &Call::default()).await;
+    for expected in [Precondition::from(saved.revision), Precondition::Absent] {
+        let refused = person.save(&at(PATH), "mine\n", expected, &CallContext::default()).await;
         let Err(StoreError::Refused(CommandError::Conflict { current, .. })) = refused else {
             panic!("{refused:?}")
         };
         assert_eq!(current, Some(Revision::digest(b"theirs\n")));
     }
     assert_eq!(texts(&host.global("")), table(&[("a.md", "theirs\n")]));
-    let now = Expected::from(Revision::digest(b"theirs\n"));
-    person.save(&at(PATH), "mine\n", now, &Call::default()).await.unwrap();
+    let now = Precondition::from(Revision::digest(b"theirs\n"));
+    person.save(&at(PATH), "mine\n", now, &CallContext::default()).await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("a.md", "mine\n")]));
 }
 
 #[tokio::test]
 async fn a_save_happens_where_what_is_there_is_as_expected() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let person = host.person(&store);
     let (one, other) = (Revision::digest(b"one\n"), Revision::digest(b"other\n"));
-    let both = |a, b| Expected::Both(Box::new([a, b]));
+    let both = |a, b| Precondition::Both(Box::new([a, b]));
     // The expectation, what is there before, and whether a save of `new` happens.
     let rows = [
-        (Expected::Present, None, false),
-        (Expected::Present, Some("one\n"), true),
-        (Expected::OneOf(vec![]), Some("one\n"), false),
-        (Expected::OneOf(vec![other, one]), Some("one\n"), true),
-        (Expected::OneOf(vec![other, one]), None, false),
-        (Expected::NoneOf(vec![one]), Some("one\n"), false),
-        (Expected::NoneOf(vec![other]), Some("one\n"), true),
-        (Expected::NoneOf(vec![one]), None, true),
-        (both(Expected::Present, Expected::NoneOf(vec![other])), Some("one\n"), true),
-        (both(Expected::Present, Expected::Absent), Some("one\n"), false),
+        (Precondition::Present, None, false),
+        (Precondition::Present, Some("one\n"), true),
+        (Precondition::OneOf(vec![]), Some("one\n"), false),
+        (Precondition::OneOf(vec![other, one]), Some("one\n"), true),
+        (Precondition::OneOf(vec![other, one]), None, false),
+        (Precondition::NoneOf(vec![one]), Some("one\n"), false),
+        (Precondition::NoneOf(vec![other]), Some("one\n"), true),
+        (Precondition::NoneOf(vec![one]), None, true),
+        (both(Precondition::Present, Precondition::NoneOf(vec![other])), Some("one\n"), true),
+        (both(Precondition::Present, Precondition::Absent), Some("one\n"), false),
     ];
     for (expected, there, happens) in rows {
         let file = host.global("a.md");
@@ -75,10 +78,11 @@ async fn a_save_happens_where_what_is_there_is_as_expected() {
             Some(text) => fs::write(&file, text).unwrap(),
             None => fs::remove_file(&file).unwrap_or_default(),
         }
-        let saved = person.save(&at(PATH), "new\n", expected.clone(), &Call::default()).await;
+        let saved =
+            person.save(&at(PATH), "new\n", expected.clone(), &CallContext::default()).await;
         let after = fs::read_to_string(&file).ok();
         if happens {
-            assert_eq!(saved.unwrap().made, there.is_none(), "{expected:?}");
+            assert_eq!(saved.unwrap().created, there.is_none(), "{expected:?}");
             assert_eq!(after.as_deref(), Some("new\n"), "{expected:?}");
         } else {
             let Err(StoreError::Refused(CommandError::Conflict { current, .. })) = saved else {
@@ -92,22 +96,22 @@ async fn a_save_happens_where_what_is_there_is_as_expected() {
 
 #[tokio::test]
 async fn what_vanished_and_came_back_starts_anew() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let person = host.person(&store);
     create(&host.agent(&store), PATH, "one\n").await;
     person.set_pin(&at(PATH), true).await.unwrap();
     fs::remove_file(host.global("a.md")).unwrap();
-    assert_eq!(person.notice().await.unwrap(), 1);
+    assert_eq!(person.record_external_edits().await.unwrap(), 1);
     fs::write(host.global("a.md"), "one\n").unwrap();
-    person.notice().await.unwrap();
+    person.record_external_edits().await.unwrap();
     let listed = person.list(None).await.unwrap().memories;
     assert_eq!((listed[0].pinned, listed[0].usage.uses), (false, 0));
 }
 
 #[tokio::test]
 async fn two_stores_on_one_folder_see_each_other() {
-    let host = Host::new();
+    let host = TestHost::new();
     let (one, two) = (host.store(), host.store());
     let (first, second) = (host.agent(&one), host.agent(&two));
     for round in 0..20 {
@@ -126,7 +130,7 @@ async fn two_stores_on_one_folder_see_each_other() {
 
 #[tokio::test]
 async fn subscribers_hear_of_outside_edits_and_of_other_processes() {
-    let host = Host::new();
+    let host = TestHost::new();
     let (one, two) = (host.store(), host.store());
     create(&host.agent(&one), PATH, "one\n").await;
     let mut heard = one.subscribe();
@@ -144,7 +148,7 @@ async fn subscribers_hear_of_outside_edits_and_of_other_processes() {
 
 #[tokio::test]
 async fn subscribers_hear_of_the_first_memory_of_a_root_that_another_process_makes() {
-    let host = Host::new();
+    let host = TestHost::new();
     let (one, two) = (host.store(), host.store());
     let mut heard = one.subscribe();
     let _watch = host.agent(&one).watch().await.unwrap();
@@ -157,18 +161,18 @@ async fn subscribers_hear_of_the_first_memory_of_a_root_that_another_process_mak
 
 #[tokio::test]
 async fn subscribers_hear_of_every_change_of_another_process_not_only_of_the_last_to_a_memory() {
-    let host = Host::new();
+    let host = TestHost::new();
     let (one, two) = (host.store(), host.store());
     let (listener, writer) = (host.agent(&one), host.agent(&two));
     create(&writer, PATH, "one\n").await;
     let mut heard = one.subscribe();
-    listener.notice().await.unwrap();
+    listener.record_external_edits().await.unwrap();
     create(&writer, "/memories/global/b.md", "b\n").await;
     replace(&writer, PATH, "one", "two").await;
     replace(&writer, PATH, "two", "three").await;
     crate::host::delete(&writer, "/memories/global/b.md").await;
     for _ in 0..2 {
-        listener.notice().await.unwrap();
+        listener.record_external_edits().await.unwrap();
     }
     let mut told = Vec::new();
     while let Ok(notice) = heard.try_recv() {
@@ -179,7 +183,7 @@ async fn subscribers_hear_of_every_change_of_another_process_not_only_of_the_las
 
 #[tokio::test]
 async fn a_list_of_somebodys_own_is_a_memory_like_any_other() {
-    let mut host = Host::new();
+    let mut host = TestHost::new();
     host.settings.memory_list = true;
     let store = host.store();
     let (agent, path) = (host.agent(&store), "/memories/global/MEMORY.md");
@@ -188,11 +192,11 @@ async fn a_list_of_somebodys_own_is_a_memory_like_any_other() {
     fs::write(host.global("MEMORY.md"), "mine\n").unwrap();
     assert!(replace(&agent, path, "mine", "ours").await.contains("has been edited"));
     create(&agent, "/memories/global/a.md", "a\n").await;
-    store.settle().await;
+    store.checkpoint().await;
     assert_eq!(fs::read_to_string(host.global("MEMORY.md")).unwrap(), "ours\n");
     let renamed = rename(&agent, path, "/memories/global/index.md").await;
     assert!(renamed.starts_with("Successfully"), "{renamed}");
-    store.settle().await;
+    store.checkpoint().await;
     for refused in [
         replace(&agent, path, "a.md", "b.md").await,
         crate::host::delete(&agent, path).await,
@@ -205,7 +209,7 @@ async fn a_list_of_somebodys_own_is_a_memory_like_any_other() {
 /// Two edits of one length in one tick of the file system's clock.
 #[tokio::test]
 async fn an_edit_in_the_tick_of_the_last_look_is_seen() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let person = host.person(&store);
     fs::create_dir_all(host.global("")).unwrap();
@@ -217,22 +221,22 @@ async fn an_edit_in_the_tick_of_the_last_look_is_seen() {
             assert_eq!(listed[0].description, format!("{word} {round:02}"));
         }
         fs::write(host.global("a.md"), text("six")).unwrap();
-        person.notice().await.unwrap();
+        person.record_external_edits().await.unwrap();
         fs::write(host.global("a.md"), text("ten")).unwrap();
-        assert_eq!(person.notice().await.unwrap(), 1, "round {round}");
+        assert_eq!(person.record_external_edits().await.unwrap(), 1, "round {round}");
     }
 }
 
 #[tokio::test]
 async fn reading_makes_nothing() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     for path in ["/memories", "/memories/global", "/memories/project", PATH] {
         crate::host::call(&agent, serde_json::json!({"command": "view", "path": path})).await;
     }
     agent.list(None).await.unwrap();
-    agent.notice().await.unwrap();
+    agent.record_external_edits().await.unwrap();
     agent.health(lukasa_store::Depth::Thorough).await.unwrap();
     store.close().await;
     assert!(!host.path("data").exists() && !host.path("state").exists());

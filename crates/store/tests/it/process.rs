@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lukasa_store::backend::Backend;
-use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
+use lukasa_store::backend::local::{LocalBackend, Privacy, RootDir};
 use lukasa_store::{Caller, Memories, Store};
 use memory::access::AgentClass;
 use memory::change::RootKey;
@@ -11,7 +11,7 @@ use memory::path::{Mount, Scope};
 use state::SqliteState;
 use testkit::{FaultyBackend, FaultyState, Plan};
 
-use crate::host::Host;
+use crate::host::TestHost;
 
 pub(crate) struct Process {
     pub(crate) store: Arc<Store>,
@@ -21,12 +21,12 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts a process for the global and the project scope.
-    pub(crate) fn start(host: &Host) -> Self {
+    pub(crate) fn start(host: &TestHost) -> Self {
         let plan = Arc::<Plan>::default();
         let sqlite = Arc::new(SqliteState::new(host.path("state/lukasa.db")));
         let store = host.store_on(Arc::new(FaultyState::sharing(sqlite, Arc::clone(&plan))));
         let root = |scope, base: &str, names: &[&str]| {
-            let anchor = Anchor::new(host.path(base), names, Privacy::Private);
+            let anchor = RootDir::new(host.path(base), names, Privacy::Private);
             let lock = host.path(&format!("state/locks/{scope}.lock"));
             let local = Arc::new(LocalBackend::new(anchor, lock));
             let key = RootKey { identity: format!("{scope}"), place: format!("{scope}") };

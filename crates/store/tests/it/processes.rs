@@ -11,12 +11,12 @@ use memory::path::{Mount, RelativePath, Scope};
 use serde_json::{Value, json};
 use testkit::MemoryBackend;
 
-use crate::host::{Host, answer, create, replace, texts};
+use crate::host::{TestHost, answer, create, replace, texts};
 
 const LINES: usize = 40;
 
 /// Adds lines to one file from so many processes at once.
-async fn storm(processes: Vec<Memories>, path: &'static str) {
+async fn write_concurrently(processes: Vec<Memories>, path: &'static str) {
     assert!(create(&processes[0], path, "start\n").await.starts_with("File created"));
     let writers = processes.into_iter().enumerate().map(|(process, memories)| {
         tokio::spawn(async move {
@@ -44,10 +44,10 @@ fn check(text: &str, processes: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_write_of_any_process_is_lost() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     let stores: Vec<_> = (0..4).map(|_| host.store()).collect();
     let processes = stores.iter().map(|store| host.agent(store)).collect();
-    storm(processes, "/memories/global/a.md").await;
+    write_concurrently(processes, "/memories/global/a.md").await;
     let [(_, text)] = &texts(&host.global(""))[..] else { panic!("one file") };
     check(text, 4);
     let query = ChangesQuery { max: 999, ..ChangesQuery::default() };
@@ -57,7 +57,7 @@ async fn no_write_of_any_process_is_lost() {
 }
 
 /// Opens two stores on one root in memory.
-fn in_memory(host: &Host, root: &MemoryBackend) -> [Memories; 2] {
+fn in_memory(host: &TestHost, root: &MemoryBackend) -> [Memories; 2] {
     [0, 1].map(|_| {
         let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
         let backend: Arc<dyn Backend> = Arc::new(root.clone());
@@ -68,8 +68,8 @@ fn in_memory(host: &Host, root: &MemoryBackend) -> [Memories; 2] {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_write_is_lost_on_a_backend_that_is_no_folder() {
-    let (host, root) = (Host::quick(), MemoryBackend::new());
-    storm(in_memory(&host, &root).into(), "/memories/global/a.md").await;
+    let (host, root) = (TestHost::in_fast_storage(), MemoryBackend::new());
+    write_concurrently(in_memory(&host, &root).into(), "/memories/global/a.md").await;
     let files = root.files();
     let [(_, bytes)] = &files[..] else { panic!("one file, not {files:?}") };
     check(std::str::from_utf8(bytes).unwrap(), 2);
@@ -79,7 +79,7 @@ async fn no_write_is_lost_on_a_backend_that_is_no_folder() {
 /// Commands in turn by one and the other, and by an editor, and what each is told.
 #[tokio::test]
 async fn what_one_process_remembers_never_hides_what_another_or_an_editor_did() {
-    let (host, root) = (Host::quick(), MemoryBackend::new());
+    let (host, root) = (TestHost::in_fast_storage(), MemoryBackend::new());
     let [one, two] = in_memory(&host, &root);
     let path = |name: &str| format!("/memories/global/{name}");
     let make = |name: &str| json!({"command": "create", "path": path(name), "file_text": "x\n"});
@@ -120,7 +120,7 @@ async fn what_one_process_remembers_never_hides_what_another_or_an_editor_did() 
 
 #[tokio::test]
 async fn the_next_process_ends_what_a_restarted_machine_did_not() {
-    let (host, root) = (Host::quick(), MemoryBackend::new());
+    let (host, root) = (TestHost::in_fast_storage(), MemoryBackend::new());
     let [one, two] = in_memory(&host, &root);
     create(&one, "/memories/global/a.md", "one and more\n").await;
     root.outside_write(&RelativePath::parse("a.md").unwrap(), b"one");
@@ -129,5 +129,5 @@ async fn the_next_process_ends_what_a_restarted_machine_did_not() {
     let listed = two.list(None).await.unwrap().memories.len();
     assert_eq!((listed, root.temporaries()), (1, 0));
     assert_eq!(root.files(), [("a.md".to_owned(), b"one and more\n".to_vec())]);
-    assert_eq!(two.notice().await.unwrap(), 0);
+    assert_eq!(two.record_external_edits().await.unwrap(), 0);
 }

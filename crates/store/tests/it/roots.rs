@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use lukasa_store::{Binding, BindingRequest, Caller, ChangesQuery, Folders, Memories};
+use lukasa_store::{BaseFolders, Binding, BindingRequest, Caller, ChangesQuery, Memories};
 use serde_json::json;
 
-use crate::host::{Host, answer, at, call, create, rename, replace, texts};
+use crate::host::{TestHost, answer, at, call, create, rename, replace, texts};
 
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -16,7 +16,7 @@ fn mode(path: &Path) -> u32 {
 
 #[tokio::test]
 async fn what_lies_outside_a_checkout_is_for_the_person_alone() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     let store = host.store();
     let agent = host.agent(&store);
     for scope in ["global", "project", "workspace"] {
@@ -26,7 +26,7 @@ async fn what_lies_outside_a_checkout_is_for_the_person_alone() {
         rename(&agent, &format!("/memories/{scope}/{from}"), &format!("/memories/{scope}/{to}"))
             .await;
     }
-    store.settle().await;
+    store.checkpoint().await;
     store.close().await;
     let workspace = host.path("state/workspaces/ws-42/memory");
     for private in ["data", "data/memory", "data/memory/f", "state", "state/locks"] {
@@ -52,7 +52,7 @@ async fn what_lies_outside_a_checkout_is_for_the_person_alone() {
 
 #[tokio::test]
 async fn every_scope_is_shown_even_when_there_is_nothing_in_it() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     let store = host.store();
     let view = json!({"command": "view", "path": "/memories"});
     insta::assert_snapshot!(call(&host.agent(&store), view.clone()).await, @"
@@ -80,11 +80,11 @@ async fn every_scope_is_shown_even_when_there_is_nothing_in_it() {
     assert_eq!(said, "Project memory is unavailable: no project is associated with this session");
 }
 
-fn folders(host: &Host) -> Folders {
-    Folders { data: host.path("data"), state: host.path("state") }
+fn folders(host: &TestHost) -> BaseFolders {
+    BaseFolders { data: host.path("data"), state: host.path("state") }
 }
 
-fn in_another_project(host: &Host, store: &std::sync::Arc<lukasa_store::Store>) -> Memories {
+fn in_another_project(host: &TestHost, store: &std::sync::Arc<lukasa_store::Store>) -> Memories {
     fs::create_dir_all(host.path("other/.git")).unwrap();
     let request = BindingRequest {
         project_dir: Some(host.path("other")),
@@ -96,7 +96,7 @@ fn in_another_project(host: &Host, store: &std::sync::Arc<lukasa_store::Store>) 
 
 #[tokio::test]
 async fn what_is_global_is_seen_from_every_project_and_the_rest_from_its_own() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     let store = host.store();
     let agent = host.agent(&store);
     for scope in ["global", "project", "workspace"] {
@@ -118,7 +118,7 @@ async fn what_is_global_is_seen_from_every_project_and_the_rest_from_its_own() {
 
 #[tokio::test]
 async fn a_listing_is_kept_in_the_roots_of_this_host_and_is_nobodys_to_edit() {
-    let mut host = Host::quick();
+    let mut host = TestHost::in_fast_storage();
     host.settings.memory_list = true;
     let store = host.store();
     let agent = host.agent(&store);
@@ -127,7 +127,7 @@ async fn a_listing_is_kept_in_the_roots_of_this_host_and_is_nobodys_to_edit() {
         create(&agent, &format!("/memories/{scope}/b/prefs.md"), text).await;
         create(&agent, &format!("/memories/{scope}/a.md"), "- plain\n").await;
     }
-    store.settle().await;
+    store.checkpoint().await;
     let list = fs::read_to_string(host.global("MEMORY.md")).unwrap();
     insta::assert_snapshot!(list, @r"
     <!-- Written by Lukasa from the memories in this folder. Changes made here are lost. -->
@@ -139,7 +139,7 @@ async fn a_listing_is_kept_in_the_roots_of_this_host_and_is_nobodys_to_edit() {
         list
     );
     assert!(!host.project("MEMORY.md").exists());
-    let surveyed = agent.survey().await.unwrap();
+    let surveyed = agent.scan_roots().await.unwrap();
     let surveyed: Vec<_> = surveyed.iter().map(|one| one.path.to_string()).collect();
     let listed = agent.list(None).await.unwrap().memories;
     let listed: Vec<_> = listed.iter().map(|one| one.path.to_string()).collect();
@@ -164,12 +164,12 @@ async fn a_listing_is_kept_in_the_roots_of_this_host_and_is_nobodys_to_edit() {
     assert_eq!(fs::read_to_string(host.global("MEMORY.md")).unwrap(), list);
     // It follows what is there, and a file of somebody's own stays as it is.
     crate::host::delete(&agent, "/memories/global/b").await;
-    store.settle().await;
+    store.checkpoint().await;
     let list = fs::read_to_string(host.global("MEMORY.md")).unwrap();
     assert!(!list.contains("prefs.md") && list.contains("(a.md)"), "{list}");
     fs::write(host.global("MEMORY.md"), "# Mine\n").unwrap();
     create(&agent, "/memories/global/c.md", "- c\n").await;
-    store.settle().await;
+    store.checkpoint().await;
     let found = texts(&host.global(""));
     assert!(found.contains(&("MEMORY.md".to_owned(), "# Mine\n".to_owned())), "{found:?}");
 }

@@ -10,28 +10,30 @@ mod model;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use lukasa_store::{Call, ChangesQuery, Depth, Dry, Expected, StoreError, UndoTarget};
+use lukasa_store::{
+    CallContext, ChangesQuery, Depth, DryRun, Precondition, StoreError, UndoTarget,
+};
 use memory::change::ChangeKind;
 use memory::command::{MemoryCommand, Reply};
 use memory::document::Revision;
 use memory::path::MemoryPath;
 use testkit::{Failure, Random};
 
-use self::model::{Act, Model, REPLACED};
-use crate::host::{Host, at, texts};
+use self::model::{REPLACED, SimAct, SimFiles};
+use crate::host::{TestHost, at, texts};
 use crate::process::Process;
 
-struct World {
-    host: Host,
+struct SimWorld {
+    host: TestHost,
     processes: Vec<Process>,
-    model: Model,
+    model: SimFiles,
     /// What was there before the newest change, if that change is one of ours and known.
-    last: Option<Model>,
+    last: Option<SimFiles>,
     random: Random,
     /// How many texts and folders were named.
-    named: usize,
+    name_count: usize,
     /// What happened, in words.
-    told: Vec<String>,
+    log: Vec<String>,
 }
 
 const NAMES: [&str; 8] = [
@@ -49,28 +51,28 @@ const FOLDERS: [&str; 4] = ["global/d", "global/d/e", "global/f", "project/d"];
 /// More steps than the shortest write has, fewer than the longest.
 const CRASH_STEPS: usize = 30;
 
-impl World {
+impl SimWorld {
     fn new(seed: u64) -> Self {
-        let host = Host::quick();
+        let host = TestHost::in_fast_storage();
         let processes = vec![Process::start(&host), Process::start(&host)];
         let random = Random::of(seed);
         Self {
             host,
             processes,
-            model: Model::new(),
+            model: SimFiles::new(),
             last: None,
             random,
-            named: 0,
-            told: Vec::new(),
+            name_count: 0,
+            log: Vec::new(),
         }
     }
 
     #[expect(clippy::print_stderr, reason = "whoever runs one seed wants to see what happens")]
-    fn tell(&mut self, what: String) {
+    fn log_event(&mut self, what: String) {
         if std::env::var_os("LUKASA_SIM_SEED").is_some() {
             eprintln!("{what}");
         }
-        self.told.push(what);
+        self.log.push(what);
     }
 
     /// Returns a name that may be taken or not.
@@ -84,24 +86,24 @@ impl World {
 
     /// Returns a text that nobody wrote before.
     fn text(&mut self) -> String {
-        self.named += 1;
-        format!("fact {}\n{REPLACED}", self.named)
+        self.name_count += 1;
+        format!("fact {}\n{REPLACED}", self.name_count)
     }
 
     fn new_folder(&mut self, beside: &str) -> String {
-        self.named += 1;
+        self.name_count += 1;
         let scope = beside.split_once('/').unwrap().0;
-        format!("{scope}/moved {}", self.named)
+        format!("{scope}/moved {}", self.name_count)
     }
 
-    async fn act(&mut self) -> Act {
+    async fn act(&mut self) -> SimAct {
         match self.random.below(16) {
-            13 => Act::Draft((0..=self.random.below(5)).map(|_| self.small_act()).collect()),
+            13 => SimAct::Draft((0..=self.random.below(5)).map(|_| self.small_act()).collect()),
             14 => {
                 let from = (*self.random.pick(&FOLDERS)).to_owned();
-                Act::Rename { to: self.new_folder(&from), from }
+                SimAct::Rename { to: self.new_folder(&from), from }
             }
-            15 if self.can_undo().await => Act::Undo,
+            15 if self.can_undo().await => SimAct::Undo,
             _ => self.small_act(),
         }
     }
@@ -109,48 +111,48 @@ impl World {
     /// Returns whether it is known what an undo of the newest change does: what was edited by hand
     /// is the newest as soon as it is noticed.
     async fn can_undo(&mut self) -> bool {
-        self.notice(0).await;
+        self.record_external_edits(0).await;
         self.last.is_some()
     }
 
-    async fn notice(&mut self, one: usize) {
-        if self.processes[one].agent.notice().await.unwrap() > 0 {
+    async fn record_external_edits(&mut self, one: usize) {
+        if self.processes[one].agent.record_external_edits().await.unwrap() > 0 {
             self.last = None;
         }
     }
 
     /// Returns an act of which a draft may have several.
-    fn small_act(&mut self) -> Act {
+    fn small_act(&mut self) -> SimAct {
         let name = self.name();
         match self.random.below(13) {
-            0..=3 => Act::Create { name, text: self.text() },
-            4..=5 => Act::Replace { name, new: self.text() },
-            6 => Act::Insert { name, text: self.text() },
-            7 => Act::Save { name, text: self.text() },
-            8..=9 => Act::Delete { name },
-            10 => Act::Delete { name: (*self.random.pick(&FOLDERS)).to_owned() },
-            _ => Act::Rename { from: name, to: self.name() },
+            0..=3 => SimAct::Create { name, text: self.text() },
+            4..=5 => SimAct::Replace { name, new: self.text() },
+            6 => SimAct::Insert { name, text: self.text() },
+            7 => SimAct::Save { name, text: self.text() },
+            8..=9 => SimAct::Delete { name },
+            10 => SimAct::Delete { name: (*self.random.pick(&FOLDERS)).to_owned() },
+            _ => SimAct::Rename { from: name, to: self.name() },
         }
     }
 
     async fn step(&mut self) {
         match self.random.below(20) {
-            0..=9 => self.do_one().await,
-            10..=13 => self.fail().await,
-            14..=15 => self.by_hand(true),
+            0..=9 => self.run_act().await,
+            10..=13 => self.run_failing_act().await,
+            14..=15 => self.edit_by_hand(true),
             16 => self.kill(),
             17 => self.clock(),
-            18 => self.processes[0].store.settle().await,
-            _ => self.look().await,
+            18 => self.processes[0].store.checkpoint().await,
+            _ => self.check_listing().await,
         }
     }
 
     /// One caller does something, and nothing fails.
-    async fn do_one(&mut self) {
+    async fn run_act(&mut self) {
         let (act, one) = (self.act().await, self.random.below(self.processes.len()));
         let effect = act.effect(&self.model, self.last.as_ref());
-        let done = carry_out(&self.processes[one], &act, &self.model).await.unwrap();
-        self.tell(format!("{one}: {act:?}: {done}"));
+        let done = execute(&self.processes[one], &act, &self.model).await.unwrap();
+        self.log_event(format!("{one}: {act:?}: {done}"));
         // The model knows no empty folders, which can be deleted and renamed like any.
         let agrees = done == effect.is_some() || act.is_about_a_folder() && effect.is_none();
         assert!(agrees, "{act:?} done: {done}, expected {effect:?}");
@@ -162,7 +164,7 @@ impl World {
     }
 
     /// One caller does something, and a step of it fails or is its last.
-    async fn fail(&mut self) {
+    async fn run_failing_act(&mut self) {
         let (act, one) = (self.act().await, self.random.below(self.processes.len()));
         let failures =
             [Failure::Crash, Failure::Crash, Failure::Once, Failure::Short, Failure::Unanswered];
@@ -171,10 +173,10 @@ impl World {
         let process = &self.processes[one];
         if failure != Failure::Crash {
             // What was edited by hand so far is known, so that what is noticed later is our doing.
-            process.agent.notice().await.unwrap();
+            process.agent.record_external_edits().await.unwrap();
         }
         process.plan.set(failing, failure);
-        let done = carry_out(process, &act, &self.model).await.unwrap_or(false);
+        let done = execute(process, &act, &self.model).await.unwrap_or(false);
         let failed = process.plan.steps() >= failing;
         process.plan.set(0, Failure::Once);
         let mut before = self.model.clone();
@@ -184,13 +186,17 @@ impl World {
             if !act.is_about_a_folder() && self.random.one_in(3) {
                 (before, after) = self.write_by_hand(before, after);
             }
-            self.come_after(one).await;
+            self.start_successor(one).await;
         } else if failure != Failure::Crash {
-            assert_eq!(process.agent.notice().await.unwrap(), 0, "{act:?}, {failure:?}");
+            assert_eq!(
+                process.agent.record_external_edits().await.unwrap(),
+                0,
+                "{act:?}, {failure:?}"
+            );
         }
-        let found = self.found();
+        let found = self.files_on_disk();
         let name = format!("{one}: {act:?}, {failure:?} at step {failing}");
-        self.tell(format!("{name}: {failed}, acknowledged {done}, done {}", found == after));
+        self.log_event(format!("{name}: {failed}, acknowledged {done}, done {}", found == after));
         assert!(found == before || found == after, "{name}: {found:#?}\nfrom {before:#?}");
         assert!(!done || found == after, "{name}: was acknowledged and is lost: {found:#?}");
         self.model = found;
@@ -199,7 +205,7 @@ impl World {
 
     /// One process died in the middle of a write: another starts, and looks first, or the other one
     /// writes first.
-    async fn come_after(&mut self, dead: usize) {
+    async fn start_successor(&mut self, dead: usize) {
         let next = Process::start(&self.host);
         if self.random.one_in(2) {
             next.agent.list(None).await.unwrap();
@@ -213,20 +219,20 @@ impl World {
     async fn write_in_each_scope(&self, one: usize) {
         for scope in ["global", "project"] {
             let name = format!("{scope}/meanwhile.md");
-            let made = Act::Create { name: name.clone(), text: "meanwhile\n".to_owned() };
-            for act in [made, Act::Delete { name }] {
-                let done = carry_out(&self.processes[one], &act, &self.model).await.unwrap();
+            let made = SimAct::Create { name: name.clone(), text: "meanwhile\n".to_owned() };
+            for act in [made, SimAct::Delete { name }] {
+                let done = execute(&self.processes[one], &act, &self.model).await.unwrap();
                 assert!(done, "{act:?}");
             }
         }
     }
 
     /// Somebody uses an editor.
-    fn by_hand(&mut self, may_remove: bool) {
+    fn edit_by_hand(&mut self, may_remove: bool) {
         let name = self.name();
         self.last = None;
         if may_remove && self.random.one_in(4) {
-            self.tell(format!("by hand: {name} is removed"));
+            self.log_event(format!("by hand: {name} is removed"));
             if self.model.remove(&name).is_some() {
                 fs::remove_file(self.file(&name)).unwrap();
             }
@@ -236,15 +242,15 @@ impl World {
         let file = self.file(&name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, &text).unwrap();
-        self.tell(format!("by hand: {name} is written"));
+        self.log_event(format!("by hand: {name} is written"));
         self.model.insert(name, text);
     }
 
     /// Somebody uses an editor before anybody notices that a process died.
-    fn write_by_hand(&mut self, mut before: Model, mut after: Model) -> (Model, Model) {
+    fn write_by_hand(&mut self, mut before: SimFiles, mut after: SimFiles) -> (SimFiles, SimFiles) {
         let known = self.model.clone();
-        self.by_hand(false);
-        self.tell("by hand, before anybody looked".to_owned());
+        self.edit_by_hand(false);
+        self.log_event("by hand, before anybody looked".to_owned());
         let written = self.model.iter().filter(|(name, text)| known.get(*name) != Some(text));
         for (name, text) in written {
             before.insert(name.clone(), text.clone());
@@ -257,7 +263,7 @@ impl World {
     fn kill(&mut self) {
         let one = self.random.below(self.processes.len());
         self.processes[one] = Process::start(&self.host);
-        self.tell(format!("{one}: killed between commands"));
+        self.log_event(format!("{one}: killed between commands"));
     }
 
     fn clock(&mut self) {
@@ -269,14 +275,14 @@ impl World {
         }
     }
 
-    async fn look(&mut self) {
+    async fn check_listing(&mut self) {
         let one = self.random.below(self.processes.len());
         let agent = &self.processes[one].agent;
         let listed = agent.list(None).await.unwrap().memories;
         let listed: Vec<_> = listed.iter().map(|one| one.path.to_string()).collect();
         let expected: Vec<_> = self.model.keys().map(|name| format!("/memories/{name}")).collect();
         assert_eq!(listed, expected);
-        self.notice(one).await;
+        self.record_external_edits(one).await;
     }
 
     fn file(&self, name: &str) -> std::path::PathBuf {
@@ -287,7 +293,7 @@ impl World {
     }
 
     /// Returns every file there is, temporary ones too.
-    fn found(&self) -> Model {
+    fn files_on_disk(&self) -> SimFiles {
         let of = |scope: &str, folder: &std::path::Path| {
             let named = |(name, text)| (format!("{scope}/{name}"), text);
             texts(folder).into_iter().map(named).collect::<Vec<_>>()
@@ -300,17 +306,17 @@ impl World {
     async fn check(&mut self) {
         let process = &self.processes[0];
         let person = process.person();
-        person.notice().await.unwrap();
+        person.record_external_edits().await.unwrap();
         for (name, text) in &self.model {
             let kept = person.content(&Revision::digest(text.as_bytes())).await.unwrap();
             assert_eq!(kept.as_deref(), Some(text.as_bytes()), "{name} is not in history");
         }
         // Whoever writes next in a root settles what a dead process left open there.
         self.write_in_each_scope(0).await;
-        process.store.settle().await;
+        process.store.checkpoint().await;
         let findings = person.health(Depth::Thorough).await.unwrap().findings;
         assert_eq!(findings, []);
-        assert_eq!(self.found(), self.model);
+        assert_eq!(self.files_on_disk(), self.model);
     }
 }
 
@@ -319,65 +325,70 @@ fn path(name: &str) -> MemoryPath {
 }
 
 /// Does something; returns whether it was done rather than refused.
-async fn carry_out(process: &Process, act: &Act, model: &Model) -> Result<bool, StoreError> {
+async fn execute(process: &Process, act: &SimAct, model: &SimFiles) -> Result<bool, StoreError> {
     let command = match act {
-        Act::Save { name, text } => {
+        SimAct::Save { name, text } => {
             let there = model.get(name).map(|text| Revision::digest(text.as_bytes()));
-            let expected = there.map_or(Expected::Absent, Expected::from);
-            let saved = process.person().save(&path(name), text, expected, &Call::default()).await;
+            let expected = there.map_or(Precondition::Absent, Precondition::from);
+            let saved =
+                process.person().save(&path(name), text, expected, &CallContext::default()).await;
             return saved.map(|_| true);
         }
-        Act::Draft(acts) => {
-            let mut draft = process.agent.draft(ChangeKind::Draft, Call::default());
+        SimAct::Draft(acts) => {
+            let mut draft = process.agent.draft(ChangeKind::Draft, CallContext::default());
             for act in acts {
                 match act {
-                    Act::Save { name, text } => draft.put(&path(name), text).await?,
+                    SimAct::Save { name, text } => draft.set_text(&path(name), text).await?,
                     act => drop(draft.apply(command(act)).await?),
                 }
             }
             return Ok(draft.commit().await?.is_some());
         }
-        Act::Undo => {
+        SimAct::Undo => {
             let person = process.person();
             let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
             let change = person.changes(&query).await?.remove(0);
             let target = UndoTarget::Change(change.id);
-            return person.undo(&target, Dry::No, &Call::default()).await.map(|_| true);
+            return person.undo(&target, DryRun::No, &CallContext::default()).await.map(|_| true);
         }
         act => command(act),
     };
-    Ok(matches!(process.agent.apply(command, &Call::default()).await?, Reply::Done { .. }))
+    Ok(matches!(process.agent.apply(command, &CallContext::default()).await?, Reply::Done { .. }))
 }
 
 /// Returns what an agent calls for an act of its own.
-fn command(act: &Act) -> MemoryCommand {
+fn command(act: &SimAct) -> MemoryCommand {
     match act.clone() {
-        Act::Create { name, text } => MemoryCommand::Create { path: path(&name), file_text: text },
-        Act::Replace { name, new } => MemoryCommand::StrReplace {
+        SimAct::Create { name, text } => {
+            MemoryCommand::Create { path: path(&name), file_text: text }
+        }
+        SimAct::Replace { name, new } => MemoryCommand::StrReplace {
             path: path(&name),
             old_str: REPLACED.to_owned(),
             new_str: new,
         },
-        Act::Insert { name, text } => {
+        SimAct::Insert { name, text } => {
             MemoryCommand::Insert { path: path(&name), insert_line: 0, insert_text: text }
         }
-        Act::Delete { name } => MemoryCommand::Delete { path: path(&name) },
-        Act::Rename { from, to } => {
+        SimAct::Delete { name } => MemoryCommand::Delete { path: path(&name) },
+        SimAct::Rename { from, to } => {
             MemoryCommand::Rename { old_path: path(&from), new_path: path(&to) }
         }
-        Act::Save { .. } | Act::Draft(_) | Act::Undo => unreachable!("no command of an agent"),
+        SimAct::Save { .. } | SimAct::Draft(_) | SimAct::Undo => {
+            unreachable!("no command of an agent")
+        }
     }
 }
 
 /// Runs a seed to its end; returns what happened.
 async fn run(seed: u64) -> Vec<String> {
-    let mut world = World::new(seed);
+    let mut world = SimWorld::new(seed);
     for _ in 0..60 {
         world.step().await;
-        assert_eq!(world.found(), world.model);
+        assert_eq!(world.files_on_disk(), world.model);
     }
     world.check().await;
-    world.told
+    world.log
 }
 
 #[tokio::test]

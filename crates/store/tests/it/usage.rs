@@ -1,13 +1,13 @@
 //! What counts as a use, and who hears of a change.
 
-use lukasa_store::{Call, ChangesQuery, Expected, Memories, Notice};
+use lukasa_store::{CallContext, ChangeEvent, ChangesQuery, Memories, Precondition};
 use memory::change::{Actor, ChangeKind, Trust};
 use memory::command::{MemoryCommand, ViewRange};
 use memory::usage::Usage;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::TryRecvError;
 
-use crate::host::{Host, answer, at, create};
+use crate::host::{TestHost, answer, at, create};
 
 const PATH: &str = "/memories/global/a.md";
 
@@ -18,7 +18,7 @@ async fn usage(memories: &Memories, path: &str) -> Usage {
 
 #[tokio::test]
 async fn only_what_succeeds_on_a_file_counts_as_a_use() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, PATH, "one\n").await;
@@ -44,10 +44,10 @@ async fn only_what_succeeds_on_a_file_counts_as_a_use() {
     let before = usage(&agent, PATH).await.uses;
     let text = person.read(&at(PATH)).await.unwrap();
     let view = MemoryCommand::View { path: at(PATH), lines: ViewRange::Whole };
-    person.apply(view, &Call::default()).await.unwrap();
+    person.apply(view, &CallContext::default()).await.unwrap();
     assert_eq!(usage(&agent, PATH).await.uses, before, "a person's look is no use");
-    let expected = Expected::from(text.revision);
-    person.save(&at(PATH), "saved\n", expected, &Call::default()).await.unwrap();
+    let expected = Precondition::from(text.revision);
+    person.save(&at(PATH), "saved\n", expected, &CallContext::default()).await.unwrap();
     assert_eq!(usage(&agent, PATH).await.uses, before + 1, "a person's save is one");
     assert!(person.set_pin(&at(PATH), true).await.unwrap());
     assert!(!person.set_pin(&at(PATH), true).await.unwrap());
@@ -57,7 +57,7 @@ async fn only_what_succeeds_on_a_file_counts_as_a_use() {
 
 #[tokio::test]
 async fn a_look_is_a_use_and_a_write_is_a_use_that_wrote() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     std::fs::create_dir_all(host.global("")).unwrap();
     std::fs::write(host.global("a.md"), "one\n").unwrap();
     let store = host.store();
@@ -80,14 +80,14 @@ async fn a_look_is_a_use_and_a_write_is_a_use_that_wrote() {
 
 #[tokio::test]
 async fn each_change_is_announced_once_and_a_refusal_never() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     let store = host.store();
     let agent = host.agent(&store);
     let mut heard = store.subscribe();
     create(&agent, "/memories/workspace/plan.md", "one\n").await;
     let notice = heard.try_recv().unwrap();
     assert_eq!((notice.kind, notice.provenance.actor), (ChangeKind::Create, Actor::Agent));
-    assert_eq!(touched(&notice), [("workspace:ws-42", "plan.md")]);
+    assert_eq!(event_paths(&notice), [("workspace:ws-42", "plan.md")]);
     for refused in [
         json!({"command": "delete", "path": "/memories/workspace/none.md"}),
         json!({"command": "create", "path": "/memories/workspace/plan.md", "file_text": "x"}),
@@ -95,28 +95,28 @@ async fn each_change_is_announced_once_and_a_refusal_never() {
     ] {
         answer(&agent, refused).await;
     }
-    let mut dropped = agent.draft(ChangeKind::Draft, Call::default());
-    dropped.put(&at(PATH), "never\n").await.unwrap();
+    let mut dropped = agent.draft(ChangeKind::Draft, CallContext::default());
+    dropped.set_text(&at(PATH), "never\n").await.unwrap();
     drop(dropped);
     assert_eq!(heard.try_recv().unwrap_err(), TryRecvError::Empty);
-    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
-    draft.put(&at(PATH), "a\n").await.unwrap();
-    draft.put(&at("/memories/workspace/plan.md"), "two\n").await.unwrap();
+    let mut draft = agent.draft(ChangeKind::Draft, CallContext::default());
+    draft.set_text(&at(PATH), "a\n").await.unwrap();
+    draft.set_text(&at("/memories/workspace/plan.md"), "two\n").await.unwrap();
     let change = draft.commit().await.unwrap().unwrap();
     let notice = heard.try_recv().unwrap();
     assert_eq!(notice.change, change);
-    assert_eq!(touched(&notice), [("global", "a.md"), ("workspace:ws-42", "plan.md")]);
+    assert_eq!(event_paths(&notice), [("global", "a.md"), ("workspace:ws-42", "plan.md")]);
     assert_eq!(heard.try_recv().unwrap_err(), TryRecvError::Empty, "once for both");
 }
 
 /// Returns the memories that a notice is about.
-fn touched(notice: &Notice) -> Vec<(&str, &str)> {
+fn event_paths(notice: &ChangeEvent) -> Vec<(&str, &str)> {
     notice.files.iter().map(|file| (file.root.identity.as_str(), file.path.as_str())).collect()
 }
 
 #[tokio::test]
 async fn a_pin_may_be_the_first_thing_that_a_host_keeps() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     std::fs::create_dir_all(host.project("")).unwrap();
     std::fs::write(host.project("a.md"), "came with the checkout\n").unwrap();
     let store = host.store();
@@ -133,7 +133,7 @@ async fn a_pin_may_be_the_first_thing_that_a_host_keeps() {
 
 #[tokio::test]
 async fn no_memory_gives_itself_a_pin_uses_or_trust() {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     std::fs::create_dir_all(host.global("")).unwrap();
     let text = "---\npinned: true\npin: true\nuses: 99\ntrust: person\n---\n- a fact\n";
     std::fs::write(host.global("a.md"), text).unwrap();

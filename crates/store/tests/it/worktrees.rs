@@ -6,10 +6,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use lukasa_store::{
-    Binding, BindingRequest, Caller, ChangesQuery, Folders, Memories, ProjectRoot, Store,
+    BaseFolders, Binding, BindingRequest, Caller, ChangesQuery, Memories, ProjectRoot, Store,
 };
 
-use crate::host::{Host, at, create, table, texts};
+use crate::host::{TestHost, at, create, table, texts};
 
 const PATH: &str = "/memories/project/a.md";
 
@@ -25,7 +25,7 @@ fn git(folder: &Path, arguments: &[&str]) {
 }
 
 /// Lays out a repository with a worktree beside it, and one that only claims to be.
-fn repository(host: &Host) -> [PathBuf; 3] {
+fn repository(host: &TestHost) -> [PathBuf; 3] {
     let (main, side, thief) = (host.path("repo"), host.path("side"), host.path("thief"));
     fs::create_dir(&main).unwrap();
     git(&main, &["init", "-q", "-b", "main"]);
@@ -36,13 +36,13 @@ fn repository(host: &Host) -> [PathBuf; 3] {
     [main, side, thief]
 }
 
-fn person(host: &Host, store: &Arc<Store>, checkout: &Path, root: ProjectRoot) -> Memories {
+fn person(host: &TestHost, store: &Arc<Store>, checkout: &Path, root: ProjectRoot) -> Memories {
     let request = BindingRequest {
         project_dir: Some(checkout.to_owned()),
         project_root: root,
         ..BindingRequest::default()
     };
-    let folders = Folders { data: host.path("data"), state: host.path("state") };
+    let folders = BaseFolders { data: host.path("data"), state: host.path("state") };
     store.memories(Binding::resolve(&request, &folders), Caller::person("test"))
 }
 
@@ -53,7 +53,7 @@ async fn pinned(memories: &Memories) -> Vec<(String, bool)> {
 
 #[tokio::test]
 async fn worktrees_share_pins_and_have_files_and_history_of_their_own() {
-    let host = Host::new();
+    let host = TestHost::new();
     let checkouts = repository(&host);
     let store = host.store();
     let [main, side, thief] =
@@ -81,7 +81,7 @@ async fn worktrees_share_pins_and_have_files_and_history_of_their_own() {
 
 #[tokio::test]
 async fn a_repair_keeps_the_pin_of_what_another_worktree_has() {
-    let host = Host::new();
+    let host = TestHost::new();
     let checkouts = repository(&host);
     let store = host.store();
     let [main, side, _] =
@@ -94,8 +94,11 @@ async fn a_repair_keeps_the_pin_of_what_another_worktree_has() {
     fs::write(there.join("a.md"), "a\n").unwrap();
     fs::remove_file(checkouts[0].join(".lukasa/memory/a.md")).unwrap();
     let orphaned = async || {
-        let health = main.health(lukasa_store::Depth::Glance).await.unwrap();
-        health.findings.iter().any(|found| found.kind == lukasa_store::FindingKind::OrphanedState)
+        let health = main.health(lukasa_store::Depth::Quick).await.unwrap();
+        health
+            .findings
+            .iter()
+            .any(|found| found.kind == lukasa_store::HealthFindingKind::OrphanedState)
     };
     assert!(!orphaned().await);
     main.repair().await.unwrap();
@@ -108,7 +111,7 @@ async fn a_repair_keeps_the_pin_of_what_another_worktree_has() {
 
 #[tokio::test]
 async fn a_host_local_project_root_is_one_for_all_worktrees_and_for_no_thief() {
-    let host = Host::new();
+    let host = TestHost::new();
     let checkouts = repository(&host);
     let store = host.store();
     let [main, side, thief] =
@@ -123,7 +126,7 @@ async fn a_host_local_project_root_is_one_for_all_worktrees_and_for_no_thief() {
 
 #[tokio::test]
 async fn a_checkout_of_another_branch_is_an_edit_from_outside_like_any() {
-    let host = Host::new();
+    let host = TestHost::new();
     let [main, ..] = repository(&host);
     let store = host.store();
     let memories = person(&host, &store, &main, ProjectRoot::Repo);
@@ -132,12 +135,12 @@ async fn a_checkout_of_another_branch_is_an_edit_from_outside_like_any() {
     git(&main, &["add", "."]);
     git(&main, &["commit", "-q", "-m", "memories"]);
     git(&main, &["checkout", "-q", "-b", "other", "HEAD~"]);
-    assert_eq!(memories.notice().await.unwrap(), 2);
+    assert_eq!(memories.record_external_edits().await.unwrap(), 2);
     create(&memories, PATH, "on the other\n").await;
     git(&main, &["add", "."]);
     git(&main, &["commit", "-q", "-m", "another memory"]);
     git(&main, &["checkout", "-q", "main"]);
-    assert_eq!(memories.notice().await.unwrap(), 2);
+    assert_eq!(memories.record_external_edits().await.unwrap(), 2);
     let on_main = table(&[("a.md", "on main\n"), ("b.md", "only on main\n")]);
     assert_eq!(texts(&main.join(".lukasa/memory")), on_main);
     let query = ChangesQuery { max: 9, path: Some(at(PATH)), ..ChangesQuery::default() };

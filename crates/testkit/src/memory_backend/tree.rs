@@ -7,8 +7,8 @@ use std::sync::Arc;
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
 use store::backend::{
-    BackendError, Expect, Extent, Found, FoundFolder, Kind, Read, SkipReason, Skipped, Stamp, Stat,
-    Walk,
+    BackendError, Expect, Extent, FileKind, FileRead, SkipReason, SkippedEntry, Stamp, Stat, Walk,
+    WalkedFile, WalkedFolder,
 };
 
 /// When the first version of anything was written; each later one comes a second after.
@@ -137,7 +137,7 @@ impl Tree {
                     walk.folders_total += 1;
                     if path.depth() <= depth_max {
                         let bytes = self.bytes_below(path);
-                        walk.folders.push(FoundFolder { path: path.clone(), bytes });
+                        walk.folders.push(WalkedFolder { path: path.clone(), bytes });
                     }
                 }
                 Node::File { bytes, version } => {
@@ -145,7 +145,7 @@ impl Tree {
                     walk.files_total += 1;
                     walk.bytes_total += stat.bytes;
                     if path.depth() <= depth_max {
-                        walk.files.push(Found { path: path.clone(), stat });
+                        walk.files.push(WalkedFile { path: path.clone(), stat });
                     }
                 }
                 Node::Link => walk.skipped.push(skipped(path.to_string(), SkipReason::Link)),
@@ -174,23 +174,23 @@ impl Tree {
         u64::try_from(bytes.sum::<usize>()).unwrap_or(u64::MAX)
     }
 
-    pub(super) fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
+    pub(super) fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
         if !self.reach(&above(path))? {
             return Ok(None);
         }
         Ok(self.nodes.get(path).map(|node| match node {
-            Node::Folder => Kind::Folder,
-            Node::File { .. } => Kind::File,
-            Node::Link | Node::Pipe => Kind::Other,
+            Node::Folder => FileKind::Folder,
+            Node::File { .. } => FileKind::File,
+            Node::Link | Node::Pipe => FileKind::Other,
         }))
     }
 
-    pub(super) fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
+    pub(super) fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
         if !self.reach(&above(path))? {
             return Err(BackendError::NotFound);
         }
         match self.nodes.get(path) {
-            Some(Node::File { bytes, version }) => Ok(Read {
+            Some(Node::File { bytes, version }) => Ok(FileRead {
                 bytes: bytes.iter().copied().take(max).collect(),
                 stat: stat(bytes, *version),
             }),
@@ -256,8 +256,8 @@ impl Tree {
     ) -> Result<(), BackendError> {
         match self.kind(path)? {
             None => return Err(BackendError::NotFound),
-            Some(Kind::File | Kind::Other) => return Err(BackendError::WrongKind),
-            Some(Kind::Folder) => {}
+            Some(FileKind::File | FileKind::Other) => return Err(BackendError::WrongKind),
+            Some(FileKind::Folder) => {}
         }
         let files = self.walk(Some(path), Extent::ALL)?.files;
         let found: BTreeSet<_> =
@@ -359,8 +359,8 @@ impl Tree {
     }
 }
 
-fn skipped(name: String, reason: SkipReason) -> Skipped {
-    Skipped { name, reason }
+fn skipped(name: String, reason: SkipReason) -> SkippedEntry {
+    SkippedEntry { name, reason }
 }
 
 fn check_stamp(now: Option<&Node>, expected: Stamp) -> Result<(), BackendError> {

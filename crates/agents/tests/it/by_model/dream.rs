@@ -114,7 +114,7 @@ pub(super) async fn dream(
 ) -> (Result<lukasa_agents::Dreamt, CurateError>, Vec<Value>, Ledger) {
     let server = Models::saying(script).unwrap();
     let ledger = Ledger::default();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done = curator(&server, false).dream(memories, &mut draft, &ledger).await;
     if done.is_ok() {
         draft.commit().await.unwrap();

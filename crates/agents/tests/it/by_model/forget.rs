@@ -8,7 +8,7 @@ pub(super) async fn forget(
     script: Vec<Says>,
 ) -> (Result<lukasa_agents::Forgotten, CurateError>, Vec<Value>) {
     let server = Models::saying(script).unwrap();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let request = ForgetRequest { query: query.to_owned(), scope: None, file: None };
     let done =
         curator(&server, false).forget(memories, &mut draft, &request, &Ledger::default()).await;

@@ -500,7 +500,7 @@ mod tests {
             }
         }
         let read = |text: &str| {
-            let folders = engine::Folders { data: "d".into(), state: "s".into() };
+            let folders = engine::BaseFolders { data: "d".into(), state: "s".into() };
             let mut config = engine::Config::new(folders);
             Settings::parse(text, Path::new("config.toml")).unwrap().apply(&mut config, |_| None);
             format!("{config:?}")

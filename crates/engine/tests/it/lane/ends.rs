@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lukasa_engine::{
-    Asker, Call, Caller, Cancelled, ChangesQuery, LaneSettings, ManagedChange, Status,
+    Asker, CallContext, Caller, Cancelled, ChangesQuery, LaneSettings, ManagedChange, Status,
     TaskErrorCode, TaskKind, TaskState, Viewer,
 };
 use memory::change::{Actor, ChangeKind, Trust};
@@ -113,7 +113,7 @@ async fn a_draft_that_somebody_wrote_under_is_decided_anew() {
     let memories = process.store.memories(binding, Caller::person("test"));
     let file_text = "- mine\n".to_owned();
     let create = MemoryCommand::Create { path: at("global/a.md"), file_text };
-    memories.apply(create, &Call::default()).await.unwrap();
+    memories.apply(create, &CallContext::default()).await.unwrap();
     host.runner.gate.add_permits(2);
     assert_eq!(process.end(&task).await.status(), Status::Completed);
     assert_eq!(process.text("global/a.md").await.as_deref(), Some("- mine\n- x\n"));

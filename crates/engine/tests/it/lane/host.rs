@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lukasa_engine::{
-    Asker, BindingRequest, Caller, ChangesQuery, ClientId, Draft, Feed, FeedError, Folders, Job,
-    LaneParts, LaneSettings, Lanes, ManagedChange, Memories, Pending, RememberRequest, Request,
-    RunError, Runner, Task, TaskDetails, TaskError, TaskErrorCode, TaskResult, TaskState,
+    Asker, BaseFolders, BindingRequest, Caller, ChangesQuery, ClientId, Draft, Feed, FeedError,
+    Job, LaneParts, LaneSettings, Lanes, ManagedChange, Memories, Pending, RememberRequest,
+    Request, RunError, Runner, Task, TaskDetails, TaskError, TaskErrorCode, TaskResult, TaskState,
     Workspace,
 };
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::proposal::{EntryChange, Proposal, ProposalKind};
 use memory::screen::Screen;
 use state::{FileLock, HistoryStore, SqliteState, TaskStore};
-use store::{Binding, Settings, Store};
+use store::{Binding, Store, StoreSettings};
 use tempfile::TempDir;
 use testkit::ManualClock;
 use tokio::sync::Semaphore;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 /// A home, and a checkout in it.
 pub(crate) struct Host {
     home: TempDir,
-    pub(crate) folders: Folders,
+    pub(crate) folders: BaseFolders,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) runner: Arc<Scripted>,
 }
@@ -37,7 +37,8 @@ impl Host {
         for checkout in ["shop", "mill"] {
             fs::create_dir_all(home.path().join(checkout).join(".git")).unwrap();
         }
-        let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+        let folders =
+            BaseFolders { data: home.path().join("data"), state: home.path().join("state") };
         Self { home, folders, clock: Arc::default(), runner: Arc::default() }
     }
 
@@ -84,7 +85,7 @@ impl Host {
         runner: Arc<dyn Runner>,
     ) -> Process {
         let clock = Arc::clone(&self.clock);
-        let settings = Settings { memory_list: false, ..Settings::default() };
+        let settings = StoreSettings { memory_list: false, ..StoreSettings::default() };
         let store = Store::new(state, self.folders.clone(), Screen::default(), clock, settings);
         let feed = Arc::new(Heard::default());
         let parts = LaneParts {
@@ -135,7 +136,7 @@ impl Process {
         Pending::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock))
     }
 
-    pub(crate) const fn folders(&self) -> &Folders {
+    pub(crate) const fn folders(&self) -> &BaseFolders {
         &self.parts.folders
     }
 
@@ -171,7 +172,7 @@ impl Process {
     pub(crate) async fn notice(&self) {
         let binding = Binding::resolve(&self.workspace.binding, &self.parts.folders);
         let memories = self.store.memories(binding, Caller::person("test"));
-        memories.notice().await.unwrap();
+        memories.record_external_edits().await.unwrap();
     }
 
     /// Returns how many changes history has of a task.
@@ -356,7 +357,7 @@ impl Runner for Scripted {
                         .map_err(|error| broken(&error))?
                         .unwrap_or_default();
                     let text = format!("{before}- {}\n", words.next().unwrap());
-                    draft.put(&path, &text).await.map_err(|error| broken(&error))?;
+                    draft.set_text(&path, &text).await.map_err(|error| broken(&error))?;
                     touched.insert(path);
                 }
                 "propose" => {

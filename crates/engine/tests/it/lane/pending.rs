@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use lukasa_engine::{
-    BindingRequest, Call, Caller, Decision, DecisionError, Dry, Memories, Pending, PendingProposal,
-    Status, TaskState, UndoTarget, Workspace,
+    BindingRequest, CallContext, Caller, Decision, DecisionError, DryRun, Memories, Pending,
+    PendingProposal, Status, TaskState, UndoTarget, Workspace,
 };
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, Trust};
@@ -46,8 +46,8 @@ async fn list(process: &Process) -> Vec<PendingProposal> {
 
 async fn put(process: &Process, path: &str, text: &str) {
     let memories = person(process);
-    let mut draft = memories.draft(ChangeKind::Save, Call::default());
-    draft.put(&at(path), text).await.unwrap();
+    let mut draft = memories.draft(ChangeKind::Save, CallContext::default());
+    draft.set_text(&at(path), text).await.unwrap();
     draft.commit().await.unwrap();
 }
 
@@ -61,7 +61,7 @@ async fn proposed((host, process): (&Host, &Process), proposal: Proposal) -> Pro
 }
 
 async fn accept(process: &Process, id: ProposalId) -> Result<Option<ChangeId>, DecisionError> {
-    decided(pending(process).accept(&person(process), &[id], &Call::default()).await)
+    decided(pending(process).accept(&person(process), &[id], &CallContext::default()).await)
 }
 
 async fn reject(process: &Process, id: ProposalId) -> Result<Option<ChangeId>, DecisionError> {
@@ -153,7 +153,10 @@ async fn an_accepted_proposal_is_one_change_that_an_undo_takes_back() {
     let recorded = person(&process).change(change).await.unwrap();
     assert_eq!((recorded.kind, recorded.files.len()), (ChangeKind::Proposal, 2));
     assert_eq!(recorded.provenance.actor, memory::change::Actor::Person);
-    person(&process).undo(&UndoTarget::Change(change), Dry::No, &Call::default()).await.unwrap();
+    person(&process)
+        .undo(&UndoTarget::Change(change), DryRun::No, &CallContext::default())
+        .await
+        .unwrap();
     assert_eq!(process.text("project/a.md").await.as_deref(), Some(crlf));
     assert_eq!(process.text("global/b.md").await.as_deref(), Some("- Left alone\n"));
     let again = accept(&process, id).await.unwrap_err();
@@ -231,7 +234,8 @@ async fn each_of_several_is_accepted_or_refused_on_its_own() {
     }
     put(&process, "project/a.md", "- x\n- z\n").await;
     let ids = [ids[0], ids[1], ProposalId(77), ids[2], ids[0]];
-    let decisions = pending(&process).accept(&person(&process), &ids, &Call::default()).await;
+    let decisions =
+        pending(&process).accept(&person(&process), &ids, &CallContext::default()).await;
     let told: Vec<_> = decisions
         .iter()
         .map(|one| (one.id, one.outcome.as_ref().map(Option::is_some).map_err(DecisionError::code)))
@@ -316,7 +320,10 @@ async fn another_project_and_another_worktree_see_nothing_of_it() {
 /// Takes a proposal out of the queue so that it can be made again.
 async fn take_out(process: &Process, id: ProposalId) {
     let change = accept(process, id).await.unwrap().unwrap();
-    person(process).undo(&UndoTarget::Change(change), Dry::No, &Call::default()).await.unwrap();
+    person(process)
+        .undo(&UndoTarget::Change(change), DryRun::No, &CallContext::default())
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -330,7 +337,7 @@ async fn only_a_person_who_may_write_decides() {
     assert_eq!(list(&process).await.len(), 1, "it is shown");
     for memories in [person(&process), agent] {
         let pending = pending(&process);
-        let decisions = pending.accept(&memories, &[id], &Call::default()).await;
+        let decisions = pending.accept(&memories, &[id], &CallContext::default()).await;
         assert_eq!(decided(decisions).unwrap_err().code(), MemoryErrorCode::ReadOnly);
         assert_eq!(
             decided(pending.reject(&memories, &[id]).await).unwrap_err().code(),

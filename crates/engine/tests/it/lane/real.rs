@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lukasa_engine::{
-    Asker, BindingRequest, Caller, Config, ContextMode, Engine, Folders, ForgetRequest,
+    Asker, BaseFolders, BindingRequest, Caller, Config, ContextMode, Engine, ForgetRequest,
     LaneSettings, Lanes, RememberRequest, Request, Task, TaskDetails, TaskErrorCode, TaskResult,
     TaskState, Unheard, Workspace,
 };
@@ -51,7 +51,7 @@ impl Home {
 }
 
 fn config(home: &Path) -> Config {
-    Config::new(Folders { data: home.join("data"), state: home.join("state") })
+    Config::new(BaseFolders { data: home.join("data"), state: home.join("state") })
 }
 
 fn remember(content: &str, scope: Option<Scope>) -> Request {
@@ -177,7 +177,7 @@ async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
     let TaskDetails::Forgotten { removed, .. } = &rehearsal.result.details else { panic!() };
     assert_eq!(removed.len(), 1);
     let [diff] = rehearsal.diffs.as_slice() else { panic!("{:?}", rehearsal.diffs) };
-    assert_eq!((diff.after.as_deref(), diff.kept), (None, true));
+    assert_eq!((diff.after.as_deref(), diff.is_complete), (None, true));
     assert!(diff.unified.contains("-- I keep bees."), "{}", diff.unified);
     let secret = remember("password = h4rdT0Gue55x9q", None);
     let rehearsed = home.lanes.rehearse(&home.workspace, &secret, &asker).await;

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lukasa_engine::{
-    Asker, Call, Caller, DreamSchedule, LaneSettings, NextDream, Request, TaskFilter, TaskKind,
-    Viewer, Workspace,
+    Asker, CallContext, Caller, DreamSchedule, LaneSettings, NextDream, Request, TaskFilter,
+    TaskKind, Viewer, Workspace,
 };
 use memory::access::AgentClass;
 use memory::clock::{Clock as _, Timestamp};
@@ -25,7 +25,7 @@ fn scheduled(host: &Host) -> Process {
 
 /// Registers so many sessions and ends them, as clients do that go.
 async fn sessions(process: &Process, count: usize) {
-    process.folders().make_state();
+    process.folders().create_state_folder();
     for _ in 0..count {
         let id = uuid::Uuid::new_v4().to_string();
         let workspace = process.workspace.id.clone();
@@ -228,7 +228,7 @@ async fn conversations_that_wrote_count_as_sessions() {
         let memories = process.store.memories(binding, caller);
         let path = at(&format!("global/{number}.md"));
         let create = MemoryCommand::Create { path, file_text: "- x\n".to_owned() };
-        memories.apply(create, &Call::default()).await.unwrap();
+        memories.apply(create, &CallContext::default()).await.unwrap();
     }
     host.clock.advance(Duration::from_secs(1));
     assert_eq!(dreams(&host, &process).await, 1);

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use lukasa_engine::{
-    Asker, Call, Caller, ForgetRequest, LaneSettings, Request, StoreError, Task, TaskFilter,
+    Asker, CallContext, Caller, ForgetRequest, LaneSettings, Request, StoreError, Task, TaskFilter,
     TaskId, TaskState, Viewer,
 };
 use memory::command::{CommandError, MemoryCommand, Reply};
@@ -202,10 +202,10 @@ impl World {
         let memories = store.memories(binding, Caller::person("sim"));
         let (path, insert_text) = (at(FILES[0]), format!("- {word}"));
         let insert = MemoryCommand::Insert { path: path.clone(), insert_line: 0, insert_text };
-        match memories.apply(insert, &Call::default()).await {
+        match memories.apply(insert, &CallContext::default()).await {
             Ok(Reply::Refused(CommandError::NotFound { .. })) => {
                 let create = MemoryCommand::Create { path, file_text: format!("- {word}\n") };
-                drop(memories.apply(create, &Call::default()).await);
+                drop(memories.apply(create, &CallContext::default()).await);
             }
             Ok(_) | Err(StoreError::State(_) | StoreError::Backend { .. }) => {}
             Err(other) => panic!("{other}"),

@@ -1,6 +1,6 @@
 //! Reviews where something else happens at the same time, or where a model or a host does what it should not.
 
-use lukasa_engine::{Asker, ContextMode, Dry, RememberRequest, Request, UndoTarget};
+use lukasa_engine::{Asker, ContextMode, DryRun, RememberRequest, Request, UndoTarget};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -24,7 +24,7 @@ impl World {
 
     async fn undo(&self, task: &Task) {
         let target = UndoTarget::Task(task.id.to_string());
-        self.memories().undo(&target, Dry::No, &Call::default()).await.unwrap();
+        self.memories().undo(&target, DryRun::No, &CallContext::default()).await.unwrap();
     }
 }
 
@@ -259,7 +259,7 @@ async fn what_a_review_wrote_waits_also_after_an_edit_outside() {
     };
     let agent = Caller::agent(memory::access::AgentClass::Exec, "test");
     let agents = world.engine.memories(&world.workspace.binding, agent);
-    agents.apply(insert, &Call::default()).await.unwrap();
+    agents.apply(insert, &CallContext::default()).await.unwrap();
     let showing = world.engine.segment(&memories, &files).await.unwrap();
     assert!(!showing.hot[0].shown, "{:?}", showing.hot);
 }

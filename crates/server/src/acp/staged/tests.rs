@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use engine::{
-    ContextMode, DraftedEdit, EntryAction, ForgetRequest, LeftOut, Moment, RememberRequest, Role,
+    ContextMode, DraftEdit, EntryAction, ForgetRequest, LeftOut, Moment, RememberRequest, Role,
     Topic,
 };
 use memory::document::Revision;
@@ -119,12 +119,8 @@ fn what_a_child_answers_is_read_as_it_was_meant() {
     for result in results() {
         let kind = kind_of(&result);
         let edits = vec![
-            DraftedEdit {
-                path: at("/memories/global/a.md"),
-                base: None,
-                text: Some("- a\n".into()),
-            },
-            DraftedEdit {
+            DraftEdit { path: at("/memories/global/a.md"), base: None, text: Some("- a\n".into()) },
+            DraftEdit {
                 path: at("/memories/global/b.md"),
                 base: Some(Revision::digest(b"b")),
                 text: None,
@@ -137,7 +133,7 @@ fn what_a_child_answers_is_read_as_it_was_meant() {
         assert_eq!((read.result, read.report), (staged.result, report.clone()));
         assert_eq!((read.decided_by, read.escapes), (staged.model, false));
         assert_eq!(read.because, staged.because);
-        let named = |edit: DraftedEdit| StagedEdit {
+        let named = |edit: DraftEdit| StagedEdit {
             path: edit.path.to_string(),
             base: edit.base,
             text: edit.text,

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::http::HeaderValue;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::map_request;
-use engine::{BindingRequest, Config, Folders, LaneSettings, Serving};
+use engine::{BaseFolders, BindingRequest, Config, LaneSettings, Serving};
 use testkit::ManualClock;
 
 use super::*;
@@ -39,7 +39,7 @@ type MakeEndpoint = fn(Host, (Arc<Feeds>, String), CancellationToken) -> Endpoin
 async fn serve(endpoint: MakeEndpoint) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let (data, state) = (folder.path().join("data"), folder.path().join("state"));
-    let engine = Engine::open(Config::new(Folders { data, state })).unwrap();
+    let engine = Engine::open(Config::new(BaseFolders { data, state })).unwrap();
     let workspace = Workspace::new(folder.path().to_owned(), BindingRequest::default());
     let workspaces = vec![Workspace { primary: true, ..workspace }];
     let serving: Serving = engine.serve(&workspaces, LaneSettings::default()).await.unwrap();

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::*;
 
-fn listed(path: &str) -> Listed {
-    Listed {
+fn listed(path: &str) -> MemoryEntry {
+    MemoryEntry {
         path: MemoryPath::parse(path, Layout::Scoped).unwrap(),
         bytes: 12,
         modified_at: Timestamp::from_second(1_700_000_000).unwrap(),
@@ -23,7 +23,7 @@ fn listed(path: &str) -> Listed {
 
 #[test]
 fn a_resource_says_what_the_listing_knows() {
-    let memory = Listed {
+    let memory = MemoryEntry {
         description: "What Ada likes".to_owned(),
         name: Some("Preferences".to_owned()),
         pinned: true,

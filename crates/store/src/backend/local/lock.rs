@@ -17,7 +17,7 @@ use state::private_files::sync_parent;
 use state::{FileLock, FileLockError, FileLockGuard, LockMode};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::backend::{BackendError, Held, LastWrite};
+use crate::backend::{BackendError, LastWrite, RootLock};
 
 /// A root's lock file, and the queue of this process before it.
 #[derive(Debug)]
@@ -33,10 +33,13 @@ impl LockFile {
     }
 
     /// Acquires the lock; waits at most so long.
-    pub(super) async fn acquire(&self, wait: Duration) -> Result<HeldFile, BackendError> {
+    pub(super) async fn acquire(&self, wait: Duration) -> Result<LockFileGuard, BackendError> {
         let acquired = tokio::time::timeout(wait, async {
             let turn = Arc::clone(&self.queue).lock_owned().await;
-            self.lock.acquire(LockMode::Exclusive).await.map(|guard| HeldFile::new(guard, turn))
+            self.lock
+                .acquire(LockMode::Exclusive)
+                .await
+                .map(|guard| LockFileGuard::new(guard, turn))
         });
         match acquired.await {
             Ok(held) => held.map_err(cannot_open),
@@ -45,15 +48,15 @@ impl LockFile {
     }
 
     /// Acquires the lock if it is free.
-    pub(super) fn try_acquire(&self) -> Result<Option<HeldFile>, BackendError> {
+    pub(super) fn try_acquire(&self) -> Result<Option<LockFileGuard>, BackendError> {
         let Ok(turn) = Arc::clone(&self.queue).try_lock_owned() else { return Ok(None) };
         let guard = self.lock.try_acquire(LockMode::Exclusive).map_err(cannot_open)?;
-        Ok(guard.map(|guard| HeldFile::new(guard, turn)))
+        Ok(guard.map(|guard| LockFileGuard::new(guard, turn)))
     }
 
     /// Returns what the file says of its last writer, without taking the lock.
     pub(super) fn last_write(&self) -> LastWrite {
-        match Record::of(self.lock.path()) {
+        match LockRecord::load(self.lock.path()) {
             Some(record) if record.is_interrupted() => LastWrite::Interrupted,
             Some(_) => LastWrite::Ended,
             None => LastWrite::Unknown,
@@ -66,7 +69,7 @@ impl LockFile {
             return Some(format!("this process (pid {})", std::process::id()));
         }
         self.lock.is_held().is_ok_and(|held| held).then(|| {
-            let pid = Record::of(self.lock.path()).map_or(0, |record| record.pid);
+            let pid = LockRecord::load(self.lock.path()).map_or(0, |record| record.pid);
             format!("another process (pid {pid})")
         })
     }
@@ -78,19 +81,19 @@ fn cannot_open(error: FileLockError) -> BackendError {
 
 /// What the lock file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Record {
-    boot: String,
+struct LockRecord {
+    boot_id: String,
     generation: u64,
     completed: Option<ChangeId>,
     pid: u32,
     writing: bool,
 }
 
-impl Record {
+impl LockRecord {
     /// One line of fixed width, so that every write replaces the whole of it.
     fn encode(&self) -> String {
         let writing = if self.writing { "writing" } else { "resting" };
-        let (boot, generation, pid) = (&self.boot, self.generation, self.pid);
+        let (boot, generation, pid) = (&self.boot_id, self.generation, self.pid);
         // No change has the number 0.
         let completed = self.completed.map_or(0, |change| change.0);
         format!("lukasa2 {boot:36.36} {generation:020} {completed:020} {pid:010} {writing}\n")
@@ -102,7 +105,7 @@ impl Record {
             return None;
         }
         let record = Self {
-            boot: words.next()?.to_owned(),
+            boot_id: words.next()?.to_owned(),
             generation: words.next()?.parse().ok()?,
             completed: match words.next()?.parse().ok()? {
                 0 => None,
@@ -120,19 +123,19 @@ impl Record {
 
     /// Returns whether the last writer, or the machine, died in the middle of a write.
     fn is_interrupted(&self) -> bool {
-        self.writing || self.boot != boot()
+        self.writing || self.boot_id != boot_id()
     }
 
     /// Returns whether the machine may have been started anew since, when it is now in its start
     /// called `boot`. Where starts have no names, a write that did not end may have met either a kill
     /// or a power cut, and the worse of the two is assumed.
-    fn machine_restarted(&self, boot: &str) -> bool {
-        self.boot != boot || self.writing && boot == NO_BOOT
+    fn rebooted_since(&self, boot: &str) -> bool {
+        self.boot_id != boot || self.writing && boot == UNKNOWN_BOOT_ID
     }
 
     /// Reads the record of the lock file at a path.
-    fn of(path: &Path) -> Option<Self> {
-        Self::read(&crate::host::open_existing_file(path).ok()?)
+    fn load(path: &Path) -> Option<Self> {
+        Self::read(&crate::host_fs::open_existing_file(path).ok()?)
     }
 
     fn read(file: &File) -> Option<Self> {
@@ -149,39 +152,39 @@ impl Record {
 
 /// Returns the highest number of a change that lock files in a folder say was carried out.
 pub(crate) fn highest_completed(folder: &Path) -> Option<ChangeId> {
-    let names = crate::host::names_in(folder);
-    names.iter().filter_map(|name| Record::of(&folder.join(name))?.completed).max()
+    let names = crate::host_fs::list_names(folder);
+    names.iter().filter_map(|name| LockRecord::load(&folder.join(name))?.completed).max()
 }
 
 /// Stands for each start of a machine that does not name them.
-const NO_BOOT: &str = "------------------------------------";
+const UNKNOWN_BOOT_ID: &str = "------------------------------------";
 
 /// Returns a word that differs after each start of the machine, so that a write that a power cut
 /// interrupted is told from one that a kill did.
-fn boot() -> &'static str {
+fn boot_id() -> &'static str {
     static BOOT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
-        crate::host::read_small_file("/proc/sys/kernel/random/boot_id")
+        crate::host_fs::read_small_file("/proc/sys/kernel/random/boot_id")
             .map(|text| text.trim().to_owned())
             .filter(|text| text.len() == 36)
-            .unwrap_or_else(|| NO_BOOT.to_owned())
+            .unwrap_or_else(|| UNKNOWN_BOOT_ID.to_owned())
     });
     &BOOT
 }
 
 /// A held root.
 #[derive(Debug)]
-pub(super) struct HeldFile {
+pub(super) struct LockFileGuard {
     // Released before the turn is.
     lock: FileLockGuard,
-    record: Record,
+    record: LockRecord,
     /// Whether the file had said something before, so that it is known to be on the disk.
-    is_safe: bool,
+    is_synced: bool,
     interrupted: bool,
     restarted: bool,
-    _turn: OwnedMutexGuard<()>,
+    _queue_guard: OwnedMutexGuard<()>,
 }
 
-impl Held for HeldFile {
+impl RootLock for LockFileGuard {
     fn generation(&self) -> u64 {
         self.record.generation
     }
@@ -201,54 +204,54 @@ impl Held for HeldFile {
     fn begin(&mut self) -> Result<(), BackendError> {
         self.record.writing = true;
         self.record.generation += 1;
-        self.store()
+        self.write_record()
     }
 
     fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
         self.record.writing = false;
         self.record.completed = completed.or(self.record.completed);
         self.interrupted = false;
-        self.store()
+        self.write_record()
     }
 }
 
-impl HeldFile {
+impl LockFileGuard {
     fn new(lock: FileLockGuard, turn: OwnedMutexGuard<()>) -> Self {
-        let known = Record::read(lock.file());
+        let known = LockRecord::read(lock.file());
         // A file that says nothing is new, or a power cut took away what it said, or it itself, for which the new one
         // stands. The worse is assumed: asking the state once too often costs little.
-        let interrupted = known.as_ref().is_none_or(Record::is_interrupted);
-        let restarted = known.as_ref().is_none_or(|record| record.machine_restarted(boot()));
+        let interrupted = known.as_ref().is_none_or(LockRecord::is_interrupted);
+        let restarted = known.as_ref().is_none_or(|record| record.rebooted_since(boot_id()));
         // A file that says nothing counts on from the time, so that it meets no count of the one before
         // it, which processes may remember.
         let generation =
-            known.as_ref().map_or_else(|| time_of(lock.file()), |record| record.generation);
+            known.as_ref().map_or_else(|| changed_at(lock.file()), |record| record.generation);
         let is_safe = known.is_some();
-        let record = Record {
-            boot: boot().to_owned(),
+        let record = LockRecord {
+            boot_id: boot_id().to_owned(),
             generation,
             pid: std::process::id(),
             writing: false,
             completed: known.and_then(|record| record.completed),
         };
-        Self { lock, record, is_safe, interrupted, restarted, _turn: turn }
+        Self { lock, record, is_synced: is_safe, interrupted, restarted, _queue_guard: turn }
     }
 
-    fn store(&mut self) -> Result<(), BackendError> {
+    fn write_record(&mut self) -> Result<(), BackendError> {
         let cannot = |error| BackendError::from_io("write the lock file of a root", error);
         self.record.write(self.lock.file()).map_err(cannot)?;
-        if !self.is_safe {
+        if !self.is_synced {
             // Once: the start of the machine that it names must outlive a power cut before any write is acknowledged.
             self.lock.file().sync_all().map_err(cannot)?;
             sync_parent(self.lock.path()).map_err(cannot)?;
-            self.is_safe = true;
+            self.is_synced = true;
         }
         Ok(())
     }
 }
 
 /// Returns when a file was last changed, as a number that grows.
-fn time_of(file: &File) -> u64 {
+fn changed_at(file: &File) -> u64 {
     let facts = file.metadata();
     // Seconds since 1970 leave 30 bits free for the nanoseconds.
     facts
@@ -266,14 +269,15 @@ mod tests {
             (&*here, false, &*here, false),
             (&*here, true, &*here, false),
             (&*here, false, "another", true),
-            (NO_BOOT, false, NO_BOOT, false),
-            (NO_BOOT, true, NO_BOOT, true),
+            (UNKNOWN_BOOT_ID, false, UNKNOWN_BOOT_ID, false),
+            (UNKNOWN_BOOT_ID, true, UNKNOWN_BOOT_ID, true),
         ] {
             let boot = boot.to_owned();
-            let record = Record { boot, generation: 1, pid: 1, writing, completed: None };
-            assert_eq!(record.machine_restarted(now), expected, "{record:?} {now}");
+            let record =
+                LockRecord { boot_id: boot, generation: 1, pid: 1, writing, completed: None };
+            assert_eq!(record.rebooted_since(now), expected, "{record:?} {now}");
         }
-        assert_eq!(NO_BOOT.len(), 36);
+        assert_eq!(UNKNOWN_BOOT_ID.len(), 36);
     }
 
     proptest::proptest! {
@@ -287,13 +291,13 @@ mod tests {
             inserted in "[0-9a-z +-]{0,2}",
         ) {
             let completed = Some(ChangeId(7));
-            let text = Record { boot: "b".repeat(36), generation, completed, pid, writing }.encode();
+            let text = LockRecord { boot_id: "b".repeat(36), generation, completed, pid, writing }.encode();
             let (before, rest) = text.split_at(at.min(text.len()));
             let after: String = rest.chars().skip(removed).collect();
-            if let Some(mut record) = Record::decode(&format!("{before}{inserted}{after}")) {
-                let again = Record::decode(&record.encode());
+            if let Some(mut record) = LockRecord::decode(&format!("{before}{inserted}{after}")) {
+                let again = LockRecord::decode(&record.encode());
                 // A longer name of a start is cut; it is that of no start.
-                record.boot.truncate(36);
+                record.boot_id.truncate(36);
                 proptest::prop_assert_eq!(again, Some(record));
             }
         }
@@ -306,8 +310,8 @@ mod tests {
             writing in proptest::bool::ANY,
         ) {
             let completed = (completed > 0).then_some(ChangeId(completed));
-            let record = Record { boot: "b".repeat(36), generation, completed, pid, writing };
-            proptest::prop_assert_eq!(Record::decode(&record.encode()), Some(record));
+            let record = LockRecord { boot_id: "b".repeat(36), generation, completed, pid, writing };
+            proptest::prop_assert_eq!(LockRecord::decode(&record.encode()), Some(record));
         }
     }
 
@@ -337,15 +341,15 @@ mod tests {
 
     #[test]
     fn a_record_is_read_back_as_it_was_written() {
-        let record = Record {
-            boot: "b".repeat(36),
+        let record = LockRecord {
+            boot_id: "b".repeat(36),
             generation: 7,
             pid: 4_000_000,
             writing: true,
             completed: None,
         };
-        assert_eq!(Record::decode(&record.encode()), Some(record.clone()));
-        let longer = Record {
+        assert_eq!(LockRecord::decode(&record.encode()), Some(record.clone()));
+        let longer = LockRecord {
             generation: u64::MAX,
             pid: u32::MAX,
             writing: false,
@@ -353,11 +357,11 @@ mod tests {
             ..record
         };
         assert_eq!(longer.encode().len(), record_width());
-        assert_eq!(Record::decode(&longer.encode()), Some(longer));
+        assert_eq!(LockRecord::decode(&longer.encode()), Some(longer));
     }
 
     fn record_width() -> usize {
-        Record { boot: String::new(), generation: 0, pid: 0, writing: true, completed: None }
+        LockRecord { boot_id: String::new(), generation: 0, pid: 0, writing: true, completed: None }
             .encode()
             .len()
     }
@@ -368,7 +372,7 @@ mod tests {
         let foreign =
             ["lukasa1 b 1 2 writing", "lukasa2 b 1 2 3 writing more", "lukasa2 b 1 2 3 so"];
         for text in torn.into_iter().chain(foreign) {
-            assert_eq!(Record::decode(text), None, "{text:?}");
+            assert_eq!(LockRecord::decode(text), None, "{text:?}");
         }
     }
 }

@@ -5,39 +5,45 @@ use cap_std::fs::Dir;
 use memory::limits::{HISTORY_FILE_BYTES_MAX, PATH_SEGMENTS_MAX};
 use memory::path::RelativePath;
 
-use super::anchor::Anchor;
 use super::read_in;
-use super::temporary::{Hidden, kind_of, show_again};
+use super::root_dir::RootDir;
+use super::temp_name::{TempKind, kind_of, restore_hidden};
 use super::write::remove_tree;
-use crate::backend::{BackendError, InHistory, Swept};
+use crate::backend::{BackendError, IsReferenced, SweepReport};
 
 /// Sweeps everything below the root.
-pub(super) fn sweep(anchor: &Anchor, in_history: &InHistory) -> Result<Swept, BackendError> {
+pub(super) fn sweep(
+    anchor: &RootDir,
+    in_history: &IsReferenced,
+) -> Result<SweepReport, BackendError> {
     sweep_levels(anchor, in_history, PATH_SEGMENTS_MAX)
 }
 
 /// Sweeps what lies at the top of the root, and nothing in folders there.
-pub(super) fn sweep_top(anchor: &Anchor, in_history: &InHistory) -> Result<Swept, BackendError> {
+pub(super) fn sweep_top(
+    anchor: &RootDir,
+    in_history: &IsReferenced,
+) -> Result<SweepReport, BackendError> {
     sweep_levels(anchor, in_history, 0)
 }
 
 fn sweep_levels(
-    anchor: &Anchor,
-    in_history: &InHistory,
+    anchor: &RootDir,
+    in_history: &IsReferenced,
     levels: usize,
-) -> Result<Swept, BackendError> {
-    let mut sweep = Sweep { in_history, levels, swept: Swept::default() };
+) -> Result<SweepReport, BackendError> {
+    let mut sweep = Sweep { is_referenced: in_history, levels, report: SweepReport::default() };
     if let Some(root) = anchor.open()? {
         sweep.folder(&root, None, 0);
     }
-    Ok(sweep.swept)
+    Ok(sweep.report)
 }
 
 struct Sweep<'a> {
-    in_history: &'a InHistory,
+    is_referenced: &'a IsReferenced,
     /// How many levels of folders are looked into.
     levels: usize,
-    swept: Swept,
+    report: SweepReport,
 }
 
 impl Sweep<'_> {
@@ -50,21 +56,21 @@ impl Sweep<'_> {
             let os_name = entry.file_name();
             let Some(name) = os_name.to_str() else { continue };
             match kind_of(name) {
-                Some(Hidden::Temporary) => {
+                Some(TempKind::Partial) => {
                     let removed = if kind.is_dir() {
                         remove_tree(folder, name)
                     } else {
                         folder.remove_file(name)
                     };
-                    self.swept.removed += usize::from(removed.is_ok());
+                    self.report.removed += usize::from(removed.is_ok());
                 }
-                Some(Hidden::Aside(place)) => {
-                    let path = place.and_then(|place| below(at, depth, place));
-                    self.aside(folder, name, (place, path.as_ref()));
+                Some(TempKind::Backup(place)) => {
+                    let path = place.and_then(|place| child_path(at, depth, place));
+                    self.sweep_backup(folder, name, (place, path.as_ref()));
                 }
                 None if kind.is_dir() && depth < self.levels => {
                     if let Ok(next) = folder.open_dir_nofollow(name) {
-                        self.folder(&next, below(at, depth, name).as_ref(), depth + 1);
+                        self.folder(&next, child_path(at, depth, name).as_ref(), depth + 1);
                     }
                 }
                 None => {}
@@ -73,25 +79,25 @@ impl Sweep<'_> {
     }
 
     /// Removes what is in history of what a write took out of its place, and brings the rest back.
-    fn aside(
+    fn sweep_backup(
         &mut self,
         folder: &Dir,
         name: &str,
         (place, path): (Option<&str>, Option<&RelativePath>),
     ) {
-        if self.may_go(folder, name, path) {
+        if self.is_disposable(folder, name, path) {
             let removed = match folder.symlink_metadata(name) {
                 Ok(facts) if facts.is_dir() => remove_tree(folder, name),
                 Ok(_) | Err(_) => folder.remove_file(name),
             };
-            self.swept.removed += usize::from(removed.is_ok());
+            self.report.removed += usize::from(removed.is_ok());
             return;
         }
-        match show_again(folder, name, place) {
+        match restore_hidden(folder, name, place) {
             Ok(shown) => {
                 let above = path.and_then(RelativePath::parent);
                 let shown = above.map_or(shown.clone(), |above| format!("{above}/{shown}"));
-                self.swept.brought_back.push(shown);
+                self.report.restored.push(shown);
             }
             Err(error) => {
                 tracing::warn!(%error, "what an interrupted write took away cannot be brought back");
@@ -100,11 +106,11 @@ impl Sweep<'_> {
     }
 
     /// Returns whether nobody would miss this file, or anything in this folder.
-    fn may_go(&self, folder: &Dir, name: &str, path: Option<&RelativePath>) -> bool {
+    fn is_disposable(&self, folder: &Dir, name: &str, path: Option<&RelativePath>) -> bool {
         let Ok(facts) = folder.symlink_metadata(name) else { return false };
         if facts.is_file() {
             let Ok(read) = read_in(folder, name, HISTORY_FILE_BYTES_MAX) else { return false };
-            let known = |path| (self.in_history)(path, &read.bytes);
+            let known = |path| (self.is_referenced)(path, &read.bytes);
             return read.bytes.is_empty() || read.is_whole() && path.is_some_and(known);
         }
         if !facts.is_dir() {
@@ -118,12 +124,12 @@ impl Sweep<'_> {
             let Some(name) = os_name.to_str() else { return false };
             // Each level is a segment of the path, so a path that ends ends this too.
             let path = path.and_then(|path| path.child(name).ok());
-            path.is_some_and(|path| self.may_go(&inner, name, Some(&path)))
+            path.is_some_and(|path| self.is_disposable(&inner, name, Some(&path)))
         })
     }
 }
 
-fn below(at: Option<&RelativePath>, depth: usize, name: &str) -> Option<RelativePath> {
+fn child_path(at: Option<&RelativePath>, depth: usize, name: &str) -> Option<RelativePath> {
     match at {
         Some(at) => at.child(name).ok(),
         None if depth == 0 => RelativePath::parse(name).ok(),

@@ -16,22 +16,24 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 use tokio::runtime::Handle;
 
-use super::anchor::{Anchor, step};
-use super::instant::Instant;
-use super::{Facts, temporary};
-use crate::backend::{BackendError, Extent, Found, FoundFolder, SkipReason, Skipped, Walk};
+use super::fs_time::FsTime;
+use super::root_dir::{RootDir, open_child};
+use super::{FileMeta, temp_name};
+use crate::backend::{
+    BackendError, Extent, SkipReason, SkippedEntry, Walk, WalkedFile, WalkedFolder,
+};
 
 /// How many things that were passed over are named; the rest of a hostile tree is not worth it.
 const SKIPPED_MAX: usize = 100;
 
 /// How many files wait for their facts at most; each keeps its folder open.
-const WAITING_MAX: usize = 4_096;
+const PENDING_FILES_MAX: usize = 4_096;
 /// How many folders are kept open for files that wait.
-const WAITING_FOLDERS_MAX: usize = 64;
+const PENDING_FOLDERS_MAX: usize = 64;
 /// Fewer files than this are not worth another thread.
 const FILES_PER_THREAD: usize = 128;
 /// Files that are asked for together.
-const FILES_AT_ONCE: usize = 32;
+const FILES_PER_BATCH: usize = 32;
 /// Threads that ask at most; the kernel serves a few at once well, not many.
 const THREADS_MAX: usize = 4;
 /// Threads that ask here. Counting processors reads a dozen files, so it is done once.
@@ -42,11 +44,11 @@ static THREADS: LazyLock<usize> = LazyLock::new(|| {
 
 /// Walks everything below `from` and keeps the first of each kind in byte order.
 pub(super) fn walk(
-    anchor: &Anchor,
+    anchor: &RootDir,
     from: Option<&RelativePath>,
     extent: Extent,
 ) -> Result<Walk, BackendError> {
-    match anchor.folder_at(from)? {
+    match anchor.open_folder(from)? {
         Some(folder) => walk_in(folder, from, extent),
         None => Ok(Walk::default()),
     }
@@ -59,24 +61,24 @@ pub(super) fn walk_in(
     extent: Extent,
 ) -> Result<Walk, BackendError> {
     let mut walker = Walker {
-        seen: 0,
-        questions: Questions::new(Instant::now()),
-        waiting_folders: 0,
+        entry_count: 0,
+        stat_queue: StatQueue::new(FsTime::now()),
+        pending_folders: 0,
         files: Vec::new(),
-        folders: vec![Folder { path: from.cloned(), parent: 0, bytes: 0, found: false }],
+        folders: vec![Folder { path: from.cloned(), parent: 0, bytes: 0, is_listed: false }],
         walk: Walk::default(),
     };
     let cannot = |error: io::Error| BackendError::from_io("list a folder", error);
     walker.folder(&Arc::new(folder), 0).map_err(cannot)?;
-    walker.look();
+    walker.wait_for_stats();
     let depth_max = from.map_or(0, RelativePath::depth).saturating_add(extent.levels);
     Ok(walker.finish(depth_max, extent.max))
 }
 
 /// Counts the files that a walk would find. Only names are read: that is so much quicker that it can be done for each new
 /// memory.
-pub(super) fn count(anchor: &Anchor) -> Result<usize, BackendError> {
-    let Some(folder) = anchor.folder_at(None)? else { return Ok(0) };
+pub(super) fn count(anchor: &RootDir) -> Result<usize, BackendError> {
+    let Some(folder) = anchor.open_folder(None)? else { return Ok(0) };
     let cannot = |error: io::Error| BackendError::from_io("list a folder", error);
     let (mut seen, mut files) = (0, 0);
     let mut folders = vec![(folder, None::<RelativePath>)];
@@ -96,7 +98,7 @@ pub(super) fn count(anchor: &Anchor) -> Result<usize, BackendError> {
                 (Ok(FileType::RegularFile), Ok(_)) => files += 1,
                 (Ok(FileType::Directory), Ok(path)) => {
                     // What cannot be gone into holds nothing that can be counted.
-                    if let Ok(Some(below)) = step(&folder, name) {
+                    if let Ok(Some(below)) = open_child(&folder, name) {
                         folders.push((below, Some(path)));
                     }
                 }
@@ -122,11 +124,11 @@ fn kind_of(folder: &Dir, name: &str, told: FileType) -> rustix::io::Result<FileT
 }
 
 struct Walker {
-    seen: usize,
-    questions: Questions,
+    entry_count: usize,
+    stat_queue: StatQueue,
     /// How many folders were read since all questions were answered.
-    waiting_folders: usize,
-    files: Vec<Found>,
+    pending_folders: usize,
+    files: Vec<WalkedFile>,
     /// All folders, each after the one that it lies in; where the walk began comes first.
     folders: Vec<Folder>,
     walk: Walk,
@@ -137,13 +139,13 @@ struct Folder {
     parent: usize,
     bytes: u64,
     /// Whether it could be read to its end, and is not where the walk began.
-    found: bool,
+    is_listed: bool,
 }
 
 impl Walker {
     /// Gathers what is in one folder and below it.
     fn folder(&mut self, folder: &Arc<Dir>, index: usize) -> io::Result<()> {
-        self.waiting_folders += 1;
+        self.pending_folders += 1;
         let mut entries = entries_of(folder)?;
         while let Some(entry) = entries.read() {
             let entry = entry?;
@@ -151,8 +153,8 @@ impl Walker {
             if name == c"." || name == c".." {
                 continue;
             }
-            self.seen += 1;
-            if self.seen > WALKED_ENTRIES_MAX {
+            self.entry_count += 1;
+            if self.entry_count > WALKED_ENTRIES_MAX {
                 self.walk.incomplete = true;
                 break;
             }
@@ -161,15 +163,15 @@ impl Walker {
                 Err(_) => self.skip(index, &name.to_string_lossy(), SkipReason::Unaddressable),
             }
         }
-        if self.waiting_folders >= WAITING_FOLDERS_MAX {
-            self.look();
+        if self.pending_folders >= PENDING_FOLDERS_MAX {
+            self.wait_for_stats();
         }
         Ok(())
     }
 
     fn entry(&mut self, folder: &Arc<Dir>, (name, kind): (&str, FileType), index: usize) {
         if name.starts_with('.') {
-            if temporary::kind_of(name).is_some() {
+            if temp_name::kind_of(name).is_some() {
                 self.skip(index, name, SkipReason::Temporary);
             }
             return;
@@ -194,31 +196,31 @@ impl Walker {
         if kind == FileType::Directory {
             return self.subfolder(folder, name, path, index);
         }
-        self.questions.ask(Question { path, folder: Arc::clone(folder), index });
-        if self.questions.waiting >= WAITING_MAX {
-            self.look();
+        self.stat_queue.submit(StatRequest { path, folder: Arc::clone(folder), index });
+        if self.stat_queue.pending >= PENDING_FILES_MAX {
+            self.wait_for_stats();
         }
     }
 
     fn subfolder(&mut self, folder: &Dir, name: &str, path: RelativePath, parent: usize) {
-        let opened = match step(folder, name) {
+        let opened = match open_child(folder, name) {
             Ok(Some(opened)) => opened,
             Ok(None) => return,
             Err(BackendError::Escapes(_)) => return self.skip(parent, name, SkipReason::Link),
             Err(_) => return self.skip(parent, name, SkipReason::Unreadable),
         };
         let index = self.folders.len();
-        self.folders.push(Folder { path: Some(path), parent, bytes: 0, found: true });
+        self.folders.push(Folder { path: Some(path), parent, bytes: 0, is_listed: true });
         if self.folder(&Arc::new(opened), index).is_err() {
-            self.folders[index].found = false;
+            self.folders[index].is_listed = false;
             self.skip(parent, name, SkipReason::Unreadable);
         }
     }
 
     /// Waits for the facts of all files that were asked for.
-    fn look(&mut self) {
-        self.waiting_folders = 0;
-        self.questions.finish(|index, found| {
+    fn wait_for_stats(&mut self) {
+        self.pending_folders = 0;
+        self.stat_queue.finish(|index, found| {
             self.walk.files_total += 1;
             self.walk.bytes_total += found.stat.bytes;
             self.folders[index].bytes += found.stat.bytes;
@@ -233,13 +235,13 @@ impl Walker {
             let (above, folder) = folders.split_at_mut(index);
             above[folder[0].parent].bytes += folder[0].bytes;
         }
-        walk.folders_total = folders.iter().filter(|folder| folder.found).count();
+        walk.folders_total = folders.iter().filter(|folder| folder.is_listed).count();
         let within_reach = |path: &RelativePath| path.depth() <= depth_max;
         files.retain(|file| within_reach(&file.path));
         let mut folders: Vec<_> = folders
             .into_iter()
-            .filter(|folder| folder.found)
-            .filter_map(|folder| Some(FoundFolder { path: folder.path?, bytes: folder.bytes }))
+            .filter(|folder| folder.is_listed)
+            .filter_map(|folder| Some(WalkedFolder { path: folder.path?, bytes: folder.bytes }))
             .filter(|folder| within_reach(&folder.path))
             .collect();
         walk.in_reach = files.len() + folders.len();
@@ -259,149 +261,159 @@ impl Walker {
                 None => name.to_owned(),
                 Some(at) => format!("{at}/{name}"),
             };
-            self.walk.skipped.push(Skipped { name, reason });
+            self.walk.skipped.push(SkippedEntry { name, reason });
         }
     }
 }
 
 /// A file whose facts are not known yet.
-struct Question {
+struct StatRequest {
     path: RelativePath,
     /// What it lies in, and which folder of the walk that is.
     folder: Arc<Dir>,
     index: usize,
 }
 
-impl Question {
+impl StatRequest {
     /// Asks the kernel. What was removed since its folder was read, or became something else, is no
     /// finding.
-    fn answer(self, started: Instant) -> Option<Answer> {
+    fn stat(self, started: FsTime) -> Option<StatResult> {
         let facts = statat(&self.folder, self.path.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
-        let stat = Facts::from(&facts).stat(started);
-        is_file.then_some((self.index, Found { path: self.path, stat }))
+        let stat = FileMeta::from(&facts).stat(started);
+        is_file.then_some((self.index, WalkedFile { path: self.path, stat }))
     }
 }
 
 /// A file with its facts, and the folder that it lies in.
-type Answer = (usize, Found);
+type StatResult = (usize, WalkedFile);
 
 /// Files whose facts are asked for by whoever comes by. Threads that are there anyway help; one that
 /// comes late finds nothing left to do, and nobody waits for it.
-struct Questions {
-    started: Instant,
+struct StatQueue {
+    started: FsTime,
     /// Not enough to be asked together yet.
-    few: Vec<Question>,
+    batch: Vec<StatRequest>,
     /// How many files are not answered yet.
-    waiting: usize,
+    pending: usize,
     /// How many were asked for since the walk began.
-    asked: usize,
+    submitted: usize,
     helpers: usize,
-    queue: Arc<Queue>,
-    answer: mpsc::Sender<Vec<Option<Answer>>>,
-    answers: mpsc::Receiver<Vec<Option<Answer>>>,
+    queue: Arc<BatchQueue>,
+    result_sender: mpsc::Sender<Vec<Option<StatResult>>>,
+    results: mpsc::Receiver<Vec<Option<StatResult>>>,
 }
 
-impl Questions {
-    fn new(started: Instant) -> Self {
+impl StatQueue {
+    fn new(started: FsTime) -> Self {
         let (answer, answers) = mpsc::channel();
-        let (few, queue) = (Vec::with_capacity(FILES_AT_ONCE), Arc::default());
-        Self { started, few, waiting: 0, asked: 0, helpers: 0, queue, answer, answers }
+        let (few, queue) = (Vec::with_capacity(FILES_PER_BATCH), Arc::default());
+        Self {
+            started,
+            batch: few,
+            pending: 0,
+            submitted: 0,
+            helpers: 0,
+            queue,
+            result_sender: answer,
+            results: answers,
+        }
     }
 
-    fn ask(&mut self, question: Question) {
-        self.few.push(question);
-        self.waiting += 1;
-        self.asked += 1;
-        if self.few.len() == FILES_AT_ONCE {
-            let next = Vec::with_capacity(FILES_AT_ONCE);
-            self.queue.put(std::mem::replace(&mut self.few, next));
-            if self.asked > FILES_PER_THREAD * (self.helpers + 1) {
-                self.call_for_help();
+    fn submit(&mut self, question: StatRequest) {
+        self.batch.push(question);
+        self.pending += 1;
+        self.submitted += 1;
+        if self.batch.len() == FILES_PER_BATCH {
+            let next = Vec::with_capacity(FILES_PER_BATCH);
+            self.queue.push(std::mem::replace(&mut self.batch, next));
+            if self.submitted > FILES_PER_THREAD * (self.helpers + 1) {
+                self.spawn_helper();
             }
         }
     }
 
-    fn call_for_help(&mut self) {
+    fn spawn_helper(&mut self) {
         let Ok(runtime) = Handle::try_current() else { return };
         if self.helpers + 1 >= *THREADS {
             return;
         }
         self.helpers += 1;
-        let (queue, answer, started) = (Arc::clone(&self.queue), self.answer.clone(), self.started);
+        let (queue, answer, started) =
+            (Arc::clone(&self.queue), self.result_sender.clone(), self.started);
         runtime.spawn_blocking(move || {
-            while let Some(questions) = queue.wait() {
+            while let Some(questions) = queue.pop() {
                 // Nobody listens any more when the walk was given up.
-                drop(answer.send(answer_all(questions, started)));
+                drop(answer.send(stat_all(questions, started)));
             }
         });
     }
 
     /// Answers all questions and waits for those that others answer.
-    fn finish(&mut self, mut take: impl FnMut(usize, Found)) {
-        self.queue.put(std::mem::take(&mut self.few));
-        while self.waiting > 0 {
+    fn finish(&mut self, mut take: impl FnMut(usize, WalkedFile)) {
+        self.queue.push(std::mem::take(&mut self.batch));
+        while self.pending > 0 {
             // What is missing when all are taken, somebody else is at.
-            let answers = match self.queue.take() {
-                Some(questions) => answer_all(questions, self.started),
-                None => match self.answers.recv() {
+            let answers = match self.queue.try_pop() {
+                Some(questions) => stat_all(questions, self.started),
+                None => match self.results.recv() {
                     Ok(answers) => answers,
                     Err(_) => break,
                 },
             };
-            self.waiting -= answers.len();
+            self.pending -= answers.len();
             answers.into_iter().flatten().for_each(|(index, found)| take(index, found));
         }
     }
 }
 
-impl Drop for Questions {
+impl Drop for StatQueue {
     fn drop(&mut self) {
         self.queue.close();
     }
 }
 
-fn answer_all(questions: Vec<Question>, started: Instant) -> Vec<Option<Answer>> {
-    questions.into_iter().map(|question| question.answer(started)).collect()
+fn stat_all(questions: Vec<StatRequest>, started: FsTime) -> Vec<Option<StatResult>> {
+    questions.into_iter().map(|question| question.stat(started)).collect()
 }
 
 /// Questions on their way from who gathers names to who asks.
 #[derive(Default)]
-struct Queue {
-    waiting: Mutex<Waiting>,
+struct BatchQueue {
+    state: Mutex<BatchQueueState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
-    batches: VecDeque<Vec<Question>>,
+struct BatchQueueState {
+    batches: VecDeque<Vec<StatRequest>>,
     closed: bool,
 }
 
-impl Queue {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock()
+impl BatchQueue {
+    fn state(&self) -> MutexGuard<'_, BatchQueueState> {
+        self.state.lock()
     }
 
-    fn put(&self, batch: Vec<Question>) {
-        self.waiting().batches.push_back(batch);
+    fn push(&self, batch: Vec<StatRequest>) {
+        self.state().batches.push_back(batch);
         self.changed.notify_one();
     }
 
-    fn take(&self) -> Option<Vec<Question>> {
-        self.waiting().batches.pop_front()
+    fn try_pop(&self) -> Option<Vec<StatRequest>> {
+        self.state().batches.pop_front()
     }
 
     /// Waits for a batch; `None` when no more will come.
-    fn wait(&self) -> Option<Vec<Question>> {
-        let is_idle = |waiting: &mut Waiting| waiting.batches.is_empty() && !waiting.closed;
-        let mut waiting = self.waiting();
+    fn pop(&self) -> Option<Vec<StatRequest>> {
+        let is_idle = |waiting: &mut BatchQueueState| waiting.batches.is_empty() && !waiting.closed;
+        let mut waiting = self.state();
         self.changed.wait_while(&mut waiting, is_idle);
         waiting.batches.pop_front()
     }
 
     fn close(&self) {
-        self.waiting().closed = true;
+        self.state().closed = true;
         self.changed.notify_all();
     }
 }

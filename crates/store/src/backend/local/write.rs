@@ -10,9 +10,9 @@ use cap_std::fs::{
 use memory::limits::{OUTSIDE_RACE_RETRIES, PATH_SEGMENTS_MAX};
 use memory::path::RelativePath;
 
-use super::anchor::{Anchor, Privacy};
-use super::temporary::{aside_name, show_again, temporary_name};
-use super::{Facts, blocking, open_file, walk};
+use super::root_dir::{Privacy, RootDir};
+use super::temp_name::{backup_name, restore_hidden, temporary_name};
+use super::{FileMeta, blocking, open_file, walk};
 use crate::backend::{BackendError, Expect, Extent, Staged, Stamp};
 
 /// New bytes beside their place. Dropping them removes them, and the folders made for them.
@@ -21,22 +21,22 @@ pub(super) struct StagedFile {
     folder: Dir,
     temporary: String,
     name: String,
-    made: Vec<(Dir, String)>,
+    created_folders: Vec<(Dir, String)>,
     /// Whether the temporary name still stands for something of ours.
-    waiting: bool,
+    is_pending: bool,
 }
 
 /// Writes `bytes` beside the place of `path`.
 pub(super) fn stage(
-    anchor: &Anchor,
+    anchor: &RootDir,
     path: &RelativePath,
     bytes: &[u8],
 ) -> Result<StagedFile, BackendError> {
-    let (folder, folders_made) = anchor.make_folder_of(path)?;
+    let (folder, folders_made) = anchor.create_parent(path)?;
     let (mut file, temporary) = match create_temporary(&folder, anchor.privacy()) {
         Ok(created) => created,
         Err(error) => {
-            remove_made(folders_made);
+            remove_created_folders(folders_made);
             return Err(error);
         }
     };
@@ -44,9 +44,9 @@ pub(super) fn stage(
         temporary,
         name: path.file_name().to_owned(),
         folder,
-        made: folders_made,
+        created_folders: folders_made,
         // From here on an early return removes what was begun.
-        waiting: true,
+        is_pending: true,
     };
     let cannot = |error| BackendError::from_write("write a memory", error);
     file.write_all(bytes).map_err(cannot)?;
@@ -82,7 +82,7 @@ fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), Ba
 #[async_trait]
 impl Staged for StagedFile {
     async fn publish(mut self: Box<Self>, expect: Expect) -> Result<(), BackendError> {
-        blocking(move || self.take_place(expect)).await
+        blocking(move || self.publish_blocking(expect)).await
     }
 }
 
@@ -93,16 +93,16 @@ impl StagedFile {
         file.sync_all().map_err(|error| BackendError::from_write("synchronize a file", error))
     }
 
-    fn take_place(&mut self, expect: Expect) -> Result<(), BackendError> {
+    fn publish_blocking(&mut self, expect: Expect) -> Result<(), BackendError> {
         match expect {
             Expect::Absent => {
-                move_to_free(&self.folder, &self.temporary, &self.folder, &self.name)
+                rename_noreplace(&self.folder, &self.temporary, &self.folder, &self.name)
                     .map_err(|error| BackendError::from_write("put a memory in place", error))?;
             }
             Expect::File(stamp) => self.replace(stamp)?,
         }
-        self.waiting = false;
-        self.made.clear();
+        self.is_pending = false;
+        self.created_folders.clear();
         Ok(())
     }
 
@@ -113,24 +113,24 @@ impl StagedFile {
         let ours = self.folder.symlink_metadata(&self.temporary).map_err(cannot)?.ino();
         match self.swap() {
             Ok(()) => {}
-            Err(error) if is_unsupported(&error) => return self.replace_plainly(expected),
+            Err(error) if is_unsupported(&error) => return self.replace_by_rename(expected),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(BackendError::Changed);
             }
             Err(error) => return Err(cannot(error)),
         }
-        if stamp_is(&self.folder, &self.temporary, expected) {
+        if has_stamp(&self.folder, &self.temporary, expected) {
             // The new bytes are in place. What cannot be removed is swept later.
             remove_soon(&self.folder, &self.temporary);
             return Ok(());
         }
-        self.put_back(ours)
+        self.swap_back(ours)
     }
 
     /// Swaps the new bytes with what is there. From then on nobody has looked at what waits under the
     /// other name, so that name says whose it was: dying here must not let a sweep take it for ours.
     fn swap(&mut self) -> io::Result<()> {
-        let aside = aside_name(&self.name);
+        let aside = backup_name(&self.name);
         self.folder.rename(&self.temporary, &self.folder, &aside)?;
         self.temporary = aside;
         exchange(&self.folder, &self.temporary, &self.name)
@@ -138,7 +138,7 @@ impl StagedFile {
 
     /// Swaps back until it is our own bytes that are at the temporary name: whoever writes outside at
     /// this moment may put yet another file in place.
-    fn put_back(&mut self, ours: u64) -> Result<(), BackendError> {
+    fn swap_back(&mut self, ours: u64) -> Result<(), BackendError> {
         for _ in 0..OUTSIDE_RACE_RETRIES {
             if exchange(&self.folder, &self.temporary, &self.name).is_err() {
                 break;
@@ -149,15 +149,15 @@ impl StagedFile {
             }
         }
         // Theirs is at the temporary name: it must neither be discarded with it nor stay unseen.
-        self.waiting = false;
-        show_again(&self.folder, &self.temporary, Some(&self.name))
+        self.is_pending = false;
+        restore_hidden(&self.folder, &self.temporary, Some(&self.name))
             .map_err(|error| BackendError::from_write("put a memory back", error))?;
         Err(BackendError::Changed)
     }
 
     /// Replaces where the file system cannot swap: looks, then renames.
-    fn replace_plainly(&self, expected: Stamp) -> Result<(), BackendError> {
-        if !stamp_is(&self.folder, &self.name, expected) {
+    fn replace_by_rename(&self, expected: Stamp) -> Result<(), BackendError> {
+        if !has_stamp(&self.folder, &self.name, expected) {
             return Err(BackendError::Changed);
         }
         self.folder
@@ -168,16 +168,16 @@ impl StagedFile {
 
 impl Drop for StagedFile {
     fn drop(&mut self) {
-        if self.waiting {
+        if self.is_pending {
             // What cannot be removed is swept later; there is nobody to tell here.
             drop(self.folder.remove_file(&self.temporary));
         }
-        remove_made(std::mem::take(&mut self.made));
+        remove_created_folders(std::mem::take(&mut self.created_folders));
     }
 }
 
 /// Removes folders that were made for a write that did not happen, unless somebody uses them.
-fn remove_made(made: Vec<(Dir, String)>) {
+fn remove_created_folders(made: Vec<(Dir, String)>) {
     for (folder, name) in made.into_iter().rev() {
         // Succeeds only if nobody has put anything into it.
         drop(folder.remove_dir(name));
@@ -186,9 +186,10 @@ fn remove_made(made: Vec<(Dir, String)>) {
 
 /// Compares a file with a stamp, leaving out the time of the last change of its facts: swapping
 /// two names touches that, and nothing else that a writer would.
-fn stamp_is(folder: &Dir, name: &str, expected: Stamp) -> bool {
+fn has_stamp(folder: &Dir, name: &str, expected: Stamp) -> bool {
     let Ok(facts) = folder.symlink_metadata(name) else { return false };
-    let (Stamp([ino, bytes, _, modified]), Stamp(found)) = (expected, Facts::from(&facts).stamp());
+    let (Stamp([ino, bytes, _, modified]), Stamp(found)) =
+        (expected, FileMeta::from(&facts).stamp());
     facts.is_file() && [ino, bytes, modified] == [found[0], found[1], found[3]]
 }
 
@@ -220,7 +221,7 @@ fn exchange(_folder: &Dir, _a: &str, _b: &str) -> io::Result<()> {
 }
 
 /// Gives something another name that nothing has, in one step.
-pub(super) fn move_to_free(from: &Dir, name: &str, to: &Dir, new_name: &str) -> io::Result<()> {
+pub(super) fn rename_noreplace(from: &Dir, name: &str, to: &Dir, new_name: &str) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::RenameFlags;
@@ -248,42 +249,42 @@ fn is_unsupported(error: &io::Error) -> bool {
 
 /// Removes a file: out of sight first, then looked at, then gone or put back.
 pub(super) fn remove_file(
-    anchor: &Anchor,
+    anchor: &RootDir,
     path: &RelativePath,
     expected: Stamp,
 ) -> Result<(), BackendError> {
-    let folder = anchor.folder_of(path)?.ok_or(BackendError::NotFound)?;
+    let folder = anchor.open_parent(path)?.ok_or(BackendError::NotFound)?;
     let cannot = |error| BackendError::from_write("remove a memory", error);
-    let aside = aside_name(path.file_name());
-    move_to_free(&folder, path.file_name(), &folder, &aside).map_err(cannot)?;
-    if stamp_is(&folder, &aside, expected) {
+    let aside = backup_name(path.file_name());
+    rename_noreplace(&folder, path.file_name(), &folder, &aside).map_err(cannot)?;
+    if has_stamp(&folder, &aside, expected) {
         // It is out of sight, and so removed. What cannot be removed is swept later.
         remove_soon(&folder, &aside);
         return Ok(());
     }
-    show_again(&folder, &aside, Some(path.file_name())).map_err(cannot)?;
+    restore_hidden(&folder, &aside, Some(path.file_name())).map_err(cannot)?;
     Err(BackendError::Changed)
 }
 
 /// Removes a folder: out of sight in one step, then looked at, then piece by piece or put back.
 /// Links in it are removed as links.
 pub(super) fn remove_folder(
-    anchor: &Anchor,
+    anchor: &RootDir,
     path: &RelativePath,
     mut expected: Vec<(RelativePath, Stamp)>,
 ) -> Result<(), BackendError> {
-    let folder = anchor.folder_of(path)?.ok_or(BackendError::NotFound)?;
+    let folder = anchor.open_parent(path)?.ok_or(BackendError::NotFound)?;
     let cannot = |error| BackendError::from_write("remove a folder", error);
     if !folder.symlink_metadata(path.file_name()).map_err(cannot)?.is_dir() {
         return Err(BackendError::WrongKind);
     }
-    let aside = aside_name(path.file_name());
-    move_to_free(&folder, path.file_name(), &folder, &aside).map_err(cannot)?;
+    let aside = backup_name(path.file_name());
+    rename_noreplace(&folder, path.file_name(), &folder, &aside).map_err(cannot)?;
     expected.sort();
     let found = memories_in(&folder, &aside, path);
     if !matches!(&found, Ok(found) if *found == expected) {
         // What cannot be looked at is put back too: out of sight nobody would find it.
-        show_again(&folder, &aside, Some(path.file_name())).map_err(cannot)?;
+        restore_hidden(&folder, &aside, Some(path.file_name())).map_err(cannot)?;
         return found.and(Err(BackendError::Changed));
     }
     // Looked at, and so ours to clear away, now or by the next sweep.
@@ -312,8 +313,8 @@ fn memories_in(
 }
 
 /// Removes a folder and the folders in it as far as there is nothing in them.
-pub(super) fn remove_empty(anchor: &Anchor, path: &RelativePath) -> Result<(), BackendError> {
-    let Some(folder) = anchor.folder_of(path)? else { return Ok(()) };
+pub(super) fn remove_empty(anchor: &RootDir, path: &RelativePath) -> Result<(), BackendError> {
+    let Some(folder) = anchor.open_parent(path)? else { return Ok(()) };
     remove_empty_in(&folder, path.file_name(), path.depth());
     Ok(())
 }
@@ -339,15 +340,15 @@ pub(super) fn remove_tree(folder: &Dir, name: &str) -> io::Result<()> {
 
 /// Gives a file or folder another path, which must be free.
 pub(super) fn rename(
-    anchor: &Anchor,
+    anchor: &RootDir,
     from: &RelativePath,
     to: &RelativePath,
 ) -> Result<(), BackendError> {
-    let source = anchor.folder_of(from)?.ok_or(BackendError::NotFound)?;
-    let (target, made) = anchor.make_folder_of(to)?;
-    let moved = move_to_free(&source, from.file_name(), &target, to.file_name());
+    let source = anchor.open_parent(from)?.ok_or(BackendError::NotFound)?;
+    let (target, made) = anchor.create_parent(to)?;
+    let moved = rename_noreplace(&source, from.file_name(), &target, to.file_name());
     if moved.is_err() {
-        remove_made(made);
+        remove_created_folders(made);
     }
     moved.map_err(|error| BackendError::from_write("rename a memory", error))
 }
@@ -356,7 +357,7 @@ pub(super) fn rename(
 const SYNC_ALL_FROM: usize = 16;
 
 /// Synchronizes files and the folders that hold their names.
-pub(super) fn sync(anchor: &Anchor, paths: &[RelativePath]) -> Result<(), BackendError> {
+pub(super) fn sync(anchor: &RootDir, paths: &[RelativePath]) -> Result<(), BackendError> {
     let cannot = |error| BackendError::from_write("synchronize a memory", error);
     if paths.len() >= SYNC_ALL_FROM
         && let Some(root) = anchor.open()?
@@ -366,7 +367,7 @@ pub(super) fn sync(anchor: &Anchor, paths: &[RelativePath]) -> Result<(), Backen
     }
     let mut parents: Vec<Option<RelativePath>> = Vec::new();
     for path in paths {
-        let opened = match anchor.folder_of(path) {
+        let opened = match anchor.open_parent(path) {
             Ok(Some(folder)) => open_file(&folder, path.file_name()).map(|(file, _)| Some(file)),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
@@ -392,13 +393,13 @@ pub(super) fn sync(anchor: &Anchor, paths: &[RelativePath]) -> Result<(), Backen
     parents.sort();
     parents.dedup();
     for parent in &parents {
-        match anchor.folder_at(parent.as_ref()) {
+        match anchor.open_folder(parent.as_ref()) {
             Ok(Some(folder)) => sync_folder(&folder).map_err(cannot)?,
             Ok(None) | Err(BackendError::WrongKind | BackendError::Escapes(_)) => {}
             Err(error) => return Err(error),
         }
     }
-    for folder in anchor.chain()? {
+    for folder in anchor.open_ancestors()? {
         sync_folder(&folder).map_err(cannot)?;
     }
     Ok(())
@@ -407,7 +408,7 @@ pub(super) fn sync(anchor: &Anchor, paths: &[RelativePath]) -> Result<(), Backen
 /// Synchronizes the whole file system that a folder is on; returns whether that can be done here.
 #[cfg(target_os = "linux")]
 fn sync_file_system(folder: &Dir) -> io::Result<bool> {
-    rustix::fs::syncfs(readable(folder)?)?;
+    rustix::fs::syncfs(open_readable(folder)?)?;
     Ok(true)
 }
 
@@ -417,14 +418,14 @@ fn sync_file_system(_folder: &Dir) -> io::Result<bool> {
 }
 
 /// Opens a folder again for reading: a handle that only names it cannot be synchronized.
-fn readable(folder: &Dir) -> io::Result<File> {
+fn open_readable(folder: &Dir) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).nonblock(true);
     folder.open_with(".", &options)
 }
 
 fn sync_folder(folder: &Dir) -> io::Result<()> {
-    readable(folder)?.sync_all()
+    open_readable(folder)?.sync_all()
 }
 
 #[cfg(test)]

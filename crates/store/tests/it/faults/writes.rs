@@ -1,6 +1,6 @@
 //! The writes that are let fail: one of each kind that the store knows.
 
-use lukasa_store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, UndoTarget};
+use lukasa_store::{CallContext, Caller, ChangesQuery, DryRun, Memories, Precondition, UndoTarget};
 use memory::change::ChangeKind;
 use memory::command::{MemoryCommand, Reply};
 use memory::document::Revision;
@@ -106,8 +106,8 @@ fn replace(path: MemoryPath, old: &str, new: &str) -> MemoryCommand {
     MemoryCommand::StrReplace { path, old_str: old.to_owned(), new_str: new.to_owned() }
 }
 
-fn in_task() -> Call {
-    Call { task: Some("swap".to_owned()), ..Call::default() }
+fn in_task() -> CallContext {
+    CallContext { task: Some("swap".to_owned()), ..CallContext::default() }
 }
 
 fn person(memories: &Memories) -> Memories {
@@ -129,10 +129,10 @@ pub(super) async fn prepare(write: Write, memories: &Memories) {
 }
 
 /// Does the write; returns whether it was acknowledged.
-pub(super) async fn carry_out(write: Write, memories: &Memories) -> bool {
+pub(super) async fn execute(write: Write, memories: &Memories) -> bool {
     if !write.undone_task().is_empty() {
         let target = UndoTarget::Task("swap".to_owned());
-        return memories.undo(&target, Dry::No, &Call::default()).await.is_ok();
+        return memories.undo(&target, DryRun::No, &CallContext::default()).await.is_ok();
     }
     if write.undone().is_none() {
         return command(write, memories).await;
@@ -140,7 +140,7 @@ pub(super) async fn carry_out(write: Write, memories: &Memories) -> bool {
     let newest = ChangesQuery { max: 1, ..ChangesQuery::default() };
     let Ok(changes) = memories.changes(&newest).await else { return false };
     let target = UndoTarget::Change(changes[0].id);
-    memories.undo(&target, Dry::No, &Call::default()).await.is_ok()
+    memories.undo(&target, DryRun::No, &CallContext::default()).await.is_ok()
 }
 
 async fn command(write: Write, memories: &Memories) -> bool {
@@ -160,25 +160,25 @@ async fn command(write: Write, memories: &Memories) -> bool {
         Write::RenameFolder => {
             MemoryCommand::Rename { old_path: global("d"), new_path: global("f/g") }
         }
-        Write::SaveNew => return save("s/new.md", memories, Expected::Absent).await,
+        Write::SaveNew => return save("s/new.md", memories, Precondition::Absent).await,
         Write::SaveOver => {
-            let expected = Expected::from(Revision::digest(b"one\ntwo\n"));
+            let expected = Precondition::from(Revision::digest(b"one\ntwo\n"));
             return save("a.md", memories, expected).await;
         }
         Write::Pin => return person(memories).set_pin(&global("d/e/c.md"), true).await.is_ok(),
         _ => return draft(memories).await,
     };
-    matches!(memories.apply(command, &Call::default()).await, Ok(Reply::Done { .. }))
+    matches!(memories.apply(command, &CallContext::default()).await, Ok(Reply::Done { .. }))
 }
 
-async fn save(name: &str, memories: &Memories, expected: Expected) -> bool {
-    let (path, call) = (global(name), Call::default());
+async fn save(name: &str, memories: &Memories, expected: Precondition) -> bool {
+    let (path, call) = (global(name), CallContext::default());
     person(memories).save(&path, "saved by hand\n", expected, &call).await.is_ok()
 }
 
 /// One of everything, over two scopes.
 async fn draft(memories: &Memories) -> bool {
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let edits = [
         create(global("n/new.md"), "new in global\n"),
         create(at("/memories/project/new.md"), "new in project\n"),

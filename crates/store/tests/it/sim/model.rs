@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 /// The text of each memory by its scope and its path in it.
-pub(super) type Model = BTreeMap<String, String>;
+pub(super) type SimFiles = BTreeMap<String, String>;
 
 /// What stands in every memory that an agent creates, until it is replaced.
 pub(super) const REPLACED: &str = "more of it\n";
 
 /// Something that one caller does.
 #[derive(Clone, Debug)]
-pub(super) enum Act {
+pub(super) enum SimAct {
     Create {
         name: String,
         text: String,
@@ -44,11 +44,11 @@ pub(super) enum Act {
     Undo,
 }
 
-impl Act {
+impl SimAct {
     /// Returns what is there afterwards; `None` where it is to be refused.
     ///
     /// `last` is what was there before the newest change.
-    pub(super) fn effect(&self, model: &Model, last: Option<&Model>) -> Option<Model> {
+    pub(super) fn effect(&self, model: &SimFiles, last: Option<&SimFiles>) -> Option<SimFiles> {
         let mut after = model.clone();
         match self {
             Self::Create { name, text } => {

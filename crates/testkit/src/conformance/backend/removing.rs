@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::backend::{Extent, Stamp, Swept};
+use store::backend::{Extent, Stamp, SweepReport};
 
 use super::rig::{Rig, path, word};
 
@@ -101,7 +101,7 @@ async fn a_sweep_takes_what_was_left_over_and_nothing_else(rig: &Rig) {
         rig.outside.temporary(&path(at));
     }
     assert_eq!(rig.shown().await, ["3 temporary", "d/", "d/a.md=a", "d/e/"]);
-    let swept = |removed| Swept { removed, ..Swept::default() };
+    let swept = |removed| SweepReport { removed, ..SweepReport::default() };
     assert_eq!(rig.backend.sweep(Arc::new(|_, _| false)).await.unwrap(), swept(3));
     assert_eq!(rig.backend.sweep(Arc::new(|_, _| false)).await.unwrap(), swept(0));
     assert_eq!(rig.shown().await, ["d/", "d/a.md=a", "d/e/"]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use store::backend::{Extent, Kind, SkipReason, Stamp, Swept, Walk};
+use store::backend::{Extent, FileKind, SkipReason, Stamp, SweepReport, Walk};
 
 use super::rig::{Rig, Seen, path, rows, word};
 
@@ -32,7 +32,7 @@ async fn a_missing_root_is_empty_and_looking_does_not_make_it(rig: &Rig) {
     assert_eq!(word(backend.read(&path("a.md"), 9).await), "not found");
     assert_eq!(word(backend.remove_file(&path("a.md"), Stamp::default()).await), "not found");
     assert_eq!(word(backend.remove_folder(&path("d"), &[]).await), "not found");
-    assert_eq!(backend.sweep(Arc::new(|_, _| false)).await.unwrap(), Swept::default());
+    assert_eq!(backend.sweep(Arc::new(|_, _| false)).await.unwrap(), SweepReport::default());
     backend.remove_empty(&path("d")).await.unwrap();
     backend.sync(&[path("a.md"), path("d/b.md")]).await.unwrap();
     assert!(!backend.exists().await.unwrap());
@@ -151,10 +151,10 @@ async fn one_of_everything(rig: &Rig) {
 async fn a_kind_is_told_without_following(rig: &Rig) {
     one_of_everything(rig).await;
     let kind = async |at: &str| rig.backend.kind(&path(at)).await;
-    assert_eq!(kind("d").await.unwrap(), Some(Kind::Folder));
-    assert_eq!(kind("d/a.md").await.unwrap(), Some(Kind::File));
-    assert_eq!(kind("link").await.unwrap(), Some(Kind::Other));
-    assert_eq!(kind("pipe").await.unwrap(), Some(Kind::Other));
+    assert_eq!(kind("d").await.unwrap(), Some(FileKind::Folder));
+    assert_eq!(kind("d/a.md").await.unwrap(), Some(FileKind::File));
+    assert_eq!(kind("link").await.unwrap(), Some(FileKind::Other));
+    assert_eq!(kind("pipe").await.unwrap(), Some(FileKind::Other));
     assert_eq!(kind("d/b.md").await.unwrap(), None);
     assert_eq!(kind("e/f/g.md").await.unwrap(), None);
     assert_eq!(word(kind("d/a.md/x.md").await), "wrong kind");

@@ -7,19 +7,19 @@ use memory::path::RelativePath;
 
 use super::super::sweep::sweep;
 use super::*;
-use crate::backend::Swept;
+use crate::backend::SweepReport;
 
 fn path(text: &str) -> RelativePath {
     RelativePath::parse(text).unwrap()
 }
 
-fn anchor(home: &Path) -> Anchor {
-    Anchor::new(home.to_owned(), &["memory"], Privacy::Private)
+fn anchor(home: &Path) -> RootDir {
+    RootDir::new(home.to_owned(), &["memory"], Privacy::Private)
 }
 
-fn stamp(anchor: &Anchor, at: &str) -> Stamp {
+fn stamp(anchor: &RootDir, at: &str) -> Stamp {
     let path = path(at);
-    let folder = anchor.folder_of(&path).unwrap().unwrap();
+    let folder = anchor.open_parent(&path).unwrap().unwrap();
     open_file(&folder, path.file_name()).unwrap().1.stamp
 }
 
@@ -42,7 +42,7 @@ fn shown(folder: &Path) -> Vec<String> {
 /// An editor and a write of ours meet, and our process dies after it has taken away what was there
 /// and before it has looked at it. History has `ours` and `one`.
 #[expect(clippy::disallowed_methods, reason = "an editor writes by itself")]
-fn check(die: impl FnOnce(&Anchor), expected: &[&str]) {
+fn check(die: impl FnOnce(&RootDir), expected: &[&str]) {
     let home = tempfile::tempdir().unwrap();
     let root = home.path().join("memory");
     fs::create_dir_all(root.join("d")).unwrap();
@@ -53,32 +53,32 @@ fn check(die: impl FnOnce(&Anchor), expected: &[&str]) {
     let in_history = |_: &RelativePath, bytes: &[u8]| [&b"ours"[..], b"one"].contains(&bytes);
     sweep(&anchor, &in_history).unwrap();
     assert_eq!(shown(&root), expected);
-    assert_eq!(sweep(&anchor, &in_history).unwrap(), Swept::default());
+    assert_eq!(sweep(&anchor, &in_history).unwrap(), SweepReport::default());
 }
 
 #[expect(clippy::disallowed_methods, reason = "an editor writes by itself")]
-fn edit(anchor: &Anchor, text: &str) {
+fn edit(anchor: &RootDir, text: &str) {
     fs::write(anchor.path().join("d/a.md"), text).unwrap();
 }
 
-fn swap(anchor: &Anchor, at: &str) {
+fn swap(anchor: &RootDir, at: &str) {
     let mut staged = stage(anchor, &path(at), b"ours").unwrap();
     staged.swap().unwrap();
     std::mem::forget(staged);
 }
 
-fn take_away(anchor: &Anchor, at: &str) {
+fn move_aside(anchor: &RootDir, at: &str) {
     let path = path(at);
-    let folder = anchor.folder_of(&path).unwrap().unwrap();
-    let aside = aside_name(path.file_name());
-    move_to_free(&folder, path.file_name(), &folder, &aside).unwrap();
+    let folder = anchor.open_parent(&path).unwrap().unwrap();
+    let aside = backup_name(path.file_name());
+    rename_noreplace(&folder, path.file_name(), &folder, &aside).unwrap();
 }
 
 #[test]
 fn what_a_dead_write_took_away_is_removed_if_history_has_it() {
     check(|anchor| swap(anchor, "d/a.md"), &["d/a.md=ours", "d/b.md=one"]);
-    check(|anchor| take_away(anchor, "d/a.md"), &["d/b.md=one"]);
-    check(|anchor| take_away(anchor, "d"), &[]);
+    check(|anchor| move_aside(anchor, "d/a.md"), &["d/b.md=one"]);
+    check(|anchor| move_aside(anchor, "d"), &[]);
 }
 
 #[test]
@@ -93,14 +93,14 @@ fn what_an_editor_wrote_into_a_dead_write_is_brought_back() {
     check(
         |anchor| {
             edit(anchor, "theirs");
-            take_away(anchor, "d/a.md");
+            move_aside(anchor, "d/a.md");
         },
         &["d/a.md=theirs", "d/b.md=one"],
     );
     check(
         |anchor| {
             edit(anchor, "theirs");
-            take_away(anchor, "d");
+            move_aside(anchor, "d");
         },
         &["d/a.md=theirs", "d/b.md=one"],
     );
@@ -126,8 +126,8 @@ fn what_cannot_be_put_back_is_put_beside() {
             staged.swap().unwrap();
             let ours = stamp(anchor, "d/a.md").0[0];
             fs::remove_file(anchor.path().join("d/a.md")).unwrap();
-            assert!(!stamp_is(&staged.folder, &staged.temporary, before));
-            assert!(matches!(staged.put_back(ours), Err(BackendError::Changed)));
+            assert!(!has_stamp(&staged.folder, &staged.temporary, before));
+            assert!(matches!(staged.swap_back(ours), Err(BackendError::Changed)));
         },
         &["d/a.md=theirs", "d/b.md=one"],
     );

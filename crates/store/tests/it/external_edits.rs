@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lukasa_store::backend::Backend;
-use lukasa_store::backend::local::{Anchor, LocalBackend, Privacy};
+use lukasa_store::backend::local::{LocalBackend, Privacy, RootDir};
 use lukasa_store::{Caller, Memories};
 use memory::access::AgentClass;
 use memory::change::RootKey;
@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 use state::SqliteState;
 use testkit::{Failure, FaultyBackend, FaultyState, Plan};
 
-use crate::host::{Host, call, create, texts};
+use crate::host::{TestHost, call, create, texts};
 
 const THEIRS: &str = "theirs, by hand\n";
 
 /// What the editor does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meddling {
+enum ExternalEdit {
     /// Saves in place.
     Write(&'static str),
     /// Saves as careful editors do: another file takes the place.
@@ -31,7 +31,7 @@ enum Meddling {
     Remove(&'static str),
 }
 
-impl Meddling {
+impl ExternalEdit {
     const ALL: [Self; 9] = [
         Self::Write("a.md"),
         Self::Replace("a.md"),
@@ -78,17 +78,17 @@ fn commands() -> [Value; 7] {
 }
 
 struct Rig {
-    host: Host,
+    host: TestHost,
     plan: Arc<Plan>,
     memories: Memories,
 }
 
 async fn rig() -> Rig {
-    let host = Host::quick();
+    let host = TestHost::in_fast_storage();
     let plan = Arc::<Plan>::default();
     let sqlite = Arc::new(SqliteState::new(host.path("state/lukasa.db")));
     let store = host.store_on(Arc::new(FaultyState::sharing(sqlite, Arc::clone(&plan))));
-    let anchor = Anchor::new(host.path("data"), &["memory"], Privacy::Private);
+    let anchor = RootDir::new(host.path("data"), &["memory"], Privacy::Private);
     let local = Arc::new(LocalBackend::new(anchor, host.path("state/locks/global.lock")));
     let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
     let faulty: Arc<dyn Backend> = Arc::new(FaultyBackend::new(local, Arc::clone(&plan)));
@@ -98,24 +98,24 @@ async fn rig() -> Rig {
         let path = format!("/memories/global/{name}");
         assert!(create(&memories, &path, text).await.starts_with("File created"));
     }
-    store.settle().await;
+    store.checkpoint().await;
     Rig { host, plan, memories }
 }
 
-fn files(host: &Host) -> BTreeMap<String, String> {
+fn files(host: &TestHost) -> BTreeMap<String, String> {
     texts(&host.global("")).into_iter().collect()
 }
 
 /// Returns whether there was such a step.
-async fn attempt(command: &Value, meddling: Meddling, step: u64) -> bool {
+async fn attempt(command: &Value, meddling: ExternalEdit, step: u64) -> bool {
     let name = format!("{command}, {meddling:?} before step {step}");
     let rig = rig().await;
     let mut untouched = files(&rig.host);
     match meddling {
-        Meddling::Write(at) | Meddling::Replace(at) => {
+        ExternalEdit::Write(at) | ExternalEdit::Replace(at) => {
             untouched.insert(at.to_owned(), THEIRS.to_owned());
         }
-        Meddling::Remove(at) => {
+        ExternalEdit::Remove(at) => {
             untouched.remove(at);
         }
     }
@@ -127,7 +127,7 @@ async fn attempt(command: &Value, meddling: Meddling, step: u64) -> bool {
     if !reached {
         return false;
     }
-    rig.memories.notice().await.unwrap();
+    rig.memories.record_external_edits().await.unwrap();
     let after = files(&rig.host);
     let acknowledged =
         said.contains("success") || said.contains("Success") || said.contains("has been edited");
@@ -136,18 +136,18 @@ async fn attempt(command: &Value, meddling: Meddling, step: u64) -> bool {
     }
     let kept = rig.memories.content(&Revision::digest(THEIRS.as_bytes())).await.unwrap();
     match meddling {
-        Meddling::Write(_) | Meddling::Replace(_) => {
+        ExternalEdit::Write(_) | ExternalEdit::Replace(_) => {
             let there = after.values().any(|text| text.contains(THEIRS));
             assert!(there || kept.is_some(), "{name}: theirs is lost; `{said}`: {after:#?}");
         }
-        Meddling::Remove("a.md") => {
+        ExternalEdit::Remove("a.md") => {
             assert!(!after.contains_key("a.md"), "{name}: it is back; `{said}`: {after:#?}");
         }
-        Meddling::Remove(_) => {}
+        ExternalEdit::Remove(_) => {}
     }
     assert!(after.keys().all(|path| !path.contains(".lukasa-")), "{name}: {after:#?}");
     // History says of every file what is there.
-    assert_eq!(rig.memories.notice().await.unwrap(), 0, "{name}");
+    assert_eq!(rig.memories.record_external_edits().await.unwrap(), 0, "{name}");
     for (path, text) in &after {
         let kept = rig.memories.content(&Revision::digest(text.as_bytes())).await.unwrap();
         assert_eq!(kept.as_deref(), Some(text.as_bytes()), "{name}: {path} is not in history");
@@ -158,7 +158,7 @@ async fn attempt(command: &Value, meddling: Meddling, step: u64) -> bool {
 #[tokio::test]
 async fn what_an_editor_does_in_the_middle_of_a_command_is_never_undone() {
     for command in commands() {
-        for meddling in Meddling::ALL {
+        for meddling in ExternalEdit::ALL {
             let mut step = 1;
             while attempt(&command, meddling, step).await {
                 step += 1;

@@ -18,7 +18,7 @@ use crate::memories::Memories;
 
 /// A name in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glanced {
+pub struct CompletionEntry {
     /// The memory, folder or scope.
     pub path: MemoryPath,
     /// Whether it is a memory.
@@ -27,11 +27,11 @@ pub struct Glanced {
 
 impl Memories {
     /// Returns the first `max` names directly in a folder, in byte order; at the top, the scopes.
-    pub async fn glance(&self, folder: &MemoryPath, max: usize) -> Vec<Glanced> {
+    pub async fn list_names(&self, folder: &MemoryPath, max: usize) -> Vec<CompletionEntry> {
         let Some(mount) = folder.mount() else {
             let available = self.mounts.iter().filter(|bound| bound.root.is_ok());
             let roots = available.map(|bound| MemoryPath::Root(bound.mount));
-            return roots.map(|path| Glanced { path, is_memory: false }).collect();
+            return roots.map(|path| CompletionEntry { path, is_memory: false }).collect();
         };
         let Ok(root) = self.root(mount) else { return Vec::new() };
         let extent = Extent { max, levels: 1 };
@@ -44,7 +44,7 @@ impl Memories {
         let mut glanced: Vec<_> = memories
             .chain(folders)
             .filter_map(|(path, is_memory)| {
-                Some(Glanced { path: virtual_path(mount, path).ok()?, is_memory })
+                Some(CompletionEntry { path: virtual_path(mount, path).ok()?, is_memory })
             })
             .collect();
         glanced.sort_by_key(|glanced| glanced.path.to_string());

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use lukasa_store::{Call, ChangesQuery, Dry, UndoTarget};
+use lukasa_store::{CallContext, ChangesQuery, DryRun, UndoTarget};
 use memory::clock::Timestamp;
 
-use crate::host::{Host, at, create, delete, rename, replace};
+use crate::host::{TestHost, at, create, delete, rename, replace};
 
 const PATH: &str = "/memories/global/a.md";
 
@@ -15,7 +15,7 @@ fn day(day: u8) -> Timestamp {
 
 #[tokio::test]
 async fn an_entry_came_with_the_change_before_which_it_was_not_there() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     host.clock.set(day(1));
@@ -26,16 +26,16 @@ async fn an_entry_came_with_the_change_before_which_it_was_not_there() {
     replace(&agent, PATH, "- one", "* one").await;
     host.clock.set(day(4));
     let entries = ["one", "two", "two and more", "three\n  is long", "is long"];
-    let came = agent.entries_came(&at(PATH), &entries).await.unwrap();
+    let came = agent.entry_dates(&at(PATH), &entries).await.unwrap();
     assert_eq!(came, [Some(day(1)), None, Some(day(2)), Some(day(2)), None]);
     // Another wording says nothing of when the fact was said.
     replace(&agent, PATH, "two and more", "two and less").await;
-    assert_eq!(agent.entries_came(&at(PATH), &["two and less"]).await.unwrap(), [None]);
+    assert_eq!(agent.entry_dates(&at(PATH), &["two and less"]).await.unwrap(), [None]);
 }
 
 #[tokio::test]
 async fn nothing_is_known_of_what_history_does_not_tell() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     // Found on disk: the file's own time, as long as nobody wrote since.
@@ -43,34 +43,34 @@ async fn nothing_is_known_of_what_history_does_not_tell() {
     fs::write(host.global("a.md"), "- one\n").unwrap();
     let modified_at = agent.read(&at(PATH)).await.unwrap().modified_at;
     host.clock.set(modified_at + std::time::Duration::from_secs(9));
-    agent.notice().await.unwrap();
-    assert_eq!(agent.entries_came(&at(PATH), &["one"]).await.unwrap(), [Some(modified_at)]);
+    agent.record_external_edits().await.unwrap();
+    assert_eq!(agent.entry_dates(&at(PATH), &["one"]).await.unwrap(), [Some(modified_at)]);
     replace(&agent, PATH, "one\n", "one\n- two\n").await;
-    let came = agent.entries_came(&at(PATH), &["one", "two"]).await.unwrap();
+    let came = agent.entry_dates(&at(PATH), &["one", "two"]).await.unwrap();
     assert_eq!(came, [None, Some(modified_at + std::time::Duration::from_secs(9))]);
     // Renamed: it is older than its path.
     let moved = "/memories/global/b.md";
     rename(&agent, PATH, moved).await;
-    assert_eq!(agent.entries_came(&at(moved), &["two"]).await.unwrap(), [None]);
+    assert_eq!(agent.entry_dates(&at(moved), &["two"]).await.unwrap(), [None]);
     // Brought back: it was said before.
     delete(&agent, moved).await;
     let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
     let last = agent.changes(&query).await.unwrap()[0].id;
-    agent.undo(&UndoTarget::Change(last), Dry::No, &Call::default()).await.unwrap();
-    assert_eq!(agent.entries_came(&at(moved), &["two"]).await.unwrap(), [None]);
+    agent.undo(&UndoTarget::Change(last), DryRun::No, &CallContext::default()).await.unwrap();
+    assert_eq!(agent.entry_dates(&at(moved), &["two"]).await.unwrap(), [None]);
 }
 
 #[tokio::test]
 async fn the_time_of_a_file_in_a_checkout_says_nothing() {
-    let host = Host::new();
+    let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     fs::create_dir_all(host.project("")).unwrap();
     fs::write(host.project("a.md"), "- one\n").unwrap();
     let path = at("/memories/project/a.md");
-    agent.notice().await.unwrap();
-    assert_eq!(agent.entries_came(&path, &["one"]).await.unwrap(), [None]);
+    agent.record_external_edits().await.unwrap();
+    assert_eq!(agent.entry_dates(&path, &["one"]).await.unwrap(), [None]);
     host.clock.set(day(5));
     replace(&agent, "/memories/project/a.md", "one\n", "one\n- two\n").await;
-    assert_eq!(agent.entries_came(&path, &["one", "two"]).await.unwrap(), [None, Some(day(5))]);
+    assert_eq!(agent.entry_dates(&path, &["one", "two"]).await.unwrap(), [None, Some(day(5))]);
 }

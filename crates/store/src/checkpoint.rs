@@ -20,27 +20,27 @@ use crate::store::Store;
 
 impl Store {
     /// Counts a use, soon: a view must not wait for a database.
-    pub(crate) async fn count_use(self: &Arc<Self>, used: UseEvent) {
+    pub(crate) async fn record_use(self: &Arc<Self>, used: UseEvent) {
         let full = {
             let mut waiting = self.uses.lock();
             waiting.push(used);
             waiting.len() >= USAGE_PENDING_MAX
         };
         if full {
-            self.store_uses().await;
+            self.flush_uses().await;
         } else {
-            self.start_after();
+            self.spawn_background();
         }
     }
 
     /// Stores the uses that wait. What cannot be stored is lost, and only that.
-    pub(crate) async fn store_uses(&self) {
+    pub(crate) async fn flush_uses(&self) {
         let uses = std::mem::take(&mut *self.uses.lock());
         if uses.is_empty() {
             return;
         }
         // A use may be the first thing that this host keeps.
-        self.folders.make_state();
+        self.folders.create_state_folder();
         match self.state.add_uses(&uses).await {
             // Reading goes on where nothing may be kept, and says nothing each time.
             Err(error @ StateError::Unavailable { .. }) => {
@@ -54,8 +54,8 @@ impl Store {
     }
 
     /// Notes that a root has an open change.
-    pub(crate) fn wrote(&self, root: &Arc<Root>) {
-        let mut unsettled = self.background.unsettled.lock();
+    pub(crate) fn mark_dirty(&self, root: &Arc<Root>) {
+        let mut unsettled = self.background.dirty.lock();
         if !unsettled.0.iter().any(|known| known.key == root.key) {
             unsettled.0.push(Arc::clone(root));
         }
@@ -64,44 +64,44 @@ impl Store {
 
     /// Sees to it that what was written is settled: soon, or before this returns when so much is
     /// open that a start after a power cut would be slow.
-    pub(crate) async fn see_to_settling(self: &Arc<Self>) {
-        let open = self.background.unsettled.lock().1;
+    pub(crate) async fn schedule_checkpoint(self: &Arc<Self>) {
+        let open = self.background.dirty.lock().1;
         if open >= OPEN_CHANGES_MAX {
-            self.settle().await;
+            self.checkpoint().await;
         } else {
-            self.start_after();
+            self.spawn_background();
         }
     }
 
-    fn start_after(self: &Arc<Self>) {
+    fn spawn_background(self: &Arc<Self>) {
         let mut task = self.background.task.lock();
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
-            *task = Some(tokio::spawn(run_after(Arc::downgrade(self))));
+            *task = Some(tokio::spawn(run_background(Arc::downgrade(self))));
         }
     }
 
     /// Synchronizes what was written and closes its redo records; drops old history now and then.
-    pub async fn settle(&self) {
-        let _alone = self.background.settling.lock().await;
-        let (roots, writes) = self.background.unsettled.lock().clone();
+    pub async fn checkpoint(&self) {
+        let _alone = self.background.checkpoint_lock.lock().await;
+        let (roots, writes) = self.background.dirty.lock().clone();
         if roots.is_empty() {
             return;
         }
-        if let Err(error) = settle(self, &roots).await {
+        if let Err(error) = checkpoint_roots(self, &roots).await {
             tracing::warn!(%error, "memories could not be synchronized; tried again later");
             return;
         }
         {
-            let mut unsettled = self.background.unsettled.lock();
+            let mut unsettled = self.background.dirty.lock();
             unsettled.1 = unsettled.1.saturating_sub(writes);
             if unsettled.1 == 0 {
                 unsettled.0.clear();
             }
         }
-        self.prune_now_and_then().await;
+        self.prune_if_due().await;
     }
 
-    async fn prune_now_and_then(&self) {
+    async fn prune_if_due(&self) {
         let now = self.clock.now();
         {
             let mut last = self.background.pruned_at.lock();
@@ -122,8 +122,8 @@ impl Store {
 
     /// Synchronizes files, stores what waits, closes the state.
     pub async fn close(&self) {
-        self.store_uses().await;
-        self.settle().await;
+        self.flush_uses().await;
+        self.checkpoint().await;
         let task = self.background.task.lock().take();
         if let Some(task) = task {
             // It sleeps, or has just found nothing to do: there is nothing to interrupt.
@@ -135,16 +135,16 @@ impl Store {
 }
 
 /// Stores uses and settles writes, each a little after they came, until there is nothing to do.
-async fn run_after(store: Weak<Store>) {
+async fn run_background(store: Weak<Store>) {
     loop {
         tokio::time::sleep(USAGE_FLUSH_DELAY).await;
         let Some(this) = store.upgrade() else { return };
-        this.store_uses().await;
-        let open = this.background.unsettled.lock().1;
+        this.flush_uses().await;
+        let open = this.background.dirty.lock().1;
         if open == 0 {
             let mut task = this.background.task.lock();
             // Decided under the same lock as starting: nobody waits for a task that is ending.
-            if this.uses.lock().is_empty() && this.background.unsettled.lock().1 == 0 {
+            if this.uses.lock().is_empty() && this.background.dirty.lock().1 == 0 {
                 *task = None;
                 return;
             }
@@ -154,10 +154,10 @@ async fn run_after(store: Weak<Store>) {
             drop(this);
             tokio::time::sleep(SETTLE_DELAY.saturating_sub(USAGE_FLUSH_DELAY)).await;
             let Some(this) = store.upgrade() else { return };
-            this.store_uses().await;
-            this.settle().await;
+            this.flush_uses().await;
+            this.checkpoint().await;
         } else {
-            this.settle().await;
+            this.checkpoint().await;
         }
     }
 }
@@ -180,13 +180,15 @@ pub(crate) async fn open_changes(
 
 /// Synchronizes what open changes wrote in these roots and closes the records of those that reach
 /// into no other root.
-pub(crate) async fn close(
+pub(crate) async fn close_changes(
     store: &Store,
     roots: &[Arc<Root>],
     open: &BTreeMap<ChangeId, OpenChange>,
 ) -> Result<(), StoreError> {
     for root in roots {
-        close_in(root, open.values()).await.map_err(StoreError::at(root.mount))?;
+        sync_open_files(root, open.values())
+            .await
+            .map_err(StoreError::backend_error(root.mount))?;
     }
     let reached = |place: &str| roots.iter().any(|root| root.key.place == place);
     let done = |open: &&OpenChange| {
@@ -200,7 +202,7 @@ pub(crate) async fn close(
     Ok(store.state.mark_durable(&ids).await?)
 }
 
-async fn close_in(
+async fn sync_open_files(
     root: &Root,
     open: impl Iterator<Item = &OpenChange>,
 ) -> Result<(), BackendError> {
@@ -222,11 +224,11 @@ async fn close_in(
 }
 
 /// Synchronizes everything that is open in these roots and closes it; renews their listings.
-async fn settle(store: &Store, roots: &[Arc<Root>]) -> Result<(), StoreError> {
+async fn checkpoint_roots(store: &Store, roots: &[Arc<Root>]) -> Result<(), StoreError> {
     let mut open = BTreeMap::new();
     for root in roots {
         // While the root is held no write is under way, so all that is recorded is in place.
-        let _held = root.hold(store).await?;
+        let _held = root.lock(store).await?;
         open.extend(open_changes(store, root).await?);
     }
     // A change over several roots is closed when all of them are synchronized.
@@ -237,12 +239,12 @@ async fn settle(store: &Store, roots: &[Arc<Root>]) -> Result<(), StoreError> {
         .filter(|root| open.values().any(|open| touches(open, root)))
         .collect();
     for root in &others {
-        let _held = root.hold(store).await?;
+        let _held = root.lock(store).await?;
     }
     let all: Vec<_> = roots.iter().cloned().chain(others).collect();
-    close(store, &all, &open).await?;
-    for root in roots.iter().filter(|root| root.has_list) {
-        if let Err(error) = memory_list::renew(store, root).await {
+    close_changes(store, &all, &open).await?;
+    for root in roots.iter().filter(|root| root.generates_list) {
+        if let Err(error) = memory_list::refresh_list(store, root).await {
             tracing::warn!(%error, "a generated listing could not be renewed");
         }
     }

@@ -23,13 +23,13 @@ pub enum Privacy {
 /// Where a root is: a folder whose path a person chose, and the names below it that lead to the
 /// root. The folder may be reached through links, the names below it may not be links.
 #[derive(Debug)]
-pub struct Anchor {
+pub struct RootDir {
     base: PathBuf,
     names: Vec<String>,
     privacy: Privacy,
 }
 
-impl Anchor {
+impl RootDir {
     /// Returns the root at `names` below `base`.
     pub fn new(base: PathBuf, names: &[&str], privacy: Privacy) -> Self {
         Self { base, names: names.iter().map(|&name| name.to_owned()).collect(), privacy }
@@ -37,13 +37,13 @@ impl Anchor {
 
     /// Returns the root's path, for people.
     pub fn path(&self) -> PathBuf {
-        below(&self.base, self.names.iter().map(String::as_str))
+        join_names(&self.base, self.names.iter().map(String::as_str))
     }
 
     /// Returns the root's path with the folder that a person chose resolved by `resolve`, and the
     /// names below it as they are.
     pub(crate) fn resolved_base(&self, resolve: impl Fn(&Path) -> PathBuf) -> PathBuf {
-        below(&resolve(&self.base), self.names.iter().map(String::as_str))
+        join_names(&resolve(&self.base), self.names.iter().map(String::as_str))
     }
 
     /// Returns who may read what is made here.
@@ -60,7 +60,7 @@ impl Anchor {
         };
         let mut folder = base;
         for name in &self.names {
-            match step(&folder, name)? {
+            match open_child(&folder, name)? {
                 Some(next) => folder = next,
                 None => return Ok(None),
             }
@@ -70,13 +70,13 @@ impl Anchor {
 
     /// Opens every folder that holds a name on the way to the root, outermost first, as far as they
     /// exist.
-    pub(super) fn chain(&self) -> Result<Vec<Dir>, BackendError> {
+    pub(super) fn open_ancestors(&self) -> Result<Vec<Dir>, BackendError> {
         let mut chain = Vec::with_capacity(self.names.len());
         let Ok(mut folder) = Dir::open_ambient_dir(&self.base, ambient_authority()) else {
             return Ok(chain);
         };
         for name in &self.names {
-            let Some(next) = step(&folder, name)? else {
+            let Some(next) = open_child(&folder, name)? else {
                 chain.push(folder);
                 break;
             };
@@ -86,23 +86,23 @@ impl Anchor {
     }
 
     /// Opens the root and makes it first where it does not exist.
-    pub(super) fn open_or_make(&self) -> Result<Dir, BackendError> {
+    pub(super) fn open_or_create(&self) -> Result<Dir, BackendError> {
         if let Some(root) = self.open()? {
             return Ok(root);
         }
-        self.make_base()?;
+        self.create_base()?;
         // Not finding this folder is a fault of the set-up, not an answer to a caller.
         let mut folder =
             Dir::open_ambient_dir(&self.base, ambient_authority()).map_err(|source| {
                 BackendError::Io { doing: "open the folder that the root lies in", source }
             })?;
         for name in &self.names {
-            folder = step_or_make(&folder, name, self.privacy)?.0;
+            folder = open_or_create_child(&folder, name, self.privacy)?.0;
         }
         Ok(folder)
     }
 
-    fn make_base(&self) -> Result<(), BackendError> {
+    fn create_base(&self) -> Result<(), BackendError> {
         // A shared root lies in a checkout or a folder that somebody named: that one must exist.
         if self.privacy == Privacy::Shared {
             return Ok(());
@@ -112,13 +112,13 @@ impl Anchor {
     }
 
     /// Opens the folder that `path` lies in; `None` when it does not exist.
-    pub(super) fn folder_of(&self, path: &RelativePath) -> Result<Option<Dir>, BackendError> {
+    pub(super) fn open_parent(&self, path: &RelativePath) -> Result<Option<Dir>, BackendError> {
         let Some(root) = self.open()? else { return Ok(None) };
         descend(root, path.parent().as_ref())
     }
 
     /// Opens the folder at `path` (the root when `None`); `None` when it does not exist.
-    pub(super) fn folder_at(
+    pub(super) fn open_folder(
         &self,
         path: Option<&RelativePath>,
     ) -> Result<Option<Dir>, BackendError> {
@@ -128,15 +128,15 @@ impl Anchor {
 
     /// Opens the folder that `path` lies in, making what is missing, and returns the names of the
     /// folders that it made, outermost first.
-    pub(super) fn make_folder_of(
+    pub(super) fn create_parent(
         &self,
         path: &RelativePath,
     ) -> Result<(Dir, Vec<(Dir, String)>), BackendError> {
-        let mut folder = self.open_or_make()?;
+        let mut folder = self.open_or_create()?;
         let mut made = Vec::new();
         let Some(parent) = path.parent() else { return Ok((folder, made)) };
         for name in parent.segments() {
-            let (next, new) = step_or_make(&folder, name, self.privacy)?;
+            let (next, new) = open_or_create_child(&folder, name, self.privacy)?;
             if new {
                 made.push((folder, name.to_owned()));
             }
@@ -147,7 +147,10 @@ impl Anchor {
 }
 
 /// Returns the path that these names lead to from a folder.
-pub(crate) fn below<'a>(folder: &Path, names: impl Iterator<Item = &'a str> + Clone) -> PathBuf {
+pub(crate) fn join_names<'a>(
+    folder: &Path,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> PathBuf {
     let bytes: usize = names.clone().map(|name| name.len() + 1).sum();
     let mut path = PathBuf::with_capacity(folder.as_os_str().len() + bytes);
     path.push(folder);
@@ -158,7 +161,7 @@ pub(crate) fn below<'a>(folder: &Path, names: impl Iterator<Item = &'a str> + Cl
 fn descend(root: Dir, path: Option<&RelativePath>) -> Result<Option<Dir>, BackendError> {
     let mut folder = root;
     for name in path.iter().flat_map(|path| path.segments()) {
-        match step(&folder, name)? {
+        match open_child(&folder, name)? {
             Some(next) => folder = next,
             None => return Ok(None),
         }
@@ -167,7 +170,7 @@ fn descend(root: Dir, path: Option<&RelativePath>) -> Result<Option<Dir>, Backen
 }
 
 /// Opens one folder below another; a link is refused, whatever it leads to.
-pub(super) fn step(folder: &Dir, name: &str) -> Result<Option<Dir>, BackendError> {
+pub(super) fn open_child(folder: &Dir, name: &str) -> Result<Option<Dir>, BackendError> {
     match folder.open_dir_nofollow(name) {
         Ok(next) => Ok(Some(next)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -179,8 +182,12 @@ pub(super) fn step(folder: &Dir, name: &str) -> Result<Option<Dir>, BackendError
     }
 }
 
-fn step_or_make(folder: &Dir, name: &str, privacy: Privacy) -> Result<(Dir, bool), BackendError> {
-    if let Some(next) = step(folder, name)? {
+fn open_or_create_child(
+    folder: &Dir,
+    name: &str,
+    privacy: Privacy,
+) -> Result<(Dir, bool), BackendError> {
+    if let Some(next) = open_child(folder, name)? {
         return Ok((next, false));
     }
     let mut builder = DirBuilder::new();
@@ -193,6 +200,6 @@ fn step_or_make(folder: &Dir, name: &str, privacy: Privacy) -> Result<(Dir, bool
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(BackendError::from_write("make a folder", error)),
     }
-    let next = step(folder, name)?.ok_or(BackendError::NotFound)?;
+    let next = open_child(folder, name)?.ok_or(BackendError::NotFound)?;
     Ok((next, true))
 }

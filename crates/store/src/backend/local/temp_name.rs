@@ -13,46 +13,46 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cap_std::fs::Dir;
 use memory::limits::{OUTSIDE_COPIES_MAX, SEGMENT_BYTES_MAX};
 
-use super::write::move_to_free;
+use super::write::rename_noreplace;
 
 const PREFIX: &str = ".lukasa-";
 
 const TEMPORARY: &str = "tmp";
 
-const ASIDE: &str = "aside.";
+const BACKUP: &str = "aside.";
 
 /// What a hidden name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hidden<'a> {
+pub(super) enum TempKind<'a> {
     /// Ours to remove.
-    Temporary,
+    Partial,
     /// What was at this name, if that fitted in.
-    Aside(Option<&'a str>),
+    Backup(Option<&'a str>),
 }
 
 /// Returns what a name stands for, if it is one of ours.
-pub(super) fn kind_of(name: &str) -> Option<Hidden<'_>> {
+pub(super) fn kind_of(name: &str) -> Option<TempKind<'_>> {
     let (_, kind) = name.strip_prefix(PREFIX)?.split_once('.')?;
-    match kind.strip_prefix(ASIDE) {
-        Some("") => Some(Hidden::Aside(None)),
-        Some(place) => Some(Hidden::Aside(Some(place))),
-        None => (kind == TEMPORARY).then_some(Hidden::Temporary),
+    match kind.strip_prefix(BACKUP) {
+        Some("") => Some(TempKind::Backup(None)),
+        Some(place) => Some(TempKind::Backup(Some(place))),
+        None => (kind == TEMPORARY).then_some(TempKind::Partial),
     }
 }
 
 /// Returns a name for bytes of ours.
 pub(super) fn temporary_name() -> String {
-    format!("{}.{TEMPORARY}", next())
+    format!("{}.{TEMPORARY}", next_suffix())
 }
 
 /// Returns a name for what is taken out of its place at `name`.
-pub(super) fn aside_name(name: &str) -> String {
-    let next = next();
-    let aside = format!("{next}.{ASIDE}{name}");
-    if aside.len() <= SEGMENT_BYTES_MAX { aside } else { format!("{next}.{ASIDE}") }
+pub(super) fn backup_name(name: &str) -> String {
+    let next = next_suffix();
+    let aside = format!("{next}.{BACKUP}{name}");
+    if aside.len() <= SEGMENT_BYTES_MAX { aside } else { format!("{next}.{BACKUP}") }
 }
 
-fn next() -> String {
+fn next_suffix() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{PREFIX}{:x}-{number:x}", std::process::id())
@@ -60,10 +60,14 @@ fn next() -> String {
 
 /// Brings something hidden back into sight in its folder: to its own name if nothing else has that,
 /// else to one beside it. Returns the name.
-pub(super) fn show_again(folder: &Dir, hidden: &str, place: Option<&str>) -> io::Result<String> {
-    let beside = (1..=OUTSIDE_COPIES_MAX).map(|number| beside(place, number));
+pub(super) fn restore_hidden(
+    folder: &Dir,
+    hidden: &str,
+    place: Option<&str>,
+) -> io::Result<String> {
+    let beside = (1..=OUTSIDE_COPIES_MAX).map(|number| sibling_name(place, number));
     for name in place.map(str::to_owned).into_iter().chain(beside) {
-        match move_to_free(folder, hidden, folder, &name) {
+        match rename_noreplace(folder, hidden, folder, &name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             moved => return moved.map(|()| name),
         }
@@ -72,7 +76,7 @@ pub(super) fn show_again(folder: &Dir, hidden: &str, place: Option<&str>) -> io:
 }
 
 /// Returns a name like `notes.outside-1.md`, for `notes.md`.
-fn beside(place: Option<&str>, number: usize) -> String {
+fn sibling_name(place: Option<&str>, number: usize) -> String {
     let place = Path::new(place.unwrap_or("memory.md"));
     let part =
         |part: Option<&std::ffi::OsStr>| part.and_then(|part| part.to_str()).map(str::to_owned);
@@ -90,11 +94,11 @@ mod tests {
     fn a_hidden_name_says_what_it_stands_for() {
         let long = "m".repeat(SEGMENT_BYTES_MAX);
         for (name, expected) in [
-            (temporary_name().as_str(), Some(Hidden::Temporary)),
-            (&aside_name("a.md"), Some(Hidden::Aside(Some("a.md")))),
-            (&aside_name("a.tmp"), Some(Hidden::Aside(Some("a.tmp")))),
-            (&aside_name(&long), Some(Hidden::Aside(None))),
-            (".lukasa-1f-0.tmp", Some(Hidden::Temporary)),
+            (temporary_name().as_str(), Some(TempKind::Partial)),
+            (&backup_name("a.md"), Some(TempKind::Backup(Some("a.md")))),
+            (&backup_name("a.tmp"), Some(TempKind::Backup(Some("a.tmp")))),
+            (&backup_name(&long), Some(TempKind::Backup(None))),
+            (".lukasa-1f-0.tmp", Some(TempKind::Partial)),
             (".lukasa-1f-0.md", None),
             (".lukasa-.x.tmp", None),
             ("a.md", None),
@@ -111,7 +115,7 @@ mod tests {
             (Some(&*format!("{}.md", "m".repeat(252))), "memory.outside-1.md"),
             (None, "memory.outside-1.md"),
         ] {
-            assert_eq!(beside(place, 1), expected, "{place:?}");
+            assert_eq!(sibling_name(place, 1), expected, "{place:?}");
         }
     }
 }

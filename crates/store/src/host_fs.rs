@@ -37,23 +37,23 @@ pub(crate) fn read_small_file(path: impl AsRef<Path>) -> Option<String> {
 
 /// Tells whether there may be written in a folder; in the one that it would be made in, if it does not
 /// exist.
-pub(crate) fn can_be_written(folder: &Path) -> bool {
-    let found = folder.ancestors().find(|path| facts(path).is_some());
+pub(crate) fn is_writable(folder: &Path) -> bool {
+    let found = folder.ancestors().find(|path| symlink_metadata(path).is_some());
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
     found.is_none_or(|path| rustix::fs::access(path, wanted).is_ok())
 }
 
 /// Returns how many bytes this account may still write to the disk of a folder; `None` if the system does not
 /// say.
-pub(crate) fn bytes_left(folder: &Path) -> Option<u64> {
-    let found = folder.ancestors().find(|path| facts(path).is_some())?;
+pub(crate) fn available_bytes(folder: &Path) -> Option<u64> {
+    let found = folder.ancestors().find(|path| symlink_metadata(path).is_some())?;
     let disk = rustix::fs::statvfs(found).ok()?;
     disk.f_bavail.checked_mul(disk.f_frsize)
 }
 
 /// Returns the names in a folder, the first so many; none if it cannot be read.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that looks at such folders")]
-pub(crate) fn names_in(folder: &Path) -> Vec<std::ffi::OsString> {
+pub(crate) fn list_names(folder: &Path) -> Vec<std::ffi::OsString> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().take(NAMES_MAX).map(|entry| entry.file_name()).collect()
 }
@@ -62,7 +62,7 @@ pub(crate) fn names_in(folder: &Path) -> Vec<std::ffi::OsString> {
 #[expect(clippy::disallowed_methods, reason = "this is the one place that resolves such paths")]
 pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     #[cfg(target_os = "linux")]
-    if let Some(real) = unlinked(path) {
+    if let Some(real) = canonical_if_link_free(path) {
         return Ok(real);
     }
     fs::canonicalize(path)
@@ -71,7 +71,7 @@ pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
 /// The same of a path that leads through no link, which the kernel tells at once and not name by name; else
 /// `None`.
 #[cfg(target_os = "linux")]
-fn unlinked(path: &Path) -> Option<PathBuf> {
+fn canonical_if_link_free(path: &Path) -> Option<PathBuf> {
     use rustix::fs::{CWD, Mode, ResolveFlags, openat2};
     if !path.is_absolute() {
         return None;
@@ -92,14 +92,14 @@ fn unlinked(path: &Path) -> Option<PathBuf> {
 
 /// Returns what is at a path, without following it.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that looks at such paths")]
-pub(crate) fn facts(path: &Path) -> Option<fs::Metadata> {
+pub(crate) fn symlink_metadata(path: &Path) -> Option<fs::Metadata> {
     fs::symlink_metadata(path).ok()
 }
 
 /// Returns the bytes of a file of at most so many, and notes that it was used; `None` when there is none, or it
 /// is larger, or no file, or a link.
 #[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
-pub(crate) fn read_used_file(path: &Path, bytes_max: usize) -> Option<Vec<u8>> {
+pub(crate) fn read_and_touch(path: &Path, bytes_max: usize) -> Option<Vec<u8>> {
     let patience = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
     let file = fs::OpenOptions::new().read(true).custom_flags(patience).open(path).ok()?;
     let facts = file.metadata().ok()?;
@@ -119,7 +119,7 @@ pub(crate) fn read_used_file(path: &Path, bytes_max: usize) -> Option<Vec<u8>> {
 /// Writes a file for the person alone and gives it its place in its folder, from one moment to the next.
 /// Nothing is synchronized.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that moves such files")]
-pub(crate) fn put_private_file(
+pub(crate) fn write_private_file(
     folder: &Path,
     temporary: &str,
     name: &str,
@@ -190,7 +190,7 @@ mod tests {
         for path in ["a/b/file.md", "a/./b//file.md", "a/b/", "a/../a/b/../../a", ".", ".."] {
             check(path);
             #[cfg(target_os = "linux")]
-            assert!(unlinked(&top.join(path)).is_some(), "{path}");
+            assert!(canonical_if_link_free(&top.join(path)).is_some(), "{path}");
         }
         // A link is followed before the way back from it is taken.
         let linked = ["way", "way/file.md", "way/../b/file.md", "a/b/link.md", "a/b/dangling.md"];

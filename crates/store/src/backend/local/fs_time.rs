@@ -13,11 +13,11 @@ const COARSE_TICK_NANOS: i128 = 2_000_000_000;
 
 /// A moment by that clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Instant {
+pub(super) struct FsTime {
     nanos: i128,
 }
 
-impl Instant {
+impl FsTime {
     pub(super) fn now() -> Self {
         let now = clock_gettime(ClockId::Realtime);
         Self { nanos: nanos(now.tv_sec, now.tv_nsec) }
@@ -25,7 +25,7 @@ impl Instant {
 
     /// Returns whether a write from this moment on could get this date too. One that lies ahead can be
     /// met again at any time.
-    pub(super) fn may_see_again(self, seconds: i64, nanoseconds: i64) -> bool {
+    pub(super) fn is_racy(self, seconds: i64, nanoseconds: i64) -> bool {
         let tick = if nanoseconds == 0 { COARSE_TICK_NANOS } else { TICK_NANOS };
         nanos(seconds, nanoseconds) + tick >= self.nanos
     }
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_date_is_met_again_until_its_tick_is_over() {
-        let now = Instant { nanos: nanos(100, 500) };
+        let now = FsTime { nanos: nanos(100, 500) };
         for (seconds, nanoseconds, expected) in [
             (100, 500, true),
             (100, 501, true),
@@ -52,11 +52,7 @@ mod tests {
             (98, 0, false),
             (3, 3, false),
         ] {
-            assert_eq!(
-                now.may_see_again(seconds, nanoseconds),
-                expected,
-                "{seconds}.{nanoseconds}"
-            );
+            assert_eq!(now.is_racy(seconds, nanoseconds), expected, "{seconds}.{nanoseconds}");
         }
     }
 }

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use state::private_files::create_private_folder;
 
-use crate::binding::Folders;
-use crate::host;
+use crate::binding::BaseFolders;
+use crate::host_fs;
 
 /// How a file is called that is not whole yet.
 const TEMPORARY: &str = "tmp";
@@ -24,32 +24,32 @@ static WRITES: AtomicU64 = AtomicU64::new(0);
 
 /// How much a folder of derived files keeps.
 #[derive(Clone, Copy, Debug)]
-pub struct DerivedLimits {
+pub struct CacheDirLimits {
     /// The largest file, in bytes.
     pub bytes_max: usize,
     /// How many files there are at most; the oldest go.
     pub files_max: usize,
     /// How long a file stays that no process reads or writes.
-    pub kept_for: Duration,
+    pub max_age: Duration,
 }
 
 /// A folder of the state for such files.
 #[derive(Clone, Debug)]
-pub struct DerivedFiles {
+pub struct CacheDir {
     folder: PathBuf,
-    limits: DerivedLimits,
+    limits: CacheDirLimits,
 }
 
-impl DerivedFiles {
+impl CacheDir {
     /// Returns the folder of this name. Whenever a file is written there, those go that are over the limits.
-    pub fn new(folders: &Folders, name: &str, limits: DerivedLimits) -> Self {
+    pub fn new(folders: &BaseFolders, name: &str, limits: CacheDirLimits) -> Self {
         Self { folder: folders.state.join(name), limits }
     }
 
     /// Returns the bytes of a file, and notes that somebody wanted it; `None` if there is none, or it is too
     /// large, or cannot be read. Waits for the disk.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
-        host::read_used_file(&self.folder.join(name), self.limits.bytes_max)
+        host_fs::read_and_touch(&self.folder.join(name), self.limits.bytes_max)
     }
 
     /// Puts a file in place of what was there, for the person alone; nothing is written when it is too large.
@@ -61,7 +61,7 @@ impl DerivedFiles {
         create_private_folder(&self.folder)?;
         let number = WRITES.fetch_add(1, Ordering::Relaxed);
         let temporary = format!("{name}.{}-{number}.{TEMPORARY}", process::id());
-        host::put_private_file(&self.folder, &temporary, name, bytes)?;
+        host_fs::write_private_file(&self.folder, &temporary, name, bytes)?;
         self.sweep(name);
         Ok(())
     }
@@ -69,11 +69,11 @@ impl DerivedFiles {
     /// Removes what nobody wants. The time is that of the file which was just written.
     fn sweep(&self, written: &str) {
         let modified_at = |name: &OsString| {
-            let facts = host::facts(&self.folder.join(name))?;
+            let facts = host_fs::symlink_metadata(&self.folder.join(name))?;
             facts.is_file().then(|| facts.modified().ok()).flatten()
         };
         let Some(now) = modified_at(&written.into()) else { return };
-        let names = host::names_in(&self.folder).into_iter();
+        let names = host_fs::list_names(&self.folder).into_iter();
         let mut aged: Vec<(Duration, OsString)> = names
             .filter(|name| name != written)
             .filter_map(|name| {
@@ -85,10 +85,10 @@ impl DerivedFiles {
         for (age, name) in aged {
             let is_temporary = name.to_string_lossy().ends_with(TEMPORARY);
             files += usize::from(!is_temporary);
-            let age_max = if is_temporary { WRITING_MAX } else { self.limits.kept_for };
+            let age_max = if is_temporary { WRITING_MAX } else { self.limits.max_age };
             if age > age_max || (!is_temporary && files > self.limits.files_max) {
                 // Another process may have been quicker.
-                host::remove_file(&self.folder.join(name)).unwrap_or_default();
+                host_fs::remove_file(&self.folder.join(name)).unwrap_or_default();
             }
         }
     }
@@ -105,10 +105,11 @@ mod tests {
 
     const DAY: Duration = Duration::from_hours(24);
 
-    fn files(state: &tempfile::TempDir) -> DerivedFiles {
-        let folders = Folders { data: state.path().join("data"), state: state.path().to_owned() };
-        let limits = DerivedLimits { bytes_max: 16, files_max: 3, kept_for: 30 * DAY };
-        DerivedFiles::new(&folders, "made", limits)
+    fn files(state: &tempfile::TempDir) -> CacheDir {
+        let folders =
+            BaseFolders { data: state.path().join("data"), state: state.path().to_owned() };
+        let limits = CacheDirLimits { bytes_max: 16, files_max: 3, max_age: 30 * DAY };
+        CacheDir::new(&folders, "made", limits)
     }
 
     fn age(state: &tempfile::TempDir, name: &str, age: Duration) {

@@ -12,11 +12,11 @@ use crate::history::{CHANGES_AT_ONCE, ChangesQuery};
 use crate::memories::Memories;
 
 /// Entries whose time is looked for, from the newest change of their memory back.
-struct Search<'a> {
+struct EntryDateSearch<'a> {
     entries: &'a [&'a str],
-    came: Vec<Option<Timestamp>>,
+    dates: Vec<Option<Timestamp>>,
     /// Those that every later text has.
-    open: Vec<usize>,
+    unresolved: Vec<usize>,
     /// How many entries there were after it.
     entries_after: usize,
     /// What the change before must have left.
@@ -37,7 +37,7 @@ impl Memories {
     /// # Errors
     ///
     /// As [`Memories::read`], or that the state cannot be read.
-    pub async fn entries_came(
+    pub async fn entry_dates(
         &self,
         path: &MemoryPath,
         entries: &[&str],
@@ -45,15 +45,15 @@ impl Memories {
         let read = self.read(path).await?;
         let found = document::entries(&read.text);
         let there: HashSet<&str> = found.iter().map(|entry| entry.full_text(&read.text)).collect();
-        let mut search = Search {
+        let mut search = EntryDateSearch {
             entries_after: found.len(),
             entries,
-            came: vec![None; entries.len()],
-            open: (0..entries.len()).filter(|&at| there.contains(entries[at])).collect(),
+            dates: vec![None; entries.len()],
+            unresolved: (0..entries.len()).filter(|&at| there.contains(entries[at])).collect(),
             expected: Some(read.revision),
         };
         let (Some(mount), Some(_)) = (path.mount(), path.relative()) else {
-            return Ok(search.came);
+            return Ok(search.dates);
         };
         let is_ours = mount != Mount::Scope(Scope::Project);
         let mut found_at = is_ours.then_some(read.modified_at);
@@ -62,24 +62,26 @@ impl Memories {
         loop {
             let changes = self.recorded_changes(&query).await?;
             for change in &changes {
-                let Some(file) = self.left_at(change, path) else { continue };
+                let Some(file) = self.file_change_at(change, path) else { continue };
                 let (before, is_kept) = self.text(file.before.as_ref()).await?;
-                if !is_kept || !search.step(change, file, &before.unwrap_or_default(), found_at) {
-                    return Ok(search.came);
+                if !is_kept
+                    || !search.visit_change(change, file, &before.unwrap_or_default(), found_at)
+                {
+                    return Ok(search.dates);
                 }
                 found_at = None;
             }
             match changes.last() {
                 Some(oldest) if changes.len() == CHANGES_AT_ONCE => query.before = Some(oldest.id),
-                _ => return Ok(search.came),
+                _ => return Ok(search.dates),
             }
         }
     }
 }
 
-impl Search<'_> {
+impl EntryDateSearch<'_> {
     /// Looks at what was there before a change; whether there is more to look for.
-    fn step(
+    fn visit_change(
         &mut self,
         change: &MemoryChange,
         file: &FileChange,
@@ -95,7 +97,7 @@ impl Search<'_> {
         let written_at =
             written_at(change, found_at).filter(|_| entries.len() < self.entries_after);
         self.entries_after = entries.len();
-        let Self { entries, came, open, expected, .. } = self;
+        let Self { entries, dates: came, unresolved: open, expected, .. } = self;
         open.retain(|&at| {
             let stays = there.contains(entries[at]);
             if !stays {

@@ -9,8 +9,8 @@ use memory::limits::{CENSUS_AGE_MAX, LOCK_WAIT};
 use memory::path::RelativePath;
 use state::{ChangeQuery, Head};
 
-use crate::backend::{Extent, Held, LastWrite};
-use crate::cache::{Census, RootCache};
+use crate::backend::{Extent, LastWrite, RootLock};
+use crate::cache::{NameIndex, RootCache};
 use crate::error::StoreError;
 use crate::memories::Memories;
 use crate::recovery;
@@ -24,14 +24,16 @@ impl Root {
     /// Sees to it, once in the life of this process, that a write which somebody did not end is ended
     /// before anybody reads. What keeps that from happening must not keep anybody from reading, and a writer that is at
     /// work, or was stopped in the middle of it, is not waited for.
-    pub(crate) async fn make_whole(self: &Arc<Self>, store: &Store) {
-        if self.looked.swap(true, Ordering::Relaxed) || !self.may_be_interrupted(store).await {
+    pub(crate) async fn recover_once(self: &Arc<Self>, store: &Store) {
+        if self.recovery_checked.swap(true, Ordering::Relaxed)
+            || !self.may_be_interrupted(store).await
+        {
             return;
         }
-        match self.hold_if_free(store).await {
+        match self.try_lock(store).await {
             Ok(Some(_)) => {}
             // Who reads next looks again.
-            Ok(None) => self.looked.store(false, Ordering::Relaxed),
+            Ok(None) => self.recovery_checked.store(false, Ordering::Relaxed),
             Err(error) => {
                 tracing::warn!(%error, "an interrupted write could not be completed before reading");
             }
@@ -51,34 +53,35 @@ impl Root {
     }
 
     /// Holds the root for writing. A write that somebody did not end is ended first.
-    pub(crate) async fn hold(self: &Arc<Self>, store: &Store) -> Result<HeldRoot, StoreError> {
+    pub(crate) async fn lock(self: &Arc<Self>, store: &Store) -> Result<LockedRoot, StoreError> {
         self.make_state(store);
-        let held = self.backend.lock(LOCK_WAIT).await.map_err(StoreError::at(self.mount))?;
-        self.held(store, held).await
+        let held =
+            self.backend.lock(LOCK_WAIT).await.map_err(StoreError::backend_error(self.mount))?;
+        self.finish_lock(store, held).await
     }
 
     /// The same, if nobody else holds it.
-    async fn hold_if_free(self: &Arc<Self>, store: &Store) -> Result<Option<HeldRoot>, StoreError> {
+    async fn try_lock(self: &Arc<Self>, store: &Store) -> Result<Option<LockedRoot>, StoreError> {
         self.make_state(store);
-        let held = self.backend.lock_if_free().await.map_err(StoreError::at(self.mount))?;
+        let held = self.backend.try_lock().await.map_err(StoreError::backend_error(self.mount))?;
         let Some(held) = held else { return Ok(None) };
-        self.held(store, held).await.map(Some)
+        self.finish_lock(store, held).await.map(Some)
     }
 
     fn make_state(&self, store: &Store) {
         if self.backend.folder().is_none() {
             // No lock file of this machine makes the folder on its way.
-            store.folders.make_state();
+            store.folders.create_state_folder();
         }
     }
 
-    async fn held(
+    async fn finish_lock(
         self: &Arc<Self>,
         store: &Store,
-        held: Box<dyn Held>,
-    ) -> Result<HeldRoot, StoreError> {
-        let mut held = HeldRoot { root: Arc::clone(self), held };
-        if held.held.was_interrupted() {
+        held: Box<dyn RootLock>,
+    ) -> Result<LockedRoot, StoreError> {
+        let mut held = LockedRoot { root: Arc::clone(self), lock: held };
+        if held.lock.was_interrupted() {
             // Boxed, since its large future would be a part of that of every write.
             Box::pin(recovery::recover(store, &mut held)).await?;
         }
@@ -89,15 +92,15 @@ impl Root {
 
 impl Memories {
     /// Holds all roots that are wanted, in the order of the scopes, so that two writers never wait for each other.
-    pub(crate) async fn hold_all(
+    pub(crate) async fn lock_all(
         &self,
         is_wanted: impl Fn(&Root) -> bool,
-    ) -> Result<Vec<HeldRoot>, StoreError> {
+    ) -> Result<Vec<LockedRoot>, StoreError> {
         let mut roots: Vec<_> = self.open_roots().filter(|root| is_wanted(root)).collect();
         roots.sort_by_key(|root| root.mount);
         let mut held = Vec::with_capacity(roots.len());
         for root in roots {
-            held.push(root.hold(&self.store).await?);
+            held.push(root.lock(&self.store).await?);
         }
         Ok(held)
     }
@@ -105,21 +108,21 @@ impl Memories {
 
 /// A root held for writing.
 #[derive(Debug)]
-pub(crate) struct HeldRoot {
+pub(crate) struct LockedRoot {
     pub(crate) root: Arc<Root>,
-    pub(crate) held: Box<dyn Held>,
+    pub(crate) lock: Box<dyn RootLock>,
 }
 
-impl HeldRoot {
+impl LockedRoot {
     /// Brings what is remembered up to date with what other processes recorded.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
-        let generation = self.held.generation();
+        let generation = self.lock.generation();
         let last = {
             let known = self.root.cache();
             if known.generation == Some(generation) {
                 return Ok(());
             }
-            known.last
+            known.last_change
         };
         let heads = store.state.heads(&self.root.key.place, last).await?;
         if last == ChangeId(0) && heads.is_empty() {
@@ -133,11 +136,13 @@ impl HeldRoot {
             for head in heads {
                 known.insert_head(head);
             }
-            (known.told, known.last)
+            (known.announced_through, known.last_change)
         };
         match told {
-            Some(told) if store.is_heard() => self.announce(store, told, newest).await?,
-            _ => self.root.cache().told = Some(newest),
+            Some(told) if store.has_subscribers() => {
+                self.publish_changes_of_others(store, told, newest).await?
+            }
+            _ => self.root.cache().announced_through = Some(newest),
         }
         self.root.cache().generation = Some(generation);
         Ok(())
@@ -145,7 +150,7 @@ impl HeldRoot {
 
     /// Tells those who listen of the changes that other processes made after one, in order. Heads would not
     /// do: a memory that was changed twice has one.
-    async fn announce(
+    async fn publish_changes_of_others(
         &self,
         store: &Store,
         mut after: ChangeId,
@@ -162,28 +167,28 @@ impl HeldRoot {
             };
             for mut change in store.state.changes(&query).await?.into_iter().rev() {
                 change.files.retain(|file| file.root == self.root.key);
-                store.announce_change(change.id, change.kind, &change.provenance, &change.files);
+                store.publish_change(change.id, change.kind, &change.provenance, &change.files);
             }
             after = end;
-            self.root.cache().told = Some(after);
+            self.root.cache().announced_through = Some(after);
         }
         Ok(())
     }
 
     /// Takes in what this process has just written and recorded.
-    pub(crate) fn wrote(&self, heads: impl IntoIterator<Item = Head>) {
+    pub(crate) fn update_heads(&self, heads: impl IntoIterator<Item = Head>) {
         let mut known = self.root.cache();
         for head in heads {
             known.insert_head(head);
         }
-        known.told = Some(known.last);
-        known.generation = Some(self.held.generation());
+        known.announced_through = Some(known.last_change);
+        known.generation = Some(self.lock.generation());
     }
 
     /// Forgets what is remembered, but not what was told: the next command looks again.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn invalidate_cache(&self) {
         let mut known = self.root.cache();
-        *known = RootCache { told: known.told, ..RootCache::default() };
+        *known = RootCache { announced_through: known.announced_through, ..RootCache::default() };
     }
 
     /// Returns what was last recorded of a memory.
@@ -198,37 +203,41 @@ impl HeldRoot {
 
     /// Returns a path that differs from `path`, or from a folder on its way, only in case. Paths that leave
     /// with the same change do not count.
-    pub(crate) async fn differs_only_in_case(
+    pub(crate) async fn find_case_variant(
         &self,
         store: &Store,
         path: &RelativePath,
         leaving: &[&RelativePath],
     ) -> Result<Option<RelativePath>, StoreError> {
-        self.take_census(store, Look::Remembered).await?;
-        if self.alike(path, leaving).is_none() {
+        self.build_name_index(store, CachePolicy::Cached).await?;
+        if self.cached_case_variant(path, leaving).is_none() {
             return Ok(None);
         }
         // What is remembered may be a folder that is gone: look before refusing.
-        self.take_census(store, Look::Again).await?;
-        Ok(self.alike(path, leaving))
+        self.build_name_index(store, CachePolicy::Fresh).await?;
+        Ok(self.cached_case_variant(path, leaving))
     }
 
-    fn alike(&self, path: &RelativePath, leaving: &[&RelativePath]) -> Option<RelativePath> {
-        self.root.cache().census.as_ref()?.alike(path, leaving)
+    fn cached_case_variant(
+        &self,
+        path: &RelativePath,
+        leaving: &[&RelativePath],
+    ) -> Option<RelativePath> {
+        self.root.cache().name_index.as_ref()?.case_variant(path, leaving)
     }
 
-    async fn take_census(&self, store: &Store, look: Look) -> Result<(), StoreError> {
+    async fn build_name_index(&self, store: &Store, look: CachePolicy) -> Result<(), StoreError> {
         let started = store.clock.now();
-        let fresh = self.root.cache().census.as_ref().is_some_and(|c| c.is_fresh(started));
-        if fresh && look == Look::Remembered {
+        let fresh = self.root.cache().name_index.as_ref().is_some_and(|c| c.is_fresh(started));
+        if fresh && look == CachePolicy::Cached {
             return Ok(());
         }
         let walk = self.root.backend.walk(None, Extent::ALL).await;
-        let walk = walk.map_err(StoreError::at(self.root.mount))?;
+        let walk = walk.map_err(StoreError::backend_error(self.root.mount))?;
         let cost = store.clock.now().duration_since(started).unsigned_abs();
-        let mut census = Census {
-            taken_at: started,
-            lasts: CENSUS_AGE_MAX.max(cost.saturating_mul(50)),
+        let mut census = NameIndex {
+            built_at: started,
+            max_age: CENSUS_AGE_MAX.max(cost.saturating_mul(50)),
             folded: HashMap::with_capacity(walk.files.len()),
         };
         for folder in walk.folders {
@@ -237,16 +246,16 @@ impl HeldRoot {
         for file in walk.files.iter().filter(|file| !self.root.is_list(&file.path)) {
             census.add(&file.path);
         }
-        self.root.cache().census = Some(census);
+        self.root.cache().name_index = Some(census);
         Ok(())
     }
 }
 
 /// Whether to believe what is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum CachePolicy {
     /// As long as it is fresh.
-    Remembered,
+    Cached,
     /// Look again.
-    Again,
+    Fresh,
 }

@@ -14,7 +14,7 @@ use memory::limits::{FIRST_SIGHT_BYTES_MAX, MEMORY_BYTES_MAX};
 use memory::path::RelativePath;
 use state::{Head, NewFileChange};
 
-use crate::backend::{BackendError, Extent, Found};
+use crate::backend::{BackendError, Extent, WalkedFile};
 use crate::commit;
 use crate::error::StoreError;
 use crate::memories::Memories;
@@ -24,18 +24,18 @@ use crate::store::Store;
 impl Memories {
     /// Looks for changes made outside of Lukasa in all mounted roots and records them; returns how
     /// many memories they touched. A root that cannot be used is passed over: `status` says why.
-    pub async fn notice(&self) -> Result<usize, StoreError> {
+    pub async fn record_external_edits(&self) -> Result<usize, StoreError> {
         let mut noticed = 0;
         for root in self.open_roots() {
-            noticed += passed_over(notice(&self.store, root).await)?;
+            noticed += skip_unusable_root(record_root_edits(&self.store, root).await)?;
         }
         Ok(noticed)
     }
 
     /// Does the same for a watcher, beside all others of this process who watch the same roots.
-    pub(crate) async fn look(&self) -> Result<(), StoreError> {
+    pub(crate) async fn scan_external_edits(&self) -> Result<(), StoreError> {
         for root in self.open_roots() {
-            passed_over(root.look(&self.store).await)?;
+            skip_unusable_root(root.scan_external_edits(&self.store).await)?;
         }
         Ok(())
     }
@@ -44,19 +44,22 @@ impl Memories {
 impl Root {
     /// Looks for what was changed outside, unless somebody who began after this was called has: however many
     /// watch a root, what happens there is looked at once, or once more.
-    pub(crate) async fn look(self: &Arc<Self>, store: &Store) -> Result<usize, StoreError> {
-        let begun = self.looks.load(Ordering::Relaxed);
-        let _turn = self.looking.lock().await;
-        if self.looks.load(Ordering::Relaxed) > begun {
+    pub(crate) async fn scan_external_edits(
+        self: &Arc<Self>,
+        store: &Store,
+    ) -> Result<usize, StoreError> {
+        let begun = self.scan_count.load(Ordering::Relaxed);
+        let _turn = self.scan_lock.lock().await;
+        if self.scan_count.load(Ordering::Relaxed) > begun {
             return Ok(0);
         }
-        self.looks.fetch_add(1, Ordering::Relaxed);
-        notice(store, self).await
+        self.scan_count.fetch_add(1, Ordering::Relaxed);
+        record_root_edits(store, self).await
     }
 }
 
 /// Passes over a root that cannot be used.
-fn passed_over(noticed: Result<usize, StoreError>) -> Result<usize, StoreError> {
+fn skip_unusable_root(noticed: Result<usize, StoreError>) -> Result<usize, StoreError> {
     match noticed {
         Err(StoreError::Backend { mount, source }) => {
             tracing::warn!(%mount, error = %source, "a root cannot be looked at");
@@ -67,14 +70,17 @@ fn passed_over(noticed: Result<usize, StoreError>) -> Result<usize, StoreError> 
 }
 
 /// Notices what was changed in one root.
-pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, StoreError> {
-    let at = StoreError::at(root.mount);
-    if !root.backend.exists().await.map_err(&at)? && root.cache().recorded().next().is_none() {
+pub(crate) async fn record_root_edits(
+    store: &Store,
+    root: &Arc<Root>,
+) -> Result<usize, StoreError> {
+    let at = StoreError::backend_error(root.mount);
+    if !root.backend.exists().await.map_err(&at)? && root.cache().present_heads().next().is_none() {
         // Reading makes nothing, not even a lock file: without a root there is nothing to notice,
         // unless the root itself was removed.
         let heads = store.state.heads(&root.key.place, memory::change::ChangeId(0)).await?;
         if heads.iter().all(|head| head.revision.is_none()) {
-            root.note_missing(heads);
+            root.mark_missing(heads);
             return Ok(0);
         }
     }
@@ -82,18 +88,18 @@ pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, Sto
     let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
     let files: Vec<_> = walk.files.iter().filter(|file| !root.is_list(&file.path)).collect();
     // Reading all of them takes its time the first time; what it finds is remembered.
-    differing(root, &files).await.map_err(&at)?;
+    changed_files(root, &files).await.map_err(&at)?;
     let mut suspects = Vec::new();
     {
-        let mut held = root.hold(store).await?;
+        let mut held = root.lock(store).await?;
         let present: HashSet<&RelativePath> = walk.files.iter().map(|file| &file.path).collect();
         if walk.files_total == walk.files.len() && !walk.incomplete {
             let known = root.cache();
-            let gone = known.recorded().filter(|head| !present.contains(&head.path));
+            let gone = known.present_heads().filter(|head| !present.contains(&head.path));
             suspects.extend(gone.map(|head| head.path.clone()));
         }
-        suspects.extend(differing(root, &files).await.map_err(&at)?);
-        let mut edits = edits(root, &suspects).await.map_err(&at)?;
+        suspects.extend(changed_files(root, &files).await.map_err(&at)?);
+        let mut edits = confirm_edits(root, &suspects).await.map_err(&at)?;
         // Whoever touched an influenced text outside has not reviewed it.
         if edits.iter().any(|edit| edit.change.before.is_some()) {
             let known = store.state.influenced_revisions(&root.key.identity).await?;
@@ -104,13 +110,16 @@ pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, Sto
             }
         }
         let noticed = edits.len();
-        commit::record_outside(store, std::slice::from_mut(&mut held), edits).await?;
+        commit::record_external(store, std::slice::from_mut(&mut held), edits).await?;
         Ok(noticed)
     }
 }
 
 /// Returns the files that are not what was last recorded of them.
-async fn differing(root: &Root, files: &[&Found]) -> Result<Vec<RelativePath>, BackendError> {
+async fn changed_files(
+    root: &Root,
+    files: &[&WalkedFile],
+) -> Result<Vec<RelativePath>, BackendError> {
     let versions: Vec<_> = files.iter().map(|file| (&file.path, file.stat.stamp)).collect();
     let mut differing = Vec::new();
     for (file, revision) in files.iter().zip(root.revisions(&versions).await) {
@@ -134,7 +143,10 @@ async fn differing(root: &Root, files: &[&Found]) -> Result<Vec<RelativePath>, B
 }
 
 /// Looks again at what differed, while the root is held, and says what became of it.
-async fn edits(root: &Root, suspects: &[RelativePath]) -> Result<Vec<NewFileChange>, BackendError> {
+async fn confirm_edits(
+    root: &Root,
+    suspects: &[RelativePath],
+) -> Result<Vec<NewFileChange>, BackendError> {
     let mut edits = Vec::new();
     // Contents seen for the first time are kept only while they are few: a checkout full of large
     // files must not fill the state database by being looked at.
@@ -166,7 +178,7 @@ async fn edits(root: &Root, suspects: &[RelativePath]) -> Result<Vec<NewFileChan
                 moved_to: None,
                 before: recorded,
                 after: revision,
-                trust: trust(head.as_ref(), revision),
+                trust: edit_trust(head.as_ref(), revision),
             },
             before: None,
             after: found.filter(|_| keep).map(Arc::from),
@@ -176,7 +188,7 @@ async fn edits(root: &Root, suspects: &[RelativePath]) -> Result<Vec<NewFileChan
     Ok(edits)
 }
 
-fn trust(head: Option<&Head>, after: Option<Revision>) -> Trust {
+fn edit_trust(head: Option<&Head>, after: Option<Revision>) -> Trust {
     match (head, after) {
         // The text that is gone was what it was.
         (Some(head), None) => head.trust,

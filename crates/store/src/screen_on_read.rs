@@ -12,15 +12,15 @@ use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{MemoryPath, Mount, RelativePath};
 use memory::screen::TextAuthor;
 
-use crate::backend::Read;
-use crate::cache::whole_characters;
+use crate::backend::FileRead;
+use crate::cache::trim_partial_character;
 use crate::memories::{BoundMount, Memories};
 use crate::root::Root;
 
 impl Memories {
     /// Returns what screening objects to in the names and the texts of memories, in their order: each rule once, and
     /// nothing for memories that do not travel with a repository. What cannot be read has no text.
-    pub async fn objections(&self, paths: &[&MemoryPath]) -> Vec<Arc<[Warning]>> {
+    pub async fn read_warnings(&self, paths: &[&MemoryPath]) -> Vec<Arc<[Warning]>> {
         let mut found = vec![Arc::default(); paths.len()];
         for bound in self.mounts.iter().filter(|bound| bound.in_checkout) {
             let Ok(root) = &bound.root else { continue };
@@ -32,47 +32,49 @@ impl Memories {
             };
             let (places, files): (Vec<_>, Vec<_>) =
                 paths.iter().enumerate().filter_map(inside).unzip();
-            for (at, objections) in places.into_iter().zip(self.objections_in(root, &files).await) {
+            for (at, objections) in
+                places.into_iter().zip(self.read_warnings_in(root, &files).await)
+            {
                 found[at] = objections;
             }
         }
         found
     }
 
-    async fn objections_in(&self, root: &Root, files: &[RelativePath]) -> Vec<Arc<[Warning]>> {
+    async fn read_warnings_in(&self, root: &Root, files: &[RelativePath]) -> Vec<Arc<[Warning]>> {
         let stamps = root.stamps(files).await;
         let versions =
             files.iter().zip(&stamps).filter_map(|(file, stamp)| Some((file, (*stamp)?)));
         let versions: Vec<_> = versions.collect();
-        let objected = |file: &RelativePath, read: &Read| -> Arc<[Warning]> {
-            let text = str::from_utf8(whole_characters(&read.bytes, read.is_whole()));
-            self.objected(file, text.unwrap_or_default()).into()
+        let objected = |file: &RelativePath, read: &FileRead| -> Arc<[Warning]> {
+            let text = str::from_utf8(trim_partial_character(&read.bytes, read.is_whole()));
+            self.screen_text(file, text.unwrap_or_default()).into()
         };
         let read =
-            root.derived(&versions, MEMORY_BYTES_MAX, |cache| &mut cache.objections, objected);
+            root.derive_all(&versions, MEMORY_BYTES_MAX, |cache| &mut cache.warnings, objected);
         let mut read = read.await.into_iter();
         let all = files.iter().zip(stamps).map(|(file, stamp)| {
             let read = stamp.and_then(|_| read.next().expect("each version is read").ok());
-            read.unwrap_or_else(|| self.objected(file, "").into())
+            read.unwrap_or_else(|| self.screen_text(file, "").into())
         });
         all.collect()
     }
 
     /// Returns what screening objects to in a text that was read from a memory.
-    pub(crate) fn objections_to(
+    pub(crate) fn warnings_for(
         &self,
         mount: Mount,
         path: &RelativePath,
         text: &str,
     ) -> Vec<Warning> {
-        match self.cloned_into(mount) {
-            Some(_) => self.objected(path, text),
+        match self.repository_mount(mount) {
+            Some(_) => self.screen_text(path, text),
             None => Vec::new(),
         }
     }
 
     /// Marks the memories of a listing that screening objects to.
-    pub(crate) async fn mark_objections(&self, rows: &mut [FolderRow]) {
+    pub(crate) async fn mark_flagged(&self, rows: &mut [FolderRow]) {
         if !self.mounts.iter().any(|bound| bound.in_checkout) {
             return;
         }
@@ -82,7 +84,7 @@ impl Memories {
             .filter(|(_, row)| !row.path.ends_with('/'))
             .filter_map(|(at, row)| Some((at, MemoryPath::parse(&row.path, self.layout).ok()?)))
             .unzip();
-        let objections = self.objections(&paths.iter().collect::<Vec<_>>()).await;
+        let objections = self.read_warnings(&paths.iter().collect::<Vec<_>>()).await;
         for (at, objections) in places.into_iter().zip(objections) {
             if let Some(first) = objections.first() {
                 rows[at].note = Some(format!("matches the screening rule `{}`", first.rule));
@@ -90,11 +92,11 @@ impl Memories {
         }
     }
 
-    fn cloned_into(&self, mount: Mount) -> Option<&BoundMount> {
+    fn repository_mount(&self, mount: Mount) -> Option<&BoundMount> {
         self.mounts.iter().find(|bound| bound.mount == mount && bound.in_checkout)
     }
 
-    fn objected(&self, path: &RelativePath, text: &str) -> Vec<Warning> {
+    fn screen_text(&self, path: &RelativePath, text: &str) -> Vec<Warning> {
         let screen = &self.store.screen;
         let words = path.as_str().replace(['-', '_', '/'], " ");
         let mut found = screen.check(text, TextAuthor::Agent);
