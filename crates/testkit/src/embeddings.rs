@@ -7,11 +7,11 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::http::{self, Server};
+use crate::http::{self, TestServer};
 
 /// What a server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answers {
+pub enum EmbeddingReply {
     /// A vector for each text.
     Vectors,
     /// Vectors that have one number more than before.
@@ -32,7 +32,7 @@ pub enum Answers {
 
 /// What a server was sent.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct EmbeddingRequest {
     /// The request line and the headers.
     pub head: String,
     /// The model that was asked for.
@@ -43,21 +43,21 @@ pub struct Sent {
 
 /// A server of vectors.
 #[derive(Debug)]
-pub struct Embeddings {
-    server: Server<Sent>,
-    answers: Arc<Mutex<Answers>>,
+pub struct EmbeddingServer {
+    server: TestServer<EmbeddingRequest>,
+    reply: Arc<Mutex<EmbeddingReply>>,
 }
 
-impl Embeddings {
+impl EmbeddingServer {
     /// Starts a server that answers with what `meaning` makes of each text.
     pub fn start(meaning: impl Fn(&str) -> Vec<f32> + Send + Sync + 'static) -> io::Result<Self> {
-        let answers = Arc::new(Mutex::new(Answers::Vectors));
+        let answers = Arc::new(Mutex::new(EmbeddingReply::Vectors));
         let of_server = Arc::clone(&answers);
-        let answer = move |_, sent: &Sent, stream: &mut TcpStream| {
+        let answer = move |_, sent: &EmbeddingRequest, stream: &mut TcpStream| {
             let answers = *of_server.lock();
             answer(answers, sent, &meaning, stream)
         };
-        Ok(Self { server: Server::start(read, answer)?, answers })
+        Ok(Self { server: TestServer::start(read, answer)?, reply: answers })
     }
 
     /// Returns where it listens.
@@ -71,18 +71,18 @@ impl Embeddings {
     }
 
     /// Says how it answers from now on.
-    pub fn answer(&self, answers: Answers) {
-        *self.answers.lock() = answers;
+    pub fn set_reply(&self, answers: EmbeddingReply) {
+        *self.reply.lock() = answers;
     }
 
     /// Returns all that it was sent.
-    pub fn sent(&self) -> Vec<Sent> {
+    pub fn requests(&self) -> Vec<EmbeddingRequest> {
         self.server.requests()
     }
 
     /// Returns all texts that it was sent, in their order.
     pub fn texts(&self) -> Vec<String> {
-        self.sent().into_iter().flat_map(|sent| sent.texts).collect()
+        self.requests().into_iter().flat_map(|sent| sent.texts).collect()
     }
 
     /// Waits until it was sent this many requests; holds the thread up.
@@ -91,32 +91,32 @@ impl Embeddings {
     }
 
     /// Waits until this many connections were closed that nothing was answered on; holds the thread up.
-    pub fn wait_for_leaving(&self, count: usize) {
-        self.server.wait_for_leaving(count);
+    pub fn wait_for_disconnects(&self, count: usize) {
+        self.server.wait_for_disconnects(count);
     }
 }
 
 /// Answers a request; returns `false` if nothing is to be said.
 fn answer(
-    answers: Answers,
-    sent: &Sent,
+    answers: EmbeddingReply,
+    sent: &EmbeddingRequest,
     meaning: impl Fn(&str) -> Vec<f32>,
     stream: &mut TcpStream,
 ) -> io::Result<bool> {
-    let vectors = || vectors(&sent.texts, answers == Answers::Longer, &meaning).to_string();
+    let vectors = || vectors(&sent.texts, answers == EmbeddingReply::Longer, &meaning).to_string();
     let has_tilde = || sent.texts.iter().any(|text| text.contains('~'));
     match answers {
-        Answers::Page => http::answer(stream, 200, &[], b"<html>it works</html>")?,
-        Answers::Half => http::answer_half(stream, &vectors())?,
-        Answers::Flood => http::flood(stream)?,
-        Answers::Nothing => return Ok(false),
-        Answers::StatusForTilde(_) if !has_tilde() => {
+        EmbeddingReply::Page => http::answer(stream, 200, &[], b"<html>it works</html>")?,
+        EmbeddingReply::Half => http::answer_half(stream, &vectors())?,
+        EmbeddingReply::Flood => http::flood(stream)?,
+        EmbeddingReply::Nothing => return Ok(false),
+        EmbeddingReply::StatusForTilde(_) if !has_tilde() => {
             http::answer(stream, 200, &[], vectors().as_bytes())?;
         }
-        Answers::Status(status) | Answers::StatusForTilde(status) => {
+        EmbeddingReply::Status(status) | EmbeddingReply::StatusForTilde(status) => {
             http::answer(stream, status, &[], json!(sent.texts).to_string().as_bytes())?;
         }
-        Answers::Vectors | Answers::Longer => {
+        EmbeddingReply::Vectors | EmbeddingReply::Longer => {
             http::answer(stream, 200, &[], vectors().as_bytes())?;
         }
     }
@@ -134,10 +134,10 @@ fn vectors(texts: &[String], are_longer: bool, meaning: impl Fn(&str) -> Vec<f32
     json!({ "object": "list", "data": data, "usage": { "prompt_tokens": 1 } })
 }
 
-fn read(head: String, mut body: Value) -> Sent {
+fn read(head: String, mut body: Value) -> EmbeddingRequest {
     let texts = body["input"].take();
     let texts = texts.as_array().into_iter().flatten();
-    Sent {
+    EmbeddingRequest {
         head,
         model: body["model"].as_str().unwrap_or_default().to_owned(),
         texts: texts.filter_map(|text| Some(text.as_str()?.to_owned())).collect(),

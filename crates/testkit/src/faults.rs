@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use state::StateError;
 use tokio::sync::watch;
 
-use crate::faulty_backend::{self, Plan};
+use crate::faulty_backend::{self, FaultPlan};
 
 /// Which calls fail; the first call after they are set is number 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,18 +30,18 @@ pub enum Faults {
 
 /// What becomes of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum CallOutcome {
     Answered,
-    Lost,
+    Unanswered,
     Refused,
-    Held,
-    Broken,
+    Paused,
+    Panics,
 }
 
 /// Counts calls and decides on each.
 #[derive(Debug, Default)]
-pub(crate) struct Fates {
-    plan: Option<Arc<Plan>>,
+pub(crate) struct FaultInjector {
+    plan: Option<Arc<FaultPlan>>,
     faults: watch::Sender<Faults>,
     calls: AtomicU64,
     pending: AtomicU64,
@@ -63,9 +63,9 @@ impl Drop for PendingCall<'_> {
     }
 }
 
-impl Fates {
+impl FaultInjector {
     /// Returns the fates of calls that are steps of a plan.
-    pub(crate) fn of(plan: Arc<Plan>) -> Self {
+    pub(crate) fn with_plan(plan: Arc<FaultPlan>) -> Self {
         Self { plan: Some(plan), ..Self::default() }
     }
 
@@ -85,28 +85,30 @@ impl Fates {
         self.pending.load(Ordering::SeqCst)
     }
 
-    fn next(&self) -> Fate {
+    fn next(&self) -> CallOutcome {
         if let Some(plan) = &self.plan {
-            return match plan.fate() {
-                faulty_backend::Fate::Done => Fate::Answered,
-                faulty_backend::Fate::Refused | faulty_backend::Fate::Short => Fate::Refused,
-                faulty_backend::Fate::Unanswered => Fate::Lost,
+            return match plan.next_outcome() {
+                faulty_backend::StepOutcome::Done => CallOutcome::Answered,
+                faulty_backend::StepOutcome::Refused | faulty_backend::StepOutcome::Short => {
+                    CallOutcome::Refused
+                }
+                faulty_backend::StepOutcome::Unanswered => CallOutcome::Unanswered,
             };
         }
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         match *self.faults.borrow() {
-            Faults::Call(failing) if call == failing => Fate::Refused,
-            Faults::CrashAfter(last) if call > last => Fate::Refused,
-            Faults::CrashBeforeAnswer(last) if call == last => Fate::Lost,
-            Faults::CrashBeforeAnswer(last) if call > last => Fate::Refused,
-            Faults::Pause(first) if call >= first => Fate::Held,
-            Faults::Panic(breaking) if call == breaking => Fate::Broken,
+            Faults::Call(failing) if call == failing => CallOutcome::Refused,
+            Faults::CrashAfter(last) if call > last => CallOutcome::Refused,
+            Faults::CrashBeforeAnswer(last) if call == last => CallOutcome::Unanswered,
+            Faults::CrashBeforeAnswer(last) if call > last => CallOutcome::Refused,
+            Faults::Pause(first) if call >= first => CallOutcome::Paused,
+            Faults::Panic(breaking) if call == breaking => CallOutcome::Panics,
             Faults::Never
             | Faults::Call(_)
             | Faults::CrashAfter(_)
             | Faults::CrashBeforeAnswer(_)
             | Faults::Pause(_)
-            | Faults::Panic(_) => Fate::Answered,
+            | Faults::Panic(_) => CallOutcome::Answered,
         }
     }
 
@@ -118,19 +120,19 @@ impl Fates {
     ) -> Result<T, StateError> {
         let _pending = PendingCall::new(&self.pending);
         match self.next() {
-            Fate::Answered => call.await,
-            Fate::Lost => {
+            CallOutcome::Answered => call.await,
+            CallOutcome::Unanswered => {
                 call.await?;
                 Err(fault())
             }
-            Fate::Refused => Err(fault()),
-            Fate::Held => {
+            CallOutcome::Refused => Err(fault()),
+            CallOutcome::Paused => {
                 let mut faults = self.faults.subscribe();
                 // The sender lives as long as this does.
                 drop(faults.wait_for(|faults| !matches!(faults, Faults::Pause(_))).await);
                 call.await
             }
-            Fate::Broken => panic!("the test wants it"),
+            CallOutcome::Panics => panic!("the test wants it"),
         }
     }
 }
@@ -146,7 +148,7 @@ macro_rules! faulty {
         impl $port for $double {
             $(
                 async fn $name(&self, $($argument: $type),*) -> Result<$done, StateError> {
-                    self.fates.run(self.inner.$name($($argument),*)).await
+                    self.injector.run(self.inner.$name($($argument),*)).await
                 }
             )+
             $($other)*

@@ -36,25 +36,25 @@ pub enum Failure {
 /// The steps of the task that set the plan count. What runs beside it, such as settling after a
 /// while, takes its steps without being counted, so that the same plan fails the same step each time.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct FaultPlan {
     steps: AtomicU64,
     /// The task that set the plan.
     task: Mutex<Option<Id>>,
     /// 0 is never.
     fails_at: AtomicU64,
     failure: Mutex<Failure>,
-    meddler: Mutex<Option<Meddler>>,
+    hook: Mutex<Option<StepHook>>,
     /// How often a whole root was walked.
     walks: AtomicU64,
 }
 
 /// Somebody who does something right before one step.
-struct Meddler {
+struct StepHook {
     step: u64,
     act: Box<dyn FnOnce() + Send>,
 }
 
-impl Debug for Meddler {
+impl Debug for StepHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Meddler").field("step", &self.step).finish_non_exhaustive()
     }
@@ -62,7 +62,7 @@ impl Debug for Meddler {
 
 /// What becomes of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum StepOutcome {
     /// All is well.
     Done,
     /// It has no effect.
@@ -73,7 +73,7 @@ pub(crate) enum Fate {
     Unanswered,
 }
 
-impl Plan {
+impl FaultPlan {
     /// Lets the step with this number fail, counted from here; 0 lets none fail.
     pub fn set(&self, fails_at: u64, failure: Failure) {
         *self.failure() = failure;
@@ -83,10 +83,10 @@ impl Plan {
     }
 
     /// Lets somebody act right before the step with this number, counted from here. No step fails.
-    pub fn meddle(&self, step: u64, act: impl FnOnce() + Send + 'static) {
+    pub fn run_before(&self, step: u64, act: impl FnOnce() + Send + 'static) {
         self.set(0, Failure::Once);
-        let meddler = Meddler { step, act: Box::new(act) };
-        *self.meddler.lock() = Some(meddler);
+        let meddler = StepHook { step, act: Box::new(act) };
+        *self.hook.lock() = Some(meddler);
     }
 
     /// Returns how many steps there were since the plan was set.
@@ -110,18 +110,22 @@ impl Plan {
     }
 
     /// Takes a step and returns what becomes of it.
-    pub(crate) fn fate(&self) -> Fate {
-        if *self.failure() == Failure::Short { Fate::Done } else { self.fate_of_bytes() }
+    pub(crate) fn next_outcome(&self) -> StepOutcome {
+        if *self.failure() == Failure::Short {
+            StepOutcome::Done
+        } else {
+            self.next_write_outcome()
+        }
     }
 
     /// Takes a step that lays down bytes and returns what becomes of it.
-    fn fate_of_bytes(&self) -> Fate {
+    fn next_write_outcome(&self) -> StepOutcome {
         if *self.task.lock() != try_id() {
-            return if self.is_dead() { Fate::Refused } else { Fate::Done };
+            return if self.is_dead() { StepOutcome::Refused } else { StepOutcome::Done };
         }
         let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
         let meddler = {
-            let mut slot = self.meddler.lock();
+            let mut slot = self.hook.lock();
             slot.take_if(|meddler| meddler.step == step)
         };
         if let Some(meddler) = meddler {
@@ -129,11 +133,13 @@ impl Plan {
         }
         let fails_at = self.fails_at.load(Ordering::SeqCst);
         match *self.failure() {
-            Failure::Crash if fails_at != 0 && step >= fails_at => Fate::Refused,
-            Failure::Once if step == fails_at => Fate::Refused,
-            Failure::Short if step == fails_at => Fate::Short,
-            Failure::Unanswered if step == fails_at => Fate::Unanswered,
-            Failure::Crash | Failure::Once | Failure::Short | Failure::Unanswered => Fate::Done,
+            Failure::Crash if fails_at != 0 && step >= fails_at => StepOutcome::Refused,
+            Failure::Once if step == fails_at => StepOutcome::Refused,
+            Failure::Short if step == fails_at => StepOutcome::Short,
+            Failure::Unanswered if step == fails_at => StepOutcome::Unanswered,
+            Failure::Crash | Failure::Once | Failure::Short | Failure::Unanswered => {
+                StepOutcome::Done
+            }
         }
     }
 
@@ -142,10 +148,10 @@ impl Plan {
         &self,
         step: impl Future<Output = Result<T, BackendError>> + Send,
     ) -> Result<T, BackendError> {
-        match self.fate() {
-            Fate::Done => step.await,
-            Fate::Refused | Fate::Short => Err(fault()),
-            Fate::Unanswered => {
+        match self.next_outcome() {
+            StepOutcome::Done => step.await,
+            StepOutcome::Refused | StepOutcome::Short => Err(fault()),
+            StepOutcome::Unanswered => {
                 drop(step.await?);
                 Err(fault())
             }
@@ -153,14 +159,14 @@ impl Plan {
     }
 
     /// Takes a step that waits for nobody.
-    fn run_at_once(
+    fn run_sync(
         &self,
         step: impl FnOnce() -> Result<(), BackendError>,
     ) -> Result<(), BackendError> {
-        match self.fate() {
-            Fate::Done => step(),
-            Fate::Refused | Fate::Short => Err(fault()),
-            Fate::Unanswered => {
+        match self.next_outcome() {
+            StepOutcome::Done => step(),
+            StepOutcome::Refused | StepOutcome::Short => Err(fault()),
+            StepOutcome::Unanswered => {
                 step()?;
                 Err(fault())
             }
@@ -177,12 +183,12 @@ fn fault() -> BackendError {
 #[derive(Clone, Debug)]
 pub struct FaultyBackend {
     inner: Arc<dyn Backend>,
-    plan: Arc<Plan>,
+    plan: Arc<FaultPlan>,
 }
 
 impl FaultyBackend {
     /// Wraps a backend.
-    pub fn new(inner: Arc<dyn Backend>, plan: Arc<Plan>) -> Self {
+    pub fn new(inner: Arc<dyn Backend>, plan: Arc<FaultPlan>) -> Self {
         Self { inner, plan }
     }
 }
@@ -190,7 +196,7 @@ impl FaultyBackend {
 #[derive(Debug)]
 struct FaultyStaged {
     inner: Option<Box<dyn Staged>>,
-    plan: Arc<Plan>,
+    plan: Arc<FaultPlan>,
 }
 
 #[async_trait]
@@ -203,14 +209,14 @@ impl Staged for FaultyStaged {
                 None => Err(BackendError::NotFound),
             }
         };
-        match self.plan.fate() {
-            Fate::Done => publish(inner).await,
-            Fate::Refused | Fate::Short => {
+        match self.plan.next_outcome() {
+            StepOutcome::Done => publish(inner).await,
+            StepOutcome::Refused | StepOutcome::Short => {
                 // Put away, or left lying about, by our own drop.
                 self.inner = inner;
                 Err(fault())
             }
-            Fate::Unanswered => {
+            StepOutcome::Unanswered => {
                 publish(inner).await?;
                 Err(fault())
             }
@@ -228,12 +234,12 @@ impl Drop for FaultyStaged {
 }
 
 #[derive(Debug)]
-struct FaultyHeld {
+struct FaultyRootLock {
     inner: Box<dyn RootLock>,
-    plan: Arc<Plan>,
+    plan: Arc<FaultPlan>,
 }
 
-impl RootLock for FaultyHeld {
+impl RootLock for FaultyRootLock {
     fn generation(&self) -> u64 {
         self.inner.generation()
     }
@@ -251,11 +257,11 @@ impl RootLock for FaultyHeld {
     }
 
     fn begin(&mut self) -> Result<(), BackendError> {
-        self.plan.run_at_once(|| self.inner.begin())
+        self.plan.run_sync(|| self.inner.begin())
     }
 
     fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
-        self.plan.run_at_once(|| self.inner.end(completed))
+        self.plan.run_sync(|| self.inner.end(completed))
     }
 }
 
@@ -285,18 +291,18 @@ impl Backend for FaultyBackend {
         path: &RelativePath,
         bytes: Arc<[u8]>,
     ) -> Result<Box<dyn Staged>, BackendError> {
-        let fate = self.plan.fate_of_bytes();
+        let fate = self.plan.next_write_outcome();
         let bytes = match fate {
-            Fate::Done | Fate::Unanswered => bytes,
-            Fate::Short => Arc::from(&bytes[..bytes.len() / 2]),
-            Fate::Refused => return Err(fault()),
+            StepOutcome::Done | StepOutcome::Unanswered => bytes,
+            StepOutcome::Short => Arc::from(&bytes[..bytes.len() / 2]),
+            StepOutcome::Refused => return Err(fault()),
         };
         let inner = Some(self.inner.stage(path, bytes).await?);
         let staged = Box::new(FaultyStaged { inner, plan: Arc::clone(&self.plan) });
         match fate {
-            Fate::Short => Err(BackendError::Full(std::io::ErrorKind::StorageFull.into())),
-            Fate::Unanswered | Fate::Refused => Err(fault()),
-            Fate::Done => Ok(staged),
+            StepOutcome::Short => Err(BackendError::Full(std::io::ErrorKind::StorageFull.into())),
+            StepOutcome::Unanswered | StepOutcome::Refused => Err(fault()),
+            StepOutcome::Done => Ok(staged),
         }
     }
 
@@ -322,13 +328,13 @@ impl Backend for FaultyBackend {
 
     async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError> {
         let inner = self.plan.run(self.inner.lock(wait)).await?;
-        Ok(Box::new(FaultyHeld { inner, plan: Arc::clone(&self.plan) }))
+        Ok(Box::new(FaultyRootLock { inner, plan: Arc::clone(&self.plan) }))
     }
 
     async fn try_lock(&self) -> Result<Option<Box<dyn RootLock>>, BackendError> {
         let inner = self.plan.run(self.inner.try_lock()).await?;
         let plan = || Arc::clone(&self.plan);
-        Ok(inner.map(|inner| Box::new(FaultyHeld { inner, plan: plan() }) as Box<dyn RootLock>))
+        Ok(inner.map(|inner| Box::new(FaultyRootLock { inner, plan: plan() }) as Box<dyn RootLock>))
     }
 
     async fn last_write(&self) -> LastWrite {

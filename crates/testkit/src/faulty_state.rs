@@ -12,45 +12,45 @@ use state::{
     StateError, Stats, UsageRow, UseEvent,
 };
 
-use crate::faults::{Fates, Faults, faulty};
-use crate::faulty_backend::Plan;
+use crate::faults::{FaultInjector, Faults, faulty};
+use crate::faulty_backend::FaultPlan;
 
 /// A state around another that fails according to [`Faults`].
 #[derive(Debug)]
 pub struct FaultyState {
     inner: Arc<dyn HistoryStore>,
-    fates: Arc<Fates>,
+    injector: Arc<FaultInjector>,
 }
 
 impl FaultyState {
     /// Wraps a state; nothing fails yet.
     pub fn new(inner: Arc<dyn HistoryStore>) -> Self {
-        Self { inner, fates: Arc::default() }
+        Self { inner, injector: Arc::default() }
     }
 
     /// Wraps a state whose calls are steps of a plan that it shares with backends, so that all of
     /// them die at once.
-    pub fn sharing(inner: Arc<dyn HistoryStore>, plan: Arc<Plan>) -> Self {
-        Self { inner, fates: Arc::new(Fates::of(plan)) }
+    pub fn sharing(inner: Arc<dyn HistoryStore>, plan: Arc<FaultPlan>) -> Self {
+        Self { inner, injector: Arc::new(FaultInjector::with_plan(plan)) }
     }
 
     /// Sets which calls fail, counted from here.
     pub fn set(&self, faults: Faults) {
-        self.fates.set(faults);
+        self.injector.set(faults);
     }
 
     /// Returns how many calls there were since then.
     pub fn calls(&self) -> u64 {
-        self.fates.calls()
+        self.injector.calls()
     }
 
     /// Returns how many calls were made and have not returned.
     pub fn pending(&self) -> u64 {
-        self.fates.pending()
+        self.injector.pending()
     }
 
-    pub(crate) fn fates(&self) -> Arc<Fates> {
-        Arc::clone(&self.fates)
+    pub(crate) fn injector(&self) -> Arc<FaultInjector> {
+        Arc::clone(&self.injector)
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
         let mut failed = Vec::new();
         for number in 1..=5 {
             let made = write("one", &format!("{number}.md"), "text");
-            if state.record(made.to_record()).await.is_err() {
+            if state.record(made.build()).await.is_err() {
                 failed.push(number);
             }
         }

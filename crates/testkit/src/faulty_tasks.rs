@@ -11,36 +11,36 @@ use state::{
     SegmentRow, SessionRow, StateError, TaskCount, TaskOutcome, TaskQuery, TaskRow, TaskStore,
 };
 
-use crate::faults::{Fates, Faults, faulty};
+use crate::faults::{FaultInjector, Faults, faulty};
 use crate::faulty_state::FaultyState;
 
 /// Tasks around others that fail according to [`Faults`].
 #[derive(Debug)]
 pub struct FaultyTasks {
     inner: Arc<dyn TaskStore>,
-    fates: Arc<Fates>,
+    injector: Arc<FaultInjector>,
 }
 
 impl FaultyTasks {
     /// Wraps tasks; nothing fails yet.
     pub fn new(inner: Arc<dyn TaskStore>) -> Self {
-        Self { inner, fates: Arc::default() }
+        Self { inner, injector: Arc::default() }
     }
 
     /// Wraps tasks whose calls count together with those of a state, so that both die at once, as two
     /// views of one database do.
-    pub fn beside(inner: Arc<dyn TaskStore>, state: &FaultyState) -> Self {
-        Self { inner, fates: state.fates() }
+    pub fn sharing(inner: Arc<dyn TaskStore>, state: &FaultyState) -> Self {
+        Self { inner, injector: state.injector() }
     }
 
     /// Sets which calls fail, counted from here.
     pub fn set(&self, faults: Faults) {
-        self.fates.set(faults);
+        self.injector.set(faults);
     }
 
     /// Returns how many calls there were since then.
     pub fn calls(&self) -> u64 {
-        self.fates.calls()
+        self.injector.calls()
     }
 }
 
@@ -97,21 +97,24 @@ mod tests {
 
     use super::*;
     use crate::conformance::state::{time, write};
-    use crate::conformance::tasks::{end, new, of_lane};
+    use crate::conformance::tasks::{new_task, queue_limits, task_outcome};
 
     /// Takes a task through its lane, and returns how far it came.
     async fn outcome(faults: Faults) -> (u64, Option<Status>, usize) {
         let folder = tempfile::tempdir().unwrap();
         let sqlite = Arc::new(SqliteState::new(folder.path().join("state.db")));
         let state = FaultyState::new(Arc::clone(&sqlite) as Arc<dyn HistoryStore>);
-        let tasks = FaultyTasks::beside(Arc::clone(&sqlite) as Arc<dyn TaskStore>, &state);
+        let tasks = FaultyTasks::sharing(Arc::clone(&sqlite) as Arc<dyn TaskStore>, &state);
         state.set(faults);
         let steps = async || {
-            tasks.enqueue(new("remember", 1), of_lane()).await?;
+            tasks.enqueue(new_task("remember", 1), queue_limits()).await?;
             let begun = tasks.begin_next("here", time(2)).await?.unwrap();
             tasks.prepare_outcome(begun.attempt(), "{}").await?;
-            state.record(write("one", "a.md", "a").task(&begun.id).to_record()).await?;
-            tasks.finish_task(begun.attempt(), end("completed", "{}"), time(3)).await.map(drop)
+            state.record(write("one", "a.md", "a").task(&begun.id).build()).await?;
+            tasks
+                .finish_task(begun.attempt(), task_outcome("completed", "{}"), time(3))
+                .await
+                .map(drop)
         };
         let failed: Result<(), StateError> = steps().await;
         assert_eq!(failed.is_err(), faults != Faults::Never);

@@ -14,7 +14,7 @@ use crate::wait::LIMIT;
 /// A server on this machine, which notes whatever it was sent.
 ///
 /// It has threads of its own, so that tests of a process and tests within a runtime use it alike.
-pub(crate) struct Server<R> {
+pub(crate) struct TestServer<R> {
     address: SocketAddr,
     log: Arc<Log<R>>,
     listening: Option<JoinHandle<()>>,
@@ -29,17 +29,17 @@ struct Log<R> {
 struct Entries<R> {
     requests: Vec<R>,
     /// Connections that were closed before anything was answered.
-    left: usize,
-    ends: bool,
+    disconnects: usize,
+    is_closing: bool,
 }
 
-impl<R> fmt::Debug for Server<R> {
+impl<R> fmt::Debug for TestServer<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl<R: Clone + Send + 'static> Server<R> {
+impl<R: Clone + Send + 'static> TestServer<R> {
     /// Starts a server that makes requests of heads and JSON by `read`, and answers each, counted from 0. A request is
     /// left without an answer, as long as its connection is held, where `answer` returns `false`.
     pub(crate) fn start(
@@ -48,12 +48,13 @@ impl<R: Clone + Send + 'static> Server<R> {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let entries = Mutex::new(Entries { requests: Vec::new(), left: 0, ends: false });
+        let entries =
+            Mutex::new(Entries { requests: Vec::new(), disconnects: 0, is_closing: false });
         let log = Arc::new(Log { entries, changed: Condvar::new() });
         let (answer, of_thread) = (Arc::new(answer), Arc::clone(&log));
         let listening = std::thread::spawn(move || {
             for stream in listener.incoming() {
-                if of_thread.entries.lock().ends {
+                if of_thread.entries.lock().is_closing {
                     return;
                 }
                 let Ok(stream) = stream else { continue };
@@ -81,8 +82,8 @@ impl<R: Clone + Send + 'static> Server<R> {
     }
 
     /// Waits until this many connections were closed that nothing was answered on; holds the thread up.
-    pub(crate) fn wait_for_leaving(&self, count: usize) {
-        self.wait(|entries| entries.left >= count);
+    pub(crate) fn wait_for_disconnects(&self, count: usize) {
+        self.wait(|entries| entries.disconnects >= count);
     }
 
     fn wait(&self, until: impl Fn(&Entries<R>) -> bool) {
@@ -92,9 +93,9 @@ impl<R: Clone + Send + 'static> Server<R> {
     }
 }
 
-impl<R> Drop for Server<R> {
+impl<R> Drop for TestServer<R> {
     fn drop(&mut self) {
-        self.log.entries.lock().ends = true;
+        self.log.entries.lock().is_closing = true;
         drop(TcpStream::connect(self.address));
         self.listening.take().map(JoinHandle::join);
     }
@@ -118,7 +119,7 @@ impl<R: Clone> Log<R> {
         if !answer(number, &request, &mut stream)? {
             // Nothing more is sent: this ends when the other side does.
             drop(stream.read(&mut [0]));
-            self.entries.lock().left += 1;
+            self.entries.lock().disconnects += 1;
             self.changed.notify_all();
         }
         Ok(())

@@ -19,15 +19,15 @@ mod tls;
 mod wait;
 
 pub use clock::ManualClock;
-pub use embeddings::{Answers, Embeddings, Sent};
+pub use embeddings::{EmbeddingReply, EmbeddingRequest, EmbeddingServer};
 pub use faults::Faults;
-pub use faulty_backend::{Failure, FaultyBackend, Plan};
+pub use faulty_backend::{Failure, FaultPlan, FaultyBackend};
 pub use faulty_state::FaultyState;
 pub use faulty_tasks::FaultyTasks;
 pub use memory_backend::MemoryBackend;
-pub use models::{Asked, Models, Says};
+pub use models::{ModelReply, ModelRequest, ModelServer};
 pub use random::Random;
-pub use tls::Encrypted;
+pub use tls::TlsProxy;
 pub use wait::{delay_fault, eventually};
 
 /// Returns a real state in this folder, for tests of crates that may not name its adapter.

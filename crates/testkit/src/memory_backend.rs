@@ -19,7 +19,7 @@ use store::backend::{
 };
 use tokio::sync::OwnedMutexGuard;
 
-use self::tree::Tree;
+use self::tree::FileTree;
 
 /// Keeps the files of one root in memory.
 #[derive(Clone, Debug, Default)]
@@ -29,21 +29,21 @@ pub struct MemoryBackend {
 
 #[derive(Debug, Default)]
 struct Disk {
-    tree: Mutex<Tree>,
-    turn: Arc<tokio::sync::Mutex<()>>,
-    record: Mutex<Record>,
+    tree: Mutex<FileTree>,
+    lock: Arc<tokio::sync::Mutex<()>>,
+    record: Mutex<MemoryLockRecord>,
 }
 
 /// What the lock file of a real root says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Record {
+struct MemoryLockRecord {
     generation: u64,
     writing: bool,
     restarted: bool,
     completed: Option<ChangeId>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
@@ -53,8 +53,8 @@ impl MemoryBackend {
         Self::default()
     }
 
-    fn tree(&self) -> MutexGuard<'_, Tree> {
-        locked(&self.disk.tree)
+    fn tree(&self) -> MutexGuard<'_, FileTree> {
+        lock(&self.disk.tree)
     }
 
     /// Returns every memory with its bytes.
@@ -99,7 +99,7 @@ impl MemoryBackend {
 
     /// Makes the root look as if the machine had been started anew since the last write.
     pub fn restart_machine(&self) {
-        locked(&self.disk.record).restarted = true;
+        lock(&self.disk.record).restarted = true;
     }
 }
 
@@ -109,44 +109,45 @@ struct StagedMemory {
     path: RelativePath,
     bytes: Arc<[u8]>,
     number: u64,
-    made: Vec<RelativePath>,
+    created: Vec<RelativePath>,
 }
 
 #[async_trait]
 impl Staged for StagedMemory {
     async fn publish(mut self: Box<Self>, expect: Expect) -> Result<(), BackendError> {
-        locked(&self.disk.tree).publish(&self.path, &self.bytes, expect)?;
-        self.made.clear();
+        lock(&self.disk.tree).publish(&self.path, &self.bytes, expect)?;
+        self.created.clear();
         Ok(())
     }
 }
 
 impl Drop for StagedMemory {
     fn drop(&mut self) {
-        let mut tree = locked(&self.disk.tree);
+        let mut tree = lock(&self.disk.tree);
         tree.discard(self.number);
-        tree.remove_made(&self.made);
+        tree.remove_created(&self.created);
     }
 }
 
 #[derive(Debug)]
-struct HeldMemory {
+struct MemoryRootLock {
     disk: Arc<Disk>,
-    found: Record,
+    previous: MemoryLockRecord,
     generation: u64,
     interrupted: bool,
     completed: Option<ChangeId>,
-    _turn: OwnedMutexGuard<()>,
+    _guard: OwnedMutexGuard<()>,
 }
 
-impl HeldMemory {
+impl MemoryRootLock {
     fn store(&self, writing: bool) {
         let Self { generation, completed, .. } = *self;
-        *locked(&self.disk.record) = Record { generation, writing, restarted: false, completed };
+        *lock(&self.disk.record) =
+            MemoryLockRecord { generation, writing, restarted: false, completed };
     }
 }
 
-impl RootLock for HeldMemory {
+impl RootLock for MemoryRootLock {
     fn generation(&self) -> u64 {
         self.generation
     }
@@ -156,7 +157,7 @@ impl RootLock for HeldMemory {
     }
 
     fn machine_restarted(&self) -> bool {
-        self.found.restarted
+        self.previous.restarted
     }
 
     fn completed(&self) -> Option<ChangeId> {
@@ -202,7 +203,7 @@ impl Backend for MemoryBackend {
     ) -> Result<Box<dyn Staged>, BackendError> {
         let (number, made) = self.tree().stage(path)?;
         let (disk, path) = (Arc::clone(&self.disk), path.clone());
-        Ok(Box::new(StagedMemory { disk, path, bytes, number, made }))
+        Ok(Box::new(StagedMemory { disk, path, bytes, number, created: made }))
     }
 
     async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError> {
@@ -227,23 +228,23 @@ impl Backend for MemoryBackend {
     }
 
     async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError> {
-        let turn = Arc::clone(&self.disk.turn).lock_owned();
+        let turn = Arc::clone(&self.disk.lock).lock_owned();
         let Ok(turn) = tokio::time::timeout(wait, turn).await else {
             return Err(BackendError::Locked(wait));
         };
-        let found = *locked(&self.disk.record);
-        Ok(Box::new(HeldMemory {
+        let found = *lock(&self.disk.record);
+        Ok(Box::new(MemoryRootLock {
             disk: Arc::clone(&self.disk),
-            found,
+            previous: found,
             generation: found.generation,
             interrupted: found.writing || found.restarted,
             completed: found.completed,
-            _turn: turn,
+            _guard: turn,
         }))
     }
 
     async fn last_write(&self) -> LastWrite {
-        let record = *locked(&self.disk.record);
+        let record = *lock(&self.disk.record);
         if record.writing || record.restarted { LastWrite::Interrupted } else { LastWrite::Ended }
     }
 
@@ -261,7 +262,7 @@ impl Backend for MemoryBackend {
     }
 
     async fn holder(&self) -> Option<String> {
-        self.disk.turn.try_lock().is_err().then(|| "this process".to_owned())
+        self.disk.lock.try_lock().is_err().then(|| "this process".to_owned())
     }
 
     fn folder(&self) -> Option<PathBuf> {

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::http::{self, Server};
+use crate::http::{self, TestServer};
 
 /// What a model says when it is asked.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Says {
+pub enum ModelReply {
     /// A text.
     Text(String),
     /// That tools be called: names and arguments.
@@ -33,7 +33,7 @@ pub enum Says {
     Nothing,
 }
 
-impl Says {
+impl ModelReply {
     /// A text.
     pub fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
@@ -47,14 +47,14 @@ impl Says {
 
 /// What a server was sent.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ModelRequest {
     /// The request line and the headers.
     pub head: String,
     /// The body.
     pub body: Value,
 }
 
-impl Asked {
+impl ModelRequest {
     /// Returns the body as text: whatever is looked for stands somewhere in it, escaped as JSON has it.
     pub fn text(&self) -> String {
         self.body.to_string()
@@ -63,24 +63,24 @@ impl Asked {
 
 /// A server of models.
 #[derive(Debug)]
-pub struct Models(Server<Asked>);
+pub struct ModelServer(TestServer<ModelRequest>);
 
-impl Models {
+impl ModelServer {
     /// Starts a server that says what the script returns for each request, which are counted from 0.
     pub fn start(
-        script: impl Fn(usize, &Asked) -> Says + Send + Sync + 'static,
+        script: impl Fn(usize, &ModelRequest) -> ModelReply + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let replies = Replies::default();
-        let answer = move |number, asked: &Asked, stream: &mut TcpStream| {
+        let answer = move |number, asked: &ModelRequest, stream: &mut TcpStream| {
             replies.answer(&script(number, asked), &asked.head, stream)
         };
-        Server::start(|head, body| Asked { head, body }, answer).map(Self)
+        TestServer::start(|head, body| ModelRequest { head, body }, answer).map(Self)
     }
 
     /// Starts a server that says these things one after the other, and the last one from then on.
-    pub fn saying(script: Vec<Says>) -> io::Result<Self> {
+    pub fn scripted(script: Vec<ModelReply>) -> io::Result<Self> {
         Self::start(move |number, _| {
-            script.get(number).or_else(|| script.last()).cloned().unwrap_or(Says::Other)
+            script.get(number).or_else(|| script.last()).cloned().unwrap_or(ModelReply::Other)
         })
     }
 
@@ -95,7 +95,7 @@ impl Models {
     }
 
     /// Returns all that it was asked.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn requests(&self) -> Vec<ModelRequest> {
         self.0.requests()
     }
 
@@ -105,8 +105,8 @@ impl Models {
     }
 
     /// Waits until so many connections were closed that nothing was said on; holds the thread up.
-    pub fn wait_for_leaving(&self, count: usize) {
-        self.0.wait_for_leaving(count);
+    pub fn wait_for_disconnects(&self, count: usize) {
+        self.0.wait_for_disconnects(count);
     }
 }
 
@@ -118,15 +118,15 @@ struct Replies {
 
 impl Replies {
     /// Answers a request with this head; returns `false` if nothing is to be said.
-    fn answer(&self, says: &Says, head: &str, stream: &mut TcpStream) -> io::Result<bool> {
+    fn answer(&self, says: &ModelReply, head: &str, stream: &mut TcpStream) -> io::Result<bool> {
         let path = head.split(' ').nth(1).unwrap_or_default();
-        let reply = |says: &Says| self.reply(path, says).to_string();
+        let reply = |says: &ModelReply| self.reply(path, says).to_string();
         match says {
-            Says::Status(status, header, message) => {
+            ModelReply::Status(status, header, message) => {
                 let body = json!({ "error": { "message": message } }).to_string();
                 http::answer(stream, *status, header.as_slice(), body.as_bytes())?;
             }
-            Says::Page => {
+            ModelReply::Page => {
                 let page = "<html>it works</html>";
                 write!(
                     stream,
@@ -134,10 +134,13 @@ impl Replies {
                     page.len()
                 )?;
             }
-            Says::Other => http::answer(stream, 200, &[], b"{\"it\": [\"works\"]}")?,
-            Says::Half => http::answer_half(stream, &reply(&Says::text("half")))?,
-            Says::Nothing => return Ok(false),
-            Says::Text(_) | Says::Calls(_) | Says::Garbage(_) | Says::Cut(_) => {
+            ModelReply::Other => http::answer(stream, 200, &[], b"{\"it\": [\"works\"]}")?,
+            ModelReply::Half => http::answer_half(stream, &reply(&ModelReply::text("half")))?,
+            ModelReply::Nothing => return Ok(false),
+            ModelReply::Text(_)
+            | ModelReply::Calls(_)
+            | ModelReply::Garbage(_)
+            | ModelReply::Cut(_) => {
                 http::answer(stream, 200, &[], reply(says).as_bytes())?;
             }
         }
@@ -145,24 +148,24 @@ impl Replies {
     }
 
     /// Returns a reply in the words of the wire that has this path.
-    fn reply(&self, path: &str, says: &Says) -> Value {
+    fn reply(&self, path: &str, says: &ModelReply) -> Value {
         let text = match says {
-            Says::Text(text) | Says::Cut(text) => Some(text.as_str()),
+            ModelReply::Text(text) | ModelReply::Cut(text) => Some(text.as_str()),
             _ => None,
         };
         let calls = match says {
-            Says::Calls(calls) => calls.clone(),
-            Says::Garbage(name) => vec![(name.clone(), Value::Null)],
+            ModelReply::Calls(calls) => calls.clone(),
+            ModelReply::Garbage(name) => vec![(name.clone(), Value::Null)],
             _ => Vec::new(),
         };
-        let said = Said {
+        let said = ReplyContent {
             text,
             calls: calls
                 .into_iter()
                 .map(|(name, arguments)| (self.id(), name, arguments))
                 .collect(),
-            is_cut: matches!(says, Says::Cut(_)),
-            is_garbage: matches!(says, Says::Garbage(_)),
+            is_cut: matches!(says, ModelReply::Cut(_)),
+            is_garbage: matches!(says, ModelReply::Garbage(_)),
         };
         match path {
             path if path.ends_with("/chat/completions") => said.as_completion(),
@@ -178,7 +181,7 @@ impl Replies {
 }
 
 /// A reply, before it is put in the words of a wire.
-struct Said<'a> {
+struct ReplyContent<'a> {
     text: Option<&'a str>,
     /// Ids, names and arguments.
     calls: Vec<(String, String, Value)>,
@@ -186,7 +189,7 @@ struct Said<'a> {
     is_garbage: bool,
 }
 
-impl Said<'_> {
+impl ReplyContent<'_> {
     fn arguments(&self, arguments: &Value) -> String {
         if self.is_garbage { "{\"path\": ".to_owned() } else { arguments.to_string() }
     }

@@ -11,7 +11,7 @@ pub struct Random(u64);
 
 impl Random {
     /// Returns the chance of this seed. Seeds side by side start far apart.
-    pub const fn of(seed: u64) -> Self {
+    pub const fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 

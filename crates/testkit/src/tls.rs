@@ -13,14 +13,14 @@ use crate::http;
 
 /// Listens for encrypted connections, and passes on what comes. Its thread ends with the process.
 #[derive(Debug)]
-pub struct Encrypted {
+pub struct TlsProxy {
     address: SocketAddr,
     certificate: String,
 }
 
-impl Encrypted {
+impl TlsProxy {
     /// Starts before a server.
-    pub fn before(server: SocketAddr) -> io::Result<Self> {
+    pub fn start(server: SocketAddr) -> io::Result<Self> {
         let made =
             generate_simple_self_signed(["localhost".to_owned()]).map_err(io::Error::other)?;
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
@@ -37,7 +37,7 @@ impl Encrypted {
             for stream in listener.incoming().flatten() {
                 let config = Arc::clone(&config);
                 // Who does not trust the certificate goes: that is what some tests are for.
-                std::thread::spawn(move || drop(pass_on(stream, config, server)));
+                std::thread::spawn(move || drop(forward(stream, config, server)));
             }
         });
         Ok(Self { address, certificate: made.cert.pem() })
@@ -54,7 +54,7 @@ impl Encrypted {
     }
 }
 
-fn pass_on(stream: TcpStream, config: Arc<ServerConfig>, server: SocketAddr) -> io::Result<()> {
+fn forward(stream: TcpStream, config: Arc<ServerConfig>, server: SocketAddr) -> io::Result<()> {
     let connection = ServerConnection::new(config).map_err(io::Error::other)?;
     let mut encrypted = StreamOwned::new(connection, stream);
     let (head, body) = http::read_request(&mut BufReader::new(&mut encrypted))?;

@@ -21,7 +21,7 @@ use store::{
     BaseFolders, Binding, BindingRequest, CallContext, Caller, Memories, Store, StoreSettings,
 };
 use tempfile::TempDir;
-use testkit::{FaultyBackend, ManualClock, Plan};
+use testkit::{FaultPlan, FaultyBackend, ManualClock};
 
 /// A store of its own, and an agent in a checkout.
 pub(crate) fn memories() -> (TempDir, Memories) {
@@ -283,7 +283,7 @@ async fn a_dream_walks_as_often_for_many_memories_as_for_few() {
     let mut walks = Vec::new();
     for count in [2, 20] {
         let home = tempfile::tempdir().unwrap();
-        let plan = Arc::<Plan>::default();
+        let plan = Arc::<FaultPlan>::default();
         let anchor = RootDir::new(home.path().join("data"), &["memory"], Privacy::Private);
         let local = Arc::new(LocalBackend::new(anchor, home.path().join("state/global.lock")));
         let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };

@@ -549,7 +549,7 @@ impl Writer {
 #[test]
 fn however_a_file_is_written_it_comes_back_to_the_byte() {
     for seed in 0..3_000 {
-        let mut random = Random::of(seed);
+        let mut random = Random::new(seed);
         let end = if random.one_in(4) { "\r\n" } else { "\n" };
         let mut writer = Writer { random, end, text: String::new() };
         writer.document();

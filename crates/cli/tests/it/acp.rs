@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::{Models, Says, eventually};
+use testkit::{ModelReply, ModelServer, eventually};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
 use crate::daemon::PATIENCE;
@@ -326,7 +326,7 @@ fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
 
 #[test]
 fn an_agent_whose_client_is_gone_goes_too_in_the_middle_of_what_a_model_does() {
-    let server = Models::start(|_, _| Says::Nothing).unwrap();
+    let server = ModelServer::start(|_, _| ModelReply::Nothing).unwrap();
     let place = Place::new();
     let (mut agent, _) = waiting(&place, &server);
     let began = Instant::now();
@@ -339,7 +339,7 @@ fn an_agent_whose_client_is_gone_goes_too_in_the_middle_of_what_a_model_does() {
 }
 
 /// Starts an agent whose model never answers, and asks it to remember something; returns once the model was asked.
-fn waiting(place: &Place, server: &Models) -> (Agent, u64) {
+fn waiting(place: &Place, server: &ModelServer) -> (Agent, u64) {
     let url = server.url();
     let settings =
         format!("[models]\ndefault = 'local/m'\n[models.providers.local]\nurl = \"{url}\"\n");
@@ -347,13 +347,13 @@ fn waiting(place: &Place, server: &Models) -> (Agent, u64) {
     let mut agent = Agent::greeted(place);
     let id = agent.send(&format!("_{METHODS}remember"), &json!({ "content": "I keep bees." }));
     server.wait_for_requests(1);
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
     (agent, id)
 }
 
 #[test]
 fn a_call_that_is_taken_back_is_a_task_that_is() {
-    let server = Models::start(|_, _| Says::Nothing).unwrap();
+    let server = ModelServer::start(|_, _| ModelReply::Nothing).unwrap();
     let place = Place::new();
     let (mut agent, id) = waiting(&place, &server);
     // Others are answered meanwhile.
@@ -374,7 +374,7 @@ fn a_call_that_is_taken_back_is_a_task_that_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_given_up_in_time() {
-    let server = Models::start(|_, _| Says::Nothing).unwrap();
+    let server = ModelServer::start(|_, _| ModelReply::Nothing).unwrap();
     let place = Place::new();
     let folders = engine::BaseFolders { state: place.home().join("state"), data: place.home() };
     let mut config = engine::Config::new(folders);

@@ -188,7 +188,7 @@ fn seed() -> u64 {
 fn kills_in_the_first_moments_of_a_root_lose_nothing_that_was_acknowledged() {
     let seed = seed();
     println!("the same writes again: LUKASA_TEST_SEED={seed}");
-    let mut dice = Random::of(seed);
+    let mut dice = Random::new(seed);
     let mut hits = 0;
     for _ in 0..NEW_ROOTS {
         // Nothing is there yet: no root, no lock file, no state.
@@ -223,7 +223,7 @@ fn kills_in_the_first_moments_of_a_root_lose_nothing_that_was_acknowledged() {
 fn two_hundred_kills_lose_nothing_that_was_acknowledged() {
     let seed = seed();
     println!("the same writes again: LUKASA_TEST_SEED={seed}");
-    let mut dice = Random::of(seed);
+    let mut dice = Random::new(seed);
     let place = Place::new();
     fs::write(place.home().join("config.toml"), "files_max = 5000\n").unwrap();
     let mut world = World { files: BTreeMap::new(), journals: Default::default(), changes: 0 };

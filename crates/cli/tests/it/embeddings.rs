@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use testkit::{Answers, Embeddings, Encrypted, eventually};
+use testkit::{EmbeddingReply, EmbeddingServer, TlsProxy, eventually};
 
 use crate::daemon::{Daemon, PATIENCE, TOKEN};
 use crate::place::Place;
@@ -13,19 +13,19 @@ use crate::place::Place;
 /// Asks for the harbour in words that no memory has.
 const QUAY: &str = "wer leitet den Kai?";
 
-fn server() -> Embeddings {
-    Embeddings::start(|text| {
+fn server() -> EmbeddingServer {
+    EmbeddingServer::start(|text| {
         let is_harbour = text.contains("harbour") || text.contains("Kai");
         if is_harbour { vec![1.0, 0.0] } else { vec![0.0, 1.0] }
     })
     .unwrap()
 }
 
-fn settings(server: &Embeddings, more: &str) -> String {
+fn settings(server: &EmbeddingServer, more: &str) -> String {
     format!("[embeddings]\nurl = \"{}\"\nmodel = \"small\"\n{more}", server.url())
 }
 
-fn filled(server: &Embeddings, more: &str) -> Place {
+fn filled(server: &EmbeddingServer, more: &str) -> Place {
     let place = Place::new();
     fs::write(place.home().join("config.toml"), settings(server, more)).unwrap();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga Tveit.\n");
@@ -38,7 +38,7 @@ fn filled(server: &Embeddings, more: &str) -> Place {
 fn recall_finds_by_vectors_and_explains_it() {
     let server = server();
     let place = filled(&server, "");
-    assert_eq!(server.sent().len(), 0, "writing sends nothing");
+    assert_eq!(server.requests().len(), 0, "writing sends nothing");
     insta::assert_snapshot!(place.done(&["recall", "--explain", QUAY]), @r"
     project/harbour.md
       is near to the prompt as a whole (1.00)
@@ -71,7 +71,7 @@ fn a_checkout_cannot_name_an_endpoint() {
     fs::write(place.checkout().join(".env"), env).unwrap();
     place.done(&["recall", "who is the harbour master?"]);
     assert_eq!(place.run(&["recall", QUAY]).status, 1);
-    assert_eq!(server.sent().len(), 0);
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[test]
@@ -82,11 +82,11 @@ fn the_key_is_read_from_the_environment_and_shown_nowhere() {
     let ended = place.end(recall.env("TEST_KEY", "sk-very-secret"));
     assert_eq!(ended.status, 0, "{}", ended.stderr);
     assert!(!ended.shown().contains("very-secret"), "{}", ended.shown());
-    for sent in server.sent() {
+    for sent in server.requests() {
         let head = sent.head.to_lowercase();
         assert!(head.contains("authorization: bearer sk-very-secret\r\n"), "{head}");
     }
-    server.answer(Answers::Status(401));
+    server.set_reply(EmbeddingReply::Status(401));
     let mut recall = place.lukasa(&["recall", "-vv", "und der Kai?"]);
     let ended = place.end(recall.env("TEST_KEY", "sk-very-secret"));
     assert!(!ended.shown().contains("very-secret"), "{}", ended.shown());
@@ -105,19 +105,19 @@ fn without_the_key_recall_goes_by_words_and_says_so_once() {
         "{}",
         ended.stderr
     );
-    assert_eq!(server.sent().len(), 0);
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[test]
 fn an_encrypted_endpoint_is_asked_if_this_machine_trusts_it() {
     let server = server();
-    let encrypted = Encrypted::before(server.address()).unwrap();
+    let encrypted = TlsProxy::start(server.address()).unwrap();
     let place = filled(&server, "");
     let text = settings(&server, "").replace(&server.url(), &encrypted.url());
     fs::write(place.home().join("config.toml"), text).unwrap();
     let distrusted = place.run(&["recall", QUAY]);
     assert!(distrusted.stderr.contains("invalid peer certificate"), "{}", distrusted.stderr);
-    assert_eq!(server.sent().len(), 0);
+    assert_eq!(server.requests().len(), 0);
     let certificate = place.path().join("authority.pem");
     fs::write(&certificate, encrypted.certificate()).unwrap();
     let mut command = place.lukasa(&["recall", QUAY]);
@@ -145,10 +145,10 @@ fn a_hook_that_finds_no_daemon_sends_nothing_and_answers_by_words() {
     let server = server();
     let place = filled(&server, "");
     place.done(&["recall", QUAY]);
-    let before = server.sent().len();
+    let before = server.requests().len();
     assert_eq!(prompt(&place, QUAY), "");
     assert!(prompt(&place, "who is the harbour master?").contains("Olga Tveit"));
-    assert_eq!(server.sent().len(), before);
+    assert_eq!(server.requests().len(), before);
 }
 
 #[test]
@@ -164,8 +164,8 @@ fn a_prompt_is_cancelled_with_its_connection_if_the_host_asks_for_that() {
     eventually(|| is_found().then_some(()).ok_or("nothing is found by vectors"));
     // The endpoint answers no more, so a search goes on until it is cancelled. That one goes on without this
     // is what hooks rely on.
-    server.answer(Answers::Nothing);
-    let sent = server.sent().len();
+    server.set_reply(EmbeddingReply::Nothing);
+    let sent = server.requests().len();
     let prompt = json!({ "text": "wer war am Kai?", "cancelWithConnection": true }).to_string();
     let request = format!(
         "POST /v1/sessions/talk/prompts HTTP/1.1\r\nHost: localhost\r\n\
@@ -183,8 +183,8 @@ fn a_prompt_is_cancelled_with_its_connection_if_the_host_asks_for_that() {
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     server.wait_for_requests(sent + 1);
     drop(connection);
-    server.wait_for_leaving(1);
-    server.answer(Answers::Vectors);
+    server.wait_for_disconnects(1);
+    server.set_reply(EmbeddingReply::Vectors);
     let shown = daemon.post("/v1/sessions/talk/tool-results", &json!({}));
     assert_eq!(shown.json(), json!({}));
 }

@@ -3,24 +3,24 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use testkit::{Models, Says, eventually};
+use testkit::{ModelReply, ModelServer, eventually};
 
 use crate::daemon::Daemon;
 use crate::place::Place;
 
 /// Names a server as the provider `local`.
-fn settings(place: &Place, server: &Models, more: &str) {
+fn settings(place: &Place, server: &ModelServer, more: &str) {
     let text = format!("[models]\n{more}\n[models.providers.local]\nurl = \"{}\"\n", server.url());
     fs::write(place.home().join("config.toml"), text).unwrap();
 }
 
 #[test]
 fn models_are_listed_and_asked_once_each() {
-    let server = Models::start(|_, asked| {
+    let server = ModelServer::start(|_, asked| {
         if asked.text().contains("\"model\":\"talks\"") {
-            Says::text("I will note it.")
+            ModelReply::text("I will note it.")
         } else {
-            Says::call("note", json!({ "word": "lukasa" }))
+            ModelReply::call("note", json!({ "word": "lukasa" }))
         }
     })
     .unwrap();
@@ -31,19 +31,21 @@ fn models_are_listed_and_asked_once_each() {
     let expected = "remember\tlocal/works\nforget\trules\ndream\tlocal/works\nreview\tlocal/works\nrecall\trules\n";
     assert!(listed.starts_with(expected), "{listed}");
     assert!(listed.ends_with("\tcalls tools\n"), "{listed}");
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
     settings(&place, &server, "default = 'local/talks'");
     let ended = place.run(&["models"]);
     assert_eq!(ended.status, 1);
     assert!(ended.stdout.contains("calls no tools"), "{}", ended.stdout);
-    let asked = server.asked().len();
+    let asked = server.requests().len();
     place.done(&["models", "--no-check"]);
-    assert_eq!(server.asked().len(), asked, "nothing is asked");
+    assert_eq!(server.requests().len(), asked, "nothing is asked");
 }
 
 #[test]
 fn what_is_wrong_with_a_model_is_told_without_the_key() {
-    let server = Models::saying(vec![Says::Status(401, None, "the key k-123 is wrong")]).unwrap();
+    let server =
+        ModelServer::scripted(vec![ModelReply::Status(401, None, "the key k-123 is wrong")])
+            .unwrap();
     let place = Place::new();
     settings(&place, &server, "default = 'local/small'");
     let file = place.home().join("config.toml");
@@ -55,7 +57,7 @@ fn what_is_wrong_with_a_model_is_told_without_the_key() {
         "{}",
         missing.stdout
     );
-    assert_eq!(server.asked().len(), 0);
+    assert_eq!(server.requests().len(), 0);
     let mut command = place.lukasa(&["models", "--json"]);
     let ended = place.end(command.env("TEST_KEY", "k-123"));
     assert_eq!(ended.status, 1);
@@ -73,7 +75,7 @@ fn without_models_the_rules_do_everything() {
 
 #[test]
 fn a_checkout_cannot_name_a_model() {
-    let server = Models::saying(vec![Says::text("yes")]).unwrap();
+    let server = ModelServer::scripted(vec![ModelReply::text("yes")]).unwrap();
     let place = Place::new();
     let planted = format!(
         "[models]\ndefault = 'local/m'\n[models.providers.local]\nurl = \"{}\"\n",
@@ -86,24 +88,24 @@ fn a_checkout_cannot_name_a_model() {
         fs::write(path, &planted).unwrap();
     }
     assert!(place.done(&["models"]).starts_with("remember\trules\n"));
-    assert_eq!(server.asked().len(), 0);
+    assert_eq!(server.requests().len(), 0);
 }
 
 /// A model that puts `- I keep bees` into a file.
-fn keeper() -> Vec<Says> {
+fn keeper() -> Vec<ModelReply> {
     let text = "---\nname: Bees\ndescription: what I keep\ntype: user\n---\n\n- I keep bees\n";
     vec![
-        Says::call(
+        ModelReply::call(
             "write_file",
             json!({ "path": "/memories/global/user/bees.md", "content": text }),
         ),
-        Says::text("I noted the bees."),
+        ModelReply::text("I noted the bees."),
     ]
 }
 
 #[test]
 fn a_model_remembers_and_what_it_took_is_on_record() {
-    let server = Models::saying(keeper()).unwrap();
+    let server = ModelServer::scripted(keeper()).unwrap();
     let place = Place::new();
     settings(&place, &server, "default = 'local/small'");
     let said = place.run(&["remember", "I keep bees."]).stderr;
@@ -138,7 +140,8 @@ fn a_model_remembers_and_what_it_took_is_on_record() {
 
 #[test]
 fn what_a_model_fails_to_do_fails_and_is_on_record() {
-    let server = Models::saying(vec![Says::Status(400, None, "no such model")]).unwrap();
+    let server =
+        ModelServer::scripted(vec![ModelReply::Status(400, None, "no such model")]).unwrap();
     let place = Place::new();
     settings(&place, &server, "default = 'local/small'");
     let ended = place.run(&["remember", "I keep bees."]);
@@ -155,7 +158,8 @@ fn what_a_model_fails_to_do_fails_and_is_on_record() {
 
 #[test]
 fn the_rules_do_it_if_a_person_says_so_and_the_result_tells() {
-    let server = Models::saying(vec![Says::Status(400, None, "no such model")]).unwrap();
+    let server =
+        ModelServer::scripted(vec![ModelReply::Status(400, None, "no such model")]).unwrap();
     let place = Place::new();
     settings(&place, &server, "default = 'local/small'\nfallback = 'rules'");
     let said = place.run(&["remember", "I keep bees."]).stderr;
@@ -166,18 +170,18 @@ fn the_rules_do_it_if_a_person_says_so_and_the_result_tells() {
 
 #[test]
 fn with_models_switched_off_the_rules_do_it_and_nobody_is_asked() {
-    let server = Models::saying(keeper()).unwrap();
+    let server = ModelServer::scripted(keeper()).unwrap();
     let place = Place::new();
     settings(&place, &server, "default = 'local/small'");
     let mut command = place.lukasa(&["remember", "I keep bees."]);
     assert_eq!(place.end(command.env("LUKASA_FEATURES", "-models")).status, 0);
-    assert_eq!(server.asked().len(), 0);
+    assert_eq!(server.requests().len(), 0);
     assert!(place.done(&["ls"]).contains("bees"));
 }
 
 #[test]
 fn a_daemon_tells_of_models_over_http_and_in_its_metrics() {
-    let server = Models::saying(keeper()).unwrap();
+    let server = ModelServer::scripted(keeper()).unwrap();
     let place = Place::new();
     settings(&place, &server, "default = 'local/small'");
     let daemon = Daemon::start(&place);
@@ -194,14 +198,14 @@ fn a_daemon_tells_of_models_over_http_and_in_its_metrics() {
 }
 
 /// A server that chooses what is recalled: the memories that have one of these words.
-fn choosing(word: &'static str) -> Models {
-    let server = Models::start(move |_, asked| {
+fn choosing(word: &'static str) -> ModelServer {
+    let server = ModelServer::start(move |_, asked| {
         let task = asked.body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
         let (_, lines) = task.as_str().unwrap().split_once("one a line:\n").unwrap();
         let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let chosen = lines.filter(|line| line["text"].as_str().unwrap().contains(word));
         let ids: Vec<Value> = chosen.map(|line| line["id"].clone()).collect();
-        Says::call("select_memories", json!({ "ids": ids }))
+        ModelReply::call("select_memories", json!({ "ids": ids }))
     });
     server.unwrap()
 }
@@ -234,7 +238,7 @@ fn a_model_chooses_what_a_daemon_recalls_beside_a_turn_and_what_it_took_is_told(
     // Who asks by name is answered by the ranker alone.
     let asked = daemon.get("/v1/recall?q=harbour%20of%20Brenn").json();
     assert_eq!(asked["memories"].as_array().unwrap().len(), 2, "{asked}");
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 
     let run = eventually(|| {
         let runs = daemon.get("/v1/runs/models").json();
@@ -263,5 +267,5 @@ fn a_hook_without_a_daemon_asks_no_model_and_shows_what_the_ranker_found() {
     let mut hook = place.lukasa(&["hook", "user-prompt", "--agent", "claude-code"]);
     let answer = place.end(hook.write_stdin(told.to_string()));
     assert!(answer.stdout.contains("Olga"), "{}{}", answer.stdout, answer.stderr);
-    assert_eq!(server.asked().len(), 0);
+    assert_eq!(server.requests().len(), 0);
 }

@@ -133,7 +133,7 @@ fn a_power_cut_in_the_first_seconds_of_a_root_loses_nothing_that_was_acknowledge
         let given = std::env::var("LUKASA_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
         let seed = given.unwrap_or_else(|| RandomState::new().hash_one("power cut"));
         println!("the same writes again: LUKASA_TEST_SEED={seed}");
-        let mut dice = Random::of(seed);
+        let mut dice = Random::new(seed);
         for most in CUTS {
             let place = Place::new();
             let disk = Disk::new(&place);

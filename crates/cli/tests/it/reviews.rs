@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testkit::{Models, Random, Says, delay_fault, eventually};
+use testkit::{ModelReply, ModelServer, Random, delay_fault, eventually};
 
 use crate::daemon::{Daemon, PATIENCE};
 use crate::hooks::{fixture, hook, prompted};
@@ -16,7 +16,7 @@ use crate::place::Place;
 const TURNS: u64 = 100;
 const INTERVAL: u64 = 3;
 
-fn settings(place: &Place, text: &str, server: Option<&Models>) {
+fn settings(place: &Place, text: &str, server: Option<&ModelServer>) {
     let models = server.map(|server| {
         let url = server.url();
         format!("[models]\nreview = 'local/small'\n[models.providers.local]\nurl = \"{url}\"\n")
@@ -44,8 +44,8 @@ fn kills_between_any_two_steps_leave_every_third_turn_its_one_review() {
     let seed = std::env::var("LUKASA_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
     let seed = seed.unwrap_or_else(|| RandomState::new().hash_one("reviews"));
     println!("the same moments again: LUKASA_TEST_SEED={seed}");
-    let mut random = Random::of(seed);
-    let server = Models::saying(vec![Says::text("Nothing to save.")]).unwrap();
+    let mut random = Random::new(seed);
+    let server = ModelServer::scripted(vec![ModelReply::text("Nothing to save.")]).unwrap();
     let place = Place::new();
     settings(&place, &format!("memory_review_interval = {INTERVAL}"), Some(&server));
     let mut daemon = Daemon::start(&place);
@@ -81,7 +81,7 @@ fn kills_between_any_two_steps_leave_every_third_turn_its_one_review() {
     // Each step was read by one review, and none by two.
     let read = |number: u64| {
         let said = format!("do step {number}\\\"");
-        let asked = server.asked().into_iter().filter(|asked| asked.text().contains(&said));
+        let asked = server.requests().into_iter().filter(|asked| asked.text().contains(&said));
         asked.map(|asked| asked.text()).collect::<std::collections::BTreeSet<_>>().len()
     };
     for number in 1..TURNS {
@@ -93,10 +93,10 @@ fn kills_between_any_two_steps_leave_every_third_turn_its_one_review() {
 fn what_a_review_saved_is_shown_to_people_everywhere() {
     let add = |text: &str| {
         let arguments = json!({ "target": "user", "text": text, "evidence": ["m1"] });
-        Says::call("add_memory", arguments)
+        ModelReply::call("add_memory", arguments)
     };
-    let script = vec![add("I prefer tabs everywhere"), Says::text("Saved one.")];
-    let server = Models::saying(script).unwrap();
+    let script = vec![add("I prefer tabs everywhere"), ModelReply::text("Saved one.")];
+    let server = ModelServer::scripted(script).unwrap();
     let place = Place::new();
     settings(&place, "memory_review_interval = 1\nmemory_review_verbose = true", Some(&server));
     let daemon = Daemon::start(&place);
@@ -181,7 +181,7 @@ fn hooks_alone_are_enough_for_a_review_by_the_rules() {
 
 #[test]
 fn hooks_tell_a_daemon_and_a_transcript_is_read_where_the_agent_says_too_little() {
-    let server = Models::saying(vec![Says::text("Nothing to save.")]).unwrap();
+    let server = ModelServer::scripted(vec![ModelReply::text("Nothing to save.")]).unwrap();
     let place = Place::new();
     settings(&place, "memory_review_interval = 1", Some(&server));
     let transcript = place.home().join("transcript.jsonl");
@@ -193,6 +193,6 @@ fn hooks_tell_a_daemon_and_a_transcript_is_read_where_the_agent_says_too_little(
     hook(&place, &["user-prompt", "--agent", "copilot"], &prompted(&place, "copilot", "go on"));
     hook(&place, &["stop", "--agent", "copilot"], &told.to_string());
     assert_eq!(ended(&daemon).len(), 1);
-    let sent = server.asked()[0].text();
+    let sent = server.requests()[0].text();
     assert!(sent.contains("I ran the parser.") && sent.contains("go on"), "{sent}");
 }

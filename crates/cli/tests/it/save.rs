@@ -129,7 +129,7 @@ fn a_kill_leaves_whole_lines_and_all_that_was_said_to_be_saved() {
     let place = Place::new();
     let seed = RandomState::new().hash_one("save");
     println!("the same moments again: {seed}");
-    let mut dice = Random::of(seed);
+    let mut dice = Random::new(seed);
     let file = place.checkout().join("AGENTS.md");
     let head = "# Rules\n\n## Lukasa Added Memories\n";
     fs::write(&file, head).unwrap();

@@ -11,7 +11,7 @@ use lukasa_engine::{
 };
 use memory::command::MemoryCommand;
 use tempfile::TempDir;
-use testkit::{Answers, Embeddings};
+use testkit::{EmbeddingReply, EmbeddingServer};
 use tokio_util::sync::CancellationToken;
 
 use crate::{config, create, path};
@@ -32,7 +32,7 @@ fn meaning(text: &str) -> Vec<f32> {
 
 struct World {
     home: TempDir,
-    server: Arc<Embeddings>,
+    server: Arc<EmbeddingServer>,
     engine: Engine,
     memories: Memories,
 }
@@ -40,7 +40,7 @@ struct World {
 impl World {
     async fn filled() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let server = Arc::new(Embeddings::start(meaning).unwrap());
+        let server = Arc::new(EmbeddingServer::start(meaning).unwrap());
         let world = Self::at(home, server, Duration::from_mins(1));
         for (name, text) in [
             (
@@ -55,7 +55,7 @@ impl World {
         world
     }
 
-    fn at(home: TempDir, server: Arc<Embeddings>, wait: Duration) -> Self {
+    fn at(home: TempDir, server: Arc<EmbeddingServer>, wait: Duration) -> Self {
         let mut config = config(home.path());
         let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
         let endpoint = Endpoint::new(address, "small", Key::None);
@@ -90,7 +90,7 @@ impl World {
     }
 
     /// Waits for the server, on a thread of its own.
-    async fn wait(&self, until: impl Fn(&Embeddings) + Send + 'static) {
+    async fn wait(&self, until: impl Fn(&EmbeddingServer) + Send + 'static) {
         let server = Arc::clone(&self.server);
         tokio::task::spawn_blocking(move || until(&server)).await.unwrap();
     }
@@ -120,9 +120,9 @@ impl World {
 }
 
 /// Waits until it was sent a text that has this.
-fn wait_for(server: &Embeddings, part: &str) {
+fn wait_for(server: &EmbeddingServer, part: &str) {
     loop {
-        let sent = server.sent();
+        let sent = server.requests();
         if sent.iter().any(|sent| sent.texts.iter().any(|text| text.contains(part))) {
             return;
         }
@@ -186,32 +186,32 @@ async fn no_text_is_sent_twice_not_by_the_next_process_either() {
 #[tokio::test]
 async fn whatever_is_wrong_with_the_endpoint_recall_goes_on_by_words() {
     for answers in [
-        Answers::Status(500),
-        Answers::Status(404),
-        Answers::Status(400),
-        Answers::Page,
-        Answers::Half,
-        Answers::Flood,
-        Answers::Nothing,
+        EmbeddingReply::Status(500),
+        EmbeddingReply::Status(404),
+        EmbeddingReply::Status(400),
+        EmbeddingReply::Page,
+        EmbeddingReply::Half,
+        EmbeddingReply::Flood,
+        EmbeddingReply::Nothing,
     ] {
         let world = World::filled().await;
         let world = world.anew(SHORT).await;
-        world.server.answer(answers);
+        world.server.set_reply(answers);
         let harbour = world.found("who is the harbour master?").await;
         assert_eq!(paths(&harbour), HARBOUR, "{answers:?}, from the first prompt on");
         assert!(!harbour[0].why.contains("embeddings"), "{answers:?}");
         assert_eq!(world.recall("what do penguins eat?").await, NOTHING, "{answers:?}");
 
         // The same where entries have vectors already.
-        world.server.answer(Answers::Vectors);
+        world.server.set_reply(EmbeddingReply::Vectors);
         let world = world.anew(LONG).await;
         assert_eq!(world.recall(QUAY).await, HARBOUR, "{answers:?} is over");
         let world = world.anew(SHORT).await;
-        world.server.answer(answers);
+        world.server.set_reply(answers);
         let missed = world.recall("und der Kai?").await;
         assert_eq!(missed, NOTHING, "{answers:?}");
         assert_eq!(world.recall("who is the harbour master?").await, HARBOUR, "{answers:?}");
-        world.server.answer(Answers::Vectors);
+        world.server.set_reply(EmbeddingReply::Vectors);
         let world = world.anew(LONG).await;
         assert_eq!(world.recall("und der Kai?").await, HARBOUR, "{answers:?}: nothing was lost");
     }
@@ -222,13 +222,13 @@ async fn vectors_of_another_length_than_those_at_hand_are_of_no_use() {
     let world = World::filled().await;
     assert_eq!(world.recall(QUAY).await, HARBOUR);
     let world = world.anew(LONG).await;
-    world.server.answer(Answers::Longer);
+    world.server.set_reply(EmbeddingReply::Longer);
     assert_eq!(world.recall("und der Kai?").await, NOTHING);
     assert_eq!(world.recall("who is the harbour master?").await, HARBOUR);
     let world = world.anew(LONG).await;
     world.write("ships.md", "- The ship is called Tern.\n").await;
     assert_eq!(world.recall("who is the harbour master?").await, HARBOUR);
-    world.server.answer(Answers::Vectors);
+    world.server.set_reply(EmbeddingReply::Vectors);
     let world = world.anew(LONG).await;
     assert_eq!(world.recall("und der Kai?").await, HARBOUR, "nothing was lost");
 }
@@ -236,7 +236,7 @@ async fn vectors_of_another_length_than_those_at_hand_are_of_no_use() {
 #[tokio::test]
 async fn a_server_that_is_not_there_is_no_hindrance() {
     let mut world = World::filled().await;
-    let gone = Embeddings::start(meaning).unwrap();
+    let gone = EmbeddingServer::start(meaning).unwrap();
     let url = gone.url();
     drop(gone);
     let mut config = config(world.home.path());
@@ -253,13 +253,13 @@ async fn a_server_that_is_not_there_is_no_hindrance() {
 #[tokio::test]
 async fn an_endpoint_that_failed_is_left_alone_for_a_while() {
     let world = World::filled().await;
-    world.server.answer(Answers::Status(500));
+    world.server.set_reply(EmbeddingReply::Status(500));
     for prompt in ["one", "two", "three", QUAY] {
         world.recall(prompt).await;
     }
-    let asked = world.server.sent().len();
+    let asked = world.server.requests().len();
     assert!((1..=2).contains(&asked), "the first prompt and the first entries: {asked}");
-    world.server.answer(Answers::Vectors);
+    world.server.set_reply(EmbeddingReply::Vectors);
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(6)).await;
     tokio::time::resume();
@@ -290,7 +290,7 @@ async fn secrets_and_orders_are_never_sent_and_neither_is_a_prompt_with_a_secret
 async fn an_entry_that_the_endpoint_does_not_take_keeps_no_other_from_its_vector() {
     let world = World::filled().await;
     world.edit("odd.md", "- a ~ b\n- c d\n");
-    world.server.answer(Answers::StatusForTilde(413));
+    world.server.set_reply(EmbeddingReply::StatusForTilde(413));
     assert_eq!(world.recall(QUAY).await, HARBOUR);
     let whole = [world.recall("Teig?").await, world.recall("Umgebung?").await];
     assert_eq!(whole, [["/memories/global/bread.md"], ["/memories/global/tests.md"]]);
@@ -347,13 +347,13 @@ async fn a_prompt_is_answered_at_once_by_words_and_else_when_the_endpoint_has_an
     let world = World::filled().await;
     world.recall("Teig?").await;
     let conversation = world.conversation().await;
-    world.server.answer(Answers::Nothing);
+    world.server.set_reply(EmbeddingReply::Nothing);
     let never = CancellationToken::new();
     let shown = conversation.prompt("who is the harbour master?", None, &never).unwrap();
     assert!(shown.block.contains("is called Olga."), "{}", shown.block);
     conversation.turn_ended(None);
 
-    world.server.answer(Answers::Vectors);
+    world.server.set_reply(EmbeddingReply::Vectors);
     let mut shown = conversation.prompt("Umgebung?", None, &never);
     while shown.is_none() {
         tokio::task::yield_now().await;
@@ -368,8 +368,8 @@ async fn a_turn_does_not_wait_and_its_end_ends_the_request() {
     let world = World::filled().await;
     world.recall(QUAY).await;
     let conversation = world.conversation().await;
-    world.server.answer(Answers::Nothing);
-    let before = world.server.sent().len();
+    world.server.set_reply(EmbeddingReply::Nothing);
+    let before = world.server.requests().len();
     let never = CancellationToken::new();
     assert_eq!(conversation.prompt("Teig?", None, &never), None);
     assert_eq!(conversation.tool_result(None), None);
@@ -378,14 +378,14 @@ async fn a_turn_does_not_wait_and_its_end_ends_the_request() {
     // Another prompt takes its place.
     assert_eq!(conversation.prompt("Umgebung?", None, &never), None);
     world.wait(move |server| server.wait_for_requests(before + 2)).await;
-    world.wait(|server| server.wait_for_leaving(1)).await;
+    world.wait(|server| server.wait_for_disconnects(1)).await;
     conversation.turn_ended(None);
-    world.wait(|server| server.wait_for_leaving(2)).await;
+    world.wait(|server| server.wait_for_disconnects(2)).await;
     let turn = CancellationToken::new();
     assert_eq!(conversation.prompt("und der Kai?", None, &turn), None);
     world.wait(move |server| server.wait_for_requests(before + 3)).await;
     turn.cancel();
-    world.wait(|server| server.wait_for_leaving(3)).await;
+    world.wait(|server| server.wait_for_disconnects(3)).await;
 }
 
 #[tokio::test]

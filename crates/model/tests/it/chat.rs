@@ -6,15 +6,15 @@ use std::time::Duration;
 use lukasa_model::{Address, Chat, ChatError, Conversation, Key, NoKey, Reach, Tool, Wire};
 use serde_json::{Value, json};
 use strum::VariantArray as _;
-use testkit::{Models, Says};
+use testkit::{ModelReply, ModelServer};
 
 const LONG: Duration = Duration::from_mins(1);
 
-fn chat(wire: Wire, server: &Models, key: Key) -> Chat {
+fn chat(wire: Wire, server: &ModelServer, key: Key) -> Chat {
     named(wire, server, "small", key)
 }
 
-fn named(wire: Wire, server: &Models, model: &str, key: Key) -> Chat {
+fn named(wire: Wire, server: &ModelServer, model: &str, key: Key) -> Chat {
     let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
     Chat::new(wire, address, model, key)
 }
@@ -38,8 +38,8 @@ fn conversation() -> Conversation {
     conversation
 }
 
-async fn error(says: Says) -> ChatError {
-    let server = Models::saying(vec![says]).unwrap();
+async fn error(says: ModelReply) -> ChatError {
+    let server = ModelServer::scripted(vec![says]).unwrap();
     let chat = chat(Wire::OpenAi, &server, key());
     chat.next(&mut conversation(), Duration::from_secs(20)).await.unwrap_err()
 }
@@ -51,7 +51,9 @@ async fn tools_are_called_answered_and_followed_by_a_text_on_every_wire() {
             ("read_file".to_owned(), json!({ "path": "a.md" })),
             ("ls".to_owned(), json!({ "path": "/" })),
         ];
-        let server = Models::saying(vec![Says::Calls(calls), Says::text("All is tidy.")]).unwrap();
+        let server =
+            ModelServer::scripted(vec![ModelReply::Calls(calls), ModelReply::text("All is tidy.")])
+                .unwrap();
         let chat = chat(wire, &server, key());
         let mut conversation = conversation();
         let reply = chat.next(&mut conversation, LONG).await.unwrap();
@@ -74,7 +76,7 @@ async fn tools_are_called_answered_and_followed_by_a_text_on_every_wire() {
             "{wire:?}"
         );
         assert_eq!(usage.cost, (wire == Wire::OpenAi).then_some(0.25), "{wire:?}");
-        let [first, second] = server.asked().try_into().unwrap();
+        let [first, second] = server.requests().try_into().unwrap();
         for text in ["You keep files.", "Tidy up.", "read_file", "Lists a folder."] {
             assert!(first.text().contains(text), "{wire:?} was not told {text}: {}", first.text());
         }
@@ -129,14 +131,16 @@ async fn results_name_their_calls() {
             ("read_file".to_owned(), json!({ "path": "a.md" })),
             ("ls".to_owned(), json!({ "path": "/" })),
         ];
-        let server = Models::saying(vec![Says::Calls(calls), Says::text("Done.")]).unwrap();
+        let server =
+            ModelServer::scripted(vec![ModelReply::Calls(calls), ModelReply::text("Done.")])
+                .unwrap();
         let chat = chat(wire, &server, key());
         let mut conversation = conversation();
         let reply = chat.next(&mut conversation, LONG).await.unwrap();
         let results = ["first result", "second result"].map(str::to_owned);
         conversation.answer(reply.calls.iter().zip(results));
         chat.next(&mut conversation, LONG).await.unwrap();
-        let found = find(wire, &server.asked()[1].body);
+        let found = find(wire, &server.requests()[1].body);
         let names = if wire == Wire::Gemini { ["read_file", "ls"] } else { ["call_0", "call_1"] };
         let [(one, first), (other, second)] = found.try_into().unwrap();
         assert_eq!([one.as_str(), other.as_str()], names, "{wire:?}");
@@ -150,10 +154,10 @@ async fn results_name_their_calls() {
 #[tokio::test]
 async fn a_name_that_ends_like_a_wish_is_the_name() {
     for wire in [Wire::OpenAi, Wire::OpenAiResponses, Wire::Anthropic] {
-        let server = Models::saying(vec![Says::text("Yes.")]).unwrap();
+        let server = ModelServer::scripted(vec![ModelReply::text("Yes.")]).unwrap();
         for name in ["mistral-medium", "qwen-max", "phi-none", "org::tiny", "plain", "odd-"] {
             named(wire, &server, name, key()).next(&mut conversation(), LONG).await.unwrap();
-            let body = server.asked().pop().unwrap().body;
+            let body = server.requests().pop().unwrap().body;
             assert_eq!(body["model"], name, "{wire:?}");
             for wish in ["reasoning_effort", "reasoning", "thinking"] {
                 assert!(body.get(wish).is_none(), "{wire:?} {name}: {body}");
@@ -165,12 +169,12 @@ async fn a_name_that_ends_like_a_wish_is_the_name() {
 #[tokio::test]
 async fn without_a_key_none_is_sent() {
     for wire in [Wire::OpenAi, Wire::OpenAiResponses] {
-        let server = Models::saying(vec![Says::text("Yes.")]).unwrap();
+        let server = ModelServer::scripted(vec![ModelReply::text("Yes.")]).unwrap();
         chat(wire, &server, Key::None).next(&mut conversation(), LONG).await.unwrap();
-        let [asked] = server.asked().try_into().unwrap();
+        let [asked] = server.requests().try_into().unwrap();
         assert!(!asked.head.to_lowercase().contains("authorization"), "{}", asked.head);
     }
-    let server = Models::saying(vec![Says::text("Yes.")]).unwrap();
+    let server = ModelServer::scripted(vec![ModelReply::text("Yes.")]).unwrap();
     let missing = Key::of_variable("MY_KEY", None);
     let error =
         chat(Wire::OpenAi, &server, missing).next(&mut conversation(), LONG).await.unwrap_err();
@@ -178,70 +182,76 @@ async fn without_a_key_none_is_sent() {
         matches!(&error, ChatError::NoKey(NoKey::Variable(name)) if name == "MY_KEY"),
         "{error:?}"
     );
-    assert_eq!(server.asked().len(), 0);
+    assert_eq!(server.requests().len(), 0);
 }
 
 #[tokio::test]
 async fn a_busy_server_is_asked_again_when_it_says() {
     let script = vec![
-        Says::Status(429, Some(("retry-after", "1")), "slow down"),
-        Says::Status(503, None, "busy"),
-        Says::text("Yes."),
+        ModelReply::Status(429, Some(("retry-after", "1")), "slow down"),
+        ModelReply::Status(503, None, "busy"),
+        ModelReply::text("Yes."),
     ];
-    let server = Models::saying(script).unwrap();
+    let server = ModelServer::scripted(script).unwrap();
     let begun = tokio::time::Instant::now();
     let reply =
         chat(Wire::Anthropic, &server, key()).next(&mut conversation(), LONG).await.unwrap();
-    assert_eq!((reply.text.as_str(), server.asked().len()), ("Yes.", 3));
+    assert_eq!((reply.text.as_str(), server.requests().len()), ("Yes.", 3));
     assert!(begun.elapsed() >= Duration::from_millis(1_900), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
 async fn who_is_to_wait_beyond_the_deadline_is_told_at_once() {
-    let server =
-        Models::saying(vec![Says::Status(429, Some(("retry-after", "3600")), "quota")]).unwrap();
+    let server = ModelServer::scripted(vec![ModelReply::Status(
+        429,
+        Some(("retry-after", "3600")),
+        "quota",
+    )])
+    .unwrap();
     let begun = tokio::time::Instant::now();
     let error =
         chat(Wire::OpenAi, &server, key()).next(&mut conversation(), LONG).await.unwrap_err();
     assert_eq!(error.to_string(), "the model's server answered with status 429: quota");
-    assert!(begun.elapsed() < Duration::from_secs(5) && server.asked().len() == 1);
+    assert!(begun.elapsed() < Duration::from_secs(5) && server.requests().len() == 1);
 }
 
 #[tokio::test]
 async fn what_cannot_pass_is_not_tried_again() {
     for status in [400, 401, 403, 404, 302] {
-        let server = Models::saying(vec![Says::Status(status, None, "no: k-123")]).unwrap();
+        let server =
+            ModelServer::scripted(vec![ModelReply::Status(status, None, "no: k-123")]).unwrap();
         let error =
             chat(Wire::OpenAi, &server, key()).next(&mut conversation(), LONG).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             format!("the model's server answered with status {status}: no: [key]")
         );
-        assert_eq!(server.asked().len(), 1, "{status}");
+        assert_eq!(server.requests().len(), 1, "{status}");
     }
 }
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let other = Models::saying(vec![Says::text("Yes.")]).unwrap();
+    let other = ModelServer::scripted(vec![ModelReply::text("Yes.")]).unwrap();
     let to: &'static str = Box::leak(format!("{}/chat/completions", other.url()).into_boxed_str());
     let server =
-        Models::saying(vec![Says::Status(307, Some(("location", to)), "over there")]).unwrap();
+        ModelServer::scripted(vec![ModelReply::Status(307, Some(("location", to)), "over there")])
+            .unwrap();
     let error =
         chat(Wire::OpenAi, &server, key()).next(&mut conversation(), LONG).await.unwrap_err();
     assert!(matches!(error, ChatError::Refused { status: 307, .. }), "{error:?}");
-    assert_eq!(other.asked().len(), 0);
+    assert_eq!(other.requests().len(), 0);
 }
 
 #[tokio::test]
 async fn what_is_no_reply_is_told_from_what_is() {
     assert_eq!(
-        error(Says::Page).await.to_string(),
+        error(ModelReply::Page).await.to_string(),
         "the model's reply cannot be read: it is no JSON"
     );
-    assert!(matches!(error(Says::Half).await, ChatError::Broken(_)));
+    assert!(matches!(error(ModelReply::Half).await, ChatError::Broken(_)));
     assert!(matches!(
-        error(Says::Status(500, None, "failed")).await,
+        error(ModelReply::Status(500, None, "failed")).await,
         ChatError::Refused { status: 500, .. }
     ));
 }
@@ -249,7 +259,7 @@ async fn what_is_no_reply_is_told_from_what_is() {
 #[tokio::test]
 async fn arguments_that_are_no_json_are_no_object() {
     for wire in [Wire::OpenAi, Wire::OpenAiResponses] {
-        let server = Models::saying(vec![Says::Garbage("ls".to_owned())]).unwrap();
+        let server = ModelServer::scripted(vec![ModelReply::Garbage("ls".to_owned())]).unwrap();
         let replied = chat(wire, &server, key()).next(&mut conversation(), LONG).await;
         match replied {
             Ok(reply) => {
@@ -263,7 +273,7 @@ async fn arguments_that_are_no_json_are_no_object() {
 #[tokio::test]
 async fn a_reply_that_was_too_long_is_told() {
     for &wire in Wire::VARIANTS {
-        let server = Models::saying(vec![Says::Cut("half a".to_owned())]).unwrap();
+        let server = ModelServer::scripted(vec![ModelReply::Cut("half a".to_owned())]).unwrap();
         let reply = chat(wire, &server, key()).next(&mut conversation(), LONG).await.unwrap();
         assert!(reply.is_cut, "{wire:?}: {reply:?}");
     }
@@ -283,21 +293,21 @@ async fn nobody_there_is_told_without_the_address() {
 
 #[tokio::test]
 async fn who_says_nothing_is_left_at_the_deadline() {
-    let server = Models::saying(vec![Says::Nothing]).unwrap();
+    let server = ModelServer::scripted(vec![ModelReply::Nothing]).unwrap();
     let wait = Duration::from_millis(80);
     let error =
         chat(Wire::Gemini, &server, key()).next(&mut conversation(), wait).await.unwrap_err();
     assert!(matches!(error, ChatError::TimedOut(_)), "{error:?}");
-    tokio::task::spawn_blocking(move || server.wait_for_leaving(1)).await.unwrap();
+    tokio::task::spawn_blocking(move || server.wait_for_disconnects(1)).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_question_that_is_dropped_closes_its_connection() {
-    let server = Arc::new(Models::saying(vec![Says::Nothing]).unwrap());
+    let server = Arc::new(ModelServer::scripted(vec![ModelReply::Nothing]).unwrap());
     let chat = chat(Wire::OpenAi, &server, key());
     let asking = tokio::spawn(async move { chat.next(&mut conversation(), LONG).await });
     let waiting = Arc::clone(&server);
     tokio::task::spawn_blocking(move || waiting.wait_for_requests(1)).await.unwrap();
     asking.abort();
-    tokio::task::spawn_blocking(move || server.wait_for_leaving(1)).await.unwrap();
+    tokio::task::spawn_blocking(move || server.wait_for_disconnects(1)).await.unwrap();
 }

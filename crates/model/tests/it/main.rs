@@ -8,20 +8,20 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use lukasa_model::{Address, EmbedError, Endpoint, Key, NoKey, Reach};
-use testkit::{Answers, Embeddings};
+use testkit::{EmbeddingReply, EmbeddingServer};
 
 const LONG: Duration = Duration::from_mins(1);
 
-fn server() -> Embeddings {
-    Embeddings::start(|text| vec![1.0, f32::from(u8::try_from(text.len()).unwrap())]).unwrap()
+fn server() -> EmbeddingServer {
+    EmbeddingServer::start(|text| vec![1.0, f32::from(u8::try_from(text.len()).unwrap())]).unwrap()
 }
 
 fn endpoint(url: &str, key: Key) -> Endpoint {
     Endpoint::new(Address::parse(url, Reach::ThisMachine).unwrap(), "small", key)
 }
 
-async fn asked(server: &Embeddings, answers: Answers) -> EmbedError {
-    server.answer(answers);
+async fn asked(server: &EmbeddingServer, answers: EmbeddingReply) -> EmbedError {
+    server.set_reply(answers);
     endpoint(&server.url(), Key::None).embed(&["a", "bb"], LONG).await.unwrap_err()
 }
 
@@ -30,7 +30,7 @@ async fn texts_become_vectors_in_their_order() {
     let server = server();
     let vectors = endpoint(&server.url(), Key::None).embed(&["a", "bb"], LONG).await.unwrap();
     assert_eq!(vectors, [vec![1.0, 1.0], vec![1.0, 2.0]]);
-    let [sent] = server.sent().try_into().unwrap();
+    let [sent] = server.requests().try_into().unwrap();
     assert!(sent.head.starts_with("POST /v1/embeddings HTTP/1.1\r\n"), "{}", sent.head);
     assert!(!sent.head.to_lowercase().contains("authorization"), "{}", sent.head);
     assert_eq!(
@@ -45,7 +45,7 @@ async fn a_key_is_sent_and_not_shown() {
     let endpoint = endpoint(&server.url(), Key::of_variable("MY_KEY", Some(" k-123\n")));
     assert!(!format!("{endpoint:?}").contains("k-123"), "{endpoint:?}");
     endpoint.embed(&["a"], LONG).await.unwrap();
-    let [sent] = server.sent().try_into().unwrap();
+    let [sent] = server.requests().try_into().unwrap();
     assert!(sent.head.to_lowercase().contains("authorization: bearer k-123\r\n"), "{}", sent.head);
 }
 
@@ -69,7 +69,7 @@ async fn a_status_is_told_and_what_comes_with_it_is_not() {
     for (status, is_of_texts) in
         [(500, false), (302, false), (401, false), (400, true), (413, true)]
     {
-        let error = asked(&server, Answers::Status(status)).await;
+        let error = asked(&server, EmbeddingReply::Status(status)).await;
         assert_eq!(error.to_string(), format!("the endpoint answered with status {status}"));
         assert_eq!(error.is_of_texts(), is_of_texts, "{status}");
     }
@@ -78,9 +78,9 @@ async fn a_status_is_told_and_what_comes_with_it_is_not() {
 #[tokio::test]
 async fn what_is_no_answer_is_told_from_what_is() {
     let server = server();
-    assert!(matches!(asked(&server, Answers::Page).await, EmbedError::Wrong(_)));
-    assert!(matches!(asked(&server, Answers::Half).await, EmbedError::Broken(_)));
-    assert!(matches!(asked(&server, Answers::Flood).await, EmbedError::TooLarge(_)));
+    assert!(matches!(asked(&server, EmbeddingReply::Page).await, EmbedError::Wrong(_)));
+    assert!(matches!(asked(&server, EmbeddingReply::Half).await, EmbedError::Broken(_)));
+    assert!(matches!(asked(&server, EmbeddingReply::Flood).await, EmbedError::TooLarge(_)));
 }
 
 #[tokio::test]
@@ -95,21 +95,21 @@ async fn nobody_there_is_told() {
 #[tokio::test]
 async fn whoever_answers_nothing_is_left_at_the_deadline() {
     let server = server();
-    server.answer(Answers::Nothing);
+    server.set_reply(EmbeddingReply::Nothing);
     let endpoint = endpoint(&server.url(), Key::None);
     let error = endpoint.embed(&["a"], Duration::from_millis(50)).await.unwrap_err();
     assert!(matches!(error, EmbedError::TimedOut(_)), "{error:?}");
-    tokio::task::spawn_blocking(move || server.wait_for_leaving(1)).await.unwrap();
+    tokio::task::spawn_blocking(move || server.wait_for_disconnects(1)).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_question_that_is_dropped_closes_its_connection() {
     let server = std::sync::Arc::new(server());
-    server.answer(Answers::Nothing);
+    server.set_reply(EmbeddingReply::Nothing);
     let endpoint = endpoint(&server.url(), Key::None);
     let asking = tokio::spawn(async move { endpoint.embed(&["a"], LONG).await });
     let waiting = std::sync::Arc::clone(&server);
     tokio::task::spawn_blocking(move || waiting.wait_for_requests(1)).await.unwrap();
     asking.abort();
-    tokio::task::spawn_blocking(move || server.wait_for_leaving(1)).await.unwrap();
+    tokio::task::spawn_blocking(move || server.wait_for_disconnects(1)).await.unwrap();
 }

@@ -39,10 +39,10 @@ async fn use_and_repair(place: &StateFolder) -> SqliteState {
     state.usage_rows(IDENTITY).await.inspect_err(named).map(drop).unwrap_or_default();
     state.heads("one", ChangeId(0)).await.inspect_err(named).map(drop).unwrap_or_default();
     let made = edit("one", "m0.md", (&"text 0\n".repeat(40), "other")).uses("m0.md");
-    state.record(made.to_record()).await.inspect_err(named).map(drop).unwrap_or_default();
+    state.record(made.build()).await.inspect_err(named).map(drop).unwrap_or_default();
     state.repair().await.expect("damage is repaired or set aside");
     assert_eq!(state.check().await.unwrap(), NOTHING);
-    let id = state.record(write("two", "new.md", "new").uses("new.md").to_record()).await.unwrap();
+    let id = state.record(write("two", "new.md", "new").uses("new.md").build()).await.unwrap();
     assert_eq!(recorded_changes(&state).await.last(), Some(&id));
     state
 }
@@ -240,7 +240,7 @@ async fn a_flipped_byte_in_the_name_of_a_column_sets_the_database_aside() {
     place.run("ALTER TABLE heads RENAME COLUMN trust TO tqust").await;
     let state = place.state();
     // The call that finds it has it repaired.
-    let id = state.record(write("two", "new.md", "new").to_record()).await.unwrap();
+    let id = state.record(write("two", "new.md", "new").build()).await.unwrap();
     let reason = state.last_repair().unwrap().reason;
     assert_eq!(reason, "the table `heads` is not as it was made");
     assert_eq!(state.check().await.unwrap(), NOTHING);
@@ -262,7 +262,7 @@ async fn a_later_schema_is_left_alone() {
     let before = fs::read(place.path()).unwrap();
     let state = place.state();
     let read = state.usage_rows(IDENTITY).await.unwrap_err();
-    let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
+    let wrote = state.record(write("one", "a.md", "a").build()).await.unwrap_err();
     for error in [read, wrote] {
         assert!(matches!(error, StateError::Newer { found: 10, known: 9, .. }), "{error:?}");
     }

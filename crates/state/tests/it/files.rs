@@ -102,7 +102,7 @@ async fn a_file_that_was_removed_is_made_again() {
 async fn refuses(at: &Path) {
     let state = lukasa_state::SqliteState::new(at.to_owned());
     let read = state.usage_rows("global").await.unwrap_err();
-    let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
+    let wrote = state.record(write("one", "a.md", "a").build()).await.unwrap_err();
     for error in [read, wrote] {
         assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
         assert_eq!(error.code(), MemoryErrorCode::StorageFailed);
@@ -129,7 +129,7 @@ async fn a_missing_folder_is_not_made() {
     let state = lukasa_state::SqliteState::new(place.path().join("missing/state.db"));
     fs::create_dir(place.path()).unwrap();
     assert_eq!(state.usage_rows("global").await.unwrap(), []);
-    let error = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
+    let error = state.record(write("one", "a.md", "a").build()).await.unwrap_err();
     assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
     assert_eq!(names(&place.path()), [] as [String; 0]);
     // What failed to open is tried again.
@@ -182,7 +182,7 @@ async fn a_full_disk_refuses_a_change_whole_and_works_again_with_room() {
     let change = edit("one", "m0.md", (&"text 0\n".repeat(40), &large)).uses("m0.md");
     let mut refused = 0;
     for _ in 0..3 {
-        let error = state.record(change.to_record()).await.unwrap_err();
+        let error = state.record(change.build()).await.unwrap_err();
         assert!(matches!(error, StateError::Full { .. }), "{error:?}");
         assert_eq!(error.code(), MemoryErrorCode::StorageFull);
         refused += 1;
@@ -191,7 +191,7 @@ async fn a_full_disk_refuses_a_change_whole_and_works_again_with_room() {
     assert_eq!(recorded_changes(&state).await, ids);
 
     fs::remove_file(&ballast).unwrap();
-    state.record(change.to_record()).await.unwrap();
+    state.record(change.build()).await.unwrap();
     assert_eq!(recorded_changes(&state).await.len(), 3);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
     state.close().await;
@@ -205,7 +205,7 @@ async fn a_read_only_disk_is_unavailable_for_writing_and_nothing_is_renamed() {
     state.close().await;
     let before = names(&disk.place.path());
     mount(&["-o", "remount,ro"], &disk.place.path());
-    let error = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
+    let error = state.record(write("one", "a.md", "a").build()).await.unwrap_err();
     assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
     assert_eq!((names(&disk.place.path()), state.last_repair()), (before, None));
 }
@@ -219,7 +219,7 @@ async fn a_damaged_database_on_a_full_disk_is_set_aside_and_one_with_room_is_sta
     let ballast = disk.place.path().join("ballast");
     fs::write(&ballast, vec![0; 1024 * 1024]).unwrap_err();
     for _ in 0..3 {
-        let error = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
+        let error = state.record(write("one", "a.md", "a").build()).await.unwrap_err();
         assert!(matches!(error, StateError::Full { .. }), "{error:?}");
     }
     fs::remove_file(&ballast).unwrap();
@@ -238,7 +238,7 @@ async fn a_damaged_database_on_a_read_only_disk_is_left_alone() {
     mount(&["-o", "remount,ro"], &disk.place.path());
     let state = lukasa_state::SqliteState::new(disk.database());
     let read = state.usage_rows("global").await.unwrap_err();
-    let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
+    let wrote = state.record(write("one", "a.md", "a").build()).await.unwrap_err();
     for error in [read, wrote] {
         assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
     }

@@ -38,7 +38,7 @@ async fn eight_users_come_first_at_once_and_lose_nothing() {
         let mut ids = Vec::new();
         for number in 0..25 {
             let made = write("one", &format!("{user}/{number}.md"), &format!("{user} {number}"));
-            ids.push(state.record(made.to_record()).await.unwrap());
+            ids.push(state.record(made.build()).await.unwrap());
             let one = UseEvent {
                 identity: "global".to_owned(),
                 path: path("shared.md"),
@@ -67,7 +67,7 @@ async fn users_that_find_a_damaged_file_together_set_it_aside_once() {
     std::fs::write(place.path(), "this was never a database ".repeat(500)).unwrap();
     let repaired = run_concurrently(&place, &async |user, state| {
         let made = write("one", &format!("{user}.md"), "text");
-        state.record(made.to_record()).await.unwrap();
+        state.record(made.build()).await.unwrap();
         state.last_repair().is_some()
     });
     assert_eq!(repaired.iter().filter(|&&repaired| repaired).count(), 1);
@@ -85,7 +85,7 @@ async fn a_user_of_the_old_file_goes_on_with_the_new_one() {
     recorded_changes(&old).await;
     place.run("ALTER TABLE heads RENAME COLUMN trust TO tqust").await;
     assert!(healing.repair().await.unwrap().is_some());
-    let id = old.record(write("one", "later.md", "later").to_record()).await.unwrap();
+    let id = old.record(write("one", "later.md", "later").build()).await.unwrap();
     assert_eq!(recorded_changes(&healing).await.last(), Some(&id));
     assert_eq!(recorded_changes(&old).await, recorded_changes(&healing).await);
     old.close().await;
@@ -100,13 +100,13 @@ async fn a_cancelled_call_holds_nobody_up_and_leaves_no_half() {
     fill(&other, 1).await;
     for number in 0..60_u64 {
         let names = (0..20).map(|file| write("one", &format!("{number}/{file}.md"), "text"));
-        let made = names.reduce(testkit::conformance::state::Made::and).unwrap();
+        let made = names.reduce(testkit::conformance::state::ChangeBuilder::merge).unwrap();
         let deadline = Duration::from_micros(number * 100);
-        let ended = tokio::time::timeout(deadline, cancelled.record(made.to_record())).await;
+        let ended = tokio::time::timeout(deadline, cancelled.record(made.build())).await;
         if let Ok(recorded) = ended {
             recorded.unwrap();
         }
-        let next = other.record(write("one", &format!("{number}.md"), "text").to_record());
+        let next = other.record(write("one", &format!("{number}.md"), "text").build());
         tokio::time::timeout(Duration::from_secs(5), next).await.unwrap().unwrap();
     }
     let query =

@@ -56,7 +56,7 @@ pub(crate) async fn fill(state: &SqliteState, count: usize) -> Vec<ChangeId> {
         let name = format!("m{number}.md");
         let text = format!("text {number}\n").repeat(40);
         let made = write("one", &name, &text).uses(&name);
-        ids.push(state.record(made.to_record()).await.unwrap());
+        ids.push(state.record(made.build()).await.unwrap());
     }
     ids
 }

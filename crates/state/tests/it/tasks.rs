@@ -10,14 +10,14 @@ use lukasa_state::{
 };
 use testkit::conformance::state::{root, time, write};
 use testkit::conformance::tasks::proposals::proposal;
-use testkit::conformance::tasks::{attempt, end, new, of_lane};
+use testkit::conformance::tasks::{attempt, new_task, queue_limits, task_outcome};
 
 use crate::support::{StateFolder, fill, recorded_changes};
 
 async fn queued(state: &SqliteState, kind: &str, second: i64) -> TaskRow {
-    let made = new(kind, second);
+    let made = new_task(kind, second);
     let id = made.id.clone();
-    assert_ne!(state.enqueue(made, of_lane()).await.unwrap(), EnqueueResult::Full);
+    assert_ne!(state.enqueue(made, queue_limits()).await.unwrap(), EnqueueResult::Full);
     state.task(&id).await.unwrap().unwrap()
 }
 
@@ -115,7 +115,7 @@ async fn a_damaged_database_of_the_first_schema_is_set_aside() {
         fs::write(after.path(), &bytes).unwrap();
         let state = after.state();
         // Damage that a migration meets is repaired then, and the rest by a repair.
-        state.enqueue(new("remember", 1), of_lane()).await.unwrap();
+        state.enqueue(new_task("remember", 1), queue_limits()).await.unwrap();
         state.repair().await.unwrap();
         let id = queued(&state, "remember", 2).await.id;
         assert!(all(&state).await.iter().any(|task| task.id == id), "page {page}");
@@ -128,8 +128,10 @@ async fn asking_for_tasks_makes_no_file() {
     let place = StateFolder::new();
     let state = place.state();
     assert_eq!(state.begin_next("here", time(1)).await.unwrap(), None);
-    assert!(!state.finish_task(attempt("a", 1), end("failed", "{}"), time(1)).await.unwrap());
-    assert!(!state.cancel_task("a", end("failed", "{}"), time(1)).await.unwrap());
+    assert!(
+        !state.finish_task(attempt("a", 1), task_outcome("failed", "{}"), time(1)).await.unwrap()
+    );
+    assert!(!state.cancel_task("a", task_outcome("failed", "{}"), time(1)).await.unwrap());
     assert!(!state.requeue(attempt("a", 1), time(1)).await.unwrap());
     assert!(!state.prepare_outcome(attempt("a", 1), "{}").await.unwrap());
     assert!(!state.end_session("a").await.unwrap());
@@ -254,9 +256,12 @@ async fn every_step_survives_a_kill_although_not_each_is_synchronized() {
     look("run noted").await;
     state.prepare_outcome(attempt(&id, 1), "prepared").await.unwrap();
     look("prepared").await;
-    state.record(write("one", "a.md", "a").task(&id).to_record()).await.unwrap();
+    state.record(write("one", "a.md", "a").task(&id).build()).await.unwrap();
     look("recorded").await;
-    state.finish_task(attempt(&id, 1), end("completed", "prepared"), time(3)).await.unwrap();
+    state
+        .finish_task(attempt(&id, 1), task_outcome("completed", "prepared"), time(3))
+        .await
+        .unwrap();
     look("finished").await;
     assert_eq!(
         seen,
@@ -276,7 +281,9 @@ async fn do_next(state: &SqliteState) -> Option<String> {
     let begun = state.begin_next("here", time(1)).await.unwrap()?;
     assert_eq!(begun.attempts, 1);
     assert!(state.prepare_outcome(begun.attempt(), "{}").await.unwrap());
-    assert!(state.finish_task(begun.attempt(), end("completed", "{}"), time(1)).await.unwrap());
+    assert!(
+        state.finish_task(begun.attempt(), task_outcome("completed", "{}"), time(1)).await.unwrap()
+    );
     Some(begun.id)
 }
 
@@ -285,7 +292,7 @@ async fn use_lane(state: &SqliteState, user: usize) -> Vec<String> {
     let mut done = Vec::new();
     for number in 0..40 {
         let second = i64::try_from(user * 1_000 + number).unwrap();
-        state.enqueue(new("remember", second), of_lane()).await.unwrap();
+        state.enqueue(new_task("remember", second), queue_limits()).await.unwrap();
         let running = state.running("here").await.unwrap().len();
         assert!(running <= 1, "{running} run");
         if number % 2 == 1 {
@@ -327,7 +334,7 @@ async fn a_running_task_that_cannot_be_read_is_failed_and_holds_nobody_up() {
     let broken = queued(&state, "remember", 1).await;
     let next = queued(&state, "remember", 2).await;
     state.begin_next("here", time(3)).await.unwrap().unwrap();
-    let given_up = end("failed", "{}");
+    let given_up = task_outcome("failed", "{}");
     assert_eq!(state.fail_unreadable("here", given_up, time(4)).await.unwrap(), 0);
     place.run("UPDATE tasks SET attempts = -1 WHERE status = 'running'").await;
     assert_eq!(state.running("here").await.unwrap(), []);

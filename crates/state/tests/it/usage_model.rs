@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lukasa_state::{HistoryStore, UsageRow, UseEvent};
 use memory::change::ChangeKind;
 use proptest::prelude::*;
-use testkit::conformance::state::{Made, files, path, remove, rename, time};
+use testkit::conformance::state::{ChangeBuilder, files, path, remove, rename, time};
 
 use crate::support::StateFolder;
 
@@ -82,7 +82,7 @@ fn apply(model: &mut UsageModel, step: &UsageStep) {
 }
 
 /// Returns the step as a change, if it is one.
-fn change(step: &UsageStep, identity: &str) -> Option<Made> {
+fn change(step: &UsageStep, identity: &str) -> Option<ChangeBuilder> {
     let mut made = match *step {
         UsageStep::Use(_) | UsageStep::Pin(..) => return None,
         UsageStep::Remove(at) => remove("one", at, "text"),
@@ -124,11 +124,11 @@ async fn run(state: &dyn HistoryStore, identity: &str, step: &UsageStep, withdra
             let made = change(step, identity).unwrap();
             if withdrawn_first {
                 let before = state.usage_rows(identity).await.unwrap();
-                let id = state.record(made.to_record()).await.unwrap();
+                let id = state.record(made.build()).await.unwrap();
                 state.abort_change(id).await.unwrap();
                 assert_eq!(state.usage_rows(identity).await.unwrap(), before, "{step:?} withdrawn");
             }
-            state.record(made.to_record()).await.unwrap();
+            state.record(made.build()).await.unwrap();
         }
     }
 }

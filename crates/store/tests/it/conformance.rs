@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use lukasa_store::backend::local::{LocalBackend, Privacy, RootDir};
 use memory::path::RelativePath;
-use testkit::conformance::backend::{Outside, Rig, run};
-use testkit::{FaultyBackend, Plan};
+use testkit::conformance::backend::{ExternalWriter, Harness, run};
+use testkit::{FaultPlan, FaultyBackend};
 
 /// An editor on a folder, and a folder elsewhere that nothing may reach.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Editor {
     }
 }
 
-impl Outside for Editor {
+impl ExternalWriter for Editor {
     fn write(&self, path: &RelativePath, bytes: &[u8]) {
         fs::write(self.at(path), bytes).unwrap();
     }
@@ -58,7 +58,7 @@ impl Drop for Editor {
     }
 }
 
-fn rig(names: &[&str], privacy: Privacy) -> Rig {
+fn rig(names: &[&str], privacy: Privacy) -> Harness {
     let home = tempfile::tempdir().unwrap();
     let (base, lock) = (home.path().join("base"), home.path().join("state/locks/root.lock"));
     let elsewhere = home.path().join("elsewhere");
@@ -71,11 +71,11 @@ fn rig(names: &[&str], privacy: Privacy) -> Rig {
         Arc::new(LocalBackend::new(anchor, lock.clone()))
     };
     let root = names.iter().fold(base.clone(), |path, name| path.join(name));
-    Rig {
+    Harness {
         backend: backend(),
         peer: backend(),
-        outside: Box::new(Editor { root, elsewhere }),
-        keep: Box::new(home),
+        external_writer: Box::new(Editor { root, elsewhere }),
+        keep_alive: Box::new(home),
     }
 }
 
@@ -93,8 +93,8 @@ async fn a_folder_in_a_checkout_is_a_backend() {
 async fn the_faulty_double_is_a_backend_while_nothing_fails() {
     run(|| {
         let rig = rig(&["memory"], Privacy::Private);
-        let backend = Arc::new(FaultyBackend::new(rig.backend, Arc::new(Plan::default())));
-        Rig { backend, ..rig }
+        let backend = Arc::new(FaultyBackend::new(rig.backend, Arc::new(FaultPlan::default())));
+        Harness { backend, ..rig }
     })
     .await;
 }

@@ -10,7 +10,7 @@ use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
 use memory::command::MemoryCommand;
 use memory::path::{Mount, Scope};
-use testkit::{Failure, Faults, FaultyBackend, FaultyState, Plan};
+use testkit::{Failure, FaultPlan, Faults, FaultyBackend, FaultyState};
 
 use crate::host::{TestHost, at, create, delete, files, rename, replace, restart, table, texts};
 use crate::process::Process;
@@ -210,7 +210,7 @@ async fn what_a_writer_at_work_leaves_for_a_moment_is_no_finding() {
     let steps_of_a_look = plan.steps();
     // It goes between the first look and the second.
     let passing = names[0].clone();
-    plan.meddle(steps_of_a_look + 1, move || fs::remove_file(passing).unwrap());
+    plan.run_before(steps_of_a_look + 1, move || fs::remove_file(passing).unwrap());
     let found = person.health(Depth::Thorough).await.unwrap().findings;
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found[0].subject.ends_with(".lukasa-1-1.tmp"), "{found:#?}");
@@ -295,7 +295,7 @@ async fn what_a_kill_leaves_of_a_listing_is_swept_by_the_next_process_that_reads
     for step in 1.. {
         let mut host = TestHost::in_fast_storage();
         host.settings.memory_list = true;
-        let plan = Arc::<Plan>::default();
+        let plan = Arc::<FaultPlan>::default();
         let open = || {
             let anchor = RootDir::new(host.path("data"), &["memory"], Privacy::Private);
             let local = LocalBackend::new(anchor, host.path("state/locks/global.lock"));

@@ -15,7 +15,7 @@ use memory::document::Revision;
 use memory::path::{Mount, Scope};
 use serde_json::{Value, json};
 use state::SqliteState;
-use testkit::{Failure, FaultyBackend, FaultyState, Plan};
+use testkit::{Failure, FaultPlan, FaultyBackend, FaultyState};
 
 use crate::host::{TestHost, call, create, texts};
 
@@ -79,13 +79,13 @@ fn commands() -> [Value; 7] {
 
 struct Rig {
     host: TestHost,
-    plan: Arc<Plan>,
+    plan: Arc<FaultPlan>,
     memories: Memories,
 }
 
 async fn rig() -> Rig {
     let host = TestHost::in_fast_storage();
-    let plan = Arc::<Plan>::default();
+    let plan = Arc::<FaultPlan>::default();
     let sqlite = Arc::new(SqliteState::new(host.path("state/lukasa.db")));
     let store = host.store_on(Arc::new(FaultyState::sharing(sqlite, Arc::clone(&plan))));
     let anchor = RootDir::new(host.path("data"), &["memory"], Privacy::Private);
@@ -120,7 +120,7 @@ async fn attempt(command: &Value, meddling: ExternalEdit, step: u64) -> bool {
         }
     }
     let root = rig.host.global("");
-    rig.plan.meddle(step, move || meddling.act(&root));
+    rig.plan.run_before(step, move || meddling.act(&root));
     let said = call(&rig.memories, command.clone()).await;
     let reached = rig.plan.steps() >= step;
     rig.plan.set(0, Failure::Once);

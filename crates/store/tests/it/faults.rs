@@ -19,7 +19,7 @@ use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
 use memory::path::{Mount, Scope};
 use state::SqliteState;
-use testkit::{Failure, FaultyBackend, FaultyState, Plan};
+use testkit::{Failure, FaultPlan, FaultyBackend, FaultyState};
 
 use self::writes::Write;
 use crate::host::{TestHost, create, files, restart};
@@ -61,7 +61,7 @@ struct MemorySnapshot {
 /// A host whose files and state fail by one plan.
 struct Rig {
     host: TestHost,
-    plan: Arc<Plan>,
+    plan: Arc<FaultPlan>,
 }
 
 impl Rig {

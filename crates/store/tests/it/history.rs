@@ -13,7 +13,7 @@ use memory::command::MemoryCommand;
 use memory::document::Revision;
 use memory::path::{Mount, Scope};
 use serde_json::json;
-use testkit::{FaultyBackend, Plan};
+use testkit::{FaultPlan, FaultyBackend};
 
 use crate::host::{TestHost, at, call, create, delete, rename, replace, table, texts};
 
@@ -372,9 +372,9 @@ async fn an_undo_walks_a_root_once_at_most() {
 }
 
 /// Returns memories in one root whose walks are counted.
-fn walk_counting_memories() -> (TestHost, Arc<Plan>, Memories) {
+fn walk_counting_memories() -> (TestHost, Arc<FaultPlan>, Memories) {
     let host = TestHost::in_fast_storage();
-    let plan = Arc::<Plan>::default();
+    let plan = Arc::<FaultPlan>::default();
     let anchor = RootDir::new(host.path("data"), &["memory"], Privacy::Private);
     let local = Arc::new(LocalBackend::new(anchor, host.path("state/locks/global.lock")));
     let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };

@@ -9,20 +9,20 @@ use memory::access::AgentClass;
 use memory::change::RootKey;
 use memory::path::{Mount, Scope};
 use state::SqliteState;
-use testkit::{FaultyBackend, FaultyState, Plan};
+use testkit::{FaultPlan, FaultyBackend, FaultyState};
 
 use crate::host::TestHost;
 
 pub(crate) struct Process {
     pub(crate) store: Arc<Store>,
     pub(crate) agent: Memories,
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<FaultPlan>,
 }
 
 impl Process {
     /// Starts a process for the global and the project scope.
     pub(crate) fn start(host: &TestHost) -> Self {
-        let plan = Arc::<Plan>::default();
+        let plan = Arc::<FaultPlan>::default();
         let sqlite = Arc::new(SqliteState::new(host.path("state/lukasa.db")));
         let store = host.store_on(Arc::new(FaultyState::sharing(sqlite, Arc::clone(&plan))));
         let root = |scope, base: &str, names: &[&str]| {

@@ -55,7 +55,7 @@ impl SimWorld {
     fn new(seed: u64) -> Self {
         let host = TestHost::in_fast_storage();
         let processes = vec![Process::start(&host), Process::start(&host)];
-        let random = Random::of(seed);
+        let random = Random::new(seed);
         Self {
             host,
             processes,

@@ -4,26 +4,26 @@
 //! [`run`] asks for a fresh root that does not exist yet before each claim. A claim that fails panics.
 #![expect(clippy::unwrap_used, reason = "a suite is a test: it fails by panicking")]
 
-mod holding;
+mod harness;
+mod locking;
 mod removing;
-mod rig;
 mod walking;
 mod writing;
 
-pub use self::rig::{Outside, Rig};
+pub use self::harness::{ExternalWriter, Harness};
 
 /// Checks every claim on roots that `make` makes, each fresh and missing.
-pub async fn run(make: impl Fn() -> Rig) {
+pub async fn run(make: impl Fn() -> Harness) {
     walking::check_all(&make).await;
     writing::check_all(&make).await;
     removing::check_all(&make).await;
-    holding::check_all(&make).await;
+    locking::check_all(&make).await;
 }
 
 #[cfg(test)]
 mod tests {
     #[tokio::test]
     async fn memory_is_a_backend() {
-        super::run(super::Rig::in_memory).await;
+        super::run(super::Harness::in_memory).await;
     }
 }

@@ -12,10 +12,10 @@ mod recovery;
 mod rows;
 mod sessions;
 
-pub use self::rows::{Both, attempt, end, new, of_lane};
+pub use self::rows::{TaskAndHistoryStores, attempt, new_task, queue_limits, task_outcome};
 
 /// Checks every claim on queues that `make` makes, each fresh and empty.
-pub async fn run(make: impl AsyncFn() -> Both) {
+pub async fn run(make: impl AsyncFn() -> TaskAndHistoryStores) {
     queue::check_all(&make).await;
     limits::check_all(&make).await;
     recovery::check_all(&make).await;

@@ -23,16 +23,16 @@ enum Node {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Tree {
+pub(super) struct FileTree {
     exists: bool,
     nodes: BTreeMap<RelativePath, Node>,
     /// What waits for its place: in which folder.
-    waiting: BTreeMap<u64, Option<RelativePath>>,
+    staged: BTreeMap<u64, Option<RelativePath>>,
     versions: u64,
 }
 
 /// Returns the folders that a path lies in, outermost first.
-fn above(path: &RelativePath) -> Vec<RelativePath> {
+fn ancestors(path: &RelativePath) -> Vec<RelativePath> {
     let mut folders: Vec<_> = std::iter::successors(path.parent(), RelativePath::parent).collect();
     folders.reverse();
     folders
@@ -48,13 +48,13 @@ fn stat(bytes: &[u8], version: u64) -> Stat {
     }
 }
 
-impl Tree {
+impl FileTree {
     pub(super) const fn exists(&self) -> bool {
         self.exists
     }
 
     pub(super) fn temporaries(&self) -> usize {
-        self.waiting.len()
+        self.staged.len()
     }
 
     pub(super) fn files(&self) -> Vec<(String, Vec<u8>)> {
@@ -71,7 +71,7 @@ impl Tree {
     }
 
     /// Checks the way to a path; `false` when a folder on it is missing.
-    fn reach(&self, folders: &[RelativePath]) -> Result<bool, BackendError> {
+    fn check_folders(&self, folders: &[RelativePath]) -> Result<bool, BackendError> {
         for folder in folders {
             match self.nodes.get(folder) {
                 None => return Ok(false),
@@ -85,10 +85,13 @@ impl Tree {
         Ok(true)
     }
 
-    fn make(&mut self, folders: &[RelativePath]) -> Result<Vec<RelativePath>, BackendError> {
+    fn create_folders(
+        &mut self,
+        folders: &[RelativePath],
+    ) -> Result<Vec<RelativePath>, BackendError> {
         let mut made = Vec::new();
         for folder in folders {
-            if !self.reach(std::slice::from_ref(folder))? {
+            if !self.check_folders(std::slice::from_ref(folder))? {
                 self.nodes.insert(folder.clone(), Node::Folder);
                 made.push(folder.clone());
             }
@@ -103,9 +106,9 @@ impl Tree {
     }
 
     /// Removes folders that were made for nothing, as far as nobody uses them.
-    pub(super) fn remove_made(&mut self, made: &[RelativePath]) {
+    pub(super) fn remove_created(&mut self, made: &[RelativePath]) {
         for folder in made.iter().rev() {
-            let waits = self.waiting.values().any(|place| place.as_ref() == Some(folder));
+            let waits = self.staged.values().any(|place| place.as_ref() == Some(folder));
             if !waits && self.below(folder).is_empty() {
                 self.nodes.remove(folder);
             }
@@ -124,7 +127,7 @@ impl Tree {
     ) -> Result<Walk, BackendError> {
         let mut walk = Walk::default();
         if let Some(from) = from
-            && !self.reach(&[above(from), vec![from.clone()]].concat())?
+            && !self.check_folders(&[ancestors(from), vec![from.clone()]].concat())?
         {
             return Ok(walk);
         }
@@ -152,7 +155,7 @@ impl Tree {
                 Node::Pipe => walk.skipped.push(skipped(path.to_string(), SkipReason::Special)),
             }
         }
-        for (number, place) in &self.waiting {
+        for (number, place) in &self.staged {
             if place.as_ref().map_or(from.is_none(), inside) {
                 let name = format!(".lukasa-memory-{number}.tmp");
                 let folder = place.as_ref().map(|place| format!("{place}/")).unwrap_or_default();
@@ -175,7 +178,7 @@ impl Tree {
     }
 
     pub(super) fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
-        if !self.reach(&above(path))? {
+        if !self.check_folders(&ancestors(path))? {
             return Ok(None);
         }
         Ok(self.nodes.get(path).map(|node| match node {
@@ -186,7 +189,7 @@ impl Tree {
     }
 
     pub(super) fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
-        if !self.reach(&above(path))? {
+        if !self.check_folders(&ancestors(path))? {
             return Err(BackendError::NotFound);
         }
         match self.nodes.get(path) {
@@ -203,14 +206,14 @@ impl Tree {
         &mut self,
         path: &RelativePath,
     ) -> Result<(u64, Vec<RelativePath>), BackendError> {
-        let made = self.make(&above(path))?;
+        let made = self.create_folders(&ancestors(path))?;
         let number = self.version();
-        self.waiting.insert(number, path.parent());
+        self.staged.insert(number, path.parent());
         Ok((number, made))
     }
 
     pub(super) fn discard(&mut self, number: u64) {
-        self.waiting.remove(&number);
+        self.staged.remove(&number);
     }
 
     pub(super) fn publish(
@@ -223,7 +226,7 @@ impl Tree {
             Expect::Absent => BackendError::NotFound,
             Expect::File(_) => BackendError::Changed,
         };
-        if !self.reach(&above(path))? {
+        if !self.check_folders(&ancestors(path))? {
             return Err(missing);
         }
         match (expect, self.nodes.get(path)) {
@@ -288,13 +291,13 @@ impl Tree {
         from: &RelativePath,
         to: &RelativePath,
     ) -> Result<(), BackendError> {
-        if !self.reach(&above(from))? {
+        if !self.check_folders(&ancestors(from))? {
             return Err(BackendError::NotFound);
         }
-        let made = self.make(&above(to))?;
+        let made = self.create_folders(&ancestors(to))?;
         let moved = self.rename_made(from, to);
         if moved.is_err() {
-            self.remove_made(&made);
+            self.remove_created(&made);
         }
         moved
     }
@@ -320,12 +323,12 @@ impl Tree {
     }
 
     pub(super) fn sweep(&mut self) -> usize {
-        std::mem::take(&mut self.waiting).len()
+        std::mem::take(&mut self.staged).len()
     }
 
     fn outside_put(&mut self, path: &RelativePath, node: Node) {
         self.exists = true;
-        for folder in above(path) {
+        for folder in ancestors(path) {
             self.nodes.insert(folder, Node::Folder);
         }
         self.nodes.insert(path.clone(), node);
@@ -347,15 +350,15 @@ impl Tree {
     pub(super) fn outside_temporary(&mut self, path: &RelativePath) {
         let number = self.version();
         self.exists = true;
-        for folder in above(path) {
+        for folder in ancestors(path) {
             self.nodes.insert(folder, Node::Folder);
         }
-        self.waiting.insert(number, path.parent());
+        self.staged.insert(number, path.parent());
     }
 
     pub(super) fn outside_remove(&mut self, path: &RelativePath) {
         self.nodes.retain(|at, _| !at.is_within(path));
-        self.waiting.retain(|_, place| !place.as_ref().is_some_and(|at| at.is_within(path)));
+        self.staged.retain(|_, place| !place.as_ref().is_some_and(|at| at.is_within(path)));
     }
 }
 

@@ -110,16 +110,16 @@ const CHANGED: &[(&str, &str, &str)] = &[
 
 pub(super) async fn dream(
     memories: &Memories,
-    script: Vec<Says>,
+    script: Vec<ModelReply>,
 ) -> (Result<lukasa_agents::Dreamt, CurateError>, Vec<Value>, Ledger) {
-    let server = Models::saying(script).unwrap();
+    let server = ModelServer::scripted(script).unwrap();
     let ledger = Ledger::default();
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done = curator(&server, false).dream(memories, &mut draft, &ledger).await;
     if done.is_ok() {
         draft.commit().await.unwrap();
     }
-    (done, server.asked().into_iter().map(|asked| asked.body).collect(), ledger)
+    (done, server.requests().into_iter().map(|asked| asked.body).collect(), ledger)
 }
 
 #[tokio::test]
@@ -135,8 +135,8 @@ async fn a_dream_removes_what_stands_twice_moves_entries_and_describes() {
     let now = "---\ndescription: when the deploy runs, and the kayak\n---\n\n- The deploy runs every Friday at 17:00\n- I own a kayak that lies at the lake\n";
     let script = vec![
         write("/memories/global/a.md", now),
-        Says::call("delete", json!({ "path": "/memories/global/b.md" })),
-        Says::text("Done."),
+        ModelReply::call("delete", json!({ "path": "/memories/global/b.md" })),
+        ModelReply::text("Done."),
     ];
     let (done, _, _) = dream(&memories, script).await;
     assert_eq!(
@@ -153,7 +153,7 @@ async fn a_dream_that_changes_anything_is_refused_and_changes_nothing() {
     for (name, before, after) in CHANGED {
         let (_home, memories) = memories();
         create(&memories, "/memories/global/a.md", before).await;
-        let script = vec![write("/memories/global/a.md", after), Says::text("Done.")];
+        let script = vec![write("/memories/global/a.md", after), ModelReply::text("Done.")];
         let (done, asked, ledger) = dream(&memories, script).await;
         let is_refused =
             matches!(done, Err(CurateError::Agent(AgentError::Loss { .. } | AgentError::Added(_))));
@@ -178,13 +178,13 @@ async fn a_dream_loses_no_entry_to_another_subject() {
     create(&memories, "/memories/global/beta.md", "- Owner: Ada\n").await;
     let script = vec![
         write("/memories/global/alpha.md", "- Alpha runs in Oslo since 2019\n"),
-        Says::text("Done."),
+        ModelReply::text("Done."),
     ];
     assert!(dream(&memories, script).await.0.is_err());
     let script = vec![
         write("/memories/global/beta.md", "- Owner: Ada\n- Alpha runs in Oslo since 2019\n"),
-        Says::call("delete", json!({ "path": "/memories/global/alpha.md" })),
-        Says::text("Done."),
+        ModelReply::call("delete", json!({ "path": "/memories/global/alpha.md" })),
+        ModelReply::text("Done."),
     ];
     assert!(dream(&memories, script).await.0.is_err());
     assert_eq!(memories.list(None).await.unwrap().memories.len(), 2);
@@ -196,12 +196,12 @@ async fn what_a_dream_is_told_to_put_right_it_may() {
     create(&memories, "/memories/global/a.md", "- I own a kayak\n- I drink tea\n").await;
     let script = vec![
         write("/memories/global/a.md", "- I own a kayak\n"),
-        Says::text("Done."),
+        ModelReply::text("Done."),
         write(
             "/memories/global/a.md",
             "---\ndescription: a kayak and tea\n---\n\n- I own a kayak\n- I drink tea\n",
         ),
-        Says::text("Done now."),
+        ModelReply::text("Done now."),
     ];
     let (done, _, _) = dream(&memories, script).await;
     assert_eq!(
@@ -216,7 +216,7 @@ async fn what_says_the_same_in_other_words_is_proposed_to_the_person() {
     create(&memories, "/memories/global/a.md", "- The deploy runs every Friday at 17:00\n").await;
     create(&memories, "/memories/global/b.md", "- Every Friday the deploy runs\n").await;
     let propose = |drop: &str| {
-        Says::call(
+        ModelReply::call(
             "propose_merge",
             json!({ "drop_path": "/memories/global/b.md", "drop_entry": drop,
                 "keep_path": "/memories/global/a.md", "keep_entry": "The deploy runs every Friday at 17:00" }),
@@ -225,7 +225,7 @@ async fn what_says_the_same_in_other_words_is_proposed_to_the_person() {
     let script = vec![
         propose("Every Friday the deploy runs"),
         propose("Something else"),
-        Says::text("Done."),
+        ModelReply::text("Done."),
     ];
     let (done, asked, _) = dream(&memories, script).await;
     let done = done.unwrap();
@@ -250,7 +250,7 @@ async fn a_hostile_dream_deletes_nothing_pinned_and_moves_nothing_between_scopes
         .await
         .unwrap();
     let script = vec![
-        Says::Calls(vec![
+        ModelReply::Calls(vec![
             ("delete".to_owned(), json!({ "path": "/memories/global/pinned.md" })),
             ("delete".to_owned(), json!({ "path": "/memories/global" })),
             ("read_file".to_owned(), json!({ "path": "/memories/project/p.md" })),
@@ -259,7 +259,7 @@ async fn a_hostile_dream_deletes_nothing_pinned_and_moves_nothing_between_scopes
                 json!({ "path": "/memories/project/p.md", "content": "- I drink tea\n" }),
             ),
         ]),
-        Says::text("Nothing more to do."),
+        ModelReply::text("Nothing more to do."),
     ];
     let (done, asked, ledger) = dream(&memories, script).await;
     assert_eq!(done.unwrap().summary, "Managed auto-memory dream completed. Nothing to tidy up.");

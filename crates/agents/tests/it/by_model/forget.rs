@@ -5,9 +5,9 @@ use super::*;
 pub(super) async fn forget(
     memories: &Memories,
     query: &str,
-    script: Vec<Says>,
+    script: Vec<ModelReply>,
 ) -> (Result<lukasa_agents::Forgotten, CurateError>, Vec<Value>) {
-    let server = Models::saying(script).unwrap();
+    let server = ModelServer::scripted(script).unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let request = ForgetRequest { query: query.to_owned(), scope: None, file: None };
     let done =
@@ -15,11 +15,11 @@ pub(super) async fn forget(
     if done.is_ok() {
         draft.commit().await.unwrap();
     }
-    (done, server.asked().into_iter().map(|asked| asked.body).collect())
+    (done, server.requests().into_iter().map(|asked| asked.body).collect())
 }
 
-pub(super) fn select(ids: &[&str]) -> Says {
-    Says::call("select_entries", json!({ "ids": ids }))
+pub(super) fn select(ids: &[&str]) -> ModelReply {
+    ModelReply::call("select_entries", json!({ "ids": ids }))
 }
 
 #[tokio::test]
@@ -33,9 +33,9 @@ async fn a_model_chooses_the_entries_that_are_forgotten() {
     assert!(asked[0].to_string().contains("global/a.md:1 \\\"I own a kayak"), "{}", asked[0]);
     // A text that is JSON is an answer too, and none is one.
     let (done, _) =
-        forget(&memories, "my boat", vec![Says::text("```json\n{\"ids\": []}\n```")]).await;
+        forget(&memories, "my boat", vec![ModelReply::text("```json\n{\"ids\": []}\n```")]).await;
     assert_eq!(done.unwrap().summary, "No managed auto-memory entries matched.");
-    let (done, _) = forget(&memories, "my boat", vec![Says::text("I am not sure.")]).await;
+    let (done, _) = forget(&memories, "my boat", vec![ModelReply::text("I am not sure.")]).await;
     assert!(matches!(done, Err(CurateError::Agent(AgentError::NoAnswer))), "{done:?}");
 }
 

@@ -367,7 +367,9 @@ async fn what_a_child_says_that_it_did_is_not_believed() {
 
 #[test]
 fn a_child_sees_nothing_of_the_environment_but_what_it_needs() {
-    let server = testkit::Models::saying(vec![testkit::Says::text("Nothing to save.")]).unwrap();
+    let server =
+        testkit::ModelServer::scripted(vec![testkit::ModelReply::text("Nothing to save.")])
+            .unwrap();
     let place = Place::new();
     let seen = |more: &str| {
         let settings = format!(

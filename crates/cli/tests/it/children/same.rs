@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::{ForgetRequest, Request, Runner, SubmitError, TaskDetails, TaskResult, TaskState};
 use serde_json::{Value, json};
-use testkit::{Models, Says};
+use testkit::{ModelReply, ModelServer};
 
 use super::{World, forget, ours, remember, runner};
 use crate::daemon::Daemon;
@@ -135,19 +135,19 @@ async fn rules_do_the_same_in_a_child() {
 }
 
 /// A model that writes a memory, then selects its entry, then finds all in order.
-fn model() -> Models {
+fn model() -> ModelServer {
     let bees = "---\nname: Bees\ndescription: what I keep\ntype: user\n---\n\n- I keep bees\n";
     let path = "/memories/global/user/bees.md";
-    Models::start(move |number, _| match number {
-        0 => Says::call("write_file", json!({ "path": path, "content": bees })),
-        1 => Says::text("I noted the bees."),
-        2 => Says::call("select_entries", json!({ "ids": ["global/user/bees.md:0"] })),
-        _ => Says::text("All is in order."),
+    ModelServer::start(move |number, _| match number {
+        0 => ModelReply::call("write_file", json!({ "path": path, "content": bees })),
+        1 => ModelReply::text("I noted the bees."),
+        2 => ModelReply::call("select_entries", json!({ "ids": ["global/user/bees.md:0"] })),
+        _ => ModelReply::text("All is in order."),
     })
     .unwrap()
 }
 
-fn with_model(place: &Place, server: &Models, more: &str) {
+fn with_model(place: &Place, server: &ModelServer, more: &str) {
     let text = format!(
         "{more}[models]\ndefault = 'local/small'\n[models.providers.local]\nurl = \"{}\"\n",
         server.url()
@@ -178,7 +178,7 @@ fn a_model_does_the_same_in_a_child_and_what_it_took_is_on_record() {
         let of_models = metrics.lines().filter(|line| line.starts_with("lukasa_model"));
         let metrics: std::collections::BTreeSet<String> = of_models.map(str::to_owned).collect();
         drop(daemon);
-        json!({ "told": told, "seen": seen(&place), "metrics": metrics, "asked": server.asked().len() })
+        json!({ "told": told, "seen": seen(&place), "metrics": metrics, "asked": server.requests().len() })
     };
     let expected = told("inline");
     assert!(
@@ -197,13 +197,13 @@ fn a_review_is_the_same_in_a_child_and_keeps_its_reason() {
             let arguments = json!({ "target": target, "text": text, "evidence": evidence });
             ("add_memory".to_owned(), arguments)
         };
-        let server = Models::saying(vec![
-            Says::Calls(vec![
+        let server = ModelServer::scripted(vec![
+            ModelReply::Calls(vec![
                 add("user", "I keep bees"),
                 add("user", "My key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123"),
                 ("delete_memory".to_owned(), json!({ "id": "e1", "evidence": evidence })),
             ]),
-            Says::text("Saved one."),
+            ModelReply::text("Saved one."),
         ])
         .unwrap();
         let place = Place::new();
@@ -236,7 +236,8 @@ fn a_review_is_the_same_in_a_child_and_keeps_its_reason() {
 fn what_a_model_fails_to_do_is_told_the_same_by_a_child() {
     for fallback in ["none", "rules"] {
         let told = |kind: &str| {
-            let server = Models::start(|_, _| Says::Status(400, None, "no such model")).unwrap();
+            let server =
+                ModelServer::start(|_, _| ModelReply::Status(400, None, "no such model")).unwrap();
             let place = Place::new();
             with_model(&place, &server, "");
             let file = place.home().join("config.toml");

@@ -108,7 +108,7 @@ fn kills_under_load_lose_nothing_and_do_nothing_twice() {
     let seed = given("LUKASA_TEST_SEED").unwrap_or_else(|| RandomState::new().hash_one("daemon"));
     println!("the same moments again: LUKASA_TEST_SEED={seed}");
     let kills = given("LUKASA_TEST_KILLS").map_or(KILLS, |kills| usize::try_from(kills).unwrap());
-    let mut random = Random::of(seed);
+    let mut random = Random::new(seed);
     let place = Place::new();
     std::fs::write(place.home().join("config.toml"), "files_max = 10000\n").unwrap();
     let (mut tolds, mut epochs) = (Vec::new(), BTreeSet::new());

@@ -333,7 +333,7 @@ fn what_a_killed_daemon_had_queued_is_done_by_the_other() {
     let given = std::env::var("LUKASA_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
     let seed = given.unwrap_or_else(|| RandomState::new().hash_one("together"));
     println!("the same moments again: LUKASA_TEST_SEED={seed}");
-    let mut random = Random::of(seed);
+    let mut random = Random::new(seed);
     let place = Place::new();
     fs::write(place.home().join("config.toml"), "files_max = 10000\n").unwrap();
     let one = Daemon::start(&place);

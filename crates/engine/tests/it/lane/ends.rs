@@ -298,7 +298,7 @@ async fn what_is_decided_in_time_is_not_committed_too_late() {
 pub(crate) fn faulty(host: &Host) -> (Process, Arc<FaultyState>) {
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
-    let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
+    let tasks = Arc::new(FaultyTasks::sharing(sqlite, &state));
     (host.process_on(Arc::clone(&state) as _, tasks), state)
 }
 

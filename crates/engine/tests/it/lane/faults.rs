@@ -23,7 +23,7 @@ impl Mortal {
     fn start(host: &Host) -> Self {
         let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
         let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
-        let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
+        let tasks = Arc::new(FaultyTasks::sharing(sqlite, &state));
         Self { process: host.process_on(Arc::clone(&state) as _, tasks), state }
     }
 

@@ -35,7 +35,7 @@ async fn overtake(call: u64) {
     let host = Host::new();
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
-    let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
+    let tasks = Arc::new(FaultyTasks::sharing(sqlite, &state));
     let slow = host.process_on(Arc::clone(&state) as _, tasks);
     state.set(Faults::Pause(call));
     let (lanes, workspace) = (slow.lanes().clone(), slow.workspace.clone());

@@ -412,7 +412,7 @@ async fn a_damaged_proposal_is_passed_over() {
 async fn die(host: &Host, faults: Faults) -> bool {
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
-    let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
+    let tasks = Arc::new(FaultyTasks::sharing(sqlite, &state));
     let process = host.process_on(Arc::clone(&state) as _, tasks);
     state.set(faults);
     let (lanes, workspace) = (process.lanes(), &process.workspace);

@@ -46,7 +46,7 @@ impl Mortal {
     async fn start(host: &Host) -> Self {
         let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
         let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
-        let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
+        let tasks = Arc::new(FaultyTasks::sharing(sqlite, &state));
         // Nothing is forgotten, however far the clock jumps.
         let limits =
             QueueLimits { finished_max_age: Duration::from_hours(10_000), ..quick().limits };
@@ -96,7 +96,7 @@ impl World {
         for _ in 0..PROCESSES {
             processes.push(Mortal::start(&host).await);
         }
-        let random = Random::of(seed);
+        let random = Random::new(seed);
         let (taken, contents) = (Vec::new(), Vec::new());
         Self { host, processes, random, taken, contents, words: 0, parted: false }
     }

@@ -39,9 +39,12 @@ async fn what_is_private_goes_to_no_project_by_an_update_either() {
     let world = World::every(
         1,
         vec![
-            Says::Calls(vec![add("memory", "The build needs make 4", &["m1"])]),
+            ModelReply::Calls(vec![add("memory", "The build needs make 4", &["m1"])]),
             nothing(),
-            Says::call("update_memory", json!({ "id": "e1", "text": private, "evidence": ["m1"] })),
+            ModelReply::call(
+                "update_memory",
+                json!({ "id": "e1", "text": private, "evidence": ["m1"] }),
+            ),
             nothing(),
         ],
     );
@@ -57,7 +60,7 @@ async fn what_is_private_goes_to_no_project_by_an_update_either() {
 async fn what_a_person_asks_to_be_remembered_outlives_a_review_that_said_the_same() {
     let world = World::every(
         1,
-        vec![Says::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
+        vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
     );
     let reviews = world.turns("talk", &["I prefer tabs everywhere"]).await;
     world.done(remember("I prefer tabs everywhere")).await;
@@ -70,7 +73,7 @@ async fn what_a_person_asks_to_be_remembered_outlives_a_review_that_said_the_sam
 async fn what_a_person_says_is_otherwise_does_not_wait_with_what_a_review_wrote() {
     let world = World::every(
         1,
-        vec![Says::Calls(vec![add("user", "My editor is Helix", &["m1"])]), nothing()],
+        vec![ModelReply::Calls(vec![add("user", "My editor is Helix", &["m1"])]), nothing()],
     );
     world.turns("talk", &["My editor is Helix"]).await;
     world.done(remember("My editor is Zed")).await;
@@ -88,7 +91,7 @@ async fn what_a_person_says_is_otherwise_does_not_wait_with_what_a_review_wrote(
 async fn a_dream_lets_no_entry_of_a_person_go_for_one_that_waits() {
     let world = World::every(
         1,
-        vec![Says::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
+        vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
     );
     world.turns("talk", &["I prefer tabs everywhere"]).await;
     let at = world.memories().list(None).await.unwrap().memories[0].path.clone();
@@ -128,7 +131,7 @@ async fn a_turn_is_not_lost_when_another_process_reviewed_meanwhile() {
     other.written().await;
     world.lanes.idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await.len(), 2);
-    let told = world.server.asked()[1].text();
+    let told = world.server.requests()[1].text();
     assert!(told.contains("three") && told.contains("four"), "{told}");
 }
 
@@ -142,7 +145,7 @@ async fn a_turn_counts_however_much_the_model_said_in_it() {
     world.conversations.written().await;
     world.lanes.idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await.len(), 1);
-    let told = world.server.asked()[0].text();
+    let told = world.server.requests()[0].text();
     assert!(told.contains("I prefer tabs everywhere"), "{told}");
 }
 
@@ -163,7 +166,7 @@ async fn a_turn_that_is_compacted_again_and_again_is_reviewed_once() {
     conversation.turn_ended_with(None, &TurnTold::default());
     assert_eq!(world.turns("talk", &["two"]).await.len(), 1);
     assert_eq!(world.turns("talk", &["three"]).await.len(), 2);
-    let told = world.server.asked()[1].text();
+    let told = world.server.requests()[1].text();
     assert!(!told.contains("parser"), "{told}");
 }
 
@@ -211,15 +214,18 @@ async fn a_conversation_that_another_workspace_has_by_now_is_left_alone() {
 
 #[tokio::test]
 async fn what_waits_for_a_review_goes_too_when_the_interval_is_0() {
-    let world = World::every(1, vec![Says::Nothing]);
+    let world = World::every(1, vec![ModelReply::Nothing]);
     let conversation = world.conversation("talk").await;
     turn(&conversation, "I prefer tabs everywhere");
     world.conversations.written().await;
     world.lanes.drain(Duration::ZERO).await;
     world.engine.close().await;
-    let server =
-        Models::saying(vec![Says::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])])])
-            .unwrap();
+    let server = ModelServer::scripted(vec![ModelReply::Calls(vec![add(
+        "user",
+        "I prefer tabs everywhere",
+        &["m1"],
+    )])])
+    .unwrap();
     let world = World::open(world.home, 0, server);
     let queued = world.reviews().await;
     assert_eq!(queued.len(), 1);
@@ -239,7 +245,7 @@ async fn what_waits_for_a_review_goes_too_when_the_interval_is_0() {
 async fn what_a_review_wrote_waits_also_after_an_edit_outside() {
     let world = World::every(
         1,
-        vec![Says::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
+        vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
     );
     world.turns("talk", &["I prefer tabs everywhere"]).await;
     let memories = world.memories();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use store::backend::{Extent, FileKind, SkipReason, Stamp, SweepReport, Walk};
 
-use super::rig::{Rig, Seen, path, rows, word};
+use super::harness::{Harness, WalkSummary, outcome_word, path, rows};
 
-pub(super) async fn check_all(make: &impl Fn() -> Rig) {
+pub(super) async fn check_all(make: &impl Fn() -> Harness) {
     a_missing_root_is_empty_and_looking_does_not_make_it(&make()).await;
     a_walk_is_in_byte_order_of_the_full_paths(&make()).await;
     a_walk_hands_back_the_first_and_counts_the_rest(&make()).await;
@@ -19,33 +19,36 @@ pub(super) async fn check_all(make: &impl Fn() -> Rig) {
     a_version_has_one_stamp_and_a_new_version_another(&make()).await;
 }
 
-async fn walk(rig: &Rig, from: Option<&str>, extent: Extent) -> Seen {
+async fn walk(rig: &Harness, from: Option<&str>, extent: Extent) -> WalkSummary {
     let from = from.map(path);
-    Seen::of(rig.backend.walk(from.as_ref(), extent).await.unwrap())
+    WalkSummary::from_walk(rig.backend.walk(from.as_ref(), extent).await.unwrap())
 }
 
-async fn a_missing_root_is_empty_and_looking_does_not_make_it(rig: &Rig) {
+async fn a_missing_root_is_empty_and_looking_does_not_make_it(rig: &Harness) {
     let backend = &rig.backend;
     assert_eq!(backend.walk(None, Extent::ALL).await.unwrap(), Walk::default());
     assert_eq!(backend.walk(Some(&path("d")), Extent::ALL).await.unwrap(), Walk::default());
     assert_eq!(backend.kind(&path("d/a.md")).await.unwrap(), None);
-    assert_eq!(word(backend.read(&path("a.md"), 9).await), "not found");
-    assert_eq!(word(backend.remove_file(&path("a.md"), Stamp::default()).await), "not found");
-    assert_eq!(word(backend.remove_folder(&path("d"), &[]).await), "not found");
+    assert_eq!(outcome_word(backend.read(&path("a.md"), 9).await), "not found");
+    assert_eq!(
+        outcome_word(backend.remove_file(&path("a.md"), Stamp::default()).await),
+        "not found"
+    );
+    assert_eq!(outcome_word(backend.remove_folder(&path("d"), &[]).await), "not found");
     assert_eq!(backend.sweep(Arc::new(|_, _| false)).await.unwrap(), SweepReport::default());
     backend.remove_empty(&path("d")).await.unwrap();
     backend.sync(&[path("a.md"), path("d/b.md")]).await.unwrap();
     assert!(!backend.exists().await.unwrap());
-    rig.put("a.md", "").await;
+    rig.write_text("a.md", "").await;
     assert!(backend.exists().await.unwrap());
 }
 
-async fn a_walk_is_in_byte_order_of_the_full_paths(rig: &Rig) {
+async fn a_walk_is_in_byte_order_of_the_full_paths(rig: &Harness) {
     for at in ["a/x.md", "a.md", "a-b.md", "B.md", "a/x/y.md", "é.md", "a b/c.md", "a/x-.md"] {
-        rig.put(at, "12").await;
+        rig.write_text(at, "12").await;
     }
     let seen = walk(rig, None, Extent::ALL).await;
-    let expected = Seen {
+    let expected = WalkSummary {
         files: rows(&[
             ("B.md", 2),
             ("a b/c.md", 2),
@@ -59,56 +62,56 @@ async fn a_walk_is_in_byte_order_of_the_full_paths(rig: &Rig) {
         folders: rows(&[("a", 6), ("a b", 2), ("a/x", 2)]),
         in_reach: 11,
         totals: (8, 3, 16),
-        ..Seen::default()
+        ..WalkSummary::default()
     };
     assert_eq!(seen, expected);
 }
 
-async fn a_walk_hands_back_the_first_and_counts_the_rest(rig: &Rig) {
+async fn a_walk_hands_back_the_first_and_counts_the_rest(rig: &Harness) {
     for at in ["d/e/f/4.md", "d/e/3.md", "d/2.md", "2.md", "1.md", "g/1.md"] {
-        rig.put(at, at).await;
+        rig.write_text(at, at).await;
     }
     let all = walk(rig, None, Extent { max: 2, levels: 9 }).await;
-    let expected = Seen {
+    let expected = WalkSummary {
         files: rows(&[("1.md", 4), ("2.md", 4)]),
         folders: rows(&[("d", 24), ("d/e", 18)]),
         in_reach: 10,
         totals: (6, 4, 38),
-        ..Seen::default()
+        ..WalkSummary::default()
     };
     assert_eq!(all, expected);
     let near = walk(rig, None, Extent { max: 9, levels: 2 }).await;
-    let expected = Seen {
+    let expected = WalkSummary {
         files: rows(&[("1.md", 4), ("2.md", 4), ("d/2.md", 6), ("g/1.md", 6)]),
         folders: rows(&[("d", 24), ("d/e", 18), ("g", 6)]),
         in_reach: 7,
         totals: (6, 4, 38),
-        ..Seen::default()
+        ..WalkSummary::default()
     };
     assert_eq!(near, expected);
     let counted = walk(rig, None, Extent { max: 0, levels: 9 }).await;
-    assert_eq!(counted, Seen { in_reach: 10, totals: (6, 4, 38), ..Seen::default() });
+    assert_eq!(counted, WalkSummary { in_reach: 10, totals: (6, 4, 38), ..WalkSummary::default() });
 }
 
-async fn a_walk_of_a_folder_sees_that_folder_alone(rig: &Rig) {
+async fn a_walk_of_a_folder_sees_that_folder_alone(rig: &Harness) {
     for at in ["a/b/c.md", "a/b.md", "a-b/c.md", "ab.md"] {
-        rig.put(at, "1").await;
+        rig.write_text(at, "1").await;
     }
-    let expected = Seen {
+    let expected = WalkSummary {
         files: rows(&[("a/b.md", 1)]),
         folders: rows(&[("a/b", 1)]),
         in_reach: 2,
         totals: (2, 1, 2),
-        ..Seen::default()
+        ..WalkSummary::default()
     };
     assert_eq!(walk(rig, Some("a"), Extent { max: 9, levels: 1 }).await, expected);
-    assert_eq!(walk(rig, Some("nowhere/at/all"), Extent::ALL).await, Seen::default());
+    assert_eq!(walk(rig, Some("nowhere/at/all"), Extent::ALL).await, WalkSummary::default());
 }
 
-async fn a_walk_of_what_is_no_folder_says_so(rig: &Rig) {
-    rig.put("a.md", "1").await;
-    rig.outside.link(&path("link"));
-    rig.outside.pipe(&path("pipe"));
+async fn a_walk_of_what_is_no_folder_says_so(rig: &Harness) {
+    rig.write_text("a.md", "1").await;
+    rig.external_writer.link(&path("link"));
+    rig.external_writer.pipe(&path("pipe"));
     for (from, expected) in [
         ("a.md", "wrong kind"),
         ("a.md/below", "wrong kind"),
@@ -117,16 +120,16 @@ async fn a_walk_of_what_is_no_folder_says_so(rig: &Rig) {
         ("link/below", "escapes"),
     ] {
         let walked = rig.backend.walk(Some(&path(from)), Extent::ALL).await;
-        assert_eq!(word(walked), expected, "{from}");
+        assert_eq!(outcome_word(walked), expected, "{from}");
     }
 }
 
-async fn what_is_no_memory_is_passed_over_and_named(rig: &Rig) {
-    rig.put("d/a.md", "1").await;
-    rig.outside.link(&path("d/link.md"));
-    rig.outside.pipe(&path("pipe.md"));
-    rig.outside.temporary(&path("d/any"));
-    let expected = Seen {
+async fn what_is_no_memory_is_passed_over_and_named(rig: &Harness) {
+    rig.write_text("d/a.md", "1").await;
+    rig.external_writer.link(&path("d/link.md"));
+    rig.external_writer.pipe(&path("pipe.md"));
+    rig.external_writer.temporary(&path("d/any"));
+    let expected = WalkSummary {
         files: rows(&[("d/a.md", 1)]),
         folders: rows(&[("d", 1)]),
         in_reach: 2,
@@ -142,13 +145,13 @@ async fn what_is_no_memory_is_passed_over_and_named(rig: &Rig) {
 }
 
 /// A root with one of everything in it.
-async fn one_of_everything(rig: &Rig) {
-    rig.put("d/a.md", "text").await;
-    rig.outside.link(&path("link"));
-    rig.outside.pipe(&path("pipe"));
+async fn one_of_everything(rig: &Harness) {
+    rig.write_text("d/a.md", "text").await;
+    rig.external_writer.link(&path("link"));
+    rig.external_writer.pipe(&path("pipe"));
 }
 
-async fn a_kind_is_told_without_following(rig: &Rig) {
+async fn a_kind_is_told_without_following(rig: &Harness) {
     one_of_everything(rig).await;
     let kind = async |at: &str| rig.backend.kind(&path(at)).await;
     assert_eq!(kind("d").await.unwrap(), Some(FileKind::Folder));
@@ -157,13 +160,13 @@ async fn a_kind_is_told_without_following(rig: &Rig) {
     assert_eq!(kind("pipe").await.unwrap(), Some(FileKind::Other));
     assert_eq!(kind("d/b.md").await.unwrap(), None);
     assert_eq!(kind("e/f/g.md").await.unwrap(), None);
-    assert_eq!(word(kind("d/a.md/x.md").await), "wrong kind");
-    assert_eq!(word(kind("pipe/x.md").await), "wrong kind");
-    assert_eq!(word(kind("link/a.md").await), "escapes");
+    assert_eq!(outcome_word(kind("d/a.md/x.md").await), "wrong kind");
+    assert_eq!(outcome_word(kind("pipe/x.md").await), "wrong kind");
+    assert_eq!(outcome_word(kind("link/a.md").await), "escapes");
 }
 
-async fn a_read_takes_the_first_bytes_and_says_whether_that_is_all(rig: &Rig) {
-    rig.put("a.md", "12345").await;
+async fn a_read_takes_the_first_bytes_and_says_whether_that_is_all(rig: &Harness) {
+    rig.write_text("a.md", "12345").await;
     for (max, text, whole) in
         [(0, "", false), (4, "1234", false), (5, "12345", true), (usize::MAX, "12345", true)]
     {
@@ -171,12 +174,12 @@ async fn a_read_takes_the_first_bytes_and_says_whether_that_is_all(rig: &Rig) {
         let found = (read.bytes.as_slice(), read.stat.bytes, read.is_whole());
         assert_eq!(found, (text.as_bytes(), 5, whole), "{max}");
     }
-    rig.put("empty.md", "").await;
+    rig.write_text("empty.md", "").await;
     let read = rig.backend.read(&path("empty.md"), 0).await.unwrap();
     assert_eq!((read.bytes.len(), read.stat.bytes, read.is_whole()), (0, 0, true));
 }
 
-async fn nothing_is_read_through_a_link(rig: &Rig) {
+async fn nothing_is_read_through_a_link(rig: &Harness) {
     one_of_everything(rig).await;
     let refused = [
         ("link", "wrong kind"),
@@ -189,27 +192,27 @@ async fn nothing_is_read_through_a_link(rig: &Rig) {
         ("e/f.md", "not found"),
     ];
     for (at, expected) in refused {
-        assert_eq!(word(rig.backend.read(&path(at), 99).await), expected, "{at}");
+        assert_eq!(outcome_word(rig.backend.read(&path(at), 99).await), expected, "{at}");
     }
     // Of several files at once, none of these hides the others.
     let mut paths: Vec<_> = refused.iter().map(|(at, _)| path(at)).collect();
     paths.push(path("d/a.md"));
     let mut read = rig.backend.read_many(&paths, 3).await;
     assert_eq!(read.pop().unwrap().unwrap().bytes, b"tex");
-    let words: Vec<_> = read.into_iter().map(word).collect();
+    let words: Vec<_> = read.into_iter().map(outcome_word).collect();
     assert_eq!(words, refused.map(|(_, expected)| expected));
     assert!(rig.backend.read_many(&[], 3).await.is_empty());
 }
 
-async fn a_version_has_one_stamp_and_a_new_version_another(rig: &Rig) {
-    rig.put("a.md", "one").await;
-    rig.put("b.md", "one").await;
+async fn a_version_has_one_stamp_and_a_new_version_another(rig: &Harness) {
+    rig.write_text("a.md", "one").await;
+    rig.write_text("b.md", "one").await;
     let first = rig.stamp("a.md").await;
     assert_eq!(rig.stamp("a.md").await, first);
     assert_ne!(rig.stamp("b.md").await, first);
     let by_peer = rig.peer.read(&path("a.md"), 0).await.unwrap().stat.stamp;
     assert_eq!(by_peer, first);
-    rig.outside.write(&path("a.md"), b"one, and more");
+    rig.external_writer.write(&path("a.md"), b"one, and more");
     assert_ne!(rig.stamp("a.md").await, first);
     let at = path("a.md");
     let walked = rig.backend.walk(None, Extent::ALL).await.unwrap();

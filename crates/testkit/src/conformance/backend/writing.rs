@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use store::backend::{Expect, Stamp};
 
-use super::rig::{Rig, path, word};
+use super::harness::{Harness, outcome_word, path};
 
-pub(super) async fn check_all(make: &impl Fn() -> Rig) {
+pub(super) async fn check_all(make: &impl Fn() -> Harness) {
     staged_bytes_are_nowhere_until_they_are_published(&make()).await;
     what_is_dropped_leaves_no_trace(&make()).await;
     a_folder_that_somebody_uses_outlives_a_dropped_write(&make()).await;
@@ -18,8 +18,8 @@ pub(super) async fn check_all(make: &impl Fn() -> Rig) {
     nothing_is_renamed_through_a_link(&make()).await;
 }
 
-async fn staged_bytes_are_nowhere_until_they_are_published(rig: &Rig) {
-    rig.put("d/a.md", "old").await;
+async fn staged_bytes_are_nowhere_until_they_are_published(rig: &Harness) {
+    rig.write_text("d/a.md", "old").await;
     let expect = Expect::File(rig.stamp("d/a.md").await);
     let new = rig.backend.stage(&path("d/a.md"), Arc::from(*b"new")).await.unwrap();
     assert_eq!(rig.shown().await, ["1 temporary", "d/", "d/a.md=old"]);
@@ -27,30 +27,30 @@ async fn staged_bytes_are_nowhere_until_they_are_published(rig: &Rig) {
     assert_eq!(rig.shown().await, ["d/", "d/a.md=new"]);
 }
 
-async fn what_is_dropped_leaves_no_trace(rig: &Rig) {
-    rig.put("d/a.md", "old").await;
+async fn what_is_dropped_leaves_no_trace(rig: &Harness) {
+    rig.write_text("d/a.md", "old").await;
     for at in ["d/a.md", "d/b.md", "e/f/g.md", "d/h/i.md"] {
         drop(rig.backend.stage(&path(at), Arc::from(*b"new")).await.unwrap());
         assert_eq!(rig.shown().await, ["d/", "d/a.md=old"], "{at}");
     }
     let staged = rig.backend.stage(&path("e/f/a.md"), Arc::from(*b"new")).await.unwrap();
     let expect = Expect::File(rig.stamp("d/a.md").await);
-    assert_eq!(word(staged.publish(expect).await), "changed");
+    assert_eq!(outcome_word(staged.publish(expect).await), "changed");
     assert_eq!(rig.shown().await, ["d/", "d/a.md=old"]);
 }
 
-async fn a_folder_that_somebody_uses_outlives_a_dropped_write(rig: &Rig) {
+async fn a_folder_that_somebody_uses_outlives_a_dropped_write(rig: &Harness) {
     let staged = rig.backend.stage(&path("d/e/a.md"), Arc::from(*b"new")).await.unwrap();
-    rig.outside.write(&path("d/theirs.md"), b"theirs");
+    rig.external_writer.write(&path("d/theirs.md"), b"theirs");
     drop(staged);
     assert_eq!(rig.shown().await, ["d/", "d/theirs.md=theirs"]);
 }
 
-async fn a_write_happens_only_if_what_is_there_is_as_expected(rig: &Rig) {
-    rig.put("a.md", "old").await;
-    rig.put("d/b.md", "b").await;
-    rig.outside.link(&path("link"));
-    rig.outside.pipe(&path("pipe"));
+async fn a_write_happens_only_if_what_is_there_is_as_expected(rig: &Harness) {
+    rig.write_text("a.md", "old").await;
+    rig.write_text("d/b.md", "b").await;
+    rig.external_writer.link(&path("link"));
+    rig.external_writer.pipe(&path("pipe"));
     let stale = Stamp([u64::MAX; 4]);
     for (at, expect, expected) in [
         ("a.md", Expect::Absent, "occupied"),
@@ -64,32 +64,32 @@ async fn a_write_happens_only_if_what_is_there_is_as_expected(rig: &Rig) {
         ("pipe", Expect::File(stale), "changed"),
     ] {
         let staged = rig.backend.stage(&path(at), Arc::from(*b"new")).await.unwrap();
-        assert_eq!(word(staged.publish(expect).await), expected, "{at} {expect:?}");
+        assert_eq!(outcome_word(staged.publish(expect).await), expected, "{at} {expect:?}");
         assert_eq!(rig.shown().await, ["a.md=old", "d/", "d/b.md=b"], "{at} {expect:?}");
     }
 }
 
-async fn an_edit_from_outside_at_the_last_moment_stays(rig: &Rig) {
-    rig.put("a.md", "old").await;
+async fn an_edit_from_outside_at_the_last_moment_stays(rig: &Harness) {
+    rig.write_text("a.md", "old").await;
     let expect = Expect::File(rig.stamp("a.md").await);
     let staged = rig.backend.stage(&path("a.md"), Arc::from(*b"ours")).await.unwrap();
-    rig.outside.write(&path("a.md"), b"theirs");
-    assert_eq!(word(staged.publish(expect).await), "changed");
+    rig.external_writer.write(&path("a.md"), b"theirs");
+    assert_eq!(outcome_word(staged.publish(expect).await), "changed");
     assert_eq!(rig.shown().await, ["a.md=theirs"]);
     let staged = rig.backend.stage(&path("b.md"), Arc::from(*b"ours")).await.unwrap();
-    rig.outside.write(&path("b.md"), b"theirs");
-    assert_eq!(word(staged.publish(Expect::Absent).await), "occupied");
+    rig.external_writer.write(&path("b.md"), b"theirs");
+    assert_eq!(outcome_word(staged.publish(Expect::Absent).await), "occupied");
     let expect = Expect::File(rig.stamp("b.md").await);
     let staged = rig.backend.stage(&path("b.md"), Arc::from(*b"ours")).await.unwrap();
-    rig.outside.remove(&path("b.md"));
-    assert_eq!(word(staged.publish(expect).await), "changed");
+    rig.external_writer.remove(&path("b.md"));
+    assert_eq!(outcome_word(staged.publish(expect).await), "changed");
     assert_eq!(rig.shown().await, ["a.md=theirs"]);
 }
 
-async fn nothing_is_written_through_what_is_no_folder(rig: &Rig) {
-    rig.put("a.md", "old").await;
-    rig.outside.link(&path("link"));
-    rig.outside.pipe(&path("d/pipe"));
+async fn nothing_is_written_through_what_is_no_folder(rig: &Harness) {
+    rig.write_text("a.md", "old").await;
+    rig.external_writer.link(&path("link"));
+    rig.external_writer.pipe(&path("d/pipe"));
     for (at, expected) in [
         ("a.md/b.md", "wrong kind"),
         ("d/pipe/b.md", "wrong kind"),
@@ -97,14 +97,14 @@ async fn nothing_is_written_through_what_is_no_folder(rig: &Rig) {
         ("link/deep/new.md", "escapes"),
     ] {
         let staged = rig.backend.stage(&path(at), Arc::from(*b"new")).await;
-        assert_eq!(word(staged), expected, "{at}");
+        assert_eq!(outcome_word(staged), expected, "{at}");
         assert_eq!(rig.shown().await, ["a.md=old", "d/"], "{at}");
     }
 }
 
-async fn a_rename_needs_a_source_and_a_free_target(rig: &Rig) {
-    rig.put("a.md", "a").await;
-    rig.put("d/b.md", "b").await;
+async fn a_rename_needs_a_source_and_a_free_target(rig: &Harness) {
+    rig.write_text("a.md", "a").await;
+    rig.write_text("d/b.md", "b").await;
     let before = ["a.md=a", "d/", "d/b.md=b"];
     for (from, to, expected) in [
         ("a.md", "d/b.md", "occupied"),
@@ -118,7 +118,7 @@ async fn a_rename_needs_a_source_and_a_free_target(rig: &Rig) {
         ("d", "d/e", "io"),
     ] {
         let renamed = rig.backend.rename(&path(from), &path(to)).await;
-        assert_eq!(word(renamed), expected, "{from} to {to}");
+        assert_eq!(outcome_word(renamed), expected, "{from} to {to}");
         assert_eq!(rig.shown().await, before, "{from} to {to}");
     }
     let stamp = rig.stamp("a.md").await;
@@ -129,21 +129,21 @@ async fn a_rename_needs_a_source_and_a_free_target(rig: &Rig) {
     assert_eq!(rig.shown().await, ["d/", "d/b.md=b", "e/", "e/f/", "e/f/g.md=new"]);
 }
 
-async fn a_folder_moves_with_all_that_is_in_it(rig: &Rig) {
-    rig.put("d/a.md", "a").await;
-    rig.put("d/e/b.md", "b").await;
-    rig.put("d-x.md", "x").await;
-    rig.outside.link(&path("d/link"));
+async fn a_folder_moves_with_all_that_is_in_it(rig: &Harness) {
+    rig.write_text("d/a.md", "a").await;
+    rig.write_text("d/e/b.md", "b").await;
+    rig.write_text("d-x.md", "x").await;
+    rig.external_writer.link(&path("d/link"));
     rig.backend.rename(&path("d"), &path("f/g")).await.unwrap();
     let expected = ["d-x.md=x", "f/", "f/g/", "f/g/a.md=a", "f/g/e/", "f/g/e/b.md=b"];
     assert_eq!(rig.shown().await, expected);
-    assert_eq!(word(rig.backend.read(&path("f/g/link/a.md"), 9).await), "escapes");
-    rig.put("d/a.md", "again").await;
+    assert_eq!(outcome_word(rig.backend.read(&path("f/g/link/a.md"), 9).await), "escapes");
+    rig.write_text("d/a.md", "again").await;
 }
 
-async fn nothing_is_renamed_through_a_link(rig: &Rig) {
-    rig.put("a.md", "a").await;
-    rig.outside.link(&path("link"));
+async fn nothing_is_renamed_through_a_link(rig: &Harness) {
+    rig.write_text("a.md", "a").await;
+    rig.external_writer.link(&path("link"));
     for (from, to, expected) in [
         ("link/a.md", "b.md", "escapes"),
         ("a.md", "link/b.md", "escapes"),
@@ -151,7 +151,7 @@ async fn nothing_is_renamed_through_a_link(rig: &Rig) {
         ("a.md", "link", "occupied"),
     ] {
         let renamed = rig.backend.rename(&path(from), &path(to)).await;
-        assert_eq!(word(renamed), expected, "{from} to {to}");
+        assert_eq!(outcome_word(renamed), expected, "{from} to {to}");
     }
     assert_eq!(rig.shown().await, ["a.md=a"]);
 }

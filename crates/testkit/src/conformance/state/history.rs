@@ -6,7 +6,7 @@ use memory::change::{Actor, ChangeId, ChangeKind, MemoryChange, Provenance, Trus
 use memory::document::Revision;
 use state::{ChangeQuery, Head, HistoryStore, NewChange, OpenChange, OpenFile, Stats};
 
-use super::made::{IDENTITY, Made, edit, files, path, remove, rename, time, write};
+use super::builders::{ChangeBuilder, IDENTITY, edit, files, path, remove, rename, time, write};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
     an_empty_state_reads_as_empty(&*make().await).await;
@@ -27,7 +27,7 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
 }
 
 /// Returns what a change looks like when it is read.
-pub(super) fn as_read(id: ChangeId, new: &NewChange) -> MemoryChange {
+pub(super) fn expected_change(id: ChangeId, new: &NewChange) -> MemoryChange {
     MemoryChange {
         id,
         at: new.at,
@@ -39,8 +39,8 @@ pub(super) fn as_read(id: ChangeId, new: &NewChange) -> MemoryChange {
     }
 }
 
-pub(super) async fn record(state: &dyn HistoryStore, made: &Made) -> ChangeId {
-    state.record(made.to_record()).await.unwrap()
+pub(super) async fn record(state: &dyn HistoryStore, made: &ChangeBuilder) -> ChangeId {
+    state.record(made.build()).await.unwrap()
 }
 
 fn all() -> ChangeQuery {
@@ -65,8 +65,8 @@ async fn an_empty_state_reads_as_empty(state: &dyn HistoryStore) {
 
 async fn a_change_comes_back_whole(state: &dyn HistoryStore) {
     let mut made = edit("one", "a.md", ("old", "new"))
-        .and(rename("two", ("b.md", "c/d.md"), "moved"))
-        .and(remove("one", "gone.md", "gone"))
+        .merge(rename("two", ("b.md", "c/d.md"), "moved"))
+        .merge(remove("one", "gone.md", "gone"))
         .folder("one", "notes", Some("notes/old notes"))
         .undoes(ChangeId(40))
         .at(3);
@@ -82,7 +82,7 @@ async fn a_change_comes_back_whole(state: &dyn HistoryStore) {
         note: Some("a note\nof two lines".to_owned()),
     };
     let id = record(state, &made).await;
-    let expected = as_read(id, &made.0);
+    let expected = expected_change(id, &made.0);
     assert_eq!(state.change(id).await.unwrap(), Some(expected.clone()));
     assert_eq!(state.changes(&all()).await.unwrap(), [expected]);
     for text in ["old", "new", "moved", "gone"] {
@@ -93,12 +93,12 @@ async fn a_change_comes_back_whole(state: &dyn HistoryStore) {
 
 async fn an_open_change_hands_its_new_bytes_back_until_it_is_settled(state: &dyn HistoryStore) {
     let made = remove("one", "gone.md", "gone")
-        .and(write("one", "a.md", "new"))
-        .and(rename("one", ("b.md", "c.md"), "moved"))
-        .and(write("one", "empty.md", ""));
+        .merge(write("one", "a.md", "new"))
+        .merge(rename("one", ("b.md", "c.md"), "moved"))
+        .merge(write("one", "empty.md", ""));
     let id = record(state, &made).await;
     let expected = OpenChange {
-        change: as_read(id, &made.0),
+        change: expected_change(id, &made.0),
         files: vec![
             OpenFile { index: 1, bytes: b"new".to_vec() },
             OpenFile { index: 3, bytes: Vec::new() },
@@ -109,11 +109,11 @@ async fn an_open_change_hands_its_new_bytes_back_until_it_is_settled(state: &dyn
     state.mark_durable(&[id]).await.unwrap();
     assert_eq!(state.open_changes("one").await.unwrap(), []);
     assert_eq!(state.stats().await.unwrap().open, 0);
-    assert_eq!(state.change(id).await.unwrap(), Some(as_read(id, &made.0)));
+    assert_eq!(state.change(id).await.unwrap(), Some(expected_change(id, &made.0)));
 }
 
 async fn open_changes_come_oldest_first_and_for_every_place_they_touch(state: &dyn HistoryStore) {
-    let both = record(state, &write("one", "a.md", "a").and(write("two", "a.md", "a"))).await;
+    let both = record(state, &write("one", "a.md", "a").merge(write("two", "a.md", "a"))).await;
     let one = record(state, &write("one", "b.md", "b")).await;
     let folder = files(ChangeKind::Delete, Vec::new()).folder("two", "empty", None);
     let folder = record(state, &folder).await;
@@ -134,7 +134,7 @@ pub(super) fn head(at: &str, text: Option<&str>, change: ChangeId) -> Head {
 }
 
 async fn heads_say_what_was_last_recorded(state: &dyn HistoryStore) {
-    let first = record(state, &write("one", "a.md", "1").and(write("one", "b.md", "b"))).await;
+    let first = record(state, &write("one", "a.md", "1").merge(write("one", "b.md", "b"))).await;
     let edited = record(state, &edit("one", "a.md", ("1", "2"))).await;
     let moved = record(state, &rename("one", ("a.md", "x/a.md"), "2")).await;
     let removed = record(state, &remove("one", "b.md", "b")).await;
@@ -186,12 +186,12 @@ async fn a_head_is_returned_only_after_a_later_change(state: &dyn HistoryStore) 
 async fn order_is_by_number_when_the_clock_goes_back(state: &dyn HistoryStore) {
     let first = record(state, &write("one", "a.md", "a").at(500)).await;
     let second = record(state, &edit("one", "a.md", ("a", "b")).at(-500)).await;
-    assert_eq!(found(state, &all()).await, [second, first]);
+    assert_eq!(find(state, &all()).await, [second, first]);
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     assert_eq!(heads, [head("a.md", Some("b"), second)]);
 }
 
-async fn found(state: &dyn HistoryStore, query: &ChangeQuery) -> Vec<ChangeId> {
+async fn find(state: &dyn HistoryStore, query: &ChangeQuery) -> Vec<ChangeId> {
     state.changes(query).await.unwrap().into_iter().map(|change| change.id).collect()
 }
 
@@ -219,7 +219,7 @@ async fn a_query_narrows_by_everything_it_names(state: &dyn HistoryStore) {
         (ChangeQuery { task: Some("t1".to_owned()), before: Some(c), ..all() }, &[a]),
     ];
     for (query, expected) in rows {
-        assert_eq!(found(state, &query).await, expected, "{query:?}");
+        assert_eq!(find(state, &query).await, expected, "{query:?}");
     }
 }
 
@@ -286,14 +286,14 @@ async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &d
     for (at, expected) in rows {
         let places = vec!["one".to_owned(), "two".to_owned()];
         let query = ChangeQuery { places, path: Some(path(at)), ..all() };
-        assert_eq!(found(state, &query).await, expected, "{at}");
+        assert_eq!(find(state, &query).await, expected, "{at}");
     }
     let anywhere = ChangeQuery { path: Some(path("notes/a.md")), ..all() };
-    assert_eq!(found(state, &anywhere).await, [elsewhere, moved, a]);
+    assert_eq!(find(state, &anywhere).await, [elsewhere, moved, a]);
 }
 
 async fn bytes_that_are_not_those_of_their_revision_are_refused(state: &dyn HistoryStore) {
-    let mut wrong = write("one", "a.md", "right").uses("a.md").to_record();
+    let mut wrong = write("one", "a.md", "right").uses("a.md").build();
     wrong.files[0].after = Some(Arc::from(b"wrong".as_slice()));
     state.record(wrong).await.unwrap_err();
     assert_eq!(state.changes(&all()).await.unwrap(), []);
@@ -306,7 +306,7 @@ async fn equal_bytes_are_kept_once(state: &dyn HistoryStore) {
     record(state, &write("one", "a.md", &text)).await;
     let once = state.stats().await.unwrap().content_bytes;
     assert!(once > 0 && once < u64::try_from(text.len()).unwrap(), "{once}");
-    record(state, &write("one", "b.md", &text).and(write("two", "c.md", &text))).await;
+    record(state, &write("one", "b.md", &text).merge(write("two", "c.md", &text))).await;
     assert_eq!(state.stats().await.unwrap().content_bytes, once);
 }
 
@@ -316,12 +316,12 @@ async fn a_change_of_many_memories_is_one_change(state: &dyn HistoryStore) {
         .map(|name| write("one", &name, &format!("text of {name}")).uses(&name))
         .reduce(|mut all, one| {
             all.0.uses.extend(one.0.uses.clone());
-            all.and(one)
+            all.merge(one)
         })
         .unwrap()
         .kind(ChangeKind::Import);
     let id = record(state, &made).await;
-    assert_eq!(state.change(id).await.unwrap(), Some(as_read(id, &made.0)));
+    assert_eq!(state.change(id).await.unwrap(), Some(expected_change(id, &made.0)));
     let open = state.open_changes("one").await.unwrap();
     assert_eq!(open.iter().map(|open| open.files.len()).collect::<Vec<_>>(), [500]);
     assert_eq!(state.heads("one", ChangeId(0)).await.unwrap().len(), 500);
@@ -332,8 +332,8 @@ async fn a_change_of_many_memories_is_one_change(state: &dyn HistoryStore) {
 async fn a_state_that_was_closed_opens_again(state: &dyn HistoryStore) {
     let first = record(state, &write("one", "a.md", "a")).await;
     state.close().await;
-    assert_eq!(found(state, &all()).await, [first]);
+    assert_eq!(find(state, &all()).await, [first]);
     state.close().await;
     let second = record(state, &edit("one", "a.md", ("a", "b"))).await;
-    assert_eq!(found(state, &all()).await, [second, first]);
+    assert_eq!(find(state, &all()).await, [second, first]);
 }

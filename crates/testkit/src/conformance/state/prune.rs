@@ -7,8 +7,8 @@ use memory::change::ChangeId;
 use memory::document::Revision;
 use state::{ChangeQuery, HistoryStore, PruneReport, Retention, Stats};
 
+use super::builders::{IDENTITY, edit, path, remove, time, write};
 use super::history::{head, record};
-use super::made::{IDENTITY, edit, path, remove, time, write};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
     what_is_within_both_bounds_stays(&*make().await).await;
@@ -42,12 +42,12 @@ async fn versions(state: &dyn HistoryStore, at: &str, count: usize) -> Vec<Chang
     ids
 }
 
-async fn kept(state: &dyn HistoryStore) -> Vec<ChangeId> {
+async fn remaining_changes(state: &dyn HistoryStore) -> Vec<ChangeId> {
     let query = ChangeQuery { max: usize::MAX, ..ChangeQuery::default() };
     state.changes(&query).await.unwrap().into_iter().rev().map(|change| change.id).collect()
 }
 
-async fn kept_texts(state: &dyn HistoryStore, count: usize) -> Vec<usize> {
+async fn remaining_texts(state: &dyn HistoryStore, count: usize) -> Vec<usize> {
     let mut kept = Vec::new();
     for number in 0..count {
         if state.content(&Revision::digest(text(number).as_bytes())).await.unwrap().is_some() {
@@ -62,7 +62,7 @@ async fn what_is_within_both_bounds_stays(state: &dyn HistoryStore) {
     let retention = Retention { age: Duration::from_secs(4), bytes: 12 };
     let pruned = state.prune(retention, time(4)).await.unwrap();
     assert_eq!(pruned, PruneReport::default());
-    assert_eq!(kept(state).await, ids);
+    assert_eq!(remaining_changes(state).await, ids);
 }
 
 async fn what_is_too_old_goes_with_its_bytes(state: &dyn HistoryStore) {
@@ -70,11 +70,11 @@ async fn what_is_too_old_goes_with_its_bytes(state: &dyn HistoryStore) {
     let retention = Retention { age: Duration::from_secs(3), bytes: u64::MAX };
     let pruned = state.prune(retention, time(6)).await.unwrap();
     assert_eq!(pruned, PruneReport { changes: 3, bytes: 8 });
-    assert_eq!(kept(state).await, ids[3..]);
-    assert_eq!(kept_texts(state, 6).await, [2, 3, 4, 5]);
+    assert_eq!(remaining_changes(state).await, ids[3..]);
+    assert_eq!(remaining_texts(state, 6).await, [2, 3, 4, 5]);
     let all = state.prune(Retention { age: Duration::ZERO, bytes: 0 }, time(9)).await.unwrap();
     assert_eq!(all, PruneReport { changes: 3, bytes: 12 });
-    assert_eq!(kept_texts(state, 6).await, [5], "what is there stays");
+    assert_eq!(remaining_texts(state, 6).await, [5], "what is there stays");
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     assert_eq!(heads, [head("a.md", Some("0005"), ids[5])]);
     let counted = state.stats().await.unwrap();
@@ -89,8 +89,8 @@ async fn the_oldest_goes_until_the_bytes_fit(state: &dyn HistoryStore) {
     let retention = Retention { age: FOREVER, bytes: 16 };
     let pruned = state.prune(retention, time(10)).await.unwrap();
     assert_eq!(pruned, PruneReport { changes: 6, bytes: 20 });
-    assert_eq!(kept(state).await, ids[6..]);
-    assert_eq!(kept_texts(state, 10).await, [5, 6, 7, 8, 9]);
+    assert_eq!(remaining_changes(state).await, ids[6..]);
+    assert_eq!(remaining_texts(state, 10).await, [5, 6, 7, 8, 9]);
     assert_eq!(state.prune(retention, time(10)).await.unwrap(), PruneReport::default());
 }
 
@@ -101,12 +101,12 @@ async fn open_changes_stay(state: &dyn HistoryStore) {
     let nothing = Retention { age: Duration::ZERO, bytes: 0 };
     let pruned = state.prune(nothing, time(99)).await.unwrap();
     assert_eq!(pruned, PruneReport { changes: 1, bytes: 0 });
-    assert_eq!(kept(state).await, [open]);
-    assert_eq!(kept_texts(state, 2).await, [0, 1]);
+    assert_eq!(remaining_changes(state).await, [open]);
+    assert_eq!(remaining_texts(state, 2).await, [0, 1]);
     state.abort_change(open).await.unwrap();
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     assert_eq!(heads, [head("a.md", Some("0000"), settled)]);
-    assert_eq!(kept_texts(state, 2).await, [0]);
+    assert_eq!(remaining_texts(state, 2).await, [0]);
 }
 
 async fn what_pinned_memories_went_through_stays(state: &dyn HistoryStore) {
@@ -116,8 +116,8 @@ async fn what_pinned_memories_went_through_stays(state: &dyn HistoryStore) {
     state.set_pin((IDENTITY, &path("pinned.md")), true, time(1)).await.unwrap();
     let nothing = Retention { age: Duration::ZERO, bytes: 0 };
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 1);
-    assert_eq!(kept(state).await, pinned);
-    assert_eq!(kept_texts(state, 3).await, [0, 1, 2]);
+    assert_eq!(remaining_changes(state).await, pinned);
+    assert_eq!(remaining_texts(state, 3).await, [0, 1, 2]);
     state.set_pin((IDENTITY, &path("pinned.md")), false, time(2)).await.unwrap();
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 3);
 }
@@ -128,7 +128,7 @@ async fn what_waits_for_a_review_stays(state: &dyn HistoryStore) {
     state.mark_durable(&[old, waits]).await.unwrap();
     let nothing = Retention { age: Duration::ZERO, bytes: 0 };
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 1);
-    assert_eq!(kept(state).await, [waits]);
+    assert_eq!(remaining_changes(state).await, [waits]);
     let accepted = record(state, &edit("one", "a.md", ("0001", "0001")).by_person()).await;
     state.mark_durable(&[accepted]).await.unwrap();
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 2);
@@ -136,7 +136,7 @@ async fn what_waits_for_a_review_stays(state: &dyn HistoryStore) {
 
 async fn the_mark_of_a_removal_goes_with_its_change(state: &dyn HistoryStore) {
     let ids = [
-        record(state, &write("one", "a.md", "0000").and(write("one", "b.md", "0001"))).await,
+        record(state, &write("one", "a.md", "0000").merge(write("one", "b.md", "0001"))).await,
         record(state, &remove("one", "a.md", "0000")).await,
     ];
     state.mark_durable(&ids).await.unwrap();
@@ -151,5 +151,5 @@ async fn long_histories_are_dropped_whole(state: &dyn HistoryStore) {
     let nothing = Retention { age: Duration::ZERO, bytes: u64::MAX };
     let pruned = state.prune(nothing, time(9_999)).await.unwrap();
     assert_eq!(pruned, PruneReport { changes: 300, bytes: 4 * 299 });
-    assert_eq!(kept_texts(state, 300).await, [299]);
+    assert_eq!(remaining_texts(state, 300).await, [299]);
 }

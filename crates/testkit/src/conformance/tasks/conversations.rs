@@ -7,9 +7,9 @@ use state::{
 };
 
 use super::super::state::time;
-use super::rows::{Both, new, of_lane};
+use super::rows::{TaskAndHistoryStores, new_task, queue_limits};
 
-pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
+pub(super) async fn check_all(make: &impl AsyncFn() -> TaskAndHistoryStores) {
     a_conversation_is_as_it_was_written_last(&*make().await.0).await;
     whoever_read_an_older_version_writes_nothing(&*make().await.0).await;
     of_those_that_write_at_once_one_does(&*make().await.0).await;
@@ -102,7 +102,7 @@ async fn segments_that_are_old_make_room(tasks: &dyn TaskStore) {
 }
 
 async fn a_review_is_queued_with_its_mark_or_neither_is(tasks: &dyn TaskStore) {
-    let review = |second| new("review", second);
+    let review = |second| new_task("review", second);
     assert!(tasks.save_conversation_and_queue(row("one", 1, 1), review(1), 2).await.unwrap());
     // Somebody else wrote the conversation since.
     assert!(!tasks.save_conversation_and_queue(row("one", 1, 2), review(2), 2).await.unwrap());
@@ -124,11 +124,11 @@ async fn a_review_is_queued_with_its_mark_or_neither_is(tasks: &dyn TaskStore) {
 }
 
 async fn reviews_have_a_small_queue_of_their_own_and_come_last(tasks: &dyn TaskStore) {
-    let review = new("review", 1);
+    let review = new_task("review", 1);
     let (workspace, id) = (review.workspace.clone(), review.id.clone());
     assert!(tasks.save_conversation_and_queue(row("one", 1, 1), review, 9).await.unwrap());
-    let limits = QueueLimits { unfinished_max: 1, minor_max: 1, ..of_lane() };
-    let dream = tasks.enqueue(new("dream", 2), limits).await.unwrap();
+    let limits = QueueLimits { unfinished_max: 1, minor_max: 1, ..queue_limits() };
+    let dream = tasks.enqueue(new_task("dream", 2), limits).await.unwrap();
     assert!(matches!(dream, EnqueueResult::Queued(_)), "a review takes nobody's place");
     let began = tasks.begin_next(&workspace, time(3)).await.unwrap().unwrap();
     assert_eq!(began.kind, TaskKind::Dream);

@@ -5,10 +5,13 @@ use std::time::Duration;
 use state::{DreamPreconditions, EnqueueResult, LastDream, QueueLimits, TaskStore};
 
 use super::super::state::time;
-use super::rows::{Both, at, attempt, begun, end, kept, new, of_lane, queued};
+use super::rows::{
+    TaskAndHistoryStores, attempt, begin, enqueue, in_workspace, new_task, queue_limits, task_ids,
+    task_outcome,
+};
 use super::sessions::session;
 
-pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
+pub(super) async fn check_all(make: &impl AsyncFn() -> TaskAndHistoryStores) {
     a_full_lane_takes_nothing_until_something_is_finished(&*make().await.0).await;
     forgetting_and_dreaming_leave_room_for_remembering(&*make().await.0).await;
     what_was_finished_long_ago_goes_in_every_workspace(&*make().await.0).await;
@@ -20,38 +23,41 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
 }
 
 async fn is_full(tasks: &dyn TaskStore, kind: &str, second: i64) -> bool {
-    tasks.enqueue(new(kind, second), of_lane()).await.unwrap() == EnqueueResult::Full
+    tasks.enqueue(new_task(kind, second), queue_limits()).await.unwrap() == EnqueueResult::Full
 }
 
 async fn finish_next(tasks: &dyn TaskStore, second: i64) {
-    let begun = begun(tasks, second).await;
-    let end = end("completed", "{}");
+    let begun = begin(tasks, second).await;
+    let end = task_outcome("completed", "{}");
     assert!(tasks.finish_task(begun.attempt(), end, time(second)).await.unwrap());
 }
 
 async fn a_full_lane_takes_nothing_until_something_is_finished(tasks: &dyn TaskStore) {
     for second in 1..=6 {
-        queued(tasks, new("remember", second)).await;
+        enqueue(tasks, new_task("remember", second)).await;
     }
-    let before = kept(tasks).await;
-    begun(tasks, 7).await;
+    let before = task_ids(tasks).await;
+    begin(tasks, 7).await;
     for kind in ["remember", "forget", "dream"] {
         assert!(is_full(tasks, kind, 8).await, "what runs is unfinished: {kind}");
     }
-    assert_eq!(kept(tasks).await, before);
-    queued(tasks, at("there", new("remember", 8))).await;
-    tasks.finish_task(attempt("remember-1", 1), end("failed", "{}"), time(9)).await.unwrap();
+    assert_eq!(task_ids(tasks).await, before);
+    enqueue(tasks, in_workspace("there", new_task("remember", 8))).await;
+    tasks
+        .finish_task(attempt("remember-1", 1), task_outcome("failed", "{}"), time(9))
+        .await
+        .unwrap();
     assert!(!is_full(tasks, "remember", 9).await);
     assert!(is_full(tasks, "remember", 10).await);
 }
 
 async fn forgetting_and_dreaming_leave_room_for_remembering(tasks: &dyn TaskStore) {
     for (kind, second) in [("forget", 1), ("dream", 2), ("forget", 3)] {
-        queued(tasks, new(kind, second)).await;
+        enqueue(tasks, new_task(kind, second)).await;
     }
     assert!(is_full(tasks, "forget", 4).await);
     assert!(is_full(tasks, "dream", 4).await);
-    queued(tasks, at("there", new("dream", 4))).await;
+    enqueue(tasks, in_workspace("there", new_task("dream", 4))).await;
     for second in 5..=7 {
         assert!(!is_full(tasks, "remember", second).await);
     }
@@ -62,92 +68,99 @@ async fn forgetting_and_dreaming_leave_room_for_remembering(tasks: &dyn TaskStor
 
 async fn what_was_finished_long_ago_goes_in_every_workspace(tasks: &dyn TaskStore) {
     for second in 1..=3 {
-        queued(tasks, new("remember", second)).await;
+        enqueue(tasks, new_task("remember", second)).await;
         finish_next(tasks, second).await;
     }
-    queued(tasks, at("there", new("remember", 4))).await;
-    assert_eq!(kept(tasks).await, ["remember-1", "remember-2", "remember-3", "remember-4-there"]);
+    enqueue(tasks, in_workspace("there", new_task("remember", 4))).await;
+    assert_eq!(
+        task_ids(tasks).await,
+        ["remember-1", "remember-2", "remember-3", "remember-4-there"]
+    );
     // What ended exactly as long ago as it is kept is still there.
-    queued(tasks, at("there", new("remember", 102))).await;
+    enqueue(tasks, in_workspace("there", new_task("remember", 102))).await;
     let expected = ["remember-2", "remember-3", "remember-4-there", "remember-102-there"];
-    assert_eq!(kept(tasks).await, expected);
+    assert_eq!(task_ids(tasks).await, expected);
     assert_eq!(tasks.task("remember-1").await.unwrap(), None);
 }
 
 async fn the_oldest_that_are_too_many_go(tasks: &dyn TaskStore) {
-    queued(tasks, new("dream", 1)).await;
-    queued(tasks, new("remember", 2)).await;
+    enqueue(tasks, new_task("dream", 1)).await;
+    enqueue(tasks, new_task("remember", 2)).await;
     // The second to arrive is the first to end.
-    tasks.finish_task(attempt("remember-2", 0), end("failed", "{}"), time(2)).await.unwrap();
+    tasks
+        .finish_task(attempt("remember-2", 0), task_outcome("failed", "{}"), time(2))
+        .await
+        .unwrap();
     finish_next(tasks, 3).await;
     for second in 4..=10 {
-        queued(tasks, new("remember", second)).await;
+        enqueue(tasks, new_task("remember", second)).await;
         finish_next(tasks, second).await;
     }
-    assert_eq!(kept(tasks).await.len(), 9);
-    let elsewhere = at("there", new("remember", 11));
-    queued(tasks, elsewhere).await;
-    assert_eq!(kept(tasks).await.len(), 10, "another workspace has room of its own");
-    queued(tasks, new("remember", 11)).await;
+    assert_eq!(task_ids(tasks).await.len(), 9);
+    let elsewhere = in_workspace("there", new_task("remember", 11));
+    enqueue(tasks, elsewhere).await;
+    assert_eq!(task_ids(tasks).await.len(), 10, "another workspace has room of its own");
+    enqueue(tasks, new_task("remember", 11)).await;
     assert_eq!(tasks.task("remember-2").await.unwrap(), None);
-    queued(tasks, new("remember", 12)).await;
+    enqueue(tasks, new_task("remember", 12)).await;
     assert_eq!(tasks.task("dream-1").await.unwrap(), None);
-    let kept = kept(tasks).await;
+    let kept = task_ids(tasks).await;
     assert_eq!(kept.first().map(String::as_str), Some("remember-4"));
     assert_eq!(kept.len(), 10);
 }
 
 async fn what_is_unfinished_never_goes(tasks: &dyn TaskStore) {
-    let limits = QueueLimits { total_max: 1, finished_max_age: Duration::ZERO, ..of_lane() };
+    let limits = QueueLimits { total_max: 1, finished_max_age: Duration::ZERO, ..queue_limits() };
     for second in 1..=4 {
-        let answer = tasks.enqueue(new("remember", second), limits).await.unwrap();
+        let answer = tasks.enqueue(new_task("remember", second), limits).await.unwrap();
         assert!(matches!(answer, EnqueueResult::Queued(_)));
     }
-    begun(tasks, 5).await;
-    let answer = tasks.enqueue(new("remember", 1_000), limits).await.unwrap();
+    begin(tasks, 5).await;
+    let answer = tasks.enqueue(new_task("remember", 1_000), limits).await.unwrap();
     assert!(matches!(answer, EnqueueResult::Queued(_)));
-    assert_eq!(kept(tasks).await.len(), 5);
+    assert_eq!(task_ids(tasks).await.len(), 5);
 }
 
 async fn many_at_once_never_overfill_a_lane(tasks: &dyn TaskStore) {
-    let enqueue = |second| tasks.enqueue(new("remember", second), of_lane());
+    let enqueue = |second| tasks.enqueue(new_task("remember", second), queue_limits());
     let (one, two, three, four) = tokio::join!(enqueue(1), enqueue(2), enqueue(3), enqueue(4));
     let (five, six, seven, eight) = tokio::join!(enqueue(5), enqueue(6), enqueue(7), enqueue(8));
     let all = [one, two, three, four, five, six, seven, eight];
     let full = all.into_iter().filter(|answer| matches!(answer, Ok(EnqueueResult::Full))).count();
-    assert_eq!((full, kept(tasks).await.len()), (2, 6));
+    assert_eq!((full, task_ids(tasks).await.len()), (2, 6));
 }
 
 /// Tells whether a dream is queued at a second, if one was asked for ten seconds ago at the latest and two
 /// sessions were there since.
-async fn dreams(tasks: &dyn TaskStore, second: i64) -> bool {
+async fn is_dream_queued(tasks: &dyn TaskStore, second: i64) -> bool {
     let gates = DreamPreconditions { requested_before: time(second - 10), sessions_min: 2 };
-    let queued = tasks.enqueue_dream(new("dream", second), of_lane(), gates).await.unwrap();
+    let queued =
+        tasks.enqueue_dream(new_task("dream", second), queue_limits(), gates).await.unwrap();
     matches!(queued, EnqueueResult::Queued(_))
 }
 
 async fn a_dream_is_queued_through_open_gates_alone(tasks: &dyn TaskStore) {
     let last = async || tasks.last_dream("here").await.unwrap();
     assert_eq!(last().await, LastDream::default());
-    assert!(!dreams(tasks, 20).await);
+    assert!(!is_dream_queued(tasks, 20).await);
     for (id, workspace) in [("a", "here"), ("b", "there"), ("c", "there")] {
         tasks.add_session(session(id, workspace, 21)).await.unwrap();
     }
-    assert!(!dreams(tasks, 22).await, "one session");
+    assert!(!is_dream_queued(tasks, 22).await, "one session");
     tasks.end_session("a").await.unwrap();
     tasks.add_session(session("d", "here", 23)).await.unwrap();
     assert_eq!(last().await, LastDream { requested_at: None, sessions: 2 });
-    assert!(dreams(tasks, 24).await);
+    assert!(is_dream_queued(tasks, 24).await);
     assert_eq!(last().await, LastDream { requested_at: Some(time(24)), sessions: 0 });
     for id in ["e", "f"] {
         tasks.add_session(session(id, "here", 25)).await.unwrap();
     }
-    assert!(!dreams(tasks, 33).await, "nine seconds");
-    assert!(dreams(tasks, 34).await);
+    assert!(!is_dream_queued(tasks, 33).await, "nine seconds");
+    assert!(is_dream_queued(tasks, 34).await);
     // A remember is none, a dream that finds no room is none, one that is asked for is.
-    queued(tasks, new("remember", 40)).await;
+    enqueue(tasks, new_task("remember", 40)).await;
     assert_eq!(last().await.requested_at, Some(time(34)));
-    queued(tasks, new("dream", 41)).await;
+    enqueue(tasks, new_task("dream", 41)).await;
     assert_eq!(last().await.requested_at, Some(time(41)));
     assert!(is_full(tasks, "dream", 42).await);
     assert_eq!(last().await.requested_at, Some(time(41)));
@@ -158,7 +171,11 @@ async fn of_many_dreams_at_once_one_finds_the_gates_open(tasks: &dyn TaskStore) 
     for id in ["a", "b"] {
         tasks.add_session(session(id, "here", 1)).await.unwrap();
     }
-    let found = tokio::join!(dreams(tasks, 20), dreams(tasks, 21), dreams(tasks, 22));
+    let found = tokio::join!(
+        is_dream_queued(tasks, 20),
+        is_dream_queued(tasks, 21),
+        is_dream_queued(tasks, 22)
+    );
     let found = [found.0, found.1, found.2];
     assert_eq!(found.into_iter().filter(|&queued| queued).count(), 1);
 }

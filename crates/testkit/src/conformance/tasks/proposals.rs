@@ -9,9 +9,9 @@ use memory::proposal::{ProposalId, ProposalStatus};
 use state::{AddedProposals, HistoryStore, NewProposal, ProposalQuery, Retention, TaskStore};
 
 use super::super::state::{root, time, write};
-use super::rows::Both;
+use super::rows::TaskAndHistoryStores;
 
-pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
+pub(super) async fn check_all(make: &impl AsyncFn() -> TaskAndHistoryStores) {
     a_proposal_comes_back_as_it_was_added(&*make().await.0).await;
     the_same_proposal_is_added_once(&*make().await.0).await;
     a_proposal_is_seen_where_all_its_roots_are(&*make().await.0).await;
@@ -40,7 +40,7 @@ pub fn proposal(text: &str, places: &[&str]) -> NewProposal {
     }
 }
 
-async fn added(tasks: &dyn TaskStore, new: &[NewProposal]) -> Vec<ProposalId> {
+async fn add(tasks: &dyn TaskStore, new: &[NewProposal]) -> Vec<ProposalId> {
     tasks.add_proposals(new).await.unwrap().ids
 }
 
@@ -48,7 +48,7 @@ fn roots(places: &[&str]) -> Vec<RootKey> {
     places.iter().map(|place| root(place)).collect()
 }
 
-async fn seen(tasks: &dyn TaskStore, places: &[&str]) -> Vec<ProposalId> {
+async fn visible(tasks: &dyn TaskStore, places: &[&str]) -> Vec<ProposalId> {
     let query = ProposalQuery { roots: roots(places), after: None, max: usize::MAX };
     let found = tasks.proposals(&query).await.unwrap();
     let counted = tasks.count_proposals(&query.roots).await.unwrap();
@@ -64,13 +64,13 @@ async fn status(
 }
 
 async fn a_proposal_comes_back_as_it_was_added(tasks: &dyn TaskStore) {
-    assert_eq!(seen(tasks, &["one"]).await, []);
+    assert_eq!(visible(tasks, &["one"]).await, []);
     let new = NewProposal {
         task: Some("remember-1".to_owned()),
         trust: Trust::Imported,
         ..proposal("a", &["one", "two"])
     };
-    let ids = added(tasks, std::slice::from_ref(&new)).await;
+    let ids = add(tasks, std::slice::from_ref(&new)).await;
     let [id] = ids[..] else { panic!("{ids:?}") };
     let row = tasks.proposal(id).await.unwrap().unwrap();
     assert_eq!((row.id, row.new), (id, new));
@@ -85,25 +85,25 @@ async fn the_same_proposal_is_added_once(tasks: &dyn TaskStore) {
     let again = tasks.add_proposals(&new).await.unwrap();
     assert_eq!(again, AddedProposals { ids: Vec::new(), already_known: 3, left_out: 0 });
     // The same entries in another copy are another proposal, unless a person said no.
-    assert_eq!(added(tasks, &[proposal("a", &["two"])]).await.len(), 1);
+    assert_eq!(add(tasks, &[proposal("a", &["two"])]).await.len(), 1);
     assert!(tasks.reject_proposal(first.ids[1], time(2)).await.unwrap());
-    assert_eq!(added(tasks, &[proposal("b", &["one"]), proposal("b", &["two"])]).await, []);
+    assert_eq!(add(tasks, &[proposal("b", &["one"]), proposal("b", &["two"])]).await, []);
 }
 
 async fn a_proposal_is_seen_where_all_its_roots_are(tasks: &dyn TaskStore) {
     let new = [proposal("a", &["one"]), proposal("b", &["one", "two"]), proposal("c", &["two"])];
-    let ids = added(tasks, &new).await;
-    assert_eq!(seen(tasks, &["one"]).await, ids[..1]);
-    assert_eq!(seen(tasks, &["two"]).await, ids[2..]);
-    assert_eq!(seen(tasks, &["three", "two", "one"]).await, ids);
-    assert_eq!(seen(tasks, &[]).await, []);
+    let ids = add(tasks, &new).await;
+    assert_eq!(visible(tasks, &["one"]).await, ids[..1]);
+    assert_eq!(visible(tasks, &["two"]).await, ids[2..]);
+    assert_eq!(visible(tasks, &["three", "two", "one"]).await, ids);
+    assert_eq!(visible(tasks, &[]).await, []);
     let other = RootKey { identity: "project:other".to_owned(), ..root("one") };
     assert_eq!(tasks.count_proposals(&[other]).await.unwrap(), 0, "another project at the place");
 }
 
 async fn pages_follow_each_other(tasks: &dyn TaskStore) {
     let new: Vec<_> = (0..5).map(|number| proposal(&number.to_string(), &["one"])).collect();
-    let ids = added(tasks, &new).await;
+    let ids = add(tasks, &new).await;
     let mut query = ProposalQuery { roots: roots(&["one"]), after: None, max: 2 };
     let mut listed = Vec::new();
     loop {
@@ -127,13 +127,13 @@ async fn as_many_wait_as_may(tasks: &dyn TaskStore) {
     let more = more.unwrap();
     assert_eq!((more.ids.len(), more.already_known, more.left_out), (1, 0, 1));
     assert!(tasks.reject_proposal(first.ids[0], time(2)).await.unwrap());
-    assert_eq!(added(tasks, &[proposal("x", &["one"])]).await.len(), 1);
+    assert_eq!(add(tasks, &[proposal("x", &["one"])]).await.len(), 1);
 }
 
-async fn a_proposal_is_decided_once((tasks, state): &Both) {
+async fn a_proposal_is_decided_once((tasks, state): &TaskAndHistoryStores) {
     let new = [proposal("a", &["one"]), proposal("b", &["one"])];
-    let ids = added(&**tasks, &new).await;
-    let accepting = write("one", "a.md", "a").accepts(ids[0]).at(5).to_record();
+    let ids = add(&**tasks, &new).await;
+    let accepting = write("one", "a.md", "a").accepts(ids[0]).at(5).build();
     let change = state.record(accepting.clone()).await.unwrap();
     let row = tasks.proposal(ids[0]).await.unwrap().unwrap();
     assert_eq!((row.status, row.change), (ProposalStatus::Accepted, Some(change)));
@@ -142,53 +142,55 @@ async fn a_proposal_is_decided_once((tasks, state): &Both) {
     assert!(!tasks.reject_proposal(ids[0], time(6)).await.unwrap());
     assert!(tasks.reject_proposal(ids[1], time(6)).await.unwrap());
     assert!(!tasks.reject_proposal(ids[1], time(7)).await.unwrap());
-    assert!(state.record(write("one", "b.md", "b").accepts(ids[1]).to_record()).await.is_err());
-    assert!(
-        state.record(write("one", "c.md", "c").accepts(ProposalId(99)).to_record()).await.is_err()
-    );
+    assert!(state.record(write("one", "b.md", "b").accepts(ids[1]).build()).await.is_err());
+    assert!(state.record(write("one", "c.md", "c").accepts(ProposalId(99)).build()).await.is_err());
     assert_eq!(status(&**tasks, ids[1]).await, Some((ProposalStatus::Rejected, None)));
     assert_eq!(state.heads("one", ChangeId(0)).await.unwrap().len(), 1, "nothing else is recorded");
-    assert_eq!(seen(&**tasks, &["one"]).await, []);
+    assert_eq!(visible(&**tasks, &["one"]).await, []);
 }
 
-async fn a_proposal_waits_again_when_its_change_is_withdrawn((tasks, state): &Both) {
-    let ids = added(&**tasks, &[proposal("a", &["one"])]).await;
-    let accepting = write("one", "a.md", "a").accepts(ids[0]).to_record();
+async fn a_proposal_waits_again_when_its_change_is_withdrawn(
+    (tasks, state): &TaskAndHistoryStores,
+) {
+    let ids = add(&**tasks, &[proposal("a", &["one"])]).await;
+    let accepting = write("one", "a.md", "a").accepts(ids[0]).build();
     let change = state.record(accepting.clone()).await.unwrap();
     state.abort_change(change).await.unwrap();
     assert_eq!(status(&**tasks, ids[0]).await, Some((ProposalStatus::Waiting, None)));
     assert!(state.record(accepting).await.is_ok());
 }
 
-async fn of_two_that_accept_at_once_one_does((tasks, state): &Both) {
-    let ids = added(&**tasks, &[proposal("a", &["one"])]).await;
+async fn of_two_that_accept_at_once_one_does((tasks, state): &TaskAndHistoryStores) {
+    let ids = add(&**tasks, &[proposal("a", &["one"])]).await;
     let (a, b, c) = tokio::join!(
-        state.record(write("one", "a.md", "a").accepts(ids[0]).to_record()),
-        state.record(write("one", "b.md", "b").accepts(ids[0]).to_record()),
+        state.record(write("one", "a.md", "a").accepts(ids[0]).build()),
+        state.record(write("one", "b.md", "b").accepts(ids[0]).build()),
         tasks.reject_proposal(ids[0], time(2)),
     );
     let happened = [a.is_ok(), b.is_ok(), c.unwrap()];
     assert_eq!(happened.iter().filter(|happened| **happened).count(), 1, "{happened:?}");
 }
 
-async fn pruned(state: &dyn HistoryStore, now: i64) {
+async fn prune(state: &dyn HistoryStore, now: i64) {
     let retention = Retention { age: Duration::from_secs(10), bytes: u64::MAX };
     state.prune(retention, time(now)).await.unwrap();
 }
 
-async fn old_proposals_are_dropped_and_rejected_ones_stay_known((tasks, state): &Both) {
+async fn old_proposals_are_dropped_and_rejected_ones_stay_known(
+    (tasks, state): &TaskAndHistoryStores,
+) {
     let new: Vec<_> = ["a", "b", "c"].map(|text| proposal(text, &["one"])).into();
-    let ids = added(&**tasks, &new).await;
-    state.record(write("one", "a.md", "a").accepts(ids[0]).at(2).to_record()).await.unwrap();
+    let ids = add(&**tasks, &new).await;
+    state.record(write("one", "a.md", "a").accepts(ids[0]).at(2).build()).await.unwrap();
     assert!(tasks.reject_proposal(ids[1], time(2)).await.unwrap());
-    pruned(&**state, 10).await;
+    prune(&**state, 10).await;
     for id in &ids {
         assert!(status(&**tasks, *id).await.is_some(), "not old yet");
     }
-    pruned(&**state, 60).await;
+    prune(&**state, 60).await;
     assert_eq!(status(&**tasks, ids[0]).await, None);
-    assert_eq!(seen(&**tasks, &["one"]).await, ids[2..], "one that waits stays longer");
-    pruned(&**state, LATE).await;
+    assert_eq!(visible(&**tasks, &["one"]).await, ids[2..], "one that waits stays longer");
+    prune(&**state, LATE).await;
     assert_eq!(status(&**tasks, ids[2]).await, None);
     let rejected = tasks.proposal(ids[1]).await.unwrap().unwrap();
     assert_eq!(rejected.new.proposal, "", "the texts go");
@@ -197,10 +199,10 @@ async fn old_proposals_are_dropped_and_rejected_ones_stay_known((tasks, state): 
     const { assert!(PROPOSALS_REJECTED_MAX > PROPOSALS_WAITING_MAX) };
 }
 
-async fn numbers_are_not_given_twice((tasks, state): &Both) {
-    let ids = added(&**tasks, &[proposal("a", &["one"])]).await;
-    pruned(&**state, LATE).await;
-    assert_eq!(seen(&**tasks, &["one"]).await, []);
-    let later = added(&**tasks, &[proposal("a", &["one"])]).await;
+async fn numbers_are_not_given_twice((tasks, state): &TaskAndHistoryStores) {
+    let ids = add(&**tasks, &[proposal("a", &["one"])]).await;
+    prune(&**state, LATE).await;
+    assert_eq!(visible(&**tasks, &["one"]).await, []);
+    let later = add(&**tasks, &[proposal("a", &["one"])]).await;
     assert!(later[0] > ids[0], "{later:?}");
 }

@@ -6,9 +6,12 @@ use state::{
 };
 
 use super::super::state::time;
-use super::rows::{Both, at, attempt, begun, end, kept, new, of_lane, queued};
+use super::rows::{
+    TaskAndHistoryStores, attempt, begin, enqueue, in_workspace, new_task, queue_limits, task_ids,
+    task_outcome,
+};
 
-pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
+pub(super) async fn check_all(make: &impl AsyncFn() -> TaskAndHistoryStores) {
     an_empty_queue_reads_as_empty(&make().await).await;
     a_task_comes_back_whole(&*make().await.0).await;
     tasks_begin_in_order_of_arrival_in_each_workspace(&*make().await.0).await;
@@ -25,15 +28,17 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     what_ended_long_ago_is_neither_found_nor_counted_and_can_be_dropped(&*make().await.0).await;
 }
 
-async fn an_empty_queue_reads_as_empty((tasks, state): &Both) {
+async fn an_empty_queue_reads_as_empty((tasks, state): &TaskAndHistoryStores) {
     assert_eq!(tasks.begin_next("here", time(0)).await.unwrap(), None);
     assert_eq!(tasks.running("here").await.unwrap(), []);
     assert!(!tasks.prepare_outcome(attempt("a", 1), "{}").await.unwrap());
     assert!(!tasks.requeue(attempt("a", 1), time(0)).await.unwrap());
-    assert!(!tasks.finish_task(attempt("a", 1), end("failed", "{}"), time(0)).await.unwrap());
-    assert!(!tasks.cancel_task("a", end("failed", "{}"), time(0)).await.unwrap());
+    assert!(
+        !tasks.finish_task(attempt("a", 1), task_outcome("failed", "{}"), time(0)).await.unwrap()
+    );
+    assert!(!tasks.cancel_task("a", task_outcome("failed", "{}"), time(0)).await.unwrap());
     assert_eq!(tasks.task("a").await.unwrap(), None);
-    assert_eq!(kept(&**tasks).await, [] as [String; 0]);
+    assert_eq!(task_ids(&**tasks).await, [] as [String; 0]);
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), [] as [String; 0]);
     assert!(!tasks.end_session("a").await.unwrap());
     assert_eq!(tasks.session("a").await.unwrap(), None);
@@ -48,7 +53,7 @@ async fn a_task_comes_back_whole(tasks: &dyn TaskStore) {
     let made = NewTask {
         client: Some("client:1".to_owned()),
         request: "{\"content\":\"\u{1f9f6} 'quoted' $1\"}".to_owned(),
-        ..new("forget", 1)
+        ..new_task("forget", 1)
     };
     let mut row = TaskRow {
         seq: 1,
@@ -64,7 +69,7 @@ async fn a_task_comes_back_whole(tasks: &dyn TaskStore) {
         outcome: None,
         change: None,
     };
-    let answer = tasks.enqueue(made, of_lane()).await.unwrap();
+    let answer = tasks.enqueue(made, queue_limits()).await.unwrap();
     assert_eq!(answer, EnqueueResult::Queued(row.clone()));
     assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row.clone()));
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), ["here"]);
@@ -88,13 +93,13 @@ async fn a_task_comes_back_whole(tasks: &dyn TaskStore) {
 
 async fn tasks_begin_in_order_of_arrival_in_each_workspace(tasks: &dyn TaskStore) {
     for task in [
-        new("remember", 1),
-        at("there", new("dream", 2)),
-        new("forget", 3),
-        at("there", new("remember", 4)),
-        new("dream", 5),
+        new_task("remember", 1),
+        in_workspace("there", new_task("dream", 2)),
+        new_task("forget", 3),
+        in_workspace("there", new_task("remember", 4)),
+        new_task("dream", 5),
     ] {
-        queued(tasks, task).await;
+        enqueue(tasks, task).await;
     }
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), ["here", "there"]);
     let mut order = Vec::new();
@@ -105,7 +110,7 @@ async fn tasks_begin_in_order_of_arrival_in_each_workspace(tasks: &dyn TaskStore
         };
         assert_eq!(tasks.begin_next(workspace, time(9)).await.unwrap(), None, "one runs");
         assert_eq!(tasks.running(workspace).await.unwrap(), std::slice::from_ref(&begun));
-        tasks.finish_task(begun.attempt(), end("completed", "{}"), time(9)).await.unwrap();
+        tasks.finish_task(begun.attempt(), task_outcome("completed", "{}"), time(9)).await.unwrap();
         order.push(begun.id);
     }
     let expected =
@@ -116,18 +121,18 @@ async fn tasks_begin_in_order_of_arrival_in_each_workspace(tasks: &dyn TaskStore
 
 async fn order_is_by_arrival_when_the_clock_goes_back(tasks: &dyn TaskStore) {
     for second in [9, 3, 6] {
-        queued(tasks, new("remember", second)).await;
+        enqueue(tasks, new_task("remember", second)).await;
     }
     for expected in ["remember-9", "remember-3", "remember-6"] {
-        let begun = begun(tasks, 1).await;
+        let begun = begin(tasks, 1).await;
         assert_eq!(begun.id, expected);
-        tasks.finish_task(begun.attempt(), end("completed", "{}"), time(1)).await.unwrap();
+        tasks.finish_task(begun.attempt(), task_outcome("completed", "{}"), time(1)).await.unwrap();
     }
 }
 
 async fn no_task_is_begun_twice(tasks: &dyn TaskStore) {
     for second in 1..=4 {
-        queued(tasks, new("remember", second)).await;
+        enqueue(tasks, new_task("remember", second)).await;
     }
     let next = || tasks.begin_next("here", time(5));
     let (one, two, three, four, none) = tokio::join!(next(), next(), next(), next(), next());
@@ -137,12 +142,17 @@ async fn no_task_is_begun_twice(tasks: &dyn TaskStore) {
 }
 
 async fn what_is_finished_stays_as_it_is(tasks: &dyn TaskStore) {
-    let id = queued(tasks, new("remember", 1)).await.id;
-    begun(tasks, 2).await;
-    let timeout = end("failed", "{\"code\":\"timeout\"}");
+    let id = enqueue(tasks, new_task("remember", 1)).await.id;
+    begin(tasks, 2).await;
+    let timeout = task_outcome("failed", "{\"code\":\"timeout\"}");
     assert!(tasks.finish_task(attempt(&id, 1), timeout, time(3)).await.unwrap());
     let finished = tasks.task(&id).await.unwrap().unwrap();
-    assert!(!tasks.finish_task(attempt(&id, 1), end("completed", "{}"), time(4)).await.unwrap());
+    assert!(
+        !tasks
+            .finish_task(attempt(&id, 1), task_outcome("completed", "{}"), time(4))
+            .await
+            .unwrap()
+    );
     assert!(!tasks.prepare_outcome(attempt(&id, 1), "{}").await.unwrap());
     assert!(!tasks.requeue(attempt(&id, 1), time(4)).await.unwrap());
     assert_eq!(tasks.begin_next("here", time(4)).await.unwrap(), None);
@@ -150,10 +160,10 @@ async fn what_is_finished_stays_as_it_is(tasks: &dyn TaskStore) {
 }
 
 async fn a_task_that_waits_can_be_finished(tasks: &dyn TaskStore) {
-    let id = queued(tasks, new("remember", 1)).await.id;
+    let id = enqueue(tasks, new_task("remember", 1)).await.id;
     let waiting = attempt(&id, 0);
     assert!(!tasks.prepare_outcome(waiting, "{}").await.unwrap(), "it does not run");
-    let cancelled = end("failed", "{\"code\":\"cancelled\"}");
+    let cancelled = task_outcome("failed", "{\"code\":\"cancelled\"}");
     assert!(tasks.finish_task(waiting, cancelled, time(2)).await.unwrap());
     assert_eq!(tasks.begin_next("here", time(3)).await.unwrap(), None);
     assert_eq!(tasks.task(&id).await.unwrap().unwrap().attempts, 0);
@@ -161,16 +171,16 @@ async fn a_task_that_waits_can_be_finished(tasks: &dyn TaskStore) {
 
 async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn TaskStore) {
     for second in 1..=3 {
-        queued(tasks, new("remember", second)).await;
+        enqueue(tasks, new_task("remember", second)).await;
     }
-    begun(tasks, 4).await;
+    begin(tasks, 4).await;
     let mut given_up = Vec::new();
     for id in ["remember-1", "remember-2", "remember-3", "remember-3"] {
         if id == "remember-2" {
-            let begun = begun(tasks, 4).await;
+            let begun = begin(tasks, 4).await;
             assert!(tasks.prepare_outcome(begun.attempt(), "{}").await.unwrap());
         }
-        let cancelled = end("failed", "{\"code\":\"cancelled\"}");
+        let cancelled = task_outcome("failed", "{\"code\":\"cancelled\"}");
         given_up.push(tasks.cancel_task(id, cancelled, time(5)).await.unwrap());
     }
     assert_eq!(given_up, [true, false, true, false]);
@@ -182,29 +192,29 @@ async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn TaskStore) {
     }
     let cancelled =
         |status: Status| (status, "{\"code\":\"cancelled\"}".to_owned(), "{}".to_owned(), time(5));
-    let running = (Status::Running, "{}".to_owned(), new("remember", 2).request, time(4));
+    let running = (Status::Running, "{}".to_owned(), new_task("remember", 2).request, time(4));
     assert_eq!(left, [cancelled(Status::Failed), running, cancelled(Status::Failed)]);
     assert_eq!(tasks.begin_next("here", time(6)).await.unwrap(), None);
 }
 
 async fn an_id_is_used_once(tasks: &dyn TaskStore) {
-    let first = queued(tasks, new("remember", 1)).await;
-    let again = NewTask { request: "{}".to_owned(), ..new("remember", 1) };
-    tasks.enqueue(again, of_lane()).await.unwrap_err();
+    let first = enqueue(tasks, new_task("remember", 1)).await;
+    let again = NewTask { request: "{}".to_owned(), ..new_task("remember", 1) };
+    tasks.enqueue(again, queue_limits()).await.unwrap_err();
     assert_eq!(tasks.task(&first.id).await.unwrap(), Some(first));
 }
 
 async fn a_query_narrows_by_everything_it_names(tasks: &dyn TaskStore) {
     let owned = |task: NewTask| NewTask { client: Some("c".to_owned()), ..task };
     for task in [
-        new("remember", 1),
-        owned(new("remember", 2)),
-        new("forget", 3),
-        owned(at("there", new("remember", 4))),
+        new_task("remember", 1),
+        owned(new_task("remember", 2)),
+        new_task("forget", 3),
+        owned(in_workspace("there", new_task("remember", 4))),
     ] {
-        queued(tasks, task).await;
+        enqueue(tasks, task).await;
     }
-    begun(tasks, 9).await;
+    begin(tasks, 9).await;
     let check = async |narrow: fn(&mut TaskQuery), expected: &[&str]| {
         let mut query = TaskQuery { max: 9, ..TaskQuery::default() };
         narrow(&mut query);
@@ -235,7 +245,7 @@ async fn a_query_narrows_by_everything_it_names(tasks: &dyn TaskStore) {
 
 async fn a_cursor_leads_through_all_of_them(tasks: &dyn TaskStore) {
     for second in 1..=5 {
-        queued(tasks, new("remember", second)).await;
+        enqueue(tasks, new_task("remember", second)).await;
     }
     let mut query = TaskQuery { max: 2, ..TaskQuery::default() };
     let mut seen = Vec::new();
@@ -246,12 +256,12 @@ async fn a_cursor_leads_through_all_of_them(tasks: &dyn TaskStore) {
         seen.extend(page.into_iter().map(|task| task.id));
     }
     seen.reverse();
-    assert_eq!(seen, kept(tasks).await);
+    assert_eq!(seen, task_ids(tasks).await);
 }
 
-async fn counts_are_in_the_statistics((tasks, state): &Both) {
-    queued(&**tasks, new("remember", 1)).await;
-    queued(&**tasks, new("dream", 2)).await;
+async fn counts_are_in_the_statistics((tasks, state): &TaskAndHistoryStores) {
+    enqueue(&**tasks, new_task("remember", 1)).await;
+    enqueue(&**tasks, new_task("dream", 2)).await;
     tasks.add_session(super::sessions::session("s1", "here", 1)).await.unwrap();
     let counted = state.stats().await.unwrap();
     assert_eq!((counted.tasks, counted.sessions), (2, 1));
@@ -263,11 +273,15 @@ fn count(workspace: &str, status: &str, tasks: u64) -> TaskCount {
 
 async fn tasks_are_counted_by_workspace_and_status(tasks: &dyn TaskStore) {
     assert_eq!(tasks.count_tasks(time(0)).await.unwrap(), []);
-    for task in [new("remember", 1), new("dream", 2), at("there", new("remember", 3))] {
-        queued(tasks, task).await;
+    for task in [
+        new_task("remember", 1),
+        new_task("dream", 2),
+        in_workspace("there", new_task("remember", 3)),
+    ] {
+        enqueue(tasks, task).await;
     }
-    queued(tasks, new("forget", 4)).await;
-    begun(tasks, 5).await;
+    enqueue(tasks, new_task("forget", 4)).await;
+    begin(tasks, 5).await;
     let expected =
         [count("here", "queued", 2), count("here", "running", 1), count("there", "queued", 1)];
     assert_eq!(tasks.count_tasks(time(9)).await.unwrap(), expected);
@@ -277,11 +291,14 @@ async fn what_ended_long_ago_is_neither_found_nor_counted_and_can_be_dropped(
     tasks: &dyn TaskStore,
 ) {
     for second in 1..=4 {
-        queued(tasks, new("remember", second)).await;
+        enqueue(tasks, new_task("remember", second)).await;
     }
     for second in 5..=7 {
-        let begun = begun(tasks, second).await;
-        tasks.finish_task(begun.attempt(), end("completed", "{}"), time(second)).await.unwrap();
+        let begun = begin(tasks, second).await;
+        tasks
+            .finish_task(begun.attempt(), task_outcome("completed", "{}"), time(second))
+            .await
+            .unwrap();
     }
     let since = async |second| {
         let ended_since = Some(time(second));
@@ -296,7 +313,7 @@ async fn what_ended_long_ago_is_neither_found_nor_counted_and_can_be_dropped(
     assert_eq!(tasks.count_tasks(time(7)).await.unwrap(), counted);
     assert_eq!(tasks.drop_ended(time(5)).await.unwrap(), 0);
     assert_eq!(tasks.drop_ended(time(7)).await.unwrap(), 2);
-    assert_eq!(kept(tasks).await, ["remember-3", "remember-4"]);
+    assert_eq!(task_ids(tasks).await, ["remember-3", "remember-4"]);
     assert_eq!(tasks.drop_ended(time(99)).await.unwrap(), 1);
-    assert_eq!(kept(tasks).await, ["remember-4"]);
+    assert_eq!(task_ids(tasks).await, ["remember-4"]);
 }

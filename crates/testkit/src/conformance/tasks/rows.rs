@@ -10,10 +10,10 @@ use state::{
 use crate::conformance::state::time;
 
 /// A queue and the state on the same database.
-pub type Both = (Arc<dyn TaskStore>, Arc<dyn HistoryStore>);
+pub type TaskAndHistoryStores = (Arc<dyn TaskStore>, Arc<dyn HistoryStore>);
 
 /// Returns limits as a lane has them, with small numbers.
-pub fn of_lane() -> QueueLimits {
+pub fn queue_limits() -> QueueLimits {
     QueueLimits {
         unfinished_max: 6,
         minor_max: 3,
@@ -23,7 +23,7 @@ pub fn of_lane() -> QueueLimits {
 }
 
 /// Returns a task of the kind of this word, without an owner, in the workspace `here`, made at this second.
-pub fn new(kind: &str, second: i64) -> NewTask {
+pub fn new_task(kind: &str, second: i64) -> NewTask {
     NewTask {
         id: format!("{kind}-{second}"),
         workspace: "here".to_owned(),
@@ -35,7 +35,7 @@ pub fn new(kind: &str, second: i64) -> NewTask {
 }
 
 /// Returns the end of a task of whose request nothing is kept.
-pub fn end<'t>(status: &str, outcome: &'t str) -> TaskOutcome<'t> {
+pub fn task_outcome<'t>(status: &str, outcome: &'t str) -> TaskOutcome<'t> {
     TaskOutcome { status: status.parse().unwrap(), outcome, request: "{}" }
 }
 
@@ -45,25 +45,25 @@ pub const fn attempt(task: &str, number: u32) -> Attempt<'_> {
 }
 
 /// Returns the same task in another workspace.
-pub(super) fn at(workspace: &str, task: NewTask) -> NewTask {
+pub(super) fn in_workspace(workspace: &str, task: NewTask) -> NewTask {
     NewTask { id: format!("{}-{workspace}", task.id), workspace: workspace.to_owned(), ..task }
 }
 
 /// Queues a task where there must be room.
-pub(super) async fn queued(tasks: &dyn TaskStore, task: NewTask) -> TaskRow {
-    match tasks.enqueue(task, of_lane()).await.unwrap() {
+pub(super) async fn enqueue(tasks: &dyn TaskStore, task: NewTask) -> TaskRow {
+    match tasks.enqueue(task, queue_limits()).await.unwrap() {
         EnqueueResult::Queued(row) => row,
         EnqueueResult::Full => panic!("there should be room"),
     }
 }
 
 /// Begins the next task of the workspace `here`, which must be there.
-pub(super) async fn begun(tasks: &dyn TaskStore, second: i64) -> TaskRow {
+pub(super) async fn begin(tasks: &dyn TaskStore, second: i64) -> TaskRow {
     tasks.begin_next("here", time(second)).await.unwrap().unwrap()
 }
 
 /// Returns the ids of all tasks that are kept, oldest first.
-pub(super) async fn kept(tasks: &dyn TaskStore) -> Vec<String> {
+pub(super) async fn task_ids(tasks: &dyn TaskStore) -> Vec<String> {
     let query = state::TaskQuery { max: usize::MAX, ..state::TaskQuery::default() };
     tasks.tasks(&query).await.unwrap().into_iter().rev().map(|task| task.id).collect()
 }

@@ -5,9 +5,11 @@ use std::time::Duration;
 use state::{ModelWorkRow, QueueLimits, RunRow, SessionRow, TaskStore};
 
 use super::super::state::time;
-use super::rows::{Both, attempt, begun, end, new, of_lane, queued};
+use super::rows::{
+    TaskAndHistoryStores, attempt, begin, enqueue, new_task, queue_limits, task_outcome,
+};
 
-pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
+pub(super) async fn check_all(make: &impl AsyncFn() -> TaskAndHistoryStores) {
     a_session_is_there_until_it_is_ended(&*make().await.0).await;
     a_client_belongs_to_its_workspace(&*make().await.0).await;
     sessions_come_oldest_first(&*make().await.0).await;
@@ -77,7 +79,7 @@ fn run(task: &str, attempt: u32, second: i64) -> RunRow {
 }
 
 async fn runs_tell_of_each_attempt(tasks: &dyn TaskStore) {
-    let id = queued(tasks, new("remember", 1)).await.id;
+    let id = enqueue(tasks, new_task("remember", 1)).await.id;
     let mut runs = [run(&id, 1, 2), run(&id, 2, 3)];
     for run in runs.iter().rev() {
         tasks.add_run(run.clone()).await.unwrap();
@@ -114,14 +116,14 @@ async fn what_models_did_is_listed_and_summed(tasks: &dyn TaskStore) {
     assert_eq!(tasks.background_tokens(time(2)).await.unwrap(), 30);
 }
 
-async fn runs_go_with_their_task((tasks, state): &Both) {
-    let id = queued(&**tasks, new("remember", 1)).await.id;
-    begun(&**tasks, 2).await;
+async fn runs_go_with_their_task((tasks, state): &TaskAndHistoryStores) {
+    let id = enqueue(&**tasks, new_task("remember", 1)).await.id;
+    begin(&**tasks, 2).await;
     tasks.add_run(run(&id, 1, 2)).await.unwrap();
-    tasks.finish_task(attempt(&id, 1), end("completed", "{}"), time(3)).await.unwrap();
+    tasks.finish_task(attempt(&id, 1), task_outcome("completed", "{}"), time(3)).await.unwrap();
     assert_eq!(tasks.runs(&id).await.unwrap().len(), 1);
-    let limits = QueueLimits { finished_max_age: Duration::from_secs(1), ..of_lane() };
-    tasks.enqueue(new("remember", 9), limits).await.unwrap();
+    let limits = QueueLimits { finished_max_age: Duration::from_secs(1), ..queue_limits() };
+    tasks.enqueue(new_task("remember", 9), limits).await.unwrap();
     assert_eq!(tasks.runs(&id).await.unwrap(), []);
     tasks.add_run(run(&id, 2, 9)).await.unwrap();
     assert_eq!(tasks.runs(&id).await.unwrap(), [], "there is no task any more");

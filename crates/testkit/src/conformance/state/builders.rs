@@ -29,9 +29,9 @@ pub fn time(seconds: i64) -> Timestamp {
 
 /// A change that is being put together.
 #[derive(Clone, Debug)]
-pub struct Made(pub NewChange);
+pub struct ChangeBuilder(pub NewChange);
 
-impl Made {
+impl ChangeBuilder {
     /// Sets when it happened.
     #[must_use]
     pub fn at(mut self, seconds: i64) -> Self {
@@ -104,7 +104,7 @@ impl Made {
 
     /// Adds what becomes of the files of another.
     #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
+    pub fn merge(mut self, other: Self) -> Self {
         self.0.files.extend(other.0.files);
         self
     }
@@ -130,14 +130,14 @@ impl Made {
     }
 
     /// Returns the change.
-    pub fn to_record(&self) -> NewChange {
+    pub fn build(&self) -> NewChange {
         self.0.clone()
     }
 }
 
 /// Returns a change of these files, made by an agent.
-pub fn files(kind: ChangeKind, files: Vec<NewFileChange>) -> Made {
-    Made(NewChange {
+pub fn files(kind: ChangeKind, files: Vec<NewFileChange>) -> ChangeBuilder {
+    ChangeBuilder(NewChange {
         at: time(0),
         kind,
         provenance: Provenance::agent("mcp"),
@@ -169,22 +169,22 @@ fn file(place: &str, at: &str, before: Option<&str>, after: Option<&str>) -> New
 }
 
 /// Returns the creation of a memory.
-pub fn write(place: &str, at: &str, after: &str) -> Made {
+pub fn write(place: &str, at: &str, after: &str) -> ChangeBuilder {
     files(ChangeKind::Create, vec![file(place, at, None, Some(after))])
 }
 
 /// Returns the edit of a memory.
-pub fn edit(place: &str, at: &str, (before, after): (&str, &str)) -> Made {
+pub fn edit(place: &str, at: &str, (before, after): (&str, &str)) -> ChangeBuilder {
     files(ChangeKind::Edit, vec![file(place, at, Some(before), Some(after))])
 }
 
 /// Returns the removal of a memory.
-pub fn remove(place: &str, at: &str, before: &str) -> Made {
+pub fn remove(place: &str, at: &str, before: &str) -> ChangeBuilder {
     files(ChangeKind::Delete, vec![file(place, at, Some(before), None)])
 }
 
 /// Returns the renaming of a memory.
-pub fn rename(place: &str, (from, to): (&str, &str), text: &str) -> Made {
+pub fn rename(place: &str, (from, to): (&str, &str), text: &str) -> ChangeBuilder {
     let mut renamed = file(place, from, Some(text), Some(text));
     renamed.change.moved_to = Some(path(to));
     renamed.after = None;
@@ -192,7 +192,7 @@ pub fn rename(place: &str, (from, to): (&str, &str), text: &str) -> Made {
 }
 
 /// Returns that a memory was found gone.
-pub fn outside(place: &str, at: &str, before: &str) -> Made {
+pub fn outside(place: &str, at: &str, before: &str) -> ChangeBuilder {
     let mut gone = remove(place, at, before).kind(ChangeKind::Outside);
     gone.0.provenance = Provenance::outside();
     gone

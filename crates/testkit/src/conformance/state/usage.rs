@@ -6,14 +6,16 @@ use memory::change::ChangeKind;
 use memory::usage::Usage;
 use state::{HistoryStore, UsageRow, UseEvent};
 
+use super::builders::{
+    ChangeBuilder, IDENTITY, edit, files, outside, path, remove, rename, time, write,
+};
 use super::history::record;
-use super::made::{IDENTITY, Made, edit, files, outside, path, remove, rename, time, write};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
     uses_are_counted(&*make().await).await;
     a_pin_is_one_use_and_pinning_again_changes_nothing(&*make().await).await;
     marks_of_memories_that_are_gone_can_be_dropped(&*make().await).await;
-    for (made, expected) in followed() {
+    for (made, expected) in usage_cases() {
         marks_follow(&*make().await, &made, &expected).await;
     }
     a_memory_that_vanished_outside_loses_its_mark_unless_a_worktree_has_it(&*make().await).await;
@@ -107,10 +109,10 @@ const BEFORE: [(&str, usize); 9] = [
 ];
 
 /// Marks that are gone, and marks that are there instead.
-type Difference = (Vec<&'static str>, Vec<&'static str>);
+type UsageDifference = (Vec<&'static str>, Vec<&'static str>);
 
 /// Changes, and what they do to the marks before.
-fn followed() -> Vec<(Made, Difference)> {
+fn usage_cases() -> Vec<(ChangeBuilder, UsageDifference)> {
     let folder = |kind, from, to| files(kind, Vec::new()).folder("one", from, to);
     let listed =
         rename("one", ("notes/a.md", "kept/a.md"), "x").folder("one", "notes", Some("kept"));
@@ -154,7 +156,7 @@ fn followed() -> Vec<(Made, Difference)> {
     ]
 }
 
-async fn marks_follow(state: &dyn HistoryStore, made: &Made, changed: &Difference) {
+async fn marks_follow(state: &dyn HistoryStore, made: &ChangeBuilder, changed: &UsageDifference) {
     prepare(state, &BEFORE).await;
     let (gone, added) = changed;
     let mut expected: Vec<String> =
@@ -172,9 +174,9 @@ async fn a_memory_that_vanished_outside_loses_its_mark_unless_a_worktree_has_it(
     state: &dyn HistoryStore,
 ) {
     prepare(state, &[("a.md", 1), ("b.md", 2)]).await;
-    record(state, &write("one", "a.md", "a").and(write("one", "b.md", "b"))).await;
+    record(state, &write("one", "a.md", "a").merge(write("one", "b.md", "b"))).await;
     record(state, &write("two", "a.md", "a")).await;
-    record(state, &outside("one", "b.md", "b").and(outside("one", "a.md", "a"))).await;
+    record(state, &outside("one", "b.md", "b").merge(outside("one", "a.md", "a"))).await;
     assert_eq!(shown(state, IDENTITY).await, ["a.md=1"]);
     record(state, &outside("two", "a.md", "a")).await;
     assert_eq!(shown(state, IDENTITY).await, [] as [String; 0]);

@@ -11,7 +11,7 @@ use store::backend::{Backend, BackendError, Expect, Extent, SkipReason, Stamp, S
 use crate::MemoryBackend;
 
 /// What an editor, git or a hostile checkout does to a root, asking nobody.
-pub trait Outside: Debug {
+pub trait ExternalWriter: Debug {
     /// Writes a file, with the folders on the way.
     fn write(&self, path: &RelativePath, bytes: &[u8]);
 
@@ -28,7 +28,7 @@ pub trait Outside: Debug {
     fn temporary(&self, path: &RelativePath);
 }
 
-impl Outside for MemoryBackend {
+impl ExternalWriter for MemoryBackend {
     fn write(&self, path: &RelativePath, bytes: &[u8]) {
         self.outside_write(path, bytes);
     }
@@ -52,26 +52,26 @@ impl Outside for MemoryBackend {
 
 /// A root with everybody who may touch it.
 #[derive(Debug)]
-pub struct Rig {
+pub struct Harness {
     /// This process.
     pub backend: Arc<dyn Backend>,
     /// Another process on the same root.
     pub peer: Arc<dyn Backend>,
     /// Everybody else.
-    pub outside: Box<dyn Outside>,
+    pub external_writer: Box<dyn ExternalWriter>,
     /// What has to outlive the rest.
-    pub keep: Box<dyn Any + Send>,
+    pub keep_alive: Box<dyn Any + Send>,
 }
 
-impl Rig {
+impl Harness {
     /// Returns a root in memory.
     pub fn in_memory() -> Self {
         let backend = MemoryBackend::new();
         Self {
             backend: Arc::new(backend.clone()),
             peer: Arc::new(backend.clone()),
-            outside: Box::new(backend),
-            keep: Box::new(()),
+            external_writer: Box::new(backend),
+            keep_alive: Box::new(()),
         }
     }
 }
@@ -83,8 +83,8 @@ pub(super) fn path(text: &str) -> RelativePath {
     RelativePath::parse(text).unwrap()
 }
 
-impl Rig {
-    pub(super) async fn put(&self, at: &str, text: &str) {
+impl Harness {
+    pub(super) async fn write_text(&self, at: &str, text: &str) {
         let staged = self.backend.stage(&path(at), Arc::from(text.as_bytes())).await.unwrap();
         staged.publish(Expect::Absent).await.unwrap();
     }
@@ -115,7 +115,7 @@ impl Rig {
 
 /// A walk without what differs between adapters: stamps, times, and the names of temporary files.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct WalkSummary {
     pub(super) files: Vec<(String, u64)>,
     pub(super) folders: Vec<(String, u64)>,
     pub(super) in_reach: usize,
@@ -124,8 +124,8 @@ pub(super) struct Seen {
     pub(super) incomplete: bool,
 }
 
-impl Seen {
-    pub(super) fn of(walk: Walk) -> Self {
+impl WalkSummary {
+    pub(super) fn from_walk(walk: Walk) -> Self {
         let mut skipped: Vec<_> =
             walk.skipped.into_iter().map(|one| (one.name, one.reason)).collect();
         for (name, reason) in &mut skipped {
@@ -154,7 +154,7 @@ pub(super) fn rows<T: Copy>(rows: &[(&str, T)]) -> Vec<(String, T)> {
 }
 
 /// Returns an outcome as one word.
-pub(super) fn word<T>(outcome: Result<T, BackendError>) -> &'static str {
+pub(super) fn outcome_word<T>(outcome: Result<T, BackendError>) -> &'static str {
     match outcome.err() {
         None => "ok",
         Some(BackendError::NotFound) => "not found",

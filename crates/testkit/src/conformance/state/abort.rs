@@ -7,12 +7,14 @@ use memory::document::Revision;
 use memory::usage::Usage;
 use state::{ChangeQuery, Head, HistoryStore, OpenChange, Stats, UsageRow};
 
+use super::builders::{
+    ChangeBuilder, IDENTITY, edit, files, outside, path, remove, rename, time, write,
+};
 use super::history::record;
-use super::made::{IDENTITY, Made, edit, files, outside, path, remove, rename, time, write};
-use super::marks::use_of;
+use super::usage::use_of;
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
-    for made in withdrawn() {
+    for made in aborted_changes() {
         a_withdrawn_change_has_never_been(&*make().await, &made).await;
     }
     only_an_open_change_can_be_withdrawn(&*make().await).await;
@@ -42,12 +44,12 @@ async fn snapshot(state: &dyn HistoryStore) -> Snapshot {
 }
 
 /// Changes on top of what [`prepare`] wrote.
-fn withdrawn() -> Vec<Made> {
+fn aborted_changes() -> Vec<ChangeBuilder> {
     let draft = files(ChangeKind::Draft, Vec::new())
-        .and(rename("one", ("notes/a.md", "b.md"), "a"))
-        .and(edit("one", "b.md", ("a", "2")))
-        .and(write("one", "notes/a.md", "another"))
-        .and(remove("one", "pinned.md", "p"))
+        .merge(rename("one", ("notes/a.md", "b.md"), "a"))
+        .merge(edit("one", "b.md", ("a", "2")))
+        .merge(write("one", "notes/a.md", "another"))
+        .merge(remove("one", "pinned.md", "p"))
         .uses("b.md");
     vec![
         write("one", "new.md", "new").at(9).uses("new.md"),
@@ -80,7 +82,7 @@ async fn prepare(state: &dyn HistoryStore) -> Vec<ChangeId> {
     ids
 }
 
-async fn a_withdrawn_change_has_never_been(state: &dyn HistoryStore, made: &Made) {
+async fn a_withdrawn_change_has_never_been(state: &dyn HistoryStore, made: &ChangeBuilder) {
     let earlier = prepare(state).await;
     let before = snapshot(state).await;
     let id = record(state, made).await;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use memory::change::ChangeId;
 use store::backend::LastWrite;
 
-use super::rig::{Rig, WAIT, word};
+use super::harness::{Harness, WAIT, outcome_word};
 
-pub(super) async fn check_all(make: &impl Fn() -> Rig) {
+pub(super) async fn check_all(make: &impl Fn() -> Harness) {
     one_holds_at_a_time_and_says_so(&make()).await;
     who_waits_gets_the_root_when_it_is_given_back(&make()).await;
     every_write_is_counted_for_everybody(&make()).await;
@@ -16,21 +16,21 @@ pub(super) async fn check_all(make: &impl Fn() -> Rig) {
     holding_makes_no_root(&make()).await;
 }
 
-async fn one_holds_at_a_time_and_says_so(rig: &Rig) {
+async fn one_holds_at_a_time_and_says_so(rig: &Harness) {
     assert_eq!(rig.backend.holder().await, None);
     let held = rig.backend.lock(WAIT).await.unwrap();
     assert!(rig.backend.holder().await.is_some());
     assert!(rig.peer.holder().await.is_some());
     let soon = Duration::from_millis(10);
-    assert_eq!(word(rig.backend.lock(soon).await), "locked");
-    assert_eq!(word(rig.peer.lock(soon).await), "locked");
+    assert_eq!(outcome_word(rig.backend.lock(soon).await), "locked");
+    assert_eq!(outcome_word(rig.peer.lock(soon).await), "locked");
     drop(held);
     // A wait that was given up takes nothing from those who come later.
     drop(rig.peer.lock(WAIT).await.unwrap());
     drop(rig.backend.lock(WAIT).await.unwrap());
 }
 
-async fn who_waits_gets_the_root_when_it_is_given_back(rig: &Rig) {
+async fn who_waits_gets_the_root_when_it_is_given_back(rig: &Harness) {
     let held = rig.backend.lock(WAIT).await.unwrap();
     let give_back = async {
         tokio::task::yield_now().await;
@@ -40,7 +40,7 @@ async fn who_waits_gets_the_root_when_it_is_given_back(rig: &Rig) {
     drop(theirs.unwrap());
 }
 
-async fn every_write_is_counted_for_everybody(rig: &Rig) {
+async fn every_write_is_counted_for_everybody(rig: &Harness) {
     let mut held = rig.backend.lock(WAIT).await.unwrap();
     let start = held.generation();
     held.begin().unwrap();
@@ -57,7 +57,7 @@ async fn every_write_is_counted_for_everybody(rig: &Rig) {
     assert_eq!(rig.peer.lock(WAIT).await.unwrap().generation(), start + 2);
 }
 
-async fn a_write_that_did_not_end_is_seen_until_one_does(rig: &Rig) {
+async fn a_write_that_did_not_end_is_seen_until_one_does(rig: &Harness) {
     assert_ne!(rig.peer.last_write().await, LastWrite::Interrupted, "nothing was written");
     let mut held = rig.backend.lock(WAIT).await.unwrap();
     held.begin().unwrap();
@@ -83,7 +83,7 @@ async fn a_write_that_did_not_end_is_seen_until_one_does(rig: &Rig) {
     assert_eq!(rig.backend.last_write().await, LastWrite::Ended);
 }
 
-async fn the_last_change_carried_out_is_known_to_everybody(rig: &Rig) {
+async fn the_last_change_carried_out_is_known_to_everybody(rig: &Harness) {
     let mut held = rig.backend.lock(WAIT).await.unwrap();
     held.begin().unwrap();
     held.end(Some(ChangeId(7))).unwrap();
@@ -102,7 +102,7 @@ async fn the_last_change_carried_out_is_known_to_everybody(rig: &Rig) {
     assert_eq!(held.completed(), Some(ChangeId(9)));
 }
 
-async fn holding_makes_no_root(rig: &Rig) {
+async fn holding_makes_no_root(rig: &Harness) {
     drop(rig.backend.lock(WAIT).await.unwrap());
     assert!(!rig.backend.exists().await.unwrap());
 }
