@@ -31,20 +31,20 @@ const BORDERS: [&str; 2] = ["contextfrom:", "endofcontextfrom:"];
 const BORDER_DASHES: usize = 3;
 
 /// What stands for `<` where it would begin a tag of ours.
-const LESS: &str = "&lt;";
+const ESCAPED_LESS: &str = "&lt;";
 
 /// Returns a text of several lines as data: it neither opens nor closes a block.
 pub fn data(text: &str) -> Cow<'_, str> {
-    match without_tags(text) {
-        Cow::Borrowed(text) => borders_marked(text),
-        Cow::Owned(text) => Cow::Owned(borders_marked(&text).into_owned()),
+    match escape_tags(text) {
+        Cow::Borrowed(text) => mark_borders(text),
+        Cow::Owned(text) => Cow::Owned(mark_borders(&text).into_owned()),
     }
 }
 
 /// Returns a text as data on one line, at most so long as a description is, with no character left that means
 /// something in XML.
 pub fn line(text: &str) -> String {
-    data(&xml(&description_line(text))).into_owned()
+    data(&escape_xml(&description_line(text))).into_owned()
 }
 
 /// Returns a path for an attribute or a border: on one line, with nothing in it that ends either. A path is
@@ -56,16 +56,16 @@ pub fn path(path: &str) -> String {
     }
     let shown = |c: char| if c.is_control() || is_line_end(c) { '\u{fffd}' } else { c };
     let one_line: String = path.chars().map(shown).collect();
-    data(&one_line).replace('<', LESS).replace('>', "&gt;").replace('"', "&quot;")
+    data(&one_line).replace('<', ESCAPED_LESS).replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// Returns a text with the characters escaped that mean something in XML.
-fn xml(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str(LESS),
+            '<' => escaped.push_str(ESCAPED_LESS),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             c => escaped.push(c),
@@ -79,7 +79,7 @@ const fn is_line_end(c: char) -> bool {
 }
 
 /// Takes the angle bracket from what reads as a tag of ours.
-fn without_tags(text: &str) -> Cow<'_, str> {
+fn escape_tags(text: &str) -> Cow<'_, str> {
     let mut changed: Option<String> = None;
     let mut copied = 0;
     for (at, character) in text.char_indices() {
@@ -89,18 +89,18 @@ fn without_tags(text: &str) -> Cow<'_, str> {
         }
         let end = at + character.len_utf8();
         let rest = slice(text, end..);
-        if opens(character) && is_our_tag(rest) {
+        if is_open_bracket(character) && is_block_tag(rest) {
             let so_far = changed.get_or_insert_with(|| String::with_capacity(text.len() + 16));
             so_far.push_str(slice(text, copied..at));
-            so_far.push_str(LESS);
+            so_far.push_str(ESCAPED_LESS);
             copied = end;
         }
     }
-    finished(text, copied, changed)
+    finish(text, copied, changed)
 }
 
 /// Returns a text whose beginning was changed and copied up to here.
-fn finished(text: &str, copied: usize, changed: Option<String>) -> Cow<'_, str> {
+fn finish(text: &str, copied: usize, changed: Option<String>) -> Cow<'_, str> {
     match changed {
         None => Cow::Borrowed(text),
         Some(mut changed) => {
@@ -111,7 +111,7 @@ fn finished(text: &str, copied: usize, changed: Option<String>) -> Cow<'_, str> 
 }
 
 /// Tells whether a character is taken for `<`.
-fn opens(character: char) -> bool {
+fn is_open_bracket(character: char) -> bool {
     let is_listed = matches!(
         character,
         '\u{2039}'
@@ -132,14 +132,15 @@ fn opens(character: char) -> bool {
 }
 
 /// How many characters behind an angle bracket are looked at; no name of ours is as long, white space before it included.
-const LOOKED_AT: usize = 64;
+const LOOKAHEAD_CHARS: usize = 64;
 
 /// The names of our tags as they look: with each character replaced by the one that stands for all that are confused with
 /// it, by Unicode's own tables.
-static LOOKS: LazyLock<Vec<String>> = LazyLock::new(|| TAGS.iter().map(|tag| look(tag)).collect());
+static TAG_SKELETONS: LazyLock<Vec<String>> =
+    LazyLock::new(|| TAGS.iter().map(|tag| name_skeleton(tag)).collect());
 
 /// Tells whether what follows an angle bracket makes a tag of ours of it.
-fn is_our_tag(rest: &str) -> bool {
+fn is_block_tag(rest: &str) -> bool {
     // Most tags are HTML's or types', and begin with a letter that none of ours looks like.
     let first = rest.chars().find(|&c| !c.is_whitespace() && !is_slash(c));
     let is_another =
@@ -147,35 +148,35 @@ fn is_our_tag(rest: &str) -> bool {
     if first.is_none_or(is_another) {
         return false;
     }
-    let seen = rest.chars().filter_map(visual_equivalent).take(LOOKED_AT);
-    let name = name_in(seen.clone());
+    let seen = rest.chars().filter_map(visual_equivalent).take(LOOKAHEAD_CHARS);
+    let name = tag_name(seen.clone());
     if TAGS.contains(&name.as_str()) {
         return true;
     }
-    let visible = rest.chars().filter(|c| visual_equivalent(*c).is_some()).take(LOOKED_AT);
+    let visible = rest.chars().filter(|c| visual_equivalent(*c).is_some()).take(LOOKAHEAD_CHARS);
     let written: String = visible.nfkc().collect();
     // Some marks that are set on letters elsewhere look like a letter where they stand alone.
     let is_letter =
         |c: char| skeleton(c.encode_utf8(&mut [0; 4])).all(|c| c.is_ascii_alphanumeric());
     let with_marks = rest.chars().filter(|c| visual_equivalent(*c).is_some() || is_letter(*c));
-    let with_marks: String = with_marks.take(LOOKED_AT).nfkc().collect();
+    let with_marks: String = with_marks.take(LOOKAHEAD_CHARS).nfkc().collect();
     // Other marks end a name, for whoever does not read past them.
-    let as_it_is: String = rest.chars().take(LOOKED_AT).nfkc().collect();
+    let as_it_is: String = rest.chars().take(LOOKAHEAD_CHARS).nfkc().collect();
     // Capitals look like other letters than small ones, so both are compared.
     let read = [seen.collect(), written.to_lowercase(), written, with_marks, as_it_is];
     read.iter().any(|text: &String| {
         let letters: String = text.chars().map(plain_capital).collect();
-        LOOKS.contains(&look(&letters))
+        TAG_SKELETONS.contains(&name_skeleton(&letters))
     })
 }
 
 /// Returns the letters of the name at the beginning of a tag as they look, whatever parts its words.
-fn look(text: &str) -> String {
+fn name_skeleton(text: &str) -> String {
     // A capital may look like one letter, and its small form like another.
     let small: String = skeleton(text).flat_map(char::to_lowercase).nfkc().collect();
     let seen = skeleton(&small).flat_map(char::to_lowercase);
     let name = seen.skip_while(|&c| c.is_whitespace() || is_slash(c));
-    let name = name.take_while(|&c| is_of_a_name(c) || matches!(c, '.' | ' ' | '\u{a0}'));
+    let name = name.take_while(|&c| is_name_char(c) || matches!(c, '.' | ' ' | '\u{a0}'));
     // An `l` is taken for an `i`.
     name.filter(|c| c.is_alphanumeric()).map(|c| if c == 'l' { 'i' } else { c }).collect()
 }
@@ -196,9 +197,9 @@ fn plain_capital(c: char) -> char {
 }
 
 /// Returns the name at the beginning of a tag, behind white space and slashes.
-fn name_in(seen: impl Iterator<Item = char>) -> String {
+fn tag_name(seen: impl Iterator<Item = char>) -> String {
     let name = seen.skip_while(|&c| c.is_whitespace() || is_slash(c));
-    let name = name.take_while(|&c| is_of_a_name(c));
+    let name = name.take_while(|&c| is_name_char(c));
     name.map(|c| if is_dash(c) { '_' } else { c }).collect()
 }
 
@@ -207,7 +208,7 @@ fn is_slash(character: char) -> bool {
     matches!(character, '/' | '\\' | '\u{2044}' | '\u{2215}' | '\u{29f8}' | '\u{2571}')
 }
 
-fn is_of_a_name(c: char) -> bool {
+fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || is_dash(c)
 }
 
@@ -216,7 +217,7 @@ const fn is_dash(c: char) -> bool {
 }
 
 /// Marks the lines that read as the border of a context file.
-fn borders_marked(text: &str) -> Cow<'_, str> {
+fn mark_borders(text: &str) -> Cow<'_, str> {
     // A border has these in it, in either case, and a dash before.
     if !text.contains(is_dash) {
         return Cow::Borrowed(text);
@@ -235,7 +236,7 @@ fn borders_marked(text: &str) -> Cow<'_, str> {
         }
         start += line.len();
     }
-    finished(text, copied, changed)
+    finish(text, copied, changed)
 }
 
 fn is_border(line: &str) -> bool {
@@ -331,7 +332,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_text_without_brackets_and_dashes_stays_as_it_is(text in "[^<-]*") {
-            let is_plain = !text.chars().any(|c| opens(c) || is_dash(c));
+            let is_plain = !text.chars().any(|c| is_open_bracket(c) || is_dash(c));
             prop_assume!(is_plain);
             prop_assert_eq!(&data(&text), &text);
         }

@@ -15,11 +15,11 @@ use memory::text::slice;
 use crate::{escape, tokens};
 
 /// What stands where a file was cut.
-const CUT: &str = "[cut here: over its share of the tokens]";
+const TRUNCATION_MARK: &str = "[cut here: over its share of the tokens]";
 
 /// A file as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct RenderedFile {
     /// Which source it is.
     pub source: usize,
     /// Its bytes, with imports, and with its borders.
@@ -32,16 +32,16 @@ pub struct Shown {
 
 /// All context files as they are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Files {
+pub struct RenderedFiles {
     /// The text; empty if there are none.
     pub text: String,
     /// The files, in the order of their load; those that say nothing are left out.
-    pub shown: Vec<Shown>,
+    pub files: Vec<RenderedFile>,
 }
 
 /// Returns the text of these files, in their order, each with its imports. A file that was written already, or is
 /// one of these, is not written again where it is imported.
-pub fn text(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> Files {
+pub fn render(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> RenderedFiles {
     let files = match style {
         ImportStyle::Tree => files.to_vec(),
         ImportStyle::Flat => with_imported(sources, files),
@@ -51,25 +51,25 @@ pub fn text(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> File
     let roots: HashSet<usize> = files.iter().copied().collect();
     let mut written = roots.clone();
     for file in files {
-        let room = Room { tokens: usize::MAX, bytes: bytes_left };
-        let Some(block) = Block::of(sources, file, style, room, &written) else { continue };
+        let room = FileBudget { tokens: usize::MAX, bytes: bytes_left };
+        let Some(block) = FileBlock::render(sources, file, style, room, &written) else { continue };
         bytes_left = bytes_left.saturating_sub(block.text.len());
         written.extend(&block.imported);
         blocks.push(block);
     }
     let tokens: Vec<usize> = blocks.iter().map(|block| block.tokens).collect();
-    let share = share(&tokens, CONTEXT_TOKENS_MAX);
+    let share = fair_share(&tokens, CONTEXT_TOKENS_MAX);
     let mut written = roots;
     for block in &mut blocks {
         let imported = std::mem::take(&mut block.imported);
         if block.tokens > share {
-            let room = Room { tokens: share, bytes: CONTEXT_BYTES_MAX };
-            let cut = Block::of(sources, block.source, style, room, &written);
+            let room = FileBudget { tokens: share, bytes: CONTEXT_BYTES_MAX };
+            let cut = FileBlock::render(sources, block.source, style, room, &written);
             *block = cut.unwrap_or_else(|| std::mem::take(block));
         }
         written.extend(imported);
     }
-    let shown = |block: &Block| Shown {
+    let shown = |block: &FileBlock| RenderedFile {
         source: block.source,
         bytes: block.text.len(),
         tokens: block.tokens,
@@ -77,7 +77,7 @@ pub fn text(sources: &[LoadedText], files: &[usize], style: ImportStyle) -> File
     };
     let shown = blocks.iter().map(shown).collect();
     let texts: Vec<_> = blocks.into_iter().map(|block| block.text).collect();
-    Files { text: texts.join("\n"), shown }
+    RenderedFiles { text: texts.join("\n"), files: shown }
 }
 
 /// Returns the files with all that they import right after them, each once.
@@ -108,7 +108,7 @@ fn imported(sources: &[LoadedText], file: usize, depth: usize) -> Vec<(usize, us
 }
 
 /// Returns how many tokens each may have so that all together keep to the most.
-fn share(tokens: &[usize], most: usize) -> usize {
+fn fair_share(tokens: &[usize], most: usize) -> usize {
     if tokens.iter().sum::<usize>() <= most {
         return usize::MAX;
     }
@@ -127,7 +127,7 @@ fn share(tokens: &[usize], most: usize) -> usize {
 
 /// One file between its borders.
 #[derive(Default)]
-struct Block {
+struct FileBlock {
     source: usize,
     text: String,
     tokens: usize,
@@ -138,23 +138,23 @@ struct Block {
 
 /// How much may be written.
 #[derive(Clone, Copy)]
-struct Room {
+struct FileBudget {
     tokens: usize,
     bytes: usize,
 }
 
-impl Block {
+impl FileBlock {
     /// Returns the block of a file that keeps to the room; `None` if it says nothing. What was written elsewhere
     /// is not written in it.
-    fn of(
+    fn render(
         sources: &[LoadedText],
         file: usize,
         style: ImportStyle,
-        room: Room,
+        room: FileBudget,
         elsewhere: &HashSet<usize>,
     ) -> Option<Self> {
         let source = sources.get(file)?;
-        if trimmed(&source.text).is_empty() {
+        if trimmed_range(&source.text).is_empty() {
             return None;
         }
         let path = escape::path(&source.display_path);
@@ -163,26 +163,26 @@ impl Block {
             format!("\n--- End of Context from: {path} ---\n"),
         );
         let frame = tokens::count(&begin) + tokens::count(&end);
-        let mut writing = Writing {
+        let mut writing = BlockRenderer {
             sources,
             style,
             text: begin,
-            tokens_left: room.tokens.saturating_sub(frame + tokens::count(CUT)),
+            tokens_left: room.tokens.saturating_sub(frame + tokens::count(TRUNCATION_MARK)),
             bytes_max: room.bytes,
             chain: vec![file],
-            elsewhere,
+            other_blocks: elsewhere,
             imported: Vec::new(),
             is_cut: false,
         };
-        writing.source(source);
-        let Writing { mut text, is_cut, imported, .. } = writing;
+        writing.push_source(source);
+        let BlockRenderer { mut text, is_cut, imported, .. } = writing;
         text.push_str(&end);
         Some(Self { source: file, tokens: tokens::count(&text), text, is_cut, imported })
     }
 }
 
 /// A block on its way.
-struct Writing<'a> {
+struct BlockRenderer<'a> {
     sources: &'a [LoadedText],
     style: ImportStyle,
     text: String,
@@ -191,48 +191,48 @@ struct Writing<'a> {
     /// The file, what it imports, and so on, down to the one that is written.
     chain: Vec<usize>,
     /// The files that are written in other blocks.
-    elsewhere: &'a HashSet<usize>,
+    other_blocks: &'a HashSet<usize>,
     /// The files that were written in this one.
     imported: Vec<usize>,
     /// Whether something did not fit. Nothing more is written then but the end of what was begun.
     is_cut: bool,
 }
 
-impl Writing<'_> {
-    fn source(&mut self, source: &LoadedText) {
-        let body = trimmed(&source.text);
+impl BlockRenderer<'_> {
+    fn push_source(&mut self, source: &LoadedText) {
+        let body = trimmed_range(&source.text);
         let mut at = body.start;
         let imports = match self.style {
             ImportStyle::Tree if self.chain.len() <= IMPORT_DEPTH_MAX => source.imports.as_slice(),
             ImportStyle::Tree | ImportStyle::Flat => &[],
         };
         for import in imports {
-            self.piece(slice(&source.text, at..import.range.start));
-            self.import(import);
+            self.push_fitting(slice(&source.text, at..import.range.start));
+            self.push_import(import);
             at = import.range.end;
         }
-        self.piece(slice(&source.text, at..body.end));
+        self.push_fitting(slice(&source.text, at..body.end));
     }
 
-    fn import(&mut self, import: &ResolvedImport) {
+    fn push_import(&mut self, import: &ResolvedImport) {
         let path = escape::path(&import.path);
         let target = match &import.resolution {
             ImportResolution::Failed(why) => {
-                self.whole(&format!("<!-- Import failed: {path} - {} -->", escape::path(why)));
+                self.push_whole(&format!("<!-- Import failed: {path} - {} -->", escape::path(why)));
                 return;
             }
             ImportResolution::Replaced(target) => *target,
         };
         if [&self.chain, &self.imported].iter().any(|files| files.contains(&target))
-            || self.elsewhere.contains(&target)
+            || self.other_blocks.contains(&target)
         {
-            self.whole(&format!("<!-- File already processed: {path} -->"));
+            self.push_whole(&format!("<!-- File already processed: {path} -->"));
             return;
         }
         let Some(source) = self.sources.get(target) else { return };
         if self.text.len().saturating_add(source.text.len()) > self.bytes_max {
             let why = "all context files together are too large";
-            self.whole(&format!("<!-- Import failed: {path} - {why} -->"));
+            self.push_whole(&format!("<!-- Import failed: {path} - {why} -->"));
             return;
         }
         let begin = format!("<imported from=\"{}\">\n", escape::path(&source.display_path));
@@ -240,13 +240,13 @@ impl Writing<'_> {
         // Both, or neither: what is begun is ended, whatever is cut in between.
         let frame = tokens::count(&begin) + tokens::count(end);
         if self.is_cut || frame > self.tokens_left {
-            self.cut();
+            self.mark_cut();
             return;
         }
         self.tokens_left -= frame;
         self.text.push_str(&begin);
         self.chain.push(target);
-        self.source(source);
+        self.push_source(source);
         self.chain.pop();
         if !self.is_cut {
             self.imported.push(target);
@@ -255,7 +255,7 @@ impl Writing<'_> {
     }
 
     /// Writes text of a file: what fits of it.
-    fn piece(&mut self, text: &str) {
+    fn push_fitting(&mut self, text: &str) {
         if text.is_empty() || self.is_cut {
             return;
         }
@@ -274,30 +274,30 @@ impl Writing<'_> {
             self.tokens_left -= count;
             self.text.push_str(line);
         }
-        self.cut();
+        self.mark_cut();
     }
 
     /// Writes what is ours, all of it or nothing.
-    fn whole(&mut self, text: &str) {
+    fn push_whole(&mut self, text: &str) {
         let count = tokens::count(text);
         if self.is_cut || count > self.tokens_left {
-            self.cut();
+            self.mark_cut();
             return;
         }
         self.tokens_left -= count;
         self.text.push_str(text);
     }
 
-    fn cut(&mut self) {
+    fn mark_cut(&mut self) {
         if !self.is_cut {
             self.is_cut = true;
-            self.text.push_str(CUT);
+            self.text.push_str(TRUNCATION_MARK);
         }
     }
 }
 
 /// Returns where a text begins and ends that says something.
-fn trimmed(text: &str) -> std::ops::Range<usize> {
+fn trimmed_range(text: &str) -> std::ops::Range<usize> {
     let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
     let end = text.trim_end_matches(is_blank).len();
     let start = text.len() - text.trim_start_matches(is_blank).len();

@@ -8,13 +8,13 @@
 //! below, by up to a fifth.
 
 /// ASCII letters that a token holds at the least, but for the last of a word.
-const LETTERS_A_TOKEN: usize = 4;
+const LETTERS_PER_TOKEN: usize = 4;
 
 /// Marks in a row that a token holds at the least.
-const MARKS_A_TOKEN: usize = 2;
+const MARKS_PER_TOKEN: usize = 2;
 
 /// Bytes of other letters that a token holds at the least.
-const OTHER_BYTES_A_TOKEN: usize = 2;
+const OTHER_BYTES_PER_TOKEN: usize = 2;
 
 /// Returns how many tokens a text is, rather too many, for texts as people and programs write them.
 ///
@@ -23,9 +23,9 @@ const OTHER_BYTES_A_TOKEN: usize = 2;
 /// is a run of line breaks.
 pub fn count(text: &str) -> usize {
     let mut total = 0;
-    let mut run: Option<(Kind, usize)> = None;
+    let mut run: Option<(CharClass, usize)> = None;
     for byte in text.bytes() {
-        let kind = Kind::of(byte);
+        let kind = CharClass::of(byte);
         match &mut run {
             Some((same, length)) if *same == kind => *length += 1,
             _ => {
@@ -39,7 +39,7 @@ pub fn count(text: &str) -> usize {
 
 /// What a run of bytes is made of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharClass {
     Letters,
     Digits,
     Space,
@@ -48,7 +48,7 @@ enum Kind {
     Other,
 }
 
-impl Kind {
+impl CharClass {
     const fn of(byte: u8) -> Self {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' => Self::Letters,
@@ -62,13 +62,13 @@ impl Kind {
 
     const fn tokens(self, length: usize) -> usize {
         match self {
-            Self::Letters => length.div_ceil(LETTERS_A_TOKEN),
+            Self::Letters => length.div_ceil(LETTERS_PER_TOKEN),
             Self::Digits => length,
-            Self::Marks => length.div_ceil(MARKS_A_TOKEN),
+            Self::Marks => length.div_ceil(MARKS_PER_TOKEN),
             // One space is a part of the word that follows.
             Self::Space => (length > 1) as usize,
             Self::Break => 1,
-            Self::Other => length.div_ceil(OTHER_BYTES_A_TOKEN),
+            Self::Other => length.div_ceil(OTHER_BYTES_PER_TOKEN),
         }
     }
 }

@@ -74,7 +74,7 @@ mod reranker;
 mod segment;
 
 pub use ::context::Mark;
-pub use ::context::segment::{Kind as PartKind, Part, Segment, Told};
+pub use ::context::segment::{ContextPart, PartKind, Segment, ShownIndex};
 pub use ::memory::context_file::ImportStyle;
 pub use ::model::Usage;
 pub use agents::{

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agents::{ByModel, Curator, Embedded};
 use context::Mark;
-use context::segment::{Part, Told};
+use context::segment::{ContextPart, ShownIndex};
 use jiff::tz::TimeZone;
 use memory::clock::Clock;
 use memory::context_file::ImportStyle;
@@ -237,8 +237,8 @@ impl Engine {
     pub async fn delta(
         &self,
         memories: &Memories,
-        told: &mut Told,
-    ) -> Result<Option<Part>, StoreError> {
+        told: &mut ShownIndex,
+    ) -> Result<Option<ContextPart>, StoreError> {
         Ok(Look::new(memories, told).await?.delta(told))
     }
 

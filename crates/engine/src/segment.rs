@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use context::Mark;
 use context::files;
-use context::hot_set::{self, Body, Candidate, HotSet, Ranked};
-use context::index::{self, Entry};
-use context::segment::{Kind, Part, Seen, Segment, Told};
+use context::hot_set::{self, HotBody, HotCandidate, HotSet, RankedCandidate};
+use context::index::{self, IndexEntry};
+use context::segment::{ContextPart, PartKind, Segment, ShownIndex, StampedEntry};
 use memory::clock::Timestamp;
 use memory::command::view::FROM_CHECKOUT;
 use memory::context_file::ImportStyle;
@@ -42,7 +42,7 @@ pub struct Showing {
     /// What it is given.
     pub segment: Segment,
     /// What it knows by that of which memories there are; deltas go on from here.
-    pub told: Told,
+    pub told: ShownIndex,
     /// The context files in it, in their order, each followed by what it imports first.
     pub files: Vec<FileShown>,
     /// The context files and imports that are not in it.
@@ -112,11 +112,11 @@ pub(crate) struct Look {
 
 impl Look {
     /// Looks at the memories.
-    pub(crate) async fn new(memories: &Memories, told: &Told) -> Result<Self, StoreError> {
+    pub(crate) async fn new(memories: &Memories, told: &ShownIndex) -> Result<Self, StoreError> {
         let is_told = memories.features().has(Feature::ContextIndex);
         let listing = if is_told { memories.list(None).await? } else { Listing::default() };
         let is_new =
-            |listed: &&MemoryEntry| !told.knows(&listed.path, listed.bytes, listed.modified_at);
+            |listed: &&MemoryEntry| !told.contains(&listed.path, listed.bytes, listed.modified_at);
         let new = listing.memories.iter().filter(is_new);
         let new: Vec<_> = new.map(|listed| (&listed.path, None)).collect();
         let standing = standing(memories, &new).await;
@@ -125,7 +125,7 @@ impl Look {
 
     /// Returns what changed since a model was told which memories there are, and takes it for told; `None` if
     /// nothing did.
-    pub(crate) fn delta(&self, told: &mut Told) -> Option<Part> {
+    pub(crate) fn delta(&self, told: &mut ShownIndex) -> Option<ContextPart> {
         if !self.is_told {
             return None;
         }
@@ -133,15 +133,18 @@ impl Look {
     }
 }
 
-fn seen<'a>(listing: &'a Listing, standing: &HashMap<MemoryPath, Standing>) -> Vec<Seen<'a>> {
+fn seen<'a>(
+    listing: &'a Listing,
+    standing: &HashMap<MemoryPath, Standing>,
+) -> Vec<StampedEntry<'a>> {
     let seen = listing.memories.iter().map(|listed| {
         let standing = standing.get(&listed.path);
         let instead = standing.and_then(|standing| standing.instead());
         let description = instead.unwrap_or(&listed.description);
         let mark = standing.filter(|_| instead.is_none()).and_then(|standing| standing.mark());
         let pinned = listed.pinned;
-        let entry = Entry { path: &listed.path, description, pinned, mark };
-        Seen { entry, bytes: listed.bytes, modified_at: listed.modified_at }
+        let entry = IndexEntry { path: &listed.path, description, pinned, mark };
+        StampedEntry { entry, bytes: listed.bytes, modified_at: listed.modified_at }
     });
     seen.collect()
 }
@@ -164,21 +167,21 @@ pub(crate) async fn gather(
     // One byte more for the blank line between two parts.
     let index_bytes_max = bytes_max.saturating_sub(hot_text.len() + 1);
     let index = if features.has(Feature::ContextIndex) {
-        index::block(&entries, listing.omitted, index_bytes_max, features.has(Feature::Tool))
+        index::render(&entries, listing.omitted, index_bytes_max, features.has(Feature::Tool))
     } else {
         String::new()
     };
     let parts = within(
         bytes_max,
         [
-            Part::new(Kind::ContextFiles, files.text),
-            Part::new(Kind::Index, index),
-            Part::new(Kind::HotSet, hot_text),
+            ContextPart::new(PartKind::ContextFiles, files.text),
+            ContextPart::new(PartKind::Index, index),
+            ContextPart::new(PartKind::HotSet, hot_text),
         ],
     );
     Ok(Showing {
-        segment: Segment::of(parts),
-        told: Told::of(&seen),
+        segment: Segment::from_parts(parts),
+        told: ShownIndex::from_entries(&seen),
         files: files.files,
         skipped: files.skipped,
         hot,
@@ -190,7 +193,7 @@ pub(crate) async fn gather(
 pub(crate) async fn context_text(files: &ContextFiles, style: ImportStyle) -> ContextText {
     let loaded = files.load().await;
     let style = files.import_style().unwrap_or(style);
-    let shown = files::text(&loaded.sources, &loaded.files, style);
+    let shown = files::render(&loaded.sources, &loaded.files, style);
     let files = files_shown(&loaded, &shown);
     ContextText { text: shown.text, files, skipped: loaded.skipped.clone() }
 }
@@ -202,7 +205,7 @@ const fn hot_bytes_max(bytes_max: usize) -> usize {
 
 /// Returns the parts that fit into so many bytes together, in their order: the hot set first of all, since a
 /// person pinned it, then the index, then context files.
-fn within(bytes_max: usize, parts: [Option<Part>; 3]) -> Vec<Part> {
+fn within(bytes_max: usize, parts: [Option<ContextPart>; 3]) -> Vec<ContextPart> {
     let mut left = bytes_max;
     let mut fits = |kind| {
         let part = parts.iter().flatten().find(|part| part.kind == kind);
@@ -211,7 +214,8 @@ fn within(bytes_max: usize, parts: [Option<Part>; 3]) -> Vec<Part> {
         left = rest.unwrap_or(left);
         rest.is_some()
     };
-    let [hot_set, index, files] = [Kind::HotSet, Kind::Index, Kind::ContextFiles].map(&mut fits);
+    let [hot_set, index, files] =
+        [PartKind::HotSet, PartKind::Index, PartKind::ContextFiles].map(&mut fits);
     let kept = [files, index, hot_set];
     parts.into_iter().zip(kept).filter_map(|(part, kept)| part.filter(|_| kept)).collect()
 }
@@ -293,11 +297,15 @@ async fn standing(
     found
 }
 
-fn ranked(listing: &Listing, now: Timestamp) -> Vec<Ranked<'_>> {
+fn ranked(listing: &Listing, now: Timestamp) -> Vec<RankedCandidate<'_>> {
     let candidates: Vec<_> = listing
         .memories
         .iter()
-        .map(|listed| Candidate { path: &listed.path, pinned: listed.pinned, usage: listed.usage })
+        .map(|listed| HotCandidate {
+            path: &listed.path,
+            pinned: listed.pinned,
+            usage: listed.usage,
+        })
         .collect();
     hot_set::rank(&candidates, now)
 }
@@ -314,7 +322,7 @@ struct Head {
 /// Reads the warmest memories, as many as fit; what cannot be read is passed over.
 async fn hot_set(
     memories: &Memories,
-    ranked: &[Ranked<'_>],
+    ranked: &[RankedCandidate<'_>],
     bytes_max: usize,
 ) -> Result<(String, Vec<HotShown>), StoreError> {
     let (mut heads, mut unreviewed): (Vec<Head>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -330,7 +338,7 @@ async fn hot_set(
                 let candidate = ranked.get(head.place)?.candidate;
                 let (path, pinned) = (candidate.path, candidate.pinned);
                 let notice = head.notice;
-                Some(Body { path, text: &head.text, bytes: head.bytes, notice, pinned })
+                Some(HotBody { path, text: &head.text, bytes: head.bytes, notice, pinned })
             })
             .collect();
         filled = hot_set::fill(&bodies, bytes_max);
@@ -338,8 +346,8 @@ async fn hot_set(
             break;
         }
     }
-    let nothing = HotSet { text: String::new(), shown: Vec::new(), cut: Vec::new() };
-    let HotSet { text, shown, cut } = filled.unwrap_or(nothing);
+    let nothing = HotSet { text: String::new(), shown: Vec::new(), truncated: Vec::new() };
+    let HotSet { text, shown, truncated: cut } = filled.unwrap_or(nothing);
     let whole: HashMap<usize, Option<Revision>> = shown
         .iter()
         .filter_map(|at| heads.get(*at).map(|head| (at, head)))
@@ -387,10 +395,10 @@ async fn read_heads(
     (heads, kept_out)
 }
 
-fn files_shown(loaded: &ContextFileSet, files: &files::Files) -> Vec<FileShown> {
+fn files_shown(loaded: &ContextFileSet, files: &files::RenderedFiles) -> Vec<FileShown> {
     let origin = |at: usize| loaded.origins.get(at);
     let mut all = Vec::new();
-    for shown in &files.shown {
+    for shown in &files.files {
         let Some(of) = origin(shown.source) else { continue };
         let parent = of.parent.and_then(origin).map(|parent| parent.path.clone());
         all.push(FileShown {
@@ -402,7 +410,7 @@ fn files_shown(loaded: &ContextFileSet, files: &files::Files) -> Vec<FileShown> 
             is_cut: shown.is_cut,
         });
     }
-    let is_shown = |at: usize| files.shown.iter().any(|shown| shown.source == at);
+    let is_shown = |at: usize| files.files.iter().any(|shown| shown.source == at);
     for (at, of) in loaded.origins.iter().enumerate() {
         let (Some(parent), Some(source)) = (of.parent, loaded.sources.get(at)) else { continue };
         if is_shown(at) || source.text.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use context::Mark;
-use context::recalled::{self, Item};
+use context::recalled::{self, RecalledItem};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::limits::RECALLED_TOKENS_DEFAULT;
@@ -58,7 +58,7 @@ impl Recalled {
     /// Returns the block of what was selected, as much of it as may be shown; `None` when nothing was.
     pub fn of(found: &[Selected], now: Timestamp) -> Option<Self> {
         let items: Vec<_> = found.iter().map(item).collect();
-        let rendered = recalled::block(&items, RECALLED_TOKENS_DEFAULT, now)?;
+        let rendered = recalled::render(&items, RECALLED_TOKENS_DEFAULT, now)?;
         let memories = rendered.shown.iter().filter_map(|&at| found.get(at).cloned()).collect();
         Some(Self { block: rendered.text, memories })
     }
@@ -100,9 +100,9 @@ impl Shown {
     }
 }
 
-fn item(selected: &Selected) -> Item<'_> {
+fn item(selected: &Selected) -> RecalledItem<'_> {
     let Selected { path, title, text, modified_at, mark, .. } = selected;
-    Item { path, title, text, saved_at: *modified_at, mark: *mark }
+    RecalledItem { path, title, text, saved_at: *modified_at, mark: *mark }
 }
 
 /// Returns what stands for a memory as it is in a revision.

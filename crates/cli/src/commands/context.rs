@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use engine::{
-    FileShown, HotShown, LoadSkipReason, Part, PartKind, Recalled, Segment, Selected, Showing,
-    SkippedContextSource,
+    ContextPart, FileShown, HotShown, LoadSkipReason, PartKind, Recalled, Segment, Selected,
+    Showing, SkippedContextSource,
 };
 use serde_json::{Value, json};
 
@@ -23,8 +23,8 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     let found = recalled.as_ref().map_or(&[][..], |recalled| &recalled.memories);
     if let Some(Recalled { block, .. }) = &recalled {
         let parts = showing.segment.parts().iter().cloned();
-        let parts = parts.chain(Part::new(PartKind::Recalled, block.clone()));
-        showing.segment = Segment::of(parts.collect());
+        let parts = parts.chain(ContextPart::new(PartKind::Recalled, block.clone()));
+        showing.segment = Segment::from_parts(parts.collect());
     }
     if app.output.json {
         let mut value = value(&showing);

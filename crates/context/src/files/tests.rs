@@ -36,10 +36,10 @@ fn sources(files: &[(&str, &str)]) -> Vec<LoadedText> {
     files.iter().map(source).collect()
 }
 
-const ROOMY: Room = Room { tokens: usize::MAX, bytes: CONTEXT_BYTES_MAX };
+const UNLIMITED: FileBudget = FileBudget { tokens: usize::MAX, bytes: CONTEXT_BYTES_MAX };
 
 fn tree(files: &[(&str, &str)]) -> String {
-    text(&sources(files), &[0], ImportStyle::Tree).text
+    render(&sources(files), &[0], ImportStyle::Tree).text
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn files_stand_between_borders_with_a_blank_line_between_them() {
         ("empty.md", " \n"),
         ("AGENTS.md", "two"),
     ]);
-    let files = text(&sources, &[0, 1, 2], ImportStyle::Tree);
+    let files = render(&sources, &[0, 1, 2], ImportStyle::Tree);
     assert_snapshot!(files.text, @"
     --- Context from: ../AGENTS.md ---
     one
@@ -59,9 +59,9 @@ fn files_stand_between_borders_with_a_blank_line_between_them() {
     two
     --- End of Context from: AGENTS.md ---
     ");
-    let shown: Vec<_> = files.shown.iter().map(|shown| shown.source).collect();
+    let shown: Vec<_> = files.files.iter().map(|shown| shown.source).collect();
     assert_eq!(shown, [0, 2]);
-    assert_eq!(text(&[], &[], ImportStyle::Tree), Files::default());
+    assert_eq!(render(&[], &[], ImportStyle::Tree), RenderedFiles::default());
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn what_was_written_already_is_not_written_again() {
 #[test]
 fn a_context_file_that_another_imports_is_shown_once() {
     let files = [("QWEN.md", "@AGENTS.md\n@x.md"), ("AGENTS.md", "rules @x.md"), ("x.md", "x")];
-    assert_snapshot!(text(&sources(&files), &[0, 1], ImportStyle::Tree).text, @r#"
+    assert_snapshot!(render(&sources(&files), &[0, 1], ImportStyle::Tree).text, @r#"
     --- Context from: QWEN.md ---
     <!-- File already processed: AGENTS.md -->
     <imported from="x.md">
@@ -141,8 +141,8 @@ fn flat_texts_stay_and_imported_files_follow_once_in_order() {
         ("d.md", "d @c.md"),
         ("e.md", "e @d.md"),
     ]);
-    let files = text(&sources, &[0, 4], ImportStyle::Flat);
-    let order: Vec<_> = files.shown.iter().map(|shown| shown.source).collect();
+    let files = render(&sources, &[0, 4], ImportStyle::Flat);
+    let order: Vec<_> = files.files.iter().map(|shown| shown.source).collect();
     assert_eq!(order, [0, 1, 2, 3, 4]);
     assert!(files.text.starts_with("--- Context from: a.md ---\n@b.md @d.md @b.md\n--- End"));
 }
@@ -154,7 +154,8 @@ fn a_bomb_of_imports_stays_within_the_bytes() {
     let text = format!("{bulk}\n@./{}", names.join("\n@./"));
     let files: Vec<_> = names.iter().map(|name| (name.as_str(), text.as_str())).collect();
     let sources = sources(&files);
-    let block = Block::of(&sources, 0, ImportStyle::Tree, ROOMY, &HashSet::new()).unwrap();
+    let block =
+        FileBlock::render(&sources, 0, ImportStyle::Tree, UNLIMITED, &HashSet::new()).unwrap();
     assert!(block.text.len() < CONTEXT_BYTES_MAX + CONTEXT_FILE_BYTES_MAX, "{}", block.text.len());
     assert!(block.text.contains(".md - all context files together are too large -->"));
 }
@@ -170,8 +171,8 @@ fn what_is_over_the_tokens_is_cut_fairly_and_every_import_is_closed() {
         ("middle.md", &"words ".repeat(3_000)),
         ("imported.md", &long),
     ]);
-    let files = text(&sources, &[0, 1, 2, 3], ImportStyle::Tree);
-    let cut: Vec<_> = files.shown.iter().map(|shown| shown.is_cut).collect();
+    let files = render(&sources, &[0, 1, 2, 3], ImportStyle::Tree);
+    let cut: Vec<_> = files.files.iter().map(|shown| shown.is_cut).collect();
     assert_eq!(cut, [false, true, true, false]);
     let tokens = tokens::count(&files.text);
     assert!((CONTEXT_TOKENS_MAX - 200..=CONTEXT_TOKENS_MAX).contains(&tokens), "{tokens}");
@@ -186,7 +187,7 @@ fn what_is_over_the_tokens_is_cut_fairly_and_every_import_is_closed() {
 #[test]
 fn shares_are_equal_but_for_what_short_ones_leave() {
     fn check(tokens: &[usize], most: usize, expected: usize) {
-        assert_eq!(share(tokens, most), expected, "{tokens:?} of {most}");
+        assert_eq!(fair_share(tokens, most), expected, "{tokens:?} of {most}");
     }
     check(&[], 10, usize::MAX);
     check(&[5, 5], 10, usize::MAX);

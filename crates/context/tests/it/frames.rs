@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use lukasa_context::Mark;
 use lukasa_context::escape::TAGS;
 use lukasa_context::files;
-use lukasa_context::hot_set::{self, Body};
-use lukasa_context::index::{self, Entry};
-use lukasa_context::recalled::{self, Item};
-use lukasa_context::segment::{Seen, Told};
+use lukasa_context::hot_set::{self, HotBody};
+use lukasa_context::index::{self, IndexEntry};
+use lukasa_context::recalled::{self, RecalledItem};
+use lukasa_context::segment::{ShownIndex, StampedEntry};
 use memory::clock::Timestamp;
 use memory::context_file::ImportStyle;
 use memory::context_file::{ImportResolution, LoadedText, ResolvedImport, find_imports};
@@ -50,21 +50,21 @@ fn count(text: &str, tag: &str) -> (usize, usize) {
 /// Returns how often a tag stands in a text that is folded by Unicode's own tables alone: compatibility forms, confusable
 /// characters, case, and without white space and what is not displayed.
 fn count_folded(text: &str, tag: &str) -> (usize, usize) {
-    let text = folded(text);
+    let text = fold(text);
     let times = |opening: &str| {
-        let opening = folded(opening);
+        let opening = fold(opening);
         let ends = |at: usize| {
             let rest = text.get(at + opening.len()..).unwrap_or_default();
             let is_longer = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
             // Attributes follow at once, for white space is gone.
-            !is_longer || ["path=", "from="].iter().any(|next| rest.starts_with(&folded(next)))
+            !is_longer || ["path=", "from="].iter().any(|next| rest.starts_with(&fold(next)))
         };
         text.match_indices(&opening).filter(|(at, _)| ends(*at)).count()
     };
     (times(&format!("<{tag}")), times(&format!("</{tag}")))
 }
 
-fn folded(text: &str) -> String {
+fn fold(text: &str) -> String {
     let text: String = text.nfkc().filter(|c| !is_not_displayed(*c)).collect();
     let text: String = skeleton(&text).collect();
     let text: String = text.to_lowercase().nfkc().collect();
@@ -95,7 +95,7 @@ fn check(text: &str, expected: &[(&str, usize)]) -> Result<(), TestCaseError> {
 static LOOK_ALIKES: LazyLock<HashMap<String, Vec<char>>> = LazyLock::new(|| {
     let mut found: HashMap<String, Vec<char>> = HashMap::new();
     for c in '\0'..=char::MAX {
-        let looks = folded(&c.to_string());
+        let looks = fold(&c.to_string());
         if looks.len() <= 2 && !looks.is_empty() {
             found.entry(looks).or_default().push(c);
         }
@@ -110,7 +110,7 @@ fn disguised() -> impl Strategy<Value = String> {
     let picks = prop::collection::vec(prop::option::weighted(0.4, any::<usize>()), 24);
     (prop::sample::select(texts), picks).prop_map(|(text, picks)| {
         let pick = |(c, pick): (char, &Option<usize>)| {
-            let alike = LOOK_ALIKES.get(&folded(&c.to_string()));
+            let alike = LOOK_ALIKES.get(&fold(&c.to_string()));
             let alike = alike.zip(*pick).and_then(|(alike, pick)| alike.get(pick % alike.len()));
             alike.copied().unwrap_or(c)
         };
@@ -165,19 +165,19 @@ fn path() -> impl Strategy<Value = MemoryPath> {
 proptest! {
     #[test]
     fn memories_stay_in_their_blocks(path in path(), text in hostile(), line in hostile()) {
-        let entry = Entry { path: &path, description: &line, pinned: true, mark: Some(Mark::FromRepository) };
-        check(&index::block(&[entry, entry], 3, usize::MAX, true), &[("memory_index", 1)])?;
+        let entry = IndexEntry { path: &path, description: &line, pinned: true, mark: Some(Mark::FromRepository) };
+        check(&index::render(&[entry, entry], 3, usize::MAX, true), &[("memory_index", 1)])?;
 
-        let body = Body { path: &path, text: &text, bytes: text.len(), notice: None, pinned: false };
+        let body = HotBody { path: &path, text: &text, bytes: text.len(), notice: None, pinned: false };
         let hot = hot_set::fill(&[body, body], usize::MAX).unwrap();
         check(&hot.text, &[("hot_memories", 1), ("memory_file", 2)])?;
 
         let now = Timestamp::UNIX_EPOCH;
-        let item = Item { path: &path, title: &line, text: &text, saved_at: now, mark: Some(Mark::FromRepository) };
-        let recalled = recalled::block(&[item], 10_000, now).unwrap();
+        let item = RecalledItem { path: &path, title: &line, text: &text, saved_at: now, mark: Some(Mark::FromRepository) };
+        let recalled = recalled::render(&[item], 10_000, now).unwrap();
         check(&recalled.text, &[("recalled_memories", 1), ("memory_file", 1)])?;
 
-        let delta = Told::default().delta(&[Seen { entry, bytes: 1, modified_at: now }], &[]).unwrap();
+        let delta = ShownIndex::default().delta(&[StampedEntry { entry, bytes: 1, modified_at: now }], &[]).unwrap();
         check(&delta.text, &[("memory_changes", 1)])?;
     }
 
@@ -195,11 +195,11 @@ proptest! {
             LoadedText { display_path: name, text: b.as_str().into(), imports: find(&b) },
         ];
         for style in [ImportStyle::Tree, ImportStyle::Flat] {
-            let files = files::text(&sources, &[0], style);
+            let files = files::render(&sources, &[0], style);
             let imported = files.text.matches("<imported from=\"").count();
             check(&files.text, &[("imported", imported)])?;
             let borders = files.text.lines().filter(|line| line.starts_with("---") && line.contains("ontext from:"));
-            prop_assert_eq!(borders.count(), 2 * files.shown.len());
+            prop_assert_eq!(borders.count(), 2 * files.files.len());
             if style == ImportStyle::Flat {
                 prop_assert_eq!(imported, 0);
             }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use context::segment::{Part, Segment};
+use context::segment::{ContextPart, Segment};
 use memory::limits::DELTA_BYTES_MAX;
 use store::{ContextFiles, StoreError};
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,7 @@ impl Conversation {
         &self,
         files: &ContextFiles,
         beginning: Beginning,
-    ) -> Result<(Begun, Option<Part>), StoreError> {
+    ) -> Result<(Begun, Option<ContextPart>), StoreError> {
         if beginning.anew {
             self.begins_anew().await;
         }
@@ -124,7 +124,7 @@ impl Conversation {
 
     /// Returns what was seen to have changed, for the tail, and takes it for told; `None` if nothing did, or it
     /// is still looked at, or the model was not told of any memories.
-    pub fn changes(&self) -> Option<Part> {
+    pub fn changes(&self) -> Option<ContextPart> {
         let mut now = self.now.lock();
         match now.look.take()?.take() {
             Taken::Settled(looked) => self.tell(&mut now, looked?),
@@ -137,13 +137,13 @@ impl Conversation {
     }
 
     /// Looks now, and returns what [`changes`](Self::changes) does.
-    pub async fn changed(&self) -> Option<Part> {
+    pub async fn changed(&self) -> Option<ContextPart> {
         let looking = self.looking(&self.now.lock());
         let looked = looking.await?;
         self.tell(&mut self.now.lock(), looked)
     }
 
-    fn tell(&self, now: &mut Now, looked: Looked) -> Option<Part> {
+    fn tell(&self, now: &mut Now, looked: Looked) -> Option<ContextPart> {
         now.take_in(looked.given);
         let of = now.kept.segment;
         let given = now.given.as_mut().filter(|given| given.of == of)?;

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use agents::Moment;
-use context::segment::{Part, Segment, Told};
+use context::segment::{ContextPart, Segment, ShownIndex};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::limits::{CONVERSATION_EVENTS_KEPT, CONVERSATION_ID_CHARS_MAX, CONVERSATION_SHOWN_MAX};
@@ -178,7 +178,7 @@ pub(super) struct Given {
     /// What was given.
     pub(super) segment: Arc<Segment>,
     /// What is known by that, and by what was told since, of which memories there are.
-    pub(super) told: Told,
+    pub(super) told: ShownIndex,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -211,7 +211,7 @@ impl Given {
                 tracing::warn!(conversation = id, %error, "what was given cannot be read");
             })
             .ok()?;
-        let part = |(kind, text): (String, String)| Part::new(kind.parse().ok()?, text);
+        let part = |(kind, text): (String, String)| ContextPart::new(kind.parse().ok()?, text);
         // What cannot be named any more is told as new.
         let told = told.into_iter().filter_map(|(path, bytes, nanoseconds)| {
             let path = MemoryPath::parse(&path, layout).ok()?;
@@ -220,8 +220,10 @@ impl Given {
         Some(Self {
             of: row.segment,
             version: row.version,
-            segment: Arc::new(Segment::of(parts.into_iter().map(part).collect::<Option<_>>()?)),
-            told: Told::again(told),
+            segment: Arc::new(Segment::from_parts(
+                parts.into_iter().map(part).collect::<Option<_>>()?,
+            )),
+            told: ShownIndex::from_parts(told),
         })
     }
 }

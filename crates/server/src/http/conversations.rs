@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{
-    BadConversationId, Beginning, ConversationError, ConversationId, Memories, Opened, Part,
+    BadConversationId, Beginning, ContextPart, ConversationError, ConversationId, Memories, Opened,
     Recalled, Segment, TurnTold, Workspace,
 };
 use protocol::conversation::{
@@ -341,7 +341,7 @@ fn state_of(conversation: &engine::Conversation) -> Conversation {
     }
 }
 
-fn changes_of(part: Part) -> ChangedMemories {
+fn changes_of(part: ContextPart) -> ChangedMemories {
     ChangedMemories { tokens: to_wire::count(part.tokens), text: part.text }
 }
 
@@ -360,7 +360,7 @@ pub(super) fn context_of(segment: &Segment) -> SegmentContext {
     }
 }
 
-fn to_show(recalled: Option<Recalled>, changes: Option<Part>) -> ToShow {
+fn to_show(recalled: Option<Recalled>, changes: Option<ContextPart>) -> ToShow {
     ToShow { recalled: recalled.map(block_of), changes: changes.map(changes_of) }
 }
 
