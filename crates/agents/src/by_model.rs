@@ -20,7 +20,7 @@ use memory::clock::Clock;
 use memory::limits::{AGENT_WAIT, FORGET_BY_MODEL_WAIT};
 use memory::path::MemoryPath;
 use memory::screen::Screen;
-use model::{Chat, Tool};
+use model::{Chat, ToolSpec};
 use serde_json::{Value, json};
 use store::{Draft, Memories};
 use tokio::time::Instant;
@@ -431,7 +431,7 @@ impl<'a> Choice<'a> {
 }
 
 impl Toolbox for Choice<'_> {
-    fn tools(&self) -> Vec<Tool> {
+    fn tools(&self) -> Vec<ToolSpec> {
         let description = "Selects the entries that are to be removed; an empty list selects none.";
         vec![select_tool("select_entries", description)]
     }

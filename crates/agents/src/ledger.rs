@@ -1,6 +1,6 @@
 //! What a piece of work took, noted while it goes on: whoever stops it knows it too.
 
-use model::Usage;
+use model::TokenUsage;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
@@ -24,7 +24,7 @@ pub struct Report {
     /// Calls that were refused.
     pub refused: u32,
     /// What the replies cost.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Why the rules did it although a model was to.
     pub fallback: Option<String>,
     /// Why the model's work was not taken.
@@ -91,7 +91,7 @@ impl Ledger {
         });
     }
 
-    pub(crate) fn replied(&self, usage: &Usage) {
+    pub(crate) fn replied(&self, usage: &TokenUsage) {
         self.note(|report| {
             report.turns += 1;
             report.usage.add(usage);

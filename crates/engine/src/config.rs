@@ -9,7 +9,7 @@ use memory::context_file::ImportStyle;
 use memory::feature::Features;
 use memory::limits::{EMBED_BATCH_DEFAULT, EMBED_WAIT_DEFAULT, TASKS_KEPT_FOR_DEFAULT};
 use memory::screen::Policy;
-use model::Endpoint;
+use model::EmbeddingEndpoint;
 use state::Retention;
 use store::clock::SystemClock;
 use store::{BaseFolders, ContextSettings, StoreSettings};
@@ -60,7 +60,7 @@ pub struct Config {
 #[derive(Clone, Debug)]
 pub struct Embeddings {
     /// Who is asked.
-    pub endpoint: Endpoint,
+    pub endpoint: EmbeddingEndpoint,
     /// How long a prompt's vector is waited for, by those who wait at all.
     pub wait: Duration,
     /// How many texts are sent at once, at most; at least one is.
@@ -69,7 +69,7 @@ pub struct Embeddings {
 
 impl Embeddings {
     /// Returns the defaults for an endpoint.
-    pub const fn new(endpoint: Endpoint) -> Self {
+    pub const fn new(endpoint: EmbeddingEndpoint) -> Self {
         Self { endpoint, wait: EMBED_WAIT_DEFAULT, batch: EMBED_BATCH_DEFAULT }
     }
 }

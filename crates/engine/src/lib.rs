@@ -76,7 +76,7 @@ mod segment;
 pub use ::context::Mark;
 pub use ::context::segment::{ContextPart, PartKind, Segment, ShownIndex};
 pub use ::memory::context_file::ImportStyle;
-pub use ::model::Usage;
+pub use ::model::TokenUsage;
 pub use agents::{
     Candidate, ContextMode, Curator, EntryAction, EntryNote, ForgetRequest, Ledger, LeftOut,
     Message, Moment, Refusal, RememberRequest, Removed, Report, ReviewRequest, Role, Topic,
@@ -93,7 +93,10 @@ pub use lane::{
     Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, RehearsalError,
     Spent, StageError, SubmitError, TaskFilter, Viewer,
 };
-pub use model::{Address, BadUrl, Chat, ChatError, Endpoint, Key, Reach, Wire};
+pub use model::{
+    Address, ApiKey, Chat, ChatError, ChatProtocol, EmbeddingEndpoint, ParseAddressError,
+    PlaintextReach,
+};
 pub use models::{
     Checked, Fallback, ModelJob, ModelWork, ModelWorkPage, Models, UnknownFallback, check,
 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use agents::Report;
 use memory::clock::Timestamp;
 use memory::limits::{BACKGROUND_TOKENS_PER_DAY, MODEL_CHECK_WAIT};
-use model::{Chat, ChatError, Conversation, Tool};
+use model::{Chat, ChatError, ChatHistory, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use state::ModelWorkRow;
@@ -245,7 +245,7 @@ pub struct Checked {
 /// Asks a model to call a tool. Costs some hundred tokens.
 pub async fn check(chat: &Chat) -> Result<Checked, ChatError> {
     const WORD: &str = "lukasa";
-    let tool = Tool {
+    let tool = ToolSpec {
         name: "note",
         description: "Notes a word.",
         schema: json!({
@@ -255,10 +255,11 @@ pub async fn check(chat: &Chat) -> Result<Checked, ChatError> {
         }),
     };
     let mut conversation =
-        Conversation::new("You call the tool that you are asked to call.", &[tool]);
-    conversation.say(&format!("Call the tool `note` with the word `{WORD}`."));
+        ChatHistory::new("You call the tool that you are asked to call.", &[tool]);
+    conversation.push_user(&format!("Call the tool `note` with the word `{WORD}`."));
     let begun = Instant::now();
     let reply = chat.next(&mut conversation, MODEL_CHECK_WAIT).await?;
-    let is_right = |call: &model::Call| call.name() == "note" && call.arguments()["word"] == WORD;
+    let is_right =
+        |call: &model::ToolInvocation| call.name() == "note" && call.arguments()["word"] == WORD;
     Ok(Checked { took: begun.elapsed(), calls_tools: reply.calls.iter().any(is_right) })
 }

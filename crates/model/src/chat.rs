@@ -10,27 +10,27 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::address::Address;
-use crate::conversation::{Call, Conversation, Reply, Usage};
+use crate::chat_history::{ChatHistory, ChatReply, TokenUsage, ToolInvocation};
 use crate::error::ChatError;
-use crate::http::Client;
-use crate::key::Key;
+use crate::http::HttpClient;
+use crate::key::ApiKey;
 
 /// Tokens that a reply may have.
 const REPLY_TOKENS_MAX: u32 = 8_192;
 /// How often a question is put before its failure is told.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS_MAX: u32 = 3;
 /// How long the second attempt waits, where the server does not say; each after it twice as long.
 const RETRY_WAIT: Duration = Duration::from_millis(500);
 /// Nobody waits longer: no deadline is as late.
 const RETRY_WAIT_MAX: Duration = Duration::from_hours(1);
 /// Characters of what a server says of a failure.
-const SAID_CHARS_MAX: usize = 300;
+const SERVER_MESSAGE_CHARS_MAX: usize = 300;
 
 /// How a model's server is spoken to.
 #[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wire {
+pub enum ChatProtocol {
     /// The chat completions of `OpenAI`, which most servers speak: Ollama, llama.cpp, vLLM, LM Studio, `OpenRouter`.
     #[strum(serialize = "openai")]
     OpenAi,
@@ -43,9 +43,9 @@ pub enum Wire {
     Gemini,
 }
 
-impl Wire {
+impl ChatProtocol {
     /// Returns where the provider that it is named after offers it.
-    pub const fn home(self) -> &'static str {
+    pub const fn default_url(self) -> &'static str {
         match self {
             Self::OpenAi | Self::OpenAiResponses => "https://api.openai.com/v1/",
             Self::Anthropic => "https://api.anthropic.com/v1/",
@@ -66,24 +66,24 @@ impl Wire {
 /// A model that is talked to. Keeps nothing of what was said.
 #[derive(Clone, Debug)]
 pub struct Chat {
-    wire: Wire,
+    protocol: ChatProtocol,
     address: Address,
     model: String,
     name: String,
-    key: Key,
-    client: Client,
+    key: ApiKey,
+    client: HttpClient,
 }
 
 impl Chat {
     /// Returns the model of this name at an address.
-    pub fn new(wire: Wire, address: Address, model: &str, key: Key) -> Self {
+    pub fn new(wire: ChatProtocol, address: Address, model: &str, key: ApiKey) -> Self {
         let (model, name) = (model.to_owned(), model.to_owned());
-        Self { wire, address, model, name, key, client: Client::default() }
+        Self { protocol: wire, address, model, name, key, client: HttpClient::default() }
     }
 
     /// Returns the same with a name of its own for people, such as `ollama/MODEL`.
     #[must_use]
-    pub fn called(mut self, name: &str) -> Self {
+    pub fn with_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
@@ -94,22 +94,22 @@ impl Chat {
     }
 
     /// Returns where it is: host, port and path.
-    pub fn place(&self) -> String {
-        self.address.place()
+    pub fn location(&self) -> String {
+        self.address.location()
     }
 
     /// Returns how it is spoken to.
-    pub const fn wire(&self) -> Wire {
-        self.wire
+    pub const fn protocol(&self) -> ChatProtocol {
+        self.protocol
     }
 
     /// Asks the model to go on, and adds what it says to the conversation. A server that is busy, fails or is cut off
     /// is asked up to three times within the deadline, as late as it says. Dropping it closes the connection.
     pub async fn next(
         &self,
-        conversation: &mut Conversation,
+        conversation: &mut ChatHistory,
         deadline: Duration,
-    ) -> Result<Reply, ChatError> {
+    ) -> Result<ChatReply, ChatError> {
         let end = Instant::now() + deadline;
         let mut attempt = 1;
         loop {
@@ -119,9 +119,9 @@ impl Chat {
                 Err(_) => return Err(ChatError::TimedOut(deadline)),
             };
             let wait = error.retry_after.unwrap_or_else(|| RETRY_WAIT * 2_u32.pow(attempt - 1));
-            let wait = jittered(wait);
-            if attempt == ATTEMPTS
-                || !error.is_worth_another_try(&self.key)
+            let wait = with_jitter(wait);
+            if attempt == ATTEMPTS_MAX
+                || !error.is_retryable(&self.key)
                 || Instant::now() + wait >= end
             {
                 return Err(error.error);
@@ -132,14 +132,14 @@ impl Chat {
         }
     }
 
-    async fn ask(&self, conversation: &mut Conversation) -> Result<Reply, Failed> {
+    async fn ask(&self, conversation: &mut ChatHistory) -> Result<ChatReply, FailedAttempt> {
         let key = self.key.get().await.map_err(ChatError::from)?;
         let client = self.client.get(&self.address);
         let client = client.map_err(|error| ChatError::Unreachable(causes(&error).join(": ")))?;
         let client = ClientBuilder::default().with_reqwest(client).build();
-        let client = client.map_err(|_| ChatError::Wrong("it cannot be asked"))?;
+        let client = client.map_err(|_| ChatError::InvalidReply("it cannot be asked"))?;
         let (target, mut options) = self.target(key.clone());
-        if self.wire == Wire::OpenAi && conversation.0.tools.is_some() {
+        if self.protocol == ChatProtocol::OpenAi && conversation.0.tools.is_some() {
             // That is what it means to say nothing, but llama-cpp-python leaves the tools out then.
             options = options.with_tool_choice(ToolChoice::Auto);
         }
@@ -147,15 +147,15 @@ impl Chat {
         let response = match asked {
             Ok(response) => response,
             Err(error) => {
-                let failed = failed(&error, key.as_deref());
+                let failed = classify_error(&error, key.as_deref());
                 if matches!(failed.error, ChatError::Refused { status: 401, .. }) {
-                    self.key.refused().await;
+                    self.key.invalidate().await;
                 }
                 return Err(failed);
             }
         };
         let reply = reply(&response);
-        conversation.replied(
+        conversation.push_reply(
             ChatMessage::assistant(response.content)
                 .with_reasoning_content(response.reasoning_content),
         );
@@ -166,21 +166,21 @@ impl Chat {
         let mut options =
             ChatOptions::default().with_max_tokens(REPLY_TOKENS_MAX).with_capture_raw_body(true);
         let mut name = self.model.clone();
-        if self.wire != Wire::Gemini && !name.ends_with('-') {
+        if self.protocol != ChatProtocol::Gemini && !name.ends_with('-') {
             // The library takes a last word such as `-medium` for a wish, and cuts it off; many models are called so.
             name.push('-');
             options = options.with_extra_body(json!({ "model": self.model }));
         }
-        let auth = match (key, self.wire) {
+        let auth = match (key, self.protocol) {
             (Some(key), _) => AuthData::Key(key),
             // Without a key, the library would send an empty one.
-            (None, Wire::OpenAi) => self.unauthorized("chat/completions"),
-            (None, Wire::OpenAiResponses) => self.unauthorized("responses"),
-            (None, Wire::Anthropic | Wire::Gemini) => AuthData::Key(String::new()),
+            (None, ChatProtocol::OpenAi) => self.unauthorized("chat/completions"),
+            (None, ChatProtocol::OpenAiResponses) => self.unauthorized("responses"),
+            (None, ChatProtocol::Anthropic | ChatProtocol::Gemini) => AuthData::Key(String::new()),
         };
         let endpoint = resolver::Endpoint::from_owned(self.address.as_str());
         (
-            ServiceTarget { endpoint, auth, model: ModelIden::new(self.wire.adapter(), name) },
+            ServiceTarget { endpoint, auth, model: ModelIden::new(self.protocol.adapter(), name) },
             options,
         )
     }
@@ -193,7 +193,7 @@ impl Chat {
     }
 }
 
-fn reply(response: &ChatResponse) -> Reply {
+fn reply(response: &ChatResponse) -> ChatReply {
     let count = |tokens: Option<i32>| {
         tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or_default()
     };
@@ -201,51 +201,52 @@ fn reply(response: &ChatResponse) -> Reply {
         response.usage.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
     let cost =
         response.captured_raw_body.as_ref().and_then(|body| body.pointer("/usage/cost")?.as_f64());
-    Reply {
+    ChatReply {
         text: response.texts().concat(),
-        calls: response.tool_calls().into_iter().map(Call::from).collect(),
-        usage: Usage {
+        calls: response.tool_calls().into_iter().map(ToolInvocation::from).collect(),
+        usage: TokenUsage {
             tokens_in: count(response.usage.prompt_tokens),
             tokens_cached: count(cached),
             tokens_out: count(response.usage.completion_tokens),
             cost: cost.filter(|cost| cost.is_finite() && *cost >= 0.0),
         },
-        is_cut: response.stop_reason.as_ref().is_some_and(StopReason::is_max_tokens),
+        is_truncated: response.stop_reason.as_ref().is_some_and(StopReason::is_max_tokens),
     }
 }
 
 /// Why one attempt failed, and when the server wants to be asked again.
 #[derive(Debug)]
-struct Failed {
+struct FailedAttempt {
     error: ChatError,
     retry_after: Option<Duration>,
 }
 
-impl Failed {
+impl FailedAttempt {
     /// Tells whether asking again may help; a command may print another key by now.
-    const fn is_worth_another_try(&self, key: &Key) -> bool {
+    const fn is_retryable(&self, key: &ApiKey) -> bool {
         let is_of_key = matches!(self.error, ChatError::Refused { status: 401, .. });
-        self.error.is_transient() || (is_of_key && matches!(key, Key::Command(_)))
+        self.error.is_transient() || (is_of_key && matches!(key, ApiKey::Command(_)))
     }
 }
 
-impl From<ChatError> for Failed {
+impl From<ChatError> for FailedAttempt {
     fn from(error: ChatError) -> Self {
         Self { error, retry_after: None }
     }
 }
 
-fn failed(error: &genai::Error, key: Option<&str>) -> Failed {
+fn classify_error(error: &genai::Error, key: Option<&str>) -> FailedAttempt {
     let (genai::Error::WebModelCall { webc_error, .. }
     | genai::Error::WebAdapterCall { webc_error, .. }) = error
     else {
-        return ChatError::Wrong("it has another form").into();
+        return ChatError::InvalidReply("it has another form").into();
     };
     match webc_error {
         webc::Error::ResponseFailedStatus { status, body, headers } => {
             let after = headers.get("retry-after").and_then(|value| value.to_str().ok());
-            let error = ChatError::Refused { status: status.as_u16(), said: said(body, key) };
-            Failed { error, retry_after: after.and_then(retry_after) }
+            let error =
+                ChatError::Refused { status: status.as_u16(), said: server_message(body, key) };
+            FailedAttempt { error, retry_after: after.and_then(retry_after) }
         }
         webc::Error::Reqwest(error) => {
             let causes = causes(error);
@@ -255,11 +256,13 @@ fn failed(error: &genai::Error, key: Option<&str>) -> Failed {
                 // What the library tries on the way there says nothing to a person.
                 ChatError::Unreachable(hide(causes.last().map_or("", String::as_str))).into()
             } else {
-                ChatError::Broken(hide(&causes.join(": "))).into()
+                ChatError::ConnectionLost(hide(&causes.join(": "))).into()
             }
         }
-        webc::Error::ResponseFailedNotJson { .. } => ChatError::Wrong("it is no JSON").into(),
-        _ => ChatError::Wrong("it is broken JSON").into(),
+        webc::Error::ResponseFailedNotJson { .. } => {
+            ChatError::InvalidReply("it is no JSON").into()
+        }
+        _ => ChatError::InvalidReply("it is broken JSON").into(),
     }
 }
 
@@ -270,7 +273,7 @@ fn retry_after(value: &str) -> Option<Duration> {
 }
 
 /// Returns what a server says of a failure, in one line.
-fn said(body: &str, key: Option<&str>) -> Option<String> {
+fn server_message(body: &str, key: Option<&str>) -> Option<String> {
     let body: Value = serde_json::from_str(body).ok()?;
     let message = ["/error/message", "/message", "/error", "/detail"]
         .into_iter()
@@ -280,7 +283,8 @@ fn said(body: &str, key: Option<&str>) -> Option<String> {
         Some(key) if !key.is_empty() => message.replace(key, "[key]"),
         _ => message,
     };
-    let cut: String = message.chars().filter(|c| !c.is_control()).take(SAID_CHARS_MAX).collect();
+    let cut: String =
+        message.chars().filter(|c| !c.is_control()).take(SERVER_MESSAGE_CHARS_MAX).collect();
     (!cut.is_empty()).then_some(cut)
 }
 
@@ -292,7 +296,7 @@ fn causes(error: &dyn std::error::Error) -> Vec<String> {
 }
 
 /// Changes a wait by up to a quarter, so that many who were refused at once do not come back at once.
-fn jittered(wait: Duration) -> Duration {
+fn with_jitter(wait: Duration) -> Duration {
     // Without random numbers everybody comes back at the same time, which is no worse than that.
     let part = f64::from(getrandom::u32().unwrap_or_default()) / f64::from(u32::MAX);
     wait.mul_f64(1.0 + 0.25 * part)
@@ -305,14 +309,14 @@ mod tests {
     #[test]
     fn what_a_server_says_is_one_line_without_the_key() {
         let check = |body: &str, expected: Option<&str>| {
-            assert_eq!(said(body, Some("sk-1")).as_deref(), expected, "{body}");
+            assert_eq!(server_message(body, Some("sk-1")).as_deref(), expected, "{body}");
         };
         check(r#"{"error": {"message": "no model\nof that name"}}"#, Some("no model of that name"));
         check(r#"{"error": "the key sk-1 is wrong"}"#, Some("the key [key] is wrong"));
         check(r#"{"detail": [1]}"#, None);
         check("<html>", None);
         let long = format!(r#"{{"message": "{}"}}"#, "x".repeat(1_000));
-        assert_eq!(said(&long, None).unwrap().len(), SAID_CHARS_MAX);
+        assert_eq!(server_message(&long, None).unwrap().len(), SERVER_MESSAGE_CHARS_MAX);
     }
 
     #[test]

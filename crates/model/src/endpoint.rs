@@ -8,36 +8,36 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::address::Address;
-use crate::answer::{bytes_max, read};
 use crate::error::EmbedError;
-use crate::http::Client;
-use crate::key::Key;
+use crate::http::HttpClient;
+use crate::key::ApiKey;
+use crate::response::{bytes_max, decode_vectors};
 
 /// Where vectors of texts are asked for, and which.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub struct EmbeddingEndpoint {
     address: Address,
     model: String,
-    key: Key,
-    client: Client,
+    key: ApiKey,
+    client: HttpClient,
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct EmbedRequest<'a> {
     model: &'a str,
     input: &'a [&'a str],
     encoding_format: &'static str,
 }
 
-impl Endpoint {
+impl EmbeddingEndpoint {
     /// Returns the endpoint at an address: texts are sent to `embeddings` below it.
-    pub fn new(address: Address, model: &str, key: Key) -> Self {
-        Self { address, model: model.to_owned(), key, client: Client::default() }
+    pub fn new(address: Address, model: &str, key: ApiKey) -> Self {
+        Self { address, model: model.to_owned(), key, client: HttpClient::default() }
     }
 
     /// Returns what tells its vectors from those of others: where it is and which model is asked.
     pub fn name(&self) -> String {
-        format!("{} {}", self.address.place(), self.model)
+        format!("{} {}", self.address.location(), self.model)
     }
 
     /// Returns a vector for each text, in their order: all as long, at most [`DIMENSIONS_MAX`], each with a
@@ -51,7 +51,7 @@ impl Endpoint {
     ) -> Result<Vec<Vec<f32>>, EmbedError> {
         let all = async {
             let key = self.key.get().await?;
-            let asked = Asked { model: &self.model, input: texts, encoding_format: "float" };
+            let asked = EmbedRequest { model: &self.model, input: texts, encoding_format: "float" };
             let client = self.client.get(&self.address).map_err(EmbedError::unreachable)?;
             let mut request = client.post(self.address.join("embeddings")).json(&asked);
             request = request.header(ACCEPT, "application/json");
@@ -60,15 +60,15 @@ impl Endpoint {
             }
             let response = request.send().await?;
             if response.status().as_u16() == 401 {
-                self.key.refused().await;
+                self.key.invalidate().await;
             }
-            read(&body(response, bytes_max(texts.len())).await?, texts.len())
+            decode_vectors(&read_body(response, bytes_max(texts.len())).await?, texts.len())
         };
         timeout(deadline, all).await.unwrap_or(Err(EmbedError::TimedOut(deadline)))
     }
 }
 
-async fn body(mut response: Response, max: usize) -> Result<Vec<u8>, EmbedError> {
+async fn read_body(mut response: Response, max: usize) -> Result<Vec<u8>, EmbedError> {
     if !response.status().is_success() {
         return Err(EmbedError::Refused(response.status().as_u16()));
     }

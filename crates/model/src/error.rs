@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use crate::key::NoKey;
+use crate::key::KeyError;
 
-type Cause = Box<dyn std::error::Error + Send + Sync>;
+type BoxedError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why there are no vectors. None of these says anything of the texts or of the key.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
     /// There is no key. Nothing was sent.
     #[error(transparent)]
-    NoKey(#[from] NoKey),
+    NoKey(#[from] KeyError),
     /// Nobody is there. Nothing was sent.
     #[error("the endpoint cannot be reached")]
-    Unreachable(#[source] Cause),
+    Unreachable(#[source] BoxedError),
     /// It was there, and then it was not, or does not speak HTTP.
     #[error("the connection to the endpoint broke")]
-    Broken(#[source] Cause),
+    ConnectionLost(#[source] BoxedError),
     /// It did not answer in time.
     #[error("the endpoint did not answer within {0:?}")]
     TimedOut(Duration),
@@ -29,17 +29,17 @@ pub enum EmbedError {
     TooLarge(usize),
     /// Its answer is not what was asked for.
     #[error("the endpoint's answer is wrong: {0}")]
-    Wrong(&'static str),
+    InvalidResponse(&'static str),
 }
 
 impl EmbedError {
     /// Tells whether it may be a text that the endpoint does not take, and not the endpoint: fewer texts at
     /// once, or shorter ones, may be taken.
-    pub const fn is_of_texts(&self) -> bool {
+    pub const fn may_be_text_fault(&self) -> bool {
         matches!(self, Self::Refused(400 | 413 | 422))
     }
 
-    pub(crate) fn unreachable(error: impl Into<Cause>) -> Self {
+    pub(crate) fn unreachable(error: impl Into<BoxedError>) -> Self {
         Self::Unreachable(error.into())
     }
 }
@@ -48,7 +48,7 @@ impl From<reqwest::Error> for EmbedError {
     fn from(error: reqwest::Error) -> Self {
         let is_connect = error.is_connect();
         let error = Box::new(error.without_url());
-        if is_connect { Self::Unreachable(error) } else { Self::Broken(error) }
+        if is_connect { Self::Unreachable(error) } else { Self::ConnectionLost(error) }
     }
 }
 
@@ -57,13 +57,13 @@ impl From<reqwest::Error> for EmbedError {
 pub enum ChatError {
     /// There is no key. Nothing was sent.
     #[error(transparent)]
-    NoKey(#[from] NoKey),
+    NoKey(#[from] KeyError),
     /// Nobody is there. Nothing was sent.
     #[error("its server does not answer: {0}")]
     Unreachable(String),
     /// The connection broke before the reply was there.
     #[error("the connection to its server broke: {0}")]
-    Broken(String),
+    ConnectionLost(String),
     /// It did not reply in time.
     #[error("the model did not reply within {0:?}")]
     TimedOut(Duration),
@@ -77,7 +77,7 @@ pub enum ChatError {
     },
     /// The reply is not what the wire has.
     #[error("the model's reply cannot be read: {0}")]
-    Wrong(&'static str),
+    InvalidReply(&'static str),
 }
 
 fn told(said: Option<&str>) -> String {
@@ -90,8 +90,8 @@ impl ChatError {
         matches!(
             self,
             Self::Unreachable(_)
-                | Self::Broken(_)
-                | Self::Wrong(_)
+                | Self::ConnectionLost(_)
+                | Self::InvalidReply(_)
                 | Self::Refused { status: 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504 | 529, .. }
         )
     }

@@ -19,19 +19,19 @@ const CONNECT_WAIT: Duration = Duration::from_secs(10);
 
 /// The client of one address, made when it is first used: reading this machine's certificates takes some time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Client(Arc<OnceLock<reqwest::Client>>);
+pub(crate) struct HttpClient(Arc<OnceLock<reqwest::Client>>);
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
 #[error("no connection can be made from here")]
-pub(crate) struct NoClient(#[source] Box<dyn std::error::Error + Send + Sync>);
+pub(crate) struct BuildClientError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
-impl Client {
-    pub(crate) fn get(&self, address: &Address) -> Result<reqwest::Client, NoClient> {
+impl HttpClient {
+    pub(crate) fn get(&self, address: &Address) -> Result<reqwest::Client, BuildClientError> {
         if let Some(client) = self.0.get() {
             return Ok(client.clone());
         }
-        let client = build(address).map_err(NoClient)?;
+        let client = build(address).map_err(BuildClientError)?;
         Ok(self.0.get_or_init(|| client).clone())
     }
 }
@@ -45,19 +45,19 @@ fn build(address: &Address) -> Result<reqwest::Client, Box<dyn std::error::Error
         .gzip(false)
         .connect_timeout(CONNECT_WAIT)
         .tcp_nodelay(true)
-        .tls_backend_preconfigured(encryption(address.is_encrypted())?);
+        .tls_backend_preconfigured(tls_config(address.is_encrypted())?);
     if address.is_this_machine() {
         // A proxy of the environment is for what is elsewhere.
         builder = builder.no_proxy();
     }
-    if address.stays_here() {
-        builder = builder.dns_resolver(Arc::new(OnlyHere));
+    if address.must_resolve_locally() {
+        builder = builder.dns_resolver(Arc::new(LoopbackResolver));
     }
     Ok(builder.build()?)
 }
 
 /// Returns how connections are encrypted, with the certificates that this machine trusts if any will be.
-fn encryption(is_used: bool) -> Result<ClientConfig, rustls::Error> {
+fn tls_config(is_used: bool) -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
@@ -68,9 +68,9 @@ fn encryption(is_used: bool) -> Result<ClientConfig, rustls::Error> {
 }
 
 /// Follows names to this machine alone: a name may lead elsewhere than its letters say.
-struct OnlyHere;
+struct LoopbackResolver;
 
-impl Resolve for OnlyHere {
+impl Resolve for LoopbackResolver {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
             let found = lookup_host((name.as_str(), 0)).await?;

@@ -16,11 +16,11 @@ const KEY_BYTES_MAX: usize = 16 * 1024;
 
 /// What a server is told to know who asks. `Debug` shows no key.
 #[derive(Clone, Debug)]
-pub enum Key {
+pub enum ApiKey {
     /// It asks for none.
     None,
     /// This one.
-    Known(Secret),
+    Value(Secret),
     /// The variable of the environment that a person named holds none: nothing is ever sent.
     Missing(String),
     /// What a command prints, asked for once.
@@ -41,12 +41,12 @@ impl fmt::Debug for Secret {
 #[derive(Debug)]
 pub struct KeyCommand {
     words: Vec<String>,
-    known: Mutex<Option<Secret>>,
+    cached: Mutex<Option<Secret>>,
 }
 
 /// Why there is no key. Says nothing of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoKey {
+pub enum KeyError {
     /// The variable holds none.
     #[error("the variable `{0}` of the environment holds no key")]
     Variable(String),
@@ -55,50 +55,50 @@ pub enum NoKey {
     Command(String, String),
 }
 
-fn readable(text: &str) -> Option<Secret> {
+fn parse_secret(text: &str) -> Option<Secret> {
     let key = text.trim();
     let is_key =
         !key.is_empty() && key.len() <= KEY_BYTES_MAX && key.chars().all(|c| c.is_ascii_graphic());
     is_key.then(|| Secret(key.to_owned()))
 }
 
-impl Key {
+impl ApiKey {
     /// Returns the key that a variable of the environment holds, if it holds one: printable ASCII in one word.
-    pub fn of_variable(name: &str, value: Option<&str>) -> Self {
-        value.and_then(readable).map_or_else(|| Self::Missing(name.to_owned()), Self::Known)
+    pub fn from_variable(name: &str, value: Option<&str>) -> Self {
+        value.and_then(parse_secret).map_or_else(|| Self::Missing(name.to_owned()), Self::Value)
     }
 
     /// Returns a key that a command prints. The words are its program and arguments; no shell reads them.
-    pub fn of_command(words: Vec<String>) -> Self {
-        Self::Command(Arc::new(KeyCommand { words, known: Mutex::default() }))
+    pub fn from_command(words: Vec<String>) -> Self {
+        Self::Command(Arc::new(KeyCommand { words, cached: Mutex::default() }))
     }
 
     /// Returns the key, `None` where none is needed.
-    pub(crate) async fn get(&self) -> Result<Option<String>, NoKey> {
+    pub(crate) async fn get(&self) -> Result<Option<String>, KeyError> {
         match self {
             Self::None => Ok(None),
-            Self::Known(Secret(key)) => Ok(Some(key.clone())),
-            Self::Missing(name) => Err(NoKey::Variable(name.clone())),
+            Self::Value(Secret(key)) => Ok(Some(key.clone())),
+            Self::Missing(name) => Err(KeyError::Variable(name.clone())),
             Self::Command(command) => command.get().await.map(Some),
         }
     }
 
     /// Forgets what a command printed: a server did not take it, and it may print another one by now.
-    pub(crate) async fn refused(&self) {
+    pub(crate) async fn invalidate(&self) {
         if let Self::Command(command) = self {
-            *command.known.lock().await = None;
+            *command.cached.lock().await = None;
         }
     }
 }
 
 impl KeyCommand {
-    async fn get(&self) -> Result<String, NoKey> {
-        let mut known = self.known.lock().await;
+    async fn get(&self) -> Result<String, KeyError> {
+        let mut known = self.cached.lock().await;
         if let Some(Secret(key)) = &*known {
             return Ok(key.clone());
         }
         let name = self.words.first().cloned().expect("a command has a program");
-        let told = self.run(&name).await.map_err(|why| NoKey::Command(name, why))?;
+        let told = self.run(&name).await.map_err(|why| KeyError::Command(name, why))?;
         *known = Some(told.clone());
         Ok(told.0)
     }
@@ -116,7 +116,7 @@ impl KeyCommand {
         if !output.status.success() {
             return Err(output.status.to_string());
         }
-        let printed = std::str::from_utf8(&output.stdout).ok().and_then(readable);
+        let printed = std::str::from_utf8(&output.stdout).ok().and_then(parse_secret);
         printed.ok_or_else(|| "what it printed is no key".to_owned())
     }
 }
@@ -125,8 +125,8 @@ impl KeyCommand {
 mod tests {
     use super::*;
 
-    fn command(script: &str) -> Key {
-        Key::of_command(["sh", "-c", script].map(str::to_owned).to_vec())
+    fn command(script: &str) -> ApiKey {
+        ApiKey::from_command(["sh", "-c", script].map(str::to_owned).to_vec())
     }
 
     #[tokio::test]
@@ -138,7 +138,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(key.get().await, Ok(Some("key-1".to_owned())));
         }
-        key.refused().await;
+        key.invalidate().await;
         assert_eq!(key.get().await, Ok(Some("key-2".to_owned())));
         assert!(!format!("{key:?}").contains("key-2"), "{key:?}");
     }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(why("echo s3cret; exit 3").await, "`sh` told no key: exit status: 3");
         assert_eq!(why("printf 'two words'").await, "`sh` told no key: what it printed is no key");
         assert_eq!(why("true").await, "`sh` told no key: what it printed is no key");
-        let missing = Key::of_command(vec!["/nowhere/tells-a-key".to_owned()]);
+        let missing = ApiKey::from_command(vec!["/nowhere/tells-a-key".to_owned()]);
         let error = missing.get().await.unwrap_err().to_string();
         assert!(error.starts_with("`/nowhere/tells-a-key` told no key: "), "{error}");
     }

@@ -22,11 +22,11 @@
 
 mod address;
 
-mod answer;
+mod response;
 
 mod chat;
 
-mod conversation;
+mod chat_history;
 
 mod endpoint;
 
@@ -36,10 +36,10 @@ mod http;
 
 mod key;
 
-pub use address::{Address, BadUrl, Reach};
-pub use answer::DIMENSIONS_MAX;
-pub use chat::{Chat, Wire};
-pub use conversation::{Call, Conversation, Reply, Tool, Usage};
-pub use endpoint::Endpoint;
+pub use address::{Address, ParseAddressError, PlaintextReach};
+pub use chat::{Chat, ChatProtocol};
+pub use chat_history::{ChatHistory, ChatReply, TokenUsage, ToolInvocation, ToolSpec};
+pub use endpoint::EmbeddingEndpoint;
 pub use error::{ChatError, EmbedError};
-pub use key::{Key, NoKey};
+pub use key::{ApiKey, KeyError};
+pub use response::DIMENSIONS_MAX;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use model::{Call, Chat, ChatError, Conversation, Tool};
+use model::{Chat, ChatError, ChatHistory, ToolInvocation, ToolSpec};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ const RESULT_BYTES_MAX: usize = 24 * 1024;
 /// The tools of an agent.
 pub(crate) trait Toolbox: Send {
     /// Returns the tools. A call of anything else is refused.
-    fn tools(&self) -> Vec<Tool>;
+    fn tools(&self) -> Vec<ToolSpec>;
 
     /// Tells whether a tool only looks.
     fn looks_only(&self, name: &str) -> bool;
@@ -86,7 +86,7 @@ pub enum AgentError {
 impl AgentError {
     /// Tells whether the model, or its server, is what is missing.
     pub const fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Chat(error) if !matches!(error, ChatError::Wrong(_)))
+        matches!(self, Self::Chat(error) if !matches!(error, ChatError::InvalidReply(_)))
     }
 
     /// Returns what is kept on record: nothing of what memories say, or of what a server quotes.
@@ -122,8 +122,8 @@ impl Agent<'_> {
         ledger: &Ledger,
     ) -> Result<String, AgentError> {
         let tools = toolbox.tools();
-        let mut conversation = Conversation::new(self.system, &tools);
-        conversation.say(task);
+        let mut conversation = ChatHistory::new(self.system, &tools);
+        conversation.push_user(task);
         // A call that is repeated is answered as before, as long as nothing was changed since.
         let mut answered: HashMap<String, String> = HashMap::new();
         let mut told = 0;
@@ -137,14 +137,14 @@ impl Agent<'_> {
                 replied => replied?,
             };
             ledger.replied(&reply.usage);
-            if reply.is_cut {
+            if reply.is_truncated {
                 return Err(AgentError::Cut);
             }
             if reply.calls.is_empty() {
                 match toolbox.object() {
                     None => return Ok(reply.text),
                     Some((_, error)) if turn == self.turns_max => return Err(error),
-                    Some((objection, _)) => conversation.say(&objection),
+                    Some((objection, _)) => conversation.push_user(&objection),
                 }
                 continue;
             }
@@ -175,15 +175,15 @@ impl Agent<'_> {
             if toolbox.is_done() {
                 return Ok(String::new());
             }
-            conversation.answer(results);
+            conversation.push_results(results);
         }
         Err(AgentError::Turns(self.turns_max))
     }
 }
 
 fn carry_out(
-    call: &Call,
-    tools: &[Tool],
+    call: &ToolInvocation,
+    tools: &[ToolSpec],
     toolbox: &mut impl Toolbox,
     answered: &mut HashMap<String, String>,
     ledger: &Ledger,
@@ -226,12 +226,12 @@ pub(super) fn json_in(text: &str) -> Option<Value> {
 }
 
 /// Returns a tool that selects some of what is listed, by its ids.
-pub(super) fn select_tool(name: &'static str, description: &'static str) -> Tool {
+pub(super) fn select_tool(name: &'static str, description: &'static str) -> ToolSpec {
     let ids = json!({
         "type": "array", "items": { "type": "string" }, "description": "Ids as they are listed",
     });
     let schema = json!({ "type": "object", "properties": { "ids": ids }, "required": ["ids"] });
-    Tool { name, description, schema }
+    ToolSpec { name, description, schema }
 }
 
 fn cut(mut result: String) -> String {

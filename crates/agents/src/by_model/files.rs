@@ -12,7 +12,7 @@ use memory::path::{Layout, MemoryPath, Mount, RelativePath};
 use memory::proposal::{EntryReference, Proposal, ProposalKind};
 use memory::screen::{Family, Policy, Screen, TextAuthor};
 use memory::text::slice;
-use model::Tool;
+use model::ToolSpec;
 use regex::RegexBuilder;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -507,8 +507,8 @@ fn string<'v>(arguments: &'v Value, key: &str) -> Result<&'v str, Refused> {
 }
 
 impl Toolbox for Files<'_> {
-    fn tools(&self) -> Vec<Tool> {
-        let tool = |name, description, required: &[&str], properties: Value| Tool {
+    fn tools(&self) -> Vec<ToolSpec> {
+        let tool = |name, description, required: &[&str], properties: Value| ToolSpec {
             name,
             description,
             schema: json!({ "type": "object", "properties": properties, "required": required }),

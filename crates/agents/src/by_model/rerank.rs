@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use memory::limits::{RECALLED_ITEMS_MAX, RERANK_CHARS_MAX, RERANK_PROMPT_CHARS_MAX};
-use model::{Chat, Tool};
+use model::{Chat, ToolSpec};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -104,7 +104,7 @@ impl Selection {
 }
 
 impl Toolbox for Selection {
-    fn tools(&self) -> Vec<Tool> {
+    fn tools(&self) -> Vec<ToolSpec> {
         let description =
             "Selects the memories that help, the most helpful first; an empty list selects none.";
         vec![select_tool("select_memories", description)]

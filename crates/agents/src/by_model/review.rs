@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use memory::screen::Screen;
-use model::Tool;
+use model::ToolSpec;
 use serde_json::{Value, json};
 use strum::VariantArray as _;
 
@@ -136,15 +136,15 @@ fn text(arguments: &Value) -> Result<String, Refused> {
     text.map(str::to_owned).ok_or_else(|| Refused::new("`text` must be one statement"))
 }
 
-fn tool(name: &'static str, description: &'static str, properties: &Value) -> Tool {
+fn tool(name: &'static str, description: &'static str, properties: &Value) -> ToolSpec {
     let required: Vec<&String> =
         properties.as_object().into_iter().flat_map(|all| all.keys()).collect();
     let schema = json!({ "type": "object", "properties": properties, "required": required });
-    Tool { name, description, schema }
+    ToolSpec { name, description, schema }
 }
 
 impl Toolbox for Findings<'_> {
-    fn tools(&self) -> Vec<Tool> {
+    fn tools(&self) -> Vec<ToolSpec> {
         let text = json!({ "type": "string", "description": "One statement that stands alone" });
         let id = json!({ "type": "string", "description": "The id of a listed entry" });
         let evidence = json!({

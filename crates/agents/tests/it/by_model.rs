@@ -15,7 +15,7 @@ use memory::change::ChangeKind;
 use memory::command::{MemoryCommand, Reply};
 use memory::path::{Layout, MemoryPath, Scope};
 use memory::screen::Screen;
-use model::{Address, Chat, Key, Reach, Wire};
+use model::{Address, ApiKey, Chat, ChatProtocol, PlaintextReach};
 use serde_json::{Value, json};
 use store::{CallContext, Caller, ChangesQuery, Memories};
 use strum::VariantArray as _;
@@ -26,13 +26,13 @@ use self::forget::{forget, select};
 use crate::stored::memories;
 
 fn curator(server: &ModelServer, falls_back: bool) -> Curator<ManualClock> {
-    curator_on(Wire::OpenAi, server, falls_back)
+    curator_on(ChatProtocol::OpenAi, server, falls_back)
 }
 
-fn curator_on(wire: Wire, server: &ModelServer, falls_back: bool) -> Curator<ManualClock> {
-    let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
-    let chat = Chat::new(wire, address, "small", Key::of_variable("KEY", Some("k-123")))
-        .called("test/small");
+fn curator_on(wire: ChatProtocol, server: &ModelServer, falls_back: bool) -> Curator<ManualClock> {
+    let address = Address::parse(&server.url(), PlaintextReach::ThisMachine).unwrap();
+    let chat = Chat::new(wire, address, "small", ApiKey::from_variable("KEY", Some("k-123")))
+        .with_name("test/small");
     let rules = Embedded::new(Screen::default(), ManualClock::default(), TimeZone::UTC);
     let models = ByModel {
         remember: Some(chat.clone()),
@@ -104,7 +104,7 @@ fn results(asked: &[Value]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_model_looks_writes_and_says_what_it_did_on_every_wire() {
-    for &wire in Wire::VARIANTS {
+    for &wire in ChatProtocol::VARIANTS {
         let (_home, memories) = memories();
         create(
             &memories,

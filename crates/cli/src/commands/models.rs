@@ -22,7 +22,7 @@ pub(crate) async fn run(app: &App, args: &args::Models) -> Result<Status, Failur
             let Some(chat) = models.of(job) else { continue };
             if asked.iter().all(|(name, ..)| *name != chat.name()) {
                 let answer = app.wait(&format!("asking {}", chat.name()), check(chat)).await;
-                asked.push((chat.name(), chat.place(), answer));
+                asked.push((chat.name(), chat.location(), answer));
             }
         }
     }

@@ -8,7 +8,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use engine::{Address, BadUrl, Config, DreamSchedule, ImportStyle, ModelJob, Reach};
+use engine::{
+    Address, Config, DreamSchedule, ImportStyle, ModelJob, ParseAddressError, PlaintextReach,
+};
 use memory::feature::feature;
 use memory::path::RelativePath;
 use memory::screen::Policy;
@@ -52,16 +54,16 @@ const NO_VARIABLE: &str =
     "key_variable must be the name of a variable of the environment, as in `OPENAI_API_KEY`";
 
 /// Returns how far away the machine of an address may be.
-const fn reach(beyond_this_machine: bool) -> Reach {
-    if beyond_this_machine { Reach::Network } else { Reach::ThisMachine }
+const fn reach(beyond_this_machine: bool) -> PlaintextReach {
+    if beyond_this_machine { PlaintextReach::Network } else { PlaintextReach::ThisMachine }
 }
 
 /// Returns what is wrong with an address.
 fn wrong_url(url: &str, beyond_this_machine: bool) -> Option<String> {
     let error = Address::parse(url, reach(beyond_this_machine)).err()?;
     let help = match error {
-        BadUrl::Elsewhere(_) => ", or set `beyond_this_machine = true`",
-        BadUrl::Shape => "",
+        ParseAddressError::NotLocal(_) => ", or set `beyond_this_machine = true`",
+        ParseAddressError::Malformed => "",
     };
     Some(format!("{error}{help}"))
 }

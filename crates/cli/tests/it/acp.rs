@@ -378,8 +378,9 @@ async fn a_task_is_given_up_in_time() {
     let place = Place::new();
     let folders = engine::BaseFolders { state: place.home().join("state"), data: place.home() };
     let mut config = engine::Config::new(folders);
-    let address = engine::Address::parse(&server.url(), engine::Reach::ThisMachine).unwrap();
-    let chat = engine::Chat::new(engine::Wire::OpenAi, address, "m", engine::Key::None);
+    let address =
+        engine::Address::parse(&server.url(), engine::PlaintextReach::ThisMachine).unwrap();
+    let chat = engine::Chat::new(engine::ChatProtocol::OpenAi, address, "m", engine::ApiKey::None);
     config.models.set(engine::ModelJob::Remember, Some(chat));
     let engine = engine::Engine::open(config).unwrap();
     let lanes = engine.lanes(engine.lane_settings(), std::sync::Arc::new(engine::Unheard));

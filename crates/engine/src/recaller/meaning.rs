@@ -258,11 +258,11 @@ impl Meaning {
                     (size, refusals) = ((size * 2).min(most), 0);
                 }
                 // One of them may be too much by itself, or all together.
-                Err(Trouble::Endpoint(error)) if error.is_of_texts() && count > 1 => {
+                Err(Trouble::Endpoint(error)) if error.may_be_text_fault() && count > 1 => {
                     size = count / 2;
                 }
                 Err(Trouble::Endpoint(error))
-                    if error.is_of_texts() && refusals < EMBED_REFUSALS_MAX =>
+                    if error.may_be_text_fault() && refusals < EMBED_REFUSALS_MAX =>
                 {
                     tracing::info!(%error, "an entry has no vector");
                     refused.extend(lacking.drain(..count).map(|(digest, _)| digest));
@@ -278,7 +278,7 @@ impl Meaning {
     }
 
     async fn ask(&self, texts: &[&str], deadline: Duration) -> Result<Vec<Vector>, Trouble> {
-        const NONE: EmbedError = EmbedError::Wrong("vectors without direction");
+        const NONE: EmbedError = EmbedError::InvalidResponse("vectors without direction");
         let found = self.embeddings.endpoint.embed(texts, deadline).await?;
         let vectors: Option<Vec<Vector>> = found.iter().map(|found| Vector::of(found)).collect();
         let vectors = vectors.ok_or(NONE)?;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use lukasa_engine::{
-    Address, BindingRequest, CallContext, Caller, Conversation, Embeddings as Set, Endpoint,
-    Engine, Key, LaneSettings, Memories, Reach, Selected, Workspace,
+    Address, ApiKey, BindingRequest, CallContext, Caller, Conversation, EmbeddingEndpoint,
+    Embeddings as Set, Engine, LaneSettings, Memories, PlaintextReach, Selected, Workspace,
 };
 use memory::command::MemoryCommand;
 use tempfile::TempDir;
@@ -57,8 +57,8 @@ impl World {
 
     fn at(home: TempDir, server: Arc<EmbeddingServer>, wait: Duration) -> Self {
         let mut config = config(home.path());
-        let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
-        let endpoint = Endpoint::new(address, "small", Key::None);
+        let address = Address::parse(&server.url(), PlaintextReach::ThisMachine).unwrap();
+        let endpoint = EmbeddingEndpoint::new(address, "small", ApiKey::None);
         config.embeddings = Some(Set { wait, ..Set::new(endpoint) });
         let engine = Engine::open(config).unwrap();
         let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
@@ -240,8 +240,8 @@ async fn a_server_that_is_not_there_is_no_hindrance() {
     let url = gone.url();
     drop(gone);
     let mut config = config(world.home.path());
-    let address = Address::parse(&url, Reach::ThisMachine).unwrap();
-    let endpoint = Endpoint::new(address, "small", Key::None);
+    let address = Address::parse(&url, PlaintextReach::ThisMachine).unwrap();
+    let endpoint = EmbeddingEndpoint::new(address, "small", ApiKey::None);
     config.embeddings = Some(Set::new(endpoint));
     world.engine = Engine::open(config).unwrap();
     world.memories = world.engine.memories(&BindingRequest::default(), Caller::person("test"));

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lukasa_engine::{
-    Address, BindingRequest, CallContext, Caller, Chat, Conversation, Engine, Key, LaneSettings,
-    Memories, ModelJob, ModelWork, Reach, Recalled, Select as _, Selecting, Shown, Wire, Workspace,
+    Address, ApiKey, BindingRequest, CallContext, Caller, Chat, ChatProtocol, Conversation, Engine,
+    LaneSettings, Memories, ModelJob, ModelWork, PlaintextReach, Recalled, Select as _, Selecting,
+    Shown, Workspace,
 };
 use memory::command::MemoryCommand;
 use memory::feature::Feature;
@@ -78,8 +79,9 @@ impl World {
 
     fn at(home: TempDir, server: ModelServer, set: impl Fn(&mut lukasa_engine::Config)) -> Self {
         let mut config = config(home.path());
-        let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
-        let chat = Chat::new(Wire::OpenAi, address, "small", Key::None).called("local/small");
+        let address = Address::parse(&server.url(), PlaintextReach::ThisMachine).unwrap();
+        let chat = Chat::new(ChatProtocol::OpenAi, address, "small", ApiKey::None)
+            .with_name("local/small");
         config.models.set(ModelJob::Recall, Some(chat));
         set(&mut config);
         let engine = Engine::open(config).unwrap();

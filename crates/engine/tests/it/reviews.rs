@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use lukasa_engine::feed::{Changed, Event, EventKind};
 use lukasa_engine::{
-    BindingRequest, CallContext, Caller, ChangesQuery, Chat, Config, Conversation, Conversations,
-    Engine, Feed, Feeds, Key, Lanes, LeftOut, Memories, ModelJob, Role, Task, TaskDetails,
-    TaskFilter, TaskKind, TaskResult, TaskState, TurnTold, Unreviewed, Viewer, Workspace,
-    WorkspaceChoice,
+    ApiKey, BindingRequest, CallContext, Caller, ChangesQuery, Chat, Config, Conversation,
+    Conversations, Engine, Feed, Feeds, Lanes, LeftOut, Memories, ModelJob, Role, Task,
+    TaskDetails, TaskFilter, TaskKind, TaskResult, TaskState, TurnTold, Unreviewed, Viewer,
+    Workspace, WorkspaceChoice,
 };
 use memory::change::{Actor, Trust};
 use memory::command::{MemoryCommand, Reply};
@@ -38,9 +38,10 @@ fn with(home: &TempDir, server: &ModelServer) -> Config {
     config.review.wait = Duration::from_secs(2);
     config.review.verbose = true;
     let address =
-        lukasa_engine::Address::parse(&server.url(), lukasa_engine::Reach::ThisMachine).unwrap();
-    let chat =
-        Chat::new(lukasa_engine::Wire::OpenAi, address, "small", Key::None).called("test/small");
+        lukasa_engine::Address::parse(&server.url(), lukasa_engine::PlaintextReach::ThisMachine)
+            .unwrap();
+    let chat = Chat::new(lukasa_engine::ChatProtocol::OpenAi, address, "small", ApiKey::None)
+        .with_name("test/small");
     config.models.set(ModelJob::Review, Some(chat));
     config
 }

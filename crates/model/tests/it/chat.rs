@@ -3,50 +3,52 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lukasa_model::{Address, Chat, ChatError, Conversation, Key, NoKey, Reach, Tool, Wire};
+use lukasa_model::{
+    Address, ApiKey, Chat, ChatError, ChatHistory, ChatProtocol, KeyError, PlaintextReach, ToolSpec,
+};
 use serde_json::{Value, json};
 use strum::VariantArray as _;
 use testkit::{ModelReply, ModelServer};
 
 const LONG: Duration = Duration::from_mins(1);
 
-fn chat(wire: Wire, server: &ModelServer, key: Key) -> Chat {
+fn chat(wire: ChatProtocol, server: &ModelServer, key: ApiKey) -> Chat {
     named(wire, server, "small", key)
 }
 
-fn named(wire: Wire, server: &ModelServer, model: &str, key: Key) -> Chat {
-    let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
+fn named(wire: ChatProtocol, server: &ModelServer, model: &str, key: ApiKey) -> Chat {
+    let address = Address::parse(&server.url(), PlaintextReach::ThisMachine).unwrap();
     Chat::new(wire, address, model, key)
 }
 
-fn key() -> Key {
-    Key::of_variable("MY_KEY", Some("k-123"))
+fn key() -> ApiKey {
+    ApiKey::from_variable("MY_KEY", Some("k-123"))
 }
 
-fn tools() -> [Tool; 2] {
+fn tools() -> [ToolSpec; 2] {
     let tool = |name, description| {
         let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"] });
-        Tool { name, description, schema }
+        ToolSpec { name, description, schema }
     };
     [tool("read_file", "Reads a file."), tool("ls", "Lists a folder.")]
 }
 
 /// Returns a conversation in which something was said.
-fn conversation() -> Conversation {
-    let mut conversation = Conversation::new("You keep files.", &tools());
-    conversation.say("Tidy up.");
+fn conversation() -> ChatHistory {
+    let mut conversation = ChatHistory::new("You keep files.", &tools());
+    conversation.push_user("Tidy up.");
     conversation
 }
 
 async fn error(says: ModelReply) -> ChatError {
     let server = ModelServer::scripted(vec![says]).unwrap();
-    let chat = chat(Wire::OpenAi, &server, key());
+    let chat = chat(ChatProtocol::OpenAi, &server, key());
     chat.next(&mut conversation(), Duration::from_secs(20)).await.unwrap_err()
 }
 
 #[tokio::test]
 async fn tools_are_called_answered_and_followed_by_a_text_on_every_wire() {
-    for &wire in Wire::VARIANTS {
+    for &wire in ChatProtocol::VARIANTS {
         let calls = vec![
             ("read_file".to_owned(), json!({ "path": "a.md" })),
             ("ls".to_owned(), json!({ "path": "/" })),
@@ -64,9 +66,9 @@ async fn tools_are_called_answered_and_followed_by_a_text_on_every_wire() {
             [("read_file", json!({ "path": "a.md" })), ("ls", json!({ "path": "/" }))],
             "{wire:?}"
         );
-        assert_eq!((reply.text.as_str(), reply.is_cut), ("", false), "{wire:?}");
+        assert_eq!((reply.text.as_str(), reply.is_truncated), ("", false), "{wire:?}");
         let results = ["- one fact", "a.md"].map(str::to_owned);
-        conversation.answer(reply.calls.iter().zip(results));
+        conversation.push_results(reply.calls.iter().zip(results));
         let reply = chat.next(&mut conversation, LONG).await.unwrap();
         assert_eq!((reply.text.as_str(), reply.calls.len()), ("All is tidy.", 0), "{wire:?}");
         let usage = reply.usage;
@@ -75,7 +77,7 @@ async fn tools_are_called_answered_and_followed_by_a_text_on_every_wire() {
             (100, 40, 7),
             "{wire:?}"
         );
-        assert_eq!(usage.cost, (wire == Wire::OpenAi).then_some(0.25), "{wire:?}");
+        assert_eq!(usage.cost, (wire == ChatProtocol::OpenAi).then_some(0.25), "{wire:?}");
         let [first, second] = server.requests().try_into().unwrap();
         for text in ["You keep files.", "Tidy up.", "read_file", "Lists a folder."] {
             assert!(first.text().contains(text), "{wire:?} was not told {text}: {}", first.text());
@@ -95,22 +97,22 @@ async fn tools_are_called_answered_and_followed_by_a_text_on_every_wire() {
 /// Every call has one result that names it, as the servers of each wire demand.
 #[tokio::test]
 async fn results_name_their_calls() {
-    let find = |wire: Wire, body: &Value| -> Vec<(String, String)> {
+    let find = |wire: ChatProtocol, body: &Value| -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         match wire {
-            Wire::OpenAi => {
+            ChatProtocol::OpenAi => {
                 assert_eq!(body["tool_choice"], "auto");
                 let messages = list(&body["messages"]);
                 let results = messages.iter().filter(|message| message["role"] == "tool");
                 results.map(|one| (text(&one["tool_call_id"]), text(&one["content"]))).collect()
             }
-            Wire::OpenAiResponses => {
+            ChatProtocol::OpenAiResponses => {
                 let items = list(&body["input"]);
                 let results = items.iter().filter(|item| item["type"] == "function_call_output");
                 results.map(|one| (text(&one["call_id"]), text(&one["output"]))).collect()
             }
-            Wire::Anthropic => {
+            ChatProtocol::Anthropic => {
                 // All in the one message after the calls: two in a row are refused.
                 let newest = list(&body["messages"]).pop().unwrap_or_default();
                 list(&newest["content"])
@@ -118,7 +120,7 @@ async fn results_name_their_calls() {
                     .map(|one| (text(&one["tool_use_id"]), text(&one["content"])))
                     .collect()
             }
-            Wire::Gemini => {
+            ChatProtocol::Gemini => {
                 let contents = list(&body["contents"]);
                 let parts = contents.iter().flat_map(|content| list(&content["parts"]));
                 let results = parts.filter_map(|part| part.get("functionResponse").cloned());
@@ -126,7 +128,7 @@ async fn results_name_their_calls() {
             }
         }
     };
-    for &wire in Wire::VARIANTS {
+    for &wire in ChatProtocol::VARIANTS {
         let calls = vec![
             ("read_file".to_owned(), json!({ "path": "a.md" })),
             ("ls".to_owned(), json!({ "path": "/" })),
@@ -138,10 +140,11 @@ async fn results_name_their_calls() {
         let mut conversation = conversation();
         let reply = chat.next(&mut conversation, LONG).await.unwrap();
         let results = ["first result", "second result"].map(str::to_owned);
-        conversation.answer(reply.calls.iter().zip(results));
+        conversation.push_results(reply.calls.iter().zip(results));
         chat.next(&mut conversation, LONG).await.unwrap();
         let found = find(wire, &server.requests()[1].body);
-        let names = if wire == Wire::Gemini { ["read_file", "ls"] } else { ["call_0", "call_1"] };
+        let names =
+            if wire == ChatProtocol::Gemini { ["read_file", "ls"] } else { ["call_0", "call_1"] };
         let [(one, first), (other, second)] = found.try_into().unwrap();
         assert_eq!([one.as_str(), other.as_str()], names, "{wire:?}");
         assert!(
@@ -153,7 +156,7 @@ async fn results_name_their_calls() {
 
 #[tokio::test]
 async fn a_name_that_ends_like_a_wish_is_the_name() {
-    for wire in [Wire::OpenAi, Wire::OpenAiResponses, Wire::Anthropic] {
+    for wire in [ChatProtocol::OpenAi, ChatProtocol::OpenAiResponses, ChatProtocol::Anthropic] {
         let server = ModelServer::scripted(vec![ModelReply::text("Yes.")]).unwrap();
         for name in ["mistral-medium", "qwen-max", "phi-none", "org::tiny", "plain", "odd-"] {
             named(wire, &server, name, key()).next(&mut conversation(), LONG).await.unwrap();
@@ -168,18 +171,20 @@ async fn a_name_that_ends_like_a_wish_is_the_name() {
 
 #[tokio::test]
 async fn without_a_key_none_is_sent() {
-    for wire in [Wire::OpenAi, Wire::OpenAiResponses] {
+    for wire in [ChatProtocol::OpenAi, ChatProtocol::OpenAiResponses] {
         let server = ModelServer::scripted(vec![ModelReply::text("Yes.")]).unwrap();
-        chat(wire, &server, Key::None).next(&mut conversation(), LONG).await.unwrap();
+        chat(wire, &server, ApiKey::None).next(&mut conversation(), LONG).await.unwrap();
         let [asked] = server.requests().try_into().unwrap();
         assert!(!asked.head.to_lowercase().contains("authorization"), "{}", asked.head);
     }
     let server = ModelServer::scripted(vec![ModelReply::text("Yes.")]).unwrap();
-    let missing = Key::of_variable("MY_KEY", None);
-    let error =
-        chat(Wire::OpenAi, &server, missing).next(&mut conversation(), LONG).await.unwrap_err();
+    let missing = ApiKey::from_variable("MY_KEY", None);
+    let error = chat(ChatProtocol::OpenAi, &server, missing)
+        .next(&mut conversation(), LONG)
+        .await
+        .unwrap_err();
     assert!(
-        matches!(&error, ChatError::NoKey(NoKey::Variable(name)) if name == "MY_KEY"),
+        matches!(&error, ChatError::NoKey(KeyError::Variable(name)) if name == "MY_KEY"),
         "{error:?}"
     );
     assert_eq!(server.requests().len(), 0);
@@ -194,8 +199,10 @@ async fn a_busy_server_is_asked_again_when_it_says() {
     ];
     let server = ModelServer::scripted(script).unwrap();
     let begun = tokio::time::Instant::now();
-    let reply =
-        chat(Wire::Anthropic, &server, key()).next(&mut conversation(), LONG).await.unwrap();
+    let reply = chat(ChatProtocol::Anthropic, &server, key())
+        .next(&mut conversation(), LONG)
+        .await
+        .unwrap();
     assert_eq!((reply.text.as_str(), server.requests().len()), ("Yes.", 3));
     assert!(begun.elapsed() >= Duration::from_millis(1_900), "{:?}", begun.elapsed());
 }
@@ -209,8 +216,10 @@ async fn who_is_to_wait_beyond_the_deadline_is_told_at_once() {
     )])
     .unwrap();
     let begun = tokio::time::Instant::now();
-    let error =
-        chat(Wire::OpenAi, &server, key()).next(&mut conversation(), LONG).await.unwrap_err();
+    let error = chat(ChatProtocol::OpenAi, &server, key())
+        .next(&mut conversation(), LONG)
+        .await
+        .unwrap_err();
     assert_eq!(error.to_string(), "the model's server answered with status 429: quota");
     assert!(begun.elapsed() < Duration::from_secs(5) && server.requests().len() == 1);
 }
@@ -220,8 +229,10 @@ async fn what_cannot_pass_is_not_tried_again() {
     for status in [400, 401, 403, 404, 302] {
         let server =
             ModelServer::scripted(vec![ModelReply::Status(status, None, "no: k-123")]).unwrap();
-        let error =
-            chat(Wire::OpenAi, &server, key()).next(&mut conversation(), LONG).await.unwrap_err();
+        let error = chat(ChatProtocol::OpenAi, &server, key())
+            .next(&mut conversation(), LONG)
+            .await
+            .unwrap_err();
         assert_eq!(
             error.to_string(),
             format!("the model's server answered with status {status}: no: [key]")
@@ -237,8 +248,10 @@ async fn a_redirect_is_not_followed() {
     let server =
         ModelServer::scripted(vec![ModelReply::Status(307, Some(("location", to)), "over there")])
             .unwrap();
-    let error =
-        chat(Wire::OpenAi, &server, key()).next(&mut conversation(), LONG).await.unwrap_err();
+    let error = chat(ChatProtocol::OpenAi, &server, key())
+        .next(&mut conversation(), LONG)
+        .await
+        .unwrap_err();
     assert!(matches!(error, ChatError::Refused { status: 307, .. }), "{error:?}");
     assert_eq!(other.requests().len(), 0);
 }
@@ -249,7 +262,7 @@ async fn what_is_no_reply_is_told_from_what_is() {
         error(ModelReply::Page).await.to_string(),
         "the model's reply cannot be read: it is no JSON"
     );
-    assert!(matches!(error(ModelReply::Half).await, ChatError::Broken(_)));
+    assert!(matches!(error(ModelReply::Half).await, ChatError::ConnectionLost(_)));
     assert!(matches!(
         error(ModelReply::Status(500, None, "failed")).await,
         ChatError::Refused { status: 500, .. }
@@ -258,24 +271,24 @@ async fn what_is_no_reply_is_told_from_what_is() {
 
 #[tokio::test]
 async fn arguments_that_are_no_json_are_no_object() {
-    for wire in [Wire::OpenAi, Wire::OpenAiResponses] {
+    for wire in [ChatProtocol::OpenAi, ChatProtocol::OpenAiResponses] {
         let server = ModelServer::scripted(vec![ModelReply::Garbage("ls".to_owned())]).unwrap();
         let replied = chat(wire, &server, key()).next(&mut conversation(), LONG).await;
         match replied {
             Ok(reply) => {
                 assert!(reply.calls.iter().all(|call| !call.arguments().is_object()), "{reply:?}");
             }
-            Err(error) => assert!(matches!(error, ChatError::Wrong(_)), "{error:?}"),
+            Err(error) => assert!(matches!(error, ChatError::InvalidReply(_)), "{error:?}"),
         }
     }
 }
 
 #[tokio::test]
 async fn a_reply_that_was_too_long_is_told() {
-    for &wire in Wire::VARIANTS {
+    for &wire in ChatProtocol::VARIANTS {
         let server = ModelServer::scripted(vec![ModelReply::Cut("half a".to_owned())]).unwrap();
         let reply = chat(wire, &server, key()).next(&mut conversation(), LONG).await.unwrap();
-        assert!(reply.is_cut, "{wire:?}: {reply:?}");
+        assert!(reply.is_truncated, "{wire:?}: {reply:?}");
     }
 }
 
@@ -284,8 +297,8 @@ async fn nobody_there_is_told_without_the_address() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let address = Address::parse(&url, Reach::ThisMachine).unwrap();
-    let chat = Chat::new(Wire::OpenAi, address, "small", key());
+    let address = Address::parse(&url, PlaintextReach::ThisMachine).unwrap();
+    let chat = Chat::new(ChatProtocol::OpenAi, address, "small", key());
     let error = chat.next(&mut conversation(), LONG).await.unwrap_err();
     assert!(matches!(error, ChatError::Unreachable(_)), "{error:?}");
     assert!(!error.to_string().contains("k-123"), "{error}");
@@ -295,8 +308,10 @@ async fn nobody_there_is_told_without_the_address() {
 async fn who_says_nothing_is_left_at_the_deadline() {
     let server = ModelServer::scripted(vec![ModelReply::Nothing]).unwrap();
     let wait = Duration::from_millis(80);
-    let error =
-        chat(Wire::Gemini, &server, key()).next(&mut conversation(), wait).await.unwrap_err();
+    let error = chat(ChatProtocol::Gemini, &server, key())
+        .next(&mut conversation(), wait)
+        .await
+        .unwrap_err();
     assert!(matches!(error, ChatError::TimedOut(_)), "{error:?}");
     tokio::task::spawn_blocking(move || server.wait_for_disconnects(1)).await.unwrap();
 }
@@ -304,7 +319,7 @@ async fn who_says_nothing_is_left_at_the_deadline() {
 #[tokio::test]
 async fn a_question_that_is_dropped_closes_its_connection() {
     let server = Arc::new(ModelServer::scripted(vec![ModelReply::Nothing]).unwrap());
-    let chat = chat(Wire::OpenAi, &server, key());
+    let chat = chat(ChatProtocol::OpenAi, &server, key());
     let asking = tokio::spawn(async move { chat.next(&mut conversation(), LONG).await });
     let waiting = Arc::clone(&server);
     tokio::task::spawn_blocking(move || waiting.wait_for_requests(1)).await.unwrap();

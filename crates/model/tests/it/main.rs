@@ -7,7 +7,7 @@ mod chat;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use lukasa_model::{Address, EmbedError, Endpoint, Key, NoKey, Reach};
+use lukasa_model::{Address, ApiKey, EmbedError, EmbeddingEndpoint, KeyError, PlaintextReach};
 use testkit::{EmbeddingReply, EmbeddingServer};
 
 const LONG: Duration = Duration::from_mins(1);
@@ -16,19 +16,19 @@ fn server() -> EmbeddingServer {
     EmbeddingServer::start(|text| vec![1.0, f32::from(u8::try_from(text.len()).unwrap())]).unwrap()
 }
 
-fn endpoint(url: &str, key: Key) -> Endpoint {
-    Endpoint::new(Address::parse(url, Reach::ThisMachine).unwrap(), "small", key)
+fn endpoint(url: &str, key: ApiKey) -> EmbeddingEndpoint {
+    EmbeddingEndpoint::new(Address::parse(url, PlaintextReach::ThisMachine).unwrap(), "small", key)
 }
 
 async fn asked(server: &EmbeddingServer, answers: EmbeddingReply) -> EmbedError {
     server.set_reply(answers);
-    endpoint(&server.url(), Key::None).embed(&["a", "bb"], LONG).await.unwrap_err()
+    endpoint(&server.url(), ApiKey::None).embed(&["a", "bb"], LONG).await.unwrap_err()
 }
 
 #[tokio::test]
 async fn texts_become_vectors_in_their_order() {
     let server = server();
-    let vectors = endpoint(&server.url(), Key::None).embed(&["a", "bb"], LONG).await.unwrap();
+    let vectors = endpoint(&server.url(), ApiKey::None).embed(&["a", "bb"], LONG).await.unwrap();
     assert_eq!(vectors, [vec![1.0, 1.0], vec![1.0, 2.0]]);
     let [sent] = server.requests().try_into().unwrap();
     assert!(sent.head.starts_with("POST /v1/embeddings HTTP/1.1\r\n"), "{}", sent.head);
@@ -42,7 +42,7 @@ async fn texts_become_vectors_in_their_order() {
 #[tokio::test]
 async fn a_key_is_sent_and_not_shown() {
     let server = server();
-    let endpoint = endpoint(&server.url(), Key::of_variable("MY_KEY", Some(" k-123\n")));
+    let endpoint = endpoint(&server.url(), ApiKey::from_variable("MY_KEY", Some(" k-123\n")));
     assert!(!format!("{endpoint:?}").contains("k-123"), "{endpoint:?}");
     endpoint.embed(&["a"], LONG).await.unwrap();
     let [sent] = server.requests().try_into().unwrap();
@@ -53,10 +53,10 @@ async fn a_key_is_sent_and_not_shown() {
 async fn without_the_key_that_was_named_nothing_is_sent() {
     let server = server();
     for value in [None, Some(""), Some("  "), Some("a\nb")] {
-        let endpoint = endpoint(&server.url(), Key::of_variable("MY_KEY", value));
+        let endpoint = endpoint(&server.url(), ApiKey::from_variable("MY_KEY", value));
         let error = endpoint.embed(&["a"], LONG).await.unwrap_err();
         assert!(
-            matches!(&error, EmbedError::NoKey(NoKey::Variable(name)) if name == "MY_KEY"),
+            matches!(&error, EmbedError::NoKey(KeyError::Variable(name)) if name == "MY_KEY"),
             "{error:?}"
         );
     }
@@ -71,15 +71,15 @@ async fn a_status_is_told_and_what_comes_with_it_is_not() {
     {
         let error = asked(&server, EmbeddingReply::Status(status)).await;
         assert_eq!(error.to_string(), format!("the endpoint answered with status {status}"));
-        assert_eq!(error.is_of_texts(), is_of_texts, "{status}");
+        assert_eq!(error.may_be_text_fault(), is_of_texts, "{status}");
     }
 }
 
 #[tokio::test]
 async fn what_is_no_answer_is_told_from_what_is() {
     let server = server();
-    assert!(matches!(asked(&server, EmbeddingReply::Page).await, EmbedError::Wrong(_)));
-    assert!(matches!(asked(&server, EmbeddingReply::Half).await, EmbedError::Broken(_)));
+    assert!(matches!(asked(&server, EmbeddingReply::Page).await, EmbedError::InvalidResponse(_)));
+    assert!(matches!(asked(&server, EmbeddingReply::Half).await, EmbedError::ConnectionLost(_)));
     assert!(matches!(asked(&server, EmbeddingReply::Flood).await, EmbedError::TooLarge(_)));
 }
 
@@ -88,7 +88,7 @@ async fn nobody_there_is_told() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let error = endpoint(&url, Key::None).embed(&["a"], LONG).await.unwrap_err();
+    let error = endpoint(&url, ApiKey::None).embed(&["a"], LONG).await.unwrap_err();
     assert!(matches!(error, EmbedError::Unreachable(_)), "{error:?}");
 }
 
@@ -96,7 +96,7 @@ async fn nobody_there_is_told() {
 async fn whoever_answers_nothing_is_left_at_the_deadline() {
     let server = server();
     server.set_reply(EmbeddingReply::Nothing);
-    let endpoint = endpoint(&server.url(), Key::None);
+    let endpoint = endpoint(&server.url(), ApiKey::None);
     let error = endpoint.embed(&["a"], Duration::from_millis(50)).await.unwrap_err();
     assert!(matches!(error, EmbedError::TimedOut(_)), "{error:?}");
     tokio::task::spawn_blocking(move || server.wait_for_disconnects(1)).await.unwrap();
@@ -106,7 +106,7 @@ async fn whoever_answers_nothing_is_left_at_the_deadline() {
 async fn a_question_that_is_dropped_closes_its_connection() {
     let server = std::sync::Arc::new(server());
     server.set_reply(EmbeddingReply::Nothing);
-    let endpoint = endpoint(&server.url(), Key::None);
+    let endpoint = endpoint(&server.url(), ApiKey::None);
     let asking = tokio::spawn(async move { endpoint.embed(&["a"], LONG).await });
     let waiting = std::sync::Arc::clone(&server);
     tokio::task::spawn_blocking(move || waiting.wait_for_requests(1)).await.unwrap();

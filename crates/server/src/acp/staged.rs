@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use engine::{
     BindingRequest, Candidate, EntryNote, Message, ProjectRoot, Removed, Report, Request,
     ReviewRequest, Staged, StagedEdit, TaskDetails, TaskId, TaskKind, TaskProposals, TaskResult,
-    Usage, Workspace, WorkspaceChoice, inside, tellable,
+    TokenUsage, Workspace, WorkspaceChoice, inside, tellable,
 };
 use memory::limits::TASK_DETAILS_CHARS_MAX;
 use memory::path::{Layout, MemoryPath, Mount};
@@ -233,7 +233,7 @@ pub(super) fn report_in(report: &WorkReport) -> Report {
         turns: report.turns,
         calls: report.calls,
         refused: report.refused,
-        usage: Usage {
+        usage: TokenUsage {
             tokens_in: count(report.tokens_in),
             tokens_cached: count(report.tokens_cached),
             tokens_out: count(report.tokens_out),

@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use engine::{Address, Embeddings, Endpoint, Key};
+use engine::{Address, ApiKey, EmbeddingEndpoint, Embeddings};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -40,12 +40,12 @@ impl Endpoints {
 
     /// Returns what was set; `None` if there is a mistake in it.
     pub(super) fn read(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<Embeddings> {
-        let key = self.key_variable.as_ref().map_or(Key::None, |name| {
-            Key::of_variable(name.get_ref(), variable(name.get_ref()).as_deref())
+        let key = self.key_variable.as_ref().map_or(ApiKey::None, |name| {
+            ApiKey::from_variable(name.get_ref(), variable(name.get_ref()).as_deref())
         });
         let (url, model) = (self.url.get_ref(), self.model.get_ref());
         let address = Address::parse(url, reach(self.beyond_this_machine)).ok()?;
-        let mut embeddings = Embeddings::new(Endpoint::new(address, model, key));
+        let mut embeddings = Embeddings::new(EmbeddingEndpoint::new(address, model, key));
         if let Some(timeout) = self.timeout_ms {
             embeddings.wait = Duration::from_millis(timeout);
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use engine::{Address, Chat, Fallback, Key, ModelJob, Models, Wire};
+use engine::{Address, ApiKey, Chat, ChatProtocol, Fallback, ModelJob, Models};
 use serde::Deserialize;
 use strum::VariantArray as _;
 use toml::Spanned;
@@ -46,23 +46,33 @@ struct Provider {
 /// A provider that is known by its name.
 struct Known {
     name: &'static str,
-    wire: Wire,
+    wire: ChatProtocol,
     url: &'static str,
     key_variable: Option<&'static str>,
 }
 
 /// Those that are known; where local servers listen by default is as their documentation has it.
 const PROVIDERS: [Known; 9] = [
-    hosted("anthropic", Wire::Anthropic, Wire::Anthropic.home(), "ANTHROPIC_API_KEY"),
-    hosted("openai", Wire::OpenAi, Wire::OpenAi.home(), "OPENAI_API_KEY"),
+    hosted(
+        "anthropic",
+        ChatProtocol::Anthropic,
+        ChatProtocol::Anthropic.default_url(),
+        "ANTHROPIC_API_KEY",
+    ),
+    hosted("openai", ChatProtocol::OpenAi, ChatProtocol::OpenAi.default_url(), "OPENAI_API_KEY"),
     hosted(
         "openai-responses",
-        Wire::OpenAiResponses,
-        Wire::OpenAiResponses.home(),
+        ChatProtocol::OpenAiResponses,
+        ChatProtocol::OpenAiResponses.default_url(),
         "OPENAI_API_KEY",
     ),
-    hosted("gemini", Wire::Gemini, Wire::Gemini.home(), "GEMINI_API_KEY"),
-    hosted("openrouter", Wire::OpenAi, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    hosted("gemini", ChatProtocol::Gemini, ChatProtocol::Gemini.default_url(), "GEMINI_API_KEY"),
+    hosted(
+        "openrouter",
+        ChatProtocol::OpenAi,
+        "https://openrouter.ai/api/v1",
+        "OPENROUTER_API_KEY",
+    ),
     local("ollama", "http://127.0.0.1:11434/v1"),
     local("lmstudio", "http://127.0.0.1:1234/v1"),
     local("llamacpp", "http://127.0.0.1:8080/v1"),
@@ -71,7 +81,7 @@ const PROVIDERS: [Known; 9] = [
 
 const fn hosted(
     name: &'static str,
-    wire: Wire,
+    wire: ChatProtocol,
     url: &'static str,
     key_variable: &'static str,
 ) -> Known {
@@ -79,7 +89,7 @@ const fn hosted(
 }
 
 const fn local(name: &'static str, url: &'static str) -> Known {
-    Known { name, wire: Wire::OpenAi, url, key_variable: None }
+    Known { name, wire: ChatProtocol::OpenAi, url, key_variable: None }
 }
 
 fn known(name: &str) -> Option<&'static Known> {
@@ -203,34 +213,36 @@ impl Named {
     ) -> Option<Chat> {
         let known = known(provider);
         let set = self.providers.get(provider);
-        let wire =
-            set.and_then(Provider::wire).or(known.map(|known| known.wire)).unwrap_or(Wire::OpenAi);
+        let wire = set
+            .and_then(Provider::wire)
+            .or(known.map(|known| known.wire))
+            .unwrap_or(ChatProtocol::OpenAi);
         let url = set.and_then(|set| set.url.as_ref()).map(|url| url.get_ref().as_str());
         let reach = reach(set.is_some_and(|set| set.beyond_this_machine));
         let address = Address::parse(url.or(known.map(|known| known.url))?, reach).ok()?;
         let key = match set.and_then(|set| set.key(variable)) {
             Some(key) => key,
             // The key of a provider goes to no other address than the provider's own, unless it is named.
-            None if url.is_some() => Key::None,
-            None => known
-                .and_then(|known| known.key_variable)
-                .map_or(Key::None, |name| Key::of_variable(name, variable(name).as_deref())),
+            None if url.is_some() => ApiKey::None,
+            None => known.and_then(|known| known.key_variable).map_or(ApiKey::None, |name| {
+                ApiKey::from_variable(name, variable(name).as_deref())
+            }),
         };
-        Some(Chat::new(wire, address, model, key).called(&format!("{provider}/{model}")))
+        Some(Chat::new(wire, address, model, key).with_name(&format!("{provider}/{model}")))
     }
 }
 
 impl Provider {
-    fn wire(&self) -> Option<Wire> {
+    fn wire(&self) -> Option<ChatProtocol> {
         self.api.as_ref()?.get_ref().parse().ok()
     }
 
-    fn key(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<Key> {
+    fn key(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<ApiKey> {
         if let Some(command) = &self.key_command {
-            return Some(Key::of_command(command.get_ref().clone()));
+            return Some(ApiKey::from_command(command.get_ref().clone()));
         }
         let name = self.key_variable.as_ref()?.get_ref();
-        Some(Key::of_variable(name, variable(name).as_deref()))
+        Some(ApiKey::from_variable(name, variable(name).as_deref()))
     }
 
     fn mistake(&self, name: &str) -> Option<(Range<usize>, String)> {
@@ -238,7 +250,7 @@ impl Provider {
             && self.wire().is_none()
         {
             let words: Vec<String> =
-                Wire::VARIANTS.iter().map(|wire| format!("`{}`", wire.as_ref())).collect();
+                ChatProtocol::VARIANTS.iter().map(|wire| format!("`{}`", wire.as_ref())).collect();
             return Some((api.span(), format!("api is one of {}", words.join(", "))));
         }
         if let Some(url) = &self.url {
@@ -281,7 +293,7 @@ mod tests {
 
     fn told(models: &Models, job: ModelJob) -> String {
         let told = |chat: &Chat| {
-            format!("{} at {} by {}", chat.name(), chat.place(), chat.wire().as_ref())
+            format!("{} at {} by {}", chat.name(), chat.location(), chat.protocol().as_ref())
         };
         models.of(job).map_or_else(|| "rules".to_owned(), told)
     }

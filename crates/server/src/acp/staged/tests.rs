@@ -112,7 +112,7 @@ fn what_a_child_answers_is_read_as_it_was_meant() {
         turns: 2,
         calls: 3,
         refused: 1,
-        usage: Usage { tokens_in: 200, tokens_cached: 80, tokens_out: 14, cost: Some(0.5) },
+        usage: TokenUsage { tokens_in: 200, tokens_cached: 80, tokens_out: 14, cost: Some(0.5) },
         fallback: Some("it did not answer".to_owned()),
         failed: None,
     };

@@ -10,38 +10,38 @@ pub const DIMENSIONS_MAX: usize = 8_192;
 /// Bytes that a number may take, with what stands between two.
 const NUMBER_BYTES_MAX: usize = 32;
 /// Bytes of an answer beside its vectors.
-const REST_BYTES_MAX: usize = 64 * 1024;
+const OVERHEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Returns how many bytes an answer with so many vectors may have.
 pub(crate) const fn bytes_max(vectors: usize) -> usize {
-    REST_BYTES_MAX + vectors * DIMENSIONS_MAX * NUMBER_BYTES_MAX
+    OVERHEAD_BYTES_MAX + vectors * DIMENSIONS_MAX * NUMBER_BYTES_MAX
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    data: Vec<Item>,
+struct EmbedResponse {
+    data: Vec<EmbedResponseItem>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct EmbedResponseItem {
     /// For which text it is; some servers answer in order and leave it out.
     index: Option<usize>,
     embedding: Vec<f32>,
 }
 
 /// Reads vectors, one for each of so many texts, in their order, all with as many numbers.
-pub(crate) fn read(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
+pub(crate) fn decode_vectors(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, EmbedError> {
     // What the reader says may quote the answer, and the answer a text.
-    let answer: Answer =
-        serde_json::from_slice(body).map_err(|_| EmbedError::Wrong("no vectors in JSON"))?;
+    let answer: EmbedResponse = serde_json::from_slice(body)
+        .map_err(|_| EmbedError::InvalidResponse("no vectors in JSON"))?;
     if answer.data.len() != texts {
-        return Err(EmbedError::Wrong("not a vector for each text"));
+        return Err(EmbedError::InvalidResponse("not a vector for each text"));
     }
     let mut vectors: Vec<Option<Vec<f32>>> = vec![None; texts];
     for (place, item) in answer.data.into_iter().enumerate() {
         match vectors.get_mut(item.index.unwrap_or(place)) {
             Some(vector @ None) => *vector = Some(item.embedding),
-            _ => return Err(EmbedError::Wrong("vectors with wrong numbers")),
+            _ => return Err(EmbedError::InvalidResponse("vectors with wrong numbers")),
         }
     }
     let vectors: Vec<Vec<f32>> = vectors.into_iter().flatten().collect();
@@ -52,10 +52,10 @@ pub(crate) fn read(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, EmbedErro
     if !(1..=DIMENSIONS_MAX).contains(&dimensions)
         || vectors.iter().any(|vector| vector.len() != dimensions)
     {
-        return Err(EmbedError::Wrong("vectors of a wrong length"));
+        return Err(EmbedError::InvalidResponse("vectors of a wrong length"));
     }
     if !vectors.iter().all(has_direction) {
-        return Err(EmbedError::Wrong("vectors without direction"));
+        return Err(EmbedError::InvalidResponse("vectors without direction"));
     }
     Ok(vectors)
 }
@@ -65,9 +65,9 @@ mod tests {
     use super::*;
 
     fn check(body: &str, expected: Result<&[&[f32]], &str>) {
-        let read = read(body.as_bytes(), 2);
+        let read = decode_vectors(body.as_bytes(), 2);
         let told = read.as_ref().map_err(|error| match error {
-            EmbedError::Wrong(what) => *what,
+            EmbedError::InvalidResponse(what) => *what,
             other => panic!("{other:?}"),
         });
         let told = told.map(|vectors| vectors.iter().map(Vec::as_slice).collect::<Vec<_>>());

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A tool that a model may call.
 #[derive(Clone, Debug)]
-pub struct Tool {
+pub struct ToolSpec {
     /// Letters, digits, `_` and `-`; every wire takes these.
     pub name: &'static str,
     /// What it does, for the model.
@@ -16,9 +16,9 @@ pub struct Tool {
 
 /// A model's wish that a tool be called. It is what the model says, so it may be anything.
 #[derive(Clone, Debug)]
-pub struct Call(ToolCall);
+pub struct ToolInvocation(ToolCall);
 
-impl Call {
+impl ToolInvocation {
     /// Returns the name of the tool, which need not be one that was offered.
     pub fn name(&self) -> &str {
         &self.0.fn_name
@@ -32,7 +32,7 @@ impl Call {
 
 /// What a reply cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Tokens that the model read, those from a cache among them.
     pub tokens_in: u64,
     /// Tokens of those that the provider had in a cache.
@@ -43,7 +43,7 @@ pub struct Usage {
     pub cost: Option<f64>,
 }
 
-impl Usage {
+impl TokenUsage {
     /// Adds what another reply cost.
     pub fn add(&mut self, other: &Self) {
         self.tokens_in += other.tokens_in;
@@ -58,24 +58,24 @@ impl Usage {
 
 /// What a model said.
 #[derive(Clone, Debug, Default)]
-pub struct Reply {
+pub struct ChatReply {
     /// Its text; empty if it only calls tools.
     pub text: String,
     /// The tools that it wants to be called, in its order.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ToolInvocation>,
     /// What it cost.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Whether it stopped because it wrote as much as it may, so that something is missing.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 /// What was said so far.
 #[derive(Clone, Debug)]
-pub struct Conversation(pub(crate) ChatRequest);
+pub struct ChatHistory(pub(crate) ChatRequest);
 
-impl Conversation {
+impl ChatHistory {
     /// Begins one.
-    pub fn new(system: &str, tools: &[Tool]) -> Self {
+    pub fn new(system: &str, tools: &[ToolSpec]) -> Self {
         let mut request = ChatRequest::from_system(system);
         for tool in tools {
             let described = chat::Tool::new(tool.name).with_description(tool.description);
@@ -85,12 +85,15 @@ impl Conversation {
     }
 
     /// Says something to the model.
-    pub fn say(&mut self, text: &str) {
+    pub fn push_user(&mut self, text: &str) {
         self.0.messages.push(ChatMessage::user(text));
     }
 
     /// Tells the results of calls of the last reply, each of which must be answered.
-    pub fn answer<'a>(&mut self, results: impl IntoIterator<Item = (&'a Call, String)>) {
+    pub fn push_results<'a>(
+        &mut self,
+        results: impl IntoIterator<Item = (&'a ToolInvocation, String)>,
+    ) {
         let results =
             results.into_iter().map(|(call, text)| ToolResponse::from_tool_call(&call.0, text));
         let results: Vec<ToolResponse> = results.collect();
@@ -99,12 +102,12 @@ impl Conversation {
         }
     }
 
-    pub(crate) fn replied(&mut self, message: ChatMessage) {
+    pub(crate) fn push_reply(&mut self, message: ChatMessage) {
         self.0.messages.push(message);
     }
 }
 
-impl From<&ToolCall> for Call {
+impl From<&ToolCall> for ToolInvocation {
     fn from(call: &ToolCall) -> Self {
         Self(call.clone())
     }
