@@ -4,7 +4,7 @@ use std::path::Path;
 
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
-use recall::{Corpus, Options, Ranking};
+use recall::{Corpus, RankOptions, Ranking};
 use serde_json::{Value, json};
 
 use crate::recall::{Outputs, read, share, text, texts};
@@ -149,7 +149,7 @@ fn is(is: bool) -> f64 {
 }
 
 fn paths(corpus: &Corpus, prompt: &Prompt, abstain: bool) -> Vec<String> {
-    let hits = corpus.rank(&prompt.text, &Options { abstain, ..Options::default() });
+    let hits = corpus.rank(&prompt.text, &RankOptions { abstain, ..RankOptions::default() });
     hits.iter().map(|hit| hit.path.to_string()).collect()
 }
 
@@ -254,8 +254,8 @@ fn together(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
 
 /// What `scripts/learn` reads; of all but the prompt of a whole set what the decision goes by only.
 fn features(set: &Set, prompt: &Prompt, corpus: &Corpus, scene: &str) -> Value {
-    let Ranking { entries, memories, beside, answer } =
-        corpus.ranking(&prompt.text, &Options::default());
+    let Ranking { entries, memories, runner_up: beside, answer } =
+        corpus.ranking(&prompt.text, &RankOptions::default());
     let names: Vec<String> = memories.iter().map(|(path, ..)| path.to_string()).collect();
     let owner = |path: &MemoryPath| names.iter().position(|name| *name == path.to_string());
     let mut line = json!({

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
-use recall::{Corpus, Options};
+use recall::{Corpus, RankOptions};
 
 use crate::args::Bench;
 use crate::measure::{Times, take_turns};
@@ -24,8 +24,8 @@ const PROMPTS: usize = 200;
 /// Different words that texts are made of.
 const WORDS: usize = 6_000;
 
-const BY_WORDS: Options = Options { limit: 5, abstain: true, by_sense: false };
-const BY_SENSE: Options = Options { limit: 5, abstain: true, by_sense: true };
+const BY_WORDS: RankOptions = RankOptions { limit: 5, abstain: true, use_vectors: false };
+const BY_SENSE: RankOptions = RankOptions { limit: 5, abstain: true, use_vectors: true };
 
 /// Measures both corpora.
 pub(super) fn measure(bench: &Bench) -> anyhow::Result<Section> {
@@ -36,7 +36,7 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     let pack = |corpus: &Corpus| corpus.pack(b"").context("it is too large to be kept");
     let (kept_small, kept_large) = (pack(&small)?, pack(&large)?);
     let prompts: Vec<String> = (0..PROMPTS).map(|number| texts.prompt(number)).collect();
-    let ask = |corpus: &Corpus, options: &Options, times: &mut Times| {
+    let ask = |corpus: &Corpus, options: &RankOptions, times: &mut Times| {
         for prompt in &prompts {
             drop(times.time(|| corpus.rank(prompt, options)));
         }

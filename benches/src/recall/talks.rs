@@ -7,14 +7,14 @@ use std::path::Path;
 use anyhow::Context as _;
 use memory::path::{Layout, MemoryPath, RelativePath};
 use memory::screen::Screen;
-use recall::{Corpus, Options, Ranking};
+use recall::{Corpus, RankOptions, Ranking};
 use serde_json::{Value, json};
 
 use crate::recall::{Outputs, Scores, read, text, texts};
 use crate::report::{Line, Target};
 
 /// Ranks everything: a question should have its answers somewhere in the list.
-const ALL: Options = Options { limit: usize::MAX, abstain: false, by_sense: true };
+const ALL: RankOptions = RankOptions { limit: usize::MAX, abstain: false, use_vectors: true };
 
 /// Ranks turns and sessions for each question.
 pub(super) fn measure(
@@ -38,7 +38,7 @@ pub(super) fn measure(
         let (ranked, ranked_sessions) = names(&ranking);
         turns.add(&gold, &ranked);
         sessions.add(&gold_sessions, &ranked_sessions);
-        let words = Options { by_sense: false, ..ALL };
+        let words = RankOptions { use_vectors: false, ..ALL };
         by_words.add(&gold, &names(&corpus.ranking(prompt, &words)).0);
         if let Some(file) = &mut outputs.ranked {
             writeln!(file, "{}", json!({ "qid": question["qid"], "ranked": ranked }))?;

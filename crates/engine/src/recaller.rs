@@ -20,7 +20,7 @@ use memory::limits::EMBED_RETRY_DELAY;
 use memory::path::MemoryPath;
 use memory::screen::Screen;
 use parking_lot::Mutex;
-use recall::limits::{CORPORA_KEPT_MAX, CORPUS_BATCH, CORPUS_KEEP_DELAY, CORPUS_REST_DELAY};
+use recall::limits::{CORPORA_CACHED_MAX, CORPUS_BATCH, CORPUS_PERSIST_DELAY, CORPUS_TRIM_DELAY};
 use state::FileLock;
 use store::{CacheDir, ChangeEvent, Memories, StoreError};
 use tokio::sync::Notify;
@@ -52,7 +52,7 @@ pub(crate) use self::shortlist::{Candidate, Shortlist};
 pub struct Recaller {
     screen: Screen,
     /// Corpora by what they are of.
-    corpora: Mutex<Cache<String, Arc<Followed>, CORPORA_KEPT_MAX>>,
+    corpora: Mutex<Cache<String, Arc<Followed>, CORPORA_CACHED_MAX>>,
     /// How often something changed, as far as anybody told.
     changes: AtomicU64,
     /// Where corpora are kept, if they are.
@@ -90,7 +90,7 @@ impl Recaller {
             let told = tokio::select! {
                 biased;
                 told = notices.recv() => told,
-                () = tokio::time::sleep(CORPUS_REST_DELAY), if may_be_behind => {
+                () = tokio::time::sleep(CORPUS_TRIM_DELAY), if may_be_behind => {
                     self.let_go_of_what_is_behind().await;
                     may_be_behind = false;
                     continue;
@@ -189,7 +189,7 @@ impl Recaller {
     pub(crate) async fn keep_up(&self) {
         loop {
             self.drifted.notified().await;
-            tokio::time::sleep(CORPUS_KEEP_DELAY).await;
+            tokio::time::sleep(CORPUS_PERSIST_DELAY).await;
             self.keep().await;
         }
     }

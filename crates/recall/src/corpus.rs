@@ -10,12 +10,12 @@ use jiff::civil::Date;
 use memory::path::MemoryPath;
 use memory::screen::Screen;
 
-use crate::terms::{Gist, Posting, Terms, number};
-use crate::unit::{self, Unit};
-use crate::words::{Kind, Word, tells_time, words};
+use crate::passage::{self, Passage};
+use crate::terms::{Posting, Terms, TextVector, to_u32};
+use crate::words::{Word, WordKind, is_time_word, words};
 
 /// Marks what an entry that is taken out was subtracted from already.
-const GONE: u32 = u32::MAX;
+const REMOVED_STEM: u32 = u32::MAX;
 /// How much a word counts by where it stands.
 const BODY: f32 = 1.0;
 const HEADING: f32 = 0.75;
@@ -27,7 +27,7 @@ const SIGN: f32 = 1.0;
 
 /// One entry of a memory, in words.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct IndexedEntry {
     pub(crate) memory: u32,
     pub(crate) ordinal: u32,
     pub(crate) range: Range<usize>,
@@ -41,9 +41,9 @@ pub(crate) struct Entry {
     /// The logarithm of one more than that.
     pub(crate) own_words_log: f32,
     pub(crate) subject: Option<Box<str>>,
-    pub(crate) asks: bool,
-    pub(crate) tells_time: bool,
-    gist: OnceLock<Box<[i8]>>,
+    pub(crate) asks_question: bool,
+    pub(crate) has_time_word: bool,
+    text_vector: OnceLock<Box<[i8]>>,
 }
 
 /// What is said of a memory as a whole, before it is taken in.
@@ -51,32 +51,32 @@ pub(crate) struct Entry {
 pub(crate) struct Summary {
     pub(crate) date: Option<Date>,
     /// The terms of its head, in their order, each once.
-    pub(crate) head: Box<[(u32, f32)]>,
+    pub(crate) header_terms: Box<[(u32, f32)]>,
     /// The direction of what it means, if that is known.
-    pub(crate) gist: Option<Box<[i8]>>,
+    pub(crate) text_vector: Option<Box<[i8]>>,
 }
 
 /// An entry's own part, before it is taken in.
 #[derive(Debug)]
-pub(crate) struct Own {
+pub(crate) struct EntryFields {
     pub(crate) range: Range<usize>,
     /// The terms of its text and its headings, in their order, each once.
     pub(crate) terms: Vec<(u32, f32)>,
     pub(crate) words: f32,
     pub(crate) subject: Option<Box<str>>,
-    pub(crate) asks: bool,
-    pub(crate) tells_time: bool,
+    pub(crate) asks_question: bool,
+    pub(crate) has_time_word: bool,
 }
 
 /// One memory.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct MemoryRecord {
     pub(crate) path: MemoryPath,
     pub(crate) entries: Vec<u32>,
     pub(crate) date: Option<Date>,
     /// The terms of its path, its name and its description, which all its entries are found by.
-    pub(crate) head: Box<[(u32, f32)]>,
-    gist: OnceLock<Box<[i8]>>,
+    pub(crate) header_terms: Box<[(u32, f32)]>,
+    text_vector: OnceLock<Box<[i8]>>,
 }
 
 /// The words of memories, and where each stands. See the crate's documentation.
@@ -86,10 +86,10 @@ pub(crate) struct Held {
 pub struct Corpus {
     pub(crate) screen: Screen,
     pub(crate) terms: Terms,
-    pub(crate) memories: Vec<Option<Held>>,
-    pub(crate) entries: Vec<Option<Entry>>,
+    pub(crate) memories: Vec<Option<MemoryRecord>>,
+    pub(crate) entries: Vec<Option<IndexedEntry>>,
     /// Which of two entries comes first that are alike: the same in every corpus, and quick to compare.
-    pub(crate) keys: Vec<u64>,
+    pub(crate) entry_order: Vec<u64>,
     pub(crate) by_path: BTreeMap<MemoryPath, u32>,
     free_memories: Vec<u32>,
     free_entries: Vec<u32>,
@@ -119,12 +119,12 @@ impl Corpus {
     /// unless its frontmatter, its name or its description says another.
     pub fn put(&mut self, path: &MemoryPath, text: &str, written: Option<Date>) {
         self.remove(path);
-        let cut = unit::cut(text, &self.screen);
-        let name = cut.head.name.as_deref().unwrap_or_default();
-        let description = cut.head.description.as_str();
+        let cut = passage::split_passages(text, &self.screen);
+        let name = cut.header.name.as_deref().unwrap_or_default();
+        let description = cut.header.description.as_str();
         let (folders, file) = folders_and_file(path);
-        let named = unit::first_date(name).or_else(|| unit::first_date(description));
-        let date = cut.date.or(named).or_else(|| unit::first_date(&file)).or(written);
+        let named = passage::first_date(name).or_else(|| passage::first_date(description));
+        let date = cut.date.or(named).or_else(|| passage::first_date(&file)).or(written);
         let mut head: BTreeMap<u32, f32> = BTreeMap::new();
         for (text, weight) in [
             (folders.as_str(), FOLDER),
@@ -132,15 +132,17 @@ impl Corpus {
             (name, NAME),
             (description, DESCRIPTION),
         ] {
-            let words = words(text).into_iter().filter(|word| !word.is_small() && !cut.is_refused);
+            let words =
+                words(text).into_iter().filter(|word| !word.is_stop_word() && !cut.is_screened_out);
             for word in words {
                 let known = head.entry(self.terms.add(&word)).or_insert(0.0);
                 *known = known.max(weight);
             }
         }
-        let summary = Summary { date, head: head.into_iter().collect(), gist: None };
-        let units: Vec<Own> = cut.units.iter().map(|unit| self.own(unit)).collect();
-        self.insert(path.clone(), summary, units);
+        let summary = Summary { date, header_terms: head.into_iter().collect(), text_vector: None };
+        let units: Vec<EntryFields> =
+            cut.passages.iter().map(|unit| self.entry_fields(unit)).collect();
+        self.insert_memory(path.clone(), summary, units);
     }
 
     /// Makes room for so many memories.
@@ -148,28 +150,29 @@ impl Corpus {
         self.memories.reserve(memories);
         // Of one entry at least.
         self.entries.reserve(memories);
-        self.keys.reserve(memories);
+        self.entry_order.reserve(memories);
     }
 
     /// Takes in a memory that is in words, and is not there.
-    pub(crate) fn insert(
+    pub(crate) fn insert_memory(
         &mut self,
         path: MemoryPath,
-        Summary { date, head, gist }: Summary,
-        entries: Vec<Own>,
+        Summary { date, header_terms: head, text_vector: gist }: Summary,
+        entries: Vec<EntryFields>,
     ) {
         let id = self.free_memories.pop().unwrap_or_else(|| {
             self.memories.push(None);
-            number(self.memories.len() - 1)
+            to_u32(self.memories.len() - 1)
         });
-        let of_path = key(&path);
+        let of_path = path_hash(&path);
         let entries = entries.into_iter().enumerate();
         let entries = entries
-            .map(|(ordinal, own)| self.enter((id, of_path, &head), number(ordinal), own))
+            .map(|(ordinal, own)| self.insert_entry((id, of_path, &head), to_u32(ordinal), own))
             .collect();
         self.by_path.insert(path.clone(), id);
         let gist = gist.map_or_else(OnceLock::new, OnceLock::from);
-        self.memories[id as usize] = Some(Held { path, entries, date, head, gist });
+        self.memories[id as usize] =
+            Some(MemoryRecord { path, entries, date, header_terms: head, text_vector: gist });
     }
 
     /// Takes a memory out. Returns whether it was there.
@@ -177,7 +180,7 @@ impl Corpus {
         let Some(id) = self.by_path.remove(path) else { return false };
         if let Some(memory) = self.memories[id as usize].take() {
             for entry in memory.entries {
-                self.leave(entry, &memory.head);
+                self.remove_entry(entry, &memory.header_terms);
             }
         }
         self.free_memories.push(id);
@@ -197,14 +200,14 @@ impl Corpus {
     }
 
     /// Returns the words of a unit as terms, which are made known.
-    fn own(&mut self, unit: &Unit) -> Own {
+    fn entry_fields(&mut self, unit: &Passage) -> EntryFields {
         let all = words(&unit.text);
         let heading = words(&unit.heading);
-        let weight = |word: &Word| if word.kind == Kind::Sign { SIGN } else { BODY };
+        let weight = |word: &Word| if word.kind == WordKind::Identifier { SIGN } else { BODY };
         let weighed = all.iter().map(|word| (word, weight(word)));
         let weighed = weighed.chain(heading.iter().map(|word| (word, HEADING)));
         let mut terms: Vec<(u32, f32)> = weighed
-            .filter(|(word, _)| !word.is_small())
+            .filter(|(word, _)| !word.is_stop_word())
             .map(|(word, weight)| (self.terms.add(word), weight))
             .collect();
         terms.sort_unstable_by_key(|(term, _)| *term);
@@ -215,32 +218,32 @@ impl Corpus {
             }
             is_same
         });
-        Own {
+        EntryFields {
             range: unit.range.clone(),
             terms,
-            words: all.iter().filter(|word| word.kind != Kind::Sign).count() as f32,
+            words: all.iter().filter(|word| word.kind != WordKind::Identifier).count() as f32,
             subject: unit.subject.as_deref().map(Into::into),
-            asks: asks(&unit.text),
-            tells_time: all.iter().any(|word| tells_time(&word.text)),
+            asks_question: has_question_mark(&unit.text),
+            has_time_word: all.iter().any(|word| is_time_word(&word.text)),
         }
     }
 
-    fn enter(
+    fn insert_entry(
         &mut self,
         (memory, of_path, head): (u32, u64, &[(u32, f32)]),
         ordinal: u32,
-        own: Own,
+        own: EntryFields,
     ) -> u32 {
         let id = self.free_entries.pop().unwrap_or_else(|| {
             self.entries.push(None);
-            self.keys.push(0);
-            number(self.entries.len() - 1)
+            self.entry_order.push(0);
+            to_u32(self.entries.len() - 1)
         });
         let mut key = FnvHasher::with_key(of_path);
         key.write(&ordinal.to_le_bytes());
-        self.keys[id as usize] = key.finish();
+        self.entry_order[id as usize] = key.finish();
         let mut length = 0.0;
-        for (term, weight) in sum(&own.terms, head) {
+        for (term, weight) in merged_terms(&own.terms, head) {
             length += weight;
             let term = &mut self.terms.list[term as usize];
             let at = match term.postings.last() {
@@ -249,10 +252,10 @@ impl Corpus {
                 }
                 _ => term.postings.len(),
             };
-            term.postings.insert(at, Posting::of(id, weight));
+            term.postings.insert(at, Posting::new(id, weight));
             let stem = &mut self.terms.stems[term.stem as usize];
-            stem.entries += usize::from(stem.counted != id + 1);
-            stem.counted = id + 1;
+            stem.entries += usize::from(stem.last_counted != id + 1);
+            stem.last_counted = id + 1;
         }
         if let Some(subject) = &own.subject {
             match self.subjects.get_mut(subject) {
@@ -261,7 +264,7 @@ impl Corpus {
             }
         }
         self.words += f64::from(length);
-        self.entries[id as usize] = Some(Entry {
+        self.entries[id as usize] = Some(IndexedEntry {
             memory,
             ordinal,
             range: own.range,
@@ -270,58 +273,58 @@ impl Corpus {
             own_words: own.words,
             own_words_log: own.words.ln_1p(),
             subject: own.subject,
-            asks: own.asks,
-            tells_time: own.tells_time,
-            gist: OnceLock::new(),
+            asks_question: own.asks_question,
+            has_time_word: own.has_time_word,
+            text_vector: OnceLock::new(),
         });
         id
     }
 
     /// Returns the direction of what an entry means; all zero if it means nothing.
-    pub(crate) fn gist<'a>(&self, entry: &'a Entry) -> &'a [i8] {
-        entry.gist.get_or_init(|| {
-            let mut gist = Gist::default();
+    pub(crate) fn entry_vector<'a>(&self, entry: &'a IndexedEntry) -> &'a [i8] {
+        entry.text_vector.get_or_init(|| {
+            let mut gist = TextVector::default();
             if let Some(memory) = &self.memories[entry.memory as usize] {
-                self.add_meaning(&entry.terms, &mut gist);
-                self.add_meaning(&memory.head, &mut gist);
+                self.add_vectors(&entry.terms, &mut gist);
+                self.add_vectors(&memory.header_terms, &mut gist);
             }
-            gist.direction().into()
+            gist.unit_vector().into()
         })
     }
 
     /// Returns the direction of what a memory means as a whole; all zero if it means nothing.
-    pub(crate) fn gist_of_memory<'a>(&self, memory: &'a Held) -> &'a [i8] {
-        memory.gist.get_or_init(|| {
-            let mut gist = Gist::default();
+    pub(crate) fn memory_vector<'a>(&self, memory: &'a MemoryRecord) -> &'a [i8] {
+        memory.text_vector.get_or_init(|| {
+            let mut gist = TextVector::default();
             for entry in memory.entries.iter().filter_map(|id| self.entries[*id as usize].as_ref())
             {
-                self.add_meaning(&entry.terms, &mut gist);
+                self.add_vectors(&entry.terms, &mut gist);
             }
-            self.add_meaning(&memory.head, &mut gist);
-            gist.direction().into()
+            self.add_vectors(&memory.header_terms, &mut gist);
+            gist.unit_vector().into()
         })
     }
 
-    fn add_meaning(&self, terms: &[(u32, f32)], gist: &mut Gist) {
+    fn add_vectors(&self, terms: &[(u32, f32)], gist: &mut TextVector) {
         for (term, _) in terms {
-            self.terms.add_meaning(*term, gist);
+            self.terms.add_vector(*term, gist);
         }
     }
 
-    fn leave(&mut self, id: u32, head: &[(u32, f32)]) {
+    fn remove_entry(&mut self, id: u32, head: &[(u32, f32)]) {
         let Some(entry) = self.entries[id as usize].take() else { return };
-        for (term, _) in sum(&entry.terms, head) {
+        for (term, _) in merged_terms(&entry.terms, head) {
             let term = &mut self.terms.list[term as usize];
             if let Ok(at) = term.postings.binary_search_by_key(&id, |posting| posting.entry) {
                 term.postings.remove(at);
             }
             let stem = &mut self.terms.stems[term.stem as usize];
-            stem.entries -= usize::from(stem.counted != GONE);
-            stem.counted = GONE;
+            stem.entries -= usize::from(stem.last_counted != REMOVED_STEM);
+            stem.last_counted = REMOVED_STEM;
         }
-        for (term, _) in sum(&entry.terms, head) {
+        for (term, _) in merged_terms(&entry.terms, head) {
             let stem = self.terms.list[term as usize].stem;
-            self.terms.stems[stem as usize].counted = 0;
+            self.terms.stems[stem as usize].last_counted = 0;
         }
         if let Some(subject) = &entry.subject
             && let Some(count) = self.subjects.get_mut(subject)
@@ -337,7 +340,7 @@ impl Corpus {
 }
 
 /// Adds up two lists of terms in their order.
-fn sum<'a>(
+fn merged_terms<'a>(
     own: &'a [(u32, f32)],
     head: &'a [(u32, f32)],
 ) -> impl Iterator<Item = (u32, f32)> + use<'a> {
@@ -360,7 +363,7 @@ fn sum<'a>(
 }
 
 /// Returns a hash of a path, which is the same in every process.
-fn key(path: &MemoryPath) -> u64 {
+fn path_hash(path: &MemoryPath) -> u64 {
     let mut key = FnvHasher::default();
     key.write(path.mount().map(|mount| mount.to_string()).unwrap_or_default().as_bytes());
     key.write(path.relative().map_or("", |relative| relative.as_str()).as_bytes());
@@ -379,6 +382,6 @@ fn folders_and_file(path: &MemoryPath) -> (String, String) {
 }
 
 /// Whether a text asks something, there or on its way: a question mark that no address goes on after.
-fn asks(text: &str) -> bool {
+fn has_question_mark(text: &str) -> bool {
     text.contains(['？', '؟']) || text.split_whitespace().any(|word| word.ends_with('?'))
 }

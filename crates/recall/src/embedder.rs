@@ -9,16 +9,16 @@
 
 use std::sync::LazyLock;
 
-use crate::vector::dot;
+use crate::vector::dot_product;
 
 /// How much the number of a direction is worth once a vector is made whole numbers.
-const WHOLE: f32 = 127.0;
+const QUANTIZED_MAX: f32 = 127.0;
 /// The longest word that is looked up, in bytes.
 const WORD_BYTES_MAX: usize = 40;
 /// What English words begin with that say that something is not so; other beginnings make other things of them.
-const BEGINNINGS: [&[u8]; 4] = [b"un", b"non", b"mis", b"dis"];
+const PREFIXES: [&[u8]; 4] = [b"un", b"non", b"mis", b"dis"];
 /// What they end with, the longest first, and what the word itself may have in its place.
-const ENDINGS: [(&[u8], &[u8]); 12] = [
+const SUFFIXES: [(&[u8], &[u8]); 12] = [
     (b"iness", b"y"),
     (b"ness", b""),
     (b"ily", b"y"),
@@ -33,11 +33,11 @@ const ENDINGS: [(&[u8], &[u8]); 12] = [
     (b"y", b"e"),
 ];
 /// The shortest word that others are forms of, in letters.
-const BASE_MIN: usize = 3;
+const BASE_CHARS_MIN: usize = 3;
 /// How many bytes the table's head takes.
 const HEAD_BYTES: usize = 16;
 /// How many numbers a byte holds.
-const NUMBERS_A_BYTE: usize = 2;
+const NUMBERS_PER_BYTE: usize = 2;
 /// As many numbers as a vector may have: sums of their products have to fit.
 const DIMS_MAX: usize = 1 << 12;
 
@@ -46,34 +46,35 @@ static BYTES: &[u8] = include_bytes!("../data/tokens.qtv");
 #[cfg(not(feature = "embedder"))]
 static BYTES: &[u8] = &[];
 
-static TABLE: LazyLock<Option<Table<'static>>> = LazyLock::new(|| Table::read(BYTES));
+static TABLE: LazyLock<Option<EmbeddingTable<'static>>> =
+    LazyLock::new(|| EmbeddingTable::parse(BYTES));
 
 /// Returns the table that this program carries, if it does.
-pub(crate) fn table() -> Option<&'static Table<'static>> {
+pub(crate) fn embedding_table() -> Option<&'static EmbeddingTable<'static>> {
     TABLE.as_ref()
 }
 
 /// Returns bytes that are others when the table is another: all but its words and its numbers.
-pub(crate) fn head() -> &'static [u8] {
-    let vectors = |table: &Table<'_>| {
+pub(crate) fn table_header() -> &'static [u8] {
+    let vectors = |table: &EmbeddingTable<'_>| {
         table.words.len() + table.numbers.map(<[u8]>::len).iter().sum::<usize>()
     };
-    let numbers = table().map_or(0, vectors);
+    let numbers = embedding_table().map_or(0, vectors);
     &BYTES[..BYTES.len() - numbers]
 }
 
 /// What a vector is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sense {
+pub(crate) enum VectorUse {
     /// How near words are to each other.
-    OfWords,
+    Words,
     /// What texts mean that have the word.
-    OfTexts,
+    Texts,
 }
 
 /// Tokens and their vectors.
 #[derive(Debug)]
-pub(crate) struct Table<'a> {
+pub(crate) struct EmbeddingTable<'a> {
     dims: usize,
     /// What one step of a number is worth, sense by sense and dimension by dimension.
     steps: [Vec<f32>; 2],
@@ -87,9 +88,9 @@ pub(crate) struct Table<'a> {
     numbers: [&'a [u8]; 2],
 }
 
-impl<'a> Table<'a> {
+impl<'a> EmbeddingTable<'a> {
     /// Reads a table; `None` if these bytes are none.
-    pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let whole = |at: usize| {
             let number = u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
             usize::try_from(number).ok()
@@ -121,23 +122,23 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the vector of a word in plain small letters, of length 127; `None` if it has none.
-    pub(crate) fn vector(&self, sense: Sense, word: &str) -> Option<Vec<i8>> {
+    pub(crate) fn vector(&self, sense: VectorUse, word: &str) -> Option<Vec<i8>> {
         let mut vector = vec![0; self.dims];
-        self.put_vector(sense, &self.cut(word)?, &mut vector).then_some(vector)
+        self.write_vector(sense, &self.tokenize(word)?, &mut vector).then_some(vector)
     }
 
     /// Puts the vector of a word of these tokens where there are zeros; returns whether it has one.
-    pub(crate) fn put_vector(&self, sense: Sense, tokens: &[u32], vector: &mut [i8]) -> bool {
+    pub(crate) fn write_vector(&self, sense: VectorUse, tokens: &[u32], vector: &mut [i8]) -> bool {
         let mut sum = vec![0.0; self.dims];
         for token in tokens {
-            self.add(sense, *token as usize, &mut sum);
+            self.add_token_vector(sense, *token as usize, &mut sum);
         }
-        put_unit(&sum, vector)
+        write_unit_vector(&sum, vector)
     }
 
     /// Returns how rare a word is, from 0 to 1; `None` if it is no form of a token.
     pub(crate) fn rarity(&self, word: &str) -> Option<f32> {
-        self.rarity_of(self.form_of(word.as_bytes())?)
+        self.rarity_of(self.find_form(word.as_bytes())?)
     }
 
     /// Returns how rare a word is that is this token, from 0 to 1.
@@ -146,17 +147,19 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the token that a word is, or is another form of.
-    fn form_of(&self, word: &[u8]) -> Option<usize> {
-        let bare = BEGINNINGS.iter().filter_map(|beginning| word.strip_prefix(*beginning));
-        let mut bare = bare.filter(|rest| rest.len() > BASE_MIN);
-        let own = self.find(word).or_else(|| self.without_ending(word));
-        own.or_else(|| bare.find_map(|rest| self.find(rest).or_else(|| self.without_ending(rest))))
+    fn find_form(&self, word: &[u8]) -> Option<usize> {
+        let bare = PREFIXES.iter().filter_map(|beginning| word.strip_prefix(*beginning));
+        let mut bare = bare.filter(|rest| rest.len() > BASE_CHARS_MIN);
+        let own = self.find(word).or_else(|| self.find_without_suffix(word));
+        own.or_else(|| {
+            bare.find_map(|rest| self.find(rest).or_else(|| self.find_without_suffix(rest)))
+        })
     }
 
     /// Returns the token that a word is without what it ends with.
-    fn without_ending(&self, word: &[u8]) -> Option<usize> {
-        ENDINGS.iter().find_map(|(ending, instead)| {
-            let stem = word.strip_suffix(*ending).filter(|stem| stem.len() >= BASE_MIN)?;
+    fn find_without_suffix(&self, word: &[u8]) -> Option<usize> {
+        SUFFIXES.iter().find_map(|(ending, instead)| {
+            let stem = word.strip_suffix(*ending).filter(|stem| stem.len() >= BASE_CHARS_MIN)?;
             let single = match stem {
                 [rest @ .., a, b] if a == b || [*a, *b] == *b"ck" => &stem[..=rest.len()],
                 _ => stem,
@@ -168,11 +171,11 @@ impl<'a> Table<'a> {
 
     /// Returns the token that a word in plain small letters is a form of, or else the longest tokens that it can
     /// be cut into from its beginning; `None` if it cannot be.
-    pub(crate) fn cut(&self, word: &str) -> Option<Vec<u32>> {
+    pub(crate) fn tokenize(&self, word: &str) -> Option<Vec<u32>> {
         let word = word.as_bytes();
         let cuttable = word.len() <= WORD_BYTES_MAX && word.iter().all(u8::is_ascii_lowercase);
         (cuttable && word.len() > 1).then_some(())?;
-        if let Some(token) = self.form_of(word) {
+        if let Some(token) = self.find_form(word) {
             return Some(vec![u32::try_from(token).ok()?]);
         }
         let mut tokens = Vec::new();
@@ -207,9 +210,9 @@ impl<'a> Table<'a> {
         None
     }
 
-    fn add(&self, sense: Sense, token: usize, places: &mut [f32]) {
+    fn add_token_vector(&self, sense: VectorUse, token: usize, places: &mut [f32]) {
         let (steps, numbers) = (&self.steps[sense as usize], self.numbers[sense as usize]);
-        let bytes = self.dims / NUMBERS_A_BYTE;
+        let bytes = self.dims / NUMBERS_PER_BYTE;
         let numbers = &numbers[token * bytes..(token + 1) * bytes];
         let pairs = places.as_chunks_mut::<2>().0.iter_mut().zip(steps.as_chunks::<2>().0);
         for ((places, steps), pair) in pairs.zip(numbers) {
@@ -220,28 +223,28 @@ impl<'a> Table<'a> {
 }
 
 /// Puts the direction of a vector, of length 127, where there are zeros; returns whether it has one.
-pub(crate) fn put_unit(vector: &[f32], direction: &mut [i8]) -> bool {
+pub(crate) fn write_unit_vector(vector: &[f32], direction: &mut [i8]) -> bool {
     let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
     let is_any = length > f32::EPSILON;
     if is_any {
-        let scale = WHOLE / length;
+        let scale = QUANTIZED_MAX / length;
         let numbers = direction.iter_mut().zip(vector);
-        numbers.for_each(|(to, number)| *to = rounded(number * scale));
+        numbers.for_each(|(to, number)| *to = round_to_i8(number * scale));
     }
     is_any
 }
 
 /// Returns how near two vectors are: 1 for the same, 0 for nothing in common.
-pub(crate) fn nearness(one: &[i8], other: &[i8]) -> f32 {
-    dot(one, other) / (WHOLE * WHOLE)
+pub(crate) fn cosine_similarity(one: &[i8], other: &[i8]) -> f32 {
+    dot_product(one, other) / (QUANTIZED_MAX * QUANTIZED_MAX)
 }
 
 /// The nearest whole number, of halves the one further from zero.
 #[expect(clippy::cast_possible_truncation, reason = "bounded to what the number can hold")]
-fn rounded(number: f32) -> i8 {
+fn round_to_i8(number: f32) -> i8 {
     // The largest number below a half: with a half, what is just below one would become two halves.
     const HALF: f32 = 0.499_999_97;
-    (number.clamp(-WHOLE, WHOLE) + HALF.copysign(number)) as i32 as i8
+    (number.clamp(-QUANTIZED_MAX, QUANTIZED_MAX) + HALF.copysign(number)) as i32 as i8
 }
 
 #[cfg(test)]
@@ -249,32 +252,32 @@ fn rounded(number: f32) -> i8 {
 mod tests {
     use super::*;
 
-    fn near(one: &str, other: &str) -> f32 {
-        let table = table().expect("a table");
-        let vector = |word: &str| table.vector(Sense::OfWords, word).expect(word);
-        nearness(&vector(one), &vector(other))
+    fn word_similarity(one: &str, other: &str) -> f32 {
+        let table = embedding_table().expect("a table");
+        let vector = |word: &str| table.vector(VectorUse::Words, word).expect(word);
+        cosine_similarity(&vector(one), &vector(other))
     }
 
     #[test]
     fn words_that_mean_the_same_are_nearer_than_words_that_do_not() {
-        assert!(near("notebook", "laptop") > near("notebook", "harvest"));
-        assert!(near("defect", "bug") > near("defect", "holiday"));
-        assert!((near("ship", "ship") - 1.0).abs() < 0.01);
+        assert!(word_similarity("notebook", "laptop") > word_similarity("notebook", "harvest"));
+        assert!(word_similarity("defect", "bug") > word_similarity("defect", "holiday"));
+        assert!((word_similarity("ship", "ship") - 1.0).abs() < 0.01);
     }
 
     #[test]
     fn a_word_that_is_no_token_is_cut_and_one_of_other_letters_has_no_vector() {
-        let table = table().expect("a table");
-        assert!(table.vector(Sense::OfTexts, "transcoding").is_some());
+        let table = embedding_table().expect("a table");
+        assert!(table.vector(VectorUse::Texts, "transcoding").is_some());
         for word in ["", "x", "naïve", "r2d2", "сборка", &"a".repeat(41)] {
-            assert_eq!(table.vector(Sense::OfTexts, word), None, "{word}");
+            assert_eq!(table.vector(VectorUse::Texts, word), None, "{word}");
         }
         assert!(table.rarity("the") < table.rarity("harvest"));
     }
 
     #[test]
     fn a_word_that_is_no_token_is_another_form_of_one() {
-        let table = table().expect("a table");
+        let table = embedding_table().expect("a table");
         for (word, of) in [
             ("untranslated", "translated"),
             ("panicking", "panic"),
@@ -283,7 +286,7 @@ mod tests {
             ("misconfigured", "configured"),
         ] {
             assert_eq!(table.rarity(word), table.rarity(of), "{word}");
-            let vector = |word| table.vector(Sense::OfTexts, word);
+            let vector = |word| table.vector(VectorUse::Texts, word);
             assert_eq!(vector(word), vector(of), "{word}");
         }
         assert_eq!(table.rarity("qqqzing"), None);
@@ -301,20 +304,20 @@ mod tests {
             (500.0, 127),
             (-500.0, -127),
         ] {
-            assert_eq!(rounded(number), expected, "{number}");
-            let whole = number.round().clamp(-WHOLE, WHOLE);
-            assert!((f32::from(rounded(number)) - whole).abs() < f32::EPSILON, "{number}");
+            assert_eq!(round_to_i8(number), expected, "{number}");
+            let whole = number.round().clamp(-QUANTIZED_MAX, QUANTIZED_MAX);
+            assert!((f32::from(round_to_i8(number)) - whole).abs() < f32::EPSILON, "{number}");
         }
-        assert_eq!(rounded(0.499_999_97), 0);
+        assert_eq!(round_to_i8(0.499_999_97), 0);
     }
 
     #[test]
     fn bytes_that_are_no_table_are_refused() {
-        assert!(Table::read(b"").is_none());
-        assert!(Table::read(b"QTV2").is_none());
-        assert!(Table::read(&BYTES[..BYTES.len() - 1]).is_none());
+        assert!(EmbeddingTable::parse(b"").is_none());
+        assert!(EmbeddingTable::parse(b"QTV2").is_none());
+        assert!(EmbeddingTable::parse(&BYTES[..BYTES.len() - 1]).is_none());
         let mut other = BYTES.to_vec();
         other[8] = 5;
-        assert!(Table::read(&other).is_none());
+        assert!(EmbeddingTable::parse(&other).is_none());
     }
 }

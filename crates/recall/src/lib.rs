@@ -17,35 +17,35 @@ mod words;
 
 mod embedder;
 
-mod unit;
+mod passage;
 
 mod terms;
 
 mod corpus;
 
-mod packed;
+mod codec;
 
-mod wording;
+mod prompt_classifier;
 
-mod question;
+mod query;
 
 mod weights;
 
 mod vector;
 
-mod likeness;
+mod dense;
 
-mod look;
+mod candidates;
 
 mod features;
 
-mod answer;
+mod abstain;
 
 mod rank;
 
-pub use answer::ANSWER_FEATURES;
+pub use abstain::ANSWER_FEATURES;
 pub use corpus::Corpus;
+pub use dense::DenseScores;
 pub use features::{ENTRY_FEATURES, MEMORY_FEATURES};
-pub use likeness::Likeness;
-pub use rank::{EntryHit, Hit, Options, Ranking, Reason};
+pub use rank::{EntryHit, MemoryHit, RankOptions, Ranking, Reason};
 pub use vector::{Vector, passages};

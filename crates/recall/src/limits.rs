@@ -21,14 +21,14 @@ pub const CORPUS_DRIFT_SHARE: usize = 64;
 pub const CORPUS_BATCH: usize = 2_000;
 
 /// How long after a change a daemon waits before it keeps a corpus: changes come in heaps.
-pub const CORPUS_KEEP_DELAY: Duration = Duration::from_secs(20);
+pub const CORPUS_PERSIST_DELAY: Duration = Duration::from_secs(20);
 
 /// How long after the last change a process lets go of corpora that nobody has wanted since: what follows one another
 /// is over by then.
-pub const CORPUS_REST_DELAY: Duration = Duration::from_secs(5);
+pub const CORPUS_TRIM_DELAY: Duration = Duration::from_secs(5);
 
 /// Corpora that a process has at hand: one for each set of roots that somebody sees.
-pub const CORPORA_KEPT_MAX: usize = 16;
+pub const CORPORA_CACHED_MAX: usize = 16;
 
 /// How long a corpus counts as current while nobody tells of a change. Where folders are watched, all is told;
 /// elsewhere this bounds how long an edit from outside may go unseen by recall.

@@ -3,10 +3,10 @@
 use memory::screen::Screen;
 use wide::{i16x8, i32x4};
 
-use crate::unit;
+use crate::passage;
 
 /// The largest whole number that a vector has.
-const WHOLE: f32 = 127.0;
+const QUANTIZED_MAX: f32 = 127.0;
 
 /// The direction of what a text means, as somebody else's model has it.
 ///
@@ -20,18 +20,18 @@ pub struct Vector {
 
 impl Vector {
     /// Returns a vector of these numbers; `None` if they have no direction, or one of them is none.
-    pub fn of(numbers: &[f32]) -> Option<Self> {
+    pub fn from_numbers(numbers: &[f32]) -> Option<Self> {
         let most = numbers.iter().fold(0.0_f32, |most, number| most.max(number.abs()));
         let are_numbers = numbers.iter().all(|number| number.is_finite());
         (are_numbers && most > 0.0).then_some(())?;
         #[expect(clippy::cast_possible_truncation, reason = "no larger than the largest")]
-        let whole = |number: &f32| (number / most * WHOLE).round() as i8;
-        Self::from_whole(numbers.iter().map(whole).collect())
+        let whole = |number: &f32| (number / most * QUANTIZED_MAX).round() as i8;
+        Self::from_quantized(numbers.iter().map(whole).collect())
     }
 
     /// Returns the vector of these bytes, which [`bytes`](Self::bytes) gave; `None` if they have no direction.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        Self::from_whole(bytes.iter().map(|byte| byte.cast_signed()).collect())
+        Self::from_quantized(bytes.iter().map(|byte| byte.cast_signed()).collect())
     }
 
     /// Returns it as bytes, one for each number.
@@ -46,13 +46,13 @@ impl Vector {
 
     /// Returns how near two are: 1 for the same direction, 0 for nothing in common; `None` if they have not as
     /// many numbers.
-    pub fn nearness(&self, other: &Self) -> Option<f32> {
+    pub fn similarity(&self, other: &Self) -> Option<f32> {
         let comparable = self.numbers.len() == other.numbers.len();
-        comparable.then(|| dot(&self.numbers, &other.numbers) * self.scale * other.scale)
+        comparable.then(|| dot_product(&self.numbers, &other.numbers) * self.scale * other.scale)
     }
 
-    fn from_whole(numbers: Box<[i8]>) -> Option<Self> {
-        let square = dot(&numbers, &numbers);
+    fn from_quantized(numbers: Box<[i8]>) -> Option<Self> {
+        let square = dot_product(&numbers, &numbers);
         (square > 0.0).then(|| Self { numbers, scale: square.sqrt().recip() })
     }
 }
@@ -61,7 +61,7 @@ impl Vector {
 ///
 /// Bytes are taken as pairs, whose products processors add up in one step. A plain loop is not compiled to that, and
 /// makes a recall by sense a sixth longer.
-pub(crate) fn dot(one: &[i8], other: &[i8]) -> f32 {
+pub(crate) fn dot_product(one: &[i8], other: &[i8]) -> f32 {
     // Every other number, in twice as many bits: their product is one that fits.
     let halves = |bytes: &[i8; 16]| -> [i16x8; 2] {
         let pairs: i16x8 = wide::bytemuck::cast(*bytes);
@@ -81,9 +81,9 @@ pub(crate) fn dot(one: &[i8], other: &[i8]) -> f32 {
 /// what the memory is called, the headings above the entry, and what it says; of each at most `chars_max`
 /// characters. What `screen` objects to is in none of them.
 pub fn passages(text: &str, screen: &Screen, chars_max: usize) -> Vec<String> {
-    let cut = unit::cut(text, screen);
-    let title = match &cut.head.name {
-        _ if !cut.head.description.is_empty() => cut.head.description.as_str(),
+    let cut = passage::split_passages(text, screen);
+    let title = match &cut.header.name {
+        _ if !cut.header.description.is_empty() => cut.header.description.as_str(),
         Some(name) => name.as_str(),
         None => "",
     };
@@ -92,7 +92,7 @@ pub fn passages(text: &str, screen: &Screen, chars_max: usize) -> Vec<String> {
         let whole = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
         whole.chars().take(chars_max).collect()
     };
-    cut.units.iter().map(|unit| passage(&unit.heading, &unit.text)).collect()
+    cut.passages.iter().map(|unit| passage(&unit.heading, &unit.text)).collect()
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn vectors_are_near_by_their_direction_and_not_by_their_length() {
         let nearness = |one: &[f32], other: &[f32]| {
-            Vector::of(one).unwrap().nearness(&Vector::of(other).unwrap())
+            Vector::from_numbers(one).unwrap().similarity(&Vector::from_numbers(other).unwrap())
         };
         let check = |one: &[f32], other: &[f32], expected: f32| {
             let found = nearness(one, other).unwrap();
@@ -126,7 +126,7 @@ mod tests {
         let pairs = one.iter().zip(&other);
         let expected: i32 = pairs.map(|(one, other)| i32::from(*one) * i32::from(*other)).sum();
         let check = |one: &[i8], other: &[i8], expected: i32| {
-            assert!((dot(one, other) - expected as f32).abs() < f32::EPSILON);
+            assert!((dot_product(one, other) - expected as f32).abs() < f32::EPSILON);
         };
         check(&one, &other, expected);
         check(&[-128; 16], &[-128; 16], 16 * 128 * 128);
@@ -136,14 +136,14 @@ mod tests {
     #[test]
     fn what_has_no_direction_is_no_vector() {
         for numbers in [&[][..], &[0.0, 0.0], &[f32::NAN, 1.0], &[f32::INFINITY, 1.0]] {
-            assert_eq!(Vector::of(numbers), None, "{numbers:?}");
+            assert_eq!(Vector::from_numbers(numbers), None, "{numbers:?}");
         }
         assert_eq!(Vector::from_bytes(&[0, 0]), None);
     }
 
     #[test]
     fn a_vector_is_the_same_after_it_was_bytes() {
-        let vector = Vector::of(&[0.5, -0.25, 0.0, 1.0]).unwrap();
+        let vector = Vector::from_numbers(&[0.5, -0.25, 0.0, 1.0]).unwrap();
         let bytes: Vec<u8> = vector.bytes().collect();
         assert_eq!(Vector::from_bytes(&bytes), Some(vector));
     }

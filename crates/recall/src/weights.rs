@@ -3,7 +3,7 @@
 use crate::features::{ENTRY, MEMORY};
 
 /// What is weighed of a memory and the best, beside the memory's own features.
-pub(crate) const BESIDE: usize = 3;
+pub(crate) const RUNNER_UP_LEN: usize = 3;
 
 /// Of an entry, in the order of [`crate::ENTRY_FEATURES`].
 pub(crate) const OF_ENTRY: [f32; ENTRY] = [
@@ -19,7 +19,7 @@ pub(crate) const OF_MEMORY: [f32; MEMORY] = [
 ];
 
 /// What speaks for showing a memory beside the best: its features, and how it stands beside that.
-pub(crate) const OF_BESIDE: ([f32; MEMORY], [f32; BESIDE]) = (
+pub(crate) const OF_BESIDE: ([f32; MEMORY], [f32; RUNNER_UP_LEN]) = (
     [
         -0.290, -0.089, -0.156, -1.974, 0.180, 0.000, 0.000, -1.062, 2.758, 1.145, -0.508, 0.444,
         0.267, 2.117, 2.258, 0.121, 0.594, 0.145, -4.475, 0.268, 0.106, 0.344, 0.115, 2.793, 0.577,
@@ -30,10 +30,10 @@ pub(crate) const OF_BESIDE: ([f32; MEMORY], [f32; BESIDE]) = (
 
 /// One step of the scales: which feature has to be above what, and how much that counts among few memories, some, and
 /// many.
-pub(crate) type Step = (usize, f32, [f32; 3]);
+pub(crate) type AnswerStep = (usize, f32, [f32; 3]);
 /// What speaks for an answer: which of [`crate::ANSWER_FEATURES`], above which number, and how much among
 /// few memories, some and many.
-pub(crate) const OF_ANSWER: &[Step] = &[
+pub(crate) const OF_ANSWER: &[AnswerStep] = &[
     (0, -1.000, [-6.67, -5.43, -6.43]),
     (0, 0.000, [0.00, 0.00, 0.06]),
     (0, 0.631, [0.00, 0.00, 0.10]),
@@ -125,7 +125,7 @@ pub(crate) const OF_ANSWER: &[Step] = &[
 ];
 
 /// Returns the sum of the products of two lists. Eight sums side by side, which a compiler makes vectors of.
-pub(crate) fn product(one: &[f32], other: &[f32]) -> f32 {
+pub(crate) fn dot_product(one: &[f32], other: &[f32]) -> f32 {
     let ((ones, rest), (others, other_rest)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
     let mut sums = [0.0; 8];
     for (one, other) in ones.iter().zip(others) {

@@ -17,20 +17,20 @@ use unicode_normalization::UnicodeNormalization;
 
 /// Where a word is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Small {
-    InEnglish,
+enum StopWordKind {
+    English,
     /// In another language only: in English it says something.
-    Abroad,
+    ForeignOnly,
     /// In another language, and it is no word in English.
-    Anywhere,
+    Foreign,
 }
 
 /// Small words. The first line of the file is English, the second says something there.
-static SMALL: LazyLock<HashMap<String, Small>> = LazyLock::new(|| {
+static STOP_WORDS: LazyLock<HashMap<String, StopWordKind>> = LazyLock::new(|| {
     let lines = include_str!("../data/stop.txt").lines().filter(|line| !line.starts_with('#'));
-    let first = [Small::InEnglish, Small::Abroad];
+    let first = [StopWordKind::English, StopWordKind::ForeignOnly];
     let mut small = HashMap::new();
-    for (line, of) in lines.zip(first.into_iter().chain(iter::repeat(Small::Anywhere))) {
+    for (line, of) in lines.zip(first.into_iter().chain(iter::repeat(StopWordKind::Foreign))) {
         for word in line.split_whitespace() {
             small.entry(fold(word)).or_insert(of);
         }
@@ -39,7 +39,7 @@ static SMALL: LazyLock<HashMap<String, Small>> = LazyLock::new(|| {
 });
 
 /// English small words that are names in capitals; others are written so to be heard.
-const NAMES: [&str; 2] = ["it", "us"];
+const CAPITAL_NAMES: [&str; 2] = ["it", "us"];
 /// The longest small word of another language that is taken for a name in capitals, in letters.
 const NAME_CHARS_MAX: usize = 3;
 
@@ -66,7 +66,7 @@ static TIME_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
 });
 
 /// Whether a word says when something is or was.
-pub(crate) fn tells_time(word: &str) -> bool {
+pub(crate) fn is_time_word(word: &str) -> bool {
     TIME_WORDS.contains(word)
 }
 
@@ -79,11 +79,11 @@ const WORD_CHARS_MAX: usize = 64;
 
 /// What a word is to the text that it stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WordKind {
     /// A word between spaces.
-    Plain,
+    Ordinary,
     /// A number, a name that is made of parts, or capitals that stand for something.
-    Sign,
+    Identifier,
     /// Two characters of a script without spaces.
     Pair,
     /// Two characters that mostly are grammar.
@@ -94,32 +94,34 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) text: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: WordKind,
 }
 
 impl Word {
     /// Whether it says nothing by itself.
-    pub(crate) fn is_small(&self) -> bool {
-        let one_letter = self.kind == Kind::Plain
+    pub(crate) fn is_stop_word(&self) -> bool {
+        let one_letter = self.kind == WordKind::Ordinary
             && self.text.len() == 1
             && !self.text.bytes().all(|byte| byte.is_ascii_digit());
-        one_letter || matches!(self.small(), Some(Small::InEnglish | Small::Anywhere))
+        one_letter
+            || matches!(self.stop_word_kind(), Some(StopWordKind::English | StopWordKind::Foreign))
     }
 
     /// Whether it says nothing by itself in a text that is not English.
-    pub(crate) fn is_small_abroad(&self) -> bool {
-        self.is_small() || self.small().is_some()
+    pub(crate) fn is_foreign_stop_word(&self) -> bool {
+        self.is_stop_word() || self.stop_word_kind().is_some()
     }
 
-    fn small(&self) -> Option<Small> {
-        if self.kind == Kind::Sign { None } else { SMALL.get(&self.text).copied() }
+    fn stop_word_kind(&self) -> Option<StopWordKind> {
+        if self.kind == WordKind::Identifier { None } else { STOP_WORDS.get(&self.text).copied() }
     }
 }
 
 /// Whether more of a text are small words of other languages than English ones.
 pub(crate) fn is_foreign(words: &[Word]) -> bool {
-    let count = |of: Small| words.iter().filter(|word| word.small() == Some(of)).count();
-    count(Small::Anywhere) > count(Small::InEnglish)
+    let count =
+        |of: StopWordKind| words.iter().filter(|word| word.stop_word_kind() == Some(of)).count();
+    count(StopWordKind::Foreign) > count(StopWordKind::English)
 }
 
 /// Whether it is a small word only in small letters: `US`, `ER`.
@@ -127,8 +129,8 @@ fn is_name(word: &str) -> bool {
     let is_short = (2..=NAME_CHARS_MAX).contains(&word.len());
     is_short && word.bytes().all(|byte| byte.is_ascii_uppercase()) && {
         let small = word.to_ascii_lowercase();
-        SMALL.get(&small).is_some_and(|of| *of != Small::InEnglish)
-            || NAMES.contains(&small.as_str())
+        STOP_WORDS.get(&small).is_some_and(|of| *of != StopWordKind::English)
+            || CAPITAL_NAMES.contains(&small.as_str())
     }
 }
 
@@ -152,18 +154,19 @@ pub(crate) fn stem(word: &str) -> Cow<'_, str> {
 pub(crate) fn words(text: &str) -> Vec<Word> {
     let text: Cow<'_, str> =
         if text.is_ascii() { Cow::Borrowed(text) } else { text.nfkc().collect::<String>().into() };
-    let mut cut = Cut::default();
+    let mut cut = WordSplitter::default();
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         if is_unspaced(c) {
             cut.end_word();
             cut.unspaced.push(c);
         } else if c.is_alphanumeric() || c == '_' || is_mark(c) {
-            cut.end_run();
+            cut.end_unspaced_run();
             cut.word.push(c);
         } else {
-            cut.end_run();
-            let joins = cut.joins(c) && chars.peek().is_some_and(|next| goes_on(c, *next));
+            cut.end_unspaced_run();
+            let joins =
+                cut.can_join(c) && chars.peek().is_some_and(|next| continues_word(c, *next));
             if joins {
                 cut.word.push(c);
             } else {
@@ -172,20 +175,20 @@ pub(crate) fn words(text: &str) -> Vec<Word> {
         }
     }
     cut.end_word();
-    cut.end_run();
+    cut.end_unspaced_run();
     cut.words
 }
 
 /// A text on its way to words.
 #[derive(Debug, Default)]
-struct Cut {
+struct WordSplitter {
     words: Vec<Word>,
     word: String,
     unspaced: Vec<char>,
 }
 
-impl Cut {
-    fn joins(&self, c: char) -> bool {
+impl WordSplitter {
+    fn can_join(&self, c: char) -> bool {
         let last = self.word.chars().next_back();
         match c {
             '\'' | '’' => last.is_some_and(char::is_alphabetic),
@@ -197,8 +200,9 @@ impl Cut {
         }
     }
 
-    fn push(&mut self, text: &str, kind: Kind) {
-        let kind = if kind == Kind::Plain && is_name(text) { Kind::Sign } else { kind };
+    fn push(&mut self, text: &str, kind: WordKind) {
+        let kind =
+            if kind == WordKind::Ordinary && is_name(text) { WordKind::Identifier } else { kind };
         let text = fold(text).chars().take(WORD_CHARS_MAX).collect::<String>();
         if !text.is_empty() {
             self.words.push(Word { text, kind });
@@ -211,50 +215,50 @@ impl Cut {
         }
         let word = std::mem::take(&mut self.word);
         if is_negation(&word) {
-            self.push("not", Kind::Plain);
+            self.push("not", WordKind::Ordinary);
         } else if let Some((head, _)) = word.split_once(['\'', '’']) {
             // `don't`, `Marta's`, `l'heure`: the longest part is the word.
             let longest = word.split(['\'', '’']).max_by_key(|part| part.chars().count());
             self.push(
                 longest.filter(|part| part.len() > head.len() + 1).unwrap_or(head),
-                Kind::Plain,
+                WordKind::Ordinary,
             );
         } else if word.starts_with(|c: char| c.is_ascii_digit())
             && word.contains(['.', ',', ':', '-', '/'])
         {
-            self.push(&word, Kind::Sign);
+            self.push(&word, WordKind::Identifier);
             for part in word.split(['.', ',', ':', '-', '/']).filter(|part| part.len() > 3) {
-                self.push(part, Kind::Plain);
+                self.push(part, WordKind::Ordinary);
             }
         } else {
-            let parts = parts(&word);
+            let parts = identifier_parts(&word);
             if parts.len() > 1 {
                 for part in &parts {
-                    self.push(part, Kind::Plain);
+                    self.push(part, WordKind::Ordinary);
                 }
-                self.push(&word, Kind::Sign);
+                self.push(&word, WordKind::Identifier);
             } else {
-                self.push(word.trim_matches('_'), Kind::Plain);
+                self.push(word.trim_matches('_'), WordKind::Ordinary);
             }
         }
         self.word.clear();
     }
 
-    fn end_run(&mut self) {
+    fn end_unspaced_run(&mut self) {
         let run = std::mem::take(&mut self.unspaced);
         if let [one] = run.as_slice() {
-            self.push(&one.to_string(), Kind::Pair);
+            self.push(&one.to_string(), WordKind::Pair);
         }
         for pair in run.windows(2) {
             let small = pair.iter().all(|c| matches!(c, '\u{3041}'..='\u{309F}'));
             let text: String = pair.iter().collect();
-            self.push(&text, if small { Kind::SmallPair } else { Kind::Pair });
+            self.push(&text, if small { WordKind::SmallPair } else { WordKind::Pair });
         }
     }
 }
 
 /// Whether a word goes on behind what joins it.
-const fn goes_on(joint: char, next: char) -> bool {
+const fn continues_word(joint: char, next: char) -> bool {
     match joint {
         '\'' | '’' => next.is_ascii_alphabetic() || !next.is_ascii(),
         _ => next.is_ascii_digit(),
@@ -262,7 +266,7 @@ const fn goes_on(joint: char, next: char) -> bool {
 }
 
 /// The parts of a name such as `rest_hours_min` or `toCents`.
-fn parts(word: &str) -> Vec<&str> {
+fn identifier_parts(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut before = ' ';
@@ -325,33 +329,36 @@ mod tests {
 
     #[test]
     fn small_words_say_nothing() {
-        let small: Vec<bool> = words("where is the harbour").iter().map(Word::is_small).collect();
+        let small: Vec<bool> =
+            words("where is the harbour").iter().map(Word::is_stop_word).collect();
         assert_eq!(small, [true, true, true, false]);
     }
 
-    fn said(text: &str) -> Vec<String> {
+    fn content_words(text: &str) -> Vec<String> {
         let all = words(text);
-        all.into_iter().filter(|word| !word.is_small()).map(|word| word.text).collect()
+        all.into_iter().filter(|word| !word.is_stop_word()).map(|word| word.text).collect()
     }
 
     #[test]
     fn a_small_word_of_another_language_may_say_something_in_english() {
-        assert_eq!(said("She met the man and his son"), ["met", "man", "son"]);
+        assert_eq!(content_words("She met the man and his son"), ["met", "man", "son"]);
         let all = words("war die Brücke auf der Karte");
-        assert!(is_foreign(&all) && all[0].is_small_abroad() && !all[2].is_small_abroad());
+        assert!(
+            is_foreign(&all) && all[0].is_foreign_stop_word() && !all[2].is_foreign_stop_word()
+        );
         assert!(!is_foreign(&words("when did she paint the war?")));
     }
 
     #[test]
     fn capitals_that_stand_for_something_are_no_small_words() {
-        assert_eq!(said("the ER, the US and IT"), ["er", "us", "it"]);
-        assert_eq!(said("it is NOT for us: DO AS er says"), ["says"]);
+        assert_eq!(content_words("the ER, the US and IT"), ["er", "us", "it"]);
+        assert_eq!(content_words("it is NOT for us: DO AS er says"), ["says"]);
     }
 
     #[test]
     fn a_verb_with_a_not_is_no_other_word() {
         assert_eq!(
-            said("They won’t say what Don won, and don't ask"),
+            content_words("They won’t say what Don won, and don't ask"),
             ["say", "don", "won", "ask"]
         );
     }

@@ -13,7 +13,7 @@ use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use recall::limits::{CORPUS_AGE_MAX, CORPUS_DRIFT_SHARE, PROMPT_CHARS_MAX};
-use recall::{Corpus, EntryHit, Hit, Likeness, Options, Reason};
+use recall::{Corpus, DenseScores, EntryHit, MemoryHit, RankOptions, Reason};
 use store::backend::Stamp;
 use store::{MEMORY_LIST, Memories, ScannedMemory, Unreviewed};
 use tokio::sync::{OnceCell, OwnedMutexGuard};
@@ -248,7 +248,7 @@ impl Followed {
     pub(super) fn rank_unasked(
         &self,
         asked: &Selecting,
-        likeness: impl FnOnce(&Held) -> Option<Likeness>,
+        likeness: impl FnOnce(&Held) -> Option<DenseScores>,
     ) -> Ranking {
         let held = self.read();
         let likeness = likeness(&held);
@@ -261,7 +261,7 @@ impl Followed {
     pub(super) fn rank(
         &self,
         prompt: &str,
-        likeness: impl FnOnce(&Held) -> Option<Likeness>,
+        likeness: impl FnOnce(&Held) -> Option<DenseScores>,
         may_be: impl Fn(&MemoryPath, &Revision) -> bool,
     ) -> Ranking {
         let held = self.read();
@@ -287,7 +287,7 @@ impl Followed {
 
 /// What fits a prompt, the best first: more than are shown, since those that changed meanwhile make room.
 #[derive(Clone, Debug)]
-pub(super) struct Ranking(Vec<(Hit, Revision)>);
+pub(super) struct Ranking(Vec<(MemoryHit, Revision)>);
 
 /// The right to change a corpus. Whoever works on it where nobody waits takes it along, so that what is begun and
 /// not waited for is done before the next begins.
@@ -352,10 +352,10 @@ impl Held {
     pub(super) fn rank(
         &self,
         prompt: &str,
-        likeness: Option<&Likeness>,
+        likeness: Option<&DenseScores>,
         may_be: impl Fn(&MemoryPath, &Revision) -> bool,
     ) -> Ranking {
-        let options = Options { limit: 4 * RECALLED_ITEMS_MAX, ..Options::default() };
+        let options = RankOptions { limit: 4 * RECALLED_ITEMS_MAX, ..RankOptions::default() };
         let found = self.find_with(prompt, likeness, &options).into_iter();
         let found = found.filter(|(hit, read)| {
             self.unreviewed.get(&hit.path) != Some(&Unreviewed::Silent)
@@ -367,15 +367,15 @@ impl Held {
     pub(super) fn find_with(
         &self,
         prompt: &str,
-        likeness: Option<&Likeness>,
-        options: &Options,
-    ) -> Vec<(Hit, &Read)> {
+        likeness: Option<&DenseScores>,
+        options: &RankOptions,
+    ) -> Vec<(MemoryHit, &Read)> {
         #[cfg(test)]
         RANKINGS.with(|rankings| rankings.set(rankings.get() + 1));
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
         let (prompt, _) = prompt.split_at(end);
         let hits = self.corpus.rank_with(prompt, options, likeness).into_iter();
-        let mut found: Vec<(Hit, &Read)> = hits
+        let mut found: Vec<(MemoryHit, &Read)> = hits
             .filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
             .map(|(read, hit)| (hit, read))
             .collect();
@@ -385,8 +385,8 @@ impl Held {
 
     /// Puts what fits about equally well in its order: what was written on a later day first, then what was used
     /// more.
-    fn break_ties(&self, found: &mut [(Hit, &Read)]) {
-        let place = |(hit, read): &(Hit, &Read)| {
+    fn break_ties(&self, found: &mut [(MemoryHit, &Read)]) {
+        let place = |(hit, read): &(MemoryHit, &Read)| {
             // The files of a checkout have the time of the checkout.
             let day = (!hit.path.is_shared())
                 .then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
@@ -428,7 +428,7 @@ fn is_list(path: &MemoryPath, text: &str) -> bool {
 }
 
 /// Returns what is shown of a memory.
-pub(super) fn selected(hit: Hit, read: &Read, text: &str, mark: Option<Mark>) -> Selected {
+pub(super) fn selected(hit: MemoryHit, read: &Read, text: &str, mark: Option<Mark>) -> Selected {
     Selected {
         title: title(&hit.path, text),
         text: excerpt(text, &hit.entries),
@@ -466,13 +466,21 @@ fn excerpt(text: &str, entries: &[EntryHit]) -> String {
 /// Says why a memory was chosen.
 fn why(reasons: &[Reason]) -> String {
     let reason = |reason: &Reason| match reason {
-        Reason::Word { asked, found } if asked == found => format!("has `{asked}`"),
-        Reason::Word { asked, found } => format!("has `{found}` for `{asked}`"),
-        Reason::Misspelled { asked, found } => format!("has `{found}`, probably for `{asked}`"),
-        Reason::Near { asked, found, .. } => format!("has `{found}`, near `{asked}`"),
+        Reason::ExactWord { query_word: asked, memory_word: found } if asked == found => {
+            format!("has `{asked}`")
+        }
+        Reason::ExactWord { query_word: asked, memory_word: found } => {
+            format!("has `{found}` for `{asked}`")
+        }
+        Reason::Misspelled { query_word: asked, memory_word: found } => {
+            format!("has `{found}`, probably for `{asked}`")
+        }
+        Reason::SimilarWord { query_word: asked, memory_word: found, .. } => {
+            format!("has `{found}`, near `{asked}`")
+        }
         Reason::Date => "is from the day or month asked for".to_owned(),
         Reason::Subject => "is about what is named".to_owned(),
-        Reason::Alike { nearness } => {
+        Reason::SimilarText { similarity: nearness } => {
             format!("is near to the prompt as a whole ({nearness:.2})")
         }
     };

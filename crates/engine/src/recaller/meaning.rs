@@ -18,7 +18,7 @@ use memory::path::MemoryPath;
 use memory::screen::{Family, Screen, TextAuthor};
 use model::EmbedError;
 use parking_lot::{Mutex, RwLock};
-use recall::{Likeness, Vector, passages};
+use recall::{DenseScores, Vector, passages};
 use state::{FileLock, LockMode};
 use store::CacheDir;
 use tokio::sync::Notify;
@@ -82,7 +82,7 @@ pub(super) struct Alike<'a> {
 }
 
 impl Alike<'_> {
-    pub(super) fn among(&self, held: &Held) -> Likeness {
+    pub(super) fn among(&self, held: &Held) -> DenseScores {
         self.meaning.likeness(held, &self.vector)
     }
 }
@@ -125,10 +125,10 @@ impl Meaning {
     }
 
     /// Compares a prompt with what a corpus holds.
-    pub(super) fn likeness(&self, held: &Held, prompt: &Vector) -> Likeness {
+    pub(super) fn likeness(&self, held: &Held, prompt: &Vector) -> DenseScores {
         let vectors = self.vectors.read();
         let of = |path: &MemoryPath| held.memories.get(path).map(|read| read.revision);
-        held.corpus.likeness(prompt, |path| {
+        held.corpus.dense_scores(prompt, |path| {
             of(path).map_or_else(Vec::new, |revision| vectors.of_memory(&revision))
         })
     }
@@ -280,7 +280,8 @@ impl Meaning {
     async fn ask(&self, texts: &[&str], deadline: Duration) -> Result<Vec<Vector>, Trouble> {
         const NONE: EmbedError = EmbedError::InvalidResponse("vectors without direction");
         let found = self.embeddings.endpoint.embed(texts, deadline).await?;
-        let vectors: Option<Vec<Vector>> = found.iter().map(|found| Vector::of(found)).collect();
+        let vectors: Option<Vec<Vector>> =
+            found.iter().map(|found| Vector::from_numbers(found)).collect();
         let vectors = vectors.ok_or(NONE)?;
         vectors.iter().try_for_each(|vector| self.vectors.read().check(vector))?;
         self.backoff.lock().answered();

@@ -13,7 +13,7 @@ use memory::feature::Feature;
 use memory::limits::RERANK_CANDIDATES_MAX;
 use memory::path::MemoryPath;
 use memory::screen::{Screen, TextAuthor};
-use recall::{Hit, Options};
+use recall::{MemoryHit, RankOptions};
 use store::StoreError;
 use tokio_util::sync::CancellationToken;
 
@@ -101,7 +101,7 @@ impl Followed {
     }
 
     /// Returns the shortlist with the texts of its memories. Texts that changed meanwhile are left out.
-    async fn listed(&self, asked: &Selecting, alike: Option<&Alike<'_>>) -> Vec<(Hit, Read)> {
+    async fn listed(&self, asked: &Selecting, alike: Option<&Alike<'_>>) -> Vec<(MemoryHit, Read)> {
         let list = || {
             let held = self.read();
             let likeness = alike.map(|alike| alike.among(&held));
@@ -124,12 +124,12 @@ impl Held {
     fn shortlist(
         &self,
         prompt: &str,
-        likeness: Option<&recall::Likeness>,
+        likeness: Option<&recall::DenseScores>,
         except: &Shown,
-    ) -> Vec<(Hit, &Read)> {
+    ) -> Vec<(MemoryHit, &Read)> {
         // Twice as many, since those that were shown make room.
         let limit = 2 * RERANK_CANDIDATES_MAX;
-        let options = Options { limit, abstain: false, ..Options::default() };
+        let options = RankOptions { limit, abstain: false, ..RankOptions::default() };
         let mut found = self.find_with(prompt, likeness, &options);
         found.retain(|(hit, read)| {
             !self.unreviewed.contains_key(&hit.path) && !except.has(&hit.path, &read.revision)
@@ -139,7 +139,11 @@ impl Held {
 }
 
 /// Returns what of it may be sent, those that were found first.
-async fn screened(hits: Vec<(Hit, Read)>, found: &[Selected], screen: Screen) -> Vec<Candidate> {
+async fn screened(
+    hits: Vec<(MemoryHit, Read)>,
+    found: &[Selected],
+    screen: Screen,
+) -> Vec<Candidate> {
     let first: HashSet<(MemoryPath, Revision)> =
         found.iter().map(|found| (found.path.clone(), found.revision)).collect();
     // Long memories take a processor for a while.
@@ -165,7 +169,7 @@ async fn screened(hits: Vec<(Hit, Read)>, found: &[Selected], screen: Screen) ->
 }
 
 /// Returns what a model is shown of a memory.
-fn shown(hit: &Hit, text: &str) -> RerankCandidate {
+fn shown(hit: &MemoryHit, text: &str) -> RerankCandidate {
     let head = document::parse_header(text.as_bytes());
     let scope = hit.path.mount().map(|mount| mount.to_string());
     let scope = scope.map(|scope| scope.trim_start_matches("/memories/").to_owned());

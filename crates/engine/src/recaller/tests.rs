@@ -2,7 +2,7 @@
 
 use memory::command::MemoryCommand;
 use memory::path::Layout;
-use recall::limits::CORPUS_REST_DELAY;
+use recall::limits::CORPUS_TRIM_DELAY;
 use store::{BaseFolders, CallContext, Caller};
 
 use super::corpus::RANKINGS;
@@ -36,13 +36,13 @@ async fn a_corpus_that_is_behind_is_let_go_of_after_a_while_and_one_that_is_not_
     write("brenn").await;
     recaller.prepare(&memories).await.unwrap();
     tokio::time::pause();
-    tokio::time::sleep(2 * CORPUS_REST_DELAY).await;
+    tokio::time::sleep(2 * CORPUS_TRIM_DELAY).await;
     assert_eq!(recaller.followed().len(), 1, "it was brought up to date after the change");
     tokio::time::resume();
     write("hollum").await;
     tokio::time::pause();
     while !recaller.followed().is_empty() {
-        tokio::time::sleep(CORPUS_REST_DELAY).await;
+        tokio::time::sleep(CORPUS_TRIM_DELAY).await;
     }
     tokio::time::resume();
     for name in ["brenn", "hollum"] {

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     fn vector(of: [f32; 2]) -> Vector {
-        Vector::of(&of).unwrap()
+        Vector::from_numbers(&of).unwrap()
     }
 
     fn revision(of: &str) -> Revision {
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!((vectors.has(&Digest::of("a")), vectors.has(&Digest::of("b"))), (true, false));
         vectors.retain(&HashSet::new());
         assert!(vectors.is_empty());
-        vectors.put(Digest::of("d"), Vector::of(&[1.0; 3]).unwrap()).unwrap();
+        vectors.put(Digest::of("d"), Vector::from_numbers(&[1.0; 3]).unwrap()).unwrap();
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn a_vector_of_another_length_is_refused() {
         let (mut vectors, _) = some();
-        let longer = Vector::of(&[1.0; 3]).unwrap();
+        let longer = Vector::from_numbers(&[1.0; 3]).unwrap();
         let error = vectors.put(Digest::of("c"), longer).unwrap_err();
         assert_eq!((error.known, error.found), (2, 3));
     }

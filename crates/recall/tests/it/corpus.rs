@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lukasa_recall::{Corpus, Hit, Likeness, Options, Reason, Vector};
+use lukasa_recall::{Corpus, DenseScores, MemoryHit, RankOptions, Reason, Vector};
 use memory::path::MemoryPath;
 use memory::screen::Screen;
 
@@ -84,22 +84,22 @@ fn nothing_is_answered_when_nothing_fits() {
     ] {
         assert_eq!(names(&corpus, prompt), [""; 0], "{prompt}");
     }
-    let all = Options { abstain: false, ..Options::default() };
+    let all = RankOptions { abstain: false, ..RankOptions::default() };
     assert!(!corpus.rank("winter holidays", &all).is_empty(), "it says something when it must");
 }
 
 #[test]
 fn a_hit_tells_why_it_was_chosen() {
     let corpus = corpus(&BAKERY);
-    let hit = corpus.rank("alergen labels", &Options::default()).remove(0);
+    let hit = corpus.rank("alergen labels", &RankOptions::default()).remove(0);
     let of = |asked: &str, found: &str| (asked.to_owned(), found.to_owned());
     let (slip_asked, slip_found) = of("alergen", "allergen");
     let (asked, found) = of("labels", "labels");
     assert_eq!(
         hit.reasons,
         [
-            Reason::Misspelled { asked: slip_asked, found: slip_found },
-            Reason::Word { asked, found }
+            Reason::Misspelled { query_word: slip_asked, memory_word: slip_found },
+            Reason::ExactWord { query_word: asked, memory_word: found }
         ]
     );
 }
@@ -110,12 +110,12 @@ fn another_word_for_the_same_finds_a_memory() {
     let mut memories = BAKERY.to_vec();
     memories.push(("cars", "Company automobiles", "- Parked behind the house"));
     let corpus = corpus(&memories);
-    let options = Options { abstain: false, ..Options::default() };
+    let options = RankOptions { abstain: false, ..RankOptions::default() };
     let first = corpus.rank("where does the vehicle stand", &options).remove(0);
     assert_eq!(first.path, path("cars"));
-    let near = |reason: &Reason| matches!(reason, Reason::Near { asked, .. } if asked == "vehicle");
+    let near = |reason: &Reason| matches!(reason, Reason::SimilarWord { query_word, .. } if query_word == "vehicle");
     assert!(first.reasons.iter().any(near), "{:?}", first.reasons);
-    let by_words = Options { by_sense: false, ..options };
+    let by_words = RankOptions { use_vectors: false, ..options };
     let hits = corpus.rank("vehicle", &by_words);
     assert_eq!(hits, [], "by the words alone there is none");
 }
@@ -184,7 +184,7 @@ fn the_neighbours_of_an_entry_and_whom_it_is_about_tell_it_from_others() {
     corpus.put(&path("talk-1"), &first, Some(jiff::civil::date(2031, 3, 2)));
     corpus.put(&path("talk-2"), &second, Some(jiff::civil::date(2031, 8, 9)));
     let best = |prompt: &str| {
-        let hit = corpus.rank_entries(prompt, &Options::default()).remove(0);
+        let hit = corpus.rank_entries(prompt, &RankOptions::default()).remove(0);
         (hit.path, hit.ordinal)
     };
     assert_eq!(best("Which place did Tomas reach in the regatta?"), (path("talk-1"), 1));
@@ -201,7 +201,7 @@ fn what_comes_after_a_question_is_taken_for_its_answer() {
     };
     let answer = |text: &str| {
         let corpus = corpus(&[("talk", "Talk", text)]);
-        let found = corpus.ranking("Which instrument is being practised?", &Options::default());
+        let found = corpus.ranking("Which instrument is being practised?", &RankOptions::default());
         let of = |entry: usize| {
             let mut hits = found.entries.iter().filter(|(hit, _)| hit.ordinal == entry);
             hits.next().map(|(hit, _)| hit.score).expect("an entry that was looked at")
@@ -239,24 +239,31 @@ fn what_screening_objects_to_is_never_found() {
     let key = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
     let body = format!("- The parcel robot is called Otto\n- parcel robot token {key}");
     let corpus = corpus(&[("robot", "Parcel robot", &body), ("other", "Other", "- nothing")]);
-    let hits = corpus.rank("parcel robot token", &Options { abstain: false, ..Options::default() });
+    let hits = corpus
+        .rank("parcel robot token", &RankOptions { abstain: false, ..RankOptions::default() });
     let texts: Vec<usize> = hits[0].entries.iter().map(|entry| entry.ordinal).collect();
     assert_eq!(texts, [0], "the entry with the token is no entry of the corpus");
     assert_eq!(corpus.entries(), 2);
 }
 
 /// Returns how like a prompt the entries of a corpus are, where the vector of a memory is by its name.
-fn likeness(corpus: &Corpus, prompt: &[f32], of: impl Fn(&str) -> Vec<f32>) -> Likeness {
+fn dense_scores(corpus: &Corpus, prompt: &[f32], of: impl Fn(&str) -> Vec<f32>) -> DenseScores {
     let vectors: HashMap<MemoryPath, Vector> = corpus
         .paths()
-        .filter_map(|path| Some((path.clone(), Vector::of(&of(path.relative()?.file_name()))?)))
+        .filter_map(|path| {
+            Some((path.clone(), Vector::from_numbers(&of(path.relative()?.file_name()))?))
+        })
         .collect();
-    corpus.likeness(&Vector::of(prompt).unwrap(), |path| vec![vectors.get(path)])
+    corpus.dense_scores(&Vector::from_numbers(prompt).unwrap(), |path| vec![vectors.get(path)])
 }
 
-fn ranked(corpus: &Corpus, prompt: &str, likeness: &Likeness) -> Vec<(String, Vec<Reason>)> {
-    let hits = corpus.rank_with(prompt, &Options::default(), Some(likeness));
-    let name = |hit: &Hit| hit.path.relative().unwrap().file_name().to_owned();
+fn ranked_paths(
+    corpus: &Corpus,
+    prompt: &str,
+    likeness: &DenseScores,
+) -> Vec<(String, Vec<Reason>)> {
+    let hits = corpus.rank_with(prompt, &RankOptions::default(), Some(likeness));
+    let name = |hit: &MemoryHit| hit.path.relative().unwrap().file_name().to_owned();
     hits.into_iter().map(|hit| (name(&hit), hit.reasons)).collect()
 }
 
@@ -272,21 +279,23 @@ fn what_stands_out_by_its_vector_is_found_without_a_word_in_common() {
     let prompt = "wer leitet den Kai?";
     assert_eq!(names(&corpus, prompt), [] as [&str; 0]);
     let near = |name: &str| if name == "harbour.md" { vec![1.0, 0.1] } else { vec![0.0, 1.0] };
-    let found = ranked(&corpus, prompt, &likeness(&corpus, &[1.0, 0.0], near));
+    let found = ranked_paths(&corpus, prompt, &dense_scores(&corpus, &[1.0, 0.0], near));
     let [(name, reasons)] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(name, "harbour.md");
-    assert!(matches!(reasons.as_slice(), [Reason::Alike { nearness }] if *nearness > 0.9));
+    assert!(
+        matches!(reasons.as_slice(), [Reason::SimilarText { similarity }] if *similarity > 0.9)
+    );
 }
 
 #[test]
 fn what_is_as_near_as_all_else_is_not_found_however_near() {
     let corpus = corpus(&SHORE);
-    let all = likeness(&corpus, &[1.0, 0.0], |_| vec![1.0, 0.1]);
-    assert_eq!(ranked(&corpus, "wer leitet den Kai?", &all), []);
+    let all = dense_scores(&corpus, &[1.0, 0.0], |_| vec![1.0, 0.1]);
+    assert_eq!(ranked_paths(&corpus, "wer leitet den Kai?", &all), []);
     let alone = crate::corpus(&SHORE[..1]);
-    let alone_is = likeness(&alone, &[1.0, 0.0], |_| vec![1.0, 0.1]);
+    let alone_is = dense_scores(&alone, &[1.0, 0.0], |_| vec![1.0, 0.1]);
     assert_eq!(
-        ranked(&alone, "wer leitet den Kai?", &alone_is),
+        ranked_paths(&alone, "wer leitet den Kai?", &alone_is),
         [],
         "there is nothing to compare with"
     );
@@ -297,7 +306,7 @@ fn words_and_vectors_are_weighed_together() {
     let corpus = corpus(&SHORE);
     let prompt = "how long does the sourdough rest?";
     let near = |name: &str| if name == "harbour.md" { vec![1.0, 0.1] } else { vec![0.0, 1.0] };
-    let found = ranked(&corpus, prompt, &likeness(&corpus, &[1.0, 0.0], near));
+    let found = ranked_paths(&corpus, prompt, &dense_scores(&corpus, &[1.0, 0.0], near));
     let mut found: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
     found.sort_unstable();
     assert_eq!(found, ["bread.md", "harbour.md"], "neither keeps the other out");
@@ -307,11 +316,11 @@ fn words_and_vectors_are_weighed_together() {
 fn vectors_that_cannot_be_compared_change_nothing() {
     let corpus = corpus(&SHORE);
     for prompt in ["who is the harbour master?", "wer leitet den Kai?"] {
-        let longer = likeness(&corpus, &[1.0, 0.0], |_| vec![1.0, 0.0, 0.0]);
-        let without = corpus.rank(prompt, &Options::default());
-        assert_eq!(corpus.rank_with(prompt, &Options::default(), Some(&longer)), without);
-        let none = Likeness::default();
-        assert_eq!(corpus.rank_with(prompt, &Options::default(), Some(&none)), without);
+        let longer = dense_scores(&corpus, &[1.0, 0.0], |_| vec![1.0, 0.0, 0.0]);
+        let without = corpus.rank(prompt, &RankOptions::default());
+        assert_eq!(corpus.rank_with(prompt, &RankOptions::default(), Some(&longer)), without);
+        let none = DenseScores::default();
+        assert_eq!(corpus.rank_with(prompt, &RankOptions::default(), Some(&none)), without);
     }
 }
 
@@ -319,6 +328,6 @@ fn vectors_that_cannot_be_compared_change_nothing() {
 fn likeness_to_another_corpus_harms_nothing() {
     let (corpus, less) = (corpus(&SHORE), crate::corpus(&SHORE[..1]));
     let near = |name: &str| if name == "tests.md" { vec![1.0, 0.1] } else { vec![0.0, 1.0] };
-    let of_more = likeness(&corpus, &[1.0, 0.0], near);
-    assert_eq!(ranked(&less, "wer leitet den Kai?", &of_more), []);
+    let of_more = dense_scores(&corpus, &[1.0, 0.0], near);
+    assert_eq!(ranked_paths(&less, "wer leitet den Kai?", &of_more), []);
 }

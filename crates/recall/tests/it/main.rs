@@ -8,7 +8,7 @@
 mod corpus;
 mod properties;
 
-use lukasa_recall::{Corpus, Options};
+use lukasa_recall::{Corpus, RankOptions};
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 
@@ -29,6 +29,6 @@ fn corpus(memories: &[(&str, &str, &str)]) -> Corpus {
 
 /// Returns the names of the memories that answer a prompt.
 fn names(corpus: &Corpus, prompt: &str) -> Vec<String> {
-    let hits = corpus.rank(prompt, &Options::default());
+    let hits = corpus.rank(prompt, &RankOptions::default());
     hits.iter().map(|hit| hit.path.relative().unwrap().file_name().replace(".md", "")).collect()
 }

@@ -1,16 +1,16 @@
 //! What holds for any text and any prompt.
 
-use lukasa_recall::{Corpus, Options};
+use lukasa_recall::{Corpus, RankOptions};
 use memory::screen::Screen;
 use proptest::prelude::*;
 
 use crate::path;
 
-const OPTIONS: Options = Options { limit: 8, abstain: false, by_sense: true };
+const OPTIONS: RankOptions = RankOptions { limit: 8, abstain: false, use_vectors: true };
 
 /// What may happen to a corpus.
 #[derive(Clone, Debug)]
-enum Step {
+enum CorpusOp {
     Put(usize, String),
     Remove(usize),
 }
@@ -37,10 +37,10 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(word, 0..24).prop_map(|words| words.join(" "))
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn corpus_op() -> impl Strategy<Value = CorpusOp> {
     prop_oneof![
-        3 => (0_usize..6, text()).prop_map(|(at, text)| Step::Put(at, text)),
-        1 => (0_usize..6).prop_map(Step::Remove),
+        3 => (0_usize..6, text()).prop_map(|(at, text)| CorpusOp::Put(at, text)),
+        1 => (0_usize..6).prop_map(CorpusOp::Remove),
     ]
 }
 
@@ -66,18 +66,18 @@ proptest! {
 
     #[test]
     fn a_corpus_that_followed_changes_answers_like_one_made_anew(
-        steps in prop::collection::vec(step(), 1..16),
+        steps in prop::collection::vec(corpus_op(), 1..16),
         prompt in text(),
     ) {
         let mut followed = Corpus::new(Screen::default());
         let mut last = std::collections::BTreeMap::new();
         for step in steps {
             match step {
-                Step::Put(at, text) => {
+                CorpusOp::Put(at, text) => {
                     followed.put(&file(at), &text, None);
                     last.insert(at, text);
                 }
-                Step::Remove(at) => {
+                CorpusOp::Remove(at) => {
                     followed.remove(&file(at));
                     last.remove(&at);
                 }

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use jiff::civil::Date;
 use memory::text::slice;
 
-use crate::corpus::{Corpus, Entry};
+use crate::corpus::{Corpus, IndexedEntry};
 use crate::limits::PROMPT_CHARS_MAX;
-use crate::terms::Gist;
-use crate::wording::{WORDING, wording};
-use crate::words::{Kind, MONTHS, Word, is_foreign, words};
+use crate::prompt_classifier::{PROMPT_CLASS_LEN, classify_prompt};
+use crate::terms::TextVector;
+use crate::words::{MONTHS, Word, WordKind, is_foreign, words};
 
 /// Words that a prompt is searched by, at most; the rarest of it.
 pub(crate) const WORDS_MAX: usize = 24;
@@ -17,14 +17,14 @@ pub(crate) const WORDS_MAX: usize = 24;
 const SPEAKER_ENTRIES_MIN: usize = 8;
 
 /// How much a pair of characters counts that mostly is grammar.
-const SMALL_PAIR: f32 = 0.25;
+const SMALL_PAIR_FACTOR: f32 = 0.25;
 
 /// From how many entries on it counts how many there are, when it is asked whether anything fits.
-const ENTRIES_ASSUMED: usize = 64;
+const CORPUS_ENTRIES_MIN: usize = 64;
 
 /// A word that is asked for.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct QueryTerm {
     pub(crate) word: Word,
     /// What it shares with its other forms, if any is known.
     pub(crate) stem: Option<u32>,
@@ -38,7 +38,7 @@ pub(crate) struct Asked {
 
 /// A month that is named, with a day and a year if they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedDate {
     month: i8,
     day: Option<i8>,
     year: Option<i16>,
@@ -46,19 +46,19 @@ pub(crate) struct Named {
 
 /// A prompt, read.
 #[derive(Debug, Default)]
-pub(crate) struct Question {
+pub(crate) struct PromptQuery {
     /// The direction of what it means as a whole; empty when meaning does not count.
-    pub(crate) gist: Vec<i8>,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) text_vector: Vec<i8>,
+    pub(crate) terms: Vec<QueryTerm>,
     pub(crate) subjects: HashSet<Box<str>>,
-    pub(crate) days: Vec<Named>,
+    pub(crate) dates: Vec<NamedDate>,
     pub(crate) asks_when: bool,
-    pub(crate) wording: [f32; WORDING],
+    pub(crate) prompt_class: [f32; PROMPT_CLASS_LEN],
 }
 
-impl Question {
+impl PromptQuery {
     /// Reads a prompt for a corpus.
-    pub(crate) fn read(prompt: &str, corpus: &Corpus, by_sense: bool) -> Self {
+    pub(crate) fn parse(prompt: &str, corpus: &Corpus, by_sense: bool) -> Self {
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(at, _)| at);
         let prompt = slice(prompt, ..end);
         let all = words(prompt);
@@ -81,14 +81,14 @@ impl Question {
             }
         }
         let mut seen = HashSet::new();
-        let mut asked: Vec<Asked> = Vec::new();
+        let mut asked: Vec<QueryTerm> = Vec::new();
         let foreign = is_foreign(&all);
         let says_nothing =
-            |word: &Word| if foreign { word.is_small_abroad() } else { word.is_small() };
+            |word: &Word| if foreign { word.is_foreign_stop_word() } else { word.is_stop_word() };
         for word in all.iter().filter(|word| !says_nothing(word)) {
             let stem = corpus.terms.stem_of(&word.text);
             if !seen.contains(&stem) {
-                asked.push(Asked::new(word, stem.as_ref().ok().copied(), corpus));
+                asked.push(QueryTerm::new(word, stem.as_ref().ok().copied(), corpus));
                 seen.insert(stem);
             }
         }
@@ -103,26 +103,33 @@ impl Question {
         let asks_when = texts.first() == Some(&"when")
             || texts.contains(&"date")
             || texts.windows(2).any(|pair| pair == ["how", "long"]);
-        let mut gist = Gist::default();
+        let mut gist = TextVector::default();
         for asked in asked.iter().filter(|_| by_sense) {
             gist.add_word(&asked.word);
         }
-        let gist = if by_sense { gist.direction() } else { Vec::new() };
-        let days = days(prompt, &texts);
-        let wording = if by_sense { wording(prompt) } else { Default::default() };
-        Self { gist, asked, subjects, days, asks_when, wording }
+        let gist = if by_sense { gist.unit_vector() } else { Vec::new() };
+        let days = named_dates(prompt, &texts);
+        let wording = if by_sense { classify_prompt(prompt) } else { Default::default() };
+        Self {
+            text_vector: gist,
+            terms: asked,
+            subjects,
+            dates: days,
+            asks_when,
+            prompt_class: wording,
+        }
     }
 
     /// Whether an entry begins with a name that the question has.
-    pub(crate) fn is_about(&self, entry: &Entry) -> bool {
+    pub(crate) fn is_about(&self, entry: &IndexedEntry) -> bool {
         !self.subjects.is_empty()
             && entry.subject.as_ref().is_some_and(|name| self.subjects.contains(name))
     }
 
     /// Whether this day's month is named, and whether the day itself is.
-    pub(crate) fn names(&self, date: Option<Date>) -> (bool, bool) {
+    pub(crate) fn matches_date(&self, date: Option<Date>) -> (bool, bool) {
         let Some(date) = date else { return (false, false) };
-        let mut of_month = self.days.iter().filter(|named| {
+        let mut of_month = self.dates.iter().filter(|named| {
             named.month == date.month() && named.year.is_none_or(|year| year == date.year())
         });
         let month = of_month.clone().next().is_some();
@@ -130,39 +137,43 @@ impl Question {
     }
 }
 
-impl Asked {
+impl QueryTerm {
     /// How much it tells whether anything fits, from 0 to 1.
-    pub(crate) fn worth(&self) -> f32 {
+    pub(crate) fn answer_weight(&self) -> f32 {
         self.share * self.rarity
     }
 
     fn new(word: &Word, stem: Option<u32>, corpus: &Corpus) -> Self {
         let known = stem.and_then(|stem| corpus.terms.stem(stem));
         let entries = known.map_or(0, |stem| stem.entries);
-        let rare = telling(entries, corpus.entries());
-        let all = corpus.entries().max(ENTRIES_ASSUMED);
-        let share = telling(entries, all) / telling(0, all);
-        let small = if word.kind == Kind::SmallPair { SMALL_PAIR } else { 1.0 };
+        let rare = idf(entries, corpus.entries());
+        let all = corpus.entries().max(CORPUS_ENTRIES_MIN);
+        let share = idf(entries, all) / idf(0, all);
+        let small = if word.kind == WordKind::SmallPair { SMALL_PAIR_FACTOR } else { 1.0 };
         let rarity = match word.kind {
-            Kind::Plain => corpus.terms.rarity(&word.text).unwrap_or(1.0),
-            Kind::Sign | Kind::Pair | Kind::SmallPair => 1.0,
+            WordKind::Ordinary => corpus.terms.rarity_in_language(&word.text).unwrap_or(1.0),
+            WordKind::Identifier | WordKind::Pair | WordKind::SmallPair => 1.0,
         };
         Self { word: word.clone(), stem, weight: rare * small, share: share * small, rarity }
     }
 }
 
 /// How much a word tells that so many entries of all have.
-fn telling(entries: usize, all: usize) -> f32 {
+fn idf(entries: usize, all: usize) -> f32 {
     let (all, has) = (all as f32, entries as f32);
     (1.0 + (all - has + 0.5).max(0.0) / (has + 0.5)).ln()
 }
 
 /// The months that a prompt names in English or by numbers, each with the day and year beside it.
-fn days(prompt: &str, words: &[&str]) -> Vec<Named> {
+fn named_dates(prompt: &str, words: &[&str]) -> Vec<NamedDate> {
     let mut days = Vec::new();
     let mut rest = prompt;
-    while let Some(date) = crate::unit::first_date(rest) {
-        days.push(Named { month: date.month(), day: Some(date.day()), year: Some(date.year()) });
+    while let Some(date) = crate::passage::first_date(rest) {
+        days.push(NamedDate {
+            month: date.month(),
+            day: Some(date.day()),
+            year: Some(date.year()),
+        });
         let written = date.to_string();
         rest = rest.split_once(written.as_str()).map_or("", |(_, after)| after);
     }
@@ -175,7 +186,7 @@ fn days(prompt: &str, words: &[&str]) -> Vec<Named> {
         if words.contains(&name) {
             let day = numbers().find_map(|n| i8::try_from(n).ok().filter(|n| (1..=31).contains(n)));
             let year = numbers().find(|n| (1900..2200).contains(n));
-            days.push(Named { month: number, day, year });
+            days.push(NamedDate { month: number, day, year });
         }
     }
     days
@@ -186,8 +197,8 @@ mod tests {
     use super::*;
 
     fn check(prompt: &str, date: Date, expected: (bool, bool)) {
-        let question = Question::read(prompt, &Corpus::default(), true);
-        assert_eq!(question.names(Some(date)), expected, "{prompt}");
+        let question = PromptQuery::parse(prompt, &Corpus::default(), true);
+        assert_eq!(question.matches_date(Some(date)), expected, "{prompt}");
     }
 
     #[test]

@@ -16,10 +16,10 @@ use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::Screen;
 use serde::{Deserialize, Serialize};
 
-use crate::corpus::{Corpus, Entry, Held, Own, Summary};
+use crate::candidates::SIMILARITY_CORPUS_MAX;
+use crate::corpus::{Corpus, EntryFields, IndexedEntry, MemoryRecord, Summary};
 use crate::embedder;
-use crate::look::ALIKE_AMONG_MAX;
-use crate::terms::{dims, number};
+use crate::terms::{dims, to_u32};
 use crate::words::{stem, words};
 
 /// Changes whenever bytes come to mean something else.
@@ -31,7 +31,7 @@ const CHECKSUM_BYTES: usize = 4;
 const PACKED_HEAD_BYTES: usize = MAGIC.len() + FINGERPRINT_BYTES + CHECKSUM_BYTES;
 /// As much as a corpus may have that is kept: terms, memories or entries, and terms of all entries.
 const PACKED_COUNT_MAX: usize = 1 << 20;
-const PAIRS_MAX: usize = 1 << 24;
+const TERM_OCCURRENCES_MAX: usize = 1 << 24;
 /// What a word weighs is counted in such parts of 1.
 const QUARTERS: f32 = 4.0;
 /// The rarest that a word is, in sixteenths.
@@ -105,13 +105,13 @@ struct PackedWeight {
 impl Corpus {
     /// Returns the corpus as bytes, with what its owner says about it; `None` when it is too large to be kept.
     pub fn pack(&self, about: &[u8]) -> Option<Vec<u8>> {
-        let of_entry = |entry: &Entry| {
+        let of_entry = |entry: &IndexedEntry| {
             let held = self.memories[entry.memory as usize].as_ref();
-            entry.terms.len() + held.map_or(0, |held| held.head.len())
+            entry.terms.len() + held.map_or(0, |held| held.header_terms.len())
         };
         let pairs: usize = self.entries.iter().flatten().map(of_entry).sum();
         let sizes = [self.terms.list.len(), self.memories(), self.entries()];
-        if pairs > PAIRS_MAX || sizes.into_iter().any(|size| size > PACKED_COUNT_MAX) {
+        if pairs > TERM_OCCURRENCES_MAX || sizes.into_iter().any(|size| size > PACKED_COUNT_MAX) {
             return None;
         }
         let (terms, numbers) = self.pack_terms();
@@ -123,7 +123,7 @@ impl Corpus {
         bytes.extend_from_slice(&[0; CHECKSUM_BYTES]);
         let packed = PackedCorpus { about, terms, memories };
         let mut bytes = postcard::to_extend(&packed, bytes).expect("a list of known length");
-        seal(&mut bytes);
+        write_checksum(&mut bytes);
         Some(bytes)
     }
 
@@ -140,7 +140,7 @@ impl Corpus {
         let mut corpus = Self::new(screen);
         corpus.unpack_terms(packed.terms)?;
         corpus.reserve_postings(&packed.memories)?;
-        let has_gist = packed.memories.len() <= ALIKE_AMONG_MAX;
+        let has_gist = packed.memories.len() <= SIMILARITY_CORPUS_MAX;
         let mut entries = PACKED_COUNT_MAX;
         corpus.reserve(packed.memories.len());
         for memory in packed.memories {
@@ -151,7 +151,7 @@ impl Corpus {
             last.is_none_or(|(last, _)| *last < path).then_some(())?;
             entries = entries.checked_sub(memory.entries.len())?;
             let (summary, own) = unpack_memory(memory, has_gist)?;
-            corpus.insert(path, summary, own);
+            corpus.insert_memory(path, summary, own);
         }
         Some((corpus, packed.about.to_vec()))
     }
@@ -163,11 +163,11 @@ impl Corpus {
         let mut terms = Vec::new();
         let all = self.terms.list.iter().enumerate();
         for (id, term) in all.filter(|(_, term)| !term.postings.is_empty()) {
-            numbers[id] = number(terms.len());
-            let next = number(stems.len());
+            numbers[id] = to_u32(terms.len());
+            let next = to_u32(stems.len());
             let known = *stems.entry(term.stem).or_insert(next);
             let root = Some(stem(&term.word)).filter(|root| known == next && *root != *term.word);
-            let (tokens, rarity) = self.terms.made_of(term);
+            let (tokens, rarity) = self.terms.tokens_and_rarity(term);
             terms.push(PackedTerm {
                 word: &term.word,
                 stem: known,
@@ -180,7 +180,7 @@ impl Corpus {
     }
 
     fn unpack_terms(&mut self, terms: Vec<PackedTerm<'_>>) -> Option<()> {
-        let tokens_known = embedder::table().map_or(0, embedder::Table::len);
+        let tokens_known = embedder::embedding_table().map_or(0, embedder::EmbeddingTable::len);
         self.terms.reserve(terms.len());
         for term in terms {
             let is_known = |token: &u32| (*token as usize) < tokens_known;
@@ -209,7 +209,7 @@ impl Corpus {
             }
             Some(())
         };
-        let mut pairs = PAIRS_MAX;
+        let mut pairs = TERM_OCCURRENCES_MAX;
         for memory in memories {
             let of_head = memory.entries.len().checked_mul(memory.head.len())?;
             let of_entries: usize = memory.entries.iter().map(|entry| entry.terms.len()).sum();
@@ -225,21 +225,25 @@ impl Corpus {
         Some(())
     }
 
-    fn pack_memory<'a>(&'a self, held: &'a Held, numbers: &[u32]) -> Option<PackedMemory<'a>> {
+    fn pack_memory<'a>(
+        &'a self,
+        held: &'a MemoryRecord,
+        numbers: &[u32],
+    ) -> Option<PackedMemory<'a>> {
         let mount = held.path.mount()?;
         let mount = MOUNTS.iter().position(|known| *known == mount)?;
-        let has_gist = self.memories() <= ALIKE_AMONG_MAX;
-        let gist = if has_gist { self.gist_of_memory(held) } else { &[] };
+        let has_gist = self.memories() <= SIMILARITY_CORPUS_MAX;
+        let gist = if has_gist { self.memory_vector(held) } else { &[] };
         let mut end = 0;
         let mut entries = Vec::with_capacity(held.entries.len());
         for entry in held.entries.iter().filter_map(|id| self.entries[*id as usize].as_ref()) {
             entries.push(PackedEntry {
                 gap: entry.range.start - end,
                 length: entry.range.len(),
-                words: whole(entry.own_words),
+                words: round_to_u32(entry.own_words),
                 subject: entry.subject.as_deref(),
-                asks: entry.asks,
-                tells_time: entry.tells_time,
+                asks: entry.asks_question,
+                tells_time: entry.has_time_word,
                 terms: pack_weights(&entry.terms, numbers),
             });
             end = entry.range.end;
@@ -248,14 +252,14 @@ impl Corpus {
             mount: u8::try_from(mount).ok()?,
             path: held.path.relative()?.as_str(),
             date: held.date.map(|date| (date.year(), date.month(), date.day())),
-            head: pack_weights(&held.head, numbers),
+            head: pack_weights(&held.header_terms, numbers),
             gist: gist.iter().map(|number| number.cast_unsigned()).collect(),
             entries,
         })
     }
 }
 
-fn unpack_memory(memory: PackedMemory<'_>, has_gist: bool) -> Option<(Summary, Vec<Own>)> {
+fn unpack_memory(memory: PackedMemory<'_>, has_gist: bool) -> Option<(Summary, Vec<EntryFields>)> {
     let date = match memory.date {
         Some((year, month, day)) => Some(Date::new(year, month, day).ok()?),
         None => None,
@@ -268,16 +272,16 @@ fn unpack_memory(memory: PackedMemory<'_>, has_gist: bool) -> Option<(Summary, V
     for entry in memory.entries {
         let start = end.checked_add(entry.gap)?;
         end = start.checked_add(entry.length)?;
-        own.push(Own {
+        own.push(EntryFields {
             range: start..end,
             terms: unpack_weights(entry.terms),
             words: entry.words as f32,
             subject: entry.subject.map(Into::into),
-            asks: entry.asks,
-            tells_time: entry.tells_time,
+            asks_question: entry.asks,
+            has_time_word: entry.tells_time,
         });
     }
-    Some((Summary { date, head, gist }, own))
+    Some((Summary { date, header_terms: head, text_vector: gist }, own))
 }
 
 /// Returns terms, which are in their order, by their new numbers.
@@ -286,7 +290,7 @@ fn pack_weights(terms: &[(u32, f32)], numbers: &[u32]) -> Vec<PackedWeight> {
     let packed = terms.iter().map(|(term, weight)| {
         let step = numbers[*term as usize] - next;
         next += step + 1;
-        PackedWeight { step, quarters: whole(weight * QUARTERS) }
+        PackedWeight { step, quarters: round_to_u32(weight * QUARTERS) }
     });
     packed.collect()
 }
@@ -303,7 +307,7 @@ fn unpack_weights(packed: Vec<PackedWeight>) -> Vec<(u32, f32)> {
 }
 
 /// Puts the checksum in its place.
-fn seal(bytes: &mut [u8]) {
+fn write_checksum(bytes: &mut [u8]) {
     let (head, rest) = bytes.split_at_mut(PACKED_HEAD_BYTES);
     head[PACKED_HEAD_BYTES - CHECKSUM_BYTES..].copy_from_slice(&checksum(rest));
 }
@@ -317,11 +321,13 @@ fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
 fn fingerprint(screen: &Screen) -> [u8; FINGERPRINT_BYTES] {
     let mut told = env!("CARGO_PKG_VERSION").as_bytes().to_vec();
     told.extend_from_slice(screen.fingerprint().as_bytes());
-    told.extend_from_slice(embedder::head());
+    told.extend_from_slice(embedder::table_header());
     for word in words(PROBE) {
         told.extend_from_slice(stem(&word.text).as_bytes());
-        told.push(u8::from(word.is_small()));
-        let tokens = embedder::table().and_then(|table| table.cut(&word.text)).unwrap_or_default();
+        told.push(u8::from(word.is_stop_word()));
+        let tokens = embedder::embedding_table()
+            .and_then(|table| table.tokenize(&word.text))
+            .unwrap_or_default();
         told.extend(tokens.into_iter().flat_map(u32::to_le_bytes));
     }
     let digest = Revision::digest(&told);
@@ -330,7 +336,7 @@ fn fingerprint(screen: &Screen) -> [u8; FINGERPRINT_BYTES] {
 
 /// A number that is whole and small.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as it says")]
-fn whole(number: f32) -> u32 {
+fn round_to_u32(number: f32) -> u32 {
     number.round() as u32
 }
 

@@ -13,18 +13,18 @@ use memory::text::slice;
 
 /// A memory, cut.
 #[derive(Debug, Default)]
-pub(crate) struct Cut {
-    pub(crate) head: MemoryHeader,
+pub(crate) struct Passages {
+    pub(crate) header: MemoryHeader,
     /// The day that its frontmatter names.
     pub(crate) date: Option<Date>,
-    pub(crate) units: Vec<Unit>,
+    pub(crate) passages: Vec<Passage>,
     /// Whether screening objects to all that it has: then nothing of it is worth finding.
-    pub(crate) is_refused: bool,
+    pub(crate) is_screened_out: bool,
 }
 
 /// One unit, not yet in words.
 #[derive(Debug)]
-pub(crate) struct Unit {
+pub(crate) struct Passage {
     /// Where it is in the file, in bytes.
     pub(crate) range: Range<usize>,
     /// The headings above it, outermost first.
@@ -38,7 +38,7 @@ pub(crate) struct Unit {
 const SUBJECT_WORDS_MAX: usize = 2;
 
 /// Cuts a memory.
-pub(crate) fn cut(text: &str, screen: &Screen) -> Cut {
+pub(crate) fn split_passages(text: &str, screen: &Screen) -> Passages {
     let refused: Vec<Range<usize>> = screen
         .check(text, TextAuthor::Agent)
         .into_iter()
@@ -50,9 +50,9 @@ pub(crate) fn cut(text: &str, screen: &Screen) -> Cut {
     };
     let body_at = text.len() - document::body(text).len();
     let front = slice(text, ..body_at);
-    let mut cut = Cut::default();
+    let mut cut = Passages::default();
     if is_clean(&(0..body_at)) {
-        cut.head = document::parse_header(&text.as_bytes()[..text.len().min(HEAD_BYTES_MAX)]);
+        cut.header = document::parse_header(&text.as_bytes()[..text.len().min(HEAD_BYTES_MAX)]);
         cut.date = front.lines().find_map(|line| first_date(line.strip_prefix("date:")?));
     }
     let mut headings = Headings::default();
@@ -60,12 +60,12 @@ pub(crate) fn cut(text: &str, screen: &Screen) -> Cut {
     for entry in document::entries(text) {
         let between = end..entry.range.start;
         if is_clean(&between) {
-            headings.read(slice(text, between));
+            headings.read_lines(slice(text, between));
         }
         end = entry.range.end;
         if is_clean(&entry.range) {
             let own = slice(text, entry.range.clone());
-            cut.units.push(Unit {
+            cut.passages.push(Passage {
                 subject: subject(&entry.first_line),
                 text: own.to_owned(),
                 range: entry.range,
@@ -73,10 +73,10 @@ pub(crate) fn cut(text: &str, screen: &Screen) -> Cut {
             });
         }
     }
-    if cut.units.is_empty() {
-        cut.is_refused = !refused.is_empty();
+    if cut.passages.is_empty() {
+        cut.is_screened_out = !refused.is_empty();
         let heading = String::new();
-        cut.units.push(Unit { range: end..end, heading, text: String::new(), subject: None });
+        cut.passages.push(Passage { range: end..end, heading, text: String::new(), subject: None });
     }
     cut
 }
@@ -98,7 +98,7 @@ struct Headings(Vec<(usize, String)>);
 
 impl Headings {
     /// Reads what stands between two entries: headings, breaks and blank lines.
-    fn read(&mut self, between: &str) {
+    fn read_lines(&mut self, between: &str) {
         for line in between.lines().map(str::trim) {
             let title = line.trim_start_matches('#');
             if title.trim_matches(['-', '*', '_', '=', ' ']).is_empty() {
@@ -130,8 +130,8 @@ mod tests {
     use super::*;
 
     fn units(text: &str) -> Vec<(String, String)> {
-        let cut = cut(text, &Screen::default());
-        cut.units.into_iter().map(|unit| (unit.heading, unit.text.trim().to_owned())).collect()
+        let cut = split_passages(text, &Screen::default());
+        cut.passages.into_iter().map(|unit| (unit.heading, unit.text.trim().to_owned())).collect()
     }
 
     fn pair(heading: &str, text: &str) -> (String, String) {
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn the_frontmatter_may_name_a_day() {
         let text = "---\nname: x\ndate: 2031-04-05T10:00\n---\n- y\n";
-        let found = cut(text, &Screen::default()).date;
+        let found = split_passages(text, &Screen::default()).date;
         assert_eq!(found, Some(jiff::civil::date(2031, 4, 5)));
         assert_eq!(first_date("12031-04-05"), None);
     }

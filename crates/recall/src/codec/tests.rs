@@ -5,9 +5,9 @@ use memory::screen::Policy;
 use proptest::prelude::*;
 
 use super::*;
-use crate::rank::Options;
+use crate::rank::RankOptions;
 
-const ALL: Options = Options { limit: 8, abstain: false, by_sense: true };
+const ALL: RankOptions = RankOptions { limit: 8, abstain: false, use_vectors: true };
 
 const TEXTS: [&str; 5] = [
     "---\nname: Harbour rules\ndescription: who moors where\ndate: 2031-04-05\n---\n\n# Piers\n\n- Olga: the \
@@ -42,7 +42,7 @@ fn packed() -> Vec<u8> {
 }
 
 /// Uses a corpus in every way.
-fn use_all(mut corpus: Corpus) {
+fn exercise(mut corpus: Corpus) {
     let prompts = ["the ferry of Olga at the pier in April", "定休日", "boat", "feryr saling"];
     for prompt in prompts {
         for hit in corpus.rank(prompt, &ALL) {
@@ -80,7 +80,7 @@ fn a_corpus_that_was_packed_answers_as_before_and_can_be_gone_on_with() {
     for prompt in ["crane at the dock", "定休日はいつですか", "yachts that sail"] {
         assert_eq!(read.rank(prompt, &ALL), anew.rank(prompt, &ALL), "{prompt}");
     }
-    use_all(read);
+    exercise(read);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn counts_that_nothing_stands_behind_take_no_memory() {
         let mut bytes = packed()[..about].to_vec();
         bytes.extend(postcard::to_allocvec(&count).unwrap());
         bytes.extend_from_slice(&[0; 64]);
-        seal(&mut bytes);
+        write_checksum(&mut bytes);
         assert!(unpack(&bytes).is_none());
     }
 }
@@ -142,7 +142,7 @@ fn tokens_and_terms_that_are_not_there_are_no_corpus() {
         let mut corpus = postcard::from_bytes(rest).unwrap();
         change(&mut corpus);
         let mut bytes = postcard::to_extend(&corpus, head.to_vec()).unwrap();
-        seal(&mut bytes);
+        write_checksum(&mut bytes);
         unpack(&bytes).is_some()
     };
     assert!(check(|_| {}));
@@ -171,9 +171,9 @@ proptest! {
         if let Some(cut) = cut {
             bytes.truncate(PACKED_HEAD_BYTES + cut.index(bytes.len() - PACKED_HEAD_BYTES));
         }
-        seal(&mut bytes);
+        write_checksum(&mut bytes);
         if let Some((corpus, _)) = unpack(&bytes) {
-            use_all(corpus);
+            exercise(corpus);
         }
     }
 
@@ -182,9 +182,9 @@ proptest! {
         random in prop::collection::vec(any::<u8>(), 0..512),
     ) {
         let mut bytes = [&packed()[..PACKED_HEAD_BYTES], &random].concat();
-        seal(&mut bytes);
+        write_checksum(&mut bytes);
         if let Some((corpus, _)) = unpack(&bytes) {
-            use_all(corpus);
+            exercise(corpus);
         }
         prop_assert!(unpack(&random).is_none());
     }

@@ -9,8 +9,8 @@ use std::iter;
 use std::sync::LazyLock;
 
 /// Names of what is told of a prompt's wording.
-pub(crate) const WORDINGS: [&str; WORDING] = ["worded as of here", "words"];
-pub(crate) const WORDING: usize = 2;
+pub(crate) const PROMPT_CLASSES: [&str; PROMPT_CLASS_LEN] = ["worded as of here", "words"];
+pub(crate) const PROMPT_CLASS_LEN: usize = 2;
 
 /// As many words and marks of a prompt are read; what follows says no more of how it is meant.
 const WORDING_WORDS_MAX: usize = 60;
@@ -27,11 +27,12 @@ static BYTES: &[u8] = include_bytes!("../data/wordings.qwt");
 #[cfg(not(feature = "embedder"))]
 static BYTES: &[u8] = &[];
 
-static WEIGHTS: LazyLock<Option<Weights<'static>>> = LazyLock::new(|| Weights::read(BYTES));
+static WEIGHTS: LazyLock<Option<ClassifierWeights<'static>>> =
+    LazyLock::new(|| ClassifierWeights::parse(BYTES));
 
 /// What words and pairs of words weigh.
 #[derive(Debug)]
-struct Weights<'a> {
+struct ClassifierWeights<'a> {
     /// What one step of a weight is worth.
     step: f32,
     /// The hashes of what has a weight, ascending.
@@ -40,9 +41,9 @@ struct Weights<'a> {
     steps: &'a [u8],
 }
 
-impl<'a> Weights<'a> {
+impl<'a> ClassifierWeights<'a> {
     /// Reads weights; `None` if these bytes are none.
-    fn read(bytes: &'a [u8]) -> Option<Self> {
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(b"QWT1")?;
         let (count, rest) = rest.split_first_chunk::<4>()?;
         let (step, rest) = rest.split_first_chunk::<4>()?;
@@ -52,7 +53,7 @@ impl<'a> Weights<'a> {
         (steps.len() == count).then_some(Self { step: f32::from_le_bytes(*step), hashes, steps })
     }
 
-    fn of(&self, hash: u32) -> f32 {
+    fn weight(&self, hash: u32) -> f32 {
         let found = self.hashes.binary_search_by_key(&hash, |other| u32::from_le_bytes(*other));
         found.map_or(0.0, |at| f32::from(self.steps[at].cast_signed()) * self.step)
     }
@@ -60,10 +61,10 @@ impl<'a> Weights<'a> {
 
 /// Returns how a prompt is worded, in the order of [`WORDINGS`]: how much speaks for its asking something of here, and
 /// the logarithm of how many words it has. A prompt without a word that is known says neither.
-pub(crate) fn wording(prompt: &str) -> [f32; WORDING] {
+pub(crate) fn classify_prompt(prompt: &str) -> [f32; PROMPT_CLASS_LEN] {
     let words = words(prompt);
     let Some(weights) = WEIGHTS.as_ref().filter(|_| !words.is_empty()) else {
-        return [0.0; WORDING];
+        return [0.0; PROMPT_CLASS_LEN];
     };
     let bounded: Vec<&str> =
         iter::once(BEGIN).chain(words.iter().map(String::as_str)).chain([END]).collect();
@@ -71,14 +72,14 @@ pub(crate) fn wording(prompt: &str) -> [f32; WORDING] {
     let mut all: Vec<u32> = words.iter().map(|word| hash(&[word])).chain(pairs).collect();
     all.sort_unstable();
     all.dedup();
-    let sum: f32 = all.iter().map(|hash| weights.of(*hash)).sum();
+    let sum: f32 = all.iter().map(|hash| weights.weight(*hash)).sum();
     [sum / (all.len() as f32).sqrt(), (words.len() as f32).ln_1p()]
 }
 
 /// Returns the words and marks that a prompt is worded in, in small letters.
 fn words(prompt: &str) -> Vec<String> {
     let mut words = Vec::new();
-    let mut rest = prompt.trim().chars().map(straight).peekable();
+    let mut rest = prompt.trim().chars().map(ascii_mark).peekable();
     while words.len() < WORDING_WORDS_MAX {
         let Some(first) = rest.next() else { break };
         let mut word = String::from(first.to_ascii_lowercase());
@@ -100,7 +101,7 @@ fn words(prompt: &str) -> Vec<String> {
 }
 
 /// A mark as it is on every keyboard.
-fn straight(mark: char) -> char {
+fn ascii_mark(mark: char) -> char {
     match mark {
         '’' => '\'',
         '？' => '?',
@@ -137,20 +138,20 @@ mod tests {
         let mut bytes = b"QWT1\x01\0\0\0".to_vec();
         bytes.extend(0.5_f32.to_le_bytes());
         bytes.extend(known.to_le_bytes());
-        assert!(Weights::read(&bytes).is_none());
+        assert!(ClassifierWeights::parse(&bytes).is_none());
         bytes.push(253);
-        let weights = Weights::read(&bytes).unwrap();
-        assert!((weights.of(known) + 1.5).abs() < 1e-6);
-        assert!(weights.of(known + 1) == 0.0);
+        let weights = ClassifierWeights::parse(&bytes).unwrap();
+        assert!((weights.weight(known) + 1.5).abs() < 1e-6);
+        assert!(weights.weight(known + 1) == 0.0);
         bytes.push(1);
-        assert!(Weights::read(&bytes).is_none());
-        assert!(Weights::read(b"QWT1\xff\xff\xff\xff\0\0\0\0").is_none());
-        assert!(Weights::read(b"").is_none());
+        assert!(ClassifierWeights::parse(&bytes).is_none());
+        assert!(ClassifierWeights::parse(b"QWT1\xff\xff\xff\xff\0\0\0\0").is_none());
+        assert!(ClassifierWeights::parse(b"").is_none());
     }
 
     #[test]
     fn what_has_no_word_says_nothing() {
-        assert!(wording("海 …").iter().all(|told| *told == 0.0));
+        assert!(classify_prompt("海 …").iter().all(|told| *told == 0.0));
     }
 
     #[cfg(feature = "embedder")]
@@ -158,7 +159,7 @@ mod tests {
     fn what_is_of_here_is_told_from_what_anybody_may_ask() {
         let hashes = WEIGHTS.as_ref().unwrap().hashes;
         assert!(hashes.is_sorted_by(|a, b| u32::from_le_bytes(*a) < u32::from_le_bytes(*b)));
-        let of = |prompt: &str| wording(prompt)[0];
+        let of = |prompt: &str| classify_prompt(prompt)[0];
         for (here, general) in [
             ("who looks after the lighthouse importer", "who invented the lighthouse"),
             (
