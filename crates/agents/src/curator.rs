@@ -14,20 +14,23 @@ use parking_lot::{Mutex, MutexGuard};
 use store::{Draft, MEMORY_LIST, Memories, MountState, ScannedMemory, StoreError, Unreviewed};
 use strum::VariantArray as _;
 
-use crate::by_model::{AgentError, quotes_prompt};
-use crate::embedded::{self, Checks, Found, Snapshot, Source, Stored, Written};
+use crate::cache::ParsedTextCache;
+use crate::model_curator::{AgentError, quotes_prompt};
 use crate::request::{
-    Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered, Topic,
+    CuratorEdit, DreamReport, ForgetReport, ForgetRequest, MemoryTopic, RememberError,
+    RememberReport, RememberRequest,
 };
-use crate::review::{ReviewRequest, Reviewed};
-use crate::shelf::Shelf;
+use crate::review::{ReviewReport, ReviewRequest};
+use crate::rules::{
+    self, EntryDates, ParsedText, ReviewDecision, Snapshot, StoredMemory, TextChecks,
+};
 
 /// Why a curator did not finish. Nothing that its draft holds may be committed then.
 #[derive(Debug, thiserror::Error)]
 pub enum CurateError {
     /// The request itself cannot be met.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] RememberError),
     /// Memories cannot be read, or an edit is not allowed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -38,10 +41,10 @@ pub enum CurateError {
 
 /// Returns the names of new memories' folders at which something else stands, such as a link: what a clone brings keeps
 /// nothing from being remembered.
-async fn in_the_way(memories: &Memories, writable: &[Mount]) -> Vec<MemoryPath> {
+async fn blocked_topic_folders(memories: &Memories, writable: &[Mount]) -> Vec<MemoryPath> {
     let mut found = Vec::new();
     for mount in writable {
-        for topic in Topic::VARIANTS {
+        for topic in MemoryTopic::VARIANTS {
             let Ok(path) = MemoryPath::Root(*mount).join(topic.as_ref()) else { continue };
             if memories.is_not_a_folder(&path).await {
                 found.push(path);
@@ -53,18 +56,18 @@ async fn in_the_way(memories: &Memories, writable: &[Mount]) -> Vec<MemoryPath> 
 
 /// The curator of rules and shared words.
 #[derive(Debug)]
-pub struct Embedded<C> {
+pub struct RuleCurator<C> {
     screen: Screen,
     clock: C,
     time_zone: TimeZone,
-    shelf: Mutex<Shelf>,
+    cache: Mutex<ParsedTextCache>,
 }
 
-impl<C: Clock> Embedded<C> {
+impl<C: Clock> RuleCurator<C> {
     /// Returns a curator that screens by these policies, tells the time by this clock, and takes `tomorrow` for the day
     /// after this one in this time zone.
     pub fn new(screen: Screen, clock: C, time_zone: TimeZone) -> Self {
-        Self { screen, clock, time_zone, shelf: Mutex::default() }
+        Self { screen, clock, time_zone, cache: Mutex::default() }
     }
 
     /// Returns the screening rules.
@@ -72,9 +75,9 @@ impl<C: Clock> Embedded<C> {
         &self.screen
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+    fn cache(&self) -> MutexGuard<'_, ParsedTextCache> {
         // What is kept is whole at every moment.
-        self.shelf.lock()
+        self.cache.lock()
     }
 
     /// Reads everything that may be decided on. What is no text, or too large, or gone since it was found,
@@ -89,45 +92,52 @@ impl<C: Clock> Embedded<C> {
         let mut surveyed = Box::pin(memories.scan_roots()).await?;
         let paths: Vec<MemoryPath> = surveyed.iter().map(|one| one.path.clone()).collect();
         surveyed.retain(|one| !one.exceeds_untrusted_limit);
-        let mut stored: Vec<Stored> = Vec::with_capacity(surveyed.len());
+        let mut stored: Vec<StoredMemory> = Vec::with_capacity(surveyed.len());
         let mut unsearched = Vec::new();
         for MountState { mount, key, .. } in mounts {
             let place = key.map(|key| key.place).unwrap_or_default();
             let (here, rest) =
                 surveyed.into_iter().partition(|one| one.path.mount() == Some(mount));
             surveyed = rest;
-            stored.extend(Box::pin(self.read(memories, &place, here, &mut unsearched)).await);
+            stored.extend(Box::pin(self.read_root(memories, &place, here, &mut unsearched)).await);
         }
         let read: HashSet<&MemoryPath> = stored.iter().map(|one| &one.path).collect();
         let unread = paths.into_iter().filter(|path| !read.contains(path));
-        let in_the_way = in_the_way(memories, &writable).await;
+        let in_the_way = blocked_topic_folders(memories, &writable).await;
         let unread = unread.chain(in_the_way).collect();
         // What nobody here reviewed decides nothing, and only what travels with a repository may be such.
         set_trust(memories, &mut stored, |stored| stored.path.is_shared()).await?;
         for waiting in memories.pending_reviews().await? {
             for one in stored.iter_mut().filter(|one| one.path == waiting.path) {
                 match waiting.reason {
-                    Unreviewed::Background => one.by_review = true,
+                    Unreviewed::Background => one.written_by_review = true,
                     _ => one.influenced = true,
                 }
             }
         }
         let (now, time_zone) = (self.clock.now(), self.time_zone.clone());
-        Ok(Snapshot { memories: stored, unread, unsearched, writable, now, time_zone })
+        Ok(Snapshot {
+            memories: stored,
+            occupied_paths: unread,
+            failed_reads: unsearched,
+            writable,
+            now,
+            time_zone,
+        })
     }
 
     /// Reads the memories of one root, those on the shelf from there. One that the machine fails to read does not
     /// keep the others from being decided on; it is added to `unsearched`.
-    async fn read(
+    async fn read_root(
         &self,
         memories: &Memories,
         place: &str,
         surveyed: Vec<ScannedMemory>,
         unsearched: &mut Vec<MemoryPath>,
-    ) -> Vec<Stored> {
-        let known: Vec<Option<Source>> = {
-            let mut read_before = self.shelf();
-            let find = |one: &ScannedMemory| read_before.find(place, &one.path, one.stamp?);
+    ) -> Vec<StoredMemory> {
+        let known: Vec<Option<ParsedText>> = {
+            let mut read_before = self.cache();
+            let find = |one: &ScannedMemory| read_before.get(place, &one.path, one.stamp?);
             surveyed.iter().map(find).collect()
         };
         let unknown = surveyed.iter().zip(&known).filter(|(_, known)| known.is_none());
@@ -139,7 +149,7 @@ impl<C: Clock> Embedded<C> {
             let text = match known {
                 Some(text) => text,
                 None => match read.next().expect("what is unknown is read") {
-                    Ok(read) => Source::from(read.text),
+                    Ok(read) => ParsedText::from(read.text),
                     Err(StoreError::Refused(_)) => continue,
                     Err(_) => {
                         unsearched.push(path);
@@ -154,40 +164,40 @@ impl<C: Clock> Embedded<C> {
                 continue;
             }
             kept.extend(stamp.map(|stamp| (path.clone(), stamp, text.clone())));
-            let (written, trust) = (Written::Unknown, Trust::Outside);
-            stored.push(Stored {
+            let (written, trust) = (EntryDates::Unknown, Trust::Outside);
+            stored.push(StoredMemory {
                 path,
                 text,
                 pinned,
-                written,
+                entry_dates: written,
                 trust,
                 influenced: false,
-                by_review: false,
+                written_by_review: false,
             });
         }
-        self.shelf().keep(place, kept);
+        self.cache().insert_root(place, kept);
         stored
     }
 
     /// Lets go of a snapshot when everything is decided.
-    fn decided(&self, snapshot: Snapshot) {
+    fn release_snapshot(&self, snapshot: Snapshot) {
         drop(snapshot);
-        self.shelf().rest();
+        self.cache().drop_tokens();
     }
 }
 
-impl<C: Clock> Embedded<C> {
+impl<C: Clock> RuleCurator<C> {
     /// Takes a text in.
     pub(crate) async fn remember(
         &self,
         memories: &Memories,
         draft: &mut Draft,
         request: &RememberRequest,
-    ) -> Result<Remembered, CurateError> {
+    ) -> Result<RememberReport, CurateError> {
         let snapshot = self.snapshot(memories).await?;
-        let remembered = embedded::remember(&snapshot, request, &self.screen)?;
-        enter(draft, &snapshot, &remembered.edits).await?;
-        self.decided(snapshot);
+        let remembered = rules::remember(&snapshot, request, &self.screen)?;
+        apply_edits(draft, &snapshot, &remembered.edits).await?;
+        self.release_snapshot(snapshot);
         Ok(remembered)
     }
 
@@ -197,11 +207,11 @@ impl<C: Clock> Embedded<C> {
         memories: &Memories,
         draft: &mut Draft,
         request: &ForgetRequest,
-    ) -> Result<Forgotten, CurateError> {
+    ) -> Result<ForgetReport, CurateError> {
         let snapshot = self.snapshot(memories).await?;
-        let forgotten = embedded::forget(&snapshot, request);
-        enter(draft, &snapshot, &forgotten.edits).await?;
-        self.decided(snapshot);
+        let forgotten = rules::forget(&snapshot, request);
+        apply_edits(draft, &snapshot, &forgotten.edits).await?;
+        self.release_snapshot(snapshot);
         Ok(forgotten)
     }
 
@@ -210,19 +220,19 @@ impl<C: Clock> Embedded<C> {
         &self,
         memories: &Memories,
         draft: &mut Draft,
-    ) -> Result<Dreamt, CurateError> {
+    ) -> Result<DreamReport, CurateError> {
         let mut snapshot = self.snapshot(memories).await?;
         set_trust(memories, &mut snapshot.memories, |_| true).await?;
-        if snapshot.memories.iter().any(|stored| !stored.pointing().is_empty()) {
+        if snapshot.memories.iter().any(|stored| !stored.entries_with_relative_dates().is_empty()) {
             // Recorded once for all memories: when an entry was written is read from history.
             memories.record_external_edits().await?;
         }
         for stored in &mut snapshot.memories {
-            stored.written = written(memories, stored).await?;
+            stored.entry_dates = entry_dates(memories, stored).await?;
         }
-        let dreamt = embedded::dream(&snapshot);
-        enter(draft, &snapshot, &dreamt.edits).await?;
-        self.decided(snapshot);
+        let dreamt = rules::dream(&snapshot);
+        apply_edits(draft, &snapshot, &dreamt.edits).await?;
+        self.release_snapshot(snapshot);
         Ok(dreamt)
     }
 
@@ -232,32 +242,32 @@ impl<C: Clock> Embedded<C> {
         memories: &Memories,
         draft: &mut Draft,
         request: &ReviewRequest,
-    ) -> Result<Reviewed, CurateError> {
+    ) -> Result<ReviewReport, CurateError> {
         let snapshot = self.snapshot(memories).await?;
-        let found = embedded::review(&request.messages, snapshot.now, &snapshot.time_zone);
-        let found = found.into_iter().map(Found::New).collect();
-        let checks = Checks { screen: &self.screen, quotes_prompt };
-        let reviewed = embedded::take(&snapshot, request, found, (checks, BTreeMap::new()));
-        enter(draft, &snapshot, &reviewed.edits).await?;
-        draft.set_note(reviewed.because.clone());
-        self.decided(snapshot);
+        let found = rules::review(&request.messages, snapshot.now, &snapshot.time_zone);
+        let found = found.into_iter().map(ReviewDecision::New).collect();
+        let checks = TextChecks { screen: &self.screen, quotes_prompt };
+        let reviewed = rules::apply_findings(&snapshot, request, found, (checks, BTreeMap::new()));
+        apply_edits(draft, &snapshot, &reviewed.edits).await?;
+        draft.set_note(reviewed.evidence_note.clone());
+        self.release_snapshot(snapshot);
         Ok(reviewed)
     }
 
     /// Lets go of what is kept only so that the next one takes less time.
-    pub(crate) fn rest(&self) {
-        *self.shelf() = Shelf::default();
+    pub(crate) fn clear_cache(&self) {
+        *self.cache() = ParsedTextCache::default();
     }
 }
 
 /// Sets how far some of these memories may be trusted.
 async fn set_trust(
     memories: &Memories,
-    stored: &mut [Stored],
-    is_wanted: impl Fn(&Stored) -> bool,
+    stored: &mut [StoredMemory],
+    is_wanted: impl Fn(&StoredMemory) -> bool,
 ) -> Result<(), StoreError> {
-    let wanted: Vec<&mut Stored> = stored.iter_mut().filter(|one| is_wanted(one)).collect();
-    let revision = |stored: &Stored| Revision::digest(stored.text.as_bytes());
+    let wanted: Vec<&mut StoredMemory> = stored.iter_mut().filter(|one| is_wanted(one)).collect();
+    let revision = |stored: &StoredMemory| Revision::digest(stored.text.as_bytes());
     let texts: Vec<_> = wanted.iter().map(|stored| (&stored.path, revision(stored))).collect();
     let trusted = memories.trust_levels(&texts).await?;
     for (stored, trust) in wanted.into_iter().zip(trusted) {
@@ -267,26 +277,28 @@ async fn set_trust(
 }
 
 /// When those entries of a memory were written that point at a day without naming it.
-async fn written(memories: &Memories, stored: &Stored) -> Result<Written, StoreError> {
-    let entries = stored.pointing();
+async fn entry_dates(memories: &Memories, stored: &StoredMemory) -> Result<EntryDates, StoreError> {
+    let entries = stored.entries_with_relative_dates();
     if entries.is_empty() {
-        return Ok(Written::Unknown);
+        return Ok(EntryDates::Unknown);
     }
     let came = match memories.entry_dates(&stored.path, &entries).await {
         Ok(came) => came,
         // It is gone or has become unreadable since; what is decided on it is a conflict anyway.
-        Err(StoreError::Refused(_)) => return Ok(Written::Unknown),
+        Err(StoreError::Refused(_)) => return Ok(EntryDates::Unknown),
         Err(error) => return Err(error),
     };
     let known = entries.into_iter().zip(came);
-    Ok(Written::Each(known.filter_map(|(entry, at)| Some((entry.to_owned(), at?))).collect()))
+    Ok(EntryDates::PerEntry(
+        known.filter_map(|(entry, at)| Some((entry.to_owned(), at?))).collect(),
+    ))
 }
 
 /// Enters the edits into the draft, if each memory is still as the decision knew it.
-pub(crate) async fn enter(
+pub(crate) async fn apply_edits(
     draft: &mut Draft,
     snapshot: &Snapshot,
-    edits: &[Edit],
+    edits: &[CuratorEdit],
 ) -> Result<(), StoreError> {
     for edit in edits {
         let path = edit.path();
@@ -295,8 +307,8 @@ pub(crate) async fn enter(
             return Err(CommandError::Conflict { path: path.clone(), current: None }.into());
         }
         match edit {
-            Edit::Write { path, text } => draft.set_text(path, text).await?,
-            Edit::Remove { path } => {
+            CuratorEdit::Write { path, text } => draft.set_text(path, text).await?,
+            CuratorEdit::Remove { path } => {
                 let reply = draft.apply(MemoryCommand::Delete { path: path.clone() }).await?;
                 if let Reply::Refused(refusal) = reply {
                     return Err(refusal.into());

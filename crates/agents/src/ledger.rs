@@ -12,7 +12,7 @@ pub(crate) const REVIEW_AGENT: &str = "managed-auto-memory-review";
 
 /// What a piece of work took so far.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct RunReport {
     /// The agent, as it is called in logs and runs.
     pub agent: Option<&'static str>,
     /// The model that was asked; none, if the rules did it.
@@ -22,16 +22,16 @@ pub struct Report {
     /// Calls of tools that were carried out, or refused by them.
     pub calls: u32,
     /// Calls that were refused.
-    pub refused: u32,
+    pub refused_calls: u32,
     /// What the replies cost.
     pub usage: TokenUsage,
     /// Why the rules did it although a model was to.
     pub fallback: Option<String>,
     /// Why the model's work was not taken.
-    pub failed: Option<String>,
+    pub failure: Option<String>,
 }
 
-impl Report {
+impl RunReport {
     /// Returns the agent of this name.
     pub fn agent(name: &str) -> Option<&'static str> {
         [REMEMBER_AGENT, FORGET_AGENT, DREAM_AGENT, REVIEW_AGENT]
@@ -41,7 +41,7 @@ impl Report {
 
     /// Returns what both came to, of which the other was noted later.
     #[must_use]
-    pub fn and_then(&self, later: &Self) -> Self {
+    pub fn merged_with(&self, later: &Self) -> Self {
         let mut usage = self.usage;
         usage.add(&later.usage);
         Self {
@@ -49,11 +49,11 @@ impl Report {
             model: later.model.clone().or_else(|| self.model.clone()),
             turns: self.turns.saturating_add(later.turns),
             calls: self.calls.saturating_add(later.calls),
-            refused: self.refused.saturating_add(later.refused),
+            refused_calls: self.refused_calls.saturating_add(later.refused_calls),
             usage,
             // Of the latest attempt alone.
             fallback: later.fallback.clone(),
-            failed: later.failed.clone(),
+            failure: later.failure.clone(),
         }
     }
 }
@@ -61,66 +61,66 @@ impl Report {
 /// Where a piece of work is noted.
 #[derive(Debug, Default)]
 pub struct Ledger {
-    report: Mutex<Report>,
-    noted: Notify,
+    report: Mutex<RunReport>,
+    changed: Notify,
 }
 
 impl Ledger {
     /// Returns what was noted so far.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> RunReport {
         self.lock().clone()
     }
 
     /// Waits until something is noted that was not waited for before. One may wait at a time.
-    pub async fn noted(&self) {
-        self.noted.notified().await;
+    pub async fn wait_for_change(&self) {
+        self.changed.notified().await;
     }
 
     /// Takes over what somebody else noted, in the place of what is here.
-    pub fn replace(&self, report: Report) {
-        self.note(|noted| *noted = report);
+    pub fn replace(&self, report: RunReport) {
+        self.update(|noted| *noted = report);
     }
 
     pub(crate) fn begin(&self, agent: &'static str, model: &str) {
-        self.note(|report| {
+        self.update(|report| {
             report.agent = Some(agent);
             report.model = Some(model.to_owned());
             // Of an earlier attempt.
             report.fallback = None;
-            report.failed = None;
+            report.failure = None;
         });
     }
 
-    pub(crate) fn replied(&self, usage: &TokenUsage) {
-        self.note(|report| {
+    pub(crate) fn record_reply(&self, usage: &TokenUsage) {
+        self.update(|report| {
             report.turns += 1;
             report.usage.add(usage);
         });
     }
 
-    pub(crate) fn called(&self) {
-        self.note(|report| report.calls += 1);
+    pub(crate) fn record_call(&self) {
+        self.update(|report| report.calls += 1);
     }
 
-    pub(crate) fn refused(&self) {
-        self.note(|report| report.refused += 1);
+    pub(crate) fn record_refusal(&self) {
+        self.update(|report| report.refused_calls += 1);
     }
 
-    pub(crate) fn failed(&self, why: String) {
-        self.note(|report| report.failed = Some(why));
+    pub(crate) fn record_failure(&self, why: String) {
+        self.update(|report| report.failure = Some(why));
     }
 
-    pub(crate) fn fell_back(&self, why: String) {
-        self.note(|report| report.fallback = Some(why));
+    pub(crate) fn record_fallback(&self, why: String) {
+        self.update(|report| report.fallback = Some(why));
     }
 
     /// Changes what is noted, and then wakes whoever waits for that.
-    fn note(&self, change: impl FnOnce(&mut Report)) {
+    fn update(&self, change: impl FnOnce(&mut RunReport)) {
         change(&mut self.lock());
-        self.noted.notify_one();
+        self.changed.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Report> {
+    fn lock(&self) -> MutexGuard<'_, RunReport> {
         // What is noted is whole at every moment.
         self.report.lock()
     }

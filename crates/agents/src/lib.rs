@@ -5,22 +5,23 @@
 //! [`Curator`] is what a lane asks, over a [`store::Draft`]: it asks models, or [`Embedded`], which has those functions.
 //! [`rerank`] asks a model which memories fit a prompt. Nothing here commits: the owner of the draft does.
 
-pub mod embedded;
+pub mod rules;
 
-mod by_model;
+mod cache;
 mod curator;
 mod ledger;
+mod model_curator;
 mod request;
 mod review;
-mod shelf;
 
-pub use by_model::{AgentError, ByModel, Curator, RerankCandidate, rerank};
-pub use curator::{CurateError, Embedded};
-pub use ledger::{Ledger, Report};
+pub use curator::{CurateError, RuleCurator};
+pub use ledger::{Ledger, RunReport};
+pub use model_curator::{AgentError, Curator, CuratorModels, RerankCandidate, rerank};
 pub use request::{
-    Candidate, ContextMode, Dreamt, Edit, EntryAction, EntryNote, ForgetRequest, Forgotten,
-    Refusal, RememberRequest, Remembered, Removed, Topic,
+    ContextMode, CuratorEdit, DreamReport, EntryAction, EntryCandidate, EntryOutcome, ForgetReport,
+    ForgetRequest, ForgottenEntry, MemoryTopic, RememberError, RememberReport, RememberRequest,
 };
 pub use review::{
-    FINDINGS_MAX, Finding, LeftOut, Message, Moment, ReviewRequest, Reviewed, Role, Target,
+    FINDINGS_MAX, FindingSkipReason, FindingTarget, MessageRole, ReviewFinding, ReviewMessage,
+    ReviewReport, ReviewRequest, ReviewTrigger,
 };

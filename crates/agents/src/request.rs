@@ -44,7 +44,7 @@ pub struct ForgetRequest {
 
 /// One step of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edit {
+pub enum CuratorEdit {
     /// The memory is to have this text, whether it is there or not.
     Write {
         /// Which.
@@ -59,7 +59,7 @@ pub enum Edit {
     },
 }
 
-impl Edit {
+impl CuratorEdit {
     /// Returns the memory that it changes.
     pub const fn path(&self) -> &MemoryPath {
         match self {
@@ -72,7 +72,7 @@ impl Edit {
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Topic {
+pub enum MemoryTopic {
     /// Who the person is, what they like and have.
     User,
     /// How an agent is to work.
@@ -83,7 +83,7 @@ pub enum Topic {
     Reference,
 }
 
-impl Topic {
+impl MemoryTopic {
     /// Returns the topic that a memory's `type` or else its folder names.
     pub fn declared(kind: Option<&str>, path: &MemoryPath) -> Option<Self> {
         let folder = path.relative().and_then(|relative| relative.segments().next());
@@ -91,7 +91,7 @@ impl Topic {
     }
 
     /// Returns the topic that is nearest to a memory's `type` and place.
-    pub fn nearest(kind: Option<&str>, path: &MemoryPath) -> Self {
+    pub fn declared_or_default(kind: Option<&str>, path: &MemoryPath) -> Self {
         Self::declared(kind, path).unwrap_or(match path.mount() {
             Some(Mount::Scope(Scope::Global)) => Self::User,
             Some(Mount::Scope(Scope::Project | Scope::Workspace) | Mount::Flat) | None => {
@@ -103,7 +103,7 @@ impl Topic {
 
 /// Why nothing was remembered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RememberError {
     /// The text holds a secret or an order to a model.
     #[error("the text matches the {family} rule `{rule}`")]
     Screened {
@@ -124,17 +124,17 @@ pub enum Refusal {
 
 /// What remembering comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Remembered {
+pub struct RememberReport {
     /// What is to be done; nothing if all of it was known.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<CuratorEdit>,
     /// One sentence on what was done, without a word of the content.
     pub summary: String,
     /// The memories that change.
-    pub touched: Vec<MemoryPath>,
+    pub changed_paths: Vec<MemoryPath>,
     /// Where they lie.
     pub scopes: BTreeSet<Mount>,
     /// The entries that change.
-    pub changes: Vec<EntryNote>,
+    pub changes: Vec<EntryOutcome>,
     /// What a person should decide.
     pub proposals: Vec<Proposal>,
 }
@@ -160,7 +160,7 @@ pub enum EntryAction {
 
 /// One entry that an answer tells of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntryNote {
+pub struct EntryOutcome {
     /// Its memory.
     pub path: MemoryPath,
     /// What became of it.
@@ -171,7 +171,7 @@ pub struct EntryNote {
 
 /// An entry that a request to forget may mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct EntryCandidate {
     /// Its memory.
     pub path: MemoryPath,
     /// All of it, without the bullet: a request with this text means it alone.
@@ -182,9 +182,9 @@ pub struct Candidate {
 
 /// An entry that was forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removed {
+pub struct ForgottenEntry {
     /// The topic of its memory.
-    pub topic: Topic,
+    pub topic: MemoryTopic,
     /// Its first line.
     pub summary: String,
     /// Its memory.
@@ -193,42 +193,42 @@ pub struct Removed {
 
 /// What forgetting comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Forgotten {
+pub struct ForgetReport {
     /// What is to be done; nothing if nothing matches.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<CuratorEdit>,
     /// One sentence on what was done.
     pub summary: String,
     /// The entries that go.
-    pub removed: Vec<Removed>,
+    pub removed: Vec<ForgottenEntry>,
     /// Pinned memories that hold a matching entry and keep it.
     pub skipped_pinned: Vec<MemoryPath>,
     /// The topics of the memories that change.
-    pub topics: BTreeSet<Topic>,
+    pub topics: BTreeSet<MemoryTopic>,
     /// Where they lie.
     pub scopes: BTreeSet<Mount>,
     /// The entries that change.
-    pub changes: Vec<EntryNote>,
+    pub changes: Vec<EntryOutcome>,
     /// If nothing is removed: the entries that may be meant, the likeliest first.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<EntryCandidate>,
 }
 
 /// What a dream comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dreamt {
+pub struct DreamReport {
     /// What is to be done; nothing if all is in order.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<CuratorEdit>,
     /// One sentence on what was done.
     pub summary: String,
     /// The topics of the memories that change.
-    pub topics: BTreeSet<Topic>,
+    pub topics: BTreeSet<MemoryTopic>,
     /// Where they lie.
     pub scopes: BTreeSet<Mount>,
     /// How many entries were merged into another that says the same.
-    pub deduped: usize,
+    pub merged_entries: usize,
     /// The entries that change.
-    pub changes: Vec<EntryNote>,
+    pub changes: Vec<EntryOutcome>,
     /// What a person should decide.
     pub proposals: Vec<Proposal>,
     /// The number of memories that were left for another dream, since one may change and add only so much.
-    pub held_back: usize,
+    pub deferred: usize,
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use memory::path::{MemoryPath, Mount};
 use memory::proposal::Proposal;
 
-use crate::request::{Edit, EntryNote};
+use crate::request::{CuratorEdit, EntryOutcome};
 
 /// The most findings that one review takes.
 pub const FINDINGS_MAX: usize = 5;
@@ -17,7 +17,7 @@ pub const FINDINGS_MAX: usize = 5;
 #[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
+pub enum MessageRole {
     /// The person.
     User,
     /// The model.
@@ -30,7 +30,7 @@ pub enum Role {
 #[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Target {
+pub enum FindingTarget {
     /// The person's, in all projects.
     User,
     /// This project's; the person's where there is none.
@@ -41,20 +41,20 @@ pub enum Target {
 
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct ReviewMessage {
     /// Its id, by which findings name it.
     pub id: String,
     /// Who said it.
-    pub role: Role,
+    pub role: MessageRole,
     /// What was said.
     pub text: String,
 }
 
 /// Something worth keeping.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ReviewFinding {
     /// Whose it is.
-    pub target: Target,
+    pub target: FindingTarget,
     /// One statement that stands alone.
     pub text: String,
     /// The ids of the messages that say so.
@@ -65,7 +65,7 @@ pub struct Finding {
 #[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Moment {
+pub enum ReviewTrigger {
     /// So many turns have passed.
     Turns,
     /// The conversation has ended.
@@ -82,16 +82,16 @@ pub struct ReviewRequest {
     /// Its first and its last turn that are read, counted from 1.
     pub turns: (u64, u64),
     /// Why now.
-    pub moment: Moment,
+    pub trigger: ReviewTrigger,
     /// What was said, the oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ReviewMessage>,
 }
 
 /// Why a finding was not taken.
 #[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum LeftOut {
+pub enum FindingSkipReason {
     /// A memory says so already.
     Known,
     /// It holds a secret or an order to a model.
@@ -108,21 +108,21 @@ pub enum LeftOut {
 
 /// What a review comes to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reviewed {
+pub struct ReviewReport {
     /// What is to be done; nothing if nothing was found.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<CuratorEdit>,
     /// One sentence on what was done, without a word of the conversation.
     pub summary: String,
     /// The memories that change.
-    pub touched: Vec<MemoryPath>,
+    pub changed_paths: Vec<MemoryPath>,
     /// Where they lie.
     pub scopes: BTreeSet<Mount>,
     /// The entries that change.
-    pub changes: Vec<EntryNote>,
+    pub changes: Vec<EntryOutcome>,
     /// What a person should decide.
     pub proposals: Vec<Proposal>,
     /// The number of findings that were not taken, by the reason.
-    pub skipped: BTreeMap<LeftOut, u32>,
+    pub skipped: BTreeMap<FindingSkipReason, u32>,
     /// The turns that were read and what was said in them, for the history of what changes.
-    pub because: String,
+    pub evidence_note: String,
 }

@@ -36,7 +36,7 @@ mod writer;
 
 use std::sync::Arc;
 
-use agents::Moment;
+use agents::ReviewTrigger;
 use memory::clock::Clock;
 use memory::context_file::ImportStyle;
 use memory::document::Revision;
@@ -208,7 +208,7 @@ impl Conversation {
 
     /// Says that the conversation has ended for now: if much of it was not reviewed, that is done.
     pub fn ended(&self) {
-        self.hear_and_keep(Heard::Wanted(Moment::End));
+        self.hear_and_keep(Heard::Wanted(ReviewTrigger::End));
     }
 
     /// Tells whether turns are kept until they are reviewed.
@@ -248,7 +248,7 @@ impl Conversation {
                 .reviews(&self.workspace)
                 .is_some_and(|one| one.before_compaction(&self.workspace))
             {
-                self.unwritten.push(Heard::Wanted(Moment::Compaction));
+                self.unwritten.push(Heard::Wanted(ReviewTrigger::Compaction));
             }
             self.keep(&now);
         }

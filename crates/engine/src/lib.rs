@@ -78,8 +78,9 @@ pub use ::context::segment::{ContextPart, PartKind, Segment, ShownIndex};
 pub use ::memory::context_file::ImportStyle;
 pub use ::model::TokenUsage;
 pub use agents::{
-    Candidate, ContextMode, Curator, EntryAction, EntryNote, ForgetRequest, Ledger, LeftOut,
-    Message, Moment, Refusal, RememberRequest, Removed, Report, ReviewRequest, Role, Topic,
+    ContextMode, Curator, EntryAction, EntryCandidate, EntryOutcome, FindingSkipReason,
+    ForgetRequest, ForgottenEntry, Ledger, MemoryTopic, MessageRole, RememberError,
+    RememberRequest, ReviewMessage, ReviewRequest, ReviewTrigger, RunReport,
 };
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::{Config, Embeddings};

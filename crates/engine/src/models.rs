@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use agents::Report;
+use agents::RunReport;
 use memory::clock::Timestamp;
 use memory::limits::{BACKGROUND_TOKENS_PER_DAY, MODEL_CHECK_WAIT};
 use model::{Chat, ChatError, ChatHistory, ToolSpec};
@@ -170,7 +170,7 @@ pub(crate) struct Occasion<'a> {
 
 impl ModelWork {
     /// Returns what is kept on record; `None` if no model was asked.
-    pub(crate) fn of(report: Report, occasion: &Occasion<'_>) -> Option<Self> {
+    pub(crate) fn of(report: RunReport, occasion: &Occasion<'_>) -> Option<Self> {
         let usage = report.usage;
         Some(Self {
             number: 0,
@@ -184,13 +184,13 @@ impl ModelWork {
             is_background: occasion.is_background,
             turns: report.turns,
             calls: report.calls,
-            refused: report.refused,
+            refused: report.refused_calls,
             tokens_in: usage.tokens_in,
             tokens_cached: usage.tokens_cached,
             tokens_out: usage.tokens_out,
             cost: usage.cost,
             // What a server says of a failure may quote what it was sent.
-            why: report.fallback.or(report.failed).and_then(|why| tellable(&why)),
+            why: report.fallback.or(report.failure).and_then(|why| tellable(&why)),
         })
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{ByModel, Curator, Embedded};
+use agents::{Curator, CuratorModels, RuleCurator};
 use context::Mark;
 use context::segment::{ContextPart, ShownIndex};
 use jiff::tz::TimeZone;
@@ -287,14 +287,15 @@ impl Engine {
 
     /// Returns what does tasks in this process: the models of the settings, and rules where there is none.
     pub fn runner(&self) -> Arc<dyn Runner> {
-        let rules = Embedded::new(self.screen.clone(), Arc::clone(&self.clock), TimeZone::system());
+        let rules =
+            RuleCurator::new(self.screen.clone(), Arc::clone(&self.clock), TimeZone::system());
         let of = |job| self.models.of(job).cloned();
-        let models = ByModel {
+        let models = CuratorModels {
             remember: of(ModelJob::Remember),
             forget: of(ModelJob::Forget),
             dream: of(ModelJob::Dream),
             review: of(ModelJob::Review),
-            falls_back: self.models.fallback == Fallback::Rules,
+            falls_back_to_rules: self.models.fallback == Fallback::Rules,
         };
         let runner = InProcess::new(Curator::new(rules, models));
         Arc::new(runner.with_review_wait(self.review.wait))

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use agents::{AgentError, Ledger, Report, RerankCandidate, rerank};
+use agents::{AgentError, Ledger, RerankCandidate, RunReport, rerank};
 use async_trait::async_trait;
 use memory::clock::{Clock, Timestamp};
 use memory::feature::Feature;
@@ -119,7 +119,7 @@ impl Shared {
             }
             Err(error) => {
                 let rests = self.backoff.lock().failed();
-                let why = error.recorded();
+                let why = error.redacted_message();
                 tracing::debug!(
                     model = self.chat.name(),
                     why,
@@ -132,7 +132,13 @@ impl Shared {
     }
 
     /// Notes what the model did. That it cannot be noted keeps nothing from being recalled.
-    async fn book(&self, workspace: &str, report: Report, began: Timestamp, ended: &'static str) {
+    async fn book(
+        &self,
+        workspace: &str,
+        report: RunReport,
+        began: Timestamp,
+        ended: &'static str,
+    ) {
         self.spent.lock().entry(ended).or_default().add(&report);
         let occasion = Occasion {
             workspace,

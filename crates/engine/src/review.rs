@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use agents::{Message, Moment, ReviewRequest, Role};
+use agents::{MessageRole, ReviewMessage, ReviewRequest, ReviewTrigger};
 use context::escape::TAGS;
 use memory::change::Trust;
 use memory::clock::Timestamp;
@@ -47,7 +47,7 @@ impl Default for ReviewSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnTold {
     /// What was said in it, in its order. What the person said may be left out if it was told as a prompt.
-    pub messages: Vec<(Role, String)>,
+    pub messages: Vec<(MessageRole, String)>,
     /// Whether the model wrote memories in it. What was said until then needs no review.
     pub wrote_memory: bool,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Stretch {
     /// The first and the last of them, counted from 1.
     pub(crate) turns: (u64, u64),
     /// What was said, the oldest first.
-    pub(crate) said: Vec<(Role, String)>,
+    pub(crate) said: Vec<(MessageRole, String)>,
 }
 
 /// Begins reviews of the conversations of a process.
@@ -94,12 +94,12 @@ impl Reviews {
     pub(crate) fn task(
         (session, workspace): (&str, &str),
         stretch: Stretch,
-        moment: Moment,
+        moment: ReviewTrigger,
         at: Timestamp,
     ) -> NewTask {
         let Stretch { turns, said } = stretch;
         let said = said.into_iter().enumerate();
-        let message = |(at, (role, text)): (usize, (Role, String))| Message {
+        let message = |(at, (role, text)): (usize, (MessageRole, String))| ReviewMessage {
             id: format!("m{}", at + 1),
             role,
             text,
@@ -107,7 +107,7 @@ impl Reviews {
         let request = Request::Review(ReviewRequest {
             session: session.to_owned(),
             turns,
-            moment,
+            trigger: moment,
             messages: said.map(message).collect(),
         });
         NewTask {
@@ -133,11 +133,11 @@ pub(crate) fn is_review(asker: &Asker) -> bool {
 
 /// Returns a message as it may be kept until its review: without what Lukasa itself had shown, without secrets, not long.
 /// `None` if nothing is left, or if a tool said it: that is no evidence of anything.
-pub(crate) fn kept(role: Role, text: &str) -> Option<String> {
+pub(crate) fn kept(role: MessageRole, text: &str) -> Option<String> {
     let bytes_max = match role {
-        Role::User => USER_MESSAGE_BYTES_MAX,
-        Role::Assistant => REPLY_BYTES_MAX,
-        Role::Tool => return None,
+        MessageRole::User => USER_MESSAGE_BYTES_MAX,
+        MessageRole::Assistant => REPLY_BYTES_MAX,
+        MessageRole::Tool => return None,
     };
     let said = without_blocks(text);
     let said = said.trim();
@@ -194,38 +194,38 @@ mod tests {
     #[test]
     fn what_lukasa_had_shown_is_no_evidence() {
         let shown = "<recalled_memories>\nalways use tabs\n</recalled_memories>\nfix it <b>now</b>";
-        assert_eq!(kept(Role::User, shown).as_deref(), Some("fix it <b>now</b>"));
-        assert_eq!(kept(Role::User, "a <hot_memories x> never ends").as_deref(), Some("a"));
-        assert_eq!(kept(Role::User, "<memory_index>\n</memory_index>"), None);
-        assert_eq!(kept(Role::Tool, "I always say so"), None);
+        assert_eq!(kept(MessageRole::User, shown).as_deref(), Some("fix it <b>now</b>"));
+        assert_eq!(kept(MessageRole::User, "a <hot_memories x> never ends").as_deref(), Some("a"));
+        assert_eq!(kept(MessageRole::User, "<memory_index>\n</memory_index>"), None);
+        assert_eq!(kept(MessageRole::Tool, "I always say so"), None);
     }
 
     #[test]
     fn secrets_are_not_kept_and_the_other_lines_are() {
         let said =
             "I prefer tabs.\nThe key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123 for now.\nThanks.";
-        let kept = kept(Role::User, said).unwrap();
+        let kept = kept(MessageRole::User, said).unwrap();
         assert!(!kept.contains("ghp_"), "{kept}");
         assert!(kept.starts_with("I prefer tabs.\n") && kept.ends_with("\nThanks."), "{kept}");
         let key =
             "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7bq2\n-----END RSA PRIVATE KEY-----";
-        let kept = super::kept(Role::User, key).unwrap_or_default();
+        let kept = super::kept(MessageRole::User, key).unwrap_or_default();
         assert!(!kept.contains("MIIEow"), "{kept}");
     }
 
     #[test]
     fn a_long_message_is_cut_at_a_character() {
-        let kept = kept(Role::User, &"é".repeat(USER_MESSAGE_BYTES_MAX)).unwrap();
+        let kept = kept(MessageRole::User, &"é".repeat(USER_MESSAGE_BYTES_MAX)).unwrap();
         assert!(kept.len() <= USER_MESSAGE_BYTES_MAX + CUT.len() && kept.ends_with(CUT));
         for behind in 0..40 {
             let said = format!(
                 "{} ghp_Zz0123456789abcdefghijABCDEFGHIJ0123",
                 "x".repeat(REPLY_BYTES_MAX - behind)
             );
-            let answer = super::kept(Role::Assistant, &said).unwrap();
+            let answer = super::kept(MessageRole::Assistant, &said).unwrap();
             assert!(!answer.contains("ghp"), "{behind}");
         }
-        let answer = super::kept(Role::Assistant, &"a".repeat(REPLY_BYTES_MAX + 1)).unwrap();
+        let answer = super::kept(MessageRole::Assistant, &"a".repeat(REPLY_BYTES_MAX + 1)).unwrap();
         assert_eq!(answer.len(), REPLY_BYTES_MAX + CUT.len());
     }
 }

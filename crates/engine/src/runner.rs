@@ -7,7 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{CurateError, Curator, Dreamt, Forgotten, Ledger, Remembered, Reviewed};
+use agents::{
+    CurateError, Curator, DreamReport, ForgetReport, Ledger, RememberReport, ReviewReport,
+};
 use async_trait::async_trait;
 use memory::clock::Clock;
 use memory::error_code::MemoryErrorCode;
@@ -153,33 +155,56 @@ impl InProcess {
     }
 }
 
-impl From<Remembered> for TaskResult {
-    fn from(of: Remembered) -> Self {
-        let Remembered { summary, touched, scopes, changes, proposals, edits: _ } = of;
+impl From<RememberReport> for TaskResult {
+    fn from(of: RememberReport) -> Self {
+        let RememberReport {
+            summary,
+            changed_paths: touched,
+            scopes,
+            changes,
+            proposals,
+            edits: _,
+        } = of;
         let details = TaskDetails::Remembered { files_touched: touched };
         Self { summary, scopes, changes, proposals: TaskProposals::Made(proposals), details }
     }
 }
 
-impl From<Forgotten> for TaskResult {
-    fn from(of: Forgotten) -> Self {
-        let Forgotten { summary, removed, topics, scopes, changes, candidates, .. } = of;
+impl From<ForgetReport> for TaskResult {
+    fn from(of: ForgetReport) -> Self {
+        let ForgetReport { summary, removed, topics, scopes, changes, candidates, .. } = of;
         let details = TaskDetails::Forgotten { removed, topics, candidates };
         Self { summary, scopes, changes, proposals: TaskProposals::Made(Vec::new()), details }
     }
 }
 
-impl From<Dreamt> for TaskResult {
-    fn from(of: Dreamt) -> Self {
-        let Dreamt { summary, topics, scopes, deduped, changes, proposals, .. } = of;
+impl From<DreamReport> for TaskResult {
+    fn from(of: DreamReport) -> Self {
+        let DreamReport {
+            summary,
+            topics,
+            scopes,
+            merged_entries: deduped,
+            changes,
+            proposals,
+            ..
+        } = of;
         let details = TaskDetails::Dreamt { topics, deduped };
         Self { summary, scopes, changes, proposals: TaskProposals::Made(proposals), details }
     }
 }
 
-impl From<Reviewed> for TaskResult {
-    fn from(of: Reviewed) -> Self {
-        let Reviewed { summary, touched, scopes, changes, proposals, skipped, .. } = of;
+impl From<ReviewReport> for TaskResult {
+    fn from(of: ReviewReport) -> Self {
+        let ReviewReport {
+            summary,
+            changed_paths: touched,
+            scopes,
+            changes,
+            proposals,
+            skipped,
+            ..
+        } = of;
         let details = TaskDetails::Reviewed { files_touched: touched, skipped };
         Self { summary, scopes, changes, proposals: TaskProposals::Made(proposals), details }
     }
@@ -200,7 +225,7 @@ impl Runner for InProcess {
     }
 
     fn rest(&self) {
-        self.curator.rest();
+        self.curator.clear_cache();
     }
 
     async fn run(

@@ -16,8 +16,8 @@ pub use id::{BadClientId, BadTaskId, ClientId, TaskId};
 use std::collections::{BTreeMap, BTreeSet};
 
 use agents::{
-    Candidate, EntryNote, ForgetRequest, LeftOut, Refusal, RememberRequest, Removed, ReviewRequest,
-    Topic,
+    EntryCandidate, EntryOutcome, FindingSkipReason, ForgetRequest, ForgottenEntry, MemoryTopic,
+    RememberError, RememberRequest, ReviewRequest,
 };
 use memory::change::Trust;
 use memory::clock::Timestamp;
@@ -111,7 +111,7 @@ pub struct Task {
     /// What was asked for; without its text if that may not be kept.
     pub request: Request,
     /// Why the text may not be kept, if it may not: the task fails with it.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<RememberError>,
     /// When.
     pub created_at: Timestamp,
     /// When its status last moved.
@@ -140,7 +140,7 @@ pub struct TaskResult {
     /// The roots of the memories that changed.
     pub scopes: BTreeSet<Mount>,
     /// The entries that changed, or that a remember found to be known.
-    pub changes: Vec<EntryNote>,
+    pub changes: Vec<EntryOutcome>,
     /// The changes that it proposes to a person.
     pub proposals: TaskProposals,
     /// The part that only a task of its kind has.
@@ -158,16 +158,16 @@ pub enum TaskDetails {
     /// Of a forget.
     Forgotten {
         /// The entries that are gone.
-        removed: Vec<Removed>,
+        removed: Vec<ForgottenEntry>,
         /// The topics of the memories that changed.
-        topics: BTreeSet<Topic>,
+        topics: BTreeSet<MemoryTopic>,
         /// If nothing was removed: the entries that may be meant.
-        candidates: Vec<Candidate>,
+        candidates: Vec<EntryCandidate>,
     },
     /// Of a dream.
     Dreamt {
         /// The topics of the memories that changed.
-        topics: BTreeSet<Topic>,
+        topics: BTreeSet<MemoryTopic>,
         /// How many entries were merged into another that says the same.
         deduped: usize,
     },
@@ -176,7 +176,7 @@ pub enum TaskDetails {
         /// The memories that changed.
         files_touched: Vec<MemoryPath>,
         /// The number of findings that were not taken, by the reason.
-        skipped: BTreeMap<LeftOut, u32>,
+        skipped: BTreeMap<FindingSkipReason, u32>,
     },
 }
 

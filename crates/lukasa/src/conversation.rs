@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use engine::{ConversationId, Role, TurnTold};
+use engine::{ConversationId, MessageRole, TurnTold};
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -57,13 +57,13 @@ impl Turn {
 
     /// Adds what the person said, beside the prompt.
     pub fn person(mut self, text: &str) -> Self {
-        self.0.messages.push((Role::User, text.to_owned()));
+        self.0.messages.push((MessageRole::User, text.to_owned()));
         self
     }
 
     /// Adds what the model said.
     pub fn assistant(mut self, text: &str) -> Self {
-        self.0.messages.push((Role::Assistant, text.to_owned()));
+        self.0.messages.push((MessageRole::Assistant, text.to_owned()));
         self
     }
 

@@ -166,7 +166,7 @@ pub(crate) fn listed_task(listed: &engine::Task) -> task::ListedTask {
 
 pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
     let topics =
-        |topics: &BTreeSet<engine::Topic>| topics.iter().copied().map(Twin::twin).collect();
+        |topics: &BTreeSet<engine::MemoryTopic>| topics.iter().copied().map(Twin::twin).collect();
     let paths = |files: &[MemoryPath]| files.iter().map(ToString::to_string).collect();
     let summary = result.summary.clone();
     let touched_scopes = target_scopes(&result.scopes);
@@ -183,7 +183,7 @@ pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
             })
         }
         TaskDetails::Forgotten { removed, topics: touched, candidates } => {
-            let entry = |entry: &engine::Removed| task::RemovedEntry {
+            let entry = |entry: &engine::ForgottenEntry| task::RemovedEntry {
                 topic: entry.topic.twin(),
                 summary: entry.summary.clone(),
                 file_path: entry.path.to_string(),
@@ -222,7 +222,7 @@ pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
     }
 }
 
-fn entry_note(note: &engine::EntryNote) -> task::EntryNote {
+fn entry_note(note: &engine::EntryOutcome) -> task::EntryNote {
     task::EntryNote {
         file_path: note.path.to_string(),
         action: note.action.as_ref().to_owned(),
@@ -230,7 +230,7 @@ fn entry_note(note: &engine::EntryNote) -> task::EntryNote {
     }
 }
 
-fn candidate(candidate: &engine::Candidate) -> task::Candidate {
+fn candidate(candidate: &engine::EntryCandidate) -> task::Candidate {
     task::Candidate {
         file_path: candidate.path.to_string(),
         entry: candidate.entry.clone(),

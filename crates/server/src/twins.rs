@@ -4,7 +4,9 @@
 //! only one side has does not compile.
 
 use engine::feed::ContextWrite;
-use engine::{ContextMode, ImportStyle, LoadScope, Order, Role, Status, TaskKind, Topic};
+use engine::{
+    ContextMode, ImportStyle, LoadScope, MemoryTopic, MessageRole, Order, Status, TaskKind,
+};
 use protocol::context_files::{self, ImportFormat, WriteMode};
 use protocol::conversation::TurnRole;
 use protocol::memories::Sort;
@@ -35,11 +37,11 @@ macro_rules! twins {
 twins! {
     TaskKind = WorkKind { Remember, Forget, Dream, Review }
     Status = TaskStatus { Queued, Running, Completed, Failed }
-    Topic = task::Topic { User, Feedback, Project, Reference }
+    MemoryTopic = task::Topic { User, Feedback, Project, Reference }
     ContextMode = task::ContextMode { Workspace, Clean }
     LoadScope = context_files::LoadScope { Global, Project, Included, Extension }
     ContextWrite = WriteMode { Append, Replace }
     ImportStyle = ImportFormat { Tree, Flat }
-    Role = TurnRole { User, Assistant, Tool }
+    MessageRole = TurnRole { User, Assistant, Tool }
     Order = Sort { Path, Modified, Uses, Bytes }
 }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use lukasa_agents::Edit;
-use lukasa_agents::embedded::{Snapshot, Stored, Written};
+use lukasa_agents::CuratorEdit;
+use lukasa_agents::rules::{EntryDates, Snapshot, StoredMemory};
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document;
@@ -37,24 +37,24 @@ pub(crate) fn scope(case: &Value) -> Option<Scope> {
 pub(crate) fn snapshot(case: &Value, key: &str) -> Snapshot {
     let now = case["now"].as_str().unwrap_or("2026-06-01T09:00:00Z").parse().unwrap();
     let pinned = list(case, "pinned");
-    let memories = list(case, key).iter().map(|memory| Stored {
+    let memories = list(case, key).iter().map(|memory| StoredMemory {
         path: MemoryPath::parse(text(memory, "path"), Layout::Scoped).unwrap(),
         text: text(memory, "text").into(),
         pinned: pinned.contains(&memory["path"]),
-        written: Written::At(now),
+        entry_dates: EntryDates::AllAt(now),
         trust: Trust::Person,
         influenced: false,
-        by_review: false,
+        written_by_review: false,
     });
-    of(memories.collect(), now)
+    snapshot_of(memories.collect(), now)
 }
 
 /// Returns a snapshot of memories that may all be written.
-pub(crate) fn of(memories: Vec<Stored>, now: Timestamp) -> Snapshot {
+pub(crate) fn snapshot_of(memories: Vec<StoredMemory>, now: Timestamp) -> Snapshot {
     Snapshot {
         memories,
-        unread: Vec::new(),
-        unsearched: Vec::new(),
+        occupied_paths: Vec::new(),
+        failed_reads: Vec::new(),
         writable: Scope::VARIANTS.iter().copied().map(Mount::Scope).collect(),
         now,
         time_zone: TimeZone::UTC,
@@ -62,24 +62,24 @@ pub(crate) fn of(memories: Vec<Stored>, now: Timestamp) -> Snapshot {
 }
 
 /// The memories by their paths.
-pub(crate) type Files = BTreeMap<String, String>;
+pub(crate) type MemoryTexts = BTreeMap<String, String>;
 
 /// Returns the memories as edits leave them.
-pub(crate) fn after(snapshot: &Snapshot, edits: &[Edit]) -> Files {
+pub(crate) fn texts_after(snapshot: &Snapshot, edits: &[CuratorEdit]) -> MemoryTexts {
     let before = snapshot.memories.iter();
-    let mut files: Files =
+    let mut files: MemoryTexts =
         before.map(|stored| (stored.path.to_string(), stored.text.to_string())).collect();
     for edit in edits {
         match edit {
-            Edit::Write { path, text } => files.insert(path.to_string(), text.clone()),
-            Edit::Remove { path } => files.remove(&path.to_string()),
+            CuratorEdit::Write { path, text } => files.insert(path.to_string(), text.clone()),
+            CuratorEdit::Remove { path } => files.remove(&path.to_string()),
         };
     }
     files
 }
 
 /// Returns every entry with its memory, by its first line.
-pub(crate) fn entries(files: &Files) -> Vec<(String, String)> {
+pub(crate) fn entries(files: &MemoryTexts) -> Vec<(String, String)> {
     let of = |(path, text): (&String, &String)| {
         let path = path.clone();
         document::entries(text).into_iter().map(move |entry| (path.clone(), entry.first_line))
@@ -99,22 +99,22 @@ pub(crate) fn contains(text: &str, wanted: &Value) -> bool {
 }
 
 /// Returns a memory that a person wrote.
-pub(crate) fn stored(path: &str, text: &str) -> Stored {
+pub(crate) fn stored_memory(path: &str, text: &str) -> StoredMemory {
     let path = MemoryPath::parse(path, Layout::Scoped).unwrap();
-    let written = Written::At("2026-05-20T09:00:00Z".parse().unwrap());
-    Stored {
+    let written = EntryDates::AllAt("2026-05-20T09:00:00Z".parse().unwrap());
+    StoredMemory {
         path,
         text: text.into(),
         pinned: false,
-        written,
+        entry_dates: written,
         trust: Trust::Person,
         influenced: false,
-        by_review: false,
+        written_by_review: false,
     }
 }
 
 /// Returns the snapshot of these memories on the first of June.
-pub(crate) fn of_texts(memories: &[(&str, &str)]) -> Snapshot {
-    let memories = memories.iter().map(|(path, text)| stored(path, text)).collect();
-    of(memories, "2026-06-01T09:00:00Z".parse().unwrap())
+pub(crate) fn snapshot_of_texts(memories: &[(&str, &str)]) -> Snapshot {
+    let memories = memories.iter().map(|(path, text)| stored_memory(path, text)).collect();
+    snapshot_of(memories, "2026-06-01T09:00:00Z".parse().unwrap())
 }

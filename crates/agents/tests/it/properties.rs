@@ -1,6 +1,6 @@
 //! What holds whatever the memories and the requests are.
 
-use lukasa_agents::embedded::{Snapshot, Stored, Written, dream, forget, remember};
+use lukasa_agents::rules::{EntryDates, Snapshot, StoredMemory, dream, forget, remember};
 use lukasa_agents::{ContextMode, ForgetRequest, RememberRequest};
 use memory::change::Trust;
 use memory::document;
@@ -8,7 +8,7 @@ use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use proptest::prelude::*;
 
-use crate::case::{after, entries, of, of_texts};
+use crate::case::{entries, snapshot_of, snapshot_of_texts, texts_after};
 
 /// Words from which statements are made that repeat, contradict, negate and date one another.
 const WORDS: &[&str] = &[
@@ -91,40 +91,40 @@ fn snapshots() -> impl Strategy<Value = Snapshot> {
         let memories = texts.into_iter().enumerate().map(|(index, (text, pinned))| {
             let path = format!("/memories/{}/user/m{index}.md", scopes[index % 3]);
             let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
-            Stored {
+            StoredMemory {
                 path,
                 text: text.into(),
                 pinned,
-                written: Written::At(now),
+                entry_dates: EntryDates::AllAt(now),
                 trust: Trust::Person,
                 influenced: false,
-                by_review: false,
+                written_by_review: false,
             }
         });
-        of(memories.collect(), now)
+        snapshot_of(memories.collect(), now)
     })
 }
 
 /// Returns the snapshot as edits leave it.
-fn edited(snapshot: &Snapshot, edits: &[lukasa_agents::Edit]) -> Snapshot {
-    let files = after(snapshot, edits);
+fn snapshot_after(snapshot: &Snapshot, edits: &[lukasa_agents::CuratorEdit]) -> Snapshot {
+    let files = texts_after(snapshot, edits);
     let memories = files.into_iter().map(|(path, text)| {
         let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
         let pinned = snapshot.memories.iter().any(|stored| stored.path == path && stored.pinned);
-        Stored {
+        StoredMemory {
             path,
             text: text.into(),
             pinned,
-            written: Written::At(snapshot.now),
+            entry_dates: EntryDates::AllAt(snapshot.now),
             trust: Trust::Person,
             influenced: false,
-            by_review: false,
+            written_by_review: false,
         }
     });
-    of(memories.collect(), snapshot.now)
+    snapshot_of(memories.collect(), snapshot.now)
 }
 
-fn leaves_pinned_alone(snapshot: &Snapshot, edits: &[lukasa_agents::Edit]) -> bool {
+fn leaves_pinned_alone(snapshot: &Snapshot, edits: &[lukasa_agents::CuratorEdit]) -> bool {
     let pinned = |path: &MemoryPath| {
         snapshot.memories.iter().any(|stored| stored.path == *path && stored.pinned)
     };
@@ -171,12 +171,12 @@ fn shaped_snapshots() -> impl Strategy<Value = Snapshot> {
             .collect();
         let memories: Vec<(&str, &str)> =
             memories.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-        of_texts(&memories)
+        snapshot_of_texts(&memories)
     })
 }
 
 /// Returns the entries of memories with all of their text, folded more than the curator does.
-fn folded(files: &crate::case::Files) -> Vec<(String, String)> {
+fn normalized_entries(files: &crate::case::MemoryTexts) -> Vec<(String, String)> {
     let fold = |text: &str| {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
         words.trim_end_matches(['.', '。', '!', ';', ',', ' ']).to_owned()
@@ -200,14 +200,14 @@ proptest! {
     #[test]
     fn a_dream_loses_no_entry_that_has_no_equal(snapshot in shaped_snapshots()) {
         let done = dream(&snapshot);
-        let (before, after) = (folded(&after(&snapshot, &[])), folded(&after(&snapshot, &done.edits)));
+        let (before, after) = (normalized_entries(&texts_after(&snapshot, &[])), normalized_entries(&texts_after(&snapshot, &done.edits)));
         // Days that are named are the only words that change.
         let dated = done.changes.iter().any(|change| change.action == lukasa_agents::EntryAction::Dated);
         for (path, entry) in before.iter().filter(|_| !dated) {
             let survives = after.iter().any(|(at, one)| one == entry && subject(at) == subject(path));
             prop_assert!(survives, "{path}: {entry}");
         }
-        prop_assert_eq!(before.len() - after.len(), done.deduped);
+        prop_assert_eq!(before.len() - after.len(), done.merged_entries);
     }
 
     #[test]
@@ -215,17 +215,17 @@ proptest! {
         let scope = Some(memory::path::Scope::Project);
         let request = RememberRequest { content, context_mode: ContextMode::Workspace, scope };
         let Ok(done) = remember(&snapshot, &request, &Screen::default()) else { return Ok(()) };
-        let (before, after) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
+        let (before, after) = (texts_after(&snapshot, &[]), texts_after(&snapshot, &done.edits));
         let updated = done.changes.iter().filter(|one| one.action == lukasa_agents::EntryAction::Updated).count();
-        let after = folded(&after);
-        let lost = folded(&before).into_iter().filter(|one| !after.contains(one)).count();
+        let after = normalized_entries(&after);
+        let lost = normalized_entries(&before).into_iter().filter(|one| !after.contains(one)).count();
         prop_assert!(lost <= updated, "{lost}");
     }
 
     #[test]
     fn forgetting_takes_no_more_than_it_says(snapshot in shaped_snapshots(), query in prop_oneof![shaped_text(), statement()]) {
         let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
-        let (before, after) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
+        let (before, after) = (texts_after(&snapshot, &[]), texts_after(&snapshot, &done.edits));
         prop_assert_eq!(entries(&before).len() - entries(&after).len(), done.removed.len());
         prop_assert!(done.removed.is_empty() || done.candidates.is_empty());
     }
@@ -239,8 +239,8 @@ proptest! {
         let first = dream(&snapshot);
         prop_assert_eq!(&first, &dream(&snapshot));
         prop_assert!(leaves_pinned_alone(&snapshot, &first.edits));
-        let second = dream(&edited(&snapshot, &first.edits));
-        prop_assert!(first.held_back > 0 || second.edits.is_empty(), "{:?}", second.edits);
+        let second = dream(&snapshot_after(&snapshot, &first.edits));
+        prop_assert!(first.deferred > 0 || second.edits.is_empty(), "{:?}", second.edits);
     }
 
     #[test]
@@ -248,33 +248,33 @@ proptest! {
         let mut snapshot = snapshot;
         let lines: Vec<String> = (0..16).map(|at| format!("- quay {at}{}\n", "x".repeat(900))).collect();
         let path = MemoryPath::parse("/memories/project/project/quays.md", Layout::Scoped).unwrap();
-        let (written, trust) = (Written::Unknown, Trust::Person);
+        let (entry_dates, trust) = (EntryDates::Unknown, Trust::Person);
         let text = lines.concat().into();
-        snapshot.memories.push(Stored { path, text, pinned: false, written, trust, influenced: false, by_review: false });
+        snapshot.memories.push(StoredMemory { path, text, pinned: false, entry_dates, trust, influenced: false, written_by_review: false });
         let first = dream(&snapshot);
-        let (before, after) = (after(&snapshot, &[]), after(&snapshot, &first.edits));
-        let bytes = |files: &crate::case::Files| files.values().map(String::len).sum::<usize>();
+        let (before, after) = (texts_after(&snapshot, &[]), texts_after(&snapshot, &first.edits));
+        let bytes = |files: &crate::case::MemoryTexts| files.values().map(String::len).sum::<usize>();
         prop_assert!(bytes(&after) * 100 <= bytes(&before) * 102);
-        prop_assert!(entries(&after).len() + first.deduped <= entries(&before).len());
+        prop_assert!(entries(&after).len() + first.merged_entries <= entries(&before).len());
         prop_assert!(leaves_pinned_alone(&snapshot, &first.edits));
-        let second = dream(&edited(&snapshot, &first.edits));
-        prop_assert!(first.held_back > 0 || second.edits.is_empty(), "{:?}", second.edits);
+        let second = dream(&snapshot_after(&snapshot, &first.edits));
+        prop_assert!(first.deferred > 0 || second.edits.is_empty(), "{:?}", second.edits);
     }
 
     #[test]
     fn a_dream_grows_by_two_percent_at_the_most_and_adds_no_entry(snapshot in snapshots()) {
         let done = dream(&snapshot);
-        let (before, after) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
-        let bytes = |files: &crate::case::Files| files.values().map(String::len).sum::<usize>();
+        let (before, after) = (texts_after(&snapshot, &[]), texts_after(&snapshot, &done.edits));
+        let bytes = |files: &crate::case::MemoryTexts| files.values().map(String::len).sum::<usize>();
         prop_assert!(bytes(&after) * 100 <= bytes(&before) * 102);
-        prop_assert!(entries(&after).len() + done.deduped <= entries(&before).len());
+        prop_assert!(entries(&after).len() + done.merged_entries <= entries(&before).len());
     }
 
     #[test]
     fn forgetting_only_takes_entries_out(snapshot in snapshots(), query in statement()) {
         let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
         prop_assert!(leaves_pinned_alone(&snapshot, &done.edits));
-        let (before, after) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
+        let (before, after) = (texts_after(&snapshot, &[]), texts_after(&snapshot, &done.edits));
         for (path, text) in &after {
             let left: Vec<&str> = document::body(text).lines().collect();
             let mut old = document::body(&before[path]).lines();
@@ -287,7 +287,7 @@ proptest! {
     fn remembering_loses_at_most_what_it_replaces(snapshot in snapshots(), content in statement()) {
         let request = RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
         let Ok(done) = remember(&snapshot, &request, &Screen::default()) else { return Ok(()) };
-        let (before, after) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
+        let (before, after) = (texts_after(&snapshot, &[]), texts_after(&snapshot, &done.edits));
         prop_assert!(entries(&after).len() >= entries(&before).len());
         for text in after.values() {
             prop_assert!(text.len() <= memory::limits::MEMORY_BYTES_MAX);
@@ -296,15 +296,15 @@ proptest! {
 
     #[test]
     fn any_text_is_taken_or_refused(content in any::<String>(), query in any::<String>()) {
-        let snapshot = of(Vec::new(), "2026-06-01T09:00:00Z".parse().unwrap());
+        let snapshot = snapshot_of(Vec::new(), "2026-06-01T09:00:00Z".parse().unwrap());
         let request = RememberRequest { content, context_mode: ContextMode::Clean, scope: None };
         if let Ok(done) = remember(&snapshot, &request, &Screen::default()) {
             for edit in &done.edits {
-                let lukasa_agents::Edit::Write { text, .. } = edit else { panic!("{edit:?}") };
+                let lukasa_agents::CuratorEdit::Write { text, .. } = edit else { panic!("{edit:?}") };
                 prop_assert!(document::parse_header(text.as_bytes()).malformed.is_none());
                 prop_assert!(!document::entries(text).is_empty());
             }
-            let again = edited(&snapshot, &done.edits);
+            let again = snapshot_after(&snapshot, &done.edits);
             forget(&again, &ForgetRequest { query, scope: None, file: None });
             dream(&again);
         }

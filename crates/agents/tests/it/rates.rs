@@ -4,14 +4,16 @@
 //! candidate is there, and *wrong* otherwise. An entry that goes although the case does not say so fails the test,
 //! whatever the rates.
 
-use lukasa_agents::embedded::{Snapshot, dream, forget, remember};
-use lukasa_agents::{ContextMode, Edit, ForgetRequest, Refusal, RememberRequest};
+use lukasa_agents::rules::{Snapshot, dream, forget, remember};
+use lukasa_agents::{ContextMode, CuratorEdit, ForgetRequest, RememberError, RememberRequest};
 use memory::document;
 use memory::proposal::Proposal;
 use memory::screen::Screen;
 use serde_json::Value;
 
-use crate::case::{Files, after, cases, contains, entries, list, scope, snapshot, text};
+use crate::case::{
+    MemoryTexts, cases, contains, entries, list, scope, snapshot, text, texts_after,
+};
 
 /// How a case ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +69,7 @@ fn request(case: &Value) -> RememberRequest {
 }
 
 /// Returns the memories once a person has accepted proposals.
-fn accepted(files: &Files, proposals: &[Proposal]) -> Files {
+fn with_proposals_accepted(files: &MemoryTexts, proposals: &[Proposal]) -> MemoryTexts {
     let mut files = files.clone();
     for change in proposals.iter().flat_map(|proposal| &proposal.changes) {
         let path = change.path.to_string();
@@ -79,8 +81,8 @@ fn accepted(files: &Files, proposals: &[Proposal]) -> Files {
 
 fn outcome_of_remember(
     expect: &Value,
-    before: &Files,
-    now: &Files,
+    before: &MemoryTexts,
+    now: &MemoryTexts,
     proposals: &[Proposal],
 ) -> Outcome {
     let (old, new) = (entries(before), entries(now));
@@ -92,8 +94,8 @@ fn outcome_of_remember(
     let bodies: Vec<&str> = written.iter().map(|(_, text)| document::body(text)).collect();
     let holds =
         list(expect, "mustContain").iter().all(|wanted| contains(&bodies.join("\n"), wanted));
-    let decided = accepted(now, proposals);
-    let is_without = |files: &Files| {
+    let decided = with_proposals_accepted(now, proposals);
+    let is_without = |files: &MemoryTexts| {
         let all = || files.iter().filter(|(path, text)| before.get(*path) != Some(text));
         !list(expect, "mustNotContain").iter().any(|one| all().any(|(_, text)| contains(text, one)))
     };
@@ -128,7 +130,7 @@ fn what_is_said_is_kept_where_a_careful_person_would_put_it() {
         let done = remember(&snapshot, &request(&case), &Screen::default());
         let label = format!("{id} {}", text(&case, "content"));
         let done = match (done, text(expect, "action")) {
-            (Err(Refusal::Screened { family, .. }), "refuse") => {
+            (Err(RememberError::Screened { family, .. }), "refuse") => {
                 let is_right = family.as_ref() == text(expect, "rule");
                 actions.add(if is_right { Outcome::Met } else { Outcome::Wrong }, label);
                 continue;
@@ -139,7 +141,7 @@ fn what_is_said_is_kept_where_a_careful_person_would_put_it() {
                 continue;
             }
         };
-        let (before, now) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
+        let (before, now) = (texts_after(&snapshot, &[]), texts_after(&snapshot, &done.edits));
         let action = text(expect, "action");
         actions.add(
             outcome_of_remember(expect, &before, &now, &done.proposals),
@@ -209,23 +211,23 @@ fn what_is_meant_is_removed_or_asked_for() {
 fn outcome_of_dream(
     case: &Value,
     snapshot: &Snapshot,
-    edits: &[Edit],
+    edits: &[CuratorEdit],
     proposals: &[Proposal],
 ) -> Outcome {
     let expect = &case["expect"];
-    let files = after(snapshot, edits);
-    let survives = |files: &Files| {
+    let files = texts_after(snapshot, edits);
+    let survives = |files: &MemoryTexts| {
         list(expect, "distinctFacts")
             .iter()
             .all(|fact| files.values().any(|text| contains(text, fact)))
     };
     assert!(survives(&files), "{}: a fact is lost", case["id"]);
-    let is_tidy = |files: &Files| {
+    let is_tidy = |files: &MemoryTexts| {
         let is_gone = |fact: &Value| !files.values().any(|text| contains(text, fact));
         entries(files).len() <= usize::try_from(expect["maxEntries"].as_u64().unwrap()).unwrap()
             && list(expect, "mustBeGone").iter().all(is_gone)
     };
-    let decided = accepted(&files, proposals);
+    let decided = with_proposals_accepted(&files, proposals);
     if is_tidy(&files) {
         Outcome::Met
     } else if is_tidy(&decided) && survives(&decided) {

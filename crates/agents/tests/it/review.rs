@@ -2,8 +2,10 @@
 //! conversation is.
 
 use jiff::tz::TimeZone;
-use lukasa_agents::embedded::{remember, review};
-use lukasa_agents::{ContextMode, FINDINGS_MAX, Finding, Message, RememberRequest, Role};
+use lukasa_agents::rules::{remember, review};
+use lukasa_agents::{
+    ContextMode, FINDINGS_MAX, MessageRole, RememberRequest, ReviewFinding, ReviewMessage,
+};
 use memory::screen::Screen;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -11,7 +13,7 @@ use serde_json::Value;
 use crate::case::{cases, contains, list, snapshot, text};
 
 /// How a set of cases was met.
-struct Rates {
+struct DetectionRates {
     /// Items of the cases that rules have to find, and those that were found.
     wanted: usize,
     hit: usize,
@@ -25,15 +27,15 @@ fn percent(part: usize, of: usize) -> usize {
     (part * 100).checked_div(of).unwrap_or(100)
 }
 
-fn found(case: &Value) -> Vec<Finding> {
-    let message = |one: &Value| Message {
+fn new_findings(case: &Value) -> Vec<ReviewFinding> {
+    let message = |one: &Value| ReviewMessage {
         id: text(one, "id").to_owned(),
         role: text(one, "role").parse().unwrap(),
         text: text(one, "text").to_owned(),
     };
-    let messages: Vec<Message> = list(case, "transcript").iter().map(message).collect();
+    let messages: Vec<ReviewMessage> = list(case, "transcript").iter().map(message).collect();
     let snapshot = snapshot(case, "existing");
-    let is_new = |finding: &Finding| {
+    let is_new = |finding: &ReviewFinding| {
         let content = finding.text.clone();
         let request =
             RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
@@ -41,18 +43,18 @@ fn found(case: &Value) -> Vec<Finding> {
     };
     let findings = review(&messages, snapshot.now, &TimeZone::UTC);
     for banned in list(&case["expect"], "mustNotContain") {
-        let is_clean = |one: &Finding| !contains(&one.text, banned);
+        let is_clean = |one: &ReviewFinding| !contains(&one.text, banned);
         assert!(findings.iter().all(is_clean), "{}: {findings:?}", case["id"]);
     }
     findings.into_iter().filter(is_new).collect()
 }
 
-fn rates(lines: &str, ids: &str) -> Rates {
-    let mut rates = Rates { wanted: 0, hit: 0, found: 0, right: 0, misses: Vec::new() };
+fn rates(lines: &str, ids: &str) -> DetectionRates {
+    let mut rates = DetectionRates { wanted: 0, hit: 0, found: 0, right: 0, misses: Vec::new() };
     for case in cases(lines).iter().filter(|case| text(case, "id").starts_with(ids)) {
         let expect = &case["expect"];
-        let mut findings = found(case);
-        let all = |one: &Value, finding: &Finding| {
+        let mut findings = new_findings(case);
+        let all = |one: &Value, finding: &ReviewFinding| {
             list(one, "mustContain").iter().all(|wanted| contains(&finding.text, wanted))
         };
         let (must, label) = (text(case, "embedded") == "must", text(case, "id"));
@@ -79,7 +81,7 @@ fn rates(lines: &str, ids: &str) -> Rates {
 
 #[expect(clippy::print_stdout, reason = "the rates are read in the output of the test")]
 fn check(name: &str, lines: &str, ids: &str) {
-    let Rates { wanted, hit, found, right, misses } = rates(lines, ids);
+    let DetectionRates { wanted, hit, found, right, misses } = rates(lines, ids);
     println!("{name}: {hit} of {wanted} found, {right} of {found} right");
     println!("  {}", misses.join("\n  "));
     assert!(percent(hit, wanted) >= 85, "{name}: {hit} of {wanted}: {misses:#?}");
@@ -164,7 +166,7 @@ const PIECES: &[&str] = &[
     "                ",
 ];
 
-fn said() -> impl Strategy<Value = String> {
+fn message_text() -> impl Strategy<Value = String> {
     let made = prop::collection::vec(prop::sample::select(PIECES), 0..24)
         .prop_map(|pieces| pieces.join(" "));
     let glued = prop::collection::vec(prop::sample::select(PIECES), 0..16)
@@ -172,10 +174,15 @@ fn said() -> impl Strategy<Value = String> {
     prop_oneof![3 => made, 1 => glued, 1 => any::<String>()]
 }
 
-fn conversation() -> impl Strategy<Value = Vec<Message>> {
-    let role = prop::sample::select(vec![Role::User, Role::User, Role::Assistant, Role::Tool]);
-    prop::collection::vec((role, said()), 0..8).prop_map(|said| {
-        let message = |(index, (role, text))| Message { id: format!("m{index}"), role, text };
+fn conversation() -> impl Strategy<Value = Vec<ReviewMessage>> {
+    let role = prop::sample::select(vec![
+        MessageRole::User,
+        MessageRole::User,
+        MessageRole::Assistant,
+        MessageRole::Tool,
+    ]);
+    prop::collection::vec((role, message_text()), 0..8).prop_map(|said| {
+        let message = |(index, (role, text))| ReviewMessage { id: format!("m{index}"), role, text };
         said.into_iter().enumerate().map(message).collect()
     })
 }
@@ -192,12 +199,12 @@ proptest! {
         for one in &findings {
             prop_assert!(!one.text.trim().is_empty() && !one.evidence.is_empty());
             let is_of_person = |id: &String| {
-                messages.iter().any(|message| message.id == *id && message.role == Role::User)
+                messages.iter().any(|message| message.id == *id && message.role == MessageRole::User)
             };
             prop_assert!(one.evidence.iter().all(is_of_person), "{one:?}");
         }
-        let others: Vec<Message> =
-            messages.into_iter().filter(|message| message.role != Role::User).collect();
+        let others: Vec<ReviewMessage> =
+            messages.into_iter().filter(|message| message.role != MessageRole::User).collect();
         prop_assert_eq!(review(&others, now, &TimeZone::UTC), []);
     }
 }

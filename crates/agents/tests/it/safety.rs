@@ -1,15 +1,15 @@
 //! No entry goes unless another one says the same in the same place, the request names it, or a person agrees.
 
-use lukasa_agents::embedded::{Snapshot, dream, forget, remember};
+use lukasa_agents::rules::{Snapshot, dream, forget, remember};
 use lukasa_agents::{
-    ContextMode, EntryAction, ForgetRequest, Refusal, RememberRequest, Remembered,
+    ContextMode, EntryAction, ForgetRequest, RememberError, RememberReport, RememberRequest,
 };
 use memory::document;
 use memory::path::{Mount, Scope};
 use memory::proposal::ProposalKind;
 use memory::screen::Screen;
 
-use crate::case::{Files, after, entries, of_texts};
+use crate::case::{MemoryTexts, entries, snapshot_of_texts, texts_after};
 
 const PROJECT: &str = "/memories/project/project/a.md";
 const OTHER: &str = "/memories/project/project/b.md";
@@ -19,14 +19,14 @@ fn ask(content: &str) -> RememberRequest {
     RememberRequest { content: content.to_owned(), context_mode, scope: None }
 }
 
-fn remembered(snapshot: &Snapshot, content: &str) -> (Remembered, Files) {
+fn remember_text(snapshot: &Snapshot, content: &str) -> (RememberReport, MemoryTexts) {
     let request = RememberRequest { scope: Some(Scope::Project), ..ask(content) };
     let done = remember(snapshot, &request, &Screen::default()).unwrap();
-    let files = after(snapshot, &done.edits);
+    let files = texts_after(snapshot, &done.edits);
     (done, files)
 }
 
-fn lines(files: &Files) -> Vec<String> {
+fn lines(files: &MemoryTexts) -> Vec<String> {
     entries(files).into_iter().map(|(_, line)| line).collect()
 }
 
@@ -72,27 +72,27 @@ const PAIRS: &[(&str, &str)] = &[
 #[test]
 fn statements_that_differ_both_stay() {
     for (one, other) in PAIRS.iter().flat_map(|(a, b)| [(a, b), (b, a)]) {
-        let snapshot = of_texts(&[(PROJECT, &format!("- {one}\n"))]);
-        let (done, files) = remembered(&snapshot, other);
+        let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {one}\n"))]);
+        let (done, files) = remember_text(&snapshot, other);
         let kept = lines(&files);
         let both = [one, other].iter().all(|line| kept.contains(&(**line).to_owned()));
         assert!(both, "{one} | {other}: {kept:?} {done:?}");
 
-        let snapshot = of_texts(&[(PROJECT, &format!("- {one}\n- {other}\n"))]);
+        let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {one}\n- {other}\n"))]);
         let done = dream(&snapshot);
-        assert_eq!((done.deduped, done.edits.len()), (0, 0), "{one} | {other}: {done:?}");
+        assert_eq!((done.merged_entries, done.edits.len()), (0, 0), "{one} | {other}: {done:?}");
     }
 }
 
 #[test]
 fn what_is_said_again_word_for_word_is_known() {
     for line in PAIRS.iter().flat_map(|(a, b)| [a, b]).filter(|line| line.split(' ').count() > 3) {
-        let snapshot = of_texts(&[(PROJECT, &format!("- {line}\n"))]);
+        let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {line}\n"))]);
         for again in [(*line).to_owned(), format!("  {line}.  "), line.replace(' ', "  ")] {
             if line.ends_with('?') && again.contains("?.") {
                 continue;
             }
-            let (done, files) = remembered(&snapshot, &again);
+            let (done, files) = remember_text(&snapshot, &again);
             assert_eq!(lines(&files), [*line], "{again} {done:?}");
             assert_eq!(done.summary, "Nothing to save: it is known already.");
             assert_eq!(done.changes[0].action, EntryAction::Known);
@@ -117,12 +117,12 @@ fn the_same_line_about_other_things_stays() {
             (PROJECT, "- Use tabs in all files\n"),
         ],
     ] {
-        let snapshot = of_texts(memories);
+        let snapshot = snapshot_of_texts(memories);
         let done = dream(&snapshot);
         assert_eq!(done.edits, [], "{memories:?}");
     }
-    let snapshot = of_texts(&[(PROJECT, "## Ada\n\n- Works on Fridays only\n")]);
-    let (_, files) = remembered(&snapshot, "Works on Fridays only");
+    let snapshot = snapshot_of_texts(&[(PROJECT, "## Ada\n\n- Works on Fridays only\n")]);
+    let (_, files) = remember_text(&snapshot, "Works on Fridays only");
     assert_eq!(lines(&files).len(), 2, "{files:?}");
     // What is added does not come to stand below another heading.
     assert_eq!(files[PROJECT], "## Ada\n\n- Works on Fridays only\n");
@@ -155,16 +155,16 @@ fn text_with_a_form_of_its_own_is_kept_as_it_was_said() {
         "* TODO Feed the owl\n** DONE Count the owls",
         "***\nowl\n***",
     ] {
-        let nothing = of_texts(&[]);
-        let (done, files) = remembered(&nothing, text);
+        let nothing = snapshot_of_texts(&[]);
+        let (done, files) = remember_text(&nothing, text);
         let body = document::body(files.values().next().unwrap()).trim_matches('\n').to_owned();
         assert_eq!((body.as_str(), files.len()), (text, 1), "{done:?}");
         let memories: Vec<(&str, &str)> =
             files.iter().map(|(path, text)| (&**path, &**text)).collect();
-        let snapshot = of_texts(&memories);
-        assert_eq!(remembered(&snapshot, text).1, files, "said twice");
+        let snapshot = snapshot_of_texts(&memories);
+        assert_eq!(remember_text(&snapshot, text).1, files, "said twice");
         assert_eq!(
-            remembered(&snapshot, &text.replace('\n', "\r\n")).1,
+            remember_text(&snapshot, &text.replace('\n', "\r\n")).1,
             files,
             "said twice, with CRLF"
         );
@@ -175,20 +175,24 @@ fn text_with_a_form_of_its_own_is_kept_as_it_was_said() {
 #[test]
 fn a_heading_alone_is_kept_as_the_statement_that_it_is() {
     for text in ["# Mind the tide", "Mind the tide\n---", "Mind the tide\n======"] {
-        assert_eq!(lines(&remembered(&of_texts(&[]), text).1), ["Mind the tide"], "{text:?}");
+        assert_eq!(
+            lines(&remember_text(&snapshot_of_texts(&[]), text).1),
+            ["Mind the tide"],
+            "{text:?}"
+        );
     }
 }
 
 #[test]
 fn a_name_and_a_description_stay_as_they_were_given() {
     let text = "---\nname: CI\ndescription: CI runs on Jenkins\n---\n\n- CI runs on Jenkins in the cellar\n";
-    let snapshot = of_texts(&[(PROJECT, text)]);
+    let snapshot = snapshot_of_texts(&[(PROJECT, text)]);
     for said in [
         "CI no longer runs on Jenkins in the cellar",
         "CI runs on Jenkins in the attic",
         "CI runs on arm",
     ] {
-        for text in remembered(&snapshot, said).1.values().take(1) {
+        for text in remember_text(&snapshot, said).1.values().take(1) {
             assert!(
                 text.starts_with("---\nname: CI\ndescription: CI runs on Jenkins\n---\n"),
                 "{text}"
@@ -204,8 +208,9 @@ fn an_explicit_statement_about_the_same_value_replaces_it_and_says_so() {
         ("The upload limit is 5 MB", "The upload limit is now 9 MB"),
         ("We deploy from Jenkins", "We no longer deploy from Jenkins"),
     ] {
-        let snapshot = of_texts(&[(PROJECT, &format!("- {old}\n- Something else entirely\n"))]);
-        let (done, files) = remembered(&snapshot, new);
+        let snapshot =
+            snapshot_of_texts(&[(PROJECT, &format!("- {old}\n- Something else entirely\n"))]);
+        let (done, files) = remember_text(&snapshot, new);
         assert_eq!(lines(&files), [new, "Something else entirely"]);
         assert_eq!(done.changes[0].action, EntryAction::Updated);
         assert_eq!(done.changes[0].summary, new);
@@ -216,17 +221,17 @@ fn an_explicit_statement_about_the_same_value_replaces_it_and_says_so() {
         "- The upload limit is 5 MB\n  Why: the proxy\n",
         "## api\n\n- The upload limit is 5 MB\n",
     ] {
-        let snapshot = of_texts(&[(PROJECT, text)]);
-        let (_, files) = remembered(&snapshot, "The upload limit is now 9 MB");
-        assert_eq!(lines(&files).len(), lines(&after(&snapshot, &[])).len() + 1, "{text}");
+        let snapshot = snapshot_of_texts(&[(PROJECT, text)]);
+        let (_, files) = remember_text(&snapshot, "The upload limit is now 9 MB");
+        assert_eq!(lines(&files).len(), lines(&texts_after(&snapshot, &[])).len() + 1, "{text}");
     }
 }
 
 #[test]
 fn what_is_not_certain_is_proposed_with_both_texts() {
     let old = "Ngozi owns the rostering solver";
-    let snapshot = of_texts(&[(PROJECT, &format!("- {old}\n"))]);
-    let (done, files) = remembered(&snapshot, "The rostering solver is owned by Ngozi");
+    let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {old}\n"))]);
+    let (done, files) = remember_text(&snapshot, "The rostering solver is owned by Ngozi");
     let [proposal] = &done.proposals[..] else { panic!("{done:?}") };
     assert_eq!(proposal.kind, ProposalKind::Repetition);
     assert_eq!(proposal.relies_on[0].text, old);
@@ -245,10 +250,10 @@ fn lasting_facts_are_not_taken_for_ended_ones() {
         "Did not work until 2026-02-01",
         "Lived in Porto until 2024-01-01, then in Braga",
     ] {
-        let done = dream(&of_texts(&[(PROJECT, &format!("- {line}\n"))]));
+        let done = dream(&snapshot_of_texts(&[(PROJECT, &format!("- {line}\n"))]));
         assert_eq!((&done.edits, &done.proposals), (&Vec::new(), &Vec::new()), "{line}");
     }
-    let done = dream(&of_texts(&[(PROJECT, "- Code freeze until 2026-02-28\n")]));
+    let done = dream(&snapshot_of_texts(&[(PROJECT, "- Code freeze until 2026-02-28\n")]));
     assert_eq!(done.edits, [], "what ended is proposed, and not removed");
     assert_eq!(done.proposals[0].kind, ProposalKind::Expiry);
 }
@@ -256,8 +261,9 @@ fn lasting_facts_are_not_taken_for_ended_ones() {
 #[test]
 fn a_memory_with_a_merge_conflict_is_left_alone_and_named() {
     let text = "<<<<<<< HEAD\n- the gate is green\n- the gate is green\n=======\n- the gate is red\n>>>>>>> main\n";
-    let done = dream(&of_texts(&[(PROJECT, text), (OTHER, "- it is late\n- it is late.\n")]));
-    assert_eq!((done.edits.len(), done.deduped), (1, 1));
+    let done =
+        dream(&snapshot_of_texts(&[(PROJECT, text), (OTHER, "- it is late\n- it is late.\n")]));
+    assert_eq!((done.edits.len(), done.merged_entries), (1, 1));
     assert_eq!(done.edits[0].path().to_string(), OTHER);
     assert!(
         done.summary.ends_with(&format!("because of merge conflicts: {PROJECT}.")),
@@ -277,15 +283,15 @@ fn a_dream_changes_no_more_memories_than_a_person_can_read() {
         })
         .collect();
     let memories: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (&**path, &**text)).collect();
-    let done = dream(&of_texts(&memories));
-    assert_eq!((done.edits.len(), done.deduped, done.held_back), (20, 20, 40));
+    let done = dream(&snapshot_of_texts(&memories));
+    assert_eq!((done.edits.len(), done.merged_entries, done.deferred), (20, 20, 40));
     assert!(done.summary.contains("Left for another dream"), "{}", done.summary);
 }
 
 #[test]
 fn what_is_private_never_goes_into_a_repository_unasked() {
-    let both = of_texts(&[]);
-    let mut shared_only = of_texts(&[]);
+    let both = snapshot_of_texts(&[]);
+    let mut shared_only = snapshot_of_texts(&[]);
     shared_only.writable = vec![Mount::Scope(Scope::Project)];
     for content in [
         "Diagnosed with MS in 2021",
@@ -318,33 +324,36 @@ fn what_is_private_never_goes_into_a_repository_unasked() {
         let scopes: Vec<Mount> = done.scopes.into_iter().collect();
         assert_eq!(scopes, [Mount::Scope(Scope::Global)], "{content}");
         let refused = remember(&shared_only, &ask(content), &Screen::default());
-        assert_eq!(refused, Err(Refusal::ScopeMismatch), "{content}");
+        assert_eq!(refused, Err(RememberError::ScopeMismatch), "{content}");
     }
-    let done = dream(&of_texts(&[(PROJECT, "- Diagnosed with MS in 2021\n- The gate is green\n")]));
+    let done = dream(&snapshot_of_texts(&[(
+        PROJECT,
+        "- Diagnosed with MS in 2021\n- The gate is green\n",
+    )]));
     assert_eq!(done.proposals[0].kind, ProposalKind::Misplacement);
 }
 
 #[test]
 fn this_repository_needs_one() {
-    let mut outside = of_texts(&[]);
+    let mut outside = snapshot_of_texts(&[]);
     outside.writable = vec![Mount::Scope(Scope::Global)];
     let refused =
         remember(&outside, &ask("In this repository we indent with tabs"), &Screen::default());
-    assert_eq!(refused, Err(Refusal::NoProject));
+    assert_eq!(refused, Err(RememberError::NoProject));
 }
 
 #[test]
 fn tomorrow_is_the_day_after_the_person_s() {
-    let mut snapshot = of_texts(&[]);
+    let mut snapshot = snapshot_of_texts(&[]);
     snapshot.now = "2026-06-02T03:00:00Z".parse().unwrap();
     snapshot.time_zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(-7));
-    let (_, files) = remembered(&snapshot, "The demo of the gate is tomorrow");
+    let (_, files) = remember_text(&snapshot, "The demo of the gate is tomorrow");
     assert!(lines(&files)[0].contains("2026-06-02"), "{files:?}");
 }
 
 #[test]
 fn words_that_may_mean_no_day_stay() {
-    let mut snapshot = of_texts(&[]);
+    let mut snapshot = snapshot_of_texts(&[]);
     snapshot.now = "2026-06-02T12:00:00Z".parse().unwrap();
     for (content, expected) in [
         ("The demo of the gate is tomorrow", "The demo of the gate is on 2026-06-03"),
@@ -354,7 +363,7 @@ fn words_that_may_mean_no_day_stay() {
         ("Never promise anything for tomorrow", "Never promise anything for tomorrow (2026-06-03)"),
         ("The party was yesterday (2026-06-01)", "The party was yesterday (2026-06-01)"),
     ] {
-        let (_, files) = remembered(&snapshot, content);
+        let (_, files) = remember_text(&snapshot, content);
         assert_eq!(lines(&files), [expected]);
     }
 }
@@ -362,8 +371,8 @@ fn words_that_may_mean_no_day_stay() {
 #[test]
 fn code_is_replaced_by_no_statement() {
     let text = "The port is 80\n\n```\nThe port is 80\n```\n";
-    let snapshot = of_texts(&[(PROJECT, text)]);
-    let (done, _) = remembered(&snapshot, "The port is now 81");
+    let snapshot = snapshot_of_texts(&[(PROJECT, text)]);
+    let (done, _) = remember_text(&snapshot, "The port is now 81");
     let goes =
         done.proposals.iter().flat_map(|one| &one.changes).filter_map(|one| one.old.as_ref());
     assert!(goes.clone().all(|old| !old.contains("```")), "{done:?}");
@@ -371,7 +380,8 @@ fn code_is_replaced_by_no_statement() {
 
 #[test]
 fn a_step_goes_only_from_a_memory_that_a_person_chose() {
-    let snapshot = of_texts(&[(PROJECT, "1. drain the tank\n2. swap the pump\n3. start it\n")]);
+    let snapshot =
+        snapshot_of_texts(&[(PROJECT, "1. drain the tank\n2. swap the pump\n3. start it\n")]);
     let asked = |file| ForgetRequest { query: "swap the pump".to_owned(), scope: None, file };
     let done = forget(&snapshot, &asked(None));
     assert_eq!((done.removed.len(), done.candidates.len()), (0, 1));
@@ -427,13 +437,13 @@ fn only_what_is_clearly_meant_is_forgotten() {
         ("all tests", &[]),
         ("forget “Postgres holds the orders”", &["Postgres holds the orders"]),
     ] {
-        let snapshot = of_texts(STORE);
+        let snapshot = snapshot_of_texts(STORE);
         let done =
             forget(&snapshot, &ForgetRequest { query: query.to_owned(), scope: None, file: None });
         let gone: Vec<&str> = done.removed.iter().map(|one| one.summary.as_str()).collect();
         assert_eq!(gone, expected, "{query:?}: {:?}", done.candidates);
-        let before = lines(&after(&snapshot, &[]));
-        let left = lines(&after(&snapshot, &done.edits));
+        let before = lines(&texts_after(&snapshot, &[]));
+        let left = lines(&texts_after(&snapshot, &done.edits));
         let lost: Vec<&String> = before.iter().filter(|line| !left.contains(line)).collect();
         assert_eq!(lost, expected, "{query:?}");
     }
@@ -443,7 +453,9 @@ fn only_what_is_clearly_meant_is_forgotten() {
 fn copies_of_an_entry_are_forgotten_together() {
     let forgotten = |memories: &[(&str, &str)], query: &str| {
         let query = query.to_owned();
-        forget(&of_texts(memories), &ForgetRequest { query, scope: None, file: None }).removed.len()
+        forget(&snapshot_of_texts(memories), &ForgetRequest { query, scope: None, file: None })
+            .removed
+            .len()
     };
     let copies = [(PROJECT, "- Deploys run on Fridays\n"), (OTHER, "- deploys run on  Fridays.\n")];
     assert_eq!(forgotten(&copies, "deploys"), 2);
@@ -504,7 +516,8 @@ fn a_request_that_says_otherwise_than_an_entry_removes_nothing() {
         ("Stripe takes cards\n  - webhooks are signed", "forget Stripe"),
         ("Nie używamy Gradle", "zapomnij używamy Gradle"),
     ] {
-        let snapshot = of_texts(&[(PROJECT, &format!("- {entry}\n- Something else entirely\n"))]);
+        let snapshot =
+            snapshot_of_texts(&[(PROJECT, &format!("- {entry}\n- Something else entirely\n"))]);
         let done =
             forget(&snapshot, &ForgetRequest { query: query.to_owned(), scope: None, file: None });
         assert_eq!(done.edits, [], "{entry} | {query}");
@@ -513,7 +526,7 @@ fn a_request_that_says_otherwise_than_an_entry_removes_nothing() {
         "- foo\n\n<<<<<<< HEAD\n- The port is 8080\n=======\n- The port is 9090\n>>>>>>> b\n";
     let query = "The port is 8080".to_owned();
     let done = forget(
-        &of_texts(&[(PROJECT, conflict)]),
+        &snapshot_of_texts(&[(PROJECT, conflict)]),
         &ForgetRequest { query, scope: None, file: None },
     );
     assert_eq!(done.edits, []);
@@ -527,10 +540,12 @@ fn headings_and_fields_are_said_as_well() {
         "# Prod\n- The port is 8080",
         "---\nowner: Anna\nrunbook: wiki/db\n---\n\nThe build uses make",
     ] {
-        let known =
-            of_texts(&[(PROJECT, "# Staging\n\n- The port is 8080\n- Ship it on Friday\n")]);
-        for snapshot in [of_texts(&[]), known] {
-            let (done, files) = remembered(&snapshot, text);
+        let known = snapshot_of_texts(&[(
+            PROJECT,
+            "# Staging\n\n- The port is 8080\n- Ship it on Friday\n",
+        )]);
+        for snapshot in [snapshot_of_texts(&[]), known] {
+            let (done, files) = remember_text(&snapshot, text);
             let is_kept = files.values().any(|file| text.lines().all(|line| file.contains(line)));
             assert!(is_kept, "{text:?} {done:?}");
         }
@@ -538,13 +553,15 @@ fn headings_and_fields_are_said_as_well() {
     for (text, line) in
         [("# Always run lint", "Always run lint"), ("---\nNever on Friday\n---", "Never on Friday")]
     {
-        let (_, files) = remembered(&of_texts(&[]), text);
+        let (_, files) = remember_text(&snapshot_of_texts(&[]), text);
         assert!(files.values().any(|file| file.contains(line)), "{files:?}");
     }
     // What is added does not come to stand below a heading that has nothing yet.
     let text = "- The API gateway timeout on kestrel is long\n\n# Wrong ideas\n";
-    let (_, files) =
-        remembered(&of_texts(&[(PROJECT, text)]), "The API gateway timeout on kestrel is fine");
+    let (_, files) = remember_text(
+        &snapshot_of_texts(&[(PROJECT, text)]),
+        "The API gateway timeout on kestrel is fine",
+    );
     assert_eq!(files[PROJECT], text);
 }
 
@@ -559,7 +576,7 @@ fn what_is_repeated_on_purpose_stays() {
         "## Release\n\n- Run all the tests\n- Bump the version\n- Run all the tests\n",
         "- Die Arme heben im Takt\n- Die arme heben im Takt\n",
     ] {
-        assert_eq!(dream(&of_texts(&[(PROJECT, text)])).edits, [], "{text}");
+        assert_eq!(dream(&snapshot_of_texts(&[(PROJECT, text)])).edits, [], "{text}");
     }
 }
 
@@ -572,7 +589,7 @@ fn a_request_that_is_not_clear_is_answered_with_candidates() {
         ("forget all except Stripe", "Stripe takes the cards"),
         ("forget the vouhcers", "Adyen takes the vouchers"),
     ] {
-        let snapshot = of_texts(STORE);
+        let snapshot = snapshot_of_texts(STORE);
         let done =
             forget(&snapshot, &ForgetRequest { query: query.to_owned(), scope: None, file: None });
         if done.removed.is_empty() {
@@ -599,7 +616,7 @@ fn a_request_that_is_not_clear_is_answered_with_candidates() {
 
 #[test]
 fn a_pinned_memory_is_named_and_kept() {
-    let mut snapshot = of_texts(STORE);
+    let mut snapshot = snapshot_of_texts(STORE);
     snapshot.memories[0].pinned = true;
     let query = "forget Stripe".to_owned();
     let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
@@ -614,7 +631,7 @@ fn a_pinned_memory_is_named_and_kept() {
 #[test]
 fn no_match_says_so() {
     let query = "forget the submarine".to_owned();
-    let done = forget(&of_texts(STORE), &ForgetRequest { query, scope: None, file: None });
+    let done = forget(&snapshot_of_texts(STORE), &ForgetRequest { query, scope: None, file: None });
     assert_eq!(done.summary, "No managed auto-memory entries matched.");
     assert_eq!(done.candidates, []);
 }
@@ -627,10 +644,10 @@ fn a_name_and_a_description_do_not_repeat_what_is_forgotten() {
         ("home\ndescription: Where I live", "home\ndescription: Where I live"),
     ] {
         let path = "/memories/global/user/live-porto.md";
-        let snapshot = of_texts(&[(path, &format!("---\nname: {head}\n---\n\n{body}"))]);
+        let snapshot = snapshot_of_texts(&[(path, &format!("---\nname: {head}\n---\n\n{body}"))]);
         let query = "forget that I live in Porto".to_owned();
         let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
-        let left = &after(&snapshot, &done.edits)[path];
+        let left = &texts_after(&snapshot, &done.edits)[path];
         assert_eq!(*left, format!("---\nname: {expected}\n---\n\n- I keep bees.\n"), "{head}");
     }
 }
@@ -638,7 +655,8 @@ fn a_name_and_a_description_do_not_repeat_what_is_forgotten() {
 #[test]
 fn the_summary_never_quotes_the_content() {
     let done =
-        remember(&of_texts(&[]), &ask("I collect porcelain owls."), &Screen::default()).unwrap();
+        remember(&snapshot_of_texts(&[]), &ask("I collect porcelain owls."), &Screen::default())
+            .unwrap();
     assert_eq!(done.summary, "Saved to the global memories: 1 new, 0 updated, 0 known already.");
 }
 
@@ -657,9 +675,9 @@ fn what_is_said_around_a_fact_is_not_kept() {
         ("The letter ends with \"Best, Olga\"", "The letter ends with \"Best, Olga\""),
         ("The quota is 40 % thanks", "The quota is 40 % thanks"),
     ] {
-        let (_, files) = remembered(&of_texts(&[]), content);
+        let (_, files) = remember_text(&snapshot_of_texts(&[]), content);
         assert_eq!(lines(&files), [expected], "{content}");
     }
-    let (done, _) = remembered(&of_texts(&[]), "Thanks a lot!");
+    let (done, _) = remember_text(&snapshot_of_texts(&[]), "Thanks a lot!");
     assert_eq!(done.edits, [], "{done:?}");
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use lukasa_agents::{
-    ByModel, ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger, Refusal,
-    RememberRequest,
+    ContextMode, CurateError, Curator, CuratorModels, ForgetRequest, Ledger, RememberError,
+    RememberRequest, RuleCurator,
 };
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
@@ -46,8 +46,8 @@ fn memories_with_clock() -> (TempDir, Memories, Arc<ManualClock>) {
 }
 
 fn curator() -> Curator<ManualClock> {
-    let rules = Embedded::new(Screen::default(), ManualClock::default(), TimeZone::UTC);
-    Curator::new(rules, ByModel::default())
+    let rules = RuleCurator::new(Screen::default(), ManualClock::default(), TimeZone::UTC);
+    Curator::new(rules, CuratorModels::default())
 }
 
 fn ask(content: &str) -> RememberRequest {
@@ -65,7 +65,7 @@ async fn what_is_remembered_is_there_after_the_commit_and_not_before() {
         .unwrap();
     assert_eq!(memories.list(None).await.unwrap().memories.len(), 0);
     draft.commit().await.unwrap().unwrap();
-    let [path] = done.touched.as_slice() else { panic!("{done:?}") };
+    let [path] = done.changed_paths.as_slice() else { panic!("{done:?}") };
     assert_eq!(
         memories.read(path).await.unwrap().text,
         "---\ntype: user\ndescription: I keep bees\nname: keep bees\n---\n\n- I keep bees.\n"
@@ -100,7 +100,7 @@ async fn a_dream_merges_in_one_change() {
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done = curator().dream(&memories, &mut draft, &Ledger::default()).await.unwrap();
     let id = draft.commit().await.unwrap().unwrap();
-    assert_eq!((done.deduped, memories.change(id).await.unwrap().files.len()), (1, 1));
+    assert_eq!((done.merged_entries, memories.change(id).await.unwrap().files.len()), (1, 1));
     assert!(!folder.join("pier-2.md").exists());
 }
 
@@ -132,7 +132,7 @@ async fn what_a_checkout_brings_takes_nothing_away_that_was_written_here() {
     fs::write(folder.join("pier.md"), outside).unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done = curator().dream(&memories, &mut draft, &Ledger::default()).await.unwrap();
-    assert_eq!((done.deduped, done.proposals, draft.changed_paths()), (0, vec![], vec![]));
+    assert_eq!((done.merged_entries, done.proposals, draft.changed_paths()), (0, vec![], vec![]));
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn remember(
     let done =
         curator.remember(memories, &mut draft, &ask(content), &Ledger::default()).await.unwrap();
     draft.commit().await.unwrap();
-    (done.summary, done.touched.iter().map(ToString::to_string).collect())
+    (done.summary, done.changed_paths.iter().map(ToString::to_string).collect())
 }
 
 #[tokio::test]
@@ -233,7 +233,10 @@ async fn a_secret_leaves_the_draft_empty() {
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let secret = ask("The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123");
     let refused = curator().remember(&memories, &mut draft, &secret, &Ledger::default()).await;
-    assert!(matches!(refused, Err(CurateError::Refused(Refusal::Screened { .. }))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(CurateError::Refused(RememberError::Screened { .. }))),
+        "{refused:?}"
+    );
     assert_eq!(draft.changed_paths(), []);
 }
 

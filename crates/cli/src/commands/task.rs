@@ -1,8 +1,8 @@
 //! `lukasa remember`, `forget`, `dream` and `tasks`: what a curator does.
 
 use engine::{
-    Cancelled, Candidate, ContextMode, EntryNote, FileDiff, ForgetRequest, Rehearsal,
-    RememberRequest, Removed, Request, Task, TaskDetails, TaskFilter, TaskId, TaskKind,
+    Cancelled, ContextMode, EntryCandidate, EntryOutcome, FileDiff, ForgetRequest, ForgottenEntry,
+    Rehearsal, RememberRequest, Request, Task, TaskDetails, TaskFilter, TaskId, TaskKind,
     TaskProposals, TaskResult, TaskState,
 };
 use memory::clock::Timestamp;
@@ -80,7 +80,7 @@ async fn choose(
     app: &App,
     request: &ForgetRequest,
     result: &TaskResult,
-    candidates: &[Candidate],
+    candidates: &[EntryCandidate],
 ) -> Result<Option<ForgetRequest>, Failure> {
     let mut text = Text::default();
     text.line(&result.summary);
@@ -92,7 +92,7 @@ async fn choose(
     let answer = ask::answer(app, "Which one is to be forgotten?", &choices).await?;
     let number: Option<usize> = answer.parse().ok();
     let candidate = number.and_then(|number| candidates.get(number.checked_sub(1)?));
-    let Some(Candidate { path, entry, .. }) = candidate else {
+    let Some(EntryCandidate { path, entry, .. }) = candidate else {
         app.output.note("nothing was changed");
         return Ok(None);
     };
@@ -100,8 +100,8 @@ async fn choose(
     Ok(Some(ForgetRequest { query, file, ..request.clone() }))
 }
 
-fn candidate_lines(candidates: &[Candidate]) -> impl Iterator<Item = String> {
-    candidates.iter().enumerate().map(|(at, Candidate { path, summary, .. })| {
+fn candidate_lines(candidates: &[EntryCandidate]) -> impl Iterator<Item = String> {
+    candidates.iter().enumerate().map(|(at, EntryCandidate { path, summary, .. })| {
         format!("  {}  {}: {}", at + 1, short(path), visible::line(summary))
     })
 }
@@ -219,7 +219,7 @@ fn told(result: &TaskResult) -> String {
     text.line(&result.summary);
     match &result.details {
         TaskDetails::Forgotten { removed, candidates, .. } => {
-            for Removed { path, summary, .. } in removed {
+            for ForgottenEntry { path, summary, .. } in removed {
                 text.line(format_args!("  {}: {}", short(path), visible::line(summary)));
             }
             for line in candidate_lines(candidates) {
@@ -234,7 +234,7 @@ fn told(result: &TaskResult) -> String {
         TaskDetails::Remembered { .. }
         | TaskDetails::Dreamt { .. }
         | TaskDetails::Reviewed { .. } => {
-            for EntryNote { path, action, summary } in &result.changes {
+            for EntryOutcome { path, action, summary } in &result.changes {
                 let (path, summary) = (short(path), visible::line(summary));
                 text.line(format_args!("  {} {path}: {summary}", action.as_ref()));
             }
@@ -280,7 +280,7 @@ fn result_value(result: &TaskResult) -> Value {
     value
 }
 
-fn note_value(note: &EntryNote) -> Value {
+fn note_value(note: &EntryOutcome) -> Value {
     json!({
         "path": note.path.to_string(),
         "action": note.action.as_ref(),
@@ -288,7 +288,7 @@ fn note_value(note: &EntryNote) -> Value {
     })
 }
 
-fn candidate_value(candidate: &Candidate) -> Value {
+fn candidate_value(candidate: &EntryCandidate) -> Value {
     json!({
         "path": candidate.path.to_string(),
         "entry": candidate.entry,
@@ -296,7 +296,7 @@ fn candidate_value(candidate: &Candidate) -> Value {
     })
 }
 
-fn removed_value(removed: &Removed) -> Value {
+fn removed_value(removed: &ForgottenEntry) -> Value {
     json!({
         "path": removed.path.to_string(),
         "topic": removed.topic.as_ref(),

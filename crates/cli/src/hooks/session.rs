@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Beginning, Conversation, Engine, Lanes, ModelJob, Recalled, Recaller, Role, Select, TurnTold,
-    Unheard,
+    Beginning, Conversation, Engine, Lanes, MessageRole, ModelJob, Recalled, Recaller, Select,
+    TurnTold, Unheard,
 };
 use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
@@ -290,7 +290,7 @@ async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Fail
         }
         Event::Stop => {
             let messages = answer_for_review(place, told)
-                .map(|text| (Role::Assistant, text))
+                .map(|text| (MessageRole::Assistant, text))
                 .into_iter()
                 .collect();
             let turn = TurnTold { messages, ..TurnTold::default() };

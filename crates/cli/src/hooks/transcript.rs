@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use engine::Role;
+use engine::MessageRole;
 use serde_json::Value;
 
 use crate::files;
@@ -16,7 +16,8 @@ const READ_BYTES_MAX: u64 = 512 * 1024;
 /// Returns the last thing that the model said.
 pub(super) fn last_answer(path: &Path) -> Option<String> {
     let end = end(path)?;
-    let said = end.lines().rev().filter_map(message).find(|(role, _)| *role == Role::Assistant);
+    let said =
+        end.lines().rev().filter_map(message).find(|(role, _)| *role == MessageRole::Assistant);
     said.map(|(_, text)| text)
 }
 
@@ -28,7 +29,7 @@ fn end(path: &Path) -> Option<String> {
 }
 
 /// Reads a line; `None` if it is no message of a person or of a model.
-fn message(line: &str) -> Option<(Role, String)> {
+fn message(line: &str) -> Option<(MessageRole, String)> {
     let value: Value = serde_json::from_str(line).ok()?;
     // What a sub-agent does is said to nobody, and notes of the agent itself are no prompts.
     if value["isSidechain"] == true || value["isMeta"] == true {
@@ -42,10 +43,10 @@ fn message(line: &str) -> Option<(Role, String)> {
     text(said).map(|text| (role, text))
 }
 
-fn role(name: &str) -> Option<Role> {
+fn role(name: &str) -> Option<MessageRole> {
     match name.split(['.', '_']).next().unwrap_or_default() {
-        "user" | "human" => Some(Role::User),
-        "assistant" | "model" | "gemini" => Some(Role::Assistant),
+        "user" | "human" => Some(MessageRole::User),
+        "assistant" | "model" | "gemini" => Some(MessageRole::Assistant),
         _ => None,
     }
 }
@@ -69,7 +70,7 @@ fn text(said: &Value) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn check(line: &str, expected: Option<(Role, &str)>) {
+    fn check(line: &str, expected: Option<(MessageRole, &str)>) {
         let read = message(line);
         assert_eq!(read.as_ref().map(|(role, text)| (*role, text.as_str())), expected, "{line}");
     }
@@ -78,23 +79,23 @@ mod tests {
     fn what_agents_have_in_common_is_read() {
         check(
             r#"{"type":"user","message":{"role":"user","content":"I prefer tabs"},"uuid":"1"}"#,
-            Some((Role::User, "I prefer tabs")),
+            Some((MessageRole::User, "I prefer tabs")),
         );
         check(
             r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"Fine."},{"type":"tool_use","name":"x"}]}}"#,
-            Some((Role::Assistant, "Fine.")),
+            Some((MessageRole::Assistant, "Fine.")),
         );
         check(
             r#"{"type":"assistant","message":{"role":"model","parts":[{"text":"hm","thought":true},{"text":"Done."}]}}"#,
-            Some((Role::Assistant, "Done.")),
+            Some((MessageRole::Assistant, "Done.")),
         );
         check(
             r#"{"type":"assistant.message","data":{"content":"Done."}}"#,
-            Some((Role::Assistant, "Done.")),
+            Some((MessageRole::Assistant, "Done.")),
         );
         check(
             r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Ok"}]}}"#,
-            Some((Role::Assistant, "Ok")),
+            Some((MessageRole::Assistant, "Ok")),
         );
     }
 

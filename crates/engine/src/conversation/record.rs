@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use agents::Moment;
+use agents::ReviewTrigger;
 use context::segment::{ContextPart, Segment, ShownIndex};
 use memory::clock::Timestamp;
 use memory::document::Revision;
@@ -109,7 +109,7 @@ impl Kept {
         &mut self,
         heard: &VecDeque<Heard>,
         interval: Option<u64>,
-    ) -> (usize, Option<(Moment, Stretch)>) {
+    ) -> (usize, Option<(ReviewTrigger, Stretch)>) {
         for (at, one) in heard.iter().enumerate() {
             let due = self.watched.get_or_insert_default().hear(one, interval);
             if due.is_some() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use agents::{Moment, Role};
+use agents::{MessageRole, ReviewTrigger};
 use memory::limits::TURN_TEXTS_BYTES_MAX;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -56,10 +56,10 @@ impl Watched {
         &mut self,
         heard: &Heard,
         interval: Option<u64>,
-    ) -> Option<(Moment, Stretch)> {
+    ) -> Option<(ReviewTrigger, Stretch)> {
         match heard {
             Heard::Prompt(text) => {
-                self.say(Role::User, text);
+                self.say(MessageRole::User, text);
                 return None;
             }
             Heard::MemoryWritten => {
@@ -75,12 +75,12 @@ impl Watched {
     }
 
     /// Returns what is to be reviewed at such a moment.
-    fn due(&mut self, moment: Moment, interval: u64) -> Option<(Moment, Stretch)> {
+    fn due(&mut self, moment: ReviewTrigger, interval: u64) -> Option<(ReviewTrigger, Stretch)> {
         let turns = match moment {
-            Moment::Turns => interval,
+            ReviewTrigger::Turns => interval,
             // Less than half of what is usual is not worth it.
-            Moment::End => interval.div_ceil(2),
-            Moment::Compaction => return self.take_all().map(|stretch| (moment, stretch)),
+            ReviewTrigger::End => interval.div_ceil(2),
+            ReviewTrigger::Compaction => return self.take_all().map(|stretch| (moment, stretch)),
         };
         if !self.is_due(turns) {
             return None;
@@ -89,7 +89,7 @@ impl Watched {
     }
 
     /// Notes that a turn has ended. One in which no person said anything does not count.
-    fn turn_ended(&mut self, messages: &[(Role, String)], wrote_memory: bool) {
+    fn turn_ended(&mut self, messages: &[(MessageRole, String)], wrote_memory: bool) {
         let turn = self.turns + 1;
         for (role, text) in messages {
             self.say(*role, text);
@@ -145,10 +145,10 @@ impl Watched {
     }
 
     /// Notes what was said, as [`Heard`] has it.
-    fn say(&mut self, role: Role, text: &str) {
+    fn say(&mut self, role: MessageRole, text: &str) {
         let turn = self.turns + 1;
         let said = Said { turn, role: role.as_ref().to_owned(), text: text.to_owned() };
-        if role == Role::User {
+        if role == MessageRole::User {
             self.spoke_in = turn;
             // Some hosts tell a prompt more than once, and once more with the turn.
             if self.said.contains(&said) {
@@ -170,7 +170,7 @@ fn keep_within_bounds(said: &mut VecDeque<Said>) {
     let size = |said: &Said| said.text.len() + SAID_BYTES_OWN;
     let mut bytes: usize = said.iter().map(size).sum();
     while bytes > TURN_TEXTS_BYTES_MAX {
-        let is_of_model = |said: &Said| said.role != Role::User.as_ref();
+        let is_of_model = |said: &Said| said.role != MessageRole::User.as_ref();
         let oldest = said.iter().position(is_of_model).unwrap_or(0);
         let Some(gone) = said.remove(oldest) else { return };
         bytes -= size(&gone);
@@ -183,25 +183,25 @@ pub(super) enum Heard {
     /// A person's prompt.
     Prompt(String),
     /// The end of a turn, what was said in it, and whether the model wrote memories in it.
-    TurnEnded { messages: Vec<(Role, String)>, wrote_memory: bool },
+    TurnEnded { messages: Vec<(MessageRole, String)>, wrote_memory: bool },
     /// The model wrote memories, in a turn that goes on.
     MemoryWritten,
     /// A review is wanted before enough turns have passed.
-    Wanted(Moment),
+    Wanted(ReviewTrigger),
 }
 
 impl Heard {
     /// Returns a prompt; `None` if nothing of it may be kept.
     pub(super) fn prompt(text: &str) -> Option<Self> {
-        kept(Role::User, text).map(Self::Prompt)
+        kept(MessageRole::User, text).map(Self::Prompt)
     }
 
     /// Returns the end of a turn, with as much of what was said in it as may be kept.
     pub(super) fn turn_ended(told: &TurnTold) -> Self {
         let mut left = TURN_TEXTS_BYTES_MAX;
-        let mut chosen: BTreeMap<usize, (Role, String)> = BTreeMap::new();
+        let mut chosen: BTreeMap<usize, (MessageRole, String)> = BTreeMap::new();
         // The newest, and a person's words first: what is dropped in the end is not looked through for secrets.
-        for wanted in [Role::User, Role::Assistant] {
+        for wanted in [MessageRole::User, MessageRole::Assistant] {
             let messages = told.messages.iter().enumerate().rev();
             for (at, (role, text)) in messages.filter(|(_, (role, _))| *role == wanted) {
                 let Some(text) = kept(*role, text) else { continue };
@@ -214,10 +214,10 @@ impl Heard {
         Self::TurnEnded { messages, wrote_memory: told.wrote_memory }
     }
 
-    const fn moment(&self) -> Moment {
+    const fn moment(&self) -> ReviewTrigger {
         match self {
             Self::Wanted(moment) => *moment,
-            Self::Prompt(_) | Self::TurnEnded { .. } | Self::MemoryWritten => Moment::Turns,
+            Self::Prompt(_) | Self::TurnEnded { .. } | Self::MemoryWritten => ReviewTrigger::Turns,
         }
     }
 }
@@ -262,7 +262,7 @@ mod tests {
 
     const NEVER: Option<u64> = None;
 
-    fn ended(messages: &[(Role, &str)], wrote_memory: bool) -> Heard {
+    fn ended(messages: &[(MessageRole, &str)], wrote_memory: bool) -> Heard {
         let messages = messages.iter().map(|(role, text)| (*role, (*text).to_owned())).collect();
         Heard::turn_ended(&TurnTold { messages, wrote_memory })
     }
@@ -273,7 +273,7 @@ mod tests {
 
     fn turn(watched: &mut Watched, said: &str) {
         prompt(watched, said);
-        assert_eq!(watched.hear(&ended(&[(Role::Assistant, "Done.")], false), NEVER), None);
+        assert_eq!(watched.hear(&ended(&[(MessageRole::Assistant, "Done.")], false), NEVER), None);
     }
 
     #[test]
@@ -283,12 +283,12 @@ mod tests {
         for number in 1..=7 {
             prompt(&mut watched, &format!("prompt {number}"));
             if let Some((moment, stretch)) =
-                watched.hear(&ended(&[(Role::Assistant, "Done.")], false), Some(3))
+                watched.hear(&ended(&[(MessageRole::Assistant, "Done.")], false), Some(3))
             {
                 taken.push((moment, stretch.turns, stretch.said.len()));
             }
         }
-        assert_eq!(taken, [(Moment::Turns, (1, 3), 6), (Moment::Turns, (4, 6), 6)]);
+        assert_eq!(taken, [(ReviewTrigger::Turns, (1, 3), 6), (ReviewTrigger::Turns, (4, 6), 6)]);
     }
 
     #[test]
@@ -296,7 +296,7 @@ mod tests {
         let mut watched = Watched::default();
         turn(&mut watched, "prompt");
         for _ in 0..3 {
-            watched.hear(&ended(&[(Role::Assistant, "Still there.")], false), NEVER);
+            watched.hear(&ended(&[(MessageRole::Assistant, "Still there.")], false), NEVER);
         }
         assert!(watched.is_due(1) && !watched.is_due(2));
         assert_eq!(watched.take().unwrap().said.len(), 2);
@@ -306,7 +306,7 @@ mod tests {
     fn a_prompt_that_is_told_again_with_its_turn_is_kept_once() {
         let mut watched = Watched::default();
         prompt(&mut watched, "I prefer tabs");
-        let messages = [(Role::User, "I prefer tabs"), (Role::Assistant, "Fine.")];
+        let messages = [(MessageRole::User, "I prefer tabs"), (MessageRole::Assistant, "Fine.")];
         watched.hear(&ended(&messages, false), NEVER);
         assert_eq!(watched.take().unwrap().said.len(), 2);
     }
@@ -318,7 +318,10 @@ mod tests {
         prompt(&mut watched, "two");
         assert_eq!(watched.take().unwrap().turns, (1, 1));
         let (_, stretch) = watched.hear(&ended(&[], false), Some(1)).unwrap();
-        assert_eq!((stretch.turns, stretch.said), ((2, 2), vec![(Role::User, "two".to_owned())]));
+        assert_eq!(
+            (stretch.turns, stretch.said),
+            ((2, 2), vec![(MessageRole::User, "two".to_owned())])
+        );
     }
 
     #[test]
@@ -326,7 +329,7 @@ mod tests {
         let mut watched = Watched::default();
         turn(&mut watched, "one");
         prompt(&mut watched, "two");
-        let compaction = Heard::Wanted(Moment::Compaction);
+        let compaction = Heard::Wanted(ReviewTrigger::Compaction);
         let (_, stretch) = watched.hear(&compaction, Some(9)).unwrap();
         assert_eq!((stretch.turns, stretch.said.len()), ((1, 2), 3));
         assert_eq!(watched.hear(&compaction, Some(9)), None);
@@ -372,8 +375,8 @@ mod tests {
         prompt(&mut watched, "I prefer tabs");
         let long = "x".repeat(1_500);
         let (_, stretch) =
-            watched.hear(&ended(&[(Role::Assistant, &*long); 200], false), Some(1)).unwrap();
-        assert_eq!(stretch.said[0], (Role::User, "I prefer tabs".to_owned()));
+            watched.hear(&ended(&[(MessageRole::Assistant, &*long); 200], false), Some(1)).unwrap();
+        assert_eq!(stretch.said[0], (MessageRole::User, "I prefer tabs".to_owned()));
     }
 
     #[test]

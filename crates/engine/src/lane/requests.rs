@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use agents::{Refusal, RememberRequest};
+use agents::{RememberError, RememberRequest};
 use futures_util::FutureExt as _;
 use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
@@ -395,14 +395,14 @@ impl Shared {
 
     /// Takes the text out of a request that holds a secret, and says why: it will be refused, and until
     /// then it would lie in the state.
-    fn withhold(&self, request: &mut Request) -> Option<Refusal> {
+    fn withhold(&self, request: &mut Request) -> Option<RememberError> {
         let Request::Remember(RememberRequest { content, .. }) = request else { return None };
         let found =
             self.parts.screen.check(content, TextAuthor::Agent).into_iter().find(|finding| {
                 finding.family == Family::Secrets && finding.policy == Policy::Refuse
             })?;
         content.clear();
-        Some(Refusal::Screened { family: found.family, rule: found.rule })
+        Some(RememberError::Screened { family: found.family, rule: found.rule })
     }
 
     /// Returns the row of a task, if the viewer may see it and it did not end too long ago.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::Report;
+use agents::RunReport;
 use memory::access::AgentClass;
 use memory::cache::Cache;
 use memory::change::{ChangeKind, Provenance, Trust};
@@ -138,12 +138,12 @@ pub struct Spent {
 
 impl Spent {
     /// Counts a piece of work.
-    pub(crate) fn add(&mut self, report: &Report) {
+    pub(crate) fn add(&mut self, report: &RunReport) {
         self.works += 1;
         self.tokens_in += report.usage.tokens_in;
         self.tokens_cached += report.usage.tokens_cached;
         self.tokens_out += report.usage.tokens_out;
-        self.refused += u64::from(report.refused);
+        self.refused += u64::from(report.refused_calls);
     }
 }
 

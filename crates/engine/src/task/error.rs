@@ -1,6 +1,6 @@
 //! Why a task was given up: a code of a closed list, its sentence, and what may be told beside it.
 
-use agents::{AgentError, Refusal};
+use agents::{AgentError, RememberError};
 use memory::error_code::MemoryErrorCode;
 
 use super::TaskKind;
@@ -127,14 +127,14 @@ impl From<TaskErrorCode> for TaskError {
     }
 }
 
-impl From<&Refusal> for TaskError {
-    fn from(refusal: &Refusal) -> Self {
+impl From<&RememberError> for TaskError {
+    fn from(refusal: &RememberError) -> Self {
         match refusal {
-            Refusal::Screened { .. } => {
+            RememberError::Screened { .. } => {
                 Self::new(TaskErrorCode::Screened).with_details(&refusal.to_string())
             }
-            Refusal::ScopeMismatch => Self::new(TaskErrorCode::RememberScopeMismatch),
-            Refusal::NoProject => {
+            RememberError::ScopeMismatch => Self::new(TaskErrorCode::RememberScopeMismatch),
+            RememberError::NoProject => {
                 Self::new(TaskErrorCode::RememberScopeMismatch).with_details(&refusal.to_string())
             }
         }

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agents::{
-    Candidate, ContextMode, EntryNote, ForgetRequest, Message, Refusal, RememberRequest, Removed,
-    ReviewRequest, Topic,
+    ContextMode, EntryCandidate, EntryOutcome, ForgetRequest, ForgottenEntry, MemoryTopic,
+    RememberError, RememberRequest, ReviewMessage, ReviewRequest,
 };
 use memory::change::Trust;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
@@ -125,7 +125,11 @@ struct ErrorRecord {
 }
 
 /// Returns a request, who made it, and why it will fail if it will, as text for the state.
-pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Refusal>) -> String {
+pub(crate) fn request_text(
+    request: &Request,
+    asker: &Asker,
+    refusal: Option<&RememberError>,
+) -> String {
     let mut record = RequestRecord {
         content: None,
         query: None,
@@ -133,8 +137,8 @@ pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Re
         scope: None,
         file: None,
         screened: refusal.and_then(|refusal| match refusal {
-            Refusal::Screened { rule, .. } => Some((*rule).to_owned()),
-            Refusal::ScopeMismatch | Refusal::NoProject => None,
+            RememberError::Screened { rule, .. } => Some((*rule).to_owned()),
+            RememberError::ScopeMismatch | RememberError::NoProject => None,
         }),
         trust: asker.trust.as_ref().to_owned(),
         origin: asker.origin.clone(),
@@ -158,11 +162,11 @@ pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Re
 }
 
 fn review_record(wanted: &ReviewRequest) -> ReviewRecord {
-    let message = |one: &Message| (one.role.as_ref().to_owned(), one.text.clone());
+    let message = |one: &ReviewMessage| (one.role.as_ref().to_owned(), one.text.clone());
     ReviewRecord {
         session: wanted.session.clone(),
         turns: wanted.turns,
-        moment: wanted.moment.as_ref().to_owned(),
+        moment: wanted.trigger.as_ref().to_owned(),
         messages: wanted.messages.iter().map(message).collect(),
     }
 }
@@ -215,7 +219,8 @@ pub(crate) fn unstored_proposals(row: &TaskRow, task: &Task) -> Vec<NewProposal>
 }
 
 fn result_record(result: &TaskResult) -> OutcomeRecord {
-    let words = |topics: &BTreeSet<Topic>| topics.iter().map(|t| t.as_ref().to_owned()).collect();
+    let words =
+        |topics: &BTreeSet<MemoryTopic>| topics.iter().map(|t| t.as_ref().to_owned()).collect();
     let paths = |files: &[MemoryPath]| files.iter().map(ToString::to_string).collect();
     let TaskResult { summary, scopes, changes, proposals, details } = result;
     let record = OutcomeRecord {
@@ -245,7 +250,7 @@ fn result_record(result: &TaskResult) -> OutcomeRecord {
     }
 }
 
-fn note_record(note: &EntryNote) -> NoteRecord {
+fn note_record(note: &EntryOutcome) -> NoteRecord {
     NoteRecord {
         path: note.path.to_string(),
         action: note.action.as_ref().to_owned(),
@@ -253,7 +258,7 @@ fn note_record(note: &EntryNote) -> NoteRecord {
     }
 }
 
-fn candidate_record(candidate: &Candidate) -> CandidateRecord {
+fn candidate_record(candidate: &EntryCandidate) -> CandidateRecord {
     CandidateRecord {
         path: candidate.path.to_string(),
         entry: without_secrets(&candidate.entry).into_owned(),
@@ -261,7 +266,7 @@ fn candidate_record(candidate: &Candidate) -> CandidateRecord {
     }
 }
 
-fn removed_record(removed: &Removed) -> RemovedRecord {
+fn removed_record(removed: &ForgottenEntry) -> RemovedRecord {
     RemovedRecord {
         topic: removed.topic.as_ref().to_owned(),
         // It may be a secret that somebody wants gone.
@@ -305,10 +310,10 @@ impl Task {
     }
 }
 
-fn read_rule(id: &str) -> Result<Refusal, String> {
+fn read_rule(id: &str) -> Result<RememberError, String> {
     let rule = memory::screen::rules().iter().find(|rule| rule.id == id);
     let rule = rule.ok_or_else(|| format!("unknown rule `{id}`"))?;
-    Ok(Refusal::Screened { family: rule.family, rule: rule.id })
+    Ok(RememberError::Screened { family: rule.family, rule: rule.id })
 }
 
 fn read_request(kind: TaskKind, record: RequestRecord) -> Result<Request, String> {
@@ -333,13 +338,13 @@ fn read_review(record: ReviewRecord) -> Result<ReviewRequest, String> {
     let messages = record.messages.into_iter().enumerate();
     let message = |(at, (role, text)): (usize, (String, String))| {
         let role = role.parse().map_err(|_| format!("unknown role `{role}`"))?;
-        Ok::<_, String>(Message { id: format!("m{}", at + 1), role, text })
+        Ok::<_, String>(ReviewMessage { id: format!("m{}", at + 1), role, text })
     };
     let moment = record.moment.parse().ok();
     Ok(ReviewRequest {
         session: record.session,
         turns: record.turns,
-        moment: moment.ok_or_else(|| format!("unknown moment `{}`", record.moment))?,
+        trigger: moment.ok_or_else(|| format!("unknown moment `{}`", record.moment))?,
         messages: messages.map(message).collect::<Result<_, _>>()?,
     })
 }
@@ -366,7 +371,7 @@ fn read_ended(row: &TaskRow) -> Result<TaskState, String> {
     // An action of a later version is none.
     let note = |record: NoteRecord| {
         let action = record.action.parse().ok()?;
-        Some(EntryNote { path: path(&record.path).ok()?, action, summary: record.summary })
+        Some(EntryOutcome { path: path(&record.path).ok()?, action, summary: record.summary })
     };
     let changes = record.changes.into_iter().filter_map(note).collect();
     let topics = record.topics.iter().map(|word| read_topic(word)).collect::<Result<_, _>>()?;
@@ -382,7 +387,7 @@ fn read_ended(row: &TaskRow) -> Result<TaskState, String> {
         TaskKind::Forget => {
             let removed =
                 record.removed.into_iter().map(|RemovedRecord { topic, summary, path: at }| {
-                    Ok::<_, String>(Removed {
+                    Ok::<_, String>(ForgottenEntry {
                         topic: read_topic(&topic)?,
                         summary,
                         path: path(&at)?,
@@ -390,7 +395,7 @@ fn read_ended(row: &TaskRow) -> Result<TaskState, String> {
                 });
             let candidates = record.candidates.into_iter().map(
                 |CandidateRecord { path: at, entry, summary }| {
-                    Ok::<_, String>(Candidate { path: path(&at)?, entry, summary })
+                    Ok::<_, String>(EntryCandidate { path: path(&at)?, entry, summary })
                 },
             );
             TaskDetails::Forgotten {
@@ -419,7 +424,7 @@ fn read_scope(word: &str) -> Result<Scope, String> {
     word.parse().map_err(|_| format!("unknown scope `{word}`"))
 }
 
-fn read_topic(word: &str) -> Result<Topic, String> {
+fn read_topic(word: &str) -> Result<MemoryTopic, String> {
     word.parse().map_err(|_| format!("unknown topic `{word}`"))
 }
 

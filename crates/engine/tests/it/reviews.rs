@@ -9,8 +9,8 @@ use std::time::Duration;
 use lukasa_engine::feed::{Changed, Event, EventKind};
 use lukasa_engine::{
     ApiKey, BindingRequest, CallContext, Caller, ChangesQuery, Chat, Config, Conversation,
-    Conversations, Engine, Feed, Feeds, Lanes, LeftOut, Memories, ModelJob, Role, Task,
-    TaskDetails, TaskFilter, TaskKind, TaskResult, TaskState, TurnTold, Unreviewed, Viewer,
+    Conversations, Engine, Feed, Feeds, FindingSkipReason, Lanes, Memories, MessageRole, ModelJob,
+    Task, TaskDetails, TaskFilter, TaskKind, TaskResult, TaskState, TurnTold, Unreviewed, Viewer,
     Workspace, WorkspaceChoice,
 };
 use memory::change::{Actor, Trust};
@@ -147,7 +147,8 @@ impl World {
 }
 
 fn turn(conversation: &Conversation, text: &str) {
-    let messages = vec![(Role::User, text.to_owned()), (Role::Assistant, "I will.".to_owned())];
+    let messages =
+        vec![(MessageRole::User, text.to_owned()), (MessageRole::Assistant, "I will.".to_owned())];
     conversation.turn_ended_with(None, &TurnTold { messages, wrote_memory: false });
 }
 
@@ -168,7 +169,7 @@ fn result(task: &Task) -> &TaskResult {
     }
 }
 
-fn left_out(task: &Task) -> Vec<(LeftOut, u32)> {
+fn left_out(task: &Task) -> Vec<(FindingSkipReason, u32)> {
     match &result(task).details {
         TaskDetails::Reviewed { skipped, .. } => skipped.iter().map(|(a, b)| (*a, *b)).collect(),
         other => panic!("{other:?}"),
@@ -298,7 +299,7 @@ async fn a_call_of_anything_else_is_dropped_and_a_sixth_finding_too() {
     let world = World::new(vec![ModelReply::Calls(calls), ModelReply::text("Done.")]);
     let reviews = world.turns("talk", &THREE).await;
     assert_eq!(result(&reviews[0]).changes.len(), 5);
-    assert_eq!(left_out(&reviews[0]), [(LeftOut::Limit, 1)]);
+    assert_eq!(left_out(&reviews[0]), [(FindingSkipReason::Limit, 1)]);
     let text = world.text().await;
     assert!(!text.contains("fish") && !text.contains("said so"), "{text}");
     let works = world.engine.model_work(None, None, 9).await.unwrap().works;
@@ -413,7 +414,11 @@ async fn what_is_known_secret_or_an_order_is_left_out() {
     let reviews = world.turns("talk", &THREE).await;
     assert_eq!(
         left_out(&reviews[0]),
-        [(LeftOut::Known, 1), (LeftOut::Screened, 2), (LeftOut::Instructions, 1)]
+        [
+            (FindingSkipReason::Known, 1),
+            (FindingSkipReason::Screened, 2),
+            (FindingSkipReason::Instructions, 1)
+        ]
     );
     let text = world.text().await;
     assert!(
@@ -453,7 +458,7 @@ async fn turns_are_counted_once_and_go_on_after_a_restart() {
     let conversation = world.conversation("talk").await;
     for _ in 0..5 {
         let told = TurnTold {
-            messages: vec![(Role::User, "I prefer tabs".to_owned())],
+            messages: vec![(MessageRole::User, "I prefer tabs".to_owned())],
             wrote_memory: false,
         };
         conversation.turn_ended_with(Some("turn 1"), &told);
@@ -639,7 +644,7 @@ async fn no_sentence_of_the_prompt_is_kept_anywhere() {
     );
     world.create("/memories/global/tabs.md", "- I prefer tabs in Rust\n").await;
     let reviews = world.turns("talk", &["I prefer spaces in Rust"]).await;
-    assert_eq!(left_out(&reviews[0]), [(LeftOut::Instructions, 2)]);
+    assert_eq!(left_out(&reviews[0]), [(FindingSkipReason::Instructions, 2)]);
     assert!(world.server.requests()[0].text().contains(sentence), "it is told");
     world.lanes.drain(Duration::from_secs(5)).await;
     world.engine.close().await;

@@ -367,7 +367,7 @@ impl Calls {
             tokio::select! {
                 biased;
                 staged = &mut attempt => break staged,
-                () = ledger.noted() => {
+                () = ledger.wait_for_change() => {
                     let report = value(&staged::report_out(&ledger.report()))?;
                     telling.send_notification(UntypedMessage::new(NOTED, report)?)?;
                 }
@@ -398,7 +398,7 @@ fn value(of: &impl serde::Serialize) -> Result<Value, Error> {
     serde_json::to_value(of).map_err(|_| Error::internal_error())
 }
 
-fn answer(staged: &Staged, report: &engine::Report) -> Result<Value, Error> {
+fn answer(staged: &Staged, report: &engine::RunReport) -> Result<Value, Error> {
     staged::answer(staged, report).map_err(|_| Error::internal_error())
 }
 

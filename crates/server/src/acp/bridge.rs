@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::{
-    Draft, Job, Memories, Report, RunError, Runner, TaskDetails, TaskError, TaskErrorCode,
+    Draft, Job, Memories, RunError, RunReport, Runner, TaskDetails, TaskError, TaskErrorCode,
     TaskKind, TaskResult, Workspace, enter_staged, escape,
 };
 use memory::limits::{
@@ -161,7 +161,7 @@ impl ChildRunner {
             peer = children.take_patiently() => peer.map_err(Ended::Broken)?,
         };
         let before = job.ledger.report();
-        let note = |later: &Report| job.ledger.replace(before.and_then(later));
+        let note = |later: &RunReport| job.ledger.replace(before.merged_with(later));
         let parameters = staged::parameters(&job.task, &job.request, &job.workspace);
         let method = method(kind).as_str();
         let answered = {

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use engine::{
-    BindingRequest, Candidate, EntryNote, Message, ProjectRoot, Removed, Report, Request,
-    ReviewRequest, Staged, StagedEdit, TaskDetails, TaskId, TaskKind, TaskProposals, TaskResult,
-    TokenUsage, Workspace, WorkspaceChoice, inside, tellable,
+    BindingRequest, EntryCandidate, EntryOutcome, ForgottenEntry, ProjectRoot, Request,
+    ReviewMessage, ReviewRequest, RunReport, Staged, StagedEdit, TaskDetails, TaskId, TaskKind,
+    TaskProposals, TaskResult, TokenUsage, Workspace, WorkspaceChoice, inside, tellable,
 };
 use memory::limits::TASK_DETAILS_CHARS_MAX;
 use memory::path::{Layout, MemoryPath, Mount};
@@ -62,11 +62,11 @@ pub(super) fn parameters(task: &TaskId, request: &Request, workspace: &Workspace
 }
 
 fn review_out(asked: &ReviewRequest) -> StageReview {
-    let message = |one: &Message| (one.role.as_ref().to_owned(), one.text.clone());
+    let message = |one: &ReviewMessage| (one.role.as_ref().to_owned(), one.text.clone());
     StageReview {
         session: asked.session.clone(),
         turns: asked.turns,
-        moment: asked.moment.as_ref().to_owned(),
+        moment: asked.trigger.as_ref().to_owned(),
         messages: asked.messages.iter().map(message).collect(),
     }
 }
@@ -76,11 +76,11 @@ pub(super) fn review(stage: Stage) -> Option<Asked> {
     let StageReview { session, turns, moment, messages } = stage.review.clone()?;
     let messages = messages.into_iter().enumerate();
     let message = |(at, (role, text)): (usize, (String, String))| {
-        Some(Message { id: format!("m{}", at + 1), role: role.parse().ok()?, text })
+        Some(ReviewMessage { id: format!("m{}", at + 1), role: role.parse().ok()?, text })
     };
     let messages = messages.map(message).collect::<Option<_>>()?;
     let moment = moment.parse().ok()?;
-    asked(stage, Request::Review(ReviewRequest { session, turns, moment, messages }))
+    asked(stage, Request::Review(ReviewRequest { session, turns, trigger: moment, messages }))
 }
 
 /// Returns what a child is asked about a workspace alone.
@@ -156,7 +156,7 @@ pub(super) fn asked(stage: Stage, mut request: Request) -> Option<Asked> {
 }
 
 /// Returns what a child answers.
-pub(super) fn answer(staged: &Staged, report: &Report) -> Result<Value, serde_json::Error> {
+pub(super) fn answer(staged: &Staged, report: &RunReport) -> Result<Value, serde_json::Error> {
     let proposed = match &staged.result.proposals {
         TaskProposals::Made(proposals) => proposals.iter().map(proposal_out).collect(),
         TaskProposals::Stored(_) => Vec::new(),
@@ -208,31 +208,31 @@ fn proposal_out(proposal: &Proposal) -> Proposed {
 }
 
 /// Returns what models did, as it is told.
-pub(super) fn report_out(report: &Report) -> WorkReport {
+pub(super) fn report_out(report: &RunReport) -> WorkReport {
     WorkReport {
         agent: report.agent.map(str::to_owned),
         model: report.model.clone(),
         turns: report.turns,
         calls: report.calls,
-        refused: report.refused,
+        refused: report.refused_calls,
         tokens_in: report.usage.tokens_in,
         tokens_cached: report.usage.tokens_cached,
         tokens_out: report.usage.tokens_out,
         cost: report.usage.cost,
         fallback: report.fallback.clone(),
-        failed: report.failed.clone(),
+        failed: report.failure.clone(),
     }
 }
 
 /// Reads what models did.
-pub(super) fn report_in(report: &WorkReport) -> Report {
+pub(super) fn report_in(report: &WorkReport) -> RunReport {
     let count = |count: u64| count.min(COUNT_MAX);
-    Report {
-        agent: report.agent.as_deref().and_then(Report::agent),
+    RunReport {
+        agent: report.agent.as_deref().and_then(RunReport::agent),
         model: report.model.as_deref().and_then(tellable),
         turns: report.turns,
         calls: report.calls,
-        refused: report.refused,
+        refused_calls: report.refused,
         usage: TokenUsage {
             tokens_in: count(report.tokens_in),
             tokens_cached: count(report.tokens_cached),
@@ -240,7 +240,7 @@ pub(super) fn report_in(report: &WorkReport) -> Report {
             cost: report.cost.filter(|cost| cost.is_finite() && *cost >= 0.0),
         },
         fallback: report.fallback.as_deref().and_then(tellable),
-        failed: report.failed.as_deref().and_then(tellable),
+        failure: report.failed.as_deref().and_then(tellable),
     }
 }
 
@@ -251,7 +251,7 @@ pub(super) struct Answered {
     pub(super) result: TaskResult,
     pub(super) decided_by: Option<String>,
     pub(super) because: Option<String>,
-    pub(super) report: Report,
+    pub(super) report: RunReport,
     /// Whether a path of the result leads out of the memories.
     pub(super) escapes: bool,
 }
@@ -320,7 +320,11 @@ impl Reader {
                 let of: task::ForgetResult = serde_json::from_value(fields).ok()?;
                 let removed = of.removed_entries.into_iter().filter_map(|one| {
                     let path = self.path(&one.file_path)?;
-                    Some(Removed { topic: one.topic.twin(), summary: one_line(&one.summary), path })
+                    Some(ForgottenEntry {
+                        topic: one.topic.twin(),
+                        summary: one_line(&one.summary),
+                        path,
+                    })
                 });
                 let details = TaskDetails::Forgotten {
                     removed: removed.collect(),
@@ -344,20 +348,20 @@ impl Reader {
         paths.iter().filter_map(|path| self.path(path)).collect()
     }
 
-    fn notes(&mut self, notes: Vec<task::EntryNote>) -> Option<Vec<EntryNote>> {
+    fn notes(&mut self, notes: Vec<task::EntryNote>) -> Option<Vec<EntryOutcome>> {
         let mut read = Vec::with_capacity(notes.len());
         for note in notes {
             let action = note.action.parse().ok()?;
             let Some(path) = self.path(&note.file_path) else { continue };
-            read.push(EntryNote { path, action, summary: one_line(&note.summary) });
+            read.push(EntryOutcome { path, action, summary: one_line(&note.summary) });
         }
         Some(read)
     }
 
-    fn candidates(&mut self, candidates: Vec<task::Candidate>) -> Vec<Candidate> {
+    fn candidates(&mut self, candidates: Vec<task::Candidate>) -> Vec<EntryCandidate> {
         let read = candidates.into_iter().filter_map(|one| {
             let path = self.path(&one.file_path)?;
-            Some(Candidate { path, entry: one.entry, summary: one_line(&one.summary) })
+            Some(EntryCandidate { path, entry: one.entry, summary: one_line(&one.summary) })
         });
         read.collect()
     }

@@ -111,7 +111,7 @@ const CHANGED: &[(&str, &str, &str)] = &[
 pub(super) async fn dream(
     memories: &Memories,
     script: Vec<ModelReply>,
-) -> (Result<lukasa_agents::Dreamt, CurateError>, Vec<Value>, Ledger) {
+) -> (Result<lukasa_agents::DreamReport, CurateError>, Vec<Value>, Ledger) {
     let server = ModelServer::scripted(script).unwrap();
     let ledger = Ledger::default();
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
@@ -155,13 +155,15 @@ async fn a_dream_that_changes_anything_is_refused_and_changes_nothing() {
         create(&memories, "/memories/global/a.md", before).await;
         let script = vec![write("/memories/global/a.md", after), ModelReply::text("Done.")];
         let (done, asked, ledger) = dream(&memories, script).await;
-        let is_refused =
-            matches!(done, Err(CurateError::Agent(AgentError::Loss { .. } | AgentError::Added(_))));
+        let is_refused = matches!(
+            done,
+            Err(CurateError::Agent(AgentError::ContentLoss { .. } | AgentError::ContentAdded(_)))
+        );
         assert!(is_refused, "{name}: {done:?}");
         assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), *before, "{name}");
         assert!(asked.last().unwrap().to_string().contains("This is not accepted"), "{name}");
         // What memories say is not kept on record.
-        let why = ledger.report().failed.unwrap();
+        let why = ledger.report().failure.unwrap();
         assert!(why.ends_with("/memories/global/a.md") || why.ends_with("only tidy up"), "{why}");
     }
 }
@@ -234,7 +236,7 @@ async fn what_says_the_same_in_other_words_is_proposed_to_the_person() {
         "Managed auto-memory dream completed. Nothing to tidy up. Proposed: 1."
     );
     assert_eq!(done.proposals[0].changes[0].old.as_deref(), Some("Every Friday the deploy runs"));
-    assert!(results(&asked)[1].contains("has no such entry"), "{asked:?}");
+    assert!(tool_results(&asked)[1].contains("has no such entry"), "{asked:?}");
     assert!(text_of(&memories, "/memories/global/b.md").await.is_some());
 }
 
@@ -263,7 +265,7 @@ async fn a_hostile_dream_deletes_nothing_pinned_and_moves_nothing_between_scopes
     ];
     let (done, asked, ledger) = dream(&memories, script).await;
     assert_eq!(done.unwrap().summary, "Managed auto-memory dream completed. Nothing to tidy up.");
-    assert_eq!(ledger.report().refused, 4, "{asked:?}");
+    assert_eq!(ledger.report().refused_calls, 4, "{asked:?}");
     let shown = |word: &str| asked.iter().filter(|body| body.to_string().contains(word)).count();
     assert!(shown("pinned.md") > 0 && shown("p.md") > 0);
     for body in &asked {

@@ -6,7 +6,7 @@ pub(super) async fn forget(
     memories: &Memories,
     query: &str,
     script: Vec<ModelReply>,
-) -> (Result<lukasa_agents::Forgotten, CurateError>, Vec<Value>) {
+) -> (Result<lukasa_agents::ForgetReport, CurateError>, Vec<Value>) {
     let server = ModelServer::scripted(script).unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let request = ForgetRequest { query: query.to_owned(), scope: None, file: None };

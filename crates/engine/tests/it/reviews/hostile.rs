@@ -53,7 +53,7 @@ async fn what_is_private_goes_to_no_project_by_an_update_either() {
     let text = world.text().await;
     assert!(text.contains("/memories/project/"), "{text}");
     assert!(!text.contains("diabetes"), "{text}");
-    assert_eq!(left_out(&reviews[1]), [(LeftOut::Place, 1)]);
+    assert_eq!(left_out(&reviews[1]), [(FindingSkipReason::Place, 1)]);
 }
 
 #[tokio::test]
@@ -139,8 +139,9 @@ async fn a_turn_is_not_lost_when_another_process_reviewed_meanwhile() {
 async fn a_turn_counts_however_much_the_model_said_in_it() {
     let world = World::every(1, vec![nothing()]);
     let conversation = world.conversation("talk").await;
-    let mut messages = vec![(Role::User, "I prefer tabs everywhere".to_owned())];
-    messages.extend((0..80).map(|n| (Role::Assistant, format!("{n} {}", "x".repeat(1_500)))));
+    let mut messages = vec![(MessageRole::User, "I prefer tabs everywhere".to_owned())];
+    messages
+        .extend((0..80).map(|n| (MessageRole::Assistant, format!("{n} {}", "x".repeat(1_500)))));
     conversation.turn_ended_with(None, &TurnTold { messages, wrote_memory: false });
     world.conversations.written().await;
     world.lanes.idle(Duration::from_secs(20)).await;
@@ -174,7 +175,7 @@ async fn a_turn_that_is_compacted_again_and_again_is_reviewed_once() {
 async fn what_is_told_of_a_turn_has_no_more_messages_than_are_kept() {
     let world = World::every(2, vec![nothing()]);
     let conversation = world.conversation("talk").await;
-    let messages = (0..100_000).map(|n| (Role::User, n.to_string())).collect();
+    let messages = (0..100_000).map(|n| (MessageRole::User, n.to_string())).collect();
     let began = std::time::Instant::now();
     conversation.turn_ended_with(None, &TurnTold { messages, wrote_memory: false });
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use engine::{
-    ContextMode, DraftEdit, EntryAction, ForgetRequest, LeftOut, Moment, RememberRequest, Role,
-    Topic,
+    ContextMode, DraftEdit, EntryAction, FindingSkipReason, ForgetRequest, MemoryTopic,
+    MessageRole, RememberRequest, ReviewTrigger,
 };
 use memory::document::Revision;
 use memory::path::Scope;
@@ -20,8 +20,12 @@ fn at(path: &str) -> MemoryPath {
     MemoryPath::parse(path, Layout::Scoped).unwrap()
 }
 
-fn note(action: EntryAction) -> EntryNote {
-    EntryNote { path: at("/memories/global/user/a.md"), action, summary: "I keep bees".to_owned() }
+fn note(action: EntryAction) -> EntryOutcome {
+    EntryOutcome {
+        path: at("/memories/global/user/a.md"),
+        action,
+        summary: "I keep bees".to_owned(),
+    }
 }
 
 fn proposal() -> Proposal {
@@ -42,7 +46,7 @@ fn proposal() -> Proposal {
 
 fn results() -> Vec<TaskResult> {
     let scopes = BTreeSet::from([Mount::Scope(Scope::Global), Mount::Scope(Scope::Workspace)]);
-    let topics = BTreeSet::from([Topic::User, Topic::Reference]);
+    let topics = BTreeSet::from([MemoryTopic::User, MemoryTopic::Reference]);
     let path = at("/memories/global/user/a.md");
     let result = |summary: &str, changes, proposals: Vec<_>, details| TaskResult {
         summary: summary.to_owned(),
@@ -64,13 +68,13 @@ fn results() -> Vec<TaskResult> {
             vec![note(EntryAction::Removed)],
             Vec::new(),
             TaskDetails::Forgotten {
-                removed: vec![Removed {
-                    topic: Topic::Feedback,
+                removed: vec![ForgottenEntry {
+                    topic: MemoryTopic::Feedback,
                     summary: "I keep bees".to_owned(),
                     path: path.clone(),
                 }],
                 topics: topics.clone(),
-                candidates: vec![Candidate {
+                candidates: vec![EntryCandidate {
                     path,
                     entry: "I keep\n  bees".to_owned(),
                     summary: "I keep".to_owned(),
@@ -83,7 +87,7 @@ fn results() -> Vec<TaskResult> {
             vec![proposal()],
             TaskDetails::Reviewed {
                 files_touched: vec![at("/memories/global/a.md")],
-                skipped: [(LeftOut::Known, 2)].into(),
+                skipped: [(FindingSkipReason::Known, 2)].into(),
             },
         ),
         result(
@@ -106,15 +110,15 @@ const fn kind_of(result: &TaskResult) -> TaskKind {
 
 #[test]
 fn what_a_child_answers_is_read_as_it_was_meant() {
-    let report = Report {
-        agent: Report::agent("managed-auto-memory-dream"),
+    let report = RunReport {
+        agent: RunReport::agent("managed-auto-memory-dream"),
         model: Some("local/small".to_owned()),
         turns: 2,
         calls: 3,
-        refused: 1,
+        refused_calls: 1,
         usage: TokenUsage { tokens_in: 200, tokens_cached: 80, tokens_out: 14, cost: Some(0.5) },
         fallback: Some("it did not answer".to_owned()),
-        failed: None,
+        failure: None,
     };
     for result in results() {
         let kind = kind_of(&result);
@@ -178,10 +182,10 @@ fn what_a_daemon_asks_is_read_as_it_was_meant() {
         Request::Review(ReviewRequest {
             session: "talk".to_owned(),
             turns: (2, 4),
-            moment: Moment::Compaction,
-            messages: vec![Message {
+            trigger: ReviewTrigger::Compaction,
+            messages: vec![ReviewMessage {
                 id: "m1".to_owned(),
-                role: Role::User,
+                role: MessageRole::User,
                 text: "a\nb".to_owned(),
             }],
         }),
@@ -241,7 +245,7 @@ proptest! {
             drop(answered(said.clone(), (kind, Layout::Scoped)));
             // A sound answer with one part that is not.
             let staged = Staged { result, edits: Vec::new(), model: None, because: None };
-            let mut sound = answer(&staged, &Report::default()).unwrap();
+            let mut sound = answer(&staged, &RunReport::default()).unwrap();
             sound[&name] = more.clone();
             if let Some(read) = answered(sound, (kind, Layout::Flat)) {
                 prop_assert!(read.result.summary.chars().all(|c| !c.is_control()));

@@ -1,0 +1,220 @@
+//! A model that reviews a conversation: it may add, change and remove entries, and look at nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use memory::screen::Screen;
+use model::ToolSpec;
+use serde_json::{Value, json};
+use strum::VariantArray as _;
+
+use super::agent::{AgentError, ToolRefusal, Toolbox, json_quoted};
+use super::toolbox::has_secret;
+use crate::review::{
+    FINDINGS_MAX, FindingSkipReason, FindingTarget, MessageRole, ReviewFinding, ReviewRequest,
+    ReviewTrigger,
+};
+use crate::rules::{self, EntryRef, ReviewDecision, Snapshot};
+
+/// How much of a conversation a model is shown, in characters. The newest messages stay whole.
+const SHOWN_CHARS_MAX: usize = 40_000;
+
+/// Entries that are listed for a review, of the memories that share words with the conversation.
+const ENTRIES_MAX: usize = 120;
+
+/// Memories that those are of.
+const MEMORIES_MAX: usize = 40;
+
+/// Characters of an entry that is listed.
+const REVIEWED_ENTRY_CHARS_MAX: usize = 300;
+
+/// What a model found in a conversation.
+pub(super) struct ReviewToolbox<'a> {
+    request: &'a ReviewRequest,
+    entries: BTreeMap<String, EntryRef<'a>>,
+    items: Vec<ReviewDecision<'a>>,
+    skipped: BTreeMap<FindingSkipReason, u32>,
+}
+
+impl<'a> ReviewToolbox<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, request: &'a ReviewRequest, screen: &Screen) -> Self {
+        let said: String = request.messages.iter().map(|one| one.text.as_str()).collect();
+        let likely = rules::most_similar_memories(snapshot, &said, MEMORIES_MAX);
+        let likely = likely.into_iter().filter(|stored| !has_secret(screen, &stored.text));
+        let entries = likely
+            .flat_map(|stored| stored.text.parsed().entries.iter().map(move |note| (stored, note)));
+        let entries = entries.take(ENTRIES_MAX).enumerate();
+        let entries = entries.map(|(at, entry)| (format!("e{}", at + 1), entry)).collect();
+        Self { request, entries, items: Vec::new(), skipped: BTreeMap::new() }
+    }
+
+    /// Returns what the model is told.
+    pub(super) fn task(&self, snapshot: &Snapshot) -> String {
+        let today = snapshot.local_date(snapshot.now);
+        let mut task = format!("Today is {today}.\n\nEntries of memories that may be about it:\n");
+        if self.entries.is_empty() {
+            task.push_str("(none)\n");
+        }
+        let mut listed: Vec<_> = self.entries.iter().collect();
+        listed.sort_by_key(|(id, _)| id.len());
+        for (id, (stored, note)) in listed {
+            let entry: String = note.full_text().chars().take(REVIEWED_ENTRY_CHARS_MAX).collect();
+            let _ = writeln!(task, "{id} {} {}", stored.path, json_quoted(&entry));
+        }
+        if self.request.trigger == ReviewTrigger::Compaction {
+            task.push_str(
+                "\nThe agent is about to lose this conversation. With the target `workspace` keep what whoever goes on with \
+                 this very work has to know: what the person decided, and what is to be left as it is.\n",
+            );
+        }
+        task.push_str("\nThe conversation, one message a line:\n");
+        for line in self.message_lines() {
+            task.push_str(&line);
+            task.push('\n');
+        }
+        task
+    }
+
+    /// Returns the messages as a model is shown them, as many of the newest as there is room for. A person's words alone are
+    /// evidence, so they come before what the model answered.
+    fn message_lines(&self) -> Vec<String> {
+        let mut shown: BTreeMap<usize, String> = BTreeMap::new();
+        let mut left = SHOWN_CHARS_MAX;
+        for is_of_person in [true, false] {
+            for (at, message) in self.request.messages.iter().enumerate().rev() {
+                if (message.role == MessageRole::User) != is_of_person {
+                    continue;
+                }
+                let (id, role, text) = (&message.id, message.role.as_ref(), &message.text);
+                let line = json!({ "id": id, "role": role, "text": text }).to_string();
+                let Some(rest) = left.checked_sub(line.chars().count()) else { break };
+                left = rest;
+                shown.insert(at, line);
+            }
+        }
+        shown.into_values().collect()
+    }
+
+    /// Returns what was found, if the model came to an end. One that still called tools at its last turn has found what it
+    /// has: each finding stands alone.
+    pub(super) fn into_items(
+        self,
+        ran: Result<String, AgentError>,
+    ) -> Result<(Vec<ReviewDecision<'a>>, BTreeMap<FindingSkipReason, u32>), AgentError> {
+        match ran {
+            Ok(_) => Ok((self.items, self.skipped)),
+            Err(AgentError::TurnLimit(_)) if !self.items.is_empty() => {
+                Ok((self.items, self.skipped))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns whose a finding may be.
+    const fn allowed_targets(&self) -> &'static [FindingTarget] {
+        match self.request.trigger {
+            ReviewTrigger::Compaction => FindingTarget::VARIANTS,
+            ReviewTrigger::Turns | ReviewTrigger::End => {
+                &[FindingTarget::User, FindingTarget::Memory]
+            }
+        }
+    }
+
+    fn evidence_argument(&self, arguments: &Value) -> Result<Vec<String>, ToolRefusal> {
+        let ids: Option<Vec<String>> = arguments["evidence"]
+            .as_array()
+            .and_then(|ids| ids.iter().map(|id| Some(id.as_str()?.to_owned())).collect());
+        let is_said = |id: &String| {
+            let mut messages = self.request.messages.iter();
+            messages.any(|one| one.id == *id && one.role == MessageRole::User)
+        };
+        let ids = ids.filter(|ids| !ids.is_empty() && ids.iter().all(is_said));
+        ids.ok_or_else(|| ToolRefusal::new("`evidence` must be ids of messages of the role `user`"))
+    }
+
+    fn entry_argument(&self, arguments: &Value) -> Result<EntryRef<'a>, ToolRefusal> {
+        let entry = arguments["id"].as_str().and_then(|id| self.entries.get(id)).copied();
+        entry.ok_or_else(|| ToolRefusal::new("`id` must be the id of an entry that was listed"))
+    }
+}
+
+fn text_argument(arguments: &Value) -> Result<String, ToolRefusal> {
+    let text = arguments["text"].as_str().map(str::trim).filter(|text| !text.is_empty());
+    text.map(str::to_owned).ok_or_else(|| ToolRefusal::new("`text` must be one statement"))
+}
+
+fn tool(name: &'static str, description: &'static str, properties: &Value) -> ToolSpec {
+    let required: Vec<&String> =
+        properties.as_object().into_iter().flat_map(|all| all.keys()).collect();
+    let schema = json!({ "type": "object", "properties": properties, "required": required });
+    ToolSpec { name, description, schema }
+}
+
+impl Toolbox for ReviewToolbox<'_> {
+    fn tools(&self) -> Vec<ToolSpec> {
+        let text = json!({ "type": "string", "description": "One statement that stands alone" });
+        let id = json!({ "type": "string", "description": "The id of a listed entry" });
+        let evidence = json!({
+            "type": "array",
+            "items": { "type": "string" },
+            "description": "The ids of the person's messages that say so",
+        });
+        let target = json!({
+            "type": "string",
+            "enum": self.allowed_targets().iter().map(AsRef::as_ref).collect::<Vec<_>>(),
+            "description": "`user` for the person in all projects, `memory` for this project",
+        });
+        vec![
+            tool(
+                "add_memory",
+                "Keeps something new.",
+                &json!({ "target": target, "text": text, "evidence": evidence }),
+            ),
+            tool(
+                "update_memory",
+                "Gives an entry the text that the person's words ask for.",
+                &json!({ "id": id, "text": text, "evidence": evidence }),
+            ),
+            tool(
+                "delete_memory",
+                "Removes an entry that the person's words make wrong.",
+                &json!({ "id": id, "evidence": evidence }),
+            ),
+        ]
+    }
+
+    fn is_read_only(&self, _: &str) -> bool {
+        false
+    }
+
+    fn call(&mut self, name: &str, arguments: &Value) -> Result<String, ToolRefusal> {
+        if self.items.len() == FINDINGS_MAX {
+            *self.skipped.entry(FindingSkipReason::Limit).or_default() += 1;
+            return Err(ToolRefusal::new(format!(
+                "a review takes {FINDINGS_MAX} findings, and has them"
+            )));
+        }
+        let evidence = self.evidence_argument(arguments)?;
+        let found = match name {
+            "add_memory" => {
+                let target = arguments["target"].as_str().and_then(|word| word.parse().ok());
+                let target = target.filter(|target| self.allowed_targets().contains(target));
+                let target =
+                    target.ok_or_else(|| ToolRefusal::new("`target` is none that there is"))?;
+                ReviewDecision::New(ReviewFinding {
+                    target,
+                    text: text_argument(arguments)?,
+                    evidence,
+                })
+            }
+            "update_memory" => ReviewDecision::Update {
+                entry: self.entry_argument(arguments)?,
+                text: text_argument(arguments)?,
+                evidence,
+            },
+            _ => ReviewDecision::Removal { entry: self.entry_argument(arguments)?, evidence },
+        };
+        self.items.push(found);
+        Ok("Noted.".to_owned())
+    }
+}

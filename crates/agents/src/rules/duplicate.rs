@@ -1,0 +1,186 @@
+//! The rule by which one of two entries may go without a question: they say the same, word for word, in the same
+//! place.
+//!
+//! It needs no word list, so it holds in every language. Whatever is not the same by it stays, and may be proposed.
+
+use memory::path::MemoryPath;
+use unicode_normalization::UnicodeNormalization;
+
+use super::snapshot::{ParsedEntry, StoredMemory};
+
+/// The most words of a fragment: it says too little to be known wherever it stands.
+const FRAGMENT_WORDS_MAX: usize = 2;
+
+/// The most words of a label and of the value behind it: `Owner: Ada`.
+const VALUE_WORDS_MAX: usize = 3;
+
+/// An entry in the form in which entries that say the same are equal.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NormalizedText(String);
+
+impl NormalizedText {
+    /// Returns the form of an entry or of a statement, without its bullet.
+    pub(crate) fn new(whole: &str) -> Self {
+        let text: String = whole.trim().replace("\r\n", "\n").nfc().collect();
+        // The layout of lists, tables and code is a part of what they say.
+        Self(if has_blocks(&text) { trim_line_ends(&text) } else { normalize_line(&text) })
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Tells whether it says anything.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Tells whether two entries say the same in the same place, so that one of them may go.
+///
+/// Numbered steps, headings and introductions give a line its meaning, and so does the file: `Owner: Ada` in two files is
+/// two facts. A line of dialogue, a paragraph, a value behind a label and a step of a list below a heading may be said
+/// again on purpose.
+pub(crate) fn is_duplicate(
+    (a_file, a): (&StoredMemory, &ParsedEntry),
+    (b_file, b): (&StoredMemory, &ParsedEntry),
+) -> bool {
+    a.normalized == b.normalized
+        && !a.normalized.is_empty()
+        && [a, b].into_iter().all(|note| note.is_item() && !note.is_step && !note.has_introduction)
+        && !is_fragment(a.statement())
+        && a.context == b.context
+        && (a.context.is_empty() || a_file.path != b_file.path)
+        && is_same_subject(&a_file.path, &b_file.path)
+}
+
+/// Tells whether two files are about one subject: they are one file, or differ by a number at the end of the name.
+pub(crate) fn is_same_subject(a: &MemoryPath, b: &MemoryPath) -> bool {
+    a == b || (a.mount() == b.mount() && subject(a) == subject(b))
+}
+
+/// Returns the path of a file without its extension and the number that tells it from others of its name.
+fn subject(path: &MemoryPath) -> Option<&str> {
+    let path = path.relative()?.as_str();
+    let stem = path.strip_suffix(".md").unwrap_or(path);
+    let base = stem.trim_end_matches(|c: char| c.is_ascii_digit());
+    Some(base.strip_suffix('-').filter(|_| base.len() < stem.len()).unwrap_or(stem))
+}
+
+/// Returns one line without the differences that carry no meaning: white space, Unicode form, curled apostrophes, a capital
+/// at the start, and the stop at the end. Code stays as it is.
+pub(crate) fn normalize_line(text: &str) -> String {
+    let text = text.trim_end_matches(|c: char| c.is_whitespace() || ".;,!。．！、；،".contains(c));
+    // Text between backticks is code.
+    let pieces = text.split('`').enumerate().map(|(index, piece)| {
+        if index % 2 == 1 { piece.to_owned() } else { collapse_whitespace(piece) }
+    });
+    let text = pieces.collect::<Vec<_>>().join("`").trim().to_owned();
+    match text.split_once(' ') {
+        Some((first, rest)) => format!("{} {rest}", lowercase_first_word(first)),
+        None => lowercase_first_word(&text),
+    }
+}
+
+/// Returns a text with one space for each run of white space, and straight apostrophes.
+fn collapse_whitespace(piece: &str) -> String {
+    let mut spaced = String::with_capacity(piece.len());
+    for c in piece.chars() {
+        match c {
+            c if c.is_whitespace() && spaced.ends_with(' ') => {}
+            c if c.is_whitespace() => spaced.push(' '),
+            '\u{2018}' | '\u{2019}' => spaced.push('\''),
+            c => spaced.push(c),
+        }
+    }
+    spaced
+}
+
+/// Returns the first word of a statement in lower case if only its first letter is a capital. Capitals elsewhere tell
+/// words apart: `US` and `us`, `Arme` and `arme`, `FOO` and `foo`.
+fn lowercase_first_word(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().is_some_and(char::is_uppercase);
+    let rest = letters.as_str().trim_end_matches([',', ':']);
+    let is_capitalised = first
+        && rest.chars().any(char::is_alphabetic)
+        && rest.chars().all(|c| !c.is_uppercase() && (c.is_alphabetic() || c == '\''));
+    if is_capitalised { word.to_lowercase() } else { word.to_owned() }
+}
+
+/// Tells whether a statement says too little to be about one thing only: a few words, or a value behind a label.
+pub(crate) fn is_fragment(fact: &str) -> bool {
+    let mut words = fact.split_whitespace();
+    let count = |text: &str| text.split_whitespace().count();
+    let label = fact.split_once([':', '：']).is_some_and(|(label, value)| {
+        count(label) <= VALUE_WORDS_MAX
+            && count(value) <= VALUE_WORDS_MAX
+            && !value.starts_with("//")
+    });
+    let has_spaces = fact.is_ascii() || fact.contains(' ');
+    label || (has_spaces && words.by_ref().nth(FRAGMENT_WORDS_MAX).is_none())
+}
+
+/// Tells whether a text holds more than one block of Markdown: a list, a table, code, a quotation.
+pub(crate) fn has_blocks(text: &str) -> bool {
+    let mut lines = text.lines();
+    let begins_block = |line: &str| {
+        let bare = line.trim_start();
+        bare.is_empty()
+            || line.len() - bare.len() >= 4
+            || line.contains('\t')
+            || bare.starts_with(['#', '>', '|', '`', '~', '<', '-', '*', '+', '='])
+            || is_numbered(bare)
+            || line.ends_with("  ")
+    };
+    let first = lines.next().unwrap_or_default();
+    let begins_alone = first.starts_with(['|', '>', '#', '<', '~']) || first.starts_with("```");
+    begins_alone || lines.any(begins_block)
+}
+
+/// Tells whether a line begins as a numbered step does: `1.` or `1)`.
+pub(crate) fn is_numbered(line: &str) -> bool {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.len() < line.len() && rest.starts_with(['.', ')'])
+}
+
+fn trim_line_ends(text: &str) -> String {
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_carries_no_meaning_is_looked_over() {
+        for (a, b) in [
+            ("Run the unit tests", "run the  unit tests."),
+            ("Prefers tea;", "prefers\ntea"),
+            ("朝は会議を入れない", "朝は会議を入れない。"),
+            ("Caf\u{e9} at noon", "cafe\u{301} at noon"),
+            ("Run `just X`.", "run `just X`"),
+            ("It's the pier\u{2019}s", "it\u{2019}s the pier's"),
+            ("We ship on Fridays", "we  ship on Fridays"),
+        ] {
+            assert_eq!(NormalizedText::new(a), NormalizedText::new(b), "{a} | {b}");
+        }
+        for (a, b) in [
+            ("Alice reports to Bob", "Bob reports to Alice"),
+            ("Support for US users", "Support for us users"),
+            ("Option -C is safe", "Option -c is safe"),
+            ("Run `just X`", "Run `just x`"),
+            ("The door is open?", "The door is open"),
+            ("Reads .env first", "Reads env first"),
+            ("Uses C# there", "Uses C there"),
+            ("10\u{b2} rows", "102 rows"),
+            ("Steps\n- one\n  - two", "Steps\n- one\n- two"),
+            ("[ ] call Ada", "[x] call Ada"),
+            ("`a  b`", "`a b`"),
+            ("Set MODE", "Set mode"),
+            ("Die Arme heben", "Die arme heben"),
+        ] {
+            assert_ne!(NormalizedText::new(a), NormalizedText::new(b), "{a} | {b}");
+        }
+    }
+}
