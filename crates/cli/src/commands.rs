@@ -113,7 +113,7 @@ const fn needs(command: &Command) -> Option<Feature> {
 pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let draft = if let Command::Edit(args) = &command { args.draft.as_deref() } else { None };
     if let Some(needed) = needs(&command) {
-        let features = app.engine.switches().of(&app.workspace());
+        let features = app.engine.switches().for_workspace(&app.workspace());
         if !features.has(needed) {
             return Err(CommandError::FeatureDisabled { feature: needed }.into());
         }

@@ -114,7 +114,7 @@ fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
 /// Offers the proposals that wait.
 fn proposals(typed: &OsStr) -> Vec<CompletionCandidate> {
     ids(typed, async |glimpse: &Glimpse| {
-        let pending = glimpse.engine.pending();
+        let pending = glimpse.engine.proposal_queue();
         let page = pending.list(&glimpse.memories, None, PROPOSALS_LISTED_MAX).await;
         page.unwrap_or_default().proposals.iter().map(pending::offered).collect()
     })

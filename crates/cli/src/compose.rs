@@ -76,7 +76,7 @@ pub(crate) struct Glimpse {
 impl Glimpse {
     /// Reads settings and environment as a command would.
     pub(crate) fn new(globals: &Globals) -> Result<Self, Failure> {
-        Self::with(globals, Engine::open_for_a_glance)
+        Self::with(globals, Engine::open_read_only)
     }
 
     fn with(

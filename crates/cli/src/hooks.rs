@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use engine::Recaller;
+use engine::RecallService;
 
 use crate::args::{Globals, Hook};
 use crate::compose;
@@ -75,7 +75,7 @@ fn answer(globals: Globals, args: &Hook, sender: &SyncSender<Answer>) {
 }
 
 /// Finds the answer; what is `held` beside it is of no use afterwards, and takes milliseconds to be given back.
-fn answered(globals: Globals, args: &Hook, held: &mut Option<Arc<Recaller>>) -> Answer {
+fn answered(globals: Globals, args: &Hook, held: &mut Option<Arc<RecallService>>) -> Answer {
     let host = Host::from_str(&args.agent, false)
         .map_err(|_| Failure::usage("no agent of this name is known"))?;
     // What is told is read to its end in any case: an agent may mind a closed pipe.

@@ -4,9 +4,9 @@
 //! one place that decides it.
 
 use engine::{
-    Asker, Cancelled, Engine, Lanes, NextDream, Rehearsal, RehearsalError, Request, SubmitError,
-    Task, TaskError, TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskState, Unheard, Viewer,
-    Workspace,
+    CancelOutcome, CuratorRequest, Engine, Lanes, NextDream, NullFeed, Requester, SubmitError,
+    Task, TaskError, TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskPreview, TaskPreviewError,
+    TaskState, Viewer, Workspace,
 };
 use memory::error_code::MemoryErrorCode;
 use memory::limits::{DRAIN_WAIT, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX};
@@ -21,7 +21,7 @@ pub(crate) struct Lane {
     lanes: Lanes,
     chosen: Option<Chosen>,
     workspace: Workspace,
-    asker: Asker,
+    asker: Requester,
 }
 
 impl Lane {
@@ -29,26 +29,26 @@ impl Lane {
     pub(crate) fn open(app: &App) -> Self {
         let chosen = app.runners.of_command(&app.engine);
         let (engine, runner) = (&app.engine, Arc::clone(&chosen.runner));
-        let lanes = engine.lanes_with(runner, engine.lane_settings(), Arc::new(Unheard));
+        let lanes = engine.lanes_with(runner, engine.lane_settings(), Arc::new(NullFeed));
         Self {
             lanes,
             chosen: Some(chosen),
             workspace: app.workspace(),
-            asker: Asker::person("cli"),
+            asker: Requester::person("cli"),
         }
     }
 
     /// Opens the lane of a workspace.
     pub(crate) fn new(engine: &Engine, workspace: Workspace) -> Self {
-        let lanes = engine.lanes(engine.lane_settings(), Arc::new(Unheard));
-        Self { lanes, chosen: None, workspace, asker: Asker::person("cli") }
+        let lanes = engine.lanes(engine.lane_settings(), Arc::new(NullFeed));
+        Self { lanes, chosen: None, workspace, asker: Requester::person("cli") }
     }
 
     /// Has a task done and waits for its end. A signal takes it back.
     pub(crate) async fn carry_out(
         &self,
         app: &App,
-        request: Request,
+        request: CuratorRequest,
         doing: &str,
     ) -> Result<Task, Failure> {
         // Ends by signals in its own way.
@@ -66,7 +66,7 @@ impl Lane {
         }
     }
 
-    async fn submit_and_wait(&self, app: &App, request: Request) -> Result<Task, Failure> {
+    async fn submit_and_wait(&self, app: &App, request: CuratorRequest) -> Result<Task, Failure> {
         let kind = request.kind();
         let submitted = self.lanes.submit(&self.workspace, request, self.asker.clone()).await;
         let task = submitted.map_err(|error| not_taken(kind, error))?;
@@ -94,15 +94,15 @@ impl Lane {
     pub(crate) async fn rehearse(
         &self,
         app: &App,
-        request: &Request,
+        request: &CuratorRequest,
         doing: &str,
-    ) -> Result<Rehearsal, Failure> {
-        let rehearsal = self.lanes.rehearse(&self.workspace, request, &self.asker);
+    ) -> Result<TaskPreview, Failure> {
+        let rehearsal = self.lanes.preview(&self.workspace, request, &self.asker);
         let rehearsed = app.wait(doing, rehearsal).await;
         self.close().await;
         rehearsed.map_err(|error| match error {
-            RehearsalError::Submit(error) => not_taken(request.kind(), error),
-            RehearsalError::Task(error) => failed(&error),
+            TaskPreviewError::Submit(error) => not_taken(request.kind(), error),
+            TaskPreviewError::Task(error) => failed(&error),
         })
     }
 
@@ -112,7 +112,7 @@ impl Lane {
     }
 
     /// Takes a task back; `None` if there is no such task in this workspace.
-    pub(crate) async fn cancel(&self, id: &TaskId) -> Result<Option<Cancelled>, Failure> {
+    pub(crate) async fn cancel(&self, id: &TaskId) -> Result<Option<CancelOutcome>, Failure> {
         Ok(self.lanes.cancel(&self.workspace, id, Viewer::Person).await?)
     }
 }
@@ -129,7 +129,9 @@ fn not_taken(kind: TaskKind, error: SubmitError) -> Failure {
             Failure::new(MemoryErrorCode::Locked, what).help(help)
         }
         SubmitError::Draining => Failure::new(MemoryErrorCode::Locked, error.to_string()),
-        SubmitError::Off => Failure::new(MemoryErrorCode::FeatureDisabled, error.to_string()),
+        SubmitError::FeatureDisabled => {
+            Failure::new(MemoryErrorCode::FeatureDisabled, error.to_string())
+        }
         SubmitError::Unavailable | SubmitError::Untrusted => {
             Failure::new(MemoryErrorCode::ReadOnly, error.to_string())
         }

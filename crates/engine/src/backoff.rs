@@ -7,30 +7,30 @@ use tokio::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
-    until: Option<Instant>,
+    blocked_until: Option<Instant>,
 }
 
 impl Backoff {
     /// Returns when the server may be asked again, if it is left alone.
-    pub(crate) fn until(&self) -> Option<Instant> {
-        self.until.filter(|until| *until > Instant::now())
+    pub(crate) fn blocked_until(&self) -> Option<Instant> {
+        self.blocked_until.filter(|until| *until > Instant::now())
     }
 
     /// Notes a failure. Returns for how long the server is left alone, or `None` if it is already, and this comes of an
     /// earlier question.
-    pub(crate) fn failed(&mut self) -> Option<Duration> {
-        if self.until().is_some() {
+    pub(crate) fn record_failure(&mut self) -> Option<Duration> {
+        if self.blocked_until().is_some() {
             return None;
         }
         let times = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
         let delay = EMBED_RETRY_DELAY.saturating_mul(times).min(EMBED_RETRY_DELAY_MAX);
         self.failures = self.failures.saturating_add(1);
-        self.until = Some(Instant::now() + delay);
+        self.blocked_until = Some(Instant::now() + delay);
         Some(delay)
     }
 
     /// Notes that the server answered.
-    pub(crate) fn answered(&mut self) {
+    pub(crate) fn record_success(&mut self) {
         *self = Self::default();
     }
 }
@@ -44,13 +44,13 @@ mod tests {
         let mut backoff = Backoff::default();
         let mut expected = EMBED_RETRY_DELAY;
         for _ in 0..40 {
-            assert_eq!(backoff.failed(), Some(expected));
-            assert_eq!(backoff.failed(), None, "it is left alone already");
+            assert_eq!(backoff.record_failure(), Some(expected));
+            assert_eq!(backoff.record_failure(), None, "it is left alone already");
             tokio::time::advance(expected).await;
-            assert_eq!(backoff.until(), None);
+            assert_eq!(backoff.blocked_until(), None);
             expected = (expected * 2).min(EMBED_RETRY_DELAY_MAX);
         }
-        backoff.answered();
-        assert_eq!(backoff.failed(), Some(EMBED_RETRY_DELAY));
+        backoff.record_success();
+        assert_eq!(backoff.record_failure(), Some(EMBED_RETRY_DELAY));
     }
 }

@@ -15,7 +15,7 @@ use store::clock::SystemClock;
 use store::{BaseFolders, ContextSettings, StoreSettings};
 
 use crate::lane::DreamSchedule;
-use crate::models::Models;
+use crate::models::AgentModels;
 use crate::review::ReviewSettings;
 
 /// Everything that an [`Engine`](crate::Engine) is opened with.
@@ -45,7 +45,7 @@ pub struct Config {
     /// prompts go there.
     pub embeddings: Option<Embeddings>,
     /// Which models do the work of agents; none, unless a person names some. Texts of memories go there.
-    pub models: Models,
+    pub models: AgentModels,
     /// Which features are on.
     pub features: Features,
     /// Features of single workspaces, by the ids of the workspaces. They only take away.
@@ -90,7 +90,7 @@ impl Config {
             memory_list,
             imports: ImportStyle::default(),
             embeddings: None,
-            models: Models::default(),
+            models: AgentModels::default(),
             features: Features::default(),
             workspace_features: BTreeMap::new(),
             screening: BTreeMap::new(),

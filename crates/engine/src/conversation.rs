@@ -30,7 +30,7 @@ mod record;
 
 mod registry;
 
-mod watched;
+mod review_backlog;
 
 mod writer;
 
@@ -45,17 +45,17 @@ use state::TaskStore;
 use store::Memories;
 use tokio_util::sync::CancellationToken;
 
-use self::changes::Looked;
-pub use self::changes::{Beginning, Begun};
+use self::changes::ChangeScan;
+pub use self::changes::{ContextSegment, SegmentRequest};
 pub use self::record::{BadConversationId, ConversationId};
-use self::record::{Given, Kept};
-pub use self::registry::{ConversationError, Conversations, Opened};
-use self::watched::{Heard, Unwritten};
-pub(crate) use self::writer::Reviewing;
-use self::writer::Writer;
-use crate::prefetch::{Prefetch, Taken};
-use crate::review::TurnTold;
-use crate::select::{Recalled, Select, SelectError, Selected, Selecting};
+use self::record::{PersistedConversation, SegmentRecord};
+pub use self::registry::{ConversationError, Conversations, OpenedConversation};
+use self::review_backlog::{Observation, PendingObservations};
+use self::writer::ConversationWriter;
+pub(crate) use self::writer::ReviewMode;
+use crate::prefetch::{Prefetch, TakeOutcome};
+use crate::retriever::{RecallBlock, RecallQuery, RetrieveError, RetrievedMemory, Retriever};
+use crate::review::TurnReport;
 
 /// One conversation.
 #[derive(Debug)]
@@ -63,33 +63,33 @@ pub struct Conversation {
     id: ConversationId,
     workspace: String,
     memories: Memories,
-    select: Arc<dyn Select>,
-    writer: Arc<Writer>,
+    retriever: Arc<dyn Retriever>,
+    writer: Arc<ConversationWriter>,
     tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
     /// How the imports of context files are shown.
     imports: ImportStyle,
-    now: Mutex<Now>,
-    unwritten: Unwritten,
+    state: Mutex<ConversationState>,
+    pending: PendingObservations,
 }
 
 /// How a conversation is.
 #[derive(Debug)]
-struct Now {
-    kept: Kept,
+struct ConversationState {
+    persisted: PersistedConversation,
     /// What is looked for, for the last prompt. Whoever takes it out is the one who shows it.
-    prefetch: Option<Prefetch<Vec<Selected>>>,
+    prefetch: Option<Prefetch<Vec<RetrievedMemory>>>,
     /// The digest of that prompt, until its turn has ended.
     prompt: Option<Revision>,
     /// Cancelled when nothing more is to be shown for it.
     cancelled: CancellationToken,
     /// What the model was given at the beginning of a segment, this one or one before.
-    given: Option<Given>,
+    segment_record: Option<SegmentRecord>,
     /// A look at what changed since.
-    look: Option<Prefetch<Option<Looked>>>,
+    change_scan: Option<Prefetch<Option<ChangeScan>>>,
 }
 
-impl Now {
+impl ConversationState {
     /// Ends the turn of the last prompt: what is looked for is dropped.
     fn drop_prompt(&mut self) {
         self.prefetch = None;
@@ -115,8 +115,8 @@ impl Conversation {
 
     /// Returns how many turns have ended, and how often what the model knew was compacted.
     pub fn counts(&self) -> (u64, u64) {
-        let now = self.now.lock();
-        (now.kept.turns, now.kept.segment)
+        let now = self.state.lock();
+        (now.persisted.turns, now.persisted.segment)
     }
 
     /// Says that a person asked something. What was looked for until now is dropped; what fits this is looked
@@ -131,9 +131,9 @@ impl Conversation {
         text: &str,
         event: Option<&str>,
         cancelled: &CancellationToken,
-    ) -> Option<Recalled> {
-        let mut now = self.now.lock();
-        if !now.kept.is_new(event) {
+    ) -> Option<RecallBlock> {
+        let mut now = self.state.lock();
+        if !now.persisted.note_event(event) {
             return None;
         }
         let prompt = Revision::digest(text.as_bytes());
@@ -144,40 +144,40 @@ impl Conversation {
         if now.prompt != Some(prompt) {
             // Dropped first: two are never under way.
             now.drop_prompt();
-            now.prefetch = Some(self.look(text, &now.kept, cancelled));
+            now.prefetch = Some(self.start_retrieval(text, &now.persisted, cancelled));
             now.prompt = Some(prompt);
             now.cancelled = cancelled.clone();
-            self.hear(|| Heard::prompt(text));
+            self.record(|| Observation::prompt(text));
         }
-        let found = self.take(&mut now);
-        self.keep(&now);
+        let found = self.take_recalled(&mut now);
+        self.persist(&now);
         found
     }
 
     /// Says the same for a process that ends with the answer: waits for what fits, and returns it.
-    pub async fn prompt_and_wait(&self, text: &str) -> Result<Option<Recalled>, SelectError> {
-        let asked = self.asked(text, &self.now.lock().kept);
-        let found = self.select.select(asked, CancellationToken::new()).await?;
-        let mut now = self.now.lock();
-        now.prefetch = Some(Prefetch::settled(found));
+    pub async fn prompt_and_wait(&self, text: &str) -> Result<Option<RecallBlock>, RetrieveError> {
+        let asked = self.recall_query(text, &self.state.lock().persisted);
+        let found = self.retriever.retrieve(asked, CancellationToken::new()).await?;
+        let mut now = self.state.lock();
+        now.prefetch = Some(Prefetch::ready(found));
         now.prompt = Some(Revision::digest(text.as_bytes()));
         now.cancelled = CancellationToken::new();
-        self.hear(|| Heard::prompt(text));
-        let found = self.take(&mut now);
-        self.keep(&now);
+        self.record(|| Observation::prompt(text));
+        let found = self.take_recalled(&mut now);
+        self.persist(&now);
         Ok(found)
     }
 
     /// Says that a tool has answered. Returns what was found since, to be shown behind the results of all
     /// tools that were called together; nothing if it was shown before or is still looked for.
-    pub fn tool_result(&self, event: Option<&str>) -> Option<Recalled> {
-        let mut now = self.now.lock();
-        if !now.kept.is_new(event) {
+    pub fn tool_result(&self, event: Option<&str>) -> Option<RecallBlock> {
+        let mut now = self.state.lock();
+        if !now.persisted.note_event(event) {
             return None;
         }
-        let found = self.take(&mut now);
+        let found = self.take_recalled(&mut now);
         if event.is_some() || found.is_some() {
-            self.keep(&now);
+            self.persist(&now);
         }
         found
     }
@@ -185,30 +185,30 @@ impl Conversation {
     /// Says that the model has answered a prompt, and that nothing more will be shown beside it. Returns how
     /// many turns there were.
     pub fn turn_ended(&self, event: Option<&str>) -> u64 {
-        self.turn_ended_with(event, &TurnTold::default())
+        self.turn_ended_with_report(event, &TurnReport::default())
     }
 
     /// Says the same, with what was said in the turn. Where conversations are reviewed it is kept until its review has ended,
     /// bounded and without secrets; [`written`](Self::written) tells when. Else it is dropped.
-    pub fn turn_ended_with(&self, event: Option<&str>, told: &TurnTold) -> u64 {
-        let mut now = self.now.lock();
-        if now.kept.is_new(event) {
+    pub fn turn_ended_with_report(&self, event: Option<&str>, told: &TurnReport) -> u64 {
+        let mut now = self.state.lock();
+        if now.persisted.note_event(event) {
             now.drop_prompt();
-            now.kept.turns += 1;
-            self.hear(|| Some(Heard::turn_ended(told)));
-            self.keep(&now);
+            now.persisted.turns += 1;
+            self.record(|| Some(Observation::turn_ended(told)));
+            self.persist(&now);
         }
-        now.kept.turns
+        now.persisted.turns
     }
 
     /// Says that the model wrote memories with a tool. What was said until now needs no review then.
     pub fn wrote_memory(&self) {
-        self.hear_and_keep(Heard::MemoryWritten);
+        self.record_and_persist(Observation::MemoryWritten);
     }
 
     /// Says that the conversation has ended for now: if much of it was not reviewed, that is done.
     pub fn ended(&self) {
-        self.hear_and_keep(Heard::Wanted(ReviewTrigger::End));
+        self.record_and_persist(Observation::ReviewRequested(ReviewTrigger::End));
     }
 
     /// Tells whether turns are kept until they are reviewed.
@@ -216,20 +216,20 @@ impl Conversation {
         self.writer.reviews(&self.workspace).is_some()
     }
 
-    fn hear_and_keep(&self, heard: Heard) {
+    fn record_and_persist(&self, heard: Observation) {
         if self.is_reviewed() {
-            let now = self.now.lock();
-            self.unwritten.push(heard);
-            self.keep(&now);
+            let now = self.state.lock();
+            self.pending.push(heard);
+            self.persist(&now);
         }
     }
 
     /// Has what was heard written down with what is kept next, where conversations are reviewed.
-    fn hear(&self, heard: impl FnOnce() -> Option<Heard>) {
+    fn record(&self, heard: impl FnOnce() -> Option<Observation>) {
         if self.is_reviewed()
             && let Some(heard) = heard()
         {
-            self.unwritten.push(heard);
+            self.pending.push(heard);
         }
     }
 
@@ -238,48 +238,48 @@ impl Conversation {
     ///
     /// Where conversations are reviewed, what was not reviewed yet is reviewed now: the model is about to lose it.
     pub fn compacted(&self, event: Option<&str>) {
-        let mut now = self.now.lock();
-        if now.kept.is_new(event) {
+        let mut now = self.state.lock();
+        if now.persisted.note_event(event) {
             now.drop_prompt();
-            now.look = None;
-            now.kept.segment += 1;
+            now.change_scan = None;
+            now.persisted.segment += 1;
             if self
                 .writer
                 .reviews(&self.workspace)
-                .is_some_and(|one| one.before_compaction(&self.workspace))
+                .is_some_and(|one| one.reviews_before_compaction(&self.workspace))
             {
-                self.unwritten.push(Heard::Wanted(ReviewTrigger::Compaction));
+                self.pending.push(Observation::ReviewRequested(ReviewTrigger::Compaction));
             }
-            self.keep(&now);
+            self.persist(&now);
         }
     }
 
     /// Drops what is looked for: the turn was stopped, or all was cleared.
     pub fn reset(&self) {
-        self.now.lock().drop_prompt();
+        self.state.lock().drop_prompt();
     }
 
-    fn look(
+    fn start_retrieval(
         &self,
         text: &str,
-        kept: &Kept,
+        kept: &PersistedConversation,
         cancelled: &CancellationToken,
-    ) -> Prefetch<Vec<Selected>> {
-        let asked = self.asked(text, kept);
-        if let Some(found) = self.select.at_once(&asked) {
-            return Prefetch::settled(found);
+    ) -> Prefetch<Vec<RetrievedMemory>> {
+        let asked = self.recall_query(text, kept);
+        if let Some(found) = self.retriever.try_retrieve(&asked) {
+            return Prefetch::ready(found);
         }
-        let (select, id) = (Arc::clone(&self.select), self.id.clone());
-        Prefetch::begin(cancelled, |stop| async move {
-            select.select(asked, stop).await.unwrap_or_else(|error| {
+        let (select, id) = (Arc::clone(&self.retriever), self.id.clone());
+        Prefetch::spawn(cancelled, |stop| async move {
+            select.retrieve(asked, stop).await.unwrap_or_else(|error| {
                 tracing::warn!(conversation = %id, %error, "nothing is recalled");
                 Vec::new()
             })
         })
     }
 
-    fn asked(&self, text: &str, kept: &Kept) -> Selecting {
-        Selecting {
+    fn recall_query(&self, text: &str, kept: &PersistedConversation) -> RecallQuery {
+        RecallQuery {
             workspace: Arc::from(self.workspace.as_str()),
             memories: self.memories.clone(),
             prompt: Arc::from(text),
@@ -289,29 +289,29 @@ impl Conversation {
 
     /// Takes what is settled, as much of it as may be shown. What was shown meanwhile, for an earlier prompt,
     /// is left out.
-    fn take(&self, now: &mut Now) -> Option<Recalled> {
+    fn take_recalled(&self, now: &mut ConversationState) -> Option<RecallBlock> {
         let prefetch = now.prefetch.take()?;
         if now.cancelled.is_cancelled() {
             return None;
         }
         let mut found = match prefetch.take() {
-            Taken::Settled(found) => found,
-            Taken::NotYet(prefetch) => {
+            TakeOutcome::Ready(found) => found,
+            TakeOutcome::Pending(prefetch) => {
                 now.prefetch = Some(prefetch);
                 return None;
             }
-            Taken::Nothing => return None,
+            TakeOutcome::Ended => return None,
         };
-        let shown = now.kept.shown();
-        found.retain(|found| !shown.has(&found.path, &found.revision));
-        let recalled = Recalled::of(&found, self.clock.now())?;
+        let shown = now.persisted.shown();
+        found.retain(|found| !shown.contains(&found.path, &found.revision));
+        let recalled = RecallBlock::render(&found, self.clock.now())?;
         for memory in &recalled.memories {
-            now.kept.show(&memory.path, &memory.revision);
+            now.persisted.mark_shown(&memory.path, &memory.revision);
         }
         Some(recalled)
     }
 
-    fn keep(&self, now: &Now) {
-        self.writer.write(&self.id, &self.workspace, (&now.kept, &self.unwritten));
+    fn persist(&self, now: &ConversationState) {
+        self.writer.write(&self.id, &self.workspace, (&now.persisted, &self.pending));
     }
 }

@@ -9,19 +9,19 @@
 //! room they take there is estimated.
 
 mod bus;
+mod event;
 mod feeds;
-mod news;
 mod ring;
 mod subscription;
 #[cfg(test)]
 mod tests;
 
-pub use bus::{Bounds, Bus, Cursor, Epoch, Unsubscribable};
+pub use bus::{Bounds, Epoch, EventBus, EventCursor, SubscribeError};
+pub use event::{ContextWrite, FeedChange, FeedEvent};
 pub use feeds::Feeds;
-pub use news::{Changed, ContextWrite, News};
 pub use subscription::{
-    Event, EventKind, Evicted, Excess, ReplayComplete, Resync, ResyncReason, SlowReader,
-    Subscription, Waiting,
+    BacklogSize, Event, EventKind, Evicted, ExceededLimit, ReplayComplete, Resync, ResyncReason,
+    SlowReader, Subscription,
 };
 
 use std::collections::BTreeSet;
@@ -63,10 +63,10 @@ pub trait Feed: fmt::Debug + Send + Sync {
 
 /// Tells nobody: for a process that nobody listens to.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unheard;
+pub struct NullFeed;
 
 #[async_trait]
-impl Feed for Unheard {
+impl Feed for NullFeed {
     async fn publish(&self, _change: ManagedChange) -> Result<(), FeedError> {
         Ok(())
     }

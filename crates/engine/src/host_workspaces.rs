@@ -11,7 +11,7 @@ use store::{
     BindingRequest, CallContext, Caller, ProjectRoot, StoreError, WorkspaceChoice, WorkspaceId,
 };
 
-use crate::open::Engine;
+use crate::engine::Engine;
 use crate::workspace::Workspace;
 
 /// A workspace whose memories lie on this host.
@@ -83,7 +83,7 @@ impl Engine {
     pub async fn workspaces(&self) -> Result<Vec<HostWorkspace>, StoreError> {
         let mut found = Vec::new();
         for id in self.folders.workspaces() {
-            let memories = self.memories(&named(&id), Caller::person("workspaces"));
+            let memories = self.memories(&binding_of(&id), Caller::person("workspaces"));
             let listing = memories.list(Some(&ROOT)).await?;
             let checkout = self.folders.checkout_of(&id);
             found.push(HostWorkspace {
@@ -116,7 +116,7 @@ impl Engine {
         if self.has_unfinished_tasks(id, served).await? {
             return Err(WorkspaceRemovalError::Busy(id.clone()));
         }
-        let memories = self.memories(&named(id), caller);
+        let memories = self.memories(&binding_of(id), caller);
         let listing = memories.list(Some(&ROOT)).await?;
         if listing.omitted > 0 {
             return Err(WorkspaceRemovalError::TooMany(id.clone()));
@@ -162,6 +162,6 @@ impl Engine {
     }
 }
 
-fn named(id: &WorkspaceId) -> BindingRequest {
+fn binding_of(id: &WorkspaceId) -> BindingRequest {
     BindingRequest { workspace: WorkspaceChoice::Id(id.clone()), ..BindingRequest::default() }
 }

@@ -43,7 +43,7 @@ pub enum Format {
 
 /// One memory to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedMemory {
     /// Where, below the target root; always a path that the grammar allows, and no other's.
     pub path: String,
     /// What it will hold, within the cap of a memory.
@@ -56,22 +56,22 @@ pub struct Planned {
 
 /// Something of the source that is not taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedSource {
     /// The file, with the line where that helps.
     pub source: String,
     /// Why.
-    pub why: String,
+    pub reason: String,
     /// Whether it holds, or may hold, something that a person wanted to be remembered.
     pub is_loss: bool,
 }
 
 /// What an import will do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct ImportPlan {
     /// In the order of the source paths.
-    pub planned: Vec<Planned>,
+    pub memories: Vec<PlannedMemory>,
     /// In the order of the source paths.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedSource>,
 }
 
 impl Format {
@@ -91,7 +91,7 @@ impl Format {
 }
 
 /// Works out what to create from the files of a source. The order of the files does not matter.
-pub fn plan(format: Format, mut files: Vec<SourceFile>) -> Plan {
+pub fn plan(format: Format, mut files: Vec<SourceFile>) -> ImportPlan {
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let mut planner = Planner::default();
     match format {
@@ -105,17 +105,17 @@ pub fn plan(format: Format, mut files: Vec<SourceFile>) -> Plan {
 
 /// The reason why a file has no text for a memory.
 struct NoText {
-    why: &'static str,
+    reason: &'static str,
     is_loss: bool,
 }
 
 impl NoText {
     const fn harmless(why: &'static str) -> Self {
-        Self { why, is_loss: false }
+        Self { reason: why, is_loss: false }
     }
 
     const fn loss(why: &'static str) -> Self {
-        Self { why, is_loss: true }
+        Self { reason: why, is_loss: true }
     }
 }
 

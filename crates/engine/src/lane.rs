@@ -27,37 +27,37 @@ use tokio_util::task::TaskTracker;
 use crate::workspace::Workspace;
 
 pub use requests::{
-    Cancelled, Rehearsal, RehearsalError, StageError, SubmitError, TaskFilter, Viewer,
+    CancelOutcome, StageError, SubmitError, TaskFilter, TaskPreview, TaskPreviewError, Viewer,
 };
 pub use schedule::NextDream;
-use shared::Shared;
-pub use shared::{DreamSchedule, LaneParts, LaneSettings, Lanes, Spent};
+use shared::LanesInner;
+pub use shared::{DreamSchedule, LaneDeps, LaneSettings, Lanes, ModelSpending};
 
 /// How long between two looks at whether lanes work.
-const IDLE_LOOK_INTERVAL: Duration = Duration::from_millis(2);
+const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 impl Lanes {
     /// Returns lanes without work; [`resume`](Self::resume) goes on with what was left.
-    pub fn new(parts: LaneParts, settings: LaneSettings) -> Self {
-        Self(Arc::new(Shared {
-            parts,
+    pub fn new(parts: LaneDeps, settings: LaneSettings) -> Self {
+        Self(Arc::new(LanesInner {
+            deps: parts,
             settings,
             lanes: Mutex::default(),
             slots: Semaphore::new(settings.concurrent_max.max(1)),
             workers: TaskTracker::new(),
-            resting: Mutex::default(),
+            cache_trim: Mutex::default(),
             published: Mutex::default(),
-            spent: Mutex::default(),
+            spending: Mutex::default(),
             draining: CancellationToken::new(),
             halted: CancellationToken::new(),
         }))
     }
 
     /// Waits until no lane of this process works, but no longer than this.
-    pub async fn idle(&self, wait: Duration) {
+    pub async fn wait_until_idle(&self, wait: Duration) {
         let until_idle = async {
             while !self.0.is_idle() {
-                tokio::time::sleep(IDLE_LOOK_INTERVAL).await;
+                tokio::time::sleep(IDLE_POLL_INTERVAL).await;
             }
         };
         // Whoever is not done then goes on, or is stopped by a drain.
@@ -66,7 +66,7 @@ impl Lanes {
 
     /// Counts the tasks of all workspaces that can be asked for, by workspace and status.
     pub async fn counts(&self) -> Result<Vec<TaskCount>, StateError> {
-        self.0.parts.tasks.count_tasks(self.0.ended_since()).await
+        self.0.deps.tasks.count_tasks(self.0.retention_cutoff()).await
     }
 
     /// Registers a workspace, of which nothing was asked yet: its lane is maintained, and its conversations may be
@@ -80,22 +80,22 @@ impl Lanes {
         let lane = self.0.lanes.lock().get(workspace).cloned();
         lane.is_some_and(|lane| {
             let workspace = lane.workspace();
-            self.0.does_reviews(&workspace)
-                && self.0.has(&workspace, Feature::Tasks)
+            self.0.allows_reviews(&workspace)
+                && self.0.has_feature(&workspace, Feature::Tasks)
                 && workspace.trusted
                 && workspace.memory_enabled
         })
     }
 
     /// Tells whether a feature is on in a workspace that is known.
-    pub(crate) fn has(&self, workspace: &str, feature: Feature) -> bool {
+    pub(crate) fn has_feature(&self, workspace: &str, feature: Feature) -> bool {
         let lane = self.0.lanes.lock().get(workspace).cloned();
-        lane.is_some_and(|lane| self.0.has(&lane.workspace(), feature))
+        lane.is_some_and(|lane| self.0.has_feature(&lane.workspace(), feature))
     }
 
     /// Tells whether models took as much lately for work that nobody asked for as a person allows.
     pub(crate) async fn is_over_budget(&self) -> Result<bool, StateError> {
-        Ok(self.0.over_budget().await?.is_some())
+        Ok(self.0.tokens_over_budget().await?.is_some())
     }
 
     /// Sees to it that somebody looks for work of a workspace that is known.
@@ -107,13 +107,13 @@ impl Lanes {
     }
 
     /// Returns why the lane of a workspace does nothing for now, if the state or its lock file failed it.
-    pub fn waits_for(&self, workspace: &Workspace) -> Option<MemoryErrorCode> {
-        self.0.lanes.lock().get(&workspace.id).and_then(|lane| lane.now.lock().waits_for)
+    pub fn retry_cause(&self, workspace: &Workspace) -> Option<MemoryErrorCode> {
+        self.0.lanes.lock().get(&workspace.id).and_then(|lane| lane.state.lock().retry_cause)
     }
 
     /// Goes on with what earlier lives of this process, or others that died, left in these workspaces.
     pub async fn resume(&self, workspaces: &[Workspace]) -> Result<(), StateError> {
-        let with_work = self.0.parts.tasks.workspaces_with_work().await?;
+        let with_work = self.0.deps.tasks.workspaces_with_work().await?;
         for workspace in workspaces.iter().filter(|one| with_work.contains(&one.id)) {
             self.0.wake_for(workspace);
         }
@@ -125,14 +125,14 @@ impl Lanes {
     pub async fn remove(&self, workspace: &Workspace) -> Result<(), StateError> {
         let lane = self.0.lane(workspace);
         lane.removed.cancel();
-        self.0.give_up_all(&lane).await
+        self.0.cancel_all(&lane).await
     }
 
     /// Takes no more tasks and starts none; lets those that run end for so long, then stops them. What
     /// is not done stays queued in the state.
     pub async fn drain(&self, wait: Duration) {
         self.0.draining.cancel();
-        self.0.resting.lock().take();
+        self.0.cache_trim.lock().take();
         self.0.workers.close();
         if tokio::time::timeout(wait, self.0.workers.wait()).await.is_err() {
             self.0.halted.cancel();

@@ -27,7 +27,7 @@
 
 mod config;
 
-mod open;
+mod engine;
 
 mod task;
 
@@ -41,13 +41,13 @@ mod lane;
 
 mod stage;
 
-mod pending;
+mod proposal_queue;
 
 pub mod feed;
 
-mod callers;
+mod sessions;
 
-mod select;
+mod retriever;
 
 mod prefetch;
 
@@ -55,9 +55,9 @@ mod conversation;
 
 mod backoff;
 
-mod recaller;
+mod recall_service;
 
-mod serving;
+mod services;
 
 pub mod import;
 
@@ -82,41 +82,47 @@ pub use agents::{
     ForgetRequest, ForgottenEntry, Ledger, MemoryTopic, MessageRole, RememberError,
     RememberRequest, ReviewMessage, ReviewRequest, ReviewTrigger, RunReport,
 };
-pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::{Config, Embeddings};
 pub use conversation::{
-    BadConversationId, Beginning, Begun, Conversation, ConversationError, ConversationId,
-    Conversations, Opened,
+    BadConversationId, ContextSegment, Conversation, ConversationError, ConversationId,
+    Conversations, OpenedConversation, SegmentRequest,
 };
-pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
+pub use engine::{Engine, EngineError, UntrustedContent};
+pub use feed::{Feed, FeedError, Feeds, ManagedChange, NullFeed};
 pub use host_workspaces::{HostWorkspace, WorkspaceRemoval, WorkspaceRemovalError};
 pub use lane::{
-    Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, RehearsalError,
-    Spent, StageError, SubmitError, TaskFilter, Viewer,
+    CancelOutcome, DreamSchedule, LaneDeps, LaneSettings, Lanes, ModelSpending, NextDream,
+    StageError, SubmitError, TaskFilter, TaskPreview, TaskPreviewError, Viewer,
 };
 pub use model::{
     Address, ApiKey, Chat, ChatError, ChatProtocol, EmbeddingEndpoint, ParseAddressError,
     PlaintextReach,
 };
 pub use models::{
-    Checked, Fallback, ModelJob, ModelWork, ModelWorkPage, Models, UnknownFallback, check,
+    AgentModels, Fallback, ModelCheck, ModelJob, ModelWork, ModelWorkPage, UnknownFallback,
+    check_model,
 };
-pub use open::{Engine, EngineError, Speaking};
-pub use pending::{Decision, DecisionError, Pending, PendingPage, PendingProposal};
+pub use proposal_queue::{
+    DecisionError, PendingPage, PendingProposal, ProposalDecision, ProposalQueue,
+};
 pub use query::{
-    BadCursor, Browse, Cursor, Hit, Hits, Known, LastWrite, Order, Page, browse, last_write,
-    search, stale,
+    BadCursor, LastWrite, ListPage, ListQuery, MemoryDetails, Order, PageCursor, SearchHit,
+    SearchResult, last_write, list_page, search, stale_memories,
 };
-pub use recaller::Recaller;
+pub use recall_service::RecallService;
 pub use reranker::Reranker;
-pub use review::{ReviewSettings, TurnTold};
-pub use runner::{InProcess, Job, RunError, Runner, chain};
-pub use runs::{Run, RunOf, RunPage, runs};
-pub use segment::{ContextText, FileShown, HotShown, Showing};
-pub use select::{Recalled, Select, SelectError, Selected, Selecting, Shown};
-pub use serving::Serving;
+pub use retriever::{
+    RecallBlock, RecallQuery, RetrieveError, RetrievedMemory, Retriever, ShownSet,
+};
+pub use review::{ReviewSettings, TurnReport};
+pub use runner::{Job, LocalRunner, RunError, Runner, error_chain};
+pub use runs::{HistoryRun, RunPage, RunSource, runs};
+pub use segment::{ContextText, HotSetEntry, SegmentReport, ShownFile};
+pub use services::RunningServices;
+pub use sessions::{BadSessionId, BeginSessionError, Session, SessionId, SessionRegistry};
 pub use stage::{
-    NotEntered, Staged, StagedEdit, delete_expected, enter, enter_staged, escape, inside,
+    ImportRejection, StagedAttempt, StagedEdit, apply_staged_edits, delete_if, import_memory,
+    parse_memory_path, path_escape_error,
 };
 pub use state::{
     PruneReport, Retention, StateError, StateRepair, Stats, TaskCount, set_aside_databases,
@@ -133,7 +139,8 @@ pub use store::{
     UndoConflict, UndoReport, UndoTarget, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
 pub use task::{
-    Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskDetails, TaskError,
-    TaskErrorCode, TaskId, TaskKind, TaskProposals, TaskResult, TaskState, tellable,
+    BadClientId, BadTaskId, ClientId, CuratorRequest, Requester, Status, Task, TaskDetails,
+    TaskError, TaskErrorCode, TaskId, TaskKind, TaskProposals, TaskResult, TaskState,
+    redact_for_display,
 };
-pub use workspace::{Switches, Workspace};
+pub use workspace::{FeatureSwitches, Workspace};

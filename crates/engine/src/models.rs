@@ -13,7 +13,7 @@ use state::ModelWorkRow;
 use strum::VariantArray as _;
 use tokio::time::Instant;
 
-use crate::task::tellable;
+use crate::task::redact_for_display;
 
 /// A kind of work that a model may do.
 #[derive(strum::AsRefStr, strum::Display, strum::VariantArray)]
@@ -69,7 +69,7 @@ impl FromStr for Fallback {
 
 /// Which models do the work of agents; none, unless a person names some.
 #[derive(Clone, Debug)]
-pub struct Models {
+pub struct AgentModels {
     jobs: [Option<Chat>; ModelJob::VARIANTS.len()],
     /// What is done when a model does not do its work.
     pub fallback: Fallback,
@@ -77,7 +77,7 @@ pub struct Models {
     pub background_tokens: u64,
 }
 
-impl Default for Models {
+impl Default for AgentModels {
     fn default() -> Self {
         Self {
             jobs: Default::default(),
@@ -87,7 +87,7 @@ impl Default for Models {
     }
 }
 
-impl Models {
+impl AgentModels {
     /// Returns the model that does a job; without one, the rules do it.
     pub const fn of(&self, job: ModelJob) -> Option<&Chat> {
         self.jobs[job as usize].as_ref()
@@ -159,18 +159,18 @@ pub struct ModelWorkPage {
 
 /// When and for whom a model did something, and how that ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Occasion<'a> {
+pub(crate) struct ModelRunInfo<'a> {
     pub(crate) workspace: &'a str,
     pub(crate) task: Option<String>,
     pub(crate) began_at: Timestamp,
     pub(crate) ended_at: Timestamp,
-    pub(crate) ended: &'a str,
+    pub(crate) outcome: &'a str,
     pub(crate) is_background: bool,
 }
 
 impl ModelWork {
     /// Returns what is kept on record; `None` if no model was asked.
-    pub(crate) fn of(report: RunReport, occasion: &Occasion<'_>) -> Option<Self> {
+    pub(crate) fn from_report(report: RunReport, occasion: &ModelRunInfo<'_>) -> Option<Self> {
         let usage = report.usage;
         Some(Self {
             number: 0,
@@ -180,7 +180,7 @@ impl ModelWork {
             model: report.model?,
             began_at: occasion.began_at,
             ended_at: occasion.ended_at,
-            ended: occasion.ended.to_owned(),
+            ended: occasion.outcome.to_owned(),
             is_background: occasion.is_background,
             turns: report.turns,
             calls: report.calls,
@@ -190,29 +190,29 @@ impl ModelWork {
             tokens_out: usage.tokens_out,
             cost: usage.cost,
             // What a server says of a failure may quote what it was sent.
-            why: report.fallback.or(report.failure).and_then(|why| tellable(&why)),
+            why: report.fallback.or(report.failure).and_then(|why| redact_for_display(&why)),
         })
     }
 
     /// Returns it as the state keeps it.
-    pub(crate) fn row(&self) -> ModelWorkRow {
+    pub(crate) fn to_row(&self) -> ModelWorkRow {
         ModelWorkRow {
             number: 0,
             workspace: self.workspace.clone(),
             ended_at: self.ended_at,
             background: self.is_background,
             tokens: self.tokens_in + self.tokens_out,
-            data: self.data(),
+            data: self.to_json(),
         }
     }
 
     /// Returns what a row has beside its columns, as JSON.
-    fn data(&self) -> String {
+    fn to_json(&self) -> String {
         json!(self).to_string()
     }
 
     /// Reads a row; what no program of ours wrote is passed over.
-    pub(crate) fn read(row: ModelWorkRow) -> Option<Self> {
+    pub(crate) fn from_row(row: ModelWorkRow) -> Option<Self> {
         let ModelWorkRow { number, workspace, ended_at, background, tokens: _, data } = row;
         let data: Self = serde_json::from_str(&data).ok()?;
         Some(Self { number, workspace, ended_at, is_background: background, ..data })
@@ -235,15 +235,15 @@ mod iso {
 
 /// What a model did when it was asked whether it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct ModelCheck {
     /// How long it took.
-    pub took: Duration,
+    pub elapsed: Duration,
     /// Whether it called the tool that it was asked to call. One that does not cannot do the work of agents.
     pub calls_tools: bool,
 }
 
 /// Asks a model to call a tool. Costs some hundred tokens.
-pub async fn check(chat: &Chat) -> Result<Checked, ChatError> {
+pub async fn check_model(chat: &Chat) -> Result<ModelCheck, ChatError> {
     const WORD: &str = "lukasa";
     let tool = ToolSpec {
         name: "note",
@@ -261,5 +261,5 @@ pub async fn check(chat: &Chat) -> Result<Checked, ChatError> {
     let reply = chat.next(&mut conversation, MODEL_CHECK_WAIT).await?;
     let is_right =
         |call: &model::ToolInvocation| call.name() == "note" && call.arguments()["word"] == WORD;
-    Ok(Checked { took: begun.elapsed(), calls_tools: reply.calls.iter().any(is_right) })
+    Ok(ModelCheck { elapsed: begun.elapsed(), calls_tools: reply.calls.iter().any(is_right) })
 }

@@ -11,34 +11,34 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Work under way, or what came of it.
 #[derive(Debug)]
-pub(crate) struct Prefetch<T>(Stage<T>);
+pub(crate) struct Prefetch<T>(PrefetchState<T>);
 
 #[derive(Debug)]
-enum Stage<T> {
-    Here(T),
-    Coming { found: oneshot::Receiver<T>, stop: DropGuard },
+enum PrefetchState<T> {
+    Ready(T),
+    Pending { found: oneshot::Receiver<T>, stop: DropGuard },
 }
 
 /// What there was to take.
 #[derive(Debug)]
-pub(crate) enum Taken<T> {
+pub(crate) enum TakeOutcome<T> {
     /// It is settled, and this came of it.
-    Settled(T),
+    Ready(T),
     /// It goes on.
-    NotYet(Prefetch<T>),
+    Pending(Prefetch<T>),
     /// It ended without anything: it was cancelled, or died.
-    Nothing,
+    Ended,
 }
 
 impl<T: Send + 'static> Prefetch<T> {
     /// Returns one that is settled.
-    pub(crate) fn settled(found: T) -> Self {
-        Self(Stage::Here(found))
+    pub(crate) fn ready(found: T) -> Self {
+        Self(PrefetchState::Ready(found))
     }
 
     /// Begins work, which ends early when the caller's token is cancelled or the prefetch is dropped. Then it
     /// is dropped where it waits; what it does without waiting sees its own token cancelled.
-    pub(crate) fn begin<W>(
+    pub(crate) fn spawn<W>(
         cancelled: &CancellationToken,
         work: impl FnOnce(CancellationToken) -> W,
     ) -> Self
@@ -55,17 +55,19 @@ impl<T: Send + 'static> Prefetch<T> {
                 drop(sender.send(found));
             }
         });
-        Self(Stage::Coming { found, stop: stop.drop_guard() })
+        Self(PrefetchState::Pending { found, stop: stop.drop_guard() })
     }
 
     /// Takes what came of it, without waiting.
-    pub(crate) fn take(self) -> Taken<T> {
+    pub(crate) fn take(self) -> TakeOutcome<T> {
         match self.0 {
-            Stage::Here(found) => Taken::Settled(found),
-            Stage::Coming { mut found, stop } => match found.try_recv() {
-                Ok(found) => Taken::Settled(found),
-                Err(TryRecvError::Empty) => Taken::NotYet(Self(Stage::Coming { found, stop })),
-                Err(TryRecvError::Closed) => Taken::Nothing,
+            PrefetchState::Ready(found) => TakeOutcome::Ready(found),
+            PrefetchState::Pending { mut found, stop } => match found.try_recv() {
+                Ok(found) => TakeOutcome::Ready(found),
+                Err(TryRecvError::Empty) => {
+                    TakeOutcome::Pending(Self(PrefetchState::Pending { found, stop }))
+                }
+                Err(TryRecvError::Closed) => TakeOutcome::Ended,
             },
         }
     }

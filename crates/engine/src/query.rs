@@ -35,8 +35,8 @@ pub enum Order {
 
 /// Where the next page begins: after so many, the last of which was this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cursor {
-    passed: usize,
+pub struct PageCursor {
+    offset: usize,
     last: String,
 }
 
@@ -45,24 +45,24 @@ pub struct Cursor {
 #[error("a cursor is what the page before ended with")]
 pub struct BadCursor;
 
-impl fmt::Display for Cursor {
+impl fmt::Display for PageCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.passed, self.last)
+        write!(f, "{}:{}", self.offset, self.last)
     }
 }
 
-impl FromStr for Cursor {
+impl FromStr for PageCursor {
     type Err = BadCursor;
 
     fn from_str(text: &str) -> Result<Self, BadCursor> {
         let (passed, last) = text.split_once(':').ok_or(BadCursor)?;
-        Ok(Self { passed: passed.parse().map_err(|_| BadCursor)?, last: last.to_owned() })
+        Ok(Self { offset: passed.parse().map_err(|_| BadCursor)?, last: last.to_owned() })
     }
 }
 
 /// Which memories to return.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Browse {
+pub struct ListQuery {
     /// Only those of this root.
     pub mount: Option<Mount>,
     /// Only those whose path, name or description holds this, in either case.
@@ -72,16 +72,16 @@ pub struct Browse {
     /// In which order.
     pub order: Order,
     /// Only those after the page before.
-    pub after: Option<Cursor>,
+    pub after: Option<PageCursor>,
     /// At most so many.
     pub max: usize,
 }
 
 /// A memory with everything that is known of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct MemoryDetails {
     /// What a listing says.
-    pub listed: MemoryEntry,
+    pub entry: MemoryEntry,
     /// Its revision; `None` when it is no text, or outgrew the cap.
     pub revision: Option<Revision>,
     /// Who changed it last, as far as history goes.
@@ -136,29 +136,29 @@ fn write_of(changes: &[PathChange], revision: Revision) -> Option<LastWrite> {
 
 /// A page of memories.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Page {
+pub struct ListPage {
     /// The memories.
-    pub memories: Vec<Known>,
+    pub memories: Vec<MemoryDetails>,
     /// How many there are on all pages.
     pub total: usize,
     /// Where the next page begins; `None` on the last.
-    pub next: Option<Cursor>,
+    pub next: Option<PageCursor>,
 }
 
 /// Returns one page of memories.
-pub async fn browse(memories: &Memories, wanted: &Browse) -> Result<Page, StoreError> {
+pub async fn list_page(memories: &Memories, wanted: &ListQuery) -> Result<ListPage, StoreError> {
     let under = wanted.mount.map(MemoryPath::Root);
     let mut all = memories.list(under.as_ref()).await?.memories;
     all.retain(|listed| matches(wanted, listed));
     sort(&mut all, wanted.order);
     let total = all.len();
-    let first = wanted.after.as_ref().map_or(0, |cursor| begin(&all, cursor));
+    let first = wanted.after.as_ref().map_or(0, |cursor| page_start(&all, cursor));
     let page: Vec<MemoryEntry> = all.into_iter().skip(first).take(wanted.max).collect();
     let passed = first + page.len();
     let next = page
         .last()
         .filter(|_| passed < total)
-        .map(|last| Cursor { passed, last: last.path.to_string() });
+        .map(|last| PageCursor { offset: passed, last: last.path.to_string() });
     let mut known = Vec::with_capacity(page.len());
     let paths: Vec<_> = page.iter().map(|listed| &listed.path).collect();
     let mut last = memories.last_changes(&paths, LAST_CHANGES_MAX).await?;
@@ -166,14 +166,17 @@ pub async fn browse(memories: &Memories, wanted: &Browse) -> Result<Page, StoreE
     let findings = memories.read_warnings(&paths).await;
     for ((listed, read), findings) in page.into_iter().zip(reads).zip(findings) {
         let changes = last.remove(&listed.path).unwrap_or_default();
-        known.extend(details(listed, read, &changes, findings)?);
+        known.extend(memory_details(listed, read, &changes, findings)?);
     }
-    Ok(Page { memories: known, total, next })
+    Ok(ListPage { memories: known, total, next })
 }
 
 /// Returns the memories that nobody changed or used for so long that they are worth a look, the oldest first. Pinned ones
 /// are kept on purpose.
-pub async fn stale(memories: &Memories, now: Timestamp) -> Result<Vec<MemoryEntry>, StoreError> {
+pub async fn stale_memories(
+    memories: &Memories,
+    now: Timestamp,
+) -> Result<Vec<MemoryEntry>, StoreError> {
     let touched = |listed: &MemoryEntry| {
         listed.usage.last_used_at.map_or(listed.modified_at, |used| used.max(listed.modified_at))
     };
@@ -187,7 +190,7 @@ pub async fn stale(memories: &Memories, now: Timestamp) -> Result<Vec<MemoryEntr
     Ok(listed)
 }
 
-fn matches(wanted: &Browse, listed: &MemoryEntry) -> bool {
+fn matches(wanted: &ListQuery, listed: &MemoryEntry) -> bool {
     let holds = |words: &str| {
         let words = words.to_lowercase();
         let name = listed.name.as_deref().unwrap_or_default();
@@ -211,18 +214,18 @@ fn sort(all: &mut [MemoryEntry], order: Order) {
 
 /// Returns how many memories were on the pages before. The last of them tells, wherever it is now;
 /// when it is gone, their number does.
-fn begin(all: &[MemoryEntry], cursor: &Cursor) -> usize {
+fn page_start(all: &[MemoryEntry], cursor: &PageCursor) -> usize {
     let last = all.iter().position(|listed| listed.path.to_string() == cursor.last);
-    last.map_or(cursor.passed.saturating_sub(1), |last| last + 1)
+    last.map_or(cursor.offset.saturating_sub(1), |last| last + 1)
 }
 
 /// Returns what is known of a memory; `None` when it went meanwhile.
-fn details(
+fn memory_details(
     listed: MemoryEntry,
     read: Result<MemoryText, StoreError>,
     changes: &[PathChange],
     findings: Arc<[Warning]>,
-) -> Result<Option<Known>, StoreError> {
+) -> Result<Option<MemoryDetails>, StoreError> {
     let revision = match read {
         Ok(read) => Some(read.revision),
         Err(StoreError::Refused(refusal))
@@ -235,12 +238,12 @@ fn details(
     };
     let last_author = changes.first().map(|change| change.actor);
     let last_write = revision.and_then(|revision| write_of(changes, revision));
-    Ok(Some(Known { listed, revision, last_author, last_write, findings }))
+    Ok(Some(MemoryDetails { entry: listed, revision, last_author, last_write, findings }))
 }
 
 /// A line that holds what was searched for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
+pub struct SearchHit {
     /// The memory.
     pub path: MemoryPath,
     /// The line, counted from 1.
@@ -251,11 +254,11 @@ pub struct Hit {
 
 /// What a search found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hits {
+pub struct SearchResult {
     /// The lines, memory by memory, in byte order of their paths.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<SearchHit>,
     /// Whether there are more.
-    pub more: bool,
+    pub is_truncated: bool,
 }
 
 /// Searches all memories, or those under a scope or folder, for a text; stops after `max` lines.
@@ -265,9 +268,9 @@ pub async fn search(
     text: &str,
     under: Option<&MemoryPath>,
     max: usize,
-) -> Result<Hits, StoreError> {
+) -> Result<SearchResult, StoreError> {
     let wanted = text.to_lowercase();
-    let mut found = Hits::default();
+    let mut found = SearchResult::default();
     for part in memories.list(under).await?.memories.chunks(FILES_READ_AT_ONCE) {
         let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
         for (path, read) in paths.iter().zip(memories.read_many(&paths).await) {
@@ -276,19 +279,19 @@ pub async fn search(
                 Err(StoreError::Refused(_)) => continue,
                 Err(fault) => return Err(fault),
             };
-            for (line, text) in matching(&read.text, &wanted) {
+            for (line, text) in matching_lines(&read.text, &wanted) {
                 if found.hits.len() == max {
-                    found.more = true;
+                    found.is_truncated = true;
                     return Ok(found);
                 }
-                found.hits.push(Hit { path: (*path).clone(), line, text: text.to_owned() });
+                found.hits.push(SearchHit { path: (*path).clone(), line, text: text.to_owned() });
             }
         }
     }
     Ok(found)
 }
 
-fn matching<'a>(text: &'a str, wanted: &str) -> impl Iterator<Item = (usize, &'a str)> {
+fn matching_lines<'a>(text: &'a str, wanted: &str) -> impl Iterator<Item = (usize, &'a str)> {
     let numbered = text.lines().enumerate();
     numbered
         .filter(move |(_, line)| line.to_lowercase().contains(wanted))
@@ -304,7 +307,7 @@ mod tests {
 
     #[test]
     fn lines_are_matched_in_either_case() {
-        let found: Vec<_> = matching("Tea\ncoffee\ngreen TEA\r\n", "tea").collect();
+        let found: Vec<_> = matching_lines("Tea\ncoffee\ngreen TEA\r\n", "tea").collect();
         assert_eq!(found, [(1, "Tea"), (3, "green TEA")]);
     }
 
@@ -350,7 +353,8 @@ mod tests {
     #[test]
     fn words_are_looked_for_in_path_name_and_description() {
         fn check(words: Option<&str>, pinned: Option<bool>, expected: &str) {
-            let wanted = Browse { words: words.map(str::to_owned), pinned, ..Browse::default() };
+            let wanted =
+                ListQuery { words: words.map(str::to_owned), pinned, ..ListQuery::default() };
             let mut all = three();
             all.retain(|listed| matches(&wanted, listed));
             assert_eq!(names(&all), expected, "{wanted:?}");
@@ -366,8 +370,8 @@ mod tests {
     #[test]
     fn a_page_begins_after_the_last_one_of_the_page_before() {
         fn check(cursor: &str, expected: usize) {
-            let cursor: Cursor = cursor.parse().unwrap();
-            assert_eq!(begin(&three(), &cursor), expected, "{cursor}");
+            let cursor: PageCursor = cursor.parse().unwrap();
+            assert_eq!(page_start(&three(), &cursor), expected, "{cursor}");
         }
         check("2:/memories/global/b.md", 2);
         // One before it was deleted, or came into being.
@@ -377,7 +381,7 @@ mod tests {
         check("2:/memories/global/gone.md", 1);
         check("0:", 0);
         for text in ["", "2", "x:/memories", "-1:/memories"] {
-            assert_eq!(text.parse::<Cursor>(), Err(BadCursor), "{text}");
+            assert_eq!(text.parse::<PageCursor>(), Err(BadCursor), "{text}");
         }
     }
 }

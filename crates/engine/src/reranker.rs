@@ -20,45 +20,53 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
-use crate::lane::Spent;
-use crate::models::{ModelWork, Occasion};
-use crate::recaller::{Candidate, Recaller, Shortlist};
-use crate::runner::chain;
-use crate::select::{Select, SelectError, Selected, Selecting};
+use crate::lane::ModelSpending;
+use crate::models::{ModelRunInfo, ModelWork};
+use crate::recall_service::{RecallService, Shortlist, ShortlistEntry};
+use crate::retriever::{RecallQuery, RetrieveError, RetrievedMemory, Retriever};
+use crate::runner::error_chain;
 
 /// Finds what fits a prompt as a [`Recaller`] does, and has a model choose among that.
 #[derive(Clone, Debug)]
-pub struct Reranker(Arc<Shared>);
+pub struct Reranker(Arc<RerankerInner>);
 
 #[derive(Debug)]
-struct Shared {
-    recaller: Arc<Recaller>,
+struct RerankerInner {
+    recaller: Arc<RecallService>,
     chat: Chat,
     screen: Screen,
     tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
     backoff: Mutex<Backoff>,
     /// What it took in this process, by how it ended.
-    spent: Mutex<BTreeMap<&'static str, Spent>>,
+    spending: Mutex<BTreeMap<&'static str, ModelSpending>>,
 }
 
 impl Reranker {
     /// Returns one that has this model choose among what `recaller` finds, and notes in `tasks` what that takes.
     pub(crate) fn new(
-        (recaller, screen): (Arc<Recaller>, Screen),
+        (recaller, screen): (Arc<RecallService>, Screen),
         chat: Chat,
         tasks: Arc<dyn TaskStore>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let (backoff, spent) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { recaller, chat, screen, tasks, clock, backoff, spent }))
+        Self(Arc::new(RerankerInner {
+            recaller,
+            chat,
+            screen,
+            tasks,
+            clock,
+            backoff,
+            spending: spent,
+        }))
     }
 
     /// Returns what the model did in this process so far, by its name and how that ended.
-    pub fn spent(&self) -> Vec<((String, &'static str), Spent)> {
+    pub fn spending(&self) -> Vec<((String, &'static str), ModelSpending)> {
         let name = self.0.chat.name();
         self.0
-            .spent
+            .spending
             .lock()
             .iter()
             .map(|(ended, spent)| ((name.to_owned(), *ended), *spent))
@@ -67,14 +75,14 @@ impl Reranker {
 
     /// Asks the model which candidates fit; `None` if it does not say so. It is asked in a task of its own, which ends with
     /// `stop`: what was asked for is noted also when nobody wants the answer any more.
-    async fn ask(
+    async fn ask_model(
         &self,
-        asked: &Selecting,
-        candidates: &[Candidate],
+        asked: &RecallQuery,
+        candidates: &[ShortlistEntry],
         stop: CancellationToken,
     ) -> Option<Vec<usize>> {
         let shown: Vec<RerankCandidate> =
-            candidates.iter().map(|candidate| candidate.shown.clone()).collect();
+            candidates.iter().map(|candidate| candidate.candidate.clone()).collect();
         let (shared, workspace) = (Arc::clone(&self.0), Arc::clone(&asked.workspace));
         let prompt = Arc::clone(&asked.prompt);
         let (answer, answered) = oneshot::channel();
@@ -87,18 +95,18 @@ impl Reranker {
                 Some(Ok(_)) => "completed",
                 Some(Err(_)) => "fallback",
             };
-            let chosen = chosen.and_then(|chosen| shared.judge(chosen));
+            let chosen = chosen.and_then(|chosen| shared.record_outcome(chosen));
             // Whoever asked may have gone.
             drop(answer.send(chosen));
-            shared.book(&workspace, ledger.report(), began, ended).await;
+            shared.record_work(&workspace, ledger.report(), began, ended).await;
         });
         answered.await.ok()?
     }
 }
 
-impl Shared {
+impl RerankerInner {
     /// Tells whether the model may be asked about a prompt. One with a secret is not sent.
-    fn may_ask(&self, asked: &Selecting) -> bool {
+    fn may_ask(&self, asked: &RecallQuery) -> bool {
         let features = asked.memories.features();
         let has_secret = || {
             let findings = self.screen.check(&asked.prompt, TextAuthor::Agent);
@@ -107,18 +115,18 @@ impl Shared {
         features.has(Feature::Models)
             && features.has(Feature::Recall)
             && !asked.prompt.trim().is_empty()
-            && self.backoff.lock().until().is_none()
+            && self.backoff.lock().blocked_until().is_none()
             && !has_secret()
     }
 
-    fn judge(&self, chosen: Result<Vec<usize>, AgentError>) -> Option<Vec<usize>> {
+    fn record_outcome(&self, chosen: Result<Vec<usize>, AgentError>) -> Option<Vec<usize>> {
         match chosen {
             Ok(chosen) => {
-                self.backoff.lock().answered();
+                self.backoff.lock().record_success();
                 Some(chosen)
             }
             Err(error) => {
-                let rests = self.backoff.lock().failed();
+                let rests = self.backoff.lock().record_failure();
                 let why = error.redacted_message();
                 tracing::debug!(
                     model = self.chat.name(),
@@ -132,40 +140,40 @@ impl Shared {
     }
 
     /// Notes what the model did. That it cannot be noted keeps nothing from being recalled.
-    async fn book(
+    async fn record_work(
         &self,
         workspace: &str,
         report: RunReport,
         began: Timestamp,
         ended: &'static str,
     ) {
-        self.spent.lock().entry(ended).or_default().add(&report);
-        let occasion = Occasion {
+        self.spending.lock().entry(ended).or_default().add(&report);
+        let occasion = ModelRunInfo {
             workspace,
             task: None,
             began_at: began,
             ended_at: self.clock.now(),
-            ended,
+            outcome: ended,
             // A person said something, and named the model for that.
             is_background: false,
         };
-        let Some(work) = ModelWork::of(report, &occasion) else { return };
-        if let Err(error) = self.tasks.add_model_work(work.row()).await {
-            let error = chain(&error);
+        let Some(work) = ModelWork::from_report(report, &occasion) else { return };
+        if let Err(error) = self.tasks.add_model_work(work.to_row()).await {
+            let error = error_chain(&error);
             tracing::warn!(error, "what a model did for recall is not noted");
         }
     }
 
     /// Puts what the model chose first, then what the ranker found and the model was not shown.
-    fn chosen(&self, chosen: &[usize], shortlist: Shortlist) -> Vec<Selected> {
-        let Shortlist { found, candidates } = shortlist;
-        let is_candidate = |found: &Selected| {
-            candidates.iter().any(|candidate| candidate.selected.path == found.path)
+    fn apply_choice(&self, chosen: &[usize], shortlist: Shortlist) -> Vec<RetrievedMemory> {
+        let Shortlist { ranked: found, candidates } = shortlist;
+        let is_candidate = |found: &RetrievedMemory| {
+            candidates.iter().any(|candidate| candidate.memory.path == found.path)
         };
-        let unseen: Vec<Selected> =
+        let unseen: Vec<RetrievedMemory> =
             found.into_iter().filter(|found| !is_candidate(found)).collect();
         let chosen = chosen.iter().filter_map(|at| candidates.get(*at)).map(|candidate| {
-            let mut selected = candidate.selected.clone();
+            let mut selected = candidate.memory.clone();
             let reasons = std::mem::take(&mut selected.why);
             selected.why = [format!("chosen by {}", self.chat.name()), reasons].join("; ");
             selected
@@ -175,27 +183,27 @@ impl Shared {
 }
 
 #[async_trait]
-impl Select for Reranker {
-    fn at_once(&self, asked: &Selecting) -> Option<Vec<Selected>> {
-        let found = self.0.recaller.at_once(asked)?;
+impl Retriever for Reranker {
+    fn try_retrieve(&self, asked: &RecallQuery) -> Option<Vec<RetrievedMemory>> {
+        let found = self.0.recaller.try_retrieve(asked)?;
         let is_choice = self.0.recaller.has_choice(asked) && self.0.may_ask(asked);
         if is_choice { None } else { Some(found) }
     }
 
-    async fn select(
+    async fn retrieve(
         &self,
-        asked: Selecting,
+        asked: RecallQuery,
         stop: CancellationToken,
-    ) -> Result<Vec<Selected>, SelectError> {
+    ) -> Result<Vec<RetrievedMemory>, RetrieveError> {
         let shared = &self.0;
         let shortlist = shared.recaller.shortlist(&asked, &stop).await?;
         if shortlist.candidates.len() < 2 || stop.is_cancelled() || !shared.may_ask(&asked) {
-            return Ok(shortlist.found);
+            return Ok(shortlist.ranked);
         }
-        let chosen = self.ask(&asked, &shortlist.candidates, stop).await;
+        let chosen = self.ask_model(&asked, &shortlist.candidates, stop).await;
         let mut found = match chosen {
-            Some(chosen) => shared.chosen(&chosen, shortlist),
-            None => shortlist.found,
+            Some(chosen) => shared.apply_choice(&chosen, shortlist),
+            None => shortlist.ranked,
         };
         // Seconds may have passed.
         shared.recaller.retain_current(&asked, &mut found).await?;

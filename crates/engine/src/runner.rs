@@ -20,7 +20,8 @@ use store::{Draft, Memories, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::task::{
-    Request, TaskDetails, TaskError, TaskErrorCode, TaskId, TaskKind, TaskProposals, TaskResult,
+    CuratorRequest, TaskDetails, TaskError, TaskErrorCode, TaskId, TaskKind, TaskProposals,
+    TaskResult,
 };
 use crate::workspace::Workspace;
 
@@ -30,7 +31,7 @@ pub struct Job {
     /// The task.
     pub task: TaskId,
     /// What is asked for.
-    pub request: Request,
+    pub request: CuratorRequest,
     /// Where.
     pub workspace: Workspace,
     /// Where it is noted what models do for it.
@@ -50,7 +51,7 @@ pub enum RunError {
 
 impl RunError {
     /// Says what becomes of a task of this kind that the store refuses or fails.
-    pub(crate) fn of(kind: TaskKind, error: &StoreError) -> Self {
+    pub(crate) fn from_store(kind: TaskKind, error: &StoreError) -> Self {
         let code = match error.code() {
             MemoryErrorCode::Conflict => return Self::Conflict,
             MemoryErrorCode::Screened => TaskErrorCode::Screened,
@@ -93,23 +94,23 @@ pub trait Runner: fmt::Debug + Send + Sync {
     }
 
     /// Lets go of what it keeps only so that the next task takes less time: nobody asked for one for a while.
-    fn rest(&self) {}
+    fn trim_caches(&self) {}
 }
 
 /// The runner that asks a curator in this process.
-pub struct InProcess {
+pub struct LocalRunner {
     curator: Curator<Arc<dyn Clock>>,
     deadline: Duration,
     review_wait: Duration,
 }
 
-impl fmt::Debug for InProcess {
+impl fmt::Debug for LocalRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InProcess").field("name", &self.name()).finish_non_exhaustive()
     }
 }
 
-impl InProcess {
+impl LocalRunner {
     /// Returns a runner that asks this curator.
     pub const fn new(curator: Curator<Arc<dyn Clock>>) -> Self {
         Self { curator, deadline: TASK_RUNNER_WAIT, review_wait: REVIEW_WAIT_DEFAULT }
@@ -136,17 +137,17 @@ impl InProcess {
         draft: &mut Draft,
     ) -> Result<TaskResult, CurateError> {
         let mut result: TaskResult = match request {
-            Request::Remember(asked) => {
+            CuratorRequest::Remember(asked) => {
                 self.curator.remember(memories, draft, asked, ledger).await?.into()
             }
-            Request::Forget(asked) => {
+            CuratorRequest::Forget(asked) => {
                 self.curator.forget(memories, draft, asked, ledger).await?.into()
             }
-            Request::Review(asked) => {
+            CuratorRequest::Review(asked) => {
                 let asked = (asked, self.review_wait);
                 self.curator.review(memories, draft, asked, ledger).await?.into()
             }
-            Request::Dream => self.curator.dream(memories, draft, ledger).await?.into(),
+            CuratorRequest::Dream => self.curator.dream(memories, draft, ledger).await?.into(),
         };
         if ledger.report().fallback.is_some() {
             result.summary.push_str(" The rules did it, since the model failed.");
@@ -165,16 +166,16 @@ impl From<RememberReport> for TaskResult {
             proposals,
             edits: _,
         } = of;
-        let details = TaskDetails::Remembered { files_touched: touched };
-        Self { summary, scopes, changes, proposals: TaskProposals::Made(proposals), details }
+        let details = TaskDetails::Remember { files_touched: touched };
+        Self { summary, scopes, changes, proposals: TaskProposals::Unstored(proposals), details }
     }
 }
 
 impl From<ForgetReport> for TaskResult {
     fn from(of: ForgetReport) -> Self {
         let ForgetReport { summary, removed, topics, scopes, changes, candidates, .. } = of;
-        let details = TaskDetails::Forgotten { removed, topics, candidates };
-        Self { summary, scopes, changes, proposals: TaskProposals::Made(Vec::new()), details }
+        let details = TaskDetails::Forget { removed, topics, candidates };
+        Self { summary, scopes, changes, proposals: TaskProposals::Unstored(Vec::new()), details }
     }
 }
 
@@ -189,8 +190,8 @@ impl From<DreamReport> for TaskResult {
             proposals,
             ..
         } = of;
-        let details = TaskDetails::Dreamt { topics, deduped };
-        Self { summary, scopes, changes, proposals: TaskProposals::Made(proposals), details }
+        let details = TaskDetails::Dream { topics, deduped };
+        Self { summary, scopes, changes, proposals: TaskProposals::Unstored(proposals), details }
     }
 }
 
@@ -205,13 +206,13 @@ impl From<ReviewReport> for TaskResult {
             skipped,
             ..
         } = of;
-        let details = TaskDetails::Reviewed { files_touched: touched, skipped };
-        Self { summary, scopes, changes, proposals: TaskProposals::Made(proposals), details }
+        let details = TaskDetails::Review { files_touched: touched, skipped };
+        Self { summary, scopes, changes, proposals: TaskProposals::Unstored(proposals), details }
     }
 }
 
 #[async_trait]
-impl Runner for InProcess {
+impl Runner for LocalRunner {
     fn name(&self) -> &'static str {
         if self.curator.has_model() { "models" } else { "embedded" }
     }
@@ -224,7 +225,7 @@ impl Runner for InProcess {
         if self.curator.has_model() { MODEL_DECISIONS_MAX } else { TASK_DECISIONS_MAX }
     }
 
-    fn rest(&self) {
+    fn trim_caches(&self) {
         self.curator.clear_cache();
     }
 
@@ -248,12 +249,12 @@ impl Runner for InProcess {
         };
         curated.map_err(|error| match error {
             CurateError::Refused(refusal) => TaskError::from(&refusal).into(),
-            CurateError::Agent(error) => TaskError::of_agent(kind, &error).into(),
+            CurateError::Agent(error) => TaskError::from_agent(kind, &error).into(),
             CurateError::Store(error) => {
                 if !matches!(error, StoreError::Refused(_)) {
-                    tracing::warn!(task = %job.task, error = %chain(&error), "memories failed a task");
+                    tracing::warn!(task = %job.task, error = %error_chain(&error), "memories failed a task");
                 }
-                RunError::of(kind, &error)
+                RunError::from_store(kind, &error)
             }
         })
     }
@@ -264,7 +265,7 @@ const CAUSES_MAX: usize = 8;
 
 /// Returns an error with its causes, for the log: without credentials, line breaks and what nobody sees,
 /// and cut where it is long.
-pub fn chain(error: &dyn std::error::Error) -> String {
+pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
     for _ in 0..CAUSES_MAX {
@@ -273,7 +274,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         told.push_str(&deeper.to_string());
         cause = deeper.source();
     }
-    crate::task::tellable(&told).unwrap_or_default()
+    crate::task::redact_for_display(&told).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -282,17 +283,19 @@ mod tests {
 
     #[derive(Debug, thiserror::Error)]
     #[error("{what}")]
-    struct Wrong {
+    struct ChainedError {
         what: &'static str,
         #[source]
-        because: Option<Box<Wrong>>,
+        because: Option<Box<ChainedError>>,
     }
 
     #[test]
     fn a_chain_names_all_causes_and_no_credentials() {
-        let deepest =
-            Wrong { what: "key ghp_Zz0123456789abcdefghijABCDEFGHIJ0123\nrefused", because: None };
-        let error = Wrong { what: "cannot ask", because: Some(Box::new(deepest)) };
-        assert_eq!(chain(&error), "cannot ask: key [redacted] refused");
+        let deepest = ChainedError {
+            what: "key ghp_Zz0123456789abcdefghijABCDEFGHIJ0123\nrefused",
+            because: None,
+        };
+        let error = ChainedError { what: "cannot ask", because: Some(Box::new(deepest)) };
+        assert_eq!(error_chain(&error), "cannot ask: key [redacted] refused");
     }
 }

@@ -15,7 +15,7 @@ const RUN_CHANGES_AT_ONCE: usize = 500;
 
 /// What a run was.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum RunOf {
+pub enum RunSource {
     /// The task of this id.
     Task(String),
     /// The session that a host or a program called so.
@@ -24,9 +24,9 @@ pub enum RunOf {
 
 /// What one task or one session changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct HistoryRun {
     /// Which.
-    pub of: RunOf,
+    pub source: RunSource,
     /// Who it was.
     pub actor: Actor,
     /// The program that called, as it named itself.
@@ -47,7 +47,7 @@ pub struct Run {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunPage {
     /// The runs. One that goes on in changes of the next page is on that page too, with those.
-    pub runs: Vec<Run>,
+    pub runs: Vec<HistoryRun>,
     /// The next page begins before this change; `None` on the last.
     pub next: Option<ChangeId>,
 }
@@ -80,14 +80,14 @@ impl RunPage {
     fn add(&mut self, change: &MemoryChange, memories: &Memories) {
         let said = &change.provenance;
         let of = match (&said.task, &said.session) {
-            (Some(task), _) => RunOf::Task(task.clone()),
-            (None, Some(session)) => RunOf::Session(session.clone()),
+            (Some(task), _) => RunSource::Task(task.clone()),
+            (None, Some(session)) => RunSource::Session(session.clone()),
             (None, None) => return,
         };
-        let same = |run: &Run| run.of == of && run.client == said.client;
+        let same = |run: &HistoryRun| run.source == of && run.client == said.client;
         let at = self.runs.iter().position(same).unwrap_or_else(|| {
-            self.runs.push(Run {
-                of: of.clone(),
+            self.runs.push(HistoryRun {
+                source: of.clone(),
                 actor: said.actor,
                 client: said.client.clone(),
                 model: said.model.clone(),

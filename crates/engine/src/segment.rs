@@ -24,31 +24,31 @@ use store::{
 };
 
 /// What stands for the description of a memory that came with a repository and that screening objects to.
-const OBJECTED: &str = "(screening objects to this memory)";
+const FLAGGED_TEXT: &str = "(screening objects to this memory)";
 
 /// What stands for the description of one that came with a repository and that nobody here reviewed.
-const UNREVIEWED: &str = "(came with the repository; nobody here reviewed it)";
+const UNREVIEWED_TEXT: &str = "(came with the repository; nobody here reviewed it)";
 
 /// What stands for the description of one that an agent wrote after it had read such a text.
-const INFLUENCED: &str =
+const INFLUENCED_TEXT: &str =
     "(an agent wrote it after it had read unreviewed text; nobody reviewed it)";
 
 /// Memories that are read at a time for the hot set; so many are most often enough.
-const READ_AT_A_TIME: usize = 2 * HOT_ITEMS_MAX;
+const READ_BATCH: usize = 2 * HOT_ITEMS_MAX;
 
 /// What a model is given at the beginning of a segment, and why.
 #[derive(Clone, Debug)]
-pub struct Showing {
+pub struct SegmentReport {
     /// What it is given.
     pub segment: Segment,
     /// What it knows by that of which memories there are; deltas go on from here.
-    pub told: ShownIndex,
+    pub shown_index: ShownIndex,
     /// The context files in it, in their order, each followed by what it imports first.
-    pub files: Vec<FileShown>,
+    pub files: Vec<ShownFile>,
     /// The context files and imports that are not in it.
     pub skipped: Vec<SkippedContextSource>,
     /// The memories that were tried for the hot set, the warmest first.
-    pub hot: Vec<HotShown>,
+    pub hot: Vec<HotSetEntry>,
     /// How many memories the index is of.
     pub memories: usize,
 }
@@ -59,14 +59,14 @@ pub struct ContextText {
     /// The text; empty if there are none.
     pub text: String,
     /// The files in it, each followed by what it imports first.
-    pub files: Vec<FileShown>,
+    pub files: Vec<ShownFile>,
     /// The files and imports that are not in it.
     pub skipped: Vec<SkippedContextSource>,
 }
 
 /// A context file that is shown, or what it imports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileShown {
+pub struct ShownFile {
     /// Where it is.
     pub path: PathBuf,
     /// Why it is loaded.
@@ -83,7 +83,7 @@ pub struct FileShown {
 
 /// A memory that was tried for the hot set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HotShown {
+pub struct HotSetEntry {
     /// Where it is.
     pub path: MemoryPath,
     /// Whether a person pinned it.
@@ -97,20 +97,20 @@ pub struct HotShown {
     /// Whether it is kept out since nobody here reviewed it.
     pub unreviewed: bool,
     /// The revision that is shown, if all of it is.
-    pub whole: Option<Revision>,
+    pub full_revision: Option<Revision>,
 }
 
 /// Which memories there are, looked at to be compared with what a model was told.
 #[derive(Clone, Debug)]
-pub(crate) struct Look {
+pub(crate) struct CurrentIndex {
     /// Whether the index is on.
-    is_told: bool,
+    is_enabled: bool,
     listing: Listing,
     /// How memories are shown that nobody here reviewed, of what was not told yet.
-    standing: HashMap<MemoryPath, Standing>,
+    statuses: HashMap<MemoryPath, DisplayStatus>,
 }
 
-impl Look {
+impl CurrentIndex {
     /// Looks at the memories.
     pub(crate) async fn new(memories: &Memories, told: &ShownIndex) -> Result<Self, StoreError> {
         let is_told = memories.features().has(Feature::ContextIndex);
@@ -119,27 +119,27 @@ impl Look {
             |listed: &&MemoryEntry| !told.contains(&listed.path, listed.bytes, listed.modified_at);
         let new = listing.memories.iter().filter(is_new);
         let new: Vec<_> = new.map(|listed| (&listed.path, None)).collect();
-        let standing = standing(memories, &new).await;
-        Ok(Self { is_told, listing, standing })
+        let standing = display_statuses(memories, &new).await;
+        Ok(Self { is_enabled: is_told, listing, statuses: standing })
     }
 
     /// Returns what changed since a model was told which memories there are, and takes it for told; `None` if
     /// nothing did.
     pub(crate) fn delta(&self, told: &mut ShownIndex) -> Option<ContextPart> {
-        if !self.is_told {
+        if !self.is_enabled {
             return None;
         }
-        told.delta(&seen(&self.listing, &self.standing), &self.listing.incomplete_mounts)
+        told.delta(&stamped_entries(&self.listing, &self.statuses), &self.listing.incomplete_mounts)
     }
 }
 
-fn seen<'a>(
+fn stamped_entries<'a>(
     listing: &'a Listing,
-    standing: &HashMap<MemoryPath, Standing>,
+    standing: &HashMap<MemoryPath, DisplayStatus>,
 ) -> Vec<StampedEntry<'a>> {
     let seen = listing.memories.iter().map(|listed| {
         let standing = standing.get(&listed.path);
-        let instead = standing.and_then(|standing| standing.instead());
+        let instead = standing.and_then(|standing| standing.replacement_text());
         let description = instead.unwrap_or(&listed.description);
         let mark = standing.filter(|_| instead.is_none()).and_then(|standing| standing.mark());
         let pinned = listed.pinned;
@@ -155,11 +155,11 @@ pub(crate) async fn gather(
     context_files: &ContextFiles,
     (style, bytes_max): (ImportStyle, usize),
     now: Timestamp,
-) -> Result<Showing, StoreError> {
+) -> Result<SegmentReport, StoreError> {
     let (listing, files) = tokio::join!(memories.list(None), context_text(context_files, style));
     let listing = listing?;
-    let standing = standing_in_index(memories, &listing).await;
-    let seen = seen(&listing, &standing);
+    let standing = index_statuses(memories, &listing).await;
+    let seen = stamped_entries(&listing, &standing);
     let entries: Vec<_> = seen.iter().map(|seen| seen.entry).collect();
     let features = memories.features();
     let ranked = if features.has(Feature::HotSet) { ranked(&listing, now) } else { Vec::new() };
@@ -171,7 +171,7 @@ pub(crate) async fn gather(
     } else {
         String::new()
     };
-    let parts = within(
+    let parts = fit_parts(
         bytes_max,
         [
             ContextPart::new(PartKind::ContextFiles, files.text),
@@ -179,9 +179,9 @@ pub(crate) async fn gather(
             ContextPart::new(PartKind::HotSet, hot_text),
         ],
     );
-    Ok(Showing {
+    Ok(SegmentReport {
         segment: Segment::from_parts(parts),
-        told: ShownIndex::from_entries(&seen),
+        shown_index: ShownIndex::from_entries(&seen),
         files: files.files,
         skipped: files.skipped,
         hot,
@@ -205,7 +205,7 @@ const fn hot_bytes_max(bytes_max: usize) -> usize {
 
 /// Returns the parts that fit into so many bytes together, in their order: the hot set first of all, since a
 /// person pinned it, then the index, then context files.
-fn within(bytes_max: usize, parts: [Option<ContextPart>; 3]) -> Vec<ContextPart> {
+fn fit_parts(bytes_max: usize, parts: [Option<ContextPart>; 3]) -> Vec<ContextPart> {
     let mut left = bytes_max;
     let mut fits = |kind| {
         let part = parts.iter().flatten().find(|part| part.kind == kind);
@@ -222,14 +222,14 @@ fn within(bytes_max: usize, parts: [Option<ContextPart>; 3]) -> Vec<ContextPart>
 
 /// How a memory is shown that screening objects to, or that nobody here reviewed.
 #[derive(Clone, Copy, Debug)]
-struct Standing {
-    is_objected: bool,
+struct DisplayStatus {
+    is_flagged: bool,
     unreviewed: Option<Unreviewed>,
 }
 
-impl Standing {
+impl DisplayStatus {
     /// Tells whether it is kept out of the hot set, whatever pins and use.
-    fn is_never_hot(self) -> bool {
+    fn is_excluded_from_hot_set(self) -> bool {
         self.unreviewed.is_some_and(Unreviewed::is_never_hot)
     }
 
@@ -238,18 +238,18 @@ impl Standing {
     }
 
     /// Returns what is said instead of its description, if that is not shown.
-    fn instead(self) -> Option<&'static str> {
+    fn replacement_text(self) -> Option<&'static str> {
         match self.unreviewed {
-            _ if self.is_objected => Some(OBJECTED),
-            Some(Unreviewed::Silent) => Some(UNREVIEWED),
-            Some(Unreviewed::Influenced) => Some(INFLUENCED),
+            _ if self.is_flagged => Some(FLAGGED_TEXT),
+            Some(Unreviewed::Silent) => Some(UNREVIEWED_TEXT),
+            Some(Unreviewed::Influenced) => Some(INFLUENCED_TEXT),
             Some(Unreviewed::Marked | Unreviewed::Background) | None => None,
         }
     }
 
     /// Returns what is said before its text.
     fn notice(self) -> Option<&'static str> {
-        if self.is_objected { Some(FROM_CHECKOUT) } else { self.mark().map(Mark::before_text) }
+        if self.is_flagged { Some(FROM_CHECKOUT) } else { self.mark().map(Mark::before_text) }
     }
 }
 
@@ -264,10 +264,10 @@ pub(crate) const fn mark(unreviewed: Unreviewed) -> Option<Mark> {
 }
 
 /// Returns how memories are shown in the index that came with a repository.
-async fn standing_in_index(
+async fn index_statuses(
     memories: &Memories,
     listing: &Listing,
-) -> HashMap<MemoryPath, Standing> {
+) -> HashMap<MemoryPath, DisplayStatus> {
     let mut looked_at: HashMap<Option<Mount>, usize> = HashMap::new();
     let may_be_shown = listing.memories.iter().filter(|listed| {
         let turn = looked_at.entry(listed.path.mount()).or_default();
@@ -275,15 +275,15 @@ async fn standing_in_index(
         listed.pinned || *turn <= INDEX_LINES_MAX
     });
     let shown: Vec<_> = may_be_shown.map(|listed| (&listed.path, None)).collect();
-    standing(memories, &shown).await
+    display_statuses(memories, &shown).await
 }
 
 /// Returns how these memories are shown, of which `None` stands for the revision that is there now; those that are shown as any
 /// other are left out.
-async fn standing(
+async fn display_statuses(
     memories: &Memories,
     texts: &[(&MemoryPath, Option<Revision>)],
-) -> HashMap<MemoryPath, Standing> {
+) -> HashMap<MemoryPath, DisplayStatus> {
     let unreviewed = memories.unreviewed(texts).await;
     let mut found = HashMap::new();
     let paths: Vec<_> = texts.iter().map(|(path, _)| *path).collect();
@@ -291,7 +291,7 @@ async fn standing(
         let is_objected = !objections.is_empty();
         let unreviewed = unreviewed.get(*path).copied();
         if is_objected || unreviewed.is_some() {
-            found.insert((*path).clone(), Standing { is_objected, unreviewed });
+            found.insert((*path).clone(), DisplayStatus { is_flagged: is_objected, unreviewed });
         }
     }
     found
@@ -311,8 +311,8 @@ fn ranked(listing: &Listing, now: Timestamp) -> Vec<RankedCandidate<'_>> {
 }
 
 /// A memory that was read for the hot set.
-struct Head {
-    place: usize,
+struct HotText {
+    rank: usize,
     text: String,
     bytes: usize,
     revision: Revision,
@@ -324,18 +324,18 @@ async fn hot_set(
     memories: &Memories,
     ranked: &[RankedCandidate<'_>],
     bytes_max: usize,
-) -> Result<(String, Vec<HotShown>), StoreError> {
-    let (mut heads, mut unreviewed): (Vec<Head>, Vec<usize>) = (Vec::new(), Vec::new());
+) -> Result<(String, Vec<HotSetEntry>), StoreError> {
+    let (mut heads, mut unreviewed): (Vec<HotText>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut filled: Option<HotSet> = None;
-    for (turn, some) in ranked.chunks(READ_AT_A_TIME).enumerate() {
-        let places = some.iter().enumerate().map(|(at, one)| (turn * READ_AT_A_TIME + at, one));
-        let read = read_heads(memories, places.map(|(at, one)| (at, one.candidate.path))).await;
+    for (turn, some) in ranked.chunks(READ_BATCH).enumerate() {
+        let places = some.iter().enumerate().map(|(at, one)| (turn * READ_BATCH + at, one));
+        let read = read_hot_texts(memories, places.map(|(at, one)| (at, one.candidate.path))).await;
         heads.extend(read.0);
         unreviewed.extend(read.1);
         let bodies: Vec<_> = heads
             .iter()
             .filter_map(|head| {
-                let candidate = ranked.get(head.place)?.candidate;
+                let candidate = ranked.get(head.rank)?.candidate;
                 let (path, pinned) = (candidate.path, candidate.pinned);
                 let notice = head.notice;
                 Some(HotBody { path, text: &head.text, bytes: head.bytes, notice, pinned })
@@ -351,37 +351,37 @@ async fn hot_set(
     let whole: HashMap<usize, Option<Revision>> = shown
         .iter()
         .filter_map(|at| heads.get(*at).map(|head| (at, head)))
-        .map(|(at, head)| (head.place, (!cut.contains(at)).then_some(head.revision)))
+        .map(|(at, head)| (head.rank, (!cut.contains(at)).then_some(head.revision)))
         .collect();
-    let tried = ranked.iter().enumerate().map(|(at, one)| HotShown {
+    let tried = ranked.iter().enumerate().map(|(at, one)| HotSetEntry {
         path: one.candidate.path.clone(),
         pinned: one.candidate.pinned,
         uses: one.candidate.usage.uses,
         heat: one.heat,
         shown: whole.contains_key(&at),
         unreviewed: unreviewed.contains(&at),
-        whole: whole.get(&at).copied().flatten(),
+        full_revision: whole.get(&at).copied().flatten(),
     });
     Ok((text, tried.collect()))
 }
 
 /// Reads the beginnings of memories, but of those that cannot be read. Those that are kept out since nobody here reviewed
 /// them are told apart by their place.
-async fn read_heads(
+async fn read_hot_texts(
     memories: &Memories,
     paths: impl Iterator<Item = (usize, &MemoryPath)> + Send,
-) -> (Vec<Head>, Vec<usize>) {
+) -> (Vec<HotText>, Vec<usize>) {
     let (places, paths): (Vec<_>, Vec<_>) = paths.unzip();
     let texts = memories.read_readable(&paths).await;
     let read = places.into_iter().zip(paths).zip(texts);
     let read: Vec<_> =
         read.filter_map(|((place, path), text)| Some((place, path, text?))).collect();
     let texts: Vec<_> = read.iter().map(|(_, path, read)| (*path, Some(read.revision))).collect();
-    let standing = standing(memories, &texts).await;
+    let standing = display_statuses(memories, &texts).await;
     let (mut heads, mut kept_out) = (Vec::new(), Vec::new());
     for (place, path, read) in read {
         let standing = standing.get(path).copied();
-        if standing.is_some_and(Standing::is_never_hot) {
+        if standing.is_some_and(DisplayStatus::is_excluded_from_hot_set) {
             kept_out.push(place);
             continue;
         }
@@ -389,19 +389,19 @@ async fn read_heads(
         let mut text = read.text;
         // One character more than is shown is all that has to be kept.
         text.truncate(text.ceil_char_boundary(HOT_ITEM_BYTES_MAX));
-        let notice = standing.and_then(Standing::notice);
-        heads.push(Head { place, text, bytes, revision: read.revision, notice });
+        let notice = standing.and_then(DisplayStatus::notice);
+        heads.push(HotText { rank: place, text, bytes, revision: read.revision, notice });
     }
     (heads, kept_out)
 }
 
-fn files_shown(loaded: &ContextFileSet, files: &files::RenderedFiles) -> Vec<FileShown> {
+fn files_shown(loaded: &ContextFileSet, files: &files::RenderedFiles) -> Vec<ShownFile> {
     let origin = |at: usize| loaded.origins.get(at);
     let mut all = Vec::new();
     for shown in &files.files {
         let Some(of) = origin(shown.source) else { continue };
         let parent = of.parent.and_then(origin).map(|parent| parent.path.clone());
-        all.push(FileShown {
+        all.push(ShownFile {
             path: of.path.clone(),
             scope: of.scope,
             parent,
@@ -417,10 +417,10 @@ fn files_shown(loaded: &ContextFileSet, files: &files::RenderedFiles) -> Vec<Fil
             continue;
         }
         let Some(parent) = origin(parent) else { continue };
-        let before = all.iter().rposition(|one: &FileShown| {
+        let before = all.iter().rposition(|one: &ShownFile| {
             one.path == parent.path || one.parent.as_ref() == Some(&parent.path)
         });
-        let import = FileShown {
+        let import = ShownFile {
             path: of.path.clone(),
             scope: of.scope,
             parent: Some(parent.path.clone()),

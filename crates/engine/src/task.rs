@@ -3,15 +3,15 @@
 //! Values only: what was asked, by whom, how far it is, what came of it. A task lives in the state as a
 //! row whose texts only this module reads and writes. Nothing here queues or runs one.
 
-mod details;
 mod error;
 mod id;
 pub(crate) mod record;
+mod redaction;
 
-pub use details::tellable;
-pub(crate) use details::without_secrets;
 pub use error::{TaskError, TaskErrorCode};
 pub use id::{BadClientId, BadTaskId, ClientId, TaskId};
+pub use redaction::redact_for_display;
+pub(crate) use redaction::without_secrets;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub use state::{Status, TaskKind};
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum CuratorRequest {
     /// Take this in.
     Remember(RememberRequest),
     /// Remove this.
@@ -39,7 +39,7 @@ pub enum Request {
     Review(ReviewRequest),
 }
 
-impl Request {
+impl CuratorRequest {
     /// Returns the kind of task that carries it out.
     pub const fn kind(&self) -> TaskKind {
         match self {
@@ -53,7 +53,7 @@ impl Request {
 
 /// Who asks for a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asker {
+pub struct Requester {
     /// The client, if it has a name; then nobody else sees the task.
     pub client: Option<ClientId>,
     /// How far what they say may be trusted.
@@ -62,7 +62,7 @@ pub struct Asker {
     pub origin: String,
 }
 
-impl Asker {
+impl Requester {
     /// Returns a person who came in by `origin`.
     pub fn person(origin: &str) -> Self {
         Self { client: None, trust: Trust::Person, origin: origin.to_owned() }
@@ -107,9 +107,9 @@ pub struct Task {
     /// The id of the workspace whose memories it is about.
     pub workspace: String,
     /// Who asked for it.
-    pub asker: Asker,
+    pub requester: Requester,
     /// What was asked for; without its text if that may not be kept.
-    pub request: Request,
+    pub request: CuratorRequest,
     /// Why the text may not be kept, if it may not: the task fails with it.
     pub refusal: Option<RememberError>,
     /// When.
@@ -151,12 +151,12 @@ pub struct TaskResult {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskDetails {
     /// Of a remember.
-    Remembered {
+    Remember {
         /// The memories that changed; none if all of it was known.
         files_touched: Vec<MemoryPath>,
     },
     /// Of a forget.
-    Forgotten {
+    Forget {
         /// The entries that are gone.
         removed: Vec<ForgottenEntry>,
         /// The topics of the memories that changed.
@@ -165,14 +165,14 @@ pub enum TaskDetails {
         candidates: Vec<EntryCandidate>,
     },
     /// Of a dream.
-    Dreamt {
+    Dream {
         /// The topics of the memories that changed.
         topics: BTreeSet<MemoryTopic>,
         /// How many entries were merged into another that says the same.
         deduped: usize,
     },
     /// Of a review.
-    Reviewed {
+    Review {
         /// The memories that changed.
         files_touched: Vec<MemoryPath>,
         /// The number of findings that were not taken, by the reason.
@@ -184,7 +184,7 @@ pub enum TaskDetails {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskProposals {
     /// Those that a run made. They are stored when the task ends.
-    Made(Vec<Proposal>),
+    Unstored(Vec<Proposal>),
     /// The number of new ones that were stored.
     Stored(usize),
 }
@@ -193,7 +193,7 @@ impl TaskProposals {
     /// Returns how many there are.
     pub const fn count(&self) -> usize {
         match self {
-            Self::Made(proposals) => proposals.len(),
+            Self::Unstored(proposals) => proposals.len(),
             Self::Stored(count) => *count,
         }
     }
@@ -201,7 +201,7 @@ impl TaskProposals {
 
 impl From<Vec<Proposal>> for TaskProposals {
     fn from(proposals: Vec<Proposal>) -> Self {
-        Self::Made(proposals)
+        Self::Unstored(proposals)
     }
 }
 
@@ -209,7 +209,7 @@ impl TaskResult {
     /// Replaces its proposals by their number, and returns those that are not stored yet.
     pub(crate) fn take_proposals(&mut self) -> Vec<Proposal> {
         match std::mem::replace(&mut self.proposals, TaskProposals::Stored(0)) {
-            TaskProposals::Made(proposals) => proposals,
+            TaskProposals::Unstored(proposals) => proposals,
             TaskProposals::Stored(_) => Vec::new(),
         }
     }

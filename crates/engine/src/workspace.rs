@@ -43,7 +43,7 @@ impl Workspace {
 
     /// Returns the workspace of what a request binds, links in its folder resolved. Without a folder nothing lies
     /// in it but the person's own.
-    pub fn of(binding: BindingRequest) -> Self {
+    pub fn from_binding(binding: BindingRequest) -> Self {
         let folder = binding.project_dir.as_deref().map(real_path).unwrap_or_default();
         Self::new(folder, binding)
     }
@@ -97,36 +97,36 @@ fn id(cwd: &Path, binding: &BindingRequest) -> String {
 
 /// The switches of an engine. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Switches {
-    everywhere: Features,
+pub struct FeatureSwitches {
+    global: Features,
     /// What single workspaces still have of it, by their ids.
-    in_workspaces: Arc<BTreeMap<String, Features>>,
+    per_workspace: Arc<BTreeMap<String, Features>>,
 }
 
-impl Switches {
+impl FeatureSwitches {
     /// Returns switches of which single workspaces, by their ids, may only take away.
     pub fn new(everywhere: Features, in_workspaces: BTreeMap<String, Features>) -> Self {
-        Self { everywhere, in_workspaces: Arc::new(in_workspaces) }
+        Self { global: everywhere, per_workspace: Arc::new(in_workspaces) }
     }
 
     /// Returns what is on where no workspace is known.
-    pub const fn everywhere(&self) -> Features {
-        self.everywhere
+    pub const fn global(&self) -> Features {
+        self.global
     }
 
     /// Returns what is on in a workspace.
-    pub fn of(&self, workspace: &Workspace) -> Features {
-        let taken = self.in_workspaces.get(&workspace.id).copied();
-        taken.map_or(self.everywhere, |left| self.everywhere.and(left))
+    pub fn for_workspace(&self, workspace: &Workspace) -> Features {
+        let taken = self.per_workspace.get(&workspace.id).copied();
+        taken.map_or(self.global, |left| self.global.and(left))
     }
 
     /// Returns what is on for the memories that a host's request leads to.
-    pub fn of_request(&self, request: &BindingRequest) -> Features {
-        if self.in_workspaces.is_empty() {
-            return self.everywhere;
+    pub fn for_request(&self, request: &BindingRequest) -> Features {
+        if self.per_workspace.is_empty() {
+            return self.global;
         }
         let folder = request.project_dir.clone().unwrap_or_default();
-        self.of(&Workspace::new(folder, request.clone()))
+        self.for_workspace(&Workspace::new(folder, request.clone()))
     }
 }
 
@@ -134,7 +134,7 @@ impl Switches {
 mod tests {
     use super::*;
 
-    fn bound(folder: &Path) -> BindingRequest {
+    fn binding_of(folder: &Path) -> BindingRequest {
         BindingRequest { project_dir: Some(folder.to_owned()), ..BindingRequest::default() }
     }
 
@@ -145,18 +145,21 @@ mod tests {
         let top = std::fs::canonicalize(home.path()).unwrap().join("my shop");
         std::fs::create_dir_all(top.join(".git")).unwrap();
         std::fs::create_dir_all(top.join("src")).unwrap();
-        let whole = Workspace::new(top.clone(), bound(&top));
-        let part = Workspace::new(top.join("src"), bound(&top.join("src")));
+        let whole = Workspace::new(top.clone(), binding_of(&top));
+        let part = Workspace::new(top.join("src"), binding_of(&top.join("src")));
         assert_eq!(whole.id, part.id);
         let (slug, digest) = whole.id.rsplit_once('-').unwrap();
         assert_eq!((slug, digest.len()), ("my-shop", ID_DIGEST_CHARS));
         let others = [
-            bound(home.path()),
-            BindingRequest { project_root: ProjectRoot::Host, ..bound(&top) },
-            BindingRequest { workspace: WorkspaceChoice::Id("a".parse().unwrap()), ..bound(&top) },
-            BindingRequest { workspace: WorkspaceChoice::Checkout, ..bound(&top) },
-            BindingRequest { flat: Some(top.clone()), ..bound(&top) },
-            BindingRequest { read_only: true, ..bound(&top) },
+            binding_of(home.path()),
+            BindingRequest { project_root: ProjectRoot::Host, ..binding_of(&top) },
+            BindingRequest {
+                workspace: WorkspaceChoice::Id("a".parse().unwrap()),
+                ..binding_of(&top)
+            },
+            BindingRequest { workspace: WorkspaceChoice::Checkout, ..binding_of(&top) },
+            BindingRequest { flat: Some(top.clone()), ..binding_of(&top) },
+            BindingRequest { read_only: true, ..binding_of(&top) },
         ];
         for other in others {
             assert_ne!(Workspace::new(top.clone(), other.clone()).id, whole.id, "{other:?}");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use engine::{ConversationId, MessageRole, TurnTold};
+use engine::{ConversationId, MessageRole, TurnReport};
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -47,7 +47,7 @@ pub struct Conversation {
 /// [reviewed](crate::Builder::review_every), without secrets, until its review has ended.
 #[derive(Clone, Debug, Default)]
 #[must_use]
-pub struct Turn(TurnTold);
+pub struct Turn(TurnReport);
 
 impl Turn {
     /// Returns a turn in which nothing was said but the prompt.
@@ -111,7 +111,7 @@ impl Conversation {
     /// end of the conversation; `None` if nothing did.
     pub async fn changes(&self) -> Result<Option<String>> {
         let _call = self.memories.begin()?;
-        Ok(self.inner.changed().await.map(|part| part.text))
+        Ok(self.inner.scan_changes().await.map(|part| part.text))
     }
 
     /// Tells that a person asked something, and begins to look for what fits it. Returns what is found already,
@@ -135,7 +135,7 @@ impl Conversation {
     /// there were.
     pub fn turn_ended(&self, turn: Turn) -> u64 {
         let Turn(told) = turn;
-        let turns = self.inner.turn_ended_with(None, &told);
+        let turns = self.inner.turn_ended_with_report(None, &told);
         self.cancel();
         turns
     }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use engine::feed::Unsubscribable;
+use engine::feed::SubscribeError;
 use engine::{
     BadConversationId, ConversationError, DecisionError, EngineError, InvalidWorkspaceId,
-    RehearsalError, StateError, StoreError, SubmitError, TaskError, TaskErrorCode, TaskId,
+    StateError, StoreError, SubmitError, TaskError, TaskErrorCode, TaskId, TaskPreviewError,
     TrustError,
 };
 use memory::command::CommandError;
@@ -80,7 +80,7 @@ pub(crate) enum Cause {
     #[error(transparent)]
     WorkspaceId(InvalidWorkspaceId),
     #[error(transparent)]
-    Events(Unsubscribable),
+    Events(SubscribeError),
     #[error(transparent)]
     Trust(TrustError),
     #[error("an agent of the class `{0}` may not ask for tasks, which write in every scope")]
@@ -113,10 +113,10 @@ impl Error {
             Cause::Submit(error) => of_submit(error),
             Cause::Task(error) => of_task(error),
             Cause::Decision(error) => of_code(error.code()),
-            Cause::Conversation(ConversationError::Elsewhere) => ErrorKind::Conflict,
+            Cause::Conversation(ConversationError::OtherWorkspace) => ErrorKind::Conflict,
             Cause::Conversation(ConversationError::State(error)) => of_code(error.code()),
-            Cause::Events(Unsubscribable::Full) => ErrorKind::Full,
-            Cause::Events(Unsubscribable::Closed) | Cause::Closed => ErrorKind::Closed,
+            Cause::Events(SubscribeError::Full) => ErrorKind::Full,
+            Cause::Events(SubscribeError::Closed) | Cause::Closed => ErrorKind::Closed,
             Cause::Trust(error) => of_code(error.code()),
             Cause::TasksDenied(_) => ErrorKind::Denied,
             Cause::NoSuchTask(_) => ErrorKind::NotFound,
@@ -134,10 +134,12 @@ impl Error {
             Cause::Submit(error) => error.code(),
             Cause::Task(error) => error.code.as_str(),
             Cause::Decision(error) => error.code().into(),
-            Cause::Conversation(ConversationError::Elsewhere) => MemoryErrorCode::Conflict.into(),
+            Cause::Conversation(ConversationError::OtherWorkspace) => {
+                MemoryErrorCode::Conflict.into()
+            }
             Cause::Conversation(ConversationError::State(error)) => error.code().into(),
-            Cause::Events(Unsubscribable::Full) => "too_many_subscribers",
-            Cause::Events(Unsubscribable::Closed) | Cause::Closed => "closed",
+            Cause::Events(SubscribeError::Full) => "too_many_subscribers",
+            Cause::Events(SubscribeError::Closed) | Cause::Closed => "closed",
             Cause::Trust(error) => error.code().into(),
             Cause::TaskText { code, .. } => code,
             Cause::TasksDenied(_) => MemoryErrorCode::ReadOnly.into(),
@@ -190,7 +192,9 @@ const fn of_code(code: MemoryErrorCode) -> ErrorKind {
 
 fn of_submit(error: &SubmitError) -> ErrorKind {
     match error {
-        SubmitError::Untrusted | SubmitError::Off | SubmitError::Unavailable => ErrorKind::Denied,
+        SubmitError::Untrusted | SubmitError::FeatureDisabled | SubmitError::Unavailable => {
+            ErrorKind::Denied
+        }
         SubmitError::Full => ErrorKind::Busy,
         SubmitError::Draining => ErrorKind::Closed,
         SubmitError::ProbeFailed => ErrorKind::Fault,
@@ -263,15 +267,15 @@ from! {
     DecisionError => Decision,
     ConversationError => Conversation,
     BadConversationId => ConversationId,
-    Unsubscribable => Events,
+    SubscribeError => Events,
     TrustError => Trust,
 }
 
-impl From<RehearsalError> for Error {
-    fn from(error: RehearsalError) -> Self {
+impl From<TaskPreviewError> for Error {
+    fn from(error: TaskPreviewError) -> Self {
         match error {
-            RehearsalError::Submit(error) => error.into(),
-            RehearsalError::Task(error) => error.into(),
+            TaskPreviewError::Submit(error) => error.into(),
+            TaskPreviewError::Task(error) => error.into(),
         }
     }
 }

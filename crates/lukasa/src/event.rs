@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use engine::feed::{Changed, Cursor, EventKind, Evicted, News, Subscription};
+use engine::feed::{EventCursor, EventKind, Evicted, FeedChange, FeedEvent, Subscription};
 use engine::{ChangesQuery, TaskId};
 use memory::change::{Actor, ChangeId, ChangeKind};
 use memory::document::Revision;
@@ -127,8 +127,8 @@ impl Events {
                 },
                 EventKind::StateResyncRequired(_) => return Some(Event::Missed),
                 EventKind::ReplayComplete(_) | EventKind::SlowReader(_) => {}
-                EventKind::Evicted(Evicted { last_told, .. }) => {
-                    let cursor = Cursor { last_seen: last_told, epoch: None };
+                EventKind::Evicted(Evicted { last_delivered: last_told, .. }) => {
+                    let cursor = EventCursor { last_seen: last_told, epoch: None };
                     let feeds = &self.lukasa.0.serving.feeds;
                     // It goes on where it was cut off; what is no longer kept is told as missed.
                     self.subscription =
@@ -139,9 +139,9 @@ impl Events {
     }
 }
 
-fn event(news: &News) -> Event {
-    match &news.changed {
-        Changed::File { path, moved_to, kind, by, revision, change, trust: _, workspace: _ } => {
+fn event(news: &FeedEvent) -> Event {
+    match &news.change {
+        FeedChange::File { path, moved_to, kind, by, revision, change, trust: _, workspace: _ } => {
             Event::Changed {
                 path: path.clone(),
                 moved_to: moved_to.clone(),
@@ -152,16 +152,16 @@ fn event(news: &News) -> Event {
                 revision: *revision,
             }
         }
-        Changed::Managed { task, .. } | Changed::Reviewed { task, .. } => {
+        FeedChange::Task { task, .. } | FeedChange::Review { task, .. } => {
             Event::TaskDone { task: task.clone() }
         }
-        Changed::Pin { path, pinned, by: _ } => {
+        FeedChange::Pin { path, pinned, by: _ } => {
             Event::Pinned { path: path.clone(), is_pinned: *pinned }
         }
-        Changed::Proposals { ids, status, .. } => {
+        FeedChange::Proposals { ids, status, .. } => {
             Event::Proposals { ids: ids.to_vec(), are_waiting: *status == ProposalStatus::Waiting }
         }
-        Changed::ContextFile { path, .. } => Event::ContextFile { path: path.clone() },
+        FeedChange::ContextFile { path, .. } => Event::ContextFile { path: path.clone() },
     }
 }
 

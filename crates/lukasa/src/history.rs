@@ -147,7 +147,7 @@ impl Memories {
     /// Returns the proposals that wait about these memories, the oldest first.
     pub async fn proposals(&self) -> Result<Vec<Proposal>> {
         let _call = self.begin()?;
-        let page = self.lukasa.engine().pending().list(&self.inner, None, PAGE_MAX).await?;
+        let page = self.lukasa.engine().proposal_queue().list(&self.inner, None, PAGE_MAX).await?;
         let proposal = |PendingProposal { id, made_at, proposal, stale, diffs, .. }| Proposal {
             id,
             made_at,
@@ -162,13 +162,13 @@ impl Memories {
     /// [undo](Self::undo) takes back.
     pub async fn accept_proposal(&self, id: ProposalId) -> Result<ChangeId> {
         let _call = self.begin()?;
-        let pending = self.lukasa.engine().pending();
+        let pending = self.lukasa.engine().proposal_queue();
         Ok(pending.accept_one(&self.inner, id, &CallContext::default()).await?)
     }
 
     /// Rejects a proposal; the same is not made again. Only a person decides.
     pub async fn reject_proposal(&self, id: ProposalId) -> Result<()> {
         let _call = self.begin()?;
-        Ok(self.lukasa.engine().pending().reject_one(&self.inner, id).await?)
+        Ok(self.lukasa.engine().proposal_queue().reject_one(&self.inner, id).await?)
     }
 }

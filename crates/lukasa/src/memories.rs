@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use engine::{CallContext, ContextFiles, Precondition, Recalled, Selected};
+use engine::{CallContext, ContextFiles, Precondition, RecallBlock, RetrievedMemory};
 use memory::access::AgentClass;
 use memory::change::ChangeId;
 use memory::clock::Timestamp;
@@ -382,15 +382,15 @@ impl Memories {
     }
 }
 
-impl From<Recalled> for Recall {
-    fn from(Recalled { block, memories }: Recalled) -> Self {
+impl From<RecallBlock> for Recall {
+    fn from(RecallBlock { block, memories }: RecallBlock) -> Self {
         Self { hits: memories.into_iter().map(RecallHit::from).collect(), block }
     }
 }
 
-impl From<Selected> for RecallHit {
-    fn from(selected: Selected) -> Self {
-        let Selected { path, revision, title, text, modified_at, why, mark } = selected;
+impl From<RetrievedMemory> for RecallHit {
+    fn from(selected: RetrievedMemory) -> Self {
+        let RetrievedMemory { path, revision, title, text, modified_at, why, mark } = selected;
         Self { path, revision, title, text, modified_at, why, is_unreviewed: mark.is_some() }
     }
 }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{BaseFolders, BindingRequest, Config, Engine, Serving};
+use engine::{BaseFolders, BindingRequest, Config, Engine, RunningServices};
 use memory::clock::Clock;
 use memory::limits::DRAIN_WAIT;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,7 @@ pub struct Lukasa(pub(crate) Arc<Shared>);
 /// What all handles of one home share.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
-    pub(crate) serving: Serving,
+    pub(crate) serving: RunningServices,
     /// Counts the calls under way, and refuses new ones once it is closed.
     calls: TaskTracker,
     /// Cancelled when tasks are drained: who waits for one waits in vain.
@@ -179,7 +179,7 @@ impl Lukasa {
         serving.lanes.drain(DRAIN_WAIT).await;
         drained.cancel();
         serving.feeds.close_all();
-        serving.conversations.written().await;
+        serving.conversations.flush().await;
         engine.close().await;
     }
 }

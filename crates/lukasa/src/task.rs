@@ -5,8 +5,8 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
 use engine::{
-    Cancelled, ContextMode, EntryAction, ForgetRequest, RememberRequest, Request, TaskDetails,
-    TaskFilter, TaskId, TaskResult, TaskState,
+    CancelOutcome, ContextMode, CuratorRequest, EntryAction, ForgetRequest, RememberRequest,
+    TaskDetails, TaskFilter, TaskId, TaskResult, TaskState,
 };
 use memory::access::AgentClass;
 use memory::path::{MemoryPath, Scope};
@@ -25,7 +25,7 @@ const TEXT_BYTES_MAX: usize = 65_536;
 #[must_use = "nothing is asked for before it is awaited or started"]
 pub struct TaskRequest {
     memories: Memories,
-    request: Request,
+    request: CuratorRequest,
 }
 
 /// A task that was taken: it will be done, by this process or another one.
@@ -96,27 +96,27 @@ impl Memories {
 
     fn remember_with(&self, text: &str, scope: Option<Scope>) -> TaskRequest {
         let (content, context_mode) = (text.to_owned(), ContextMode::Workspace);
-        self.request(Request::Remember(RememberRequest { content, context_mode, scope }))
+        self.request(CuratorRequest::Remember(RememberRequest { content, context_mode, scope }))
     }
 
     /// Removes the entries that a request means, such as `my preference for tabs`.
     pub fn forget(&self, query: &str) -> TaskRequest {
         let query = query.to_owned();
-        self.request(Request::Forget(ForgetRequest { query, scope: None, file: None }))
+        self.request(CuratorRequest::Forget(ForgetRequest { query, scope: None, file: None }))
     }
 
     /// Removes such entries of this scope.
     pub fn forget_in(&self, scope: Scope, query: &str) -> TaskRequest {
         let (query, scope) = (query.to_owned(), Some(scope));
-        self.request(Request::Forget(ForgetRequest { query, scope, file: None }))
+        self.request(CuratorRequest::Forget(ForgetRequest { query, scope, file: None }))
     }
 
     /// Tidies memories up: merges what repeats, and proposes what is less certain.
     pub fn dream(&self) -> TaskRequest {
-        self.request(Request::Dream)
+        self.request(CuratorRequest::Dream)
     }
 
-    fn request(&self, request: Request) -> TaskRequest {
+    fn request(&self, request: CuratorRequest) -> TaskRequest {
         TaskRequest { memories: self.clone(), request }
     }
 
@@ -165,7 +165,7 @@ impl TaskRequest {
         check_text(&request)?;
         let lanes = &memories.lukasa.0.serving.lanes;
         let asker = memories.caller.asker();
-        let rehearsed = lanes.rehearse(&memories.workspace, &request, &asker).await?;
+        let rehearsed = lanes.preview(&memories.workspace, &request, &asker).await?;
         Ok(report(TaskId::new(request.kind()), rehearsed.result))
     }
 }
@@ -222,7 +222,9 @@ impl Task {
         let cancelled =
             lanes.cancel(&self.memories.workspace, id, self.memories.caller.viewer()).await?;
         match cancelled.ok_or_else(|| self.unknown())? {
-            Cancelled::Over(task) | Cancelled::Stopping(task) => Ok(status(&self.id, task.state)),
+            CancelOutcome::AlreadyEnded(task) | CancelOutcome::Requested(task) => {
+                Ok(status(&self.id, task.state))
+            }
         }
     }
 
@@ -231,11 +233,11 @@ impl Task {
     }
 }
 
-fn check_text(request: &Request) -> Result<()> {
+fn check_text(request: &CuratorRequest) -> Result<()> {
     let (text, code) = match request {
-        Request::Remember(RememberRequest { content, .. }) => (content, "invalid_content"),
-        Request::Forget(ForgetRequest { query, .. }) => (query, "invalid_query"),
-        Request::Dream | Request::Review(_) => return Ok(()),
+        CuratorRequest::Remember(RememberRequest { content, .. }) => (content, "invalid_content"),
+        CuratorRequest::Forget(ForgetRequest { query, .. }) => (query, "invalid_query"),
+        CuratorRequest::Dream | CuratorRequest::Review(_) => return Ok(()),
     };
     if text.trim().is_empty() || text.len() > TEXT_BYTES_MAX {
         return Err(Cause::TaskText { code, bytes: text.len(), max: TEXT_BYTES_MAX }.into());
@@ -259,12 +261,12 @@ fn report(id: TaskId, result: TaskResult) -> TaskReport {
     memories.dedup();
     let proposals = result.proposals.count();
     let candidates = match result.details {
-        TaskDetails::Forgotten { candidates, .. } => {
+        TaskDetails::Forget { candidates, .. } => {
             candidates.into_iter().map(|candidate| candidate.entry).collect()
         }
-        TaskDetails::Remembered { .. }
-        | TaskDetails::Dreamt { .. }
-        | TaskDetails::Reviewed { .. } => Vec::new(),
+        TaskDetails::Remember { .. } | TaskDetails::Dream { .. } | TaskDetails::Review { .. } => {
+            Vec::new()
+        }
     };
     TaskReport { id, summary: result.summary, memories, proposals, candidates }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use engine::{Asker, BindingRequest, ProjectRoot, Viewer, WorkspaceChoice, WorkspaceId};
+use engine::{BindingRequest, ProjectRoot, Requester, Viewer, WorkspaceChoice, WorkspaceId};
 use memory::access::AgentClass;
 use memory::change::Provenance;
 
@@ -87,7 +87,7 @@ impl Workspace {
 
     /// Returns the memories as this caller may touch them, at the beginning of a session.
     pub fn as_caller(&self, caller: Caller) -> Memories {
-        let workspace = engine::Workspace::of(self.binding.clone());
+        let workspace = engine::Workspace::from_binding(self.binding.clone());
         Memories::new(&self.lukasa, workspace, caller)
     }
 
@@ -154,8 +154,12 @@ impl Caller {
     }
 
     /// Returns who asks for tasks.
-    pub(crate) fn asker(&self) -> Asker {
-        if self.is_person { Asker::person(&self.origin) } else { Asker::client(&self.origin, None) }
+    pub(crate) fn asker(&self) -> Requester {
+        if self.is_person {
+            Requester::person(&self.origin)
+        } else {
+            Requester::client(&self.origin, None)
+        }
     }
 
     /// Returns who looks at tasks.

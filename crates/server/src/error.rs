@@ -16,7 +16,7 @@ use protocol::error::{ErrorBody, ErrorCode};
 use rmcp::ErrorData;
 use serde_json::{Value, json};
 
-use crate::chain;
+use crate::error_chain;
 use crate::limits::HTTP_RETRY_AFTER_SECONDS;
 
 /// An answer of HTTP that is no success: a status, a sentence, a code and its facts. Boxed, so that a `Result` of it stays
@@ -169,7 +169,8 @@ impl From<ContextFileError> for ErrorResponse {
                 Self::failure(&error, error.code())
             }
             _ => {
-                let response = Self::from(wire_code(error.code())).with_message(chain(&error));
+                let response =
+                    Self::from(wire_code(error.code())).with_message(error_chain(&error));
                 match error {
                     ContextFileError::Conflict { current: Some(revision), .. } => {
                         response.with("revision", revision.to_string())
@@ -223,7 +224,7 @@ pub(crate) const fn wire_code(code: MemoryErrorCode) -> ErrorCode {
 pub(crate) const fn submit_code(kind: TaskKind, error: &SubmitError) -> ErrorCode {
     match error {
         SubmitError::Untrusted => ErrorCode::UntrustedWorkspace,
-        SubmitError::Off => ErrorCode::FeatureDisabled,
+        SubmitError::FeatureDisabled => ErrorCode::FeatureDisabled,
         SubmitError::Unavailable => ErrorCode::ManagedMemoryUnavailable,
         SubmitError::Full => ErrorCode::RememberQueueFull,
         SubmitError::Draining => ErrorCode::WorkspaceDraining,
@@ -257,7 +258,7 @@ pub(crate) fn log_failure(
     error: &(dyn std::error::Error + 'static),
     code: MemoryErrorCode,
 ) {
-    tracing::error!(what, %code, error = chain(error), "the machine failed");
+    tracing::error!(what, %code, error = error_chain(error), "the machine failed");
 }
 
 /// Returns the protocol's error for a store's. A path that is not there has a number of its own.

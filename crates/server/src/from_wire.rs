@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use engine::{
-    ContextMode, ContextScope, ForgetRequest, LoadOptions, RememberRequest, Request, TaskKind,
+    ContextMode, ContextScope, CuratorRequest, ForgetRequest, LoadOptions, RememberRequest,
+    TaskKind,
 };
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use protocol::error::ErrorCode;
@@ -32,11 +33,11 @@ pub(crate) const fn task_kind(kind: task::TaskKind) -> TaskKind {
 pub(crate) fn request(
     kind: task::TaskKind,
     fields: &Map<String, Value>,
-) -> Result<Request, ErrorCode> {
+) -> Result<CuratorRequest, ErrorCode> {
     Ok(match kind {
         task::TaskKind::Remember => {
             let asked = task::RememberRequest::read(fields)?;
-            Request::Remember(RememberRequest {
+            CuratorRequest::Remember(RememberRequest {
                 content: asked.content,
                 context_mode: asked.context_mode.map_or(ContextMode::Workspace, Twin::twin),
                 scope: asked.scope.map(scope),
@@ -44,13 +45,13 @@ pub(crate) fn request(
         }
         task::TaskKind::Forget => {
             let asked = task::ForgetRequest::read(fields)?;
-            Request::Forget(ForgetRequest {
+            CuratorRequest::Forget(ForgetRequest {
                 query: asked.query,
                 scope: asked.scope.map(scope),
                 file: asked.file_path.map(|path| file(&path)).transpose()?,
             })
         }
-        task::TaskKind::Dream => Request::Dream,
+        task::TaskKind::Dream => CuratorRequest::Dream,
     })
 }
 

@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use engine::{Engine, Serving, Workspace};
+use engine::{Engine, RunningServices, Workspace};
 use memory::clock::Clock;
 use memory::feature::Feature;
 use memory::limits::{DRAIN_WAIT, HTTP_SHUTDOWN_WAIT};
@@ -67,7 +67,7 @@ pub struct Host {
     /// Gives out memories. Whoever calls [`serve`] closes it afterwards.
     pub engine: Engine,
     /// What the engine keeps going for the workspaces.
-    pub serving: Serving,
+    pub serving: RunningServices,
     /// What is served; one of them is primary.
     pub workspaces: Vec<Workspace>,
     /// Tells the time.
@@ -89,7 +89,7 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
         host;
     let measures = Measures::new();
     let logins = Arc::new(logins::Logins::default());
-    let own_page = engine.switches().everywhere().has(Feature::Page).then(|| Arc::clone(&logins));
+    let own_page = engine.switches().global().has(Feature::Page).then(|| Arc::clone(&logins));
     let gate = Arc::new(Gate::new(rules, Arc::clone(&measures), own_page));
     let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
     let ending = CancellationToken::new();
@@ -123,7 +123,7 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     tokio::join!(taking, shutting_down);
     connections.ended().await;
     // Answers do not wait for it, so the end does.
-    let written = daemon.serving.conversations.written();
+    let written = daemon.serving.conversations.flush();
     if tokio::time::timeout(HTTP_SHUTDOWN_WAIT, written).await.is_err() {
         tracing::warn!("gave up waiting for the state: something may be shown once more");
     }

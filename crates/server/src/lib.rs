@@ -22,7 +22,7 @@ pub mod http;
 pub mod mcp;
 
 use axum::body::Body;
-use engine::chain;
+use engine::error_chain;
 use futures_util::stream::{StreamExt as _, unfold};
 
 /// Returns a body that keeps something as long as somebody may read it.

@@ -10,7 +10,7 @@ mod pending;
 use std::collections::BTreeSet;
 
 use engine::{
-    Known, LastWrite, Memories, MemoryText, NextDream, RootHealth, TaskDetails, TaskResult,
+    LastWrite, Memories, MemoryDetails, MemoryText, NextDream, RootHealth, TaskDetails, TaskResult,
     TaskState,
 };
 use memory::change::{MemoryChange, Trust};
@@ -66,7 +66,7 @@ pub(crate) fn loaded_context(shown: engine::ContextText) -> context_files::Loade
     context_files::LoadedContext { text: shown.text, files, skipped }
 }
 
-fn loaded_file(file: &engine::FileShown) -> context_files::LoadedFile {
+fn loaded_file(file: &engine::ShownFile) -> context_files::LoadedFile {
     context_files::LoadedFile {
         path: file.path.display().to_string(),
         scope: file.scope.twin(),
@@ -88,7 +88,7 @@ fn skipped_file(one: &engine::SkippedContextSource) -> context_files::SkippedFil
 /// Returns what a model would be shown, and why.
 pub(crate) fn explained(
     context: conversation::SegmentContext,
-    showing: &engine::Showing,
+    showing: &engine::SegmentReport,
 ) -> conversation::ExplainedContext {
     let hot = showing.hot.iter().map(|hot| conversation::HotMemory {
         path: hot.path.to_string(),
@@ -96,7 +96,7 @@ pub(crate) fn explained(
         uses: hot.uses,
         heat: hot.heat,
         shown: hot.shown,
-        whole: hot.whole.is_some(),
+        whole: hot.full_revision.is_some(),
         why: why_hot(hot),
     });
     conversation::ExplainedContext {
@@ -108,14 +108,14 @@ pub(crate) fn explained(
     }
 }
 
-fn why_hot(hot: &engine::HotShown) -> String {
+fn why_hot(hot: &engine::HotSetEntry) -> String {
     let uses = match hot.uses {
         0 => "never used".to_owned(),
         1 => "used once".to_owned(),
         uses => format!("used {uses} times"),
     };
     let reason = if hot.pinned { format!("Pinned, {uses}") } else { format!("Not pinned, {uses}") };
-    match (hot.shown, hot.unreviewed, hot.whole.is_some()) {
+    match (hot.shown, hot.unreviewed, hot.full_revision.is_some()) {
         (_, true, _) => format!("{reason}. Kept out, since nobody here reviewed it."),
         (true, _, true) => format!("{reason}."),
         (true, _, false) => format!("{reason}. It is long, so only its beginning is shown."),
@@ -134,9 +134,9 @@ pub(crate) const fn context_scope(scope: engine::ContextScope) -> context_files:
 /// Returns a task.
 pub(crate) fn task(task: &engine::Task) -> task::Task {
     let (mode, scope) = match &task.request {
-        engine::Request::Remember(asked) => (Some(asked.context_mode.twin()), asked.scope),
-        engine::Request::Forget(asked) => (None, asked.scope),
-        engine::Request::Dream | engine::Request::Review(_) => (None, None),
+        engine::CuratorRequest::Remember(asked) => (Some(asked.context_mode.twin()), asked.scope),
+        engine::CuratorRequest::Forget(asked) => (None, asked.scope),
+        engine::CuratorRequest::Dream | engine::CuratorRequest::Review(_) => (None, None),
     };
     let (result, error) = match &task.state {
         TaskState::Queued | TaskState::Running => (None, None),
@@ -173,7 +173,7 @@ pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
     let changes = result.changes.iter().map(entry_note).collect();
     let proposals = count(result.proposals.count());
     match &result.details {
-        TaskDetails::Remembered { files_touched } => {
+        TaskDetails::Remember { files_touched } => {
             task::TaskResult::Remember(task::RememberResult {
                 summary,
                 files_touched: paths(files_touched),
@@ -182,7 +182,7 @@ pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
                 proposals,
             })
         }
-        TaskDetails::Forgotten { removed, topics: touched, candidates } => {
+        TaskDetails::Forget { removed, topics: touched, candidates } => {
             let entry = |entry: &engine::ForgottenEntry| task::RemovedEntry {
                 topic: entry.topic.twin(),
                 summary: entry.summary.clone(),
@@ -198,7 +198,7 @@ pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
                 candidates: candidates.iter().map(candidate).collect(),
             })
         }
-        TaskDetails::Dreamt { topics: touched, deduped } => {
+        TaskDetails::Dream { topics: touched, deduped } => {
             task::TaskResult::Dream(task::DreamResult {
                 summary,
                 touched_topics: topics(touched),
@@ -208,7 +208,7 @@ pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
                 proposals,
             })
         }
-        TaskDetails::Reviewed { files_touched, skipped } => {
+        TaskDetails::Review { files_touched, skipped } => {
             let left_out = skipped.iter().map(|(why, count)| (why.as_ref().to_owned(), *count));
             task::TaskResult::Review(task::ReviewResult {
                 summary,
@@ -277,8 +277,8 @@ pub(crate) fn memory(
 }
 
 /// Returns a memory of a list.
-pub(crate) fn memory_item(known: &Known) -> memories::MemoryItem {
-    let listed = &known.listed;
+pub(crate) fn memory_item(known: &MemoryDetails) -> memories::MemoryItem {
+    let listed = &known.entry;
     memories::MemoryItem {
         path: listed.path.to_string(),
         scope: listed.path.mount().map_or("", mount).to_owned(),
@@ -384,11 +384,11 @@ pub(crate) fn model_run(work: &engine::ModelWork) -> protocol::runs::ModelRun {
 }
 
 /// Returns what a task or a session did.
-pub(crate) fn run(run: &engine::Run, status: Option<engine::Status>) -> protocol::runs::Run {
+pub(crate) fn run(run: &engine::HistoryRun, status: Option<engine::Status>) -> protocol::runs::Run {
     use protocol::runs::{Run, RunKind};
-    let (kind, id) = match &run.of {
-        engine::RunOf::Task(id) => (RunKind::Task, id),
-        engine::RunOf::Session(id) => (RunKind::Session, id),
+    let (kind, id) = match &run.source {
+        engine::RunSource::Task(id) => (RunKind::Task, id),
+        engine::RunSource::Session(id) => (RunKind::Session, id),
     };
     Run {
         kind,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{ProjectRoot, Unheard, Workspace};
+use engine::{NullFeed, ProjectRoot, Workspace};
 use memory::command::CommandError;
 use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
@@ -19,12 +19,12 @@ use crate::files;
 
 /// Serves until the client leaves.
 pub(crate) async fn run(app: &App) -> Result<Status, Failure> {
-    if !app.engine.switches().everywhere().has(Feature::Child) {
+    if !app.engine.switches().global().has(Feature::Child) {
         return Err(CommandError::FeatureDisabled { feature: Feature::Child }.into());
     }
     bound_memory(app);
     // Never by a child: this may be one.
-    let lanes = app.engine.lanes(app.engine.lane_settings(), Arc::new(Unheard));
+    let lanes = app.engine.lanes(app.engine.lane_settings(), Arc::new(NullFeed));
     let here = app.workspace();
     // Whoever named a project, or a single folder, is not overruled by the client.
     let is_named = app.globals.project.is_some() || app.globals.flat.is_some();

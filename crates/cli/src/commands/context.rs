@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use engine::{
-    ContextPart, FileShown, HotShown, LoadSkipReason, PartKind, Recalled, Segment, Selected,
-    Showing, SkippedContextSource,
+    ContextPart, HotSetEntry, LoadSkipReason, PartKind, RecallBlock, RetrievedMemory, Segment,
+    SegmentReport, ShownFile, SkippedContextSource,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     let mut showing = gather(app, args.agent).await?;
     let recalled = recalled(app, args.prompt.as_deref()).await?;
     let found = recalled.as_ref().map_or(&[][..], |recalled| &recalled.memories);
-    if let Some(Recalled { block, .. }) = &recalled {
+    if let Some(RecallBlock { block, .. }) = &recalled {
         let parts = showing.segment.parts().iter().cloned();
         let parts = parts.chain(ContextPart::new(PartKind::Recalled, block.clone()));
         showing.segment = Segment::from_parts(parts.collect());
@@ -29,7 +29,7 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     if app.output.json {
         let mut value = value(&showing);
         if args.at.is_some() {
-            let one = |one: &Selected| json!({ "path": one.path.to_string(), "title": one.title, "why": one.why });
+            let one = |one: &RetrievedMemory| json!({ "path": one.path.to_string(), "title": one.title, "why": one.why });
             value["recalled"] = found.iter().map(one).collect();
         }
         app.output.value(&value)?;
@@ -80,7 +80,7 @@ pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
 }
 
 /// Gathers what a session would begin with; for an agent, what its hook answers.
-async fn gather(app: &App, agent: Option<Host>) -> Result<Showing, Failure> {
+async fn gather(app: &App, agent: Option<Host>) -> Result<SegmentReport, Failure> {
     let (mut files, memories) = (app.context_files_with(&Answered::default())?, app.memories());
     let mut bytes_max = usize::MAX;
     if let Some(format) = agent.map(Host::format) {
@@ -92,13 +92,13 @@ async fn gather(app: &App, agent: Option<Host>) -> Result<Showing, Failure> {
 }
 
 /// Returns what is recalled for a prompt in a session that was shown nothing else.
-async fn recalled(app: &App, prompt: Option<&str>) -> Result<Option<Recalled>, Failure> {
+async fn recalled(app: &App, prompt: Option<&str>) -> Result<Option<RecallBlock>, Failure> {
     let Some(prompt) = prompt else { return Ok(None) };
     let memories = app.memories();
     Ok(app.wait("looking", app.engine.recall(&memories, prompt)).await?)
 }
 
-fn value(showing: &Showing) -> Value {
+fn value(showing: &SegmentReport) -> Value {
     let parts = showing.segment.parts().iter().map(|part| {
         json!({
             "part": part.kind.as_ref(),
@@ -137,7 +137,7 @@ fn value(showing: &Showing) -> Value {
     })
 }
 
-fn hot_value(hot: &HotShown) -> Value {
+fn hot_value(hot: &HotSetEntry) -> Value {
     json!({
         "path": hot.path.to_string(),
         "pinned": hot.pinned,
@@ -150,9 +150,9 @@ fn hot_value(hot: &HotShown) -> Value {
 
 /// Returns what there is and why, part by part.
 fn reasons(
-    showing: &Showing,
+    showing: &SegmentReport,
     at: Option<Moment>,
-    found: &[Selected],
+    found: &[RetrievedMemory],
     cwd: &Path,
     look: Look,
 ) -> String {
@@ -214,7 +214,7 @@ const fn place(at: Option<Moment>) -> &'static str {
     }
 }
 
-fn file_line(file: &FileShown, cwd: &Path) -> String {
+fn file_line(file: &ShownFile, cwd: &Path) -> String {
     let path = near(&file.path, cwd);
     let why = match &file.parent {
         Some(parent) => format!("imported by {}", near(parent, cwd)),
@@ -239,13 +239,13 @@ fn near(path: &Path, cwd: &Path) -> String {
     visible::line(&path.display().to_string()).into_owned()
 }
 
-fn hot_reason(hot: &HotShown) -> String {
+fn hot_reason(hot: &HotSetEntry) -> String {
     let pin = if hot.pinned { "pinned, " } else { "" };
     let uses = counted(usize::try_from(hot.uses).unwrap_or(usize::MAX), "use", "uses");
     format!("{}: {pin}{uses}, worth {:.2} now", short(&hot.path), hot.heat)
 }
 
-fn hot_table(hot: &[HotShown], look: Look) -> String {
+fn hot_table(hot: &[HotSetEntry], look: Look) -> String {
     let columns = [
         Column::left("SHOWN").styled(WARN),
         Column::left("PIN").styled(WARN),
@@ -254,7 +254,7 @@ fn hot_table(hot: &[HotShown], look: Look) -> String {
         Column::left("PATH").styled(STRONG),
     ];
     let mark = |is: bool| if is { "*".to_owned() } else { String::new() };
-    let row = |one: &HotShown| {
+    let row = |one: &HotSetEntry| {
         let heat = format!("{:.2}", one.heat);
         let note = if one.unreviewed { "  (not reviewed)" } else { "" };
         let path = format!("{}{note}", short(&one.path));
@@ -263,8 +263,8 @@ fn hot_table(hot: &[HotShown], look: Look) -> String {
     table::aligned(&columns, hot.iter().map(row), look)
 }
 
-fn hot_line(hot: &HotShown) -> String {
-    let HotShown { uses, heat, .. } = hot;
+fn hot_line(hot: &HotSetEntry) -> String {
+    let HotSetEntry { uses, heat, .. } = hot;
     let word = |is: bool, word: &'static str| if is { word } else { "" };
     let pinned = word(hot.pinned, "pinned");
     let shown = if hot.unreviewed { "unreviewed" } else { word(hot.shown, "shown") };

@@ -12,7 +12,7 @@ use crate::render::{FAINT, GOOD, STRONG, WARN, table, visible};
 /// Lists the features, each with its value and where that is from.
 pub(crate) fn run(app: &App) -> Result<Status, Failure> {
     let workspace = app.workspace();
-    let features = app.engine.switches().of(&workspace);
+    let features = app.engine.switches().for_workspace(&workspace);
     let rows: Vec<_> = Feature::VARIANTS
         .iter()
         .map(|feature| {

@@ -1,7 +1,7 @@
 //! `lukasa import`: memories of another product, as one change.
 
-use engine::import::{self, Format, Plan, Skipped, SourceFile};
-use engine::{NotEntered, StoreError};
+use engine::import::{self, Format, ImportPlan, SkippedSource, SourceFile};
+use engine::{ImportRejection, StoreError};
 use memory::change::{Actor, ChangeId, ChangeKind, Provenance, Trust};
 use memory::command::CommandError;
 use memory::path::MemoryPath;
@@ -32,10 +32,14 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     let source = files::read_source(&args.source)
         .map_err(|error| Failure::file("read", &args.source, &error))?;
     let format = format(args, &source.files);
-    let Plan { planned, mut skipped } = import::plan(format, source.files);
+    let ImportPlan { memories: planned, mut skipped } = import::plan(format, source.files);
     let left_out = source.left_out.into_iter();
     let left_out = left_out.map(|(source, why)| (source, why.to_owned()));
-    skipped.extend(left_out.map(|(source, why)| Skipped { source, why, is_loss: true }));
+    skipped.extend(left_out.map(|(source, why)| SkippedSource {
+        source,
+        reason: why,
+        is_loss: true,
+    }));
     let origin = format!("import:{}", word(format));
     let provenance = Provenance::new(Actor::Person, Trust::Imported, &origin);
     let memories = answering_for(app.memories_of(provenance), &args.answered)?;
@@ -50,12 +54,12 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     for one in planned {
         steps.step();
         let (source, notes) = (one.source.clone(), one.notes.clone());
-        match engine::enter(&memories, &mut draft, &target, one).await {
+        match engine::import_memory(&memories, &mut draft, &target, one).await {
             Ok(path) => made.push(Made { path, source, notes }),
-            Err(NotEntered::Store(fault)) => return Err(fault.into()),
+            Err(ImportRejection::Store(fault)) => return Err(fault.into()),
             Err(not) => {
-                let is_loss = !matches!(not, NotEntered::ThereAlready);
-                skipped.push(Skipped { source, why: why(&not), is_loss });
+                let is_loss = !matches!(not, ImportRejection::AlreadyExists);
+                skipped.push(SkippedSource { source, reason: why(&not), is_loss });
             }
         }
     }
@@ -89,10 +93,12 @@ const fn word(format: Format) -> &'static str {
 }
 
 /// Says why a memory is not made, and what the person can do about it.
-fn why(not: &NotEntered) -> String {
+fn why(not: &ImportRejection) -> String {
     match not {
-        NotEntered::OtherText(path) => format!("{} is there with another text", short(path)),
-        NotEntered::Refused(CommandError::Screened { family, rule, line, .. }) => format!(
+        ImportRejection::DifferentText(path) => {
+            format!("{} is there with another text", short(path))
+        }
+        ImportRejection::Refused(CommandError::Screened { family, rule, line, .. }) => format!(
             "line {line} matches the {family} rule `{rule}`; `--allow {rule}` takes it all the same"
         ),
         other => other.to_string(),
@@ -101,7 +107,7 @@ fn why(not: &NotEntered) -> String {
 
 struct Outcome {
     made: Vec<Made>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<SkippedSource>,
     change: Option<ChangeId>,
 }
 
@@ -116,7 +122,7 @@ fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<S
             .collect();
         let skipped: Vec<_> = skipped
             .iter()
-            .map(|one| json!({ "source": one.source, "why": one.why, "is_loss": one.is_loss }))
+            .map(|one| json!({ "source": one.source, "why": one.reason, "is_loss": one.is_loss }))
             .collect();
         app.output.value(&json!({
             "format": word(format),
@@ -137,7 +143,7 @@ fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<S
         }
     }
     for one in skipped {
-        let (source, why) = (visible::line(&one.source), visible::line(&one.why));
+        let (source, why) = (visible::line(&one.source), visible::line(&one.reason));
         text.line(format_args!("{} {source}: {why}", look.paint(WARN, "skipped")));
     }
     app.output.text(&text.into_string())?;

@@ -1,6 +1,6 @@
 //! `lukasa models`: which models do the work of agents, and whether they are there.
 
-use engine::{ChatError, Checked, Fallback, ModelJob, Models, check};
+use engine::{AgentModels, ChatError, Fallback, ModelCheck, ModelJob, check_model};
 use serde_json::{Value, json};
 use strum::VariantArray as _;
 
@@ -11,7 +11,7 @@ use crate::render::table::Column;
 use crate::render::{BAD, FAINT, GOOD, Look, STRONG, table, visible};
 
 /// What a model did when it was asked.
-type Asked<'a> = (&'a str, String, Result<Checked, ChatError>);
+type Asked<'a> = (&'a str, String, Result<ModelCheck, ChatError>);
 
 /// Lists the models by what they do, then asks each once.
 pub(crate) async fn run(app: &App, args: &args::Models) -> Result<Status, Failure> {
@@ -21,7 +21,7 @@ pub(crate) async fn run(app: &App, args: &args::Models) -> Result<Status, Failur
         for &job in ModelJob::VARIANTS {
             let Some(chat) = models.of(job) else { continue };
             if asked.iter().all(|(name, ..)| *name != chat.name()) {
-                let answer = app.wait(&format!("asking {}", chat.name()), check(chat)).await;
+                let answer = app.wait(&format!("asking {}", chat.name()), check_model(chat)).await;
                 asked.push((chat.name(), chat.location(), answer));
             }
         }
@@ -39,7 +39,7 @@ pub(crate) async fn run(app: &App, args: &args::Models) -> Result<Status, Failur
     Ok(if all_well { Status::Done } else { Status::Refused })
 }
 
-fn text(models: &Models, asked: &[Asked<'_>], look: Look) -> String {
+fn text(models: &AgentModels, asked: &[Asked<'_>], look: Look) -> String {
     let jobs: Vec<Vec<String>> = ModelJob::VARIANTS
         .iter()
         .map(|job| {
@@ -56,7 +56,7 @@ fn text(models: &Models, asked: &[Asked<'_>], look: Look) -> String {
         .iter()
         .map(|(name, place, answer)| {
             let (took, tools) = match answer {
-                Ok(Checked { took, calls_tools }) => {
+                Ok(ModelCheck { elapsed: took, calls_tools }) => {
                     let tools = if *calls_tools {
                         look.paint(GOOD, "calls tools")
                     } else {
@@ -79,10 +79,10 @@ fn text(models: &Models, asked: &[Asked<'_>], look: Look) -> String {
     text + &table::lines(&columns, rows, look)
 }
 
-fn value(models: &Models, asked: &[Asked<'_>]) -> Value {
+fn value(models: &AgentModels, asked: &[Asked<'_>]) -> Value {
     let job = |job: &ModelJob| json!({ "job": job.as_ref(), "model": models.of(*job).map(engine::Chat::name) });
     let one = |(name, place, answer): &Asked<'_>| match answer {
-        Ok(Checked { took, calls_tools }) => json!({
+        Ok(ModelCheck { elapsed: took, calls_tools }) => json!({
             "model": name,
             "at": place,
             "answers": true,

@@ -1,6 +1,6 @@
 //! `lukasa pending`: the proposals that wait for a person.
 
-use engine::{Decision, DecisionError, Memories, PendingProposal};
+use engine::{DecisionError, Memories, PendingProposal, ProposalDecision};
 use memory::clock::Timestamp;
 use memory::limits::PROPOSALS_LISTED_MAX;
 use memory::path::MemoryPath;
@@ -63,7 +63,7 @@ async fn list(app: &App) -> Result<Status, Failure> {
 
 /// Returns all that wait, the oldest first.
 async fn all(app: &App, memories: &Memories) -> Result<Vec<PendingProposal>, Failure> {
-    let pending = app.engine.pending();
+    let pending = app.engine.proposal_queue();
     let (mut found, mut after) = (Vec::new(), None);
     loop {
         let page = pending.list(memories, after, PROPOSALS_LISTED_MAX).await?;
@@ -132,7 +132,7 @@ fn named(one: &PendingProposal) -> String {
 
 async fn show(app: &App, id: ProposalId) -> Result<Status, Failure> {
     let memories = app.memories();
-    let shown = app.engine.pending().get(&memories, id).await.map_err(failure)?;
+    let shown = app.engine.proposal_queue().get(&memories, id).await.map_err(failure)?;
     if app.output.json {
         app.output.value(&value(&shown))?;
     } else {
@@ -237,7 +237,7 @@ async fn decide(app: &App, chosen: &Chosen, verb: Verb) -> Result<Status, Failur
     } else {
         chosen.ids.iter().copied().map(ProposalId).collect()
     };
-    let (pending, call) = (app.engine.pending(), call());
+    let (pending, call) = (app.engine.proposal_queue(), call());
     let decisions = match verb {
         Verb::Accept => {
             // Boxed, since the future of an acceptance is too large for the stack of its callers.
@@ -281,9 +281,9 @@ async fn all_agreed(
     Ok(ask::confirm_about(app, &about, &question).await?.then_some(ids))
 }
 
-fn tell(app: &App, mut decisions: Vec<Decision>, verb: Verb) -> Result<Status, Failure> {
-    if let [Decision { outcome: Err(_), .. }] = decisions.as_slice()
-        && let Some(Decision { outcome: Err(error), .. }) = decisions.pop()
+fn tell(app: &App, mut decisions: Vec<ProposalDecision>, verb: Verb) -> Result<Status, Failure> {
+    if let [ProposalDecision { outcome: Err(_), .. }] = decisions.as_slice()
+        && let Some(ProposalDecision { outcome: Err(error), .. }) = decisions.pop()
     {
         return Err(failure(error));
     }
@@ -294,7 +294,7 @@ fn tell(app: &App, mut decisions: Vec<Decision>, verb: Verb) -> Result<Status, F
         app.output.note("no proposals wait");
     }
     let mut refused = 0;
-    for Decision { id, outcome } in decisions {
+    for ProposalDecision { id, outcome } in decisions {
         match outcome {
             Ok(change) => {
                 app.output.note(&with_change(&format!("{} proposal {id}", verb.done()), change));
@@ -308,7 +308,7 @@ fn tell(app: &App, mut decisions: Vec<Decision>, verb: Verb) -> Result<Status, F
     Ok(if refused == 0 { Status::Done } else { Status::Refused })
 }
 
-fn decision_value(decision: &Decision) -> Value {
+fn decision_value(decision: &ProposalDecision) -> Value {
     match &decision.outcome {
         Ok(change) => json!({ "id": decision.id.0, "done": true, "change": change.map(|id| id.0) }),
         Err(error) => json!({

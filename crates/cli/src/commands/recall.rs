@@ -1,6 +1,6 @@
 //! `lukasa recall`: what fits a prompt.
 
-use engine::Selected;
+use engine::RetrievedMemory;
 use serde_json::{Value, json};
 
 use crate::args::Recall;
@@ -30,7 +30,7 @@ pub(crate) async fn run(app: &App, args: &Recall) -> Result<Status, Failure> {
     Ok(if found.is_empty() { Status::Refused } else { Status::Done })
 }
 
-fn value(found: &Selected) -> Value {
+fn value(found: &RetrievedMemory) -> Value {
     json!({
         "path": found.path.to_string(),
         "title": found.title,
@@ -42,7 +42,7 @@ fn value(found: &Selected) -> Value {
     })
 }
 
-fn write(found: &Selected, explain: bool, look: Look, text: &mut Text) {
+fn write(found: &RetrievedMemory, explain: bool, look: Look, text: &mut Text) {
     text.line(look.paint(MARK, &short(&found.path)));
     if let Some(mark) = found.mark {
         text.line(look.paint(FAINT, &format!("  {}", mark.before_text())));

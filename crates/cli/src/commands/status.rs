@@ -34,7 +34,7 @@ pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
     let health = app.wait("looking", memories.health(Depth::Quick)).await?;
     let next_dream = Lane::open(app).next_dream().await;
     // What is wrong with the state is among the findings.
-    let pending = app.engine.pending().count(&memories).await.unwrap_or_default();
+    let pending = app.engine.proposal_queue().count(&memories).await.unwrap_or_default();
     let state_file = app.engine.state_file();
     let set_aside = set_aside_databases(state_file).unwrap_or_else(|error| {
         // A folder that is not there yet holds none.

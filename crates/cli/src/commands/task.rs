@@ -1,9 +1,9 @@
 //! `lukasa remember`, `forget`, `dream` and `tasks`: what a curator does.
 
 use engine::{
-    Cancelled, ContextMode, EntryCandidate, EntryOutcome, FileDiff, ForgetRequest, ForgottenEntry,
-    Rehearsal, RememberRequest, Request, Task, TaskDetails, TaskFilter, TaskId, TaskKind,
-    TaskProposals, TaskResult, TaskState,
+    CancelOutcome, ContextMode, CuratorRequest, EntryCandidate, EntryOutcome, FileDiff,
+    ForgetRequest, ForgottenEntry, RememberRequest, Task, TaskDetails, TaskFilter, TaskId,
+    TaskKind, TaskPreview, TaskProposals, TaskResult, TaskState,
 };
 use memory::clock::Timestamp;
 use memory::error_code::MemoryErrorCode;
@@ -31,7 +31,7 @@ pub(crate) async fn remember(app: &App, args: Remember) -> Result<Status, Failur
     check(&content, "nothing to remember: the text is blank")?;
     let context_mode = if args.clean { ContextMode::Clean } else { ContextMode::Workspace };
     let scope = args.scope.map(Scope::from);
-    let request = Request::Remember(RememberRequest { content, context_mode, scope });
+    let request = CuratorRequest::Remember(RememberRequest { content, context_mode, scope });
     run(app, request, args.dry_run, "remembering").await
 }
 
@@ -44,7 +44,7 @@ pub(crate) async fn forget(app: &App, args: Forget) -> Result<Status, Failure> {
     let request = ForgetRequest { query, scope, file };
     let (dry, consent) = (args.dry_run, args.consent);
     let request = if dry {
-        Request::Forget(request)
+        CuratorRequest::Forget(request)
     } else {
         ask::require_consent(app, consent, "forget", "removes entries")?;
         let Some(request) = chosen(app, consent, request).await? else {
@@ -61,16 +61,16 @@ async fn chosen(
     app: &App,
     consent: Consent,
     request: ForgetRequest,
-) -> Result<Option<Request>, Failure> {
+) -> Result<Option<CuratorRequest>, Failure> {
     if consent.yes {
-        return Ok(Some(Request::Forget(request)));
+        return Ok(Some(CuratorRequest::Forget(request)));
     }
-    let asked = Request::Forget(request.clone());
-    let Rehearsal { result, diffs } = Lane::open(app).rehearse(app, &asked, "looking").await?;
-    if let TaskDetails::Forgotten { candidates, .. } = &result.details
+    let asked = CuratorRequest::Forget(request.clone());
+    let TaskPreview { result, diffs } = Lane::open(app).rehearse(app, &asked, "looking").await?;
+    if let TaskDetails::Forget { candidates, .. } = &result.details
         && !candidates.is_empty()
     {
-        return Ok(choose(app, &request, &result, candidates).await?.map(Request::Forget));
+        return Ok(choose(app, &request, &result, candidates).await?.map(CuratorRequest::Forget));
     }
     Ok(agreed(app, &result, &diffs).await?.then_some(asked))
 }
@@ -126,13 +126,14 @@ pub(crate) async fn dream(app: &App, args: &Dream) -> Result<Status, Failure> {
     if !dry {
         ask::require_consent(app, consent, "dream", "rewrites memories")?;
         if !consent.yes {
-            let rehearsed = Lane::open(app).rehearse(app, &Request::Dream, "looking").await?;
+            let rehearsed =
+                Lane::open(app).rehearse(app, &CuratorRequest::Dream, "looking").await?;
             if !agreed(app, &rehearsed.result, &rehearsed.diffs).await? {
                 return Ok(Status::Refused);
             }
         }
     }
-    run(app, Request::Dream, dry, "dreaming").await
+    run(app, CuratorRequest::Dream, dry, "dreaming").await
 }
 
 /// Shows what would change, and asks whether it may.
@@ -140,7 +141,7 @@ async fn agreed(app: &App, result: &TaskResult, diffs: &[FileDiff]) -> Result<bo
     if diffs.is_empty() {
         return Ok(true);
     }
-    let question = if let TaskDetails::Forgotten { removed, .. } = &result.details {
+    let question = if let TaskDetails::Forget { removed, .. } = &result.details {
         format!("Forget {}?", counted(removed.len(), "entry", "entries"))
     } else {
         format!("Change {} in this way?", counted(diffs.len(), "memory", "memories"))
@@ -153,10 +154,15 @@ async fn agreed(app: &App, result: &TaskResult, diffs: &[FileDiff]) -> Result<bo
     Ok(goes_on)
 }
 
-async fn run(app: &App, request: Request, dry: bool, doing: &str) -> Result<Status, Failure> {
+async fn run(
+    app: &App,
+    request: CuratorRequest,
+    dry: bool,
+    doing: &str,
+) -> Result<Status, Failure> {
     let lane = Lane::open(app);
     if dry {
-        let Rehearsal { result, diffs } = lane.rehearse(app, &request, doing).await?;
+        let TaskPreview { result, diffs } = lane.rehearse(app, &request, doing).await?;
         if app.output.json {
             let mut value = result_value(&result);
             value["diffs"] = change::diff_values(&diffs).into();
@@ -175,8 +181,11 @@ async fn run(app: &App, request: Request, dry: bool, doing: &str) -> Result<Stat
         ));
     };
     let is_about_proposals = task.kind() == TaskKind::Dream || result.proposals.count() > 0;
-    let waiting =
-        if is_about_proposals { app.engine.pending().count(&app.memories()).await? } else { 0 };
+    let waiting = if is_about_proposals {
+        app.engine.proposal_queue().count(&app.memories()).await?
+    } else {
+        0
+    };
     if app.output.json {
         let mut value = result_value(result);
         value["task"] = task.id.to_string().into();
@@ -196,11 +205,11 @@ async fn run(app: &App, request: Request, dry: bool, doing: &str) -> Result<Stat
 /// A forget that matches nothing is told from one that does, as for a search.
 fn status(result: &TaskResult) -> Status {
     match &result.details {
-        TaskDetails::Forgotten { removed, .. } if removed.is_empty() => Status::Refused,
-        TaskDetails::Remembered { .. }
-        | TaskDetails::Forgotten { .. }
-        | TaskDetails::Dreamt { .. }
-        | TaskDetails::Reviewed { .. } => Status::Done,
+        TaskDetails::Forget { removed, .. } if removed.is_empty() => Status::Refused,
+        TaskDetails::Remember { .. }
+        | TaskDetails::Forget { .. }
+        | TaskDetails::Dream { .. }
+        | TaskDetails::Review { .. } => Status::Done,
     }
 }
 
@@ -218,7 +227,7 @@ fn told(result: &TaskResult) -> String {
     let mut text = Text::default();
     text.line(&result.summary);
     match &result.details {
-        TaskDetails::Forgotten { removed, candidates, .. } => {
+        TaskDetails::Forget { removed, candidates, .. } => {
             for ForgottenEntry { path, summary, .. } in removed {
                 text.line(format_args!("  {}: {}", short(path), visible::line(summary)));
             }
@@ -231,16 +240,14 @@ fn told(result: &TaskResult) -> String {
                 );
             }
         }
-        TaskDetails::Remembered { .. }
-        | TaskDetails::Dreamt { .. }
-        | TaskDetails::Reviewed { .. } => {
+        TaskDetails::Remember { .. } | TaskDetails::Dream { .. } | TaskDetails::Review { .. } => {
             for EntryOutcome { path, action, summary } in &result.changes {
                 let (path, summary) = (short(path), visible::line(summary));
                 text.line(format_args!("  {} {path}: {summary}", action.as_ref()));
             }
         }
     }
-    if let TaskProposals::Made(proposals) = &result.proposals {
+    if let TaskProposals::Unstored(proposals) = &result.proposals {
         for proposal in proposals {
             text.line(format_args!("  proposed: {}", visible::line(&proposal.reason)));
         }
@@ -259,20 +266,20 @@ fn result_value(result: &TaskResult) -> Value {
         "proposals": result.proposals.count(),
     });
     match &result.details {
-        TaskDetails::Reviewed { files_touched, skipped } => {
+        TaskDetails::Review { files_touched, skipped } => {
             value["paths"] = files_touched.iter().map(ToString::to_string).collect();
             let left_out = skipped.iter().map(|(why, n)| (why.as_ref().to_owned(), (*n).into()));
             value["left_out"] = Value::Object(left_out.collect());
         }
-        TaskDetails::Remembered { files_touched } => {
+        TaskDetails::Remember { files_touched } => {
             value["paths"] = files_touched.iter().map(ToString::to_string).collect();
         }
-        TaskDetails::Forgotten { removed, topics, candidates } => {
+        TaskDetails::Forget { removed, topics, candidates } => {
             value["candidates"] = candidates.iter().map(candidate_value).collect();
             value["removed"] = removed.iter().map(removed_value).collect();
             value["topics"] = topics.iter().map(ToString::to_string).collect();
         }
-        TaskDetails::Dreamt { topics, deduped } => {
+        TaskDetails::Dream { topics, deduped } => {
             value["topics"] = topics.iter().map(ToString::to_string).collect();
             value["deduped"] = (*deduped).into();
         }
@@ -332,11 +339,11 @@ async fn cancel(app: &App, lane: &Lane, id: &str) -> Result<Status, Failure> {
     };
     let parsed: TaskId = id.parse().map_err(|_| unknown())?;
     let (task, done) = match lane.cancel(&parsed).await?.ok_or_else(unknown)? {
-        Cancelled::Over(task) => {
+        CancelOutcome::AlreadyEnded(task) => {
             let word = format!("{id}: {}", what(&task));
             (task, word)
         }
-        Cancelled::Stopping(task) => (task, format!("{id}: it is being written already")),
+        CancelOutcome::Requested(task) => (task, format!("{id}: it is being written already")),
     };
     if app.output.json {
         app.output.value(&task_value(&task))?;
@@ -353,7 +360,7 @@ fn task_value(task: &Task) -> Value {
         "task": task.id.to_string(),
         "kind": task.kind().as_str(),
         "status": task.status().as_str(),
-        "client": task.asker.client.as_ref().map(ToString::to_string),
+        "client": task.requester.client.as_ref().map(ToString::to_string),
         "created_at": time::exact(task.created_at),
         "updated_at": time::exact(task.updated_at),
     });

@@ -79,7 +79,7 @@ async fn what_speaks(app: &App, folder: &Path) -> Result<String, Failure> {
     };
     let files = app.context_files_with(&Answered::default())?;
     let memories = app.memories();
-    let speaking = app.wait("listing", app.engine.would_speak(&files, &memories)).await?;
+    let speaking = app.wait("listing", app.engine.untrusted_content(&files, &memories)).await?;
     let mut text = Text::default();
     let mut lines: Vec<String> = speaking
         .files

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Beginning, Conversation, Engine, Lanes, MessageRole, ModelJob, Recalled, Recaller, Select,
-    TurnTold, Unheard,
+    Conversation, Engine, Lanes, MessageRole, ModelJob, NullFeed, RecallBlock, RecallService,
+    Retriever, SegmentRequest, TurnReport,
 };
 use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
@@ -53,7 +53,7 @@ impl Session {
     pub(super) async fn happened(
         &self,
         told: &Told,
-        held: &mut Option<Arc<Recaller>>,
+        held: &mut Option<Arc<RecallService>>,
     ) -> Result<Option<String>, Failure> {
         if told.event == Event::SessionStart {
             let glimpse = Glimpse::new(&self.globals)?;
@@ -114,11 +114,11 @@ impl Session {
             let showing = engine.segment_within(&glimpse.memories, &files, bytes_max).await?;
             return Ok(showing.segment.text().to_owned());
         };
-        let beginning = Beginning { bytes_max, anew: !told.resumes };
+        let beginning = SegmentRequest { bytes_max, starts_new: !told.resumes };
         let (begun, changes) = conversation.begin(&files, beginning).await?;
-        conversation.written().await;
+        conversation.flush().await;
         let text = begun.segment.text().to_owned();
-        Ok(self.beginning(text, begun.again, changes.map(|part| part.text)))
+        Ok(self.beginning(text, begun.is_repeated, changes.map(|part| part.text)))
     }
 }
 
@@ -247,7 +247,7 @@ fn answer_for_review(place: &Glimpse, told: &Told) -> Option<String> {
 
 /// Returns lanes that do reviews by the rules.
 async fn reviewing(engine: &Engine) -> Lanes {
-    let lanes = engine.lanes(engine.lane_settings(), Arc::new(Unheard));
+    let lanes = engine.lanes(engine.lane_settings(), Arc::new(NullFeed));
     if engine.models().of(ModelJob::Review).is_some() {
         // A model takes longer than an agent waits. What is queued here is done by whoever works in the lane next.
         lanes.drain(Duration::ZERO).await;
@@ -264,7 +264,7 @@ async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Fail
     }
     let id =
         told.session.parse().map_err(|_| Failure::usage("the session has an id that is none"))?;
-    let select: Arc<dyn Select> = engine.recaller();
+    let select: Arc<dyn Retriever> = engine.recaller();
     let lanes = if is_reviewed { Some(reviewing(engine).await) } else { None };
     let conversations = match &lanes {
         Some(lanes) => engine.reviewed_conversations(select, lanes, &[place.workspace()]),
@@ -281,7 +281,7 @@ async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Fail
             // What fits the prompt, and what changed since the model was told of memories, are of no concern to
             // each other.
             let fits = conversation.prompt_and_wait(text);
-            let (fits, told_anew) = tokio::join!(fits, conversation.changed());
+            let (fits, told_anew) = tokio::join!(fits, conversation.scan_changes());
             changes = told_anew;
             match fits {
                 Ok(fits) => shown = fits,
@@ -293,15 +293,15 @@ async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Fail
                 .map(|text| (MessageRole::Assistant, text))
                 .into_iter()
                 .collect();
-            let turn = TurnTold { messages, ..TurnTold::default() };
-            conversation.turn_ended_with(None, &turn);
+            let turn = TurnReport { messages, ..TurnReport::default() };
+            conversation.turn_ended_with_report(None, &turn);
         }
         Event::PreCompact => conversation.compacted(None),
         Event::PostToolUse => conversation.wrote_memory(),
         Event::SessionEnd => conversation.ended(),
         Event::SessionStart => {}
     }
-    conversations.written().await;
+    conversations.flush().await;
     if let Some(lanes) = lanes {
         // What an earlier hook had no time for is done too.
         if told.event == Event::Stop
@@ -309,9 +309,9 @@ async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Fail
         {
             note(format!("a review has to wait: {error}"));
         }
-        lanes.idle(REVIEW_WAIT).await;
+        lanes.wait_until_idle(REVIEW_WAIT).await;
         lanes.drain(Duration::ZERO).await;
     }
-    let block = shown.map(|Recalled { block, .. }| block);
+    let block = shown.map(|RecallBlock { block, .. }| block);
     Ok(beside(block, changes.map(|part| part.text)))
 }

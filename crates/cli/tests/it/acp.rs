@@ -383,7 +383,7 @@ async fn a_task_is_given_up_in_time() {
     let chat = engine::Chat::new(engine::ChatProtocol::OpenAi, address, "m", engine::ApiKey::None);
     config.models.set(engine::ModelJob::Remember, Some(chat));
     let engine = engine::Engine::open(config).unwrap();
-    let lanes = engine.lanes(engine.lane_settings(), std::sync::Arc::new(engine::Unheard));
+    let lanes = engine.lanes(engine.lane_settings(), std::sync::Arc::new(engine::NullFeed));
     let here = engine::Workspace::new(place.checkout(), engine::BindingRequest::default());
     let find = std::sync::Arc::new(move |_: Option<&Path>| Ok(here.clone()));
     let mut host = server::acp::Host::new(lanes, find, "0");

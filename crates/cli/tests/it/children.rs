@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{
-    Asker, BaseFolders, Config, Engine, LaneSettings, Lanes, Request, Runner, Task, TaskState,
-    Unheard, Workspace, WorkspaceChoice,
+    BaseFolders, Config, CuratorRequest, Engine, LaneSettings, Lanes, NullFeed, Requester, Runner,
+    Task, TaskState, Workspace, WorkspaceChoice,
 };
 use server::acp::{ChildRunner, ChildSettings};
 
@@ -43,7 +43,7 @@ impl World {
     fn with(place: Place, engine: Engine, runner: Arc<dyn Runner>) -> Self {
         let settings =
             LaneSettings { retry_delay: Duration::from_millis(5), ..engine.lane_settings() };
-        let lanes = engine.lanes_with(runner, settings, Arc::new(Unheard));
+        let lanes = engine.lanes_with(runner, settings, Arc::new(NullFeed));
         let binding = engine::BindingRequest {
             project_dir: Some(place.checkout()),
             workspace: WorkspaceChoice::Checkout,
@@ -54,14 +54,14 @@ impl World {
     }
 
     /// Has a task done.
-    async fn done(&self, request: Request) -> Task {
-        let by = Asker::client("test", None);
+    async fn done(&self, request: CuratorRequest) -> Task {
+        let by = Requester::client("test", None);
         let task = self.lanes.submit(&self.workspace, request, by).await.unwrap();
         self.lanes.wait(&self.workspace, &task.id).await.unwrap().unwrap()
     }
 
     /// Has a task done that fails; returns its code and what is told beside.
-    async fn failed(&self, request: Request) -> String {
+    async fn failed(&self, request: CuratorRequest) -> String {
         match self.done(request).await.state {
             TaskState::Failed(error) => {
                 format!("{}: {}", error.code, error.details().unwrap_or_default())
@@ -77,16 +77,20 @@ impl World {
     }
 }
 
-fn remember(content: &str) -> Request {
-    Request::Remember(engine::RememberRequest {
+fn remember(content: &str) -> CuratorRequest {
+    CuratorRequest::Remember(engine::RememberRequest {
         content: content.to_owned(),
         context_mode: engine::ContextMode::Workspace,
         scope: None,
     })
 }
 
-fn forget(query: &str) -> Request {
-    Request::Forget(engine::ForgetRequest { query: query.to_owned(), scope: None, file: None })
+fn forget(query: &str) -> CuratorRequest {
+    CuratorRequest::Forget(engine::ForgetRequest {
+        query: query.to_owned(),
+        scope: None,
+        file: None,
+    })
 }
 
 /// Returns how the program itself is started as a child in a place.

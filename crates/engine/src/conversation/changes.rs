@@ -10,27 +10,27 @@ use memory::limits::DELTA_BYTES_MAX;
 use store::{ContextFiles, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use super::record::Given;
-use super::{Conversation, Now};
-use crate::prefetch::{Prefetch, Taken};
-use crate::segment::{self, Look};
+use super::record::SegmentRecord;
+use super::{Conversation, ConversationState};
+use crate::prefetch::{Prefetch, TakeOutcome};
+use crate::segment::{self, CurrentIndex};
 
 /// What a model is given at the beginning of a segment, or again within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct ContextSegment {
     /// What it was given at the beginning; the same bytes as long as the segment lasts.
     pub segment: Arc<Segment>,
     /// Whether it was given before: [`Conversation::changed`] says what changed since.
-    pub again: bool,
+    pub is_repeated: bool,
 }
 
 /// How a conversation wants to begin, or to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beginning {
+pub struct SegmentRequest {
     /// The most bytes of text that the host takes at once.
     pub bytes_max: usize,
     /// Whether the model knows nothing of what it was given before, so that a new segment begins.
-    pub anew: bool,
+    pub starts_new: bool,
 }
 
 /// What changed since a session began, with its frame, in bytes.
@@ -38,15 +38,15 @@ const CHANGES_BYTES_MAX: usize = DELTA_BYTES_MAX + 512;
 
 /// What was seen of memories, and what was known of them by what another process kept.
 #[derive(Clone, Debug)]
-pub(super) struct Looked {
-    given: Given,
-    look: Look,
+pub(super) struct ChangeScan {
+    segment_record: SegmentRecord,
+    index: CurrentIndex,
 }
 
 impl Conversation {
     /// Returns what the model is given at the beginning of the segment that the conversation is in: gathered once,
     /// and the same bytes until the next compaction, whatever is written meanwhile and whichever process is asked.
-    pub async fn context(&self, files: &ContextFiles) -> Result<Begun, StoreError> {
+    pub async fn context(&self, files: &ContextFiles) -> Result<ContextSegment, StoreError> {
         self.context_within(files, usize::MAX).await
     }
 
@@ -55,15 +55,15 @@ impl Conversation {
     pub async fn begin(
         &self,
         files: &ContextFiles,
-        beginning: Beginning,
-    ) -> Result<(Begun, Option<ContextPart>), StoreError> {
-        if beginning.anew {
-            self.begins_anew().await;
+        beginning: SegmentRequest,
+    ) -> Result<(ContextSegment, Option<ContextPart>), StoreError> {
+        if beginning.starts_new {
+            self.start_new_segment().await;
         }
         let begun = self.context_within(files, beginning.bytes_max).await?;
         let room = beginning.bytes_max.saturating_sub(begun.segment.text().len());
-        let is_told = begun.again && room >= CHANGES_BYTES_MAX;
-        let changes = if is_told { self.changed().await } else { None };
+        let is_told = begun.is_repeated && room >= CHANGES_BYTES_MAX;
+        let changes = if is_told { self.scan_changes().await } else { None };
         Ok((begun, changes))
     }
 
@@ -73,95 +73,103 @@ impl Conversation {
         &self,
         files: &ContextFiles,
         bytes_max: usize,
-    ) -> Result<Begun, StoreError> {
-        if let Some(given) = self.given().await {
-            return Ok(Begun { segment: given.segment, again: true });
+    ) -> Result<ContextSegment, StoreError> {
+        if let Some(given) = self.load_segment_record().await {
+            return Ok(ContextSegment { segment: given.segment, is_repeated: true });
         }
-        let of = self.now.lock().kept.segment;
+        let of = self.state.lock().persisted.segment;
         let (limits, now) = ((self.imports, bytes_max), self.clock.now());
         let showing = segment::gather(&self.memories, files, limits, now).await?;
-        let mut now = self.now.lock();
+        let mut now = self.state.lock();
         // Whoever was first is whom the others are given.
-        if let Some(given) = now.given_of(of) {
-            return Ok(Begun { segment: Arc::clone(&given.segment), again: true });
+        if let Some(given) = now.segment_record_of(of) {
+            return Ok(ContextSegment { segment: Arc::clone(&given.segment), is_repeated: true });
         }
         // What the model has whole is not recalled beside a prompt.
         let mut whole =
-            showing.hot.iter().filter_map(|hot| Some((&hot.path, hot.whole?))).peekable();
+            showing.hot.iter().filter_map(|hot| Some((&hot.path, hot.full_revision?))).peekable();
         if whole.peek().is_some() {
-            whole.for_each(|(path, revision)| now.kept.show(path, &revision));
-            self.keep(&now);
+            whole.for_each(|(path, revision)| now.persisted.mark_shown(path, &revision));
+            self.persist(&now);
         }
-        let version = now.given.as_ref().map_or(0, |given| given.version) + 1;
+        let version = now.segment_record.as_ref().map_or(0, |given| given.version) + 1;
         let segment = Arc::new(showing.segment);
-        let given = Given { of, version, segment: Arc::clone(&segment), told: showing.told };
-        self.writer.write_given(&self.id, &given);
-        now.given = Some(given);
-        Ok(Begun { segment, again: false })
+        let given = SegmentRecord {
+            segment_number: of,
+            version,
+            segment: Arc::clone(&segment),
+            shown_index: showing.shown_index,
+        };
+        self.writer.write_segment(&self.id, &given);
+        now.segment_record = Some(given);
+        Ok(ContextSegment { segment, is_repeated: false })
     }
 
     /// Says that the model knows nothing of what it was given any more: if it was given anything in this segment,
     /// a new one begins.
-    pub async fn begins_anew(&self) {
-        if self.given().await.is_some() {
+    pub async fn start_new_segment(&self) {
+        if self.load_segment_record().await.is_some() {
             self.compacted(None);
         }
     }
 
     /// Waits until all is kept that was shown and given until now.
-    pub async fn written(&self) {
-        self.writer.written().await;
+    pub async fn flush(&self) {
+        self.writer.flush().await;
     }
 
     /// Begins to look, beside the turn, at what changed since the model was told which memories there are.
-    pub fn look_for_changes(&self) {
-        let mut now = self.now.lock();
-        if now.look.is_none() {
-            let looking = self.looking(&now);
-            now.look = Some(Prefetch::begin(&CancellationToken::new(), |_| looking));
+    pub fn start_change_scan(&self) {
+        let mut now = self.state.lock();
+        if now.change_scan.is_none() {
+            let looking = self.scan(&now);
+            now.change_scan = Some(Prefetch::spawn(&CancellationToken::new(), |_| looking));
         }
     }
 
     /// Returns what was seen to have changed, for the tail, and takes it for told; `None` if nothing did, or it
     /// is still looked at, or the model was not told of any memories.
-    pub fn changes(&self) -> Option<ContextPart> {
-        let mut now = self.now.lock();
-        match now.look.take()?.take() {
-            Taken::Settled(looked) => self.tell(&mut now, looked?),
-            Taken::NotYet(look) => {
-                now.look = Some(look);
+    pub fn take_changes(&self) -> Option<ContextPart> {
+        let mut now = self.state.lock();
+        match now.change_scan.take()?.take() {
+            TakeOutcome::Ready(looked) => self.take_delta(&mut now, looked?),
+            TakeOutcome::Pending(look) => {
+                now.change_scan = Some(look);
                 None
             }
-            Taken::Nothing => None,
+            TakeOutcome::Ended => None,
         }
     }
 
     /// Looks now, and returns what [`changes`](Self::changes) does.
-    pub async fn changed(&self) -> Option<ContextPart> {
-        let looking = self.looking(&self.now.lock());
+    pub async fn scan_changes(&self) -> Option<ContextPart> {
+        let looking = self.scan(&self.state.lock());
         let looked = looking.await?;
-        self.tell(&mut self.now.lock(), looked)
+        self.take_delta(&mut self.state.lock(), looked)
     }
 
-    fn tell(&self, now: &mut Now, looked: Looked) -> Option<ContextPart> {
-        now.take_in(looked.given);
-        let of = now.kept.segment;
-        let given = now.given.as_mut().filter(|given| given.of == of)?;
-        let changes = looked.look.delta(&mut given.told)?;
+    fn take_delta(&self, now: &mut ConversationState, looked: ChangeScan) -> Option<ContextPart> {
+        now.adopt_if_newer(looked.segment_record);
+        let of = now.persisted.segment;
+        let given = now.segment_record.as_mut().filter(|given| given.segment_number == of)?;
+        let changes = looked.index.delta(&mut given.shown_index)?;
         given.version += 1;
-        self.writer.write_given(&self.id, given);
+        self.writer.write_segment(&self.id, given);
         Some(changes)
     }
 
     /// Returns a look at the memories; `None` comes of it if the model was told of none, or they cannot be
     /// listed.
-    fn looking(&self, now: &Now) -> impl Future<Output = Option<Looked>> + Send + use<> {
-        let known = now.given_of(now.kept.segment).cloned();
-        let (reading, memories) = (self.reading(now), self.memories.clone());
+    fn scan(
+        &self,
+        now: &ConversationState,
+    ) -> impl Future<Output = Option<ChangeScan>> + Send + use<> {
+        let known = now.segment_record_of(now.persisted.segment).cloned();
+        let (reading, memories) = (self.load_newer_record(now), self.memories.clone());
         async move {
             let given = reading.await.or(known)?;
-            match Look::new(&memories, &given.told).await {
-                Ok(look) => Some(Looked { given, look }),
+            match CurrentIndex::new(&memories, &given.shown_index).await {
+                Ok(look) => Some(ChangeScan { segment_record: given, index: look }),
                 Err(error) => {
                     tracing::warn!(%error, "what changed cannot be looked at");
                     None
@@ -171,26 +179,29 @@ impl Conversation {
     }
 
     /// Returns what was given in this segment, by whichever process.
-    async fn given(&self) -> Option<Given> {
+    async fn load_segment_record(&self) -> Option<SegmentRecord> {
         let reading = {
-            let now = self.now.lock();
-            let known = now.given_of(now.kept.segment);
+            let now = self.state.lock();
+            let known = now.segment_record_of(now.persisted.segment);
             if known.is_some() {
                 return known.cloned();
             }
-            self.reading(&now)
+            self.load_newer_record(&now)
         };
         let kept = reading.await;
-        let mut now = self.now.lock();
+        let mut now = self.state.lock();
         if let Some(kept) = kept {
-            now.take_in(kept);
+            now.adopt_if_newer(kept);
         }
-        now.given_of(now.kept.segment).cloned()
+        now.segment_record_of(now.persisted.segment).cloned()
     }
 
     /// Returns what the state has, if it is newer than what is known here; what cannot be read was not given.
-    fn reading(&self, now: &Now) -> impl Future<Output = Option<Given>> + Send + use<> {
-        let known = now.given.as_ref().map(|known| (known.of, known.version));
+    fn load_newer_record(
+        &self,
+        now: &ConversationState,
+    ) -> impl Future<Output = Option<SegmentRecord>> + Send + use<> {
+        let known = now.segment_record.as_ref().map(|known| (known.segment_number, known.version));
         let (tasks, id) = (Arc::clone(&self.tasks), self.id.clone());
         let layout = self.memories.layout();
         async move {
@@ -200,27 +211,27 @@ impl Conversation {
             });
             // To read it takes milliseconds where there are many memories.
             let row = row.filter(|row| known < Some((row.segment, row.version)))?;
-            Given::read(&row, layout)
+            SegmentRecord::from_row(&row, layout)
         }
     }
 }
 
-impl Now {
-    fn given_of(&self, segment: u64) -> Option<&Given> {
-        self.given.as_ref().filter(|given| given.of == segment)
+impl ConversationState {
+    fn segment_record_of(&self, segment: u64) -> Option<&SegmentRecord> {
+        self.segment_record.as_ref().filter(|given| given.segment_number == segment)
     }
 
     /// Takes in what was kept, if it is newer than what is known here; another process may have begun a segment.
-    fn take_in(&mut self, kept: Given) {
-        if self.given.as_ref().is_none_or(|known| kept.is_newer_than(known)) {
-            self.kept.segment = self.kept.segment.max(kept.of);
-            self.given = Some(kept);
+    fn adopt_if_newer(&mut self, kept: SegmentRecord) {
+        if self.segment_record.as_ref().is_none_or(|known| kept.is_newer_than(known)) {
+            self.persisted.segment = self.persisted.segment.max(kept.segment_number);
+            self.segment_record = Some(kept);
         }
     }
 }
 
-impl Given {
+impl SegmentRecord {
     fn is_newer_than(&self, other: &Self) -> bool {
-        (self.of, self.version) > (other.of, other.version)
+        (self.segment_number, self.version) > (other.segment_number, other.version)
     }
 }

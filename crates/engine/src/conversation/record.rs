@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 use state::{ConversationRow, SegmentRow};
 use uuid::Uuid;
 
-use super::watched::{Heard, Watched};
-use crate::review::Stretch;
-use crate::select::{ShortDigest, Shown, short_digest, shown_digest};
+use super::review_backlog::{Observation, ReviewBacklog};
+use crate::retriever::{ShortDigest, ShownSet, short_digest, shown_key};
+use crate::review::ReviewSpan;
 
 /// The name of a conversation, as its host has it: letters, digits, `.`, `_`, `:` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ impl FromStr for ConversationId {
 /// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Kept {
+pub(super) struct PersistedConversation {
     /// How often what the model knew was compacted.
     pub(super) segment: u64,
     /// How many turns have ended.
@@ -79,39 +79,39 @@ pub(super) struct Kept {
     events: VecDeque<ShortDigest>,
     /// What is kept for the next review, where conversations are reviewed. In the record alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) watched: Option<Watched>,
+    pub(super) watched: Option<ReviewBacklog>,
 }
 
-impl Kept {
+impl PersistedConversation {
     /// Returns what was shown.
-    pub(super) fn shown(&self) -> Shown {
-        Shown::of(self.shown.iter().copied())
+    pub(super) fn shown(&self) -> ShownSet {
+        ShownSet::from_digests(self.shown.iter().copied())
     }
 
     /// Notes that a memory is shown.
-    pub(super) fn show(&mut self, path: &MemoryPath, revision: &Revision) {
-        push(&mut self.shown, shown_digest(path, revision), CONVERSATION_SHOWN_MAX);
+    pub(super) fn mark_shown(&mut self, path: &MemoryPath, revision: &Revision) {
+        push_bounded(&mut self.shown, shown_key(path, revision), CONVERSATION_SHOWN_MAX);
     }
 
     /// Notes an event; `false` if it is noted already. One without an id is new.
-    pub(super) fn is_new(&mut self, event: Option<&str>) -> bool {
+    pub(super) fn note_event(&mut self, event: Option<&str>) -> bool {
         let Some(event) = event else { return true };
         let mark = short_digest(event.as_bytes());
         let is_new = !self.events.contains(&mark);
         if is_new {
-            push(&mut self.events, mark, CONVERSATION_EVENTS_KEPT);
+            push_bounded(&mut self.events, mark, CONVERSATION_EVENTS_KEPT);
         }
         is_new
     }
 
     /// Notes what was heard, up to the first review that is due then; without an interval none is. Returns how much of it that is.
-    pub(super) fn hear(
+    pub(super) fn observe(
         &mut self,
-        heard: &VecDeque<Heard>,
+        heard: &VecDeque<Observation>,
         interval: Option<u64>,
-    ) -> (usize, Option<(ReviewTrigger, Stretch)>) {
+    ) -> (usize, Option<(ReviewTrigger, ReviewSpan)>) {
         for (at, one) in heard.iter().enumerate() {
-            let due = self.watched.get_or_insert_default().hear(one, interval);
+            let due = self.watched.get_or_insert_default().observe(one, interval);
             if due.is_some() {
                 return (at + 1, due);
             }
@@ -124,14 +124,14 @@ impl Kept {
         self.segment = self.segment.max(other.segment);
         self.turns = self.turns.max(other.turns);
         self.watched = other.watched;
-        self.shown = united(other.shown, &self.shown, CONVERSATION_SHOWN_MAX);
-        self.events = united(other.events, &self.events, CONVERSATION_EVENTS_KEPT);
+        self.shown = merge_digests(other.shown, &self.shown, CONVERSATION_SHOWN_MAX);
+        self.events = merge_digests(other.events, &self.events, CONVERSATION_EVENTS_KEPT);
     }
 }
 
 /// Returns the marks of both, those that only the other has before ours: where there is no room for all, the oldest go, and
 /// none of ours before those.
-fn united(
+fn merge_digests(
     mut other: VecDeque<ShortDigest>,
     ours: &VecDeque<ShortDigest>,
     max: usize,
@@ -145,16 +145,16 @@ fn united(
     other
 }
 
-fn push(marks: &mut VecDeque<ShortDigest>, mark: ShortDigest, max: usize) {
+fn push_bounded(marks: &mut VecDeque<ShortDigest>, mark: ShortDigest, max: usize) {
     while marks.len() >= max {
         marks.pop_front();
     }
     marks.push_back(mark);
 }
 
-impl Kept {
+impl PersistedConversation {
     /// Decodes a row, or returns `None` if it is corrupt.
-    pub(super) fn read(row: &ConversationRow) -> Option<Self> {
+    pub(super) fn from_row(row: &ConversationRow) -> Option<Self> {
         serde_json::from_str(&row.data)
             .inspect_err(|error| {
                 tracing::warn!(conversation = row.id, %error, "what was kept cannot be read");
@@ -163,40 +163,40 @@ impl Kept {
     }
 
     /// Returns what stands in the data of a row.
-    pub(super) fn data(&self) -> String {
+    pub(super) fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and texts become JSON")
     }
 }
 
 /// What was given and what was told since.
 #[derive(Clone, Debug)]
-pub(super) struct Given {
+pub(super) struct SegmentRecord {
     /// Of which segment.
-    pub(super) of: u64,
+    pub(super) segment_number: u64,
     /// How often it was written.
     pub(super) version: u64,
     /// What was given.
     pub(super) segment: Arc<Segment>,
     /// What is known by that, and by what was told since, of which memories there are.
-    pub(super) told: ShownIndex,
+    pub(super) shown_index: ShownIndex,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct SegmentData {
     parts: Vec<(String, String)>,
     /// Path, bytes, nanoseconds since 1970.
     told: Vec<(String, u64, i64)>,
 }
 
-impl Given {
+impl SegmentRecord {
     /// Returns what stands in the data of a row.
-    pub(super) fn data(&self) -> String {
+    pub(super) fn to_json(&self) -> String {
         let parts = self.segment.parts().iter();
-        let told = self.told.memories().map(|(path, bytes, modified_at)| {
+        let told = self.shown_index.memories().map(|(path, bytes, modified_at)| {
             let nanoseconds = i64::try_from(modified_at.as_nanosecond()).unwrap_or_default();
             (path.to_string(), bytes, nanoseconds)
         });
-        let written = Written {
+        let written = SegmentData {
             parts: parts.map(|part| (part.kind.as_ref().to_owned(), part.text.clone())).collect(),
             told: told.collect(),
         };
@@ -204,8 +204,8 @@ impl Given {
     }
 
     /// Reads a row; what cannot be read is as good as nothing.
-    pub(super) fn read(row: &SegmentRow, layout: Layout) -> Option<Self> {
-        let Written { parts, told } = serde_json::from_str(&row.data)
+    pub(super) fn from_row(row: &SegmentRow, layout: Layout) -> Option<Self> {
+        let SegmentData { parts, told } = serde_json::from_str(&row.data)
             .inspect_err(|error| {
                 let id = &row.conversation;
                 tracing::warn!(conversation = id, %error, "what was given cannot be read");
@@ -218,12 +218,12 @@ impl Given {
             Some((path, bytes, Timestamp::from_nanosecond(nanoseconds.into()).ok()?))
         });
         Some(Self {
-            of: row.segment,
+            segment_number: row.segment,
             version: row.version,
             segment: Arc::new(Segment::from_parts(
                 parts.into_iter().map(part).collect::<Option<_>>()?,
             )),
-            told: ShownIndex::from_parts(told),
+            shown_index: ShownIndex::from_parts(told),
         })
     }
 }
@@ -234,13 +234,13 @@ mod tests {
 
     #[test]
     fn the_latest_event_is_known_however_often_what_is_kept_is_united() {
-        let mut stored = Kept::default();
-        let mut at_hand = Kept::default();
+        let mut stored = PersistedConversation::default();
+        let mut at_hand = PersistedConversation::default();
         for number in 0..3 * CONVERSATION_EVENTS_KEPT {
-            assert!(at_hand.is_new(Some(&format!("event {number}"))));
+            assert!(at_hand.note_event(Some(&format!("event {number}"))));
             at_hand.merge(stored.clone());
             stored = at_hand.clone();
-            assert!(!stored.is_new(Some(&format!("event {number}"))), "{number}");
+            assert!(!stored.note_event(Some(&format!("event {number}"))), "{number}");
             assert!(stored.events.len() <= CONVERSATION_EVENTS_KEPT);
         }
     }

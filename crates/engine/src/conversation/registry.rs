@@ -11,18 +11,18 @@ use state::{StateError, TaskStore};
 use store::Memories;
 use tokio_util::sync::CancellationToken;
 
-use super::record::{ConversationId, Kept};
-use super::watched::Unwritten;
-use super::writer::{Reviewing, Writer};
-use super::{Conversation, Now};
-use crate::select::Select;
+use super::record::{ConversationId, PersistedConversation};
+use super::review_backlog::PendingObservations;
+use super::writer::{ConversationWriter, ReviewMode};
+use super::{Conversation, ConversationState};
+use crate::retriever::Retriever;
 
 /// Conversations, those under way and those that went on before this process.
 #[derive(Debug)]
 pub struct Conversations {
     tasks: Arc<dyn TaskStore>,
-    select: Arc<dyn Select>,
-    writer: Arc<Writer>,
+    retriever: Arc<dyn Retriever>,
+    writer: Arc<ConversationWriter>,
     clock: Arc<dyn Clock>,
     imports: ImportStyle,
     /// Those under way. One that is evicted goes on from the state, but for what is looked for at that moment.
@@ -34,7 +34,7 @@ pub struct Conversations {
 pub enum ConversationError {
     /// It goes on in another workspace.
     #[error("there is a conversation of this id in another workspace")]
-    Elsewhere,
+    OtherWorkspace,
     /// The state cannot be read.
     #[error("the conversation cannot be looked for")]
     State(#[from] StateError),
@@ -42,7 +42,7 @@ pub enum ConversationError {
 
 /// A conversation that was begun, or goes on.
 #[derive(Clone, Debug)]
-pub struct Opened {
+pub struct OpenedConversation {
     /// The conversation.
     pub conversation: Arc<Conversation>,
     /// Whether it was there before.
@@ -52,20 +52,25 @@ pub struct Opened {
 impl Conversations {
     /// Returns the conversations that are kept in `tasks`, whose memories are found by `select`. Another process reviews
     /// them, if any.
-    pub fn new(tasks: Arc<dyn TaskStore>, select: Arc<dyn Select>, clock: Arc<dyn Clock>) -> Self {
-        Self::reviewed(tasks, select, clock, Reviewing::Elsewhere)
+    pub fn new(
+        tasks: Arc<dyn TaskStore>,
+        select: Arc<dyn Retriever>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self::with_review_mode(tasks, select, clock, ReviewMode::OtherProcess)
     }
 
     /// Returns the same conversations, reviewed as is said.
-    pub(crate) fn reviewed(
+    pub(crate) fn with_review_mode(
         tasks: Arc<dyn TaskStore>,
-        select: Arc<dyn Select>,
+        select: Arc<dyn Retriever>,
         clock: Arc<dyn Clock>,
-        reviewing: Reviewing,
+        reviewing: ReviewMode,
     ) -> Self {
-        let writer = Arc::new(Writer::new(Arc::clone(&tasks), Arc::clone(&clock), reviewing));
+        let writer =
+            Arc::new(ConversationWriter::new(Arc::clone(&tasks), Arc::clone(&clock), reviewing));
         let imports = ImportStyle::default();
-        Self { tasks, select, writer, clock, imports, open: Mutex::default() }
+        Self { tasks, retriever: select, writer, clock, imports, open: Mutex::default() }
     }
 
     /// Returns the same conversations with imports of context files shown in this way.
@@ -81,34 +86,34 @@ impl Conversations {
         id: &ConversationId,
         workspace: &str,
         memories: &Memories,
-    ) -> Result<Opened, ConversationError> {
-        if let Some(conversation) = self.at_hand(id) {
-            return of_workspace(conversation, workspace);
+    ) -> Result<OpenedConversation, ConversationError> {
+        if let Some(conversation) = self.get_open(id) {
+            return check_workspace(conversation, workspace);
         }
         let row = self.tasks.conversation(id.as_str()).await?;
         if row.as_ref().is_some_and(|row| row.workspace != workspace) {
-            return Err(ConversationError::Elsewhere);
+            return Err(ConversationError::OtherWorkspace);
         }
-        let kept = row.as_ref().and_then(Kept::read);
+        let kept = row.as_ref().and_then(PersistedConversation::from_row);
         let resumed = kept.is_some();
         let new = Arc::new(Conversation {
             id: id.clone(),
             workspace: workspace.to_owned(),
             memories: memories.clone(),
-            select: Arc::clone(&self.select),
+            retriever: Arc::clone(&self.retriever),
             writer: Arc::clone(&self.writer),
             tasks: Arc::clone(&self.tasks),
             clock: Arc::clone(&self.clock),
             imports: self.imports,
-            now: Mutex::new(Now {
-                kept: kept.unwrap_or_else(Kept::default),
+            state: Mutex::new(ConversationState {
+                persisted: kept.unwrap_or_else(PersistedConversation::default),
                 prefetch: None,
                 prompt: None,
                 cancelled: CancellationToken::new(),
-                given: None,
-                look: None,
+                segment_record: None,
+                change_scan: None,
             }),
-            unwritten: Unwritten::default(),
+            pending: PendingObservations::default(),
         });
         let conversation = {
             let mut open = self.open.lock();
@@ -120,19 +125,19 @@ impl Conversations {
             })
         };
         if !resumed {
-            conversation.keep(&conversation.now.lock());
+            conversation.persist(&conversation.state.lock());
         }
-        Ok(Opened { resumed, ..of_workspace(conversation, workspace)? })
+        Ok(OpenedConversation { resumed, ..check_workspace(conversation, workspace)? })
     }
 
     /// Returns a conversation that is under way; [`open`](Self::open) also finds one of before.
-    pub fn at_hand(&self, id: &ConversationId) -> Option<Arc<Conversation>> {
+    pub fn get_open(&self, id: &ConversationId) -> Option<Arc<Conversation>> {
         self.open.lock().get(id).map(Arc::clone)
     }
 
     /// Returns the id of the workspace of a conversation, at hand or not.
     pub async fn workspace_of(&self, id: &ConversationId) -> Result<Option<String>, StateError> {
-        if let Some(conversation) = self.at_hand(id) {
+        if let Some(conversation) = self.get_open(id) {
             return Ok(Some(conversation.workspace.clone()));
         }
         Ok(self.tasks.conversation(id.as_str()).await?.map(|row| row.workspace))
@@ -146,23 +151,23 @@ impl Conversations {
             conversation.reset();
             conversation.ended();
         }
-        self.written().await;
+        self.flush().await;
         open.is_some()
     }
 
     /// Waits until all is kept that was shown until now.
-    pub async fn written(&self) {
-        self.writer.written().await;
+    pub async fn flush(&self) {
+        self.writer.flush().await;
     }
 }
 
-fn of_workspace(
+fn check_workspace(
     conversation: Arc<Conversation>,
     workspace: &str,
-) -> Result<Opened, ConversationError> {
+) -> Result<OpenedConversation, ConversationError> {
     if conversation.workspace == workspace {
-        Ok(Opened { conversation, resumed: true })
+        Ok(OpenedConversation { conversation, resumed: true })
     } else {
-        Err(ConversationError::Elsewhere)
+        Err(ConversationError::OtherWorkspace)
     }
 }

@@ -12,68 +12,70 @@ use parking_lot::{Mutex, MutexGuard};
 use state::{ConversationRow, SegmentRow, StateError, TaskStore};
 use tokio::sync::Notify;
 
-use super::record::{ConversationId, Given, Kept};
-use super::watched::{Heard, Unwritten};
-use crate::review::Reviews;
+use super::record::{ConversationId, PersistedConversation, SegmentRecord};
+use super::review_backlog::{Observation, PendingObservations};
+use crate::review::ReviewScheduler;
 
 /// Where conversations are reviewed.
 #[derive(Debug)]
-pub(crate) enum Reviewing {
+pub(crate) enum ReviewMode {
     /// Nowhere. What an earlier setting had kept for that goes.
-    Nowhere,
+    Off,
     /// In another process.
-    Elsewhere,
+    OtherProcess,
     /// In this one.
-    Here(Reviews),
+    ThisProcess(ReviewScheduler),
 }
 
 /// Writes conversations down.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct ConversationWriter {
     tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
-    reviewing: Reviewing,
-    waiting: Mutex<Waiting>,
+    review_mode: ReviewMode,
+    queue: Mutex<WriteQueue>,
     /// Told each time that nothing waits any more.
     idle: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    rows: BTreeMap<ConversationId, Row>,
-    segments: BTreeMap<ConversationId, Given>,
+struct WriteQueue {
+    rows: BTreeMap<ConversationId, QueuedConversation>,
+    segments: BTreeMap<ConversationId, SegmentRecord>,
     /// Whether a task writes.
-    is_written: bool,
+    is_running: bool,
 }
 
 /// A conversation to write: what is kept of it, and what was heard of it since it was written last.
 #[derive(Debug)]
-struct Row {
+struct QueuedConversation {
     workspace: String,
-    kept: Kept,
-    unwritten: Unwritten,
+    persisted: PersistedConversation,
+    pending: PendingObservations,
 }
 
 /// What is written next.
-enum Next {
-    Conversation(ConversationId, Row),
-    Given(ConversationId, Given),
+enum QueuedWrite {
+    Conversation(ConversationId, QueuedConversation),
+    Segment(ConversationId, SegmentRecord),
 }
 
-impl Writer {
+impl ConversationWriter {
     pub(super) fn new(
         tasks: Arc<dyn TaskStore>,
         clock: Arc<dyn Clock>,
-        reviewing: Reviewing,
+        reviewing: ReviewMode,
     ) -> Self {
-        Self { tasks, clock, reviewing, waiting: Mutex::default(), idle: Notify::new() }
+        Self { tasks, clock, review_mode: reviewing, queue: Mutex::default(), idle: Notify::new() }
     }
 
     /// Returns what reviews the conversations of a workspace, if they are reviewed.
-    pub(super) fn reviews(&self, workspace: &str) -> Option<&Reviews> {
-        match &self.reviewing {
-            Reviewing::Here(reviews) => Some(reviews).filter(|one| one.are_on(workspace)),
-            Reviewing::Nowhere | Reviewing::Elsewhere => None,
+    pub(super) fn reviews(&self, workspace: &str) -> Option<&ReviewScheduler> {
+        match &self.review_mode {
+            ReviewMode::ThisProcess(reviews) => {
+                Some(reviews).filter(|one| one.is_enabled(workspace))
+            }
+            ReviewMode::Off | ReviewMode::OtherProcess => None,
         }
     }
 
@@ -82,57 +84,61 @@ impl Writer {
         self: &Arc<Self>,
         id: &ConversationId,
         workspace: &str,
-        (kept, unwritten): (&Kept, &Unwritten),
+        (kept, unwritten): (&PersistedConversation, &PendingObservations),
     ) {
-        let mut waiting = self.waiting.lock();
+        let mut waiting = self.queue.lock();
         let (kept, unwritten) = (kept.clone(), unwritten.clone());
-        let row = Row { workspace: workspace.to_owned(), kept, unwritten };
+        let row = QueuedConversation {
+            workspace: workspace.to_owned(),
+            persisted: kept,
+            pending: unwritten,
+        };
         // It was let go and opened again before it was written: what was heard before is not lost.
         if let Some(before) = waiting.rows.remove(id)
-            && !before.unwritten.is_same(&row.unwritten)
+            && !before.pending.is_same(&row.pending)
         {
-            row.unwritten.put_back(before.unwritten.take());
+            row.pending.put_back(before.pending.drain());
         }
         waiting.rows.insert(id.clone(), row);
-        self.see_to_it(waiting);
+        self.ensure_running(waiting);
     }
 
     /// Has what a conversation was given written down soon.
-    pub(super) fn write_given(self: &Arc<Self>, id: &ConversationId, given: &Given) {
-        let mut waiting = self.waiting.lock();
+    pub(super) fn write_segment(self: &Arc<Self>, id: &ConversationId, given: &SegmentRecord) {
+        let mut waiting = self.queue.lock();
         waiting.segments.insert(id.clone(), given.clone());
-        self.see_to_it(waiting);
+        self.ensure_running(waiting);
     }
 
-    fn see_to_it(self: &Arc<Self>, mut waiting: MutexGuard<'_, Waiting>) {
-        if !waiting.is_written {
-            waiting.is_written = true;
-            tokio::spawn(Arc::clone(self).work());
+    fn ensure_running(self: &Arc<Self>, mut waiting: MutexGuard<'_, WriteQueue>) {
+        if !waiting.is_running {
+            waiting.is_running = true;
+            tokio::spawn(Arc::clone(self).run());
         }
     }
 
     /// Waits until all is written that there was to write.
-    pub(super) async fn written(&self) {
+    pub(super) async fn flush(&self) {
         loop {
             let mut idle = std::pin::pin!(self.idle.notified());
             // Told of it from here on, also if it happens before it is waited for.
             idle.as_mut().enable();
-            if !self.waiting.lock().is_written {
+            if !self.queue.lock().is_running {
                 return;
             }
             idle.await;
         }
     }
 
-    async fn work(self: Arc<Self>) {
-        while let Some(next) = self.next() {
+    async fn run(self: Arc<Self>) {
+        while let Some(next) = self.pop_next() {
             let (id, kept) = match next {
-                Next::Conversation(id, row) => {
-                    let kept = self.keep(&id, row).await;
+                QueuedWrite::Conversation(id, row) => {
+                    let kept = self.persist(&id, row).await;
                     (id, kept)
                 }
-                Next::Given(id, given) => {
-                    let kept = self.keep_given(&id, &given).await;
+                QueuedWrite::Segment(id, given) => {
+                    let kept = self.persist_segment(&id, &given).await;
                     (id, kept)
                 }
             };
@@ -143,25 +149,29 @@ impl Writer {
         self.idle.notify_waiters();
     }
 
-    fn next(&self) -> Option<Next> {
-        let mut waiting = self.waiting.lock();
+    fn pop_next(&self) -> Option<QueuedWrite> {
+        let mut waiting = self.queue.lock();
         let next = match waiting.rows.pop_first() {
-            Some((id, row)) => Some(Next::Conversation(id, row)),
-            None => waiting.segments.pop_first().map(|(id, given)| Next::Given(id, given)),
+            Some((id, row)) => Some(QueuedWrite::Conversation(id, row)),
+            None => waiting.segments.pop_first().map(|(id, given)| QueuedWrite::Segment(id, given)),
         };
-        waiting.is_written = next.is_some();
+        waiting.is_running = next.is_some();
         next
     }
 
     /// Writes a conversation, once for each review that is due.
-    async fn keep(&self, id: &ConversationId, row: Row) -> Result<(), StateError> {
-        let Row { workspace, mut kept, unwritten } = row;
-        let mut heard = unwritten.take();
+    async fn persist(
+        &self,
+        id: &ConversationId,
+        row: QueuedConversation,
+    ) -> Result<(), StateError> {
+        let QueuedConversation { workspace, persisted: mut kept, pending: unwritten } = row;
+        let mut heard = unwritten.drain();
         if self.reviews(&workspace).is_none() {
             heard.clear();
         }
         loop {
-            let written = self.keep_next((id, &workspace), &mut kept, &mut heard).await;
+            let written = self.persist_next((id, &workspace), &mut kept, &mut heard).await;
             if let Ok(true) = written
                 && !heard.is_empty()
             {
@@ -174,11 +184,11 @@ impl Writer {
 
     /// Writes a conversation with what was heard of it, up to the first review that is due; that goes out of `heard`. Returns
     /// whether it is written.
-    async fn keep_next(
+    async fn persist_next(
         &self,
         (id, workspace): (&ConversationId, &str),
-        kept: &mut Kept,
-        heard: &mut VecDeque<Heard>,
+        kept: &mut PersistedConversation,
+        heard: &mut VecDeque<Observation>,
     ) -> Result<bool, StateError> {
         let reviews = self.reviews(workspace);
         let mut may_review = true;
@@ -192,18 +202,18 @@ impl Writer {
             }
             let version = there.as_ref().map_or(0, |row| row.version) + 1;
             kept.watched = None;
-            if let Some(there) = there.as_ref().and_then(Kept::read) {
+            if let Some(there) = there.as_ref().and_then(PersistedConversation::from_row) {
                 kept.merge(there);
             }
-            let row = |kept: &Kept| ConversationRow {
+            let row = |kept: &PersistedConversation| ConversationRow {
                 id: id.to_string(),
                 workspace: workspace.to_owned(),
                 version,
                 last_seen_at: self.clock.now(),
-                data: kept.data(),
+                data: kept.to_json(),
             };
             let Some(reviews) = reviews else {
-                if !matches!(self.reviewing, Reviewing::Elsewhere) {
+                if !matches!(self.review_mode, ReviewMode::OtherProcess) {
                     kept.watched = None;
                 }
                 if self.tasks.save_conversation(row(kept)).await? {
@@ -213,7 +223,7 @@ impl Writer {
             };
             let interval = Some(reviews.settings.interval).filter(|_| may_review);
             let mut now = kept.clone();
-            let (count, due) = now.hear(heard, interval);
+            let (count, due) = now.observe(heard, interval);
             let Some((moment, stretch)) = due else {
                 if self.tasks.save_conversation(row(&now)).await? {
                     heard.drain(..count);
@@ -221,11 +231,12 @@ impl Writer {
                 }
                 continue;
             };
-            if !reviews.may_spend().await? {
+            if !reviews.is_within_budget().await? {
                 may_review = false;
                 continue;
             }
-            let task = Reviews::task((id.as_str(), workspace), stretch, moment, self.clock.now());
+            let task =
+                ReviewScheduler::task((id.as_str(), workspace), stretch, moment, self.clock.now());
             let max = REVIEWS_UNFINISHED_MAX;
             if self.tasks.save_conversation_and_queue(row(&now), task, max).await? {
                 reviews.lanes.wake_known(workspace);
@@ -241,13 +252,17 @@ impl Writer {
     }
 
     /// Writes what was given; when somebody else wrote since it was read, theirs stays.
-    async fn keep_given(&self, id: &ConversationId, given: &Given) -> Result<(), StateError> {
+    async fn persist_segment(
+        &self,
+        id: &ConversationId,
+        given: &SegmentRecord,
+    ) -> Result<(), StateError> {
         let row = SegmentRow {
             conversation: id.to_string(),
-            segment: given.of,
+            segment: given.segment_number,
             version: given.version,
             updated_at: self.clock.now(),
-            data: given.data(),
+            data: given.to_json(),
         };
         let version = self.tasks.segment(id.as_str()).await?.map_or(0, |row| row.version) + 1;
         if given.version >= version {

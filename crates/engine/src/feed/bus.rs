@@ -43,7 +43,7 @@ impl fmt::Display for Epoch {
 
 /// What a reader has seen last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cursor {
+pub struct EventCursor {
     /// The id of the event; 0 is before the first.
     pub last_seen: u64,
     /// The numbering that it says it means; `None` believes the current one.
@@ -82,7 +82,7 @@ impl Default for Bounds {
 
 /// Why nobody can subscribe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unsubscribable {
+pub enum SubscribeError {
     /// As many listen as may.
     #[error("the stream has as many readers as it may")]
     Full,
@@ -93,7 +93,7 @@ pub enum Unsubscribable {
 
 /// What all streams of a daemon have in common.
 #[derive(Clone, Debug)]
-pub(super) struct Common {
+pub(super) struct StreamContext {
     pub(super) epoch: Epoch,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) bounds: Bounds,
@@ -101,8 +101,8 @@ pub(super) struct Common {
 
 /// A stream of events with its own numbers.
 #[derive(Debug)]
-pub struct Bus {
-    common: Common,
+pub struct EventBus {
+    context: StreamContext,
     ring: Arc<Ring>,
     /// The number that the ring had when this was opened.
     base: u64,
@@ -112,29 +112,34 @@ pub struct Bus {
     end: watch::Sender<Option<u64>>,
 }
 
-impl Bus {
+impl EventBus {
     /// Opens a window on what a ring holds after `base`.
-    pub(super) fn new(common: Common, ring: Arc<Ring>, base: u64, readers_max: usize) -> Arc<Self> {
+    pub(super) fn new(
+        common: StreamContext,
+        ring: Arc<Ring>,
+        base: u64,
+        readers_max: usize,
+    ) -> Arc<Self> {
         let (readers, end) = (AtomicUsize::new(0), watch::Sender::new(None));
-        Arc::new(Self { common, ring, base, readers_max, readers, end })
+        Arc::new(Self { context: common, ring, base, readers_max, readers, end })
     }
 
     /// Subscribes: without a cursor to what happens from now on, with one to what came after it, too.
     pub fn subscribe(
         self: &Arc<Self>,
-        cursor: Option<&Cursor>,
-    ) -> Result<Subscription, Unsubscribable> {
+        cursor: Option<&EventCursor>,
+    ) -> Result<Subscription, SubscribeError> {
         let sit_down = |readers| (readers < self.readers_max).then_some(readers + 1);
         self.readers
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, sit_down)
-            .map_err(|_| Unsubscribable::Full)?;
+            .map_err(|_| SubscribeError::Full)?;
         let subscription = Subscription::new(Arc::clone(self), cursor);
-        if self.end.borrow().is_some() { Err(Unsubscribable::Closed) } else { Ok(subscription) }
+        if self.end.borrow().is_some() { Err(SubscribeError::Closed) } else { Ok(subscription) }
     }
 
     /// Ends the stream: whoever listens is told what has happened so far, and no more.
     pub fn close(&self) {
-        let last = self.ring.look(|shelf| shelf.last());
+        let last = self.ring.with_state(|shelf| shelf.last());
         self.end.send_modify(|end| *end = end.or(Some(last)));
     }
 
@@ -145,11 +150,11 @@ impl Bus {
 
     /// Returns the numbering that the ids belong to.
     pub fn epoch(&self) -> &Epoch {
-        &self.common.epoch
+        &self.context.epoch
     }
 
-    pub(super) fn common(&self) -> &Common {
-        &self.common
+    pub(super) fn context(&self) -> &StreamContext {
+        &self.context
     }
 
     pub(super) fn ring(&self) -> &Ring {
@@ -160,12 +165,12 @@ impl Bus {
         self.base
     }
 
-    pub(super) fn ending(&self) -> watch::Receiver<Option<u64>> {
+    pub(super) fn subscribe_to_end(&self) -> watch::Receiver<Option<u64>> {
         self.end.subscribe()
     }
 
     /// Notes that one reader is gone.
-    pub(super) fn leave(&self) {
+    pub(super) fn unsubscribe(&self) {
         self.readers.fetch_sub(1, Ordering::Relaxed);
     }
 }

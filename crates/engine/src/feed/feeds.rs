@@ -22,8 +22,8 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::bus::{Bounds, Bus, Common, Cursor, Epoch, Unsubscribable};
-use super::news::{Changed, News};
+use super::bus::{Bounds, Epoch, EventBus, EventCursor, StreamContext, SubscribeError};
+use super::event::{FeedChange, FeedEvent};
 use super::ring::Ring;
 use super::subscription::Subscription;
 use crate::task::TaskKind;
@@ -33,31 +33,31 @@ use super::{Feed, FeedError, ManagedChange};
 /// All feeds of a daemon.
 #[derive(Debug)]
 pub struct Feeds {
-    common: Common,
-    workspaces: Mutex<BTreeMap<String, Place>>,
+    context: StreamContext,
+    workspaces: Mutex<BTreeMap<String, FeedSlot>>,
 }
 
 /// What there is of a workspace.
 #[derive(Debug)]
-enum Place {
-    Open(Arc<Feeding>),
+enum FeedSlot {
+    Open(Arc<WorkspaceFeed>),
     /// The numbers that its events had last: of tasks, of all. No number is given twice in an epoch.
     Closed(u64, u64),
 }
 
 /// The feeds of a workspace.
 #[derive(Debug)]
-struct Feeding {
+struct WorkspaceFeed {
     workspace: Arc<str>,
     memories: Memories,
     /// Whether other worktrees of its project are told of its changes.
     is_trusted: bool,
     /// What its tasks did, and what became of context files.
-    tasks: Arc<Ring>,
+    task_events: Arc<Ring>,
     /// Windows on that, by session.
-    sessions: Mutex<BTreeMap<String, Arc<Bus>>>,
+    sessions: Mutex<BTreeMap<String, Arc<EventBus>>>,
     /// All that changes.
-    all: Arc<Bus>,
+    all_events: Arc<EventBus>,
     /// Hears of what others change, from the first reader on.
     watch: OnceCell<Watch>,
 }
@@ -65,18 +65,18 @@ struct Feeding {
 impl Feeds {
     /// Returns feeds without a workspace, in a numbering of their own.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self::bounded(clock, Bounds::default())
+        Self::with_bounds(clock, Bounds::default())
     }
 
     /// Returns such feeds with other bounds.
-    pub fn bounded(clock: Arc<dyn Clock>, bounds: Bounds) -> Self {
-        let common = Common { epoch: Epoch::new(), clock, bounds };
-        Self { common, workspaces: Mutex::default() }
+    pub fn with_bounds(clock: Arc<dyn Clock>, bounds: Bounds) -> Self {
+        let common = StreamContext { epoch: Epoch::new(), clock, bounds };
+        Self { context: common, workspaces: Mutex::default() }
     }
 
     /// Returns the numbering of all streams.
     pub fn epoch(&self) -> &Epoch {
-        &self.common.epoch
+        &self.context.epoch
     }
 
     /// Opens the feeds of a workspace, unless they are open. Its events are about what can be seen
@@ -92,17 +92,17 @@ impl Feeds {
 
     fn open_with(&self, workspace: &str, memories: &Memories, is_trusted: bool) {
         let mut workspaces = self.workspaces.lock();
-        let place = workspaces.entry(workspace.to_owned()).or_insert(Place::Closed(0, 0));
-        if let Place::Closed(tasks, all) = *place {
-            let ring = |last| Arc::new(Ring::after(last, self.common.bounds));
-            let readers_max = self.common.bounds.workspace_streams_max;
-            *place = Place::Open(Arc::new(Feeding {
+        let place = workspaces.entry(workspace.to_owned()).or_insert(FeedSlot::Closed(0, 0));
+        if let FeedSlot::Closed(tasks, all) = *place {
+            let ring = |last| Arc::new(Ring::starting_after(last, self.context.bounds));
+            let readers_max = self.context.bounds.workspace_streams_max;
+            *place = FeedSlot::Open(Arc::new(WorkspaceFeed {
                 workspace: workspace.into(),
                 memories: memories.clone(),
                 is_trusted,
-                tasks: ring(tasks),
+                task_events: ring(tasks),
                 sessions: Mutex::default(),
-                all: Bus::new(self.common.clone(), ring(all), 0, readers_max),
+                all_events: EventBus::new(self.context.clone(), ring(all), 0, readers_max),
                 watch: OnceCell::new(),
             }));
         }
@@ -117,20 +117,20 @@ impl Feeds {
 
     /// Closes all feeds.
     pub fn close_all(&self) {
-        self.workspaces.lock().values_mut().for_each(Place::close);
+        self.workspaces.lock().values_mut().for_each(FeedSlot::close);
     }
 
     /// Begins the stream of a session: its events are those that come from now on.
     pub fn begin_session(&self, workspace: &str, session: &str) {
-        if let Some(feeding) = self.feeding(workspace) {
-            let base = feeding.tasks.look(|shelf| shelf.last());
-            feeding.session_from(&self.common, session, base);
+        if let Some(feeding) = self.workspace_feed(workspace) {
+            let base = feeding.task_events.with_state(|shelf| shelf.last());
+            feeding.open_session(&self.context, session, base);
         }
     }
 
     /// Ends the stream of a session.
     pub fn end_session(&self, workspace: &str, session: &str) {
-        let feeding = self.feeding(workspace);
+        let feeding = self.workspace_feed(workspace);
         if let Some(bus) = feeding.and_then(|feeding| feeding.sessions.lock().remove(session)) {
             bus.close();
         }
@@ -138,13 +138,13 @@ impl Feeds {
 
     /// Returns the stream of a session; `None` if the workspace is not open. That of a session that
     /// began before this daemon has all its events.
-    pub fn session(&self, workspace: &str, session: &str) -> Option<Arc<Bus>> {
-        Some(self.feeding(workspace)?.session_from(&self.common, session, 0))
+    pub fn session(&self, workspace: &str, session: &str) -> Option<Arc<EventBus>> {
+        Some(self.workspace_feed(workspace)?.open_session(&self.context, session, 0))
     }
 
     /// Tells whether anybody listens to the stream of a session.
-    pub fn is_heard(&self, workspace: &str, session: &str) -> bool {
-        self.feeding(workspace).is_some_and(|feeding| {
+    pub fn session_has_subscribers(&self, workspace: &str, session: &str) -> bool {
+        self.workspace_feed(workspace).is_some_and(|feeding| {
             feeding.sessions.lock().get(session).is_some_and(|bus| bus.readers() > 0)
         })
     }
@@ -154,15 +154,15 @@ impl Feeds {
     pub async fn subscribe(
         &self,
         workspace: &str,
-        cursor: Option<&Cursor>,
-    ) -> Result<Subscription, Unsubscribable> {
-        let feeding = self.feeding(workspace).ok_or(Unsubscribable::Closed)?;
-        let subscription = feeding.all.subscribe(cursor)?;
-        feeding.see_to_watching().await;
+        cursor: Option<&EventCursor>,
+    ) -> Result<Subscription, SubscribeError> {
+        let feeding = self.workspace_feed(workspace).ok_or(SubscribeError::Closed)?;
+        let subscription = feeding.all_events.subscribe(cursor)?;
+        feeding.ensure_watching().await;
         // What happens in other worktrees of the project is told here too.
-        for other in self.feedings(Some(workspace)) {
+        for other in self.open_feeds(Some(workspace)) {
             if other.is_trusted && other.memories.is_sibling_of(&feeding.memories) {
-                other.see_to_watching().await;
+                other.ensure_watching().await;
             }
         }
         Ok(subscription)
@@ -170,23 +170,23 @@ impl Feeds {
 
     /// Sees to it that what other processes do in a workspace is heard of, by its readers and by who follows
     /// the store. Nothing, if the workspace is not open.
-    pub async fn see_to_watching(&self, workspace: &str) {
-        if let Some(feeding) = self.feeding(workspace) {
-            feeding.see_to_watching().await;
+    pub async fn ensure_watching(&self, workspace: &str) {
+        if let Some(feeding) = self.workspace_feed(workspace) {
+            feeding.ensure_watching().await;
         }
     }
 
     /// Tells that a context file was written: those of a project to its workspace, the person's own to all.
     /// Hears nothing of what other processes write there.
-    pub fn tell_of_context_file(&self, workspace: &str, news: News) {
-        let Changed::ContextFile { scope, .. } = &news.changed else { return };
+    pub fn publish_context_file(&self, workspace: &str, news: FeedEvent) {
+        let FeedChange::ContextFile { scope, .. } = &news.change else { return };
         let everybody = *scope == ContextScope::Global;
-        let (news, now) = (Arc::new(news), self.common.clock.now());
-        let mine = self.feeding(workspace);
-        let others = if everybody { self.feedings(Some(workspace)) } else { Vec::new() };
+        let (news, now) = (Arc::new(news), self.context.clock.now());
+        let mine = self.workspace_feed(workspace);
+        let others = if everybody { self.open_feeds(Some(workspace)) } else { Vec::new() };
         for feeding in mine.into_iter().chain(others) {
-            feeding.tasks.push(Arc::clone(&news), now);
-            feeding.all.ring().push(Arc::clone(&news), now);
+            feeding.task_events.push(Arc::clone(&news), now);
+            feeding.all_events.ring().push(Arc::clone(&news), now);
         }
     }
 
@@ -211,18 +211,18 @@ impl Feeds {
             }
         };
         let tell = async {
-            let mut told_by_lane = ToldByLane::default();
-            let mut pace = Pace::new();
+            let mut told_by_lane = TaskWorkspaceCache::default();
+            let mut pace = Throttle::new();
             while let Some(heard) = next.recv().await {
                 if let Some(notice) = heard {
                     let lane = told_by_lane.workspace(&notice, tasks).await;
-                    self.tell(&notice, lane);
+                    self.publish_change(&notice, lane);
                 } else {
-                    for feeding in self.feedings(None) {
-                        feeding.all.ring().push_lost();
+                    for feeding in self.open_feeds(None) {
+                        feeding.all_events.ring().push_gap();
                     }
                 }
-                pace.keep().await;
+                pace.acquire().await;
             }
         };
         tokio::join!(take_in, tell);
@@ -230,40 +230,46 @@ impl Feeds {
 
     /// Tells of a change in every workspace that has the memory, and in those of other worktrees of its
     /// project, except in the one whose lane does.
-    fn tell(&self, notice: &ChangeEvent, told_by_lane: Option<&str>) {
-        let now = self.common.clock.now();
+    fn publish_change(&self, notice: &ChangeEvent, told_by_lane: Option<&str>) {
+        let now = self.context.clock.now();
         let by = Arc::new(notice.provenance.clone());
-        let all = self.feedings(None);
+        let all = self.open_feeds(None);
         let mut made = Vec::new();
         for feeding in all.iter().filter(|one| Some(&*one.workspace) != told_by_lane) {
-            let seen = Seen::of(notice, &feeding.memories, &all);
+            let seen = RootsView::of(notice, &feeding.memories, &all);
             let known = made.iter().find(|(of, _)| *of == seen).map(|(_, news)| Arc::clone(news));
             let news = known.unwrap_or_else(|| {
-                let news: Arc<[_]> = news((notice, &by), &feeding.memories, &all).collect();
+                let news: Arc<[_]> =
+                    change_events((notice, &by), &feeding.memories, &all).collect();
                 made.push((seen, Arc::clone(&news)));
                 news
             });
-            feeding.all.ring().push_all(&news, now);
+            feeding.all_events.ring().push_all(&news, now);
         }
     }
 
     /// Tells of every pin that is set or taken away through this process, in every workspace that has the
     /// memory.
     pub async fn follow_pins(&self, pins: Receiver<PinEvent>) {
-        each(pins, "more pins changed at once than can be told", |pin| self.tell_of_pin(&pin))
-            .await;
+        for_each_notice(pins, "more pins changed at once than can be told", |pin| {
+            self.publish_pin(&pin)
+        })
+        .await;
     }
 
-    fn tell_of_pin(&self, notice: &PinEvent) {
-        let now = self.common.clock.now();
+    fn publish_pin(&self, notice: &PinEvent) {
+        let now = self.context.clock.now();
         let by = Arc::new(notice.provenance.clone());
-        let all = self.feedings(None);
+        let all = self.open_feeds(None);
         for feeding in &all {
             // Worktrees of a project share its pins.
-            let seen = seen_at(&feeding.memories, &notice.root, &notice.path, &all);
+            let seen = visible_path(&feeding.memories, &notice.root, &notice.path, &all);
             let Some((path, _)) = seen else { continue };
-            let changed = Changed::Pin { path, pinned: notice.pinned, by: Arc::clone(&by) };
-            feeding.all.ring().push(Arc::new(News { originator: None, changed }), now);
+            let changed = FeedChange::Pin { path, pinned: notice.pinned, by: Arc::clone(&by) };
+            feeding
+                .all_events
+                .ring()
+                .push(Arc::new(FeedEvent { originator: None, change: changed }), now);
         }
     }
 
@@ -271,37 +277,37 @@ impl Feeds {
     /// memories that it names.
     pub async fn follow_proposals(&self, proposals: Receiver<ProposalStatusEvent>) {
         let lagged = "more proposals changed at once than can be told";
-        each(proposals, lagged, |notice| self.tell_of_proposals(notice)).await;
+        for_each_notice(proposals, lagged, |notice| self.publish_proposals(notice)).await;
     }
 
-    fn tell_of_proposals(&self, notice: ProposalStatusEvent) {
-        let now = self.common.clock.now();
+    fn publish_proposals(&self, notice: ProposalStatusEvent) {
+        let now = self.context.clock.now();
         let ProposalStatusEvent { ids, status, roots, task, change, provenance } = notice;
         let (ids, by) = (ids.into(), Arc::new(provenance));
-        let changed = Changed::Proposals { ids, status, task, change, by };
-        let news = Arc::new(News { originator: None, changed });
-        for feeding in self.feedings(None) {
+        let changed = FeedChange::Proposals { ids, status, task, change, by };
+        let news = Arc::new(FeedEvent { originator: None, change: changed });
+        for feeding in self.open_feeds(None) {
             let here = feeding.memories.roots();
             if roots.iter().all(|root| here.contains(root)) {
-                feeding.all.ring().push(Arc::clone(&news), now);
+                feeding.all_events.ring().push(Arc::clone(&news), now);
             }
         }
     }
 
-    fn feeding(&self, workspace: &str) -> Option<Arc<Feeding>> {
+    fn workspace_feed(&self, workspace: &str) -> Option<Arc<WorkspaceFeed>> {
         self.workspaces.lock().get(workspace)?.open()
     }
 
     /// Returns what is open, but for one workspace.
-    fn feedings(&self, but: Option<&str>) -> Vec<Arc<Feeding>> {
+    fn open_feeds(&self, but: Option<&str>) -> Vec<Arc<WorkspaceFeed>> {
         let workspaces = self.workspaces.lock();
         let others = workspaces.iter().filter(|(workspace, _)| Some(workspace.as_str()) != but);
         others.filter_map(|(_, place)| place.open()).collect()
     }
 }
 
-impl Place {
-    fn open(&self) -> Option<Arc<Feeding>> {
+impl FeedSlot {
+    fn open(&self) -> Option<Arc<WorkspaceFeed>> {
         match self {
             Self::Open(feeding) => Some(Arc::clone(feeding)),
             Self::Closed(..) => None,
@@ -311,31 +317,31 @@ impl Place {
     fn close(&mut self) {
         if let Self::Open(feeding) = self {
             feeding.close();
-            let last = |ring: &Ring| ring.look(|shelf| shelf.last());
-            *self = Self::Closed(last(&feeding.tasks), last(feeding.all.ring()));
+            let last = |ring: &Ring| ring.with_state(|shelf| shelf.last());
+            *self = Self::Closed(last(&feeding.task_events), last(feeding.all_events.ring()));
         }
     }
 }
 
-impl Feeding {
-    fn session_from(&self, common: &Common, session: &str, base: u64) -> Arc<Bus> {
+impl WorkspaceFeed {
+    fn open_session(&self, common: &StreamContext, session: &str, base: u64) -> Arc<EventBus> {
         let mut sessions = self.sessions.lock();
         let bus = sessions.entry(session.to_owned()).or_insert_with(|| {
             let readers_max = common.bounds.session_streams_max;
-            Bus::new(common.clone(), Arc::clone(&self.tasks), base, readers_max)
+            EventBus::new(common.clone(), Arc::clone(&self.task_events), base, readers_max)
         });
         Arc::clone(bus)
     }
 
     /// Watches the folders, unless that is done. Where it cannot be done now, the next reader tries again.
-    async fn see_to_watching(&self) {
+    async fn ensure_watching(&self) {
         if let Err(error) = self.watch.get_or_try_init(|| self.memories.watch()).await {
             tracing::warn!(%error, "edits from outside go untold");
         }
     }
 
     fn close(&self) {
-        self.all.close();
+        self.all_events.close();
         for bus in std::mem::take(&mut *self.sessions.lock()).into_values() {
             bus.close();
         }
@@ -348,24 +354,24 @@ impl Feed for Feeds {
     /// subscribed, nobody is told.
     async fn publish(&self, change: ManagedChange) -> Result<(), FeedError> {
         let ManagedChange { workspace, source, task, scopes, originator, saved } = change;
-        if let Some(feeding) = self.feeding(&workspace) {
+        if let Some(feeding) = self.workspace_feed(&workspace) {
             let changed = match source {
-                TaskKind::Review => Changed::Reviewed { task, saved, scopes },
+                TaskKind::Review => FeedChange::Review { task, saved, scopes },
                 TaskKind::Remember | TaskKind::Forget | TaskKind::Dream => {
-                    Changed::Managed { task, kind: source, scopes }
+                    FeedChange::Task { task, kind: source, scopes }
                 }
             };
-            let news = Arc::new(News { originator, changed });
-            let now = self.common.clock.now();
-            feeding.tasks.push(Arc::clone(&news), now);
-            feeding.all.ring().push(news, now);
+            let news = Arc::new(FeedEvent { originator, change: changed });
+            let now = self.context.clock.now();
+            feeding.task_events.push(Arc::clone(&news), now);
+            feeding.all_events.ring().push(news, now);
         }
         Ok(())
     }
 }
 
 /// Tells of each notice until there come no more.
-async fn each<N: Clone>(mut notices: Receiver<N>, lagged: &str, tell: impl Fn(N)) {
+async fn for_each_notice<N: Clone>(mut notices: Receiver<N>, lagged: &str, tell: impl Fn(N)) {
     loop {
         match notices.recv().await {
             Ok(notice) => tell(notice),
@@ -378,14 +384,14 @@ async fn each<N: Clone>(mut notices: Receiver<N>, lagged: &str, tell: impl Fn(N)
 /// Under which names the roots of a change are seen, and whether as those of another worktree. Whoever sees
 /// them alike is told the same events, which are kept once.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen(Vec<Option<(Mount, bool)>>);
+struct RootsView(Vec<Option<(Mount, bool)>>);
 
-impl Seen {
-    fn of(notice: &ChangeEvent, memories: &Memories, all: &[Arc<Feeding>]) -> Self {
+impl RootsView {
+    fn of(notice: &ChangeEvent, memories: &Memories, all: &[Arc<WorkspaceFeed>]) -> Self {
         let roots: BTreeMap<_, _> =
             notice.files.iter().map(|file| (&file.root, &file.path)).collect();
         let seen = |(root, path)| {
-            let (path, is_sibling) = seen_at(memories, root, path, all)?;
+            let (path, is_sibling) = visible_path(memories, root, path, all)?;
             Some((path.mount()?, is_sibling))
         };
         Self(roots.into_iter().map(seen).collect())
@@ -394,11 +400,11 @@ impl Seen {
 
 /// Returns the path of a memory as it is seen through other memories, and whether it is one of another
 /// worktree of the project. Of a worktree that is not trusted nothing is seen in the others.
-fn seen_at(
+fn visible_path(
     memories: &Memories,
     root: &RootKey,
     path: &RelativePath,
-    all: &[Arc<Feeding>],
+    all: &[Arc<WorkspaceFeed>],
 ) -> Option<(MemoryPath, bool)> {
     if let Some(path) = memories.virtual_path(root, path) {
         return Some((path, false));
@@ -411,19 +417,19 @@ fn seen_at(
 }
 
 /// Returns what there is to tell of a change to somebody who has these memories, memory by memory.
-fn news(
+fn change_events(
     (notice, by): (&ChangeEvent, &Arc<Provenance>),
     memories: &Memories,
-    all: &[Arc<Feeding>],
-) -> impl Iterator<Item = Arc<News>> {
+    all: &[Arc<WorkspaceFeed>],
+) -> impl Iterator<Item = Arc<FeedEvent>> {
     notice.files.iter().filter_map(move |file| {
-        let (path, is_sibling) = seen_at(memories, &file.root, &file.path, all)?;
-        let moved_to = |path| Some(seen_at(memories, &file.root, path, all)?.0);
+        let (path, is_sibling) = visible_path(memories, &file.root, &file.path, all)?;
+        let moved_to = |path| Some(visible_path(memories, &file.root, path, all)?.0);
         let is_everybodys = path.mount() == Some(Mount::Scope(Scope::Global));
         let mut owners = all.iter().filter(|one| {
             !is_everybodys && one.memories.virtual_path(&file.root, &file.path).is_some()
         });
-        let changed = Changed::File {
+        let changed = FeedChange::File {
             path,
             moved_to: file.moved_to.as_ref().and_then(moved_to),
             kind: notice.kind,
@@ -437,19 +443,19 @@ fn news(
                 .filter(|_| is_sibling || owners.next().is_none())
                 .map(|owner| Arc::clone(&owner.workspace)),
         };
-        Some(Arc::new(News { originator: None, changed }))
+        Some(Arc::new(FeedEvent { originator: None, change: changed }))
     })
 }
 
 /// In which workspace the lane tells what a task did. Remembers the last task: its changes come one
 /// after the other.
 #[derive(Debug, Default)]
-struct ToldByLane {
+struct TaskWorkspaceCache {
     task: Option<String>,
     workspace: Option<String>,
 }
 
-impl ToldByLane {
+impl TaskWorkspaceCache {
     async fn workspace(&mut self, notice: &ChangeEvent, tasks: &dyn TaskStore) -> Option<&str> {
         let task = notice.provenance.task.as_ref()?;
         if self.task.as_ref() != Some(task) {
@@ -467,21 +473,21 @@ impl ToldByLane {
 /// Lets so many changes pass at once and has the next wait until their time has come. What comes less often never
 /// waits.
 #[derive(Debug)]
-pub(super) struct Pace {
-    since: Instant,
-    told: usize,
+pub(super) struct Throttle {
+    window_start: Instant,
+    count: usize,
 }
 
-impl Pace {
+impl Throttle {
     pub(super) fn new() -> Self {
-        Self { since: Instant::now(), told: 0 }
+        Self { window_start: Instant::now(), count: 0 }
     }
 
     /// Counts one that was told, and waits if more were told than at once.
-    pub(super) async fn keep(&mut self) {
-        self.told += 1;
-        if self.told >= EVENTS_PUBLISHED_PER_BATCH {
-            let next = self.since + EVENT_BATCH_INTERVAL;
+    pub(super) async fn acquire(&mut self) {
+        self.count += 1;
+        if self.count >= EVENTS_PUBLISHED_PER_BATCH {
+            let next = self.window_start + EVENT_BATCH_INTERVAL;
             if Instant::now() < next {
                 sleep_until(next).await;
             }

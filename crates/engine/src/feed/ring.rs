@@ -14,34 +14,34 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::bus::Bounds;
-use super::news::News;
+use super::event::FeedEvent;
 
 /// Events in order, of which the oldest are forgotten.
 #[derive(Debug)]
 pub(super) struct Ring {
     bounds: Bounds,
-    shelf: Mutex<Shelf>,
+    state: Mutex<RingState>,
     /// Wakes whoever waits for more.
-    grown: watch::Sender<()>,
+    growth: watch::Sender<()>,
 }
 
 /// What is in a ring.
 #[derive(Debug, Default)]
-pub(super) struct Shelf {
-    kept: VecDeque<Kept>,
+pub(super) struct RingState {
+    slots: VecDeque<RingSlot>,
     /// The number of the newest event.
     last: u64,
     /// The number of the newest batch.
     last_batch: u64,
     /// Bytes of all events that are not kept any more.
-    bytes_forgotten: u64,
+    bytes_evicted: u64,
 }
 
 /// An event in a ring.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct RingSlot {
     /// What happened.
-    pub(super) news: Arc<News>,
+    pub(super) event: Arc<FeedEvent>,
     /// When it was published.
     pub(super) at: Timestamp,
     /// Bytes of all events up to this one.
@@ -54,97 +54,97 @@ pub(super) struct Kept {
 
 /// What lies behind a place in a ring, after the batch that the place is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Behind {
+pub(super) struct Backlog {
     /// Batches.
     pub(super) batches: u64,
     /// Bytes of those.
     pub(super) bytes: u64,
     /// Bytes that count against whoever is there: not those of the batch that is told next if it is the
     /// only one, or has several events, since nobody can take those faster than one by one.
-    pub(super) pressing: u64,
+    pub(super) counted_bytes: u64,
 }
 
-impl Behind {
+impl Backlog {
     /// Tells whether a reader there is too far behind.
-    fn is_too_much(self, bounds: &Bounds) -> bool {
+    fn exceeds(self, bounds: &Bounds) -> bool {
         self.batches > u64::try_from(bounds.waiting_max).expect("a count fits into 64 bits")
-            || self.pressing > bounds.waiting_bytes_max
+            || self.counted_bytes > bounds.waiting_bytes_max
     }
 }
 
 impl Ring {
     /// Returns an empty ring whose first event has the number after `last`.
-    pub(super) fn after(last: u64, bounds: Bounds) -> Self {
-        let shelf = Mutex::new(Shelf { last, ..Shelf::default() });
-        Self { bounds, shelf, grown: watch::Sender::new(()) }
+    pub(super) fn starting_after(last: u64, bounds: Bounds) -> Self {
+        let shelf = Mutex::new(RingState { last, ..RingState::default() });
+        Self { bounds, state: shelf, growth: watch::Sender::new(()) }
     }
 
     /// Adds an event.
-    pub(super) fn push(&self, news: Arc<News>, at: Timestamp) {
+    pub(super) fn push(&self, news: Arc<FeedEvent>, at: Timestamp) {
         self.push_all(&[news], at);
     }
 
     /// Adds events that are told one after the other and count as one thing that waits.
-    pub(super) fn push_all(&self, batch: &[Arc<News>], at: Timestamp) {
+    pub(super) fn push_all(&self, batch: &[Arc<FeedEvent>], at: Timestamp) {
         if batch.is_empty() {
             return;
         }
-        let is_read = self.grown.receiver_count() > 0;
-        self.look(|shelf| {
-            shelf.add(batch, at);
-            while shelf.kept.len() > self.bounds.kept_max
+        let is_read = self.growth.receiver_count() > 0;
+        self.with_state(|shelf| {
+            shelf.push_batch(batch, at);
+            while shelf.slots.len() > self.bounds.kept_max
                 && !(is_read && shelf.may_have_readers_in_oldest(&self.bounds))
             {
-                shelf.forget_oldest();
+                shelf.pop_oldest();
             }
         });
-        self.grown.send_replace(());
+        self.growth.send_replace(());
     }
 
     /// Says that something happened that nobody knows any more. It has a number that is never told, so
     /// each reader learns that it missed something.
-    pub(super) fn push_lost(&self) {
-        self.look(|shelf| {
-            shelf.bytes_forgotten = shelf.bytes();
-            shelf.kept.clear();
+    pub(super) fn push_gap(&self) {
+        self.with_state(|shelf| {
+            shelf.bytes_evicted = shelf.bytes();
+            shelf.slots.clear();
             shelf.last += 1;
             shelf.last_batch += 1;
         });
-        self.grown.send_replace(());
+        self.growth.send_replace(());
     }
 
     /// Looks at, or changes, what is in it.
-    pub(super) fn look<T>(&self, at: impl FnOnce(&mut Shelf) -> T) -> T {
-        at(&mut self.shelf.lock())
+    pub(super) fn with_state<T>(&self, at: impl FnOnce(&mut RingState) -> T) -> T {
+        at(&mut self.state.lock())
     }
 
     /// Returns what says that there is more.
-    pub(super) fn growth(&self) -> watch::Receiver<()> {
-        self.grown.subscribe()
+    pub(super) fn subscribe(&self) -> watch::Receiver<()> {
+        self.growth.subscribe()
     }
 }
 
-impl Shelf {
-    fn add(&mut self, news: &[Arc<News>], at: Timestamp) {
+impl RingState {
+    fn push_batch(&mut self, news: &[Arc<FeedEvent>], at: Timestamp) {
         let mut bytes_until = self.bytes();
         self.last_batch += 1;
         self.last += u64::try_from(news.len()).expect("a count fits into 64 bits");
         let (batch, batch_end) = (self.last_batch, self.last);
-        self.kept.extend(news.iter().map(|news| {
+        self.slots.extend(news.iter().map(|news| {
             bytes_until = bytes_until.saturating_add(news.bytes());
-            Kept { news: Arc::clone(news), at, bytes_until, batch, batch_end }
+            RingSlot { event: Arc::clone(news), at, bytes_until, batch, batch_end }
         }));
     }
 
-    fn forget_oldest(&mut self) {
-        if let Some(oldest) = self.kept.pop_front() {
-            self.bytes_forgotten = oldest.bytes_until;
+    fn pop_oldest(&mut self) {
+        if let Some(oldest) = self.slots.pop_front() {
+            self.bytes_evicted = oldest.bytes_until;
         }
     }
 
     /// Tells whether a reader in the midst of the oldest batch would not be cut off.
     fn may_have_readers_in_oldest(&self, bounds: &Bounds) -> bool {
-        !self.behind(self.before_first() + 1).is_too_much(bounds)
+        !self.backlog(self.before_first() + 1).exceeds(bounds)
     }
 
     /// Returns the number of the newest event, 0 if there was none.
@@ -154,21 +154,21 @@ impl Shelf {
 
     /// Returns the number before the oldest event that is kept.
     pub(super) fn before_first(&self) -> u64 {
-        self.last - u64::try_from(self.kept.len()).unwrap_or(self.last)
+        self.last - u64::try_from(self.slots.len()).unwrap_or(self.last)
     }
 
     /// Returns the event with this number, if it is kept.
-    pub(super) fn get(&self, number: u64) -> Option<&Kept> {
+    pub(super) fn get(&self, number: u64) -> Option<&RingSlot> {
         let index = number.checked_sub(self.before_first() + 1)?;
-        self.kept.get(usize::try_from(index).ok()?)
+        self.slots.get(usize::try_from(index).ok()?)
     }
 
     /// Returns what lies behind an event, after its batch.
-    pub(super) fn behind(&self, number: u64) -> Behind {
-        let Some(first) = self.kept.front() else { return Behind::default() };
+    pub(super) fn backlog(&self, number: u64) -> Backlog {
+        let Some(first) = self.slots.front() else { return Backlog::default() };
         let (batches, end) = match self.get(number) {
             Some(kept) => (self.last_batch - kept.batch, kept.batch_end),
-            None if number >= self.last => return Behind::default(),
+            None if number >= self.last => return Backlog::default(),
             // Which batches the forgotten ones were in is forgotten, too.
             None => (self.before_first() - number + self.last_batch - first.batch + 1, number),
         };
@@ -177,12 +177,12 @@ impl Shelf {
         let next_end = self.get(next).map_or(self.last, |next| next.batch_end);
         let is_excused = batches <= 1 || next_end > next;
         let pressing = if is_excused { self.bytes_after(next_end) } else { bytes };
-        Behind { batches, bytes, pressing }
+        Backlog { batches, bytes, counted_bytes: pressing }
     }
 
     /// Returns the bytes of all events that are kept after this number.
     pub(super) fn bytes_after(&self, number: u64) -> u64 {
-        let until = self.get(number).map_or(self.bytes_forgotten, |kept| kept.bytes_until);
+        let until = self.get(number).map_or(self.bytes_evicted, |kept| kept.bytes_until);
         if number >= self.last { 0 } else { self.bytes() - until }
     }
 
@@ -194,12 +194,12 @@ impl Shelf {
             return before;
         }
         let bytes = self.bytes();
-        let too_early = self.kept.partition_point(|kept| bytes - kept.bytes_until > bytes_max);
+        let too_early = self.slots.partition_point(|kept| bytes - kept.bytes_until > bytes_max);
         let first = before + 1 + u64::try_from(too_early).expect("a count fits into 64 bits");
         first.min(self.last - 1)
     }
 
     fn bytes(&self) -> u64 {
-        self.kept.back().map_or(self.bytes_forgotten, |kept| kept.bytes_until)
+        self.slots.back().map_or(self.bytes_evicted, |kept| kept.bytes_until)
     }
 }

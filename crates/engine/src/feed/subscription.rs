@@ -10,9 +10,9 @@ use memory::clock::Timestamp;
 use memory::limits::{EVENTS_DRAINED_PERCENT, EVENTS_WARNING_PERCENT};
 use tokio::sync::watch;
 
-use super::bus::{Bounds, Bus, Cursor};
-use super::news::News;
-use super::ring::{Behind, Shelf};
+use super::bus::{Bounds, EventBus, EventCursor};
+use super::event::FeedEvent;
+use super::ring::{Backlog, RingState};
 
 /// What a stream says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// Memories changed.
-    MemoryChanged(Arc<News>),
+    MemoryChanged(Arc<FeedEvent>),
     /// All that came after the cursor was told; what follows happens now.
     ReplayComplete(ReplayComplete),
     /// Something was missed for good: look anew instead of going on from what is known.
@@ -75,7 +75,7 @@ pub enum ResyncReason {
 
 /// What waits for a reader: what was published after the change that it is being told of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waiting {
+pub struct BacklogSize {
     /// Events; those of one change count as one.
     pub events: u64,
     /// Bytes, about.
@@ -84,7 +84,7 @@ pub struct Waiting {
 
 /// What there is too much of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Excess {
+pub enum ExceededLimit {
     /// Events.
     Events,
     /// Bytes.
@@ -97,11 +97,11 @@ pub enum Excess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowReader {
     /// What waits for it.
-    pub waiting: Waiting,
+    pub waiting: BacklogSize,
     /// What may wait.
-    pub max: Waiting,
+    pub max: BacklogSize,
     /// What there is too much of.
-    pub excess: Excess,
+    pub exceeded: ExceededLimit,
     /// The number of the newest event.
     pub last_id: u64,
 }
@@ -110,23 +110,23 @@ pub struct SlowReader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Evicted {
     /// What waited for it.
-    pub waiting: Waiting,
+    pub waiting: BacklogSize,
     /// What may wait.
-    pub max: Waiting,
+    pub max: BacklogSize,
     /// What there was too much of.
-    pub excess: Excess,
+    pub exceeded: ExceededLimit,
     /// The last event that it was told: its cursor.
-    pub last_told: u64,
+    pub last_delivered: u64,
 }
 
 /// A reader of a stream. Dropping it ends it.
 #[derive(Debug)]
 pub struct Subscription {
-    bus: Arc<Bus>,
-    grown: watch::Receiver<()>,
+    bus: Arc<EventBus>,
+    growth: watch::Receiver<()>,
     end: watch::Receiver<Option<u64>>,
     /// The number in the ring after which it goes on.
-    place: u64,
+    ring_position: u64,
     /// The id that the reader saw last.
     last_seen: u64,
     /// Up to here it is a replay.
@@ -134,7 +134,7 @@ pub struct Subscription {
     /// Said before anything else.
     resync: Option<Resync>,
     /// Said after the replay.
-    completes: bool,
+    announces_replay_end: bool,
     replayed: u64,
     warned: bool,
     evicted: bool,
@@ -142,32 +142,32 @@ pub struct Subscription {
 
 /// What a reader does next.
 #[derive(Debug)]
-enum Step {
-    Tell(Option<u64>, Timestamp, EventKind),
-    Say(EventKind),
+enum NextAction {
+    Deliver(Option<u64>, Timestamp, EventKind),
+    Announce(EventKind),
     Wait,
     Stop,
 }
 
 impl Subscription {
     /// Begins at a cursor, or at what happens from now on.
-    pub(super) fn new(bus: Arc<Bus>, cursor: Option<&Cursor>) -> Self {
-        let (grown, end) = (bus.ring().growth(), bus.ending());
-        let start = bus.ring().look(|shelf| Start::new(&bus, shelf, cursor));
-        let Start { place, live_after, resync } = start;
+    pub(super) fn new(bus: Arc<EventBus>, cursor: Option<&EventCursor>) -> Self {
+        let (grown, end) = (bus.ring().subscribe(), bus.subscribe_to_end());
+        let start = bus.ring().with_state(|shelf| StartPosition::new(&bus, shelf, cursor));
+        let StartPosition { ring_position: place, live_after, resync } = start;
         let last_seen = match cursor {
             Some(cursor) => cursor.last_seen,
             None => live_after - bus.base(),
         };
         Self {
             bus,
-            grown,
+            growth: grown,
             end,
-            place,
+            ring_position: place,
             last_seen,
             live_after,
             resync,
-            completes: cursor.is_some(),
+            announces_replay_end: cursor.is_some(),
             replayed: 0,
             warned: false,
             evicted: false,
@@ -176,27 +176,27 @@ impl Subscription {
 
     /// Returns the id after which the stream tells next: the cursor of a reader who leaves at this moment.
     pub fn position(&self) -> u64 {
-        self.id(self.place)
+        self.id(self.ring_position)
     }
 
     /// Waits for what the stream says next; `None` when it has ended. Whoever stops waiting loses
     /// nothing.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
-            self.grown.mark_unchanged();
+            self.growth.mark_unchanged();
             let end = *self.end.borrow_and_update();
-            match self.step(end) {
-                Step::Tell(id, at, kind) => return Some(Event { id, at, kind }),
-                Step::Say(kind) => {
-                    let at = self.bus.common().clock.now();
+            match self.next_action(end) {
+                NextAction::Deliver(id, at, kind) => return Some(Event { id, at, kind }),
+                NextAction::Announce(kind) => {
+                    let at = self.bus.context().clock.now();
                     return Some(Event { id: None, at, kind });
                 }
-                Step::Stop => return None,
-                Step::Wait => {}
+                NextAction::Stop => return None,
+                NextAction::Wait => {}
             }
             // Neither sender goes away while the bus is held here.
             let woken = tokio::select! {
-                grown = self.grown.changed() => grown,
+                grown = self.growth.changed() => grown,
                 ended = self.end.changed() => ended,
             };
             if woken.is_err() {
@@ -205,68 +205,85 @@ impl Subscription {
         }
     }
 
-    fn step(&mut self, end: Option<u64>) -> Step {
+    fn next_action(&mut self, end: Option<u64>) -> NextAction {
         if self.evicted {
-            return Step::Stop;
+            return NextAction::Stop;
         }
         if let Some(resync) = self.resync.take() {
-            return Step::Say(EventKind::StateResyncRequired(resync));
+            return NextAction::Announce(EventKind::StateResyncRequired(resync));
         }
         let bus = Arc::clone(&self.bus);
-        bus.ring().look(|shelf| {
-            if let Some(said) = self.press(shelf) {
-                return Step::Say(said);
+        bus.ring().with_state(|shelf| {
+            if let Some(said) = self.check_backlog(shelf) {
+                return NextAction::Announce(said);
             }
-            if self.place >= self.live_after && std::mem::take(&mut self.completes) {
+            if self.ring_position >= self.live_after
+                && std::mem::take(&mut self.announces_replay_end)
+            {
                 let last_id = self.id(self.live_after);
                 let replayed = self.replayed;
-                return Step::Say(EventKind::ReplayComplete(ReplayComplete { replayed, last_id }));
+                return NextAction::Announce(EventKind::ReplayComplete(ReplayComplete {
+                    replayed,
+                    last_id,
+                }));
             }
-            if self.place >= end.unwrap_or(u64::MAX) {
-                return Step::Stop;
+            if self.ring_position >= end.unwrap_or(u64::MAX) {
+                return NextAction::Stop;
             }
-            self.tell(shelf)
+            self.deliver_next(shelf)
         })
     }
 
     /// Tells the next event, if there is one.
-    fn tell(&mut self, ring: &Shelf) -> Step {
-        if self.place < ring.before_first() {
+    fn deliver_next(&mut self, ring: &RingState) -> NextAction {
+        if self.ring_position < ring.before_first() {
             let last_seen = self.last_seen;
-            self.place = ring.before_first();
-            let earliest = self.id(self.place) + 1;
+            self.ring_position = ring.before_first();
+            let earliest = self.id(self.ring_position) + 1;
             let resync = Resync { reason: ResyncReason::Forgotten, last_seen, earliest };
-            return Step::Say(EventKind::StateResyncRequired(resync));
+            return NextAction::Announce(EventKind::StateResyncRequired(resync));
         }
-        let Some(kept) = ring.get(self.place + 1) else { return Step::Wait };
-        self.place += 1;
-        self.replayed += u64::from(self.place <= self.live_after);
-        self.last_seen = self.id(self.place);
-        let news = Arc::clone(&kept.news);
-        Step::Tell(Some(self.last_seen), kept.at, EventKind::MemoryChanged(news))
+        let Some(kept) = ring.get(self.ring_position + 1) else { return NextAction::Wait };
+        self.ring_position += 1;
+        self.replayed += u64::from(self.ring_position <= self.live_after);
+        self.last_seen = self.id(self.ring_position);
+        let news = Arc::clone(&kept.event);
+        NextAction::Deliver(Some(self.last_seen), kept.at, EventKind::MemoryChanged(news))
     }
 
     /// Warns a reader that falls behind, and cuts one off that is too far behind.
-    fn press(&mut self, ring: &Shelf) -> Option<EventKind> {
-        let Behind { batches, bytes, pressing } = ring.behind(self.place.max(self.live_after));
-        let waiting = Waiting { events: batches, bytes };
-        let max = max(&self.bus.common().bounds);
+    fn check_backlog(&mut self, ring: &RingState) -> Option<EventKind> {
+        let Backlog { batches, bytes, counted_bytes: pressing } =
+            ring.backlog(self.ring_position.max(self.live_after));
+        let waiting = BacklogSize { events: batches, bytes };
+        let max = backlog_max(&self.bus.context().bounds);
         let last_id = self.id(ring.last());
-        let counted = Waiting { bytes: pressing, ..waiting };
-        let overflow = excess(counted, max, 100, |waits, may| waits > may);
-        let near = excess(waiting, max, EVENTS_WARNING_PERCENT, |waits, may| waits >= may);
+        let counted = BacklogSize { bytes: pressing, ..waiting };
+        let overflow = exceeded_limit(counted, max, 100, |waits, may| waits > may);
+        let near = exceeded_limit(waiting, max, EVENTS_WARNING_PERCENT, |waits, may| waits >= may);
         if let Some(excess) = near
             && !self.warned
         {
             self.warned = true;
-            return Some(EventKind::SlowReader(SlowReader { waiting, max, excess, last_id }));
+            return Some(EventKind::SlowReader(SlowReader {
+                waiting,
+                max,
+                exceeded: excess,
+                last_id,
+            }));
         }
         if let Some(excess) = overflow {
             self.evicted = true;
-            let last_told = self.id(self.place);
-            return Some(EventKind::Evicted(Evicted { waiting, max, excess, last_told }));
+            let last_told = self.id(self.ring_position);
+            return Some(EventKind::Evicted(Evicted {
+                waiting,
+                max,
+                exceeded: excess,
+                last_delivered: last_told,
+            }));
         }
-        if excess(waiting, max, EVENTS_DRAINED_PERCENT, |waits, may| waits > may).is_none() {
+        if exceeded_limit(waiting, max, EVENTS_DRAINED_PERCENT, |waits, may| waits > may).is_none()
+        {
             self.warned = false;
         }
         None
@@ -280,53 +297,53 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.bus.leave();
+        self.bus.unsubscribe();
     }
 }
 
 /// Returns what may wait.
-fn max(bounds: &Bounds) -> Waiting {
-    Waiting {
+fn backlog_max(bounds: &Bounds) -> BacklogSize {
+    BacklogSize {
         events: u64::try_from(bounds.waiting_max).expect("a count fits into 64 bits"),
         bytes: bounds.waiting_bytes_max,
     }
 }
 
 /// Compares what waits with so many percent of what may.
-fn excess(
-    waiting: Waiting,
-    max: Waiting,
+fn exceeded_limit(
+    waiting: BacklogSize,
+    max: BacklogSize,
     percent: u64,
     is_too_much: impl Fn(u64, u64) -> bool,
-) -> Option<Excess> {
+) -> Option<ExceededLimit> {
     let part = |max: u64| max.saturating_mul(percent) / 100;
     let events = is_too_much(waiting.events, part(max.events));
     let bytes = is_too_much(waiting.bytes, part(max.bytes));
     match (events, bytes) {
-        (true, true) => Some(Excess::Both),
-        (true, false) => Some(Excess::Events),
-        (false, true) => Some(Excess::Bytes),
+        (true, true) => Some(ExceededLimit::Both),
+        (true, false) => Some(ExceededLimit::Events),
+        (false, true) => Some(ExceededLimit::Bytes),
         (false, false) => None,
     }
 }
 
 /// Where a reader begins.
 #[derive(Debug)]
-struct Start {
-    place: u64,
+struct StartPosition {
+    ring_position: u64,
     live_after: u64,
     resync: Option<Resync>,
 }
 
-impl Start {
-    fn new(bus: &Bus, shelf: &Shelf, cursor: Option<&Cursor>) -> Self {
+impl StartPosition {
+    fn new(bus: &EventBus, shelf: &RingState, cursor: Option<&EventCursor>) -> Self {
         let live_after = shelf.last().max(bus.base());
-        let Some(Cursor { last_seen, epoch }) = cursor else {
-            return Self { place: live_after, live_after, resync: None };
+        let Some(EventCursor { last_seen, epoch }) = cursor else {
+            return Self { ring_position: live_after, live_after, resync: None };
         };
         let last_seen = *last_seen;
         let first = shelf.before_first().max(bus.base());
-        let fits = shelf.before_newest(bus.common().bounds.replayed_bytes_max);
+        let fits = shelf.before_newest(bus.context().bounds.replayed_bytes_max);
         let (reason, wanted) = if epoch.as_ref().is_some_and(|epoch| epoch != bus.epoch().as_str())
         {
             (Some(ResyncReason::OtherEpoch), first)
@@ -342,6 +359,6 @@ impl Start {
         let reason = reason.or((place > wanted).then_some(ResyncReason::TooMuch));
         let earliest = place - bus.base() + 1;
         let resync = reason.map(|reason| Resync { reason, last_seen, earliest });
-        Self { place, live_after, resync }
+        Self { ring_position: place, live_after, resync }
     }
 }

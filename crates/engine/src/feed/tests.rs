@@ -13,8 +13,8 @@ use memory::clock::Timestamp;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use testkit::ManualClock;
 
-use super::bus::Common;
-use super::feeds::Pace;
+use super::bus::StreamContext;
+use super::feeds::Throttle;
 use super::ring::Ring;
 use super::*;
 
@@ -29,37 +29,37 @@ const SMALL: Bounds = Bounds {
 };
 
 /// A stream that a test fills.
-struct World {
+struct StreamFixture {
     clock: Arc<ManualClock>,
     ring: Arc<Ring>,
-    bus: Arc<Bus>,
+    bus: Arc<EventBus>,
 }
 
-impl World {
+impl StreamFixture {
     fn new(bounds: Bounds) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let ring = Arc::new(Ring::after(0, bounds));
+        let ring = Arc::new(Ring::starting_after(0, bounds));
         let (epoch, told) = (Epoch::new(), Arc::clone(&clock) as Arc<dyn memory::clock::Clock>);
-        let common = Common { epoch, clock: told, bounds };
-        let bus = Bus::new(common, Arc::clone(&ring), 0, bounds.workspace_streams_max);
+        let common = StreamContext { epoch, clock: told, bounds };
+        let bus = EventBus::new(common, Arc::clone(&ring), 0, bounds.workspace_streams_max);
         Self { clock, ring, bus }
     }
 
-    fn push(&self, news: News) {
+    fn push(&self, news: FeedEvent) {
         let now = memory::clock::Clock::now(&*self.clock);
         self.ring.push(Arc::new(news), now);
     }
 
     /// Publishes so many events of one change.
-    fn publish_at_once(&self, count: usize) {
-        let batch: Vec<_> = (0..count).map(|_| Arc::new(managed())).collect();
+    fn publish_batch(&self, count: usize) {
+        let batch: Vec<_> = (0..count).map(|_| Arc::new(task_event())).collect();
         self.ring.push_all(&batch, memory::clock::Clock::now(&*self.clock));
     }
 
     /// Publishes so many events.
     fn publish(&self, count: usize) {
         for _ in 0..count {
-            self.push(managed());
+            self.push(task_event());
         }
     }
 
@@ -67,29 +67,29 @@ impl World {
         self.bus.subscribe(None).unwrap()
     }
 
-    fn after(&self, last_seen: u64) -> Subscription {
-        self.bus.subscribe(Some(&Cursor { last_seen, epoch: None })).unwrap()
+    fn subscribe_after(&self, last_seen: u64) -> Subscription {
+        self.bus.subscribe(Some(&EventCursor { last_seen, epoch: None })).unwrap()
     }
 }
 
-fn managed() -> News {
-    let changed = Changed::Managed {
+fn task_event() -> FeedEvent {
+    let changed = FeedChange::Task {
         task: crate::task::TaskId::new(TaskKind::Dream),
         kind: TaskKind::Dream,
         scopes: BTreeSet::from([Mount::Scope(Scope::Global)]),
     };
-    News { originator: None, changed }
+    FeedEvent { originator: None, change: changed }
 }
 
 /// Returns an event with a path of so many bytes.
-fn sized(bytes: usize) -> News {
+fn event_of_size(bytes: usize) -> FeedEvent {
     let mut text = "/memories/global/".to_owned();
     while text.len() + 201 < bytes {
         text.push_str(&"a".repeat(200));
         text.push('/');
     }
     text.push_str(&"a".repeat(bytes - text.len()));
-    let changed = Changed::File {
+    let changed = FeedChange::File {
         path: MemoryPath::parse(&text, Layout::Scoped).unwrap(),
         moved_to: None,
         kind: ChangeKind::Edit,
@@ -99,23 +99,23 @@ fn sized(bytes: usize) -> News {
         change: ChangeId(1),
         workspace: None,
     };
-    News { originator: None, changed }
+    FeedEvent { originator: None, change: changed }
 }
 
 /// Returns what a stream says without waiting, in short: ids, and words with numbers.
-fn heard(subscription: &mut Subscription) -> String {
+fn drain(subscription: &mut Subscription) -> String {
     let mut heard = Vec::new();
     while let Some(event) = subscription.next().now_or_never() {
         let Some(event) = event else {
             heard.push("end".to_owned());
             break;
         };
-        heard.push(short(&event));
+        heard.push(describe(&event));
     }
     heard.join(" ")
 }
 
-fn short(event: &Event) -> String {
+fn describe(event: &Event) -> String {
     match (&event.kind, event.id) {
         (EventKind::MemoryChanged(_), Some(id)) => id.to_string(),
         (EventKind::ReplayComplete(ReplayComplete { replayed, last_id }), None) => {
@@ -125,24 +125,25 @@ fn short(event: &Event) -> String {
             format!("{reason:?}:{last_seen}..{earliest}")
         }
         (EventKind::SlowReader(slow), None) => {
-            format!("slow:{:?}:{}/{}", slow.excess, slow.waiting.events, slow.last_id)
+            format!("slow:{:?}:{}/{}", slow.exceeded, slow.waiting.events, slow.last_id)
         }
         (EventKind::Evicted(evicted), None) => {
-            format!("evicted:{:?}:{}", evicted.excess, evicted.last_told)
+            format!("evicted:{:?}:{}", evicted.exceeded, evicted.last_delivered)
         }
         _ => panic!("an id where none belongs, or none where one does: {event:?}"),
     }
 }
 
 /// Reads so many events of a stream, which must be there.
-fn read(subscription: &mut Subscription, count: usize) -> String {
-    let events = (0..count).map(|_| short(&subscription.next().now_or_never().unwrap().unwrap()));
+fn read_events(subscription: &mut Subscription, count: usize) -> String {
+    let events =
+        (0..count).map(|_| describe(&subscription.next().now_or_never().unwrap().unwrap()));
     events.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn ids_count_from_one_and_events_carry_the_time_of_their_publishing() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     let mut reader = world.subscribe();
     world.publish(1);
     world.clock.set(Timestamp::UNIX_EPOCH);
@@ -151,12 +152,12 @@ fn ids_count_from_one_and_events_carry_the_time_of_their_publishing() {
     let second = reader.next().now_or_never().unwrap().unwrap();
     assert_eq!((first.id, first.at.to_string().as_str()), (Some(1), "2026-01-01T00:00:00Z"));
     assert_eq!((second.id, second.at), (Some(2), Timestamp::UNIX_EPOCH));
-    assert_eq!(heard(&mut reader), "");
+    assert_eq!(drain(&mut reader), "");
 }
 
 #[tokio::test]
 async fn whoever_waits_is_woken() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     let mut reader = world.subscribe();
     let waiting = tokio::spawn(async move { (reader.next().await, reader.next().await) });
     tokio::task::yield_now().await;
@@ -164,55 +165,55 @@ async fn whoever_waits_is_woken() {
     tokio::task::yield_now().await;
     world.bus.close();
     let (told, ended) = waiting.await.unwrap();
-    assert_eq!((short(&told.unwrap()).as_str(), ended), ("1", None));
+    assert_eq!((describe(&told.unwrap()).as_str(), ended), ("1", None));
 }
 
 #[test]
 fn whoever_stops_waiting_loses_nothing() {
-    let world = World::new(SMALL);
-    let mut reader = world.after(0);
-    assert_eq!(read(&mut reader, 1), "complete:0/0");
+    let world = StreamFixture::new(SMALL);
+    let mut reader = world.subscribe_after(0);
+    assert_eq!(read_events(&mut reader, 1), "complete:0/0");
     assert!(reader.next().now_or_never().is_none());
     world.publish(2);
-    assert_eq!(heard(&mut reader), "1 2");
+    assert_eq!(drain(&mut reader), "1 2");
 }
 
 /// What a reader hears that comes with this cursor after 30 events of which 20 are kept, and then two
 /// more happen.
-fn comes_with(cursor: Option<&Cursor>, expected: &str) {
-    let world = World::new(SMALL);
+fn check_replay(cursor: Option<&EventCursor>, expected: &str) {
+    let world = StreamFixture::new(SMALL);
     world.publish(30);
     let mut reader = world.bus.subscribe(cursor).unwrap();
-    let replayed = heard(&mut reader);
+    let replayed = drain(&mut reader);
     world.publish(2);
-    assert_eq!(format!("{replayed} | {}", heard(&mut reader)), expected, "{cursor:?}");
+    assert_eq!(format!("{replayed} | {}", drain(&mut reader)), expected, "{cursor:?}");
 }
 
 #[test]
 fn a_cursor_decides_what_is_replayed() {
     let all = "11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 complete:20/30 | 31 32";
-    let at = |last_seen| Cursor { last_seen, epoch: None };
-    comes_with(None, " | 31 32");
-    comes_with(Some(&at(30)), "complete:0/30 | 31 32");
-    comes_with(Some(&at(29)), "30 complete:1/30 | 31 32");
-    comes_with(Some(&at(27)), "28 29 30 complete:3/30 | 31 32");
-    comes_with(Some(&at(10)), all);
-    comes_with(Some(&at(9)), &format!("Forgotten:9..11 {all}"));
-    comes_with(Some(&at(0)), &format!("Forgotten:0..11 {all}"));
-    comes_with(Some(&at(31)), &format!("CursorAhead:31..11 {all}"));
-    comes_with(Some(&at(u64::MAX)), &format!("CursorAhead:{}..11 {all}", u64::MAX));
+    let at = |last_seen| EventCursor { last_seen, epoch: None };
+    check_replay(None, " | 31 32");
+    check_replay(Some(&at(30)), "complete:0/30 | 31 32");
+    check_replay(Some(&at(29)), "30 complete:1/30 | 31 32");
+    check_replay(Some(&at(27)), "28 29 30 complete:3/30 | 31 32");
+    check_replay(Some(&at(10)), all);
+    check_replay(Some(&at(9)), &format!("Forgotten:9..11 {all}"));
+    check_replay(Some(&at(0)), &format!("Forgotten:0..11 {all}"));
+    check_replay(Some(&at(31)), &format!("CursorAhead:31..11 {all}"));
+    check_replay(Some(&at(u64::MAX)), &format!("CursorAhead:{}..11 {all}", u64::MAX));
 }
 
 #[test]
 fn an_epoch_decides_whether_a_cursor_means_anything() {
-    let check = |epoch: fn(&World) -> String, last_seen, expected: &str| {
-        let world = World::new(SMALL);
+    let check = |epoch: fn(&StreamFixture) -> String, last_seen, expected: &str| {
+        let world = StreamFixture::new(SMALL);
         world.publish(3);
-        let cursor = Cursor { last_seen, epoch: Some(epoch(&world)) };
-        assert_eq!(heard(&mut world.bus.subscribe(Some(&cursor)).unwrap()), expected, "{cursor:?}");
+        let cursor = EventCursor { last_seen, epoch: Some(epoch(&world)) };
+        assert_eq!(drain(&mut world.bus.subscribe(Some(&cursor)).unwrap()), expected, "{cursor:?}");
     };
-    let ours = |world: &World| world.bus.epoch().to_string();
-    let of_another = |_: &World| Epoch::new().to_string();
+    let ours = |world: &StreamFixture| world.bus.epoch().to_string();
+    let of_another = |_: &StreamFixture| Epoch::new().to_string();
     check(ours, 2, "3 complete:1/3");
     check(ours, 9, "CursorAhead:9..1 1 2 3 complete:3/3");
     check(of_another, 2, "OtherEpoch:2..1 1 2 3 complete:3/3");
@@ -223,21 +224,22 @@ fn an_epoch_decides_whether_a_cursor_means_anything() {
 
 #[test]
 fn a_stream_without_events_replays_none() {
-    let world = World::new(SMALL);
-    assert_eq!(heard(&mut world.after(0)), "complete:0/0");
-    assert_eq!(heard(&mut world.after(4)), "CursorAhead:4..1 complete:0/0");
+    let world = StreamFixture::new(SMALL);
+    assert_eq!(drain(&mut world.subscribe_after(0)), "complete:0/0");
+    assert_eq!(drain(&mut world.subscribe_after(4)), "CursorAhead:4..1 complete:0/0");
 }
 
 #[test]
 fn a_replay_that_is_too_much_tells_the_newest() {
     let check = |replayed_bytes_max, last_seen, expected: &str| {
-        let world = World::new(Bounds { replayed_bytes_max, ..SMALL });
+        let world = StreamFixture::new(Bounds { replayed_bytes_max, ..SMALL });
         for bytes in [600, 100, 100, 1_000, 100] {
-            world.push(sized(bytes));
+            world.push(event_of_size(bytes));
         }
-        assert_eq!(heard(&mut world.after(last_seen)), expected, "{replayed_bytes_max}");
+        assert_eq!(drain(&mut world.subscribe_after(last_seen)), expected, "{replayed_bytes_max}");
     };
-    let bytes = |sizes: &[usize]| sizes.iter().map(|&size| sized(size).bytes()).sum::<u64>();
+    let bytes =
+        |sizes: &[usize]| sizes.iter().map(|&size| event_of_size(size).bytes()).sum::<u64>();
     check(bytes(&[600, 100, 100, 1_000, 100]), 0, "1 2 3 4 5 complete:5/5");
     check(bytes(&[600, 100, 100, 1_000, 100]) - 1, 0, "TooMuch:0..2 2 3 4 5 complete:4/5");
     check(bytes(&[1_000, 100]), 1, "TooMuch:1..4 4 5 complete:2/5");
@@ -250,121 +252,121 @@ fn a_replay_that_is_too_much_tells_the_newest() {
 
 #[test]
 fn a_slow_reader_is_warned_once_then_cut_off_and_finds_the_rest_with_its_cursor() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     let (mut slow, mut quick) = (world.subscribe(), world.subscribe());
     world.publish(5);
-    assert_eq!(read(&mut slow, 1), "1");
+    assert_eq!(read_events(&mut slow, 1), "1");
     world.publish(2);
-    assert_eq!(read(&mut slow, 3), "slow:Events:6/7 2 3");
+    assert_eq!(read_events(&mut slow, 3), "slow:Events:6/7 2 3");
     world.publish(2);
-    assert_eq!(read(&mut slow, 1), "4");
-    assert_eq!(heard(&mut quick), "slow:Events:9/9 evicted:Events:0 end");
+    assert_eq!(read_events(&mut slow, 1), "4");
+    assert_eq!(drain(&mut quick), "slow:Events:9/9 evicted:Events:0 end");
     world.publish(4);
-    assert_eq!(heard(&mut slow), "evicted:Events:4 end");
+    assert_eq!(drain(&mut slow), "evicted:Events:4 end");
     drop(slow);
-    let mut again = world.after(4);
-    assert_eq!(heard(&mut again), "5 6 7 8 9 10 11 12 13 complete:9/13");
+    let mut again = world.subscribe_after(4);
+    assert_eq!(drain(&mut again), "5 6 7 8 9 10 11 12 13 complete:9/13");
     world.publish(1);
-    assert_eq!(heard(&mut again), "14");
+    assert_eq!(drain(&mut again), "14");
 }
 
 #[test]
 fn a_reader_is_warned_again_when_it_had_caught_up() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     let mut reader = world.subscribe();
     world.publish(6);
-    assert_eq!(read(&mut reader, 4), "slow:Events:6/6 1 2 3");
+    assert_eq!(read_events(&mut reader, 4), "slow:Events:6/6 1 2 3");
     // Three still wait: more than a third of eight.
     world.publish(3);
-    assert_eq!(read(&mut reader, 4), "4 5 6 7");
-    assert_eq!(read(&mut reader, 1), "8", "two waited, so it counts as quick again");
+    assert_eq!(read_events(&mut reader, 4), "4 5 6 7");
+    assert_eq!(read_events(&mut reader, 1), "8", "two waited, so it counts as quick again");
     world.publish(5);
-    assert_eq!(heard(&mut reader), "slow:Events:6/14 9 10 11 12 13 14");
+    assert_eq!(drain(&mut reader), "slow:Events:6/14 9 10 11 12 13 14");
 }
 
 #[test]
 fn bytes_count_as_events_do() {
-    let bytes = sized(500).bytes();
-    let world = World::new(Bounds { waiting_bytes_max: 4 * bytes, ..SMALL });
+    let bytes = event_of_size(500).bytes();
+    let world = StreamFixture::new(Bounds { waiting_bytes_max: 4 * bytes, ..SMALL });
     let (mut slow, mut both) = (world.subscribe(), world.subscribe());
     for _ in 0..3 {
-        world.push(sized(500));
+        world.push(event_of_size(500));
     }
-    assert_eq!(read(&mut slow, 2), "slow:Bytes:3/3 1");
-    world.push(sized(500));
-    world.push(sized(500));
-    assert_eq!(read(&mut slow, 1), "2", "as much as may wait is not too much");
+    assert_eq!(read_events(&mut slow, 2), "slow:Bytes:3/3 1");
+    world.push(event_of_size(500));
+    world.push(event_of_size(500));
+    assert_eq!(read_events(&mut slow, 1), "2", "as much as may wait is not too much");
     world.publish(3);
-    assert_eq!(heard(&mut slow), "evicted:Bytes:2 end");
+    assert_eq!(drain(&mut slow), "evicted:Bytes:2 end");
     world.publish(1);
-    assert_eq!(heard(&mut both), "slow:Both:9/9 evicted:Both:0 end");
+    assert_eq!(drain(&mut both), "slow:Both:9/9 evicted:Both:0 end");
 }
 
 #[test]
 fn one_event_may_be_larger_than_all_that_may_wait() {
-    let world = World::new(Bounds { waiting_bytes_max: 100, ..SMALL });
+    let world = StreamFixture::new(Bounds { waiting_bytes_max: 100, ..SMALL });
     let (mut quick, mut slow) = (world.subscribe(), world.subscribe());
-    world.push(sized(900));
-    assert_eq!(heard(&mut quick), "slow:Bytes:1/1 1");
-    world.push(sized(900));
-    assert_eq!(heard(&mut quick), "slow:Bytes:1/2 2");
-    assert_eq!(heard(&mut slow), "slow:Bytes:2/2 evicted:Bytes:0 end");
+    world.push(event_of_size(900));
+    assert_eq!(drain(&mut quick), "slow:Bytes:1/1 1");
+    world.push(event_of_size(900));
+    assert_eq!(drain(&mut quick), "slow:Bytes:1/2 2");
+    assert_eq!(drain(&mut slow), "slow:Bytes:2/2 evicted:Bytes:0 end");
 }
 
 #[test]
 fn a_replay_does_not_count_as_waiting() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     world.publish(20);
-    let mut reader = world.after(0);
+    let mut reader = world.subscribe_after(0);
     world.publish(5);
     let expected = "6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 complete:15/20 21 22 23 24 25";
-    assert_eq!(heard(&mut reader), format!("Forgotten:0..6 {expected}"));
+    assert_eq!(drain(&mut reader), format!("Forgotten:0..6 {expected}"));
 }
 
 #[test]
 fn what_is_forgotten_during_a_replay_is_said() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     world.publish(20);
-    let mut reader = world.after(0);
-    assert_eq!(read(&mut reader, 2), "1 2");
+    let mut reader = world.subscribe_after(0);
+    assert_eq!(read_events(&mut reader, 2), "1 2");
     world.publish(5);
     let expected = "Forgotten:2..6 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 complete:17/20 21 22";
-    assert_eq!(read(&mut reader, 19), expected);
+    assert_eq!(read_events(&mut reader, 19), expected);
 }
 
 #[test]
 fn what_could_not_be_heard_is_said_to_everybody() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     let mut live = world.subscribe();
     world.publish(2);
-    assert_eq!(heard(&mut live), "1 2");
-    world.ring.push_lost();
-    assert_eq!(heard(&mut live), "Forgotten:2..4");
+    assert_eq!(drain(&mut live), "1 2");
+    world.ring.push_gap();
+    assert_eq!(drain(&mut live), "Forgotten:2..4");
     world.publish(1);
-    assert_eq!(heard(&mut live), "4");
-    assert_eq!(heard(&mut world.after(2)), "Forgotten:2..4 4 complete:1/4");
+    assert_eq!(drain(&mut live), "4");
+    assert_eq!(drain(&mut world.subscribe_after(2)), "Forgotten:2..4 4 complete:1/4");
 }
 
 #[test]
 fn as_many_listen_as_may() {
-    let world = World::new(SMALL);
-    let mut readers = vec![world.subscribe(), world.subscribe(), world.after(0)];
-    assert_eq!(world.bus.subscribe(None).unwrap_err(), Unsubscribable::Full);
+    let world = StreamFixture::new(SMALL);
+    let mut readers = vec![world.subscribe(), world.subscribe(), world.subscribe_after(0)];
+    assert_eq!(world.bus.subscribe(None).unwrap_err(), SubscribeError::Full);
     assert_eq!(world.bus.readers(), 3);
     readers.pop();
     readers.push(world.subscribe());
-    assert_eq!(world.bus.subscribe(None).unwrap_err(), Unsubscribable::Full);
+    assert_eq!(world.bus.subscribe(None).unwrap_err(), SubscribeError::Full);
     drop(readers);
     assert_eq!(world.bus.readers(), 0);
 }
 
 #[tokio::test]
 async fn the_end_of_a_stream_ends_all_its_readers() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     let mut waits = world.subscribe();
-    let (mut never_read, mut slow) = (world.subscribe(), world.after(0));
+    let (mut never_read, mut slow) = (world.subscribe(), world.subscribe_after(0));
     let waiting = tokio::spawn(async move {
-        let told = waits.next().await.map(|event| short(&event));
+        let told = waits.next().await.map(|event| describe(&event));
         (told, waits.next().await)
     });
     tokio::task::yield_now().await;
@@ -373,30 +375,30 @@ async fn the_end_of_a_stream_ends_all_its_readers() {
     world.bus.close();
     world.publish(2);
     assert_eq!(waiting.await.unwrap(), (Some("1".to_owned()), None));
-    assert_eq!(heard(&mut never_read), "1 end");
-    assert_eq!(heard(&mut slow), "complete:0/0 1 end");
-    assert_eq!(heard(&mut slow), "end");
+    assert_eq!(drain(&mut never_read), "1 end");
+    assert_eq!(drain(&mut slow), "complete:0/0 1 end");
+    assert_eq!(drain(&mut slow), "end");
     drop((never_read, slow));
-    assert_eq!(world.bus.subscribe(None).unwrap_err(), Unsubscribable::Closed);
+    assert_eq!(world.bus.subscribe(None).unwrap_err(), SubscribeError::Closed);
     assert_eq!(world.bus.readers(), 0);
 }
 
 #[test]
 fn what_is_kept_is_bounded_whatever_readers_do() {
-    let world = World::new(Bounds { workspace_streams_max: 100, ..Bounds::default() });
+    let world = StreamFixture::new(Bounds { workspace_streams_max: 100, ..Bounds::default() });
     let mut stuck: Vec<_> = (0..100).map(|_| world.subscribe()).collect();
     world.publish(20_000);
-    let kept = world.ring.look(|shelf| (shelf.before_first(), shelf.last()));
+    let kept = world.ring.with_state(|shelf| (shelf.before_first(), shelf.last()));
     assert_eq!(kept, (12_000, 20_000));
     for reader in &mut stuck {
-        assert_eq!(heard(reader), "slow:Both:20000/20000 evicted:Both:0 end");
+        assert_eq!(drain(reader), "slow:Both:20000/20000 evicted:Both:0 end");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_readers_hear_everything_in_order() {
     let bounds = Bounds { waiting_max: 8_000, workspace_streams_max: 1_000, ..Bounds::default() };
-    let world = Arc::new(World::new(bounds));
+    let world = Arc::new(StreamFixture::new(bounds));
     let readers = (0..1_000).map(|_| {
         let mut reader = world.subscribe();
         tokio::spawn(async move {
@@ -429,17 +431,17 @@ async fn a_thousand_readers_hear_everything_in_order() {
 
 #[test]
 fn a_change_of_any_size_reaches_a_reader_that_keeps_up() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     let mut reader = world.subscribe();
     world.publish(1);
-    world.publish_at_once(100);
-    assert_eq!(read(&mut reader, 50), numbers(1, 50));
+    world.publish_batch(100);
+    assert_eq!(read_events(&mut reader, 50), numbers(1, 50));
     // What comes after it waits as long as it is told of.
     world.publish(3);
-    world.publish_at_once(30);
-    assert_eq!(heard(&mut reader), numbers(51, 134));
-    world.publish_at_once(0);
-    assert_eq!(heard(&mut reader), "");
+    world.publish_batch(30);
+    assert_eq!(drain(&mut reader), numbers(51, 134));
+    world.publish_batch(0);
+    assert_eq!(drain(&mut reader), "");
 }
 
 fn numbers(first: u64, last: u64) -> String {
@@ -448,15 +450,15 @@ fn numbers(first: u64, last: u64) -> String {
 
 #[test]
 fn a_change_that_nobody_reads_takes_no_more_room_than_others() {
-    let world = World::new(SMALL);
-    world.publish_at_once(100);
+    let world = StreamFixture::new(SMALL);
+    world.publish_batch(100);
     assert_eq!(
-        heard(&mut world.after(0)),
+        drain(&mut world.subscribe_after(0)),
         format!("Forgotten:0..81 {} complete:20/100", numbers(81, 100))
     );
     let reader = world.subscribe();
-    world.publish_at_once(100);
-    let kept = || world.ring.look(|shelf| shelf.before_first());
+    world.publish_batch(100);
+    let kept = || world.ring.with_state(|shelf| shelf.before_first());
     assert_eq!(kept(), 80, "it may be read");
     drop(reader);
     world.publish(1);
@@ -465,39 +467,39 @@ fn a_change_that_nobody_reads_takes_no_more_room_than_others() {
 
 #[test]
 fn whoever_stays_behind_a_large_change_is_cut_off_and_it_goes() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     let mut slow = world.subscribe();
-    world.publish_at_once(100);
-    assert_eq!(read(&mut slow, 2), "1 2");
+    world.publish_batch(100);
+    assert_eq!(read_events(&mut slow, 2), "1 2");
     world.publish(8);
-    let kept = || world.ring.look(|shelf| shelf.before_first());
+    let kept = || world.ring.with_state(|shelf| shelf.before_first());
     assert_eq!(kept(), 0);
     world.publish(1);
     assert_eq!(kept(), 89);
-    assert_eq!(heard(&mut slow), "slow:Events:97/109 evicted:Events:2 end");
+    assert_eq!(drain(&mut slow), "slow:Events:97/109 evicted:Events:2 end");
 }
 
 #[test]
 fn bytes_after_a_large_change_count_against_a_reader_and_its_own_do_not() {
-    let bytes = managed().bytes();
-    let world = World::new(Bounds { waiting_bytes_max: 4 * bytes, kept_max: 100, ..SMALL });
+    let bytes = task_event().bytes();
+    let world = StreamFixture::new(Bounds { waiting_bytes_max: 4 * bytes, kept_max: 100, ..SMALL });
     let mut reader = world.subscribe();
-    world.publish_at_once(50);
+    world.publish_batch(50);
     world.publish(4);
-    assert_eq!(read(&mut reader, 2), "slow:Bytes:5/54 1");
+    assert_eq!(read_events(&mut reader, 2), "slow:Bytes:5/54 1");
     world.publish(1);
-    assert_eq!(heard(&mut reader), "evicted:Bytes:1 end");
+    assert_eq!(drain(&mut reader), "evicted:Bytes:1 end");
 }
 
 /// What a reader hears of a burst who takes ten milliseconds to take up what is there.
-async fn heard_of_a_burst(count: usize, mut pace: Option<Pace>) -> String {
-    let world = World::new(Bounds::default());
+async fn last_event_of_burst(count: usize, mut pace: Option<Throttle>) -> String {
+    let world = StreamFixture::new(Bounds::default());
     let mut reader = world.subscribe();
     let burst = async {
         for _ in 0..count {
             world.publish(1);
             if let Some(pace) = &mut pace {
-                pace.keep().await;
+                pace.acquire().await;
             }
         }
     };
@@ -506,7 +508,7 @@ async fn heard_of_a_burst(count: usize, mut pace: Option<Pace>) -> String {
         let end = count.to_string();
         while last != end {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            let told = heard(&mut reader);
+            let told = drain(&mut reader);
             if let Some(newest) = told.split(' ').next_back().filter(|it| !it.is_empty()) {
                 newest.clone_into(&mut last);
             }
@@ -521,15 +523,15 @@ async fn heard_of_a_burst(count: usize, mut pace: Option<Pace>) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_burst_is_told_in_parts_and_readers_who_keep_up_are_not_cut_off() {
-    assert_eq!(heard_of_a_burst(1_000, None).await, "end");
-    assert_eq!(heard_of_a_burst(1_000, Some(Pace::new())).await, "1000");
+    assert_eq!(last_event_of_burst(1_000, None).await, "end");
+    assert_eq!(last_event_of_burst(1_000, Some(Throttle::new())).await, "1000");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_does_not_come_in_bursts_never_waits() {
-    let mut pace = Pace::new();
+    let mut pace = Throttle::new();
     for _ in 0..10 * memory::limits::EVENTS_PUBLISHED_PER_BATCH {
         tokio::time::advance(Duration::from_micros(100)).await;
-        assert!(pace.keep().now_or_never().is_some());
+        assert!(pace.acquire().now_or_never().is_some());
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn plan(files: &[SourceFile], is_placeholder: fn(&str) -> bool, plann
         match file.text_below(below) {
             Ok(text) if is_placeholder(text) => planner.skip(&file.path, "holds no entries"),
             Ok(text) => topics.push((file, base, text)),
-            Err(none) => planner.leave(&file.path, &none),
+            Err(none) => planner.report_no_text(&file.path, &none),
         }
     }
     let paths: HashSet<&str> = topics.iter().map(|(file, ..)| &*file.path).collect();
@@ -51,9 +51,9 @@ pub(super) fn plan(files: &[SourceFile], is_placeholder: fn(&str) -> bool, plann
         let wanted = target(file, base, folders.len());
         if !is_index(file) {
             planner.add(&wanted, text, &file.path);
-        } else if let Some(rest) = beyond_links(text, file, &paths) {
+        } else if let Some(rest) = text_without_links(text, file, &paths) {
             let folder = wanted.rsplit_once('/').map_or("", |(folder, _)| folder);
-            planner.add(&joined(folder, MEMORY_NOTES), &rest, &file.path);
+            planner.add(&join_path(folder, MEMORY_NOTES), &rest, &file.path);
         } else {
             planner.skip(&file.path, "only lists the other files; Lukasa lists them itself");
         }
@@ -89,10 +89,10 @@ fn target(file: &SourceFile, base: &str, folders: usize) -> String {
         .filter(|part| !part.is_empty() && !part.starts_with('.'))
         .filter(|part| !matches!(*part, "projects" | "memory"))
         .collect();
-    joined(&parts.join("/"), below)
+    join_path(&parts.join("/"), below)
 }
 
-fn joined(folder: &str, name: &str) -> String {
+fn join_path(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
@@ -101,10 +101,10 @@ fn is_index(file: &SourceFile) -> bool {
 }
 
 /// Why a range of an entry is one of its text.
-const BETWEEN_CHARACTERS: &str = "entries follow each other and end between characters";
+const CHAR_BOUNDARY_REASON: &str = "entries follow each other and end between characters";
 
 /// The text of an index without the entries that are nothing but links to files of the source.
-fn beyond_links(text: &str, index: &SourceFile, paths: &HashSet<&str>) -> Option<String> {
+fn text_without_links(text: &str, index: &SourceFile, paths: &HashSet<&str>) -> Option<String> {
     let folder = index.path.strip_suffix(index.name()).unwrap_or_default();
     let is_link = |line: &str| {
         line.starts_with(CUT_NOTICE)
@@ -114,15 +114,15 @@ fn beyond_links(text: &str, index: &SourceFile, paths: &HashSet<&str>) -> Option
     let mut end = 0;
     let mut left = 0;
     for entry in entries(text) {
-        let lines = text.get(entry.range.clone()).expect(BETWEEN_CHARACTERS).lines();
+        let lines = text.get(entry.range.clone()).expect(CHAR_BOUNDARY_REASON).lines();
         if lines.map(str::trim).filter(|line| !line.is_empty()).all(is_link) {
-            rest.push_str(text.get(end..entry.range.start).expect(BETWEEN_CHARACTERS));
+            rest.push_str(text.get(end..entry.range.start).expect(CHAR_BOUNDARY_REASON));
             end = entry.range.end;
         } else {
             left += 1;
         }
     }
-    rest.push_str(text.get(end..).expect(BETWEEN_CHARACTERS));
+    rest.push_str(text.get(end..).expect(CHAR_BOUNDARY_REASON));
     (left > 0).then_some(rest)
 }
 

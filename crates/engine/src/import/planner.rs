@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use memory::document::{is_generated_list, with_frontmatter_repaired};
 use memory::limits::MEMORY_BYTES_MAX;
 
-use super::{NoText, Plan, Planned, Skipped, SourceFile, slug, split};
+use super::{ImportPlan, NoText, PlannedMemory, SkippedSource, SourceFile, slug, split};
 
 /// What a file is called whose own name is that of the generated listing.
 pub(super) const MEMORY_NOTES: &str = "memory-notes.md";
@@ -13,7 +13,7 @@ pub(super) const MEMORY_NOTES: &str = "memory-notes.md";
 /// A plan being made.
 #[derive(Default)]
 pub(super) struct Planner {
-    plan: Plan,
+    plan: ImportPlan,
     /// Planned files, in lower case: names that differ only in case are one name.
     files: HashSet<String>,
     /// Folders of planned files: lower case to the spelling that came first.
@@ -21,7 +21,7 @@ pub(super) struct Planner {
 }
 
 impl Planner {
-    pub(super) fn into_plan(self) -> Plan {
+    pub(super) fn into_plan(self) -> ImportPlan {
         self.plan
     }
 
@@ -31,18 +31,18 @@ impl Planner {
     }
 
     /// Reports what cannot be taken over, although it may hold something that is to be remembered.
-    pub(super) fn lose(&mut self, source: &str, why: &str) {
+    pub(super) fn report_loss(&mut self, source: &str, why: &str) {
         self.report(source, why, true);
     }
 
     /// Reports a file that has no text for a memory.
-    pub(super) fn leave(&mut self, source: &str, none: &NoText) {
-        self.report(source, none.why, none.is_loss);
+    pub(super) fn report_no_text(&mut self, source: &str, none: &NoText) {
+        self.report(source, none.reason, none.is_loss);
     }
 
     fn report(&mut self, source: &str, why: &str, is_loss: bool) {
         let (source, why) = (source.to_owned(), why.to_owned());
-        self.plan.skipped.push(Skipped { source, why, is_loss });
+        self.plan.skipped.push(SkippedSource { source, reason: why, is_loss });
     }
 
     /// Plans every text file of a tree under its own path.
@@ -50,7 +50,7 @@ impl Planner {
         for file in files {
             match file.text_below(&file.path) {
                 Ok(text) => self.add(&file.path, text, &file.path),
-                Err(none) => self.leave(&file.path, &none),
+                Err(none) => self.report_no_text(&file.path, &none),
             }
         }
     }
@@ -67,27 +67,27 @@ impl Planner {
         }
         let text = mended.as_deref().unwrap_or(text);
         if text.len() <= MEMORY_BYTES_MAX {
-            return self.place(wanted, text, source, notes);
+            return self.add_planned(wanted, text, source, notes);
         }
         match split::split(text) {
             Ok(parts) => {
                 notes.push(format!("cut into {} memories", parts.len()));
                 for (at, part) in parts.iter().enumerate() {
                     let wanted = with_suffix(wanted, at + 1);
-                    self.place(&wanted, part, source, notes.clone());
+                    self.add_planned(&wanted, part, source, notes.clone());
                 }
             }
             Err(bytes) => {
                 let why = format!(
                     "holds one piece of {bytes} bytes, more than the {MEMORY_BYTES_MAX} of a memory"
                 );
-                self.lose(source, &why);
+                self.report_loss(source, &why);
             }
         }
     }
 
-    fn place(&mut self, wanted: &str, text: &str, source: &str, mut notes: Vec<String>) {
-        let path = self.free(&slug::path(wanted));
+    fn add_planned(&mut self, wanted: &str, text: &str, source: &str, mut notes: Vec<String>) {
+        let path = self.free_path(&slug::path(wanted));
         if path != wanted {
             notes.push(format!("stored as `{path}`, since the name could not be kept"));
         }
@@ -99,12 +99,12 @@ impl Planner {
         }
         self.files.insert(path.to_lowercase());
         let (text, source) = (text.to_owned(), source.to_owned());
-        self.plan.planned.push(Planned { path, text, source, notes });
+        self.plan.memories.push(PlannedMemory { path, text, source, notes });
     }
 
     /// A path near this one that is not planned yet and that no generated listing will take.
-    fn free(&self, path: &str) -> String {
-        let mut near = self.spelled(path);
+    fn free_path(&self, path: &str) -> String {
+        let mut near = self.with_planned_spelling(path);
         if near.eq_ignore_ascii_case("MEMORY.md") {
             MEMORY_NOTES.clone_into(&mut near);
         }
@@ -133,7 +133,7 @@ impl Planner {
     }
 
     /// The path with its folders in the spelling that is already planned.
-    fn spelled(&self, path: &str) -> String {
+    fn with_planned_spelling(&self, path: &str) -> String {
         let mut spelled = String::new();
         for part in folders_of(path) {
             spelled.push_str(part);

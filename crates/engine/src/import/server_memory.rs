@@ -25,7 +25,7 @@ const NO_TYPE: &str = "entity";
 /// The beginning of an object as the server writes it.
 const OBJECT_START: &[u8] = b"{\"type\"";
 
-enum Part {
+enum GraphItem {
     Entity(Entity),
     Relation(Relation),
 }
@@ -57,9 +57,9 @@ fn no_type() -> String {
     NO_TYPE.to_owned()
 }
 
-impl Part {
+impl GraphItem {
     /// Reads an entity or a relation; one without a type is recognized by its fields.
-    fn of(value: Value) -> Option<Self> {
+    fn from_value(value: Value) -> Option<Self> {
         let kind = value.get("type").map_or(Some(None), |kind| kind.as_str().map(Some))?;
         let is_entity = kind == Some("entity") || kind.is_none() && value.get("name").is_some();
         let is_relation = kind == Some("relation") || kind.is_none() && value.get("from").is_some();
@@ -76,7 +76,8 @@ impl Part {
 /// Tells whether an entity or a relation is in some file, and nothing is Markdown.
 pub(super) fn is_source(files: &[SourceFile]) -> bool {
     let is_graph = |file: &SourceFile| {
-        is_json(file) && read(file).iter().any(|(_, piece)| matches!(piece, Piece::Part(_)))
+        is_json(file)
+            && read_pieces(file).iter().any(|(_, piece)| matches!(piece, SourcePiece::Item(_)))
     };
     !files.iter().any(|file| file.extension() == "md") && files.iter().any(is_graph)
 }
@@ -89,11 +90,13 @@ pub(super) fn plan(files: &[SourceFile], planner: &mut Planner) {
             planner.skip(&file.path, "is not a graph");
             continue;
         }
-        for (source, piece) in read(file) {
+        for (source, piece) in read_pieces(file) {
             match piece {
-                Piece::Part(part) => graph.add(source, part),
-                Piece::Other => planner.lose(&source, "is neither an entity nor a relation"),
-                Piece::Damaged => planner.lose(&source, "is damaged: it is not JSON"),
+                SourcePiece::Item(part) => graph.add(source, part),
+                SourcePiece::Other => {
+                    planner.report_loss(&source, "is neither an entity nor a relation")
+                }
+                SourcePiece::Damaged => planner.report_loss(&source, "is damaged: it is not JSON"),
             }
         }
     }
@@ -106,7 +109,7 @@ pub(super) fn plan(files: &[SourceFile], planner: &mut Planner) {
     if !relations.is_empty() {
         let mut text = String::new();
         for relation in relations.values().flatten() {
-            bullet(&mut text, relation);
+            push_bullet(&mut text, relation);
         }
         let text = set_field(&text, "name", "Relations");
         let description = "Relations of entities that were not in the imported graph.";
@@ -123,17 +126,17 @@ struct Graph {
     /// In the order of the source, each name once.
     entities: Vec<Entity>,
     /// Where each name is among them.
-    places: HashMap<String, usize>,
+    indices: HashMap<String, usize>,
     /// What is said of each name that a relation starts at.
     relations: BTreeMap<String, Vec<String>>,
 }
 
 impl Graph {
-    fn add(&mut self, source: String, part: Part) {
+    fn add(&mut self, source: String, part: GraphItem) {
         match part {
-            Part::Relation(Relation { from, to, kind, others }) => {
+            GraphItem::Relation(Relation { from, to, kind, others }) => {
                 let mut text = format!("relates: {from} — {kind} → {to}");
-                let details: Vec<String> = told(&others).collect();
+                let details: Vec<String> = extra_fields(&others).collect();
                 if !details.is_empty() {
                     text = format!("{text} ({})", details.join("; "));
                 }
@@ -142,10 +145,10 @@ impl Graph {
                     known.push(text);
                 }
             }
-            Part::Entity(mut entity) => {
+            GraphItem::Entity(mut entity) => {
                 let others = std::mem::take(&mut entity.others);
-                entity.observations.extend(told(&others).map(Value::String));
-                let place = *self.places.entry(entity.name.clone()).or_insert(self.entities.len());
+                entity.observations.extend(extra_fields(&others).map(Value::String));
+                let place = *self.indices.entry(entity.name.clone()).or_insert(self.entities.len());
                 match self.entities.get_mut(place) {
                     Some(known) => merge(known, Entity { source, ..entity }),
                     None => self.entities.push(Entity { source, ..entity }),
@@ -156,22 +159,22 @@ impl Graph {
 }
 
 /// A piece of a file.
-enum Piece {
-    Part(Part),
+enum SourcePiece {
+    Item(GraphItem),
     /// JSON that is neither an entity nor a relation.
     Other,
     /// Text that is not JSON.
     Damaged,
 }
 
-impl Piece {
-    fn of(value: Value) -> Self {
-        Part::of(value).map_or(Self::Other, Self::Part)
+impl SourcePiece {
+    fn from_value(value: Value) -> Self {
+        GraphItem::from_value(value).map_or(Self::Other, Self::Item)
     }
 }
 
 /// Returns the pieces of a graph, each with its place.
-fn read(file: &SourceFile) -> Vec<(String, Piece)> {
+fn read_pieces(file: &SourceFile) -> Vec<(String, SourcePiece)> {
     let text = memory::json::mend(&file.bytes);
     let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(&text);
     let mut pieces = Vec::new();
@@ -185,8 +188,8 @@ fn read(file: &SourceFile) -> Vec<(String, Piece)> {
         let taken = match values.next() {
             None => rest.len(),
             Some(Ok(value)) => {
-                pieces.extend(damaged.take().map(|lines| damage(file, lines)));
-                take(value, &format!("{}:{first}", file.path), &mut pieces);
+                pieces.extend(damaged.take().map(|lines| damaged_piece(file, lines)));
+                collect_items(value, &format!("{}:{first}", file.path), &mut pieces);
                 values.byte_offset()
             }
             Some(Err(_)) => {
@@ -201,7 +204,7 @@ fn read(file: &SourceFile) -> Vec<(String, Piece)> {
         line = first + newlines(&rest[..taken]);
         at += blank + taken;
     }
-    pieces.extend(damaged.map(|lines| damage(file, lines)));
+    pieces.extend(damaged.map(|lines| damaged_piece(file, lines)));
     pieces
 }
 
@@ -209,9 +212,9 @@ fn newlines(bytes: &[u8]) -> usize {
     bytes.split(|&byte| byte == b'\n').count() - 1
 }
 
-fn damage(file: &SourceFile, (first, last): (usize, usize)) -> (String, Piece) {
+fn damaged_piece(file: &SourceFile, (first, last): (usize, usize)) -> (String, SourcePiece) {
     let lines = if first == last { first.to_string() } else { format!("{first}-{last}") };
-    (format!("{}:{lines}", file.path), Piece::Damaged)
+    (format!("{}:{lines}", file.path), SourcePiece::Damaged)
 }
 
 /// Returns how many bytes are left out where no value begins: up to the next line, or to the object that begins
@@ -222,7 +225,7 @@ fn damaged_bytes(rest: &[u8]) -> usize {
 }
 
 /// Takes the entities and relations out of a value: one of them, an array, or what `read_graph` answers.
-fn take(value: Value, source: &str, pieces: &mut Vec<(String, Piece)>) {
+fn collect_items(value: Value, source: &str, pieces: &mut Vec<(String, SourcePiece)>) {
     let all = match value {
         Value::Array(all) => all,
         Value::Object(mut fields) if !fields.contains_key("type") && is_graph(&fields) => {
@@ -232,10 +235,10 @@ fn take(value: Value, source: &str, pieces: &mut Vec<(String, Piece)>) {
                 .flat_map(|list| if let Value::Array(all) = list { all } else { vec![list] })
                 .collect()
         }
-        value => return pieces.push((source.to_owned(), Piece::of(value))),
+        value => return pieces.push((source.to_owned(), SourcePiece::from_value(value))),
     };
     for (index, value) in all.into_iter().enumerate() {
-        pieces.push((format!("{source}, entry {}", index + 1), Piece::of(value)));
+        pieces.push((format!("{source}, entry {}", index + 1), SourcePiece::from_value(value)));
     }
 }
 
@@ -259,9 +262,9 @@ fn merge(entity: &mut Entity, again: Entity) {
 
 fn text_of(entity: &Entity, relations: &[String]) -> String {
     let mut text = String::new();
-    let observations: Vec<String> = entity.observations.iter().map(observed).collect();
+    let observations: Vec<String> = entity.observations.iter().map(observation_text).collect();
     for line in observations.iter().chain(relations) {
-        bullet(&mut text, line);
+        push_bullet(&mut text, line);
     }
     let known = observations.join("; ");
     let description = match description_line(&format!("{}: {known}", entity.kind)) {
@@ -273,12 +276,12 @@ fn text_of(entity: &Entity, relations: &[String]) -> String {
 }
 
 /// Returns the text of an observation; one that is not a text, as JSON.
-fn observed(observation: &Value) -> String {
+fn observation_text(observation: &Value) -> String {
     observation.as_str().map_or_else(|| observation.to_string(), str::to_owned)
 }
 
 /// Returns what the fields say that the server does not write; its forks keep dates, sources and the like there.
-fn told(others: &Map<String, Value>) -> impl Iterator<Item = String> {
+fn extra_fields(others: &Map<String, Value>) -> impl Iterator<Item = String> {
     let is_empty = |value: &Value| match value {
         Value::Null => true,
         Value::String(text) => text.trim().is_empty(),
@@ -289,11 +292,11 @@ fn told(others: &Map<String, Value>) -> impl Iterator<Item = String> {
     others
         .iter()
         .filter(move |(name, value)| *name != "type" && !is_empty(value))
-        .map(|(name, value)| format!("{name}: {}", observed(value)))
+        .map(|(name, value)| format!("{name}: {}", observation_text(value)))
 }
 
 /// Writes one observation as one top-level bullet, whatever lines and marks it holds.
-fn bullet(text: &mut String, observation: &str) {
+fn push_bullet(text: &mut String, observation: &str) {
     // A memory that holds NUL could not be read again.
     let observation = observation.replace('\0', "\u{FFFD}");
     let mut lines = observation.trim().split(['\n', '\r']).map(str::trim_end);

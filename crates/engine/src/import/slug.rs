@@ -7,27 +7,27 @@ use memory::limits::{PATH_BYTES_MAX, PATH_SEGMENTS_MAX};
 use unicode_normalization::UnicodeNormalization;
 
 /// How long a changed segment may be, in bytes: leaves room for a suffix and for its neighbors.
-const SEGMENT_BYTES_KEPT: usize = 60;
+const SLUG_BYTES_MAX: usize = 60;
 
 /// How long a whole path may be, in bytes: leaves room for `/memories/<scope>/` and a suffix.
-const PATH_BYTES_KEPT: usize = PATH_BYTES_MAX - 64;
+const SLUG_PATH_BYTES_MAX: usize = PATH_BYTES_MAX - 64;
 
 /// How many segments a path may have; the scope is one more, and a target folder may be another.
-const SEGMENTS_KEPT: usize = PATH_SEGMENTS_MAX - 2;
+const SLUG_SEGMENTS_MAX: usize = PATH_SEGMENTS_MAX - 2;
 
 /// The path in a form that can be addressed; the same text when it already is.
 pub(super) fn path(path: &str) -> String {
     let named: Vec<String> =
         path.split('/').filter(|part| !matches!(*part, "" | ".")).map(segment).collect();
-    let fits = named.len() <= SEGMENTS_KEPT
-        && named.iter().map(|part| part.len() + 1).sum::<usize>() <= PATH_BYTES_KEPT;
+    let fits = named.len() <= SLUG_SEGMENTS_MAX
+        && named.iter().map(|part| part.len() + 1).sum::<usize>() <= SLUG_PATH_BYTES_MAX;
     match named.split_last() {
         None => "unnamed".to_owned(),
         Some(_) if fits => named.join("/"),
         // Too deep or too long: the outer folders and the file say most.
         Some((file, folders)) => {
-            let outer = folders.iter().take(SEGMENTS_KEPT - 1).chain([file]);
-            outer.map(|part| segment(&shortened(part))).collect::<Vec<_>>().join("/")
+            let outer = folders.iter().take(SLUG_SEGMENTS_MAX - 1).chain([file]);
+            outer.map(|part| segment(&shorten(part))).collect::<Vec<_>>().join("/")
         }
     }
 }
@@ -61,20 +61,20 @@ fn segment(name: &str) -> String {
         "" => "unnamed",
         stem => stem,
     };
-    let kept = shortened(&[stem, dot, extension].concat());
+    let kept = shorten(&[stem, dot, extension].concat());
     if is_device(&kept) { format!("_{kept}") } else { kept }
 }
 
 /// Cuts a name that is too long in the middle of its stem, keeping a short extension.
-fn shortened(name: &str) -> String {
-    if name.len() <= SEGMENT_BYTES_KEPT {
+fn shorten(name: &str) -> String {
+    if name.len() <= SLUG_BYTES_MAX {
         return name.to_owned();
     }
     let (stem, extension) = match name.rsplit_once('.') {
         Some((stem, extension)) if extension.len() <= 10 => (stem, extension),
         _ => (name, ""),
     };
-    let room = SEGMENT_BYTES_KEPT - extension.len() - 1;
+    let room = SLUG_BYTES_MAX - extension.len() - 1;
     let ends = stem.char_indices().map(|(at, c)| at + c.len_utf8());
     let end = ends.take_while(|&end| end <= room).last().unwrap_or_default();
     let stem = match memory::text::slice(stem, ..end).trim_end_matches(['.', ' ']) {
@@ -86,7 +86,7 @@ fn shortened(name: &str) -> String {
 
 fn is_addressable(name: &str) -> bool {
     !name.is_empty()
-        && name.len() <= SEGMENT_BYTES_KEPT * 3
+        && name.len() <= SLUG_BYTES_MAX * 3
         && !name.contains("..")
         && !name.starts_with('.')
         && !name.ends_with(['.', ' '])

@@ -20,23 +20,23 @@ fn files(files: &[(&str, &str)]) -> Vec<SourceFile> {
 }
 
 /// Shows a plan: each memory with its source, notes and text, then what was skipped.
-fn show(plan: &Plan) -> String {
+fn render_plan(plan: &ImportPlan) -> String {
     let mut shown = String::new();
-    for Planned { path, text, source, notes } in &plan.planned {
+    for PlannedMemory { path, text, source, notes } in &plan.memories {
         writeln!(shown, "== {path} < {source}").unwrap();
         for note in notes {
             writeln!(shown, "({note})").unwrap();
         }
         writeln!(shown, "{}", text.trim_end()).unwrap();
     }
-    for Skipped { source, why, is_loss: _ } in &plan.skipped {
+    for SkippedSource { source, reason: why, is_loss: _ } in &plan.skipped {
         writeln!(shown, "-- {source} {why}").unwrap();
     }
     shown
 }
 
-fn planned(format: Format, sources: &[(&str, &str)]) -> String {
-    show(&plan(format, files(sources)))
+fn plan_text(format: Format, sources: &[(&str, &str)]) -> String {
+    render_plan(&plan(format, files(sources)))
 }
 
 #[test]
@@ -82,13 +82,13 @@ fn a_format_is_recognized_by_its_files() {
 fn a_folder_keeps_paths_and_bytes() {
     let text = "\u{FEFF}---\r\nname: a\r\nx:   [1]  # c\r\n---\r\n\r\nbody";
     let plan = plan(Format::Folder, files(&[("b/Ünï (1).md", text), ("a.TXT", "a")]));
-    let expected = |path: &str, text: &str| Planned {
+    let expected = |path: &str, text: &str| PlannedMemory {
         path: path.to_owned(),
         text: text.to_owned(),
         source: path.to_owned(),
         notes: Vec::new(),
     };
-    assert_eq!(plan.planned, [expected("a.TXT", "a"), expected("b/Ünï (1).md", text)]);
+    assert_eq!(plan.memories, [expected("a.TXT", "a"), expected("b/Ünï (1).md", text)]);
     assert_eq!(plan.skipped, []);
 }
 
@@ -104,7 +104,7 @@ fn what_a_folder_cannot_give_is_reported() {
         ("MEMORY.md", &format!("{MEMORY_LIST_MARK}\n")),
     ]);
     sources.push(SourceFile { path: "h.md".to_owned(), bytes: b"\xFFa".to_vec() });
-    assert_snapshot!(show(&plan(Format::Folder, sources)), @r"
+    assert_snapshot!(render_plan(&plan(Format::Folder, sources)), @r"
     -- .git/a.md is hidden
     -- MEMORY.md is a listing that Lukasa writes by itself
     -- b/.c.md is hidden
@@ -121,9 +121,9 @@ fn names_that_cannot_be_kept_are_changed_and_noted() {
     let check = |sources: &[&str], expected: &[&str]| {
         let sources: Vec<(&str, &str)> = sources.iter().map(|path| (*path, "text")).collect();
         let plan = plan(Format::Folder, files(&sources));
-        let paths: Vec<&str> = plan.planned.iter().map(|planned| &*planned.path).collect();
+        let paths: Vec<&str> = plan.memories.iter().map(|planned| &*planned.path).collect();
         assert_eq!(paths, expected);
-        for planned in &plan.planned {
+        for planned in &plan.memories {
             assert_eq!(planned.path != planned.source, !planned.notes.is_empty(), "{planned:?}");
         }
     };
@@ -148,7 +148,7 @@ fn long_and_deep_paths_are_shortened() {
     let wide = format!("{}file.md", format!("{}/", "y".repeat(170)).repeat(9));
     for path in [long, deep, wide] {
         let plan = plan(Format::Folder, files(&[(&path, "text")]));
-        let [planned] = &plan.planned[..] else { panic!("{plan:?}") };
+        let [planned] = &plan.memories[..] else { panic!("{plan:?}") };
         assert!(planned.path.len() < 960 && planned.path.split('/').count() < 15, "{planned:?}");
         assert!(planned.path.split('/').all(|part| part.len() <= 60), "{planned:?}");
         assert_eq!(planned.path.rsplit_once('.').unwrap().1, path.rsplit_once('.').unwrap().1);
@@ -162,7 +162,7 @@ fn a_file_that_is_too_large_is_cut_between_entries() {
     let text = format!("---\nname: n\ndescription: d\n---\n{}", bodies.concat());
     let plan = plan(Format::Folder, files(&[("deep/log.md", &text)]));
     let shown: Vec<(&str, String, usize)> = plan
-        .planned
+        .memories
         .iter()
         .map(|part| {
             let description = parse_header(part.text.as_bytes()).description;
@@ -176,10 +176,10 @@ fn a_file_that_is_too_large_is_cut_between_entries() {
             ("deep/log-2.md", "d (part 2 of 2)".to_owned(), 60),
         ]
     );
-    let together: String = plan.planned.iter().map(|part| body(&part.text)).collect();
+    let together: String = plan.memories.iter().map(|part| body(&part.text)).collect();
     assert_eq!(together, body(&text));
-    assert!(body(&plan.planned[1].text).starts_with("## Two\n"));
-    assert_eq!(plan.planned[0].notes, ["cut into 2 memories"]);
+    assert!(body(&plan.memories[1].text).starts_with("## Two\n"));
+    assert_eq!(plan.memories[0].notes, ["cut into 2 memories"]);
     assert_eq!(plan.skipped, []);
 }
 
@@ -187,7 +187,7 @@ fn a_file_that_is_too_large_is_cut_between_entries() {
 fn a_file_whose_one_entry_is_too_large_is_skipped() {
     let paragraph = "word ".repeat(MEMORY_BYTES_MAX / 5 + 1);
     let front = format!("---\nname: {paragraph}\n---\ntext");
-    assert_snapshot!(planned(Format::Folder, &[("a.md", &paragraph), ("b.md", &front)]), @r"
+    assert_snapshot!(plan_text(Format::Folder, &[("a.md", &paragraph), ("b.md", &front)]), @r"
     -- a.md holds one piece of 102405 bytes, more than the 102400 of a memory
     -- b.md holds one piece of 4 bytes, more than the 102400 of a memory
     ");
@@ -195,7 +195,7 @@ fn a_file_whose_one_entry_is_too_large_is_skipped() {
 
 #[test]
 fn broken_frontmatter_is_mended_and_noted() {
-    assert_snapshot!(planned(Format::Folder, &[("a.md", "---\nname: a\ndescription: RULE: b\n---\nc")]), @r#"
+    assert_snapshot!(plan_text(Format::Folder, &[("a.md", "---\nname: a\ndescription: RULE: b\n---\nc")]), @r#"
     == a.md < a.md
     (values of the frontmatter were quoted so that it can be read)
     ---
@@ -208,7 +208,7 @@ fn broken_frontmatter_is_mended_and_noted() {
 
 #[test]
 fn claude_code_keeps_topics_and_what_the_index_says_beyond_links() {
-    assert_snapshot!(planned(Format::ClaudeCode, &[
+    assert_snapshot!(plan_text(Format::ClaudeCode, &[
         ("MEMORY.md", "# Index\n\n- [Tests](tests.md) — how to test\n- **[Sub](./sub/b%20c.md)**: d\n\
             - [Gone](gone.md) — was here\n- Use bun, not npm\n\n## Facts\n\nPort 8080.\n"),
         ("tests.md", "---\nname: tests\ndescription: how\nmetadata:\n  type: feedback\n---\n\nNo mocks.\n\n**Why:** bugs.\n"),
@@ -243,7 +243,7 @@ fn claude_code_keeps_topics_and_what_the_index_says_beyond_links() {
 
 #[test]
 fn several_projects_of_claude_code_stay_apart() {
-    assert_snapshot!(planned(Format::ClaudeCode, &[
+    assert_snapshot!(plan_text(Format::ClaudeCode, &[
         ("-home-ana-a/memory/MEMORY.md", "- [x](x.md) — y\n"),
         ("-home-ana-a/memory/x.md", "x of a\n"),
         ("-home-ana-b/memory/MEMORY.md", "fact of b\n"),
@@ -263,7 +263,7 @@ fn several_projects_of_claude_code_stay_apart() {
 
 #[test]
 fn topics_of_claude_code_without_an_index_are_kept() {
-    assert_snapshot!(planned(Format::ClaudeCode, &[("a.md", "a\n")]), @r"
+    assert_snapshot!(plan_text(Format::ClaudeCode, &[("a.md", "a\n")]), @r"
     == a.md < a.md
     a
     ");
@@ -271,7 +271,7 @@ fn topics_of_claude_code_without_an_index_are_kept() {
 
 #[test]
 fn qwen_leaves_bookkeeping_and_placeholders_behind() {
-    assert_snapshot!(planned(Format::Qwen, &[
+    assert_snapshot!(plan_text(Format::Qwen, &[
         (".qwen/memories/MEMORY.md", "- [Ana](user/ana.md) — role\n\n> WARNING: MEMORY.md is too large; cut.\n"),
         (".qwen/memories/user/ana.md", "---\nname: Ana\ntype: user\n---\n\nIs a nurse.\n\nWhy: said so\n"),
         (".qwen/memories/feedback.md", "---\ntype: feedback\n---\n# Feedback\n\n_No entries yet._\n"),
@@ -314,7 +314,7 @@ fn a_graph_becomes_one_memory_an_entity() {
 not json
 {"type":"entity","name":"ana pérez","entityType":"Person","observations":["namesake"]}
 {"type":"entity","name":"Ana Pérez","entityType":"person","observations":["likes tea","is tall"]}"#;
-    assert_snapshot!(planned(Format::ServerMemory, &[("memory.jsonl", graph), ("notes.bin", "x")]), @r##"
+    assert_snapshot!(plan_text(Format::ServerMemory, &[("memory.jsonl", graph), ("notes.bin", "x")]), @r##"
     == person/ana-pérez.md < memory.jsonl:1, memory.jsonl:10
     ---
     name: Ana Pérez
@@ -367,7 +367,8 @@ fn a_graph_is_read_in_every_form_that_people_have() {
     };
     let array = format!("[{ana},{knows}]");
     let graph = format!("{{\"entities\":[{bare_ana}],\"relations\":[{bare_knows}]}}");
-    let expected = planned(Format::ServerMemory, &[("memory.jsonl", &format!("{ana}\n{knows}\n"))]);
+    let expected =
+        plan_text(Format::ServerMemory, &[("memory.jsonl", &format!("{ana}\n{knows}\n"))]);
     assert!(expected.contains("- relates: Ana — knows → Bo"), "{expected}");
     let body = |shown: &str| shown.split_once('\n').unwrap().1.to_owned();
     for text in [
@@ -384,7 +385,7 @@ fn a_graph_is_read_in_every_form_that_people_have() {
             Format::detect(Path::new("x"), &files(&[("memory.json", &text)])),
             Format::ServerMemory
         );
-        let shown = planned(Format::ServerMemory, &[("memory.json", &text)]);
+        let shown = plan_text(Format::ServerMemory, &[("memory.json", &text)]);
         assert_eq!(body(&shown), body(&expected), "{text}");
     }
 }
@@ -393,7 +394,7 @@ fn a_graph_is_read_in_every_form_that_people_have() {
 fn fields_that_the_reference_server_does_not_write_are_kept() {
     let graph = r#"{"type":"entity","name":"Ana","entityType":"person","observations":[{"text":"likes tea"}],"created":"2026-01-02","tags":["x"],"note":"","id":null}
 {"type":"relation","from":"Ana","to":"Bo","relationType":"knows","since":2020}"#;
-    let shown = planned(Format::ServerMemory, &[("memory.jsonl", graph)]);
+    let shown = plan_text(Format::ServerMemory, &[("memory.jsonl", graph)]);
     for line in [
         r#"- {"text":"likes tea"}"#,
         "- created: 2026-01-02",
@@ -425,7 +426,7 @@ fn what_a_damaged_graph_still_has_is_taken_over_and_the_damage_is_told() {
         (format!("[\n{a},\n{b},\n{c},\n{}", cut("x", 60)), "memory.jsonl:5"),
     ] {
         let plan = plan(Format::ServerMemory, files(&[("memory.jsonl", &text)]));
-        let paths: Vec<_> = plan.planned.iter().map(|one| one.path.as_str()).collect();
+        let paths: Vec<_> = plan.memories.iter().map(|one| one.path.as_str()).collect();
         assert_eq!(paths, ["p/a.md", "p/b.md", "p/c.md"], "{text:?}");
         let [skipped] = &plan.skipped[..] else { panic!("{text:?}: {:?}", plan.skipped) };
         assert_eq!((skipped.source.as_str(), skipped.is_loss), (damage, true), "{text:?}");
@@ -502,7 +503,7 @@ proptest! {
         for format in [Format::Folder, Format::ClaudeCode, Format::Qwen, Format::ServerMemory] {
             let plan = plan(format, files.clone());
             let mut seen = HashSet::new();
-            for planned in &plan.planned {
+            for planned in &plan.memories {
                 prop_assert!(is_path(&planned.path), "{:?}", planned);
                 prop_assert!(seen.insert(planned.path.to_lowercase()), "{:?}", planned);
                 prop_assert!(planned.text.len() <= MEMORY_BYTES_MAX);
@@ -515,7 +516,7 @@ proptest! {
             if format == Format::ServerMemory {
                 continue; // relations are told by the memory that they start at
             }
-            let sources = plan.planned.iter().map(|planned| &*planned.source);
+            let sources = plan.memories.iter().map(|planned| &*planned.source);
             let sources: Vec<&str> = sources.chain(plan.skipped.iter().map(|skipped| &*skipped.source)).collect();
             for file in files.iter().filter(|file| !file.bytes.trim_ascii().is_empty()) {
                 prop_assert!(sources.iter().any(|source| source.contains(&file.path)), "{:?}", file);
@@ -540,6 +541,6 @@ proptest! {
         });
         let plan = plan(Format::ServerMemory, files(&[("m.jsonl", &line.to_string())]));
         let said = observations.iter().filter(|text| !text.trim().is_empty()).count();
-        prop_assert_eq!(entries(&plan.planned[0].text).len(), said, "{:?}", plan);
+        prop_assert_eq!(entries(&plan.memories[0].text).len(), said, "{:?}", plan);
     }
 }

@@ -16,8 +16,8 @@ use store::ChangeEvent;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::shared::{Lane, LaneError, Lanes, Shared};
-use crate::runner::chain;
+use super::shared::{Lane, LaneError, Lanes, LanesInner};
+use crate::runner::error_chain;
 use crate::task::record;
 use crate::task::{
     Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult, TaskState,
@@ -33,17 +33,17 @@ impl Lanes {
             let registered: Vec<_> =
                 shared.lanes.lock().values().map(|lane| lane.workspace()).collect();
             if let Err(error) = self.maintain_once(&registered).await {
-                let retry = shared.settings.look_interval;
-                tracing::warn!(error = %chain(&error), ?retry, "lane maintenance failed; retrying");
+                let retry = shared.settings.maintenance_interval;
+                tracing::warn!(error = %error_chain(&error), ?retry, "lane maintenance failed; retrying");
             }
-            shared.rest(shared.settings.look_interval).await;
+            shared.sleep_unless_draining(shared.settings.maintenance_interval).await;
         }
     }
 
     /// Maintains the lanes of these workspaces once.
     pub async fn maintain_once(&self, workspaces: &[Workspace]) -> Result<(), StateError> {
         self.resume(workspaces).await?;
-        self.0.parts.tasks.drop_ended(self.0.ended_since()).await?;
+        self.0.deps.tasks.drop_ended(self.0.retention_cutoff()).await?;
         if let Some(schedule) = self.0.settings.dream {
             for workspace in workspaces {
                 self.dream_if_due(workspace, schedule).await;
@@ -57,7 +57,7 @@ impl Lanes {
     /// Publishes the ends of tasks that other processes took and did, as what they changed is announced.
     /// For a process that somebody listens to; goes on until whoever runs it ends it.
     pub async fn follow(&self, mut notices: Receiver<ChangeEvent>) {
-        let (mut last, began_at) = (None, self.0.parts.clock.now());
+        let (mut last, began_at) = (None, self.0.deps.clock.now());
         loop {
             match notices.recv().await {
                 Ok(ChangeEvent { provenance, .. }) => {
@@ -65,39 +65,40 @@ impl Lanes {
                     let id = provenance.task.as_deref().and_then(|task| task.parse().ok());
                     if let Some(id) = id
                         && last.as_ref() != Some(&id)
-                        && !self.0.is_ours(&id)
+                        && !self.0.is_own_task(&id)
                     {
                         last = Some(id.clone());
-                        self.0.workers.spawn(Arc::clone(&self.0).tell_of(id));
+                        self.0.workers.spawn(Arc::clone(&self.0).publish_end_when_done(id));
                     }
                 }
                 // Among what was missed may be the only word of a task that another process did.
-                Err(RecvError::Lagged(_)) => self.0.tell_of_all_since(began_at).await,
+                Err(RecvError::Lagged(_)) => self.0.publish_ends_since(began_at).await,
                 Err(RecvError::Closed) => return,
             }
         }
     }
 }
 
-impl Shared {
+impl LanesInner {
     /// Tells whether a lane of this process publishes the end of a task by itself.
-    fn is_ours(&self, id: &TaskId) -> bool {
+    fn is_own_task(&self, id: &TaskId) -> bool {
         self.lanes.lock().values().any(|lane| {
-            let now = lane.now.lock();
-            now.ours.contains(id) || now.current.as_ref().is_some_and(|(current, _)| current == id)
+            let now = lane.state.lock();
+            now.own_tasks.contains(id)
+                || now.running.as_ref().is_some_and(|(current, _)| current == id)
         })
     }
 
     /// Publishes the ends of all tasks that other processes did since then and that were not published
     /// here.
-    async fn tell_of_all_since(self: &Arc<Self>, time: Timestamp) {
+    async fn publish_ends_since(self: &Arc<Self>, time: Timestamp) {
         let query = TaskQuery {
             ended_since: Some(time),
             // As many as are remembered to have been published.
             max: TASKS_KEPT_MAX,
             ..TaskQuery::default()
         };
-        let found = self.parts.tasks.tasks(&query).await;
+        let found = self.deps.tasks.tasks(&query).await;
         let rows = found.unwrap_or_else(|error| {
             tracing::warn!(%error, "what other processes did meanwhile goes untold");
             Vec::new()
@@ -106,21 +107,23 @@ impl Shared {
         let mut changed: Vec<_> = rows.iter().filter(|row| row.change.is_some()).collect();
         changed.sort_by_key(|row| (row.updated_at, row.seq));
         for row in changed {
-            match Task::read(row) {
-                Ok(task) if self.is_ours(&task.id) => {}
+            match Task::from_row(row) {
+                Ok(task) if self.is_own_task(&task.id) => {}
                 Ok(task) if task.status().is_final() => self.publish_end(&task).await,
-                Ok(task) => drop(self.workers.spawn(Arc::clone(self).tell_of(task.id))),
+                Ok(task) => {
+                    drop(self.workers.spawn(Arc::clone(self).publish_end_when_done(task.id)))
+                }
                 Err(error) => tracing::warn!(%error, "a task is passed over"),
             }
         }
     }
 
     /// Publishes the end of a task that another process does, once it is there.
-    async fn tell_of(self: Arc<Self>, id: TaskId) {
+    async fn publish_end_when_done(self: Arc<Self>, id: TaskId) {
         let (mut is_first, mut wait) = (true, TASK_POLL_INTERVAL);
         while !self.draining.is_cancelled() {
-            match self.parts.tasks.task(id.as_str()).await {
-                Ok(Some(row)) => match Task::read(&row) {
+            match self.deps.tasks.task(id.as_str()).await {
+                Ok(Some(row)) => match Task::from_row(&row) {
                     Ok(task) if !task.status().is_final() => {
                         // Whoever does it has the turn; if it dies, whoever waits for the turn goes on.
                         let lane = self.lanes.lock().get(&row.workspace).cloned();
@@ -134,28 +137,28 @@ impl Shared {
                 Ok(None) => return,
                 Err(error) => tracing::debug!(%error, "the end of a task is not known yet"),
             }
-            self.rest(wait).await;
+            self.sleep_unless_draining(wait).await;
             // One that died may leave its task to somebody who comes much later.
             wait = TASK_POLL_INTERVAL_MAX.min(wait * 2);
         }
     }
 
     /// Publishes the ends of tasks that were taken here and that other processes did.
-    pub(super) async fn tell_of_others(&self, lane: &Lane) -> Result<(), LaneError> {
-        let ours: Vec<_> = lane.now.lock().ours.iter().cloned().collect();
+    pub(super) async fn publish_ends_of_others(&self, lane: &Lane) -> Result<(), LaneError> {
+        let ours: Vec<_> = lane.state.lock().own_tasks.iter().cloned().collect();
         for id in ours {
-            let row = self.parts.tasks.task(id.as_str()).await?;
-            let task = row.as_ref().map(Task::read).and_then(Result::ok);
+            let row = self.deps.tasks.task(id.as_str()).await?;
+            let task = row.as_ref().map(Task::from_row).and_then(Result::ok);
             if task.as_ref().is_some_and(|task| !task.status().is_final()) {
                 continue;
             }
-            lane.now.lock().ours.remove(&id);
+            lane.state.lock().own_tasks.remove(&id);
             let changed = row.is_some_and(|row| row.change.is_some());
             if let Some(task) = task.filter(|_| changed) {
                 self.publish_end(&task).await;
             }
         }
-        lane.move_on();
+        lane.notify_waiters();
         Ok(())
     }
 
@@ -167,24 +170,24 @@ impl Shared {
     }
 
     /// Notes that the end of a task is published here; `false` if it was before.
-    pub(super) fn claim(&self, task: &Task, result: &TaskResult) -> bool {
-        !result.scopes.is_empty() && self.published.lock().note(&task.id)
+    pub(super) fn claim_publication(&self, task: &Task, result: &TaskResult) -> bool {
+        !result.scopes.is_empty() && self.published.lock().insert_new(&task.id)
     }
 }
 
-impl Shared {
+impl LanesInner {
     /// Looks after the tasks that run and that nobody does: called by whoever has the turn and does
     /// none. A task with a change in history is completed, for that change happens; one without is
     /// done once more, or given up. An attempt that its process put back by itself does not count.
     pub(super) async fn recover(&self, lane: &Lane) -> Result<(), LaneError> {
         self.fail_unreadable(lane).await?;
-        for row in self.parts.tasks.running(&lane.id).await? {
+        for row in self.deps.tasks.running(&lane.id).await? {
             let left = (row.attempts, row.change.is_some());
             tracing::warn!(task = %row.id, attempts = left.0, changed = left.1, "a task was left");
             if row.change.is_some() {
                 self.complete(lane, &row).await?;
-            } else if !self.put_back(lane, &row).await?
-                && let Some(row) = self.parts.tasks.task(&row.id).await?
+            } else if !self.requeue_or_fail(lane, &row).await?
+                && let Some(row) = self.deps.tasks.task(&row.id).await?
                 && row.change.is_some()
                 && !row.status.is_final()
             {
@@ -201,24 +204,24 @@ impl Shared {
         let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
         let outcome = record::outcome_text(Err(&failed.with_details("its record cannot be read")));
         let end = TaskOutcome { status: Status::Failed, outcome: &outcome, request: "{}" };
-        let now = self.parts.clock.now();
-        let failed = self.parts.tasks.fail_unreadable(&lane.id, end, now).await?;
+        let now = self.deps.clock.now();
+        let failed = self.deps.tasks.fail_unreadable(&lane.id, end, now).await?;
         if failed > 0 {
             tracing::error!(workspace = %lane.id, failed, "tasks that cannot be read were failed");
-            lane.move_on();
+            lane.notify_waiters();
         }
         Ok(failed)
     }
 
     /// Lets a task of which nothing happened be done once more, or gives it up. Returns whether nothing has.
-    async fn put_back(&self, lane: &Lane, row: &TaskRow) -> Result<bool, LaneError> {
+    async fn requeue_or_fail(&self, lane: &Lane, row: &TaskRow) -> Result<bool, LaneError> {
         // First, so that whoever had it cannot change anything any more.
-        if !self.parts.tasks.requeue(row.attempt(), self.parts.clock.now()).await? {
+        if !self.deps.tasks.requeue(row.attempt(), self.deps.clock.now()).await? {
             return Ok(false);
         }
         if self.attempts_lost(lane, row).await? >= TASK_ATTEMPTS_MAX {
             let failed = TaskError::new(TaskErrorCode::failed(row.kind));
-            let why = lane.now.lock().waits_for;
+            let why = lane.state.lock().retry_cause;
             let failed = match why {
                 Some(code) => failed.caused_by(code).with_details(code.meaning()),
                 None => failed.with_details("it was begun again and again and never ended"),
@@ -230,12 +233,12 @@ impl Shared {
 
     /// Counts the attempts at a task that nobody saw the end of.
     async fn attempts_lost(&self, lane: &Lane, row: &TaskRow) -> Result<u32, LaneError> {
-        let runs = self.parts.tasks.runs(&row.id).await?;
+        let runs = self.deps.tasks.runs(&row.id).await?;
         let seen = runs.iter().filter(|run| run.ended_at.is_some() && run.attempt <= row.attempts);
         let mut seen: BTreeSet<u32> = seen.map(|run| run.attempt).collect();
         // Those that this process broke off itself, as long as there are few: not even a row that nobody can
         // write to holds the lane up for ever.
-        let broken = lane.now.lock().broken.get(&row.id).cloned().unwrap_or_default();
+        let broken = lane.state.lock().failed_attempts.get(&row.id).cloned().unwrap_or_default();
         if broken.len() < TASK_BROKEN_MAX {
             seen.extend(broken);
         }
@@ -247,7 +250,7 @@ impl Shared {
     /// Completes a task whose change is recorded, with the outcome that was prepared.
     async fn complete(&self, lane: &Lane, row: &TaskRow) -> Result<(), LaneError> {
         let done = TaskRow { status: Status::Completed, ..row.clone() };
-        let task = match Task::read(&done) {
+        let task = match Task::from_row(&done) {
             Ok(task) => task,
             Err(unreadable) => {
                 // It was prepared before its change was, but perhaps by another version.
@@ -263,12 +266,12 @@ impl Shared {
             TaskState::Failed(error) => Err(error.clone()),
             TaskState::Queued | TaskState::Running => return Ok(()),
         };
-        self.make_whole(lane, &task).await;
+        self.complete_change(lane, &task).await;
         let is_changed =
-            self.parts.tasks.task(&row.id).await?.is_some_and(|now| now.change.is_some());
+            self.deps.tasks.task(&row.id).await?.is_some_and(|now| now.change.is_some());
         if !is_changed {
             // Whoever had it was still at it, and took the change back: it is as if it had not begun.
-            return self.put_back(lane, row).await.map(drop);
+            return self.requeue_or_fail(lane, row).await.map(drop);
         }
         if let Ok(result) = &mut outcome {
             self.store_proposals(&task, result, &record::unstored_proposals(row, &task)).await?;
@@ -282,10 +285,10 @@ impl Shared {
     }
 
     /// Puts in place what a change that stopped half-way has recorded, as the next writer would.
-    pub(super) async fn make_whole(&self, lane: &Lane, task: &Task) {
-        let memories = self.memories(&lane.workspace(), &task.request, &task.asker);
+    pub(super) async fn complete_change(&self, lane: &Lane, task: &Task) {
+        let memories = self.memories(&lane.workspace(), &task.request, &task.requester);
         if let Err(error) = memories.record_external_edits().await {
-            tracing::warn!(task = %task.id, error = %chain(&error), "a change is completed later");
+            tracing::warn!(task = %task.id, error = %error_chain(&error), "a change is completed later");
         }
     }
 }

@@ -16,14 +16,14 @@ use state::{
 use store::FileDiff;
 use tokio_util::sync::CancellationToken;
 
-use super::decide::{Asked, Conflict, Ran};
-use super::shared::{Lane, Lanes, Shared, draft};
+use super::decide::{Conflict, DecisionRequest, RunOutcome};
+use super::shared::{Lane, Lanes, LanesInner, open_draft};
 use crate::runner::{Job, RunError};
-use crate::stage::Staged;
+use crate::stage::StagedAttempt;
 use crate::task::record;
 use crate::task::{
-    Asker, ClientId, Request, Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult,
-    TaskState,
+    ClientId, CuratorRequest, Requester, Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind,
+    TaskResult, TaskState,
 };
 use crate::workspace::Workspace;
 
@@ -35,7 +35,7 @@ pub enum SubmitError {
     Untrusted,
     /// A person switched tasks off.
     #[error("the feature `{}` is switched off", Feature::Tasks)]
-    Off,
+    FeatureDisabled,
     /// Memory is off for this workspace.
     #[error("managed memory is off for this workspace")]
     Unavailable,
@@ -58,7 +58,7 @@ impl SubmitError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Untrusted => "untrusted_workspace",
-            Self::Off => MemoryErrorCode::FeatureDisabled.into(),
+            Self::FeatureDisabled => MemoryErrorCode::FeatureDisabled.into(),
             Self::Unavailable => TaskErrorCode::ManagedMemoryUnavailable.as_str(),
             Self::Full => "remember_queue_full",
             Self::Draining => "workspace_draining",
@@ -78,7 +78,7 @@ pub enum Viewer<'a> {
 }
 
 impl Viewer<'_> {
-    fn sees(self, client: Option<&str>) -> bool {
+    fn can_see(self, client: Option<&str>) -> bool {
         match self {
             Self::Person => true,
             Self::Client(viewer) => viewer.map(ClientId::as_str) == client,
@@ -99,16 +99,16 @@ pub struct TaskFilter {
 
 /// What became of the wish to take a task back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cancelled {
+pub enum CancelOutcome {
     /// It is, or was, over: this is what came of it. A task that was taken back has failed.
-    Over(Task),
+    AlreadyEnded(Task),
     /// It is being stopped, or its changes are being written already; it ends soon, one way or the other.
-    Stopping(Task),
+    Requested(Task),
 }
 
 /// What a task would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rehearsal {
+pub struct TaskPreview {
     /// What it would report.
     pub result: TaskResult,
     /// What it would change.
@@ -117,7 +117,7 @@ pub struct Rehearsal {
 
 /// The reason why a rehearsal shows nothing.
 #[derive(Debug, thiserror::Error)]
-pub enum RehearsalError {
+pub enum TaskPreviewError {
     /// The task would not be taken.
     #[error(transparent)]
     Submit(#[from] SubmitError),
@@ -142,8 +142,8 @@ impl Lanes {
     pub async fn submit(
         &self,
         workspace: &Workspace,
-        request: Request,
-        asker: Asker,
+        request: CuratorRequest,
+        asker: Requester,
     ) -> Result<Task, SubmitError> {
         self.submit_if(workspace, request, asker, None).await
     }
@@ -153,13 +153,13 @@ impl Lanes {
     pub(super) async fn submit_if(
         &self,
         workspace: &Workspace,
-        mut request: Request,
-        asker: Asker,
+        mut request: CuratorRequest,
+        asker: Requester,
         gates: Option<DreamPreconditions>,
     ) -> Result<Task, SubmitError> {
         let lane = self.0.open_lane(workspace).await?;
         let kind = request.kind();
-        let refusal = self.0.withhold(&mut request);
+        let refusal = self.0.withhold_secret(&mut request);
         let id = TaskId::new(kind);
         let new = NewTask {
             id: id.to_string(),
@@ -167,16 +167,16 @@ impl Lanes {
             kind,
             client: asker.client.as_ref().map(ToString::to_string),
             request: record::request_text(&request, &asker, refusal.as_ref()),
-            at: self.0.parts.clock.now(),
+            at: self.0.deps.clock.now(),
         };
         // Noted first: another process may have done it before this one is told that it is queued.
-        lane.now.lock().ours.insert(id.clone());
-        self.0.parts.folders.create_state_folder();
+        lane.state.lock().own_tasks.insert(id.clone());
+        self.0.deps.folders.create_state_folder();
         match self.0.enqueue(new, gates).await {
             Ok(EnqueueResult::Queued(row)) if lane.removed.is_cancelled() => {
                 // The workspace went after it was looked at last.
                 let gone = TaskErrorCode::WorkspaceRemoved;
-                self.0.give_up(&lane, &id, &row.request, gone).await?;
+                self.0.cancel_task(&lane, &id, &row.request, gone).await?;
                 Err(SubmitError::Draining)
             }
             Ok(EnqueueResult::Queued(row)) => {
@@ -184,7 +184,7 @@ impl Lanes {
                 Ok(Task {
                     id,
                     workspace: row.workspace,
-                    asker,
+                    requester: asker,
                     request,
                     refusal,
                     created_at: row.created_at,
@@ -193,7 +193,7 @@ impl Lanes {
                 })
             }
             Ok(EnqueueResult::Full) => {
-                lane.now.lock().ours.remove(&id);
+                lane.state.lock().own_tasks.remove(&id);
                 Err(SubmitError::Full)
             }
             Err(error) => {
@@ -205,25 +205,25 @@ impl Lanes {
     }
 
     /// Works out what a task would do, and does nothing.
-    pub async fn rehearse(
+    pub async fn preview(
         &self,
         workspace: &Workspace,
-        request: &Request,
-        asker: &Asker,
-    ) -> Result<Rehearsal, RehearsalError> {
+        request: &CuratorRequest,
+        asker: &Requester,
+    ) -> Result<TaskPreview, TaskPreviewError> {
         let lane = self.0.open_lane(workspace).await?;
         let stop = self.0.draining.child_token();
         let id = TaskId::new(request.kind());
-        let wanted = Asked { id: &id, attempt: None, request, asker };
-        match self.0.decide(&lane, wanted, self.0.cutoff(&stop)).await {
-            Ran::Done(result, draft) => Ok(Rehearsal { result, diffs: draft.diffs() }),
-            Ran::Failed(error) => Err(error.into()),
-            Ran::Stopped => Err(TaskError::new(TaskErrorCode::Cancelled).into()),
+        let wanted = DecisionRequest { id: &id, attempt: None, request, requester: asker };
+        match self.0.decide(&lane, wanted, self.0.cutoff_for(&stop)).await {
+            RunOutcome::Done(result, draft) => Ok(TaskPreview { result, diffs: draft.diffs() }),
+            RunOutcome::Failed(error) => Err(error.into()),
+            RunOutcome::Stopped => Err(TaskError::new(TaskErrorCode::Cancelled).into()),
         }
     }
 
     /// Tells whether tasks of a workspace are taken, and why not.
-    pub async fn available(&self, workspace: &Workspace) -> Result<(), SubmitError> {
+    pub async fn check_available(&self, workspace: &Workspace) -> Result<(), SubmitError> {
         self.0.open_lane(workspace).await.map(drop)
     }
 
@@ -232,21 +232,23 @@ impl Lanes {
     pub async fn stage(
         &self,
         job: Job,
-        asker: &Asker,
+        asker: &Requester,
         stop: &CancellationToken,
-    ) -> Result<Staged, StageError> {
+    ) -> Result<StagedAttempt, StageError> {
         self.0.open_lane(&job.workspace).await?;
-        let cutoff = self.0.cutoff(stop);
+        let cutoff = self.0.cutoff_for(stop);
         let memories = self.0.memories(&job.workspace, &job.request, asker);
-        let draft = draft(&memories, &job.task, None);
+        let draft = open_draft(&memories, &job.task, None);
         match self.0.run(job, memories, draft, cutoff).await {
-            Ok(Ran::Done(result, draft)) => {
+            Ok(RunOutcome::Done(result, draft)) => {
                 let model = draft.model().map(str::to_owned);
                 let because = draft.note().map(str::to_owned);
-                Ok(Staged { result, edits: draft.edits(), model, because })
+                Ok(StagedAttempt { result, edits: draft.edits(), model, reason: because })
             }
-            Ok(Ran::Failed(error)) => Err(RunError::Failed(error).into()),
-            Ok(Ran::Stopped) => Err(RunError::Failed(TaskErrorCode::Cancelled.into()).into()),
+            Ok(RunOutcome::Failed(error)) => Err(RunError::Failed(error).into()),
+            Ok(RunOutcome::Stopped) => {
+                Err(RunError::Failed(TaskErrorCode::Cancelled.into()).into())
+            }
             Err(Conflict) => Err(RunError::Conflict.into()),
         }
     }
@@ -259,14 +261,14 @@ impl Lanes {
         viewer: Viewer<'_>,
     ) -> Result<Option<Task>, StateError> {
         let row = self.0.row(workspace, id, viewer).await?;
-        let Some(task) = row.as_ref().and_then(read) else { return Ok(None) };
+        let Some(task) = row.as_ref().and_then(decode_row) else { return Ok(None) };
         if task.status().is_final() {
             return Ok(Some(task));
         }
         // The process that took it may have died since.
         self.0.wake_for(workspace);
-        let waits = self.0.lane(workspace).waits_to_retry(&task);
-        Ok(Some(if waits { queued_again(task) } else { task }))
+        let waits = self.0.lane(workspace).is_waiting_to_retry(&task);
+        Ok(Some(if waits { as_queued(task) } else { task }))
     }
 
     /// Returns the tasks of this workspace that the viewer may see, latest first.
@@ -285,13 +287,22 @@ impl Lanes {
                 Viewer::Client(None) => OwnerFilter::WithoutClient,
                 Viewer::Client(Some(client)) => OwnerFilter::Client(client.to_string()),
             },
-            ended_since: Some(self.0.ended_since()),
+            ended_since: Some(self.0.retention_cutoff()),
             before: None,
             max: filter.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX),
         };
         let lane = self.0.lane(workspace);
-        let shown = |task| if lane.waits_to_retry(&task) { queued_again(task) } else { task };
-        Ok(self.0.parts.tasks.tasks(&query).await?.iter().filter_map(read).map(shown).collect())
+        let shown = |task| if lane.is_waiting_to_retry(&task) { as_queued(task) } else { task };
+        Ok(self
+            .0
+            .deps
+            .tasks
+            .tasks(&query)
+            .await?
+            .iter()
+            .filter_map(decode_row)
+            .map(shown)
+            .collect())
     }
 
     /// Takes a task back, if the viewer may see it. What is already being written is completed.
@@ -300,13 +311,17 @@ impl Lanes {
         workspace: &Workspace,
         id: &TaskId,
         viewer: Viewer<'_>,
-    ) -> Result<Option<Cancelled>, StateError> {
+    ) -> Result<Option<CancelOutcome>, StateError> {
         let Some(row) = self.0.row(workspace, id, viewer).await? else { return Ok(None) };
         let lane = self.0.lane(workspace);
-        self.0.give_up(&lane, id, &row.request, TaskErrorCode::Cancelled).await?;
-        let row = self.0.parts.tasks.task(id.as_str()).await?;
-        Ok(row.as_ref().and_then(read).map(|task| {
-            if task.status().is_final() { Cancelled::Over(task) } else { Cancelled::Stopping(task) }
+        self.0.cancel_task(&lane, id, &row.request, TaskErrorCode::Cancelled).await?;
+        let row = self.0.deps.tasks.task(id.as_str()).await?;
+        Ok(row.as_ref().and_then(decode_row).map(|task| {
+            if task.status().is_final() {
+                CancelOutcome::AlreadyEnded(task)
+            } else {
+                CancelOutcome::Requested(task)
+            }
         }))
     }
 
@@ -316,10 +331,10 @@ impl Lanes {
         workspace: &Workspace,
         id: &TaskId,
     ) -> Result<Option<Task>, StateError> {
-        let mut moved = self.0.lane(workspace).moved.subscribe();
+        let mut moved = self.0.lane(workspace).progress.subscribe();
         loop {
-            let row = self.0.parts.tasks.task(id.as_str()).await?;
-            let Some(task) = row.as_ref().and_then(read) else { return Ok(None) };
+            let row = self.0.deps.tasks.task(id.as_str()).await?;
+            let Some(task) = row.as_ref().and_then(decode_row) else { return Ok(None) };
             if task.status().is_final() {
                 return Ok(Some(task));
             }
@@ -329,13 +344,13 @@ impl Lanes {
     }
 }
 
-impl Shared {
+impl LanesInner {
     async fn enqueue(
         &self,
         new: NewTask,
         gates: Option<DreamPreconditions>,
     ) -> Result<EnqueueResult, StateError> {
-        let (tasks, limits) = (&self.parts.tasks, self.settings.limits);
+        let (tasks, limits) = (&self.deps.tasks, self.settings.limits);
         match gates {
             None => tasks.enqueue(new, limits).await,
             Some(gates) => {
@@ -352,8 +367,8 @@ impl Shared {
         }
         let lane = self.lane(workspace);
         self.check_open(&lane)?;
-        if !self.has(workspace, Feature::Tasks) {
-            return Err(SubmitError::Off);
+        if !self.has_feature(workspace, Feature::Tasks) {
+            return Err(SubmitError::FeatureDisabled);
         }
         if !workspace.memory_enabled {
             return Err(SubmitError::Unavailable);
@@ -374,7 +389,7 @@ impl Shared {
 
     /// Asks the runner whether tasks can be done; one that panics or does not answer cannot say.
     async fn probe(&self, workspace: &Workspace) -> Result<(), SubmitError> {
-        let probe = AssertUnwindSafe(self.parts.runner.available(workspace)).catch_unwind();
+        let probe = AssertUnwindSafe(self.deps.runner.available(workspace)).catch_unwind();
         match tokio::time::timeout(self.settings.probe_wait, probe).await {
             Ok(Ok(Ok(true))) => Ok(()),
             Ok(Ok(Ok(false))) => Err(SubmitError::Unavailable),
@@ -395,10 +410,12 @@ impl Shared {
 
     /// Takes the text out of a request that holds a secret, and says why: it will be refused, and until
     /// then it would lie in the state.
-    fn withhold(&self, request: &mut Request) -> Option<RememberError> {
-        let Request::Remember(RememberRequest { content, .. }) = request else { return None };
+    fn withhold_secret(&self, request: &mut CuratorRequest) -> Option<RememberError> {
+        let CuratorRequest::Remember(RememberRequest { content, .. }) = request else {
+            return None;
+        };
         let found =
-            self.parts.screen.check(content, TextAuthor::Agent).into_iter().find(|finding| {
+            self.deps.screen.check(content, TextAuthor::Agent).into_iter().find(|finding| {
                 finding.family == Family::Secrets && finding.policy == Policy::Refuse
             })?;
         content.clear();
@@ -412,16 +429,16 @@ impl Shared {
         id: &TaskId,
         viewer: Viewer<'_>,
     ) -> Result<Option<TaskRow>, StateError> {
-        let row = self.parts.tasks.task(id.as_str()).await?;
+        let row = self.deps.tasks.task(id.as_str()).await?;
         Ok(row.filter(|row| {
             row.workspace == workspace.id
-                && viewer.sees(row.client.as_deref())
-                && (!row.status.is_final() || row.updated_at >= self.ended_since())
+                && viewer.can_see(row.client.as_deref())
+                && (!row.status.is_final() || row.updated_at >= self.retention_cutoff())
         }))
     }
 
     /// Takes a task back: for good if nothing of it can have been written, else it is told to stop.
-    async fn give_up(
+    async fn cancel_task(
         &self,
         lane: &Lane,
         id: &TaskId,
@@ -429,30 +446,30 @@ impl Shared {
         why: TaskErrorCode,
     ) -> Result<(), StateError> {
         let outcome = record::outcome_text(Err(&TaskError::new(why)));
-        let request = record::kept_request_text(request);
+        let request = record::redacted_request_text(request);
         let end = TaskOutcome { status: Status::Failed, outcome: &outcome, request: &request };
-        self.parts.tasks.cancel_task(id.as_str(), end, self.parts.clock.now()).await?;
+        self.deps.tasks.cancel_task(id.as_str(), end, self.deps.clock.now()).await?;
         {
-            let now = lane.now.lock();
-            if let Some((_, stop)) = now.current.as_ref().filter(|(current, _)| current == id) {
+            let now = lane.state.lock();
+            if let Some((_, stop)) = now.running.as_ref().filter(|(current, _)| current == id) {
                 stop.cancel();
             }
         }
-        lane.move_on();
+        lane.notify_waiters();
         Ok(())
     }
 
     /// Takes back whatever is unfinished in the lane of a workspace that is gone.
-    pub(super) async fn give_up_all(&self, lane: &Lane) -> Result<(), StateError> {
+    pub(super) async fn cancel_all(&self, lane: &Lane) -> Result<(), StateError> {
         let query = TaskQuery {
             workspace: Some(lane.id.clone()),
             max: TASKS_LISTED_MAX,
             ..TaskQuery::default()
         };
-        for row in self.parts.tasks.tasks(&query).await? {
-            if let Some(task) = read(&row).filter(|task| !task.status().is_final()) {
+        for row in self.deps.tasks.tasks(&query).await? {
+            if let Some(task) = decode_row(&row).filter(|task| !task.status().is_final()) {
                 let gone = TaskErrorCode::WorkspaceRemoved;
-                self.give_up(lane, &task.id, &row.request, gone).await?;
+                self.cancel_task(lane, &task.id, &row.request, gone).await?;
             }
         }
         Ok(())
@@ -460,11 +477,11 @@ impl Shared {
 }
 
 /// Returns a task as one that waits.
-fn queued_again(task: Task) -> Task {
+fn as_queued(task: Task) -> Task {
     Task { state: TaskState::Queued, ..task }
 }
 
 /// Reads a row; one that cannot be read is as good as none.
-fn read(row: &TaskRow) -> Option<Task> {
-    Task::read(row).inspect_err(|error| tracing::warn!(%error, "a task is passed over")).ok()
+fn decode_row(row: &TaskRow) -> Option<Task> {
+    Task::from_row(row).inspect_err(|error| tracing::warn!(%error, "a task is passed over")).ok()
 }

@@ -15,9 +15,9 @@ use state::{DreamPreconditions, LastDream, StateError};
 use store::ChangesQuery;
 
 use super::requests::SubmitError;
-use super::shared::{DreamSchedule, Lanes, SCHEDULE_ORIGIN, since};
-use crate::runner::chain;
-use crate::task::{Asker, Request};
+use super::shared::{DreamSchedule, Lanes, SCHEDULE_ORIGIN, time_before};
+use crate::runner::error_chain;
+use crate::task::{CuratorRequest, Requester};
 use crate::workspace::Workspace;
 
 /// What the next dream by schedule waits for, beside a lane that has nothing to do.
@@ -30,14 +30,14 @@ pub struct NextDream {
 }
 
 /// Who asks for a dream that nobody asked for.
-fn scheduler() -> Asker {
-    Asker { client: None, trust: Trust::Background, origin: SCHEDULE_ORIGIN.to_owned() }
+fn scheduler() -> Requester {
+    Requester { client: None, trust: Trust::Background, origin: SCHEDULE_ORIGIN.to_owned() }
 }
 
 impl Lanes {
     fn may_dream(&self, workspace: &Workspace) -> bool {
         let needed = [Feature::ScheduledDreams, Feature::Tasks];
-        let is_on = needed.iter().all(|feature| self.0.has(workspace, *feature));
+        let is_on = needed.iter().all(|feature| self.0.has_feature(workspace, *feature));
         is_on && workspace.trusted && workspace.memory_enabled && !workspace.binding.read_only
     }
 
@@ -46,11 +46,11 @@ impl Lanes {
         let Some(schedule) = self.0.settings.dream.filter(|_| self.may_dream(workspace)) else {
             return Ok(None);
         };
-        let last = self.0.parts.tasks.last_dream(&workspace.id).await?;
+        let last = self.0.deps.tasks.last_dream(&workspace.id).await?;
         let asker = scheduler();
         let mut sessions_missing = u64::from(schedule.after_sessions).saturating_sub(last.sessions);
         if sessions_missing > 0 {
-            let wrote = self.sessions_that_wrote(workspace, &asker, last.requested_at).await;
+            let wrote = self.writing_sessions(workspace, &asker, last.requested_at).await;
             sessions_missing = sessions_missing.saturating_sub(wrote);
         }
         let due = |at: Timestamp| at.checked_add(schedule.every).unwrap_or(Timestamp::MAX);
@@ -68,10 +68,10 @@ impl Lanes {
                 SubmitError::Full
                 | SubmitError::Draining
                 | SubmitError::Unavailable
-                | SubmitError::Off,
+                | SubmitError::FeatureDisabled,
             ) => {}
             Err(error) => {
-                let error = chain(&error);
+                let error = error_chain(&error);
                 tracing::warn!(workspace = %workspace.id, error, "a dream by schedule has to wait");
             }
         }
@@ -82,8 +82,8 @@ impl Lanes {
         workspace: &Workspace,
         DreamSchedule { every, after_sessions }: DreamSchedule,
     ) -> Result<(), SubmitError> {
-        let tasks = &self.0.parts.tasks;
-        let asked_before = since(self.0.parts.clock.now(), every);
+        let tasks = &self.0.deps.tasks;
+        let asked_before = time_before(self.0.deps.clock.now(), every);
         // Looked at first: to write is to wait for others who write.
         let LastDream { requested_at: asked_at, sessions } =
             tasks.last_dream(&workspace.id).await?;
@@ -95,13 +95,13 @@ impl Lanes {
         let asker = scheduler();
         let mut sessions_min = u64::from(after_sessions);
         if sessions < sessions_min {
-            let wrote = self.sessions_that_wrote(workspace, &asker, asked_at).await;
+            let wrote = self.writing_sessions(workspace, &asker, asked_at).await;
             sessions_min = sessions_min.saturating_sub(wrote);
         }
         if sessions < sessions_min {
             return Ok(());
         }
-        if let Some(tokens) = self.0.over_budget().await? {
+        if let Some(tokens) = self.0.tokens_over_budget().await? {
             tracing::info!(
                 workspace = %workspace.id,
                 tokens,
@@ -111,25 +111,25 @@ impl Lanes {
             return Ok(());
         }
         let gates = DreamPreconditions { requested_before: asked_before, sessions_min };
-        let task = self.submit_if(workspace, Request::Dream, asker, Some(gates)).await?;
+        let task = self.submit_if(workspace, CuratorRequest::Dream, asker, Some(gates)).await?;
         tracing::info!(task = %task.id, "dreams by schedule");
         Ok(())
     }
 
     /// Counts the conversations that history names of those that changed memories of a workspace since:
     /// agents that speak MCP are registered nowhere else.
-    async fn sessions_that_wrote(
+    async fn writing_sessions(
         &self,
         workspace: &Workspace,
-        asker: &Asker,
+        asker: &Requester,
         since: Option<Timestamp>,
     ) -> u64 {
-        let memories = self.0.memories(workspace, &Request::Dream, asker);
+        let memories = self.0.memories(workspace, &CuratorRequest::Dream, asker);
         let query = ChangesQuery { since, max: DREAM_CHANGES_MAX, ..ChangesQuery::default() };
         let changes = match memories.recorded_changes(&query).await {
             Ok(changes) => changes,
             Err(error) => {
-                tracing::warn!(error = %chain(&error), "nobody can say who wrote memories");
+                tracing::warn!(error = %error_chain(&error), "nobody can say who wrote memories");
                 return 0;
             }
         };

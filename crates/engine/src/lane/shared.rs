@@ -29,12 +29,12 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::feed::Feed;
 use crate::runner::Runner;
-use crate::task::{Asker, Request, Status, Task, TaskId, TaskKind};
-use crate::workspace::{Switches, Workspace};
+use crate::task::{CuratorRequest, Requester, Status, Task, TaskId, TaskKind};
+use crate::workspace::{FeatureSwitches, Workspace};
 
 /// What lanes work with.
 #[derive(Clone, Debug)]
-pub struct LaneParts {
+pub struct LaneDeps {
     /// Where memories live.
     pub store: Arc<Store>,
     /// Where this host keeps things.
@@ -50,7 +50,7 @@ pub struct LaneParts {
     /// Hears of what they did.
     pub feed: Arc<dyn Feed>,
     /// Which features are on.
-    pub switches: Switches,
+    pub switches: FeatureSwitches,
 }
 
 /// What a person may set about lanes, with its defaults.
@@ -69,9 +69,9 @@ pub struct LaneSettings {
     /// How long a lane that cannot use its lock file or the state waits, at first, to try again.
     pub retry_delay: Duration,
     /// How often whoever keeps lanes up looks for what others left who died.
-    pub look_interval: Duration,
+    pub maintenance_interval: Duration,
     /// How long after the last task the runner lets go of what it keeps for the next one.
-    pub rest_delay: Duration,
+    pub cache_trim_delay: Duration,
     /// Whether reviews are done; else those that were queued before are cancelled, so that nothing is kept for them.
     pub reviews: bool,
     /// Whether people are told of what a review saved.
@@ -96,8 +96,8 @@ impl Default for LaneSettings {
             probe_wait: TASK_PROBE_WAIT,
             stop_wait: TASK_STOP_WAIT,
             retry_delay: LANE_RETRY_DELAY,
-            look_interval: LANE_POLL_INTERVAL,
-            rest_delay: LANE_TRIM_DELAY,
+            maintenance_interval: LANE_POLL_INTERVAL,
+            cache_trim_delay: LANE_TRIM_DELAY,
             reviews: true,
             review_verbose: false,
             dream: None,
@@ -123,7 +123,7 @@ impl Default for DreamSchedule {
 
 /// How often models did something in this process, and what that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct ModelSpending {
     /// Pieces of work.
     pub works: u64,
     /// Tokens read, those from a cache among them.
@@ -136,7 +136,7 @@ pub struct Spent {
     pub refused: u64,
 }
 
-impl Spent {
+impl ModelSpending {
     /// Counts a piece of work.
     pub(crate) fn add(&mut self, report: &RunReport) {
         self.works += 1;
@@ -148,26 +148,26 @@ impl Spent {
 }
 
 /// What is counted as one: the kind of task, the model and how it ended.
-pub(super) type SpentBy = BTreeMap<(TaskKind, String, &'static str), Spent>;
+pub(super) type SpendingByModel = BTreeMap<(TaskKind, String, &'static str), ModelSpending>;
 
 /// All lanes of this process. Cheap to clone; all clones are the same lanes.
 ///
 /// Uses tokio: lanes work on the runtime that their methods are awaited in.
 #[derive(Clone, Debug)]
-pub struct Lanes(pub(super) Arc<Shared>);
+pub struct Lanes(pub(super) Arc<LanesInner>);
 
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) parts: LaneParts,
+pub(super) struct LanesInner {
+    pub(super) deps: LaneDeps,
     pub(super) settings: LaneSettings,
     pub(super) lanes: Mutex<BTreeMap<String, Arc<Lane>>>,
     /// One for each task that may run at the same time.
     pub(super) slots: Semaphore,
     pub(super) workers: TaskTracker,
     /// Has the runner rest, some time after the last worker ended.
-    pub(super) resting: Mutex<Option<AbortOnDropHandle<()>>>,
-    pub(super) published: Mutex<Published>,
-    pub(super) spent: Mutex<SpentBy>,
+    pub(super) cache_trim: Mutex<Option<AbortOnDropHandle<()>>>,
+    pub(super) published: Mutex<PublishedTasks>,
+    pub(super) spending: Mutex<SpendingByModel>,
     /// No task is taken or begun any more.
     pub(super) draining: CancellationToken,
     /// Tasks that run are stopped, to go on in another life.
@@ -180,29 +180,29 @@ pub(super) struct Lane {
     pub(super) id: String,
     /// Held by the process that does the tasks of the lane.
     pub(super) lock: FileLock,
-    pub(super) now: Mutex<Now>,
+    pub(super) state: Mutex<LaneState>,
     /// Counts whatever happens in the lane, so that those who wait look again.
-    pub(super) moved: watch::Sender<u64>,
+    pub(super) progress: watch::Sender<u64>,
     /// The workspace is gone.
     pub(super) removed: CancellationToken,
 }
 
 /// What a lane is doing.
 #[derive(Debug)]
-pub(super) struct Now {
+pub(super) struct LaneState {
     pub(super) workspace: Workspace,
     /// Works as long as there is something to do.
     pub(super) worker: Option<JoinHandle<()>>,
     /// Whether somebody asked for work since the worker last looked.
-    pub(super) asked: bool,
+    pub(super) has_new_work: bool,
     /// What is being done here, and what stops it.
-    pub(super) current: Option<(TaskId, CancellationToken)>,
+    pub(super) running: Option<(TaskId, CancellationToken)>,
     /// Tasks that were taken here and whose end was not seen here yet.
-    pub(super) ours: BTreeSet<TaskId>,
+    pub(super) own_tasks: BTreeSet<TaskId>,
     /// Attempts that were broken off here because the state failed, of tasks that have not ended.
-    pub(super) broken: BTreeMap<String, BTreeSet<u32>>,
+    pub(super) failed_attempts: BTreeMap<String, BTreeSet<u32>>,
     /// Why the lane waits to try again, if it does.
-    pub(super) waits_for: Option<MemoryErrorCode>,
+    pub(super) retry_cause: Option<MemoryErrorCode>,
 }
 
 /// Why a lane cannot go on for now. Whatever it had begun is looked at when it can.
@@ -216,97 +216,97 @@ pub(super) enum LaneError {
     State(#[from] StateError),
     /// Somebody removed the lock file, so another process may have begun too, or has.
     #[error("the lock file of the lane was removed")]
-    Lost,
+    LockLost,
 }
 
 impl LaneError {
     pub(super) fn code(&self) -> MemoryErrorCode {
         match self {
             Self::State(error) => error.code(),
-            Self::Lock(_) | Self::Lost => MemoryErrorCode::StorageFailed,
+            Self::Lock(_) | Self::LockLost => MemoryErrorCode::StorageFailed,
         }
     }
 }
 
 /// The tasks whose end was published here.
 #[derive(Debug, Default)]
-pub(super) struct Published(Cache<TaskId, (), TASKS_KEPT_MAX>);
+pub(super) struct PublishedTasks(Cache<TaskId, (), TASKS_KEPT_MAX>);
 
-impl Published {
+impl PublishedTasks {
     /// Notes a task; `false` if it is noted already.
-    pub(super) fn note(&mut self, id: &TaskId) -> bool {
+    pub(super) fn insert_new(&mut self, id: &TaskId) -> bool {
         let is_new = self.0.get(id).is_none();
         self.0.insert(id.clone(), ());
         is_new
     }
 }
 
-impl Shared {
+impl LanesInner {
     /// Returns the lane of a workspace; the same one for everybody in this process.
     pub(super) fn lane(&self, workspace: &Workspace) -> Arc<Lane> {
         let mut lanes = self.lanes.lock();
         let lane = lanes.entry(workspace.id.clone()).or_insert_with(|| {
             Arc::new(Lane {
                 id: workspace.id.clone(),
-                lock: self.parts.folders.lock(&format!("lane-{}", workspace.id)),
-                now: Mutex::new(Now {
+                lock: self.deps.folders.lock(&format!("lane-{}", workspace.id)),
+                state: Mutex::new(LaneState {
                     workspace: workspace.clone(),
                     worker: None,
-                    asked: false,
-                    current: None,
-                    ours: BTreeSet::new(),
-                    broken: BTreeMap::new(),
-                    waits_for: None,
+                    has_new_work: false,
+                    running: None,
+                    own_tasks: BTreeSet::new(),
+                    failed_attempts: BTreeMap::new(),
+                    retry_cause: None,
                 }),
-                moved: watch::Sender::new(0),
+                progress: watch::Sender::new(0),
                 removed: CancellationToken::new(),
             })
         });
-        lane.now.lock().workspace.clone_from(workspace);
+        lane.state.lock().workspace.clone_from(workspace);
         Arc::clone(lane)
     }
 
     /// Tells whether a feature is on in a workspace.
-    pub(super) fn has(&self, workspace: &Workspace, feature: Feature) -> bool {
-        self.parts.switches.of(workspace).has(feature)
+    pub(super) fn has_feature(&self, workspace: &Workspace, feature: Feature) -> bool {
+        self.deps.switches.for_workspace(workspace).has(feature)
     }
 
     /// Tells whether reviews of a workspace are done, and may write there.
-    pub(super) fn does_reviews(&self, workspace: &Workspace) -> bool {
+    pub(super) fn allows_reviews(&self, workspace: &Workspace) -> bool {
         self.settings.reviews
-            && self.has(workspace, Feature::Review)
+            && self.has_feature(workspace, Feature::Review)
             && !workspace.binding.read_only
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.lanes.lock().values().all(|lane| lane.now.lock().worker.is_none())
+        self.lanes.lock().values().all(|lane| lane.state.lock().worker.is_none())
     }
 
     /// Returns the memories of a workspace as a task may touch them.
     pub(super) fn memories(
         &self,
         workspace: &Workspace,
-        request: &Request,
-        asker: &Asker,
+        request: &CuratorRequest,
+        asker: &Requester,
     ) -> Memories {
         let provenance = provenance(request, asker);
         let mut caller = Caller::new(AgentClass::Exec, provenance);
         if asker.trust == Trust::Outside {
             caller.outside_read = OutsideReadFlag::already_set();
         }
-        self.parts.store.memories(Binding::resolve(&workspace.binding, &self.parts.folders), caller)
+        self.deps.store.memories(Binding::resolve(&workspace.binding, &self.deps.folders), caller)
     }
 }
 
 /// Returns what a change by a task says about itself.
-pub(super) fn provenance(request: &Request, asker: &Asker) -> Provenance {
+pub(super) fn provenance(request: &CuratorRequest, asker: &Requester) -> Provenance {
     let trust = match request.kind() {
         TaskKind::Remember | TaskKind::Forget => asker.trust,
         // Somebody asked for tidying up, but nobody said what is written then.
         TaskKind::Dream | TaskKind::Review => Trust::Background.min(asker.trust),
     };
     let mut provenance = Provenance::new(request.kind().actor(), trust, &asker.origin);
-    if let Request::Review(asked) = request {
+    if let CuratorRequest::Review(asked) = request {
         provenance.session = Some(asked.session.clone());
     }
     provenance.client = asker.client.as_ref().map(ToString::to_string);
@@ -314,41 +314,41 @@ pub(super) fn provenance(request: &Request, asker: &Asker) -> Provenance {
 }
 
 /// Opens the draft that an attempt at a task works on.
-pub(super) fn draft(memories: &Memories, task: &TaskId, attempt: Option<u32>) -> Draft {
+pub(super) fn open_draft(memories: &Memories, task: &TaskId, attempt: Option<u32>) -> Draft {
     let call = CallContext { task: Some(task.to_string()), attempt, ..CallContext::default() };
     memories.draft(ChangeKind::Draft, call)
 }
 
 impl Lane {
     pub(super) fn workspace(&self) -> Workspace {
-        self.now.lock().workspace.clone()
+        self.state.lock().workspace.clone()
     }
 
     /// Tells whether a task that the state has as running only waits to be tried again: the state failed
     /// while it was done here, and could not even take its status back.
-    pub(super) fn waits_to_retry(&self, task: &Task) -> bool {
-        let now = self.now.lock();
+    pub(super) fn is_waiting_to_retry(&self, task: &Task) -> bool {
+        let now = self.state.lock();
         task.status() == Status::Running
-            && now.waits_for.is_some()
-            && now.broken.contains_key(task.id.as_str())
-            && now.current.as_ref().is_none_or(|(id, _)| *id != task.id)
+            && now.retry_cause.is_some()
+            && now.failed_attempts.contains_key(task.id.as_str())
+            && now.running.as_ref().is_none_or(|(id, _)| *id != task.id)
     }
 
     /// Lets those who wait look again.
-    pub(super) fn move_on(&self) {
-        self.moved.send_modify(|count| *count += 1);
+    pub(super) fn notify_waiters(&self) {
+        self.progress.send_modify(|count| *count += 1);
     }
 }
 
-impl Shared {
+impl LanesInner {
     /// Returns when a task that is still known has ended at the earliest.
-    pub(super) fn ended_since(&self) -> Timestamp {
-        since(self.parts.clock.now(), self.settings.limits.finished_max_age)
+    pub(super) fn retention_cutoff(&self) -> Timestamp {
+        time_before(self.deps.clock.now(), self.settings.limits.finished_max_age)
     }
 }
 
 /// Returns the time so long before another one.
-pub(super) fn since(now: Timestamp, age: Duration) -> Timestamp {
+pub(super) fn time_before(now: Timestamp, age: Duration) -> Timestamp {
     now.checked_sub(age).unwrap_or(Timestamp::MIN)
 }
 
@@ -356,7 +356,7 @@ pub(super) fn since(now: Timestamp, age: Duration) -> Timestamp {
 pub(super) const SCHEDULE_ORIGIN: &str = "schedule";
 
 /// Tells whether nobody asked for a task.
-pub(super) fn is_scheduled(asker: &Asker) -> bool {
+pub(super) fn is_scheduled(asker: &Requester) -> bool {
     asker.origin == SCHEDULE_ORIGIN
 }
 
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn no_age_reaches_before_the_beginning_of_time() {
         let now = Timestamp::UNIX_EPOCH;
-        assert_eq!(since(now, Duration::from_mins(1)).as_second(), -60);
-        assert_eq!(since(now, Duration::MAX), Timestamp::MIN);
+        assert_eq!(time_before(now, Duration::from_mins(1)).as_second(), -60);
+        assert_eq!(time_before(now, Duration::MAX), Timestamp::MIN);
     }
 }

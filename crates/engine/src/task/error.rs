@@ -4,7 +4,7 @@ use agents::{AgentError, RememberError};
 use memory::error_code::MemoryErrorCode;
 
 use super::TaskKind;
-use super::details::tellable;
+use super::redaction::redact_for_display;
 
 /// Why a task was given up, in one word that programs may rely on.
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr)]
@@ -101,12 +101,12 @@ impl TaskError {
     /// taken out of it.
     #[must_use]
     pub fn with_details(mut self, details: &str) -> Self {
-        self.details = tellable(details);
+        self.details = redact_for_display(details);
         self
     }
 
     /// Says why a model did not do a task of this kind.
-    pub(crate) fn of_agent(kind: TaskKind, error: &AgentError) -> Self {
+    pub(crate) fn from_agent(kind: TaskKind, error: &AgentError) -> Self {
         let code = match error {
             AgentError::Deadline(_) => TaskErrorCode::Timeout,
             error if error.is_unavailable() => TaskErrorCode::ModelUnavailable,

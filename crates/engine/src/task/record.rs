@@ -14,17 +14,17 @@ use memory::path::{Layout, MemoryPath, Mount, Scope};
 use serde::{Deserialize, Serialize};
 use state::{NewProposal, TaskRow};
 
-use super::details::without_secrets;
+use super::redaction::without_secrets;
 use super::{
-    Asker, Request, Status, Task, TaskDetails, TaskError, TaskErrorCode, TaskKind, TaskProposals,
-    TaskResult, TaskState,
+    CuratorRequest, Requester, Status, Task, TaskDetails, TaskError, TaskErrorCode, TaskKind,
+    TaskProposals, TaskResult, TaskState,
 };
-use crate::pending::StoredProposal;
+use crate::proposal_queue::StoredProposal;
 
 /// A row that is not one of this program's.
 #[derive(Debug, thiserror::Error)]
 #[error("the record of the task `{id}` cannot be read: {what}")]
-pub(crate) struct Unreadable {
+pub(crate) struct UnreadableTask {
     id: String,
     what: String,
 }
@@ -126,8 +126,8 @@ struct ErrorRecord {
 
 /// Returns a request, who made it, and why it will fail if it will, as text for the state.
 pub(crate) fn request_text(
-    request: &Request,
-    asker: &Asker,
+    request: &CuratorRequest,
+    asker: &Requester,
     refusal: Option<&RememberError>,
 ) -> String {
     let mut record = RequestRecord {
@@ -145,20 +145,20 @@ pub(crate) fn request_text(
         review: None,
     };
     match request {
-        Request::Remember(RememberRequest { content, context_mode, scope }) => {
+        CuratorRequest::Remember(RememberRequest { content, context_mode, scope }) => {
             record.content = Some(content.clone());
             record.clean = *context_mode == ContextMode::Clean;
             record.scope = scope.map(|scope| scope.as_ref().to_owned());
         }
-        Request::Forget(ForgetRequest { query, scope, file }) => {
+        CuratorRequest::Forget(ForgetRequest { query, scope, file }) => {
             record.query = Some(query.clone());
             record.file = file.as_ref().map(ToString::to_string);
             record.scope = scope.map(|scope| scope.as_ref().to_owned());
         }
-        Request::Dream => {}
-        Request::Review(wanted) => record.review = Some(review_record(wanted)),
+        CuratorRequest::Dream => {}
+        CuratorRequest::Review(wanted) => record.review = Some(review_record(wanted)),
     }
-    text(&record)
+    to_json(&record)
 }
 
 fn review_record(wanted: &ReviewRequest) -> ReviewRecord {
@@ -173,7 +173,7 @@ fn review_record(wanted: &ReviewRequest) -> ReviewRecord {
 
 /// Returns what is kept of a request when its task is over: all but its text, which nobody needs any more
 /// and which may be what somebody wants forgotten.
-pub(crate) fn kept_request_text(request: &str) -> String {
+pub(crate) fn redacted_request_text(request: &str) -> String {
     match serde_json::from_str(request) {
         Ok(mut record @ RequestRecord { .. }) => {
             for said in [&mut record.content, &mut record.query] {
@@ -182,7 +182,7 @@ pub(crate) fn kept_request_text(request: &str) -> String {
             if let Some(review) = &mut record.review {
                 review.messages.clear();
             }
-            text(&record)
+            to_json(&record)
         }
         Err(_not_ours) => "{}".to_owned(),
     }
@@ -190,7 +190,7 @@ pub(crate) fn kept_request_text(request: &str) -> String {
 
 /// Returns the outcome of a task as text for the state.
 pub(crate) fn outcome_text(outcome: Result<&TaskResult, &TaskError>) -> String {
-    text(&match outcome {
+    to_json(&match outcome {
         Ok(result) => result_record(result),
         Err(error) => {
             let code = error.code.as_str().to_owned();
@@ -204,8 +204,8 @@ pub(crate) fn outcome_text(outcome: Result<&TaskResult, &TaskError>) -> String {
 
 /// Returns what will have come of a task once its draft is committed, with the proposals to store then.
 pub(crate) fn prepared_text(result: &TaskResult, unstored: &[NewProposal]) -> String {
-    let unstored = unstored.iter().map(StoredProposal::of).collect();
-    text(&OutcomeRecord { unstored, ..result_record(result) })
+    let unstored = unstored.iter().map(StoredProposal::from_new).collect();
+    to_json(&OutcomeRecord { unstored, ..result_record(result) })
 }
 
 /// Returns the proposals to store that the prepared outcome of a task has.
@@ -215,7 +215,7 @@ pub(crate) fn unstored_proposals(row: &TaskRow, task: &Task) -> Vec<NewProposal>
         tracing::error!(task = %row.id, %error, "proposals of a task cannot be read");
     });
     let OutcomeRecord { unstored, .. } = record.unwrap_or_default();
-    unstored.into_iter().filter_map(|stored| stored.read(task)).collect()
+    unstored.into_iter().filter_map(|stored| stored.into_new(task)).collect()
 }
 
 fn result_record(result: &TaskResult) -> OutcomeRecord {
@@ -231,19 +231,19 @@ fn result_record(result: &TaskResult) -> OutcomeRecord {
         ..OutcomeRecord::default()
     };
     match details {
-        TaskDetails::Remembered { files_touched } => {
+        TaskDetails::Remember { files_touched } => {
             OutcomeRecord { files: paths(files_touched), ..record }
         }
-        TaskDetails::Forgotten { removed, topics, candidates } => OutcomeRecord {
+        TaskDetails::Forget { removed, topics, candidates } => OutcomeRecord {
             topics: words(topics),
             removed: removed.iter().map(removed_record).collect(),
             candidates: candidates.iter().map(candidate_record).collect(),
             ..record
         },
-        TaskDetails::Dreamt { topics, deduped } => {
+        TaskDetails::Dream { topics, deduped } => {
             OutcomeRecord { topics: words(topics), deduped: *deduped, ..record }
         }
-        TaskDetails::Reviewed { files_touched, skipped } => {
+        TaskDetails::Review { files_touched, skipped } => {
             let skipped = skipped.iter().map(|(why, n)| (why.as_ref().to_owned(), *n)).collect();
             OutcomeRecord { files: paths(files_touched), skipped, ..record }
         }
@@ -275,19 +275,20 @@ fn removed_record(removed: &ForgottenEntry) -> RemovedRecord {
     }
 }
 
-fn text(record: &impl Serialize) -> String {
+fn to_json(record: &impl Serialize) -> String {
     serde_json::to_string(record).expect("strings, numbers and lists of them have a JSON text")
 }
 
 impl Task {
     /// Reads a row of the state.
-    pub(crate) fn read(row: &TaskRow) -> Result<Self, Unreadable> {
-        let unreadable = |what: String| Unreadable { id: row.id.clone(), what };
-        let record: RequestRecord =
-            serde_json::from_str(&row.request).map_err(|error| unreadable(where_in(&error)))?;
-        let refusal = record.screened.as_deref().map(read_rule).transpose().map_err(unreadable)?;
+    pub(crate) fn from_row(row: &TaskRow) -> Result<Self, UnreadableTask> {
+        let unreadable = |what: String| UnreadableTask { id: row.id.clone(), what };
+        let record: RequestRecord = serde_json::from_str(&row.request)
+            .map_err(|error| unreadable(json_position(&error)))?;
+        let refusal =
+            record.screened.as_deref().map(decode_rule).transpose().map_err(unreadable)?;
         let client = row.client.as_deref().map(str::parse).transpose();
-        let asker = Asker {
+        let asker = Requester {
             client: client.map_err(|error| unreadable(format!("{error}")))?,
             trust: record.trust.parse().unwrap_or(Trust::Background),
             origin: record.origin.clone(),
@@ -295,13 +296,13 @@ impl Task {
         let state = match row.status {
             Status::Queued => TaskState::Queued,
             Status::Running => TaskState::Running,
-            Status::Completed | Status::Failed => read_ended(row).map_err(unreadable)?,
+            Status::Completed | Status::Failed => decode_end(row).map_err(unreadable)?,
         };
         Ok(Self {
             id: row.id.parse().map_err(|error| unreadable(format!("{error}")))?,
             workspace: row.workspace.clone(),
-            asker,
-            request: read_request(row.kind, record).map_err(unreadable)?,
+            requester: asker,
+            request: decode_request(row.kind, record).map_err(unreadable)?,
             refusal,
             created_at: row.created_at,
             updated_at: row.updated_at,
@@ -310,31 +311,37 @@ impl Task {
     }
 }
 
-fn read_rule(id: &str) -> Result<RememberError, String> {
+fn decode_rule(id: &str) -> Result<RememberError, String> {
     let rule = memory::screen::rules().iter().find(|rule| rule.id == id);
     let rule = rule.ok_or_else(|| format!("unknown rule `{id}`"))?;
     Ok(RememberError::Screened { family: rule.family, rule: rule.id })
 }
 
-fn read_request(kind: TaskKind, record: RequestRecord) -> Result<Request, String> {
+fn decode_request(kind: TaskKind, record: RequestRecord) -> Result<CuratorRequest, String> {
     let scope = record.scope.as_deref().map(read_scope).transpose()?;
     Ok(match kind {
         TaskKind::Remember => {
             let content = record.content.ok_or("no content")?;
             let context_mode =
                 if record.clean { ContextMode::Clean } else { ContextMode::Workspace };
-            Request::Remember(RememberRequest { content, context_mode, scope })
+            CuratorRequest::Remember(RememberRequest { content, context_mode, scope })
         }
         TaskKind::Forget => {
             let file = record.file.as_deref().map(read_path).transpose()?;
-            Request::Forget(ForgetRequest { query: record.query.ok_or("no query")?, scope, file })
+            CuratorRequest::Forget(ForgetRequest {
+                query: record.query.ok_or("no query")?,
+                scope,
+                file,
+            })
         }
-        TaskKind::Dream => Request::Dream,
-        TaskKind::Review => Request::Review(read_review(record.review.ok_or("no review")?)?),
+        TaskKind::Dream => CuratorRequest::Dream,
+        TaskKind::Review => {
+            CuratorRequest::Review(decode_review(record.review.ok_or("no review")?)?)
+        }
     })
 }
 
-fn read_review(record: ReviewRecord) -> Result<ReviewRequest, String> {
+fn decode_review(record: ReviewRecord) -> Result<ReviewRequest, String> {
     let messages = record.messages.into_iter().enumerate();
     let message = |(at, (role, text)): (usize, (String, String))| {
         let role = role.parse().map_err(|_| format!("unknown role `{role}`"))?;
@@ -349,7 +356,7 @@ fn read_review(record: ReviewRecord) -> Result<ReviewRequest, String> {
     })
 }
 
-fn read_error(record: &ErrorRecord) -> Result<TaskError, String> {
+fn decode_error(record: &ErrorRecord) -> Result<TaskError, String> {
     let code: Result<TaskErrorCode, _> = record.code.parse();
     let mut failed = TaskError::new(code.map_err(|_| format!("unknown code `{}`", record.code))?);
     // One of a later version is none.
@@ -358,11 +365,12 @@ fn read_error(record: &ErrorRecord) -> Result<TaskError, String> {
 }
 
 /// Reads the end of the task in a row.
-fn read_ended(row: &TaskRow) -> Result<TaskState, String> {
+fn decode_end(row: &TaskRow) -> Result<TaskState, String> {
     let text = row.outcome.as_deref().ok_or("no outcome")?;
-    let record: OutcomeRecord = serde_json::from_str(text).map_err(|error| where_in(&error))?;
+    let record: OutcomeRecord =
+        serde_json::from_str(text).map_err(|error| json_position(&error))?;
     if let Some(error) = record.error {
-        return read_error(&error).map(TaskState::Failed);
+        return decode_error(&error).map(TaskState::Failed);
     }
     let scopes = record.mounts.iter().map(|word| read_mount(word)).collect::<Result<_, _>>()?;
     let layout =
@@ -377,12 +385,12 @@ fn read_ended(row: &TaskRow) -> Result<TaskState, String> {
     let topics = record.topics.iter().map(|word| read_topic(word)).collect::<Result<_, _>>()?;
     let files_touched = record.files.iter().map(|text| path(text)).collect::<Result<_, _>>()?;
     let details = match row.kind {
-        TaskKind::Remember => TaskDetails::Remembered { files_touched },
+        TaskKind::Remember => TaskDetails::Remember { files_touched },
         TaskKind::Review => {
             // A reason of a later version is none.
             let known = |(why, count): (String, u32)| Some((why.parse().ok()?, count));
             let skipped = record.skipped.into_iter().filter_map(known).collect();
-            TaskDetails::Reviewed { files_touched, skipped }
+            TaskDetails::Review { files_touched, skipped }
         }
         TaskKind::Forget => {
             let removed =
@@ -398,20 +406,20 @@ fn read_ended(row: &TaskRow) -> Result<TaskState, String> {
                     Ok::<_, String>(EntryCandidate { path: path(&at)?, entry, summary })
                 },
             );
-            TaskDetails::Forgotten {
+            TaskDetails::Forget {
                 removed: removed.collect::<Result<_, _>>()?,
                 topics,
                 candidates: candidates.collect::<Result<_, _>>()?,
             }
         }
-        TaskKind::Dream => TaskDetails::Dreamt { topics, deduped: record.deduped },
+        TaskKind::Dream => TaskDetails::Dream { topics, deduped: record.deduped },
     };
     let (summary, proposals) = (record.summary, TaskProposals::Stored(record.proposals));
     Ok(TaskState::Completed(TaskResult { summary, scopes, changes, proposals, details }))
 }
 
 /// Says where a JSON text is wrong, and nothing of what it says.
-fn where_in(error: &serde_json::Error) -> String {
+fn json_position(error: &serde_json::Error) -> String {
     format!("no such record at line {}, column {}", error.line(), error.column())
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lukasa_engine::{
-    BindingRequest, Caller, Conversation, Conversations, Engine, Memories, Recalled, Select,
-    Selected, Selecting,
+    BindingRequest, Caller, Conversation, Conversations, Engine, Memories, RecallBlock,
+    RecallQuery, RetrievedMemory, Retriever,
 };
 use memory::clock::Timestamp;
 use memory::document::Revision;
@@ -24,32 +24,32 @@ use crate::{config, path};
 
 /// What a selection does.
 #[derive(Clone, Debug)]
-enum Does {
-    AtOnce(Vec<&'static str>),
-    After(Duration, Vec<&'static str>),
+enum ScriptedAnswer {
+    Immediate(Vec<&'static str>),
+    Delayed(Duration, Vec<&'static str>),
     Fails,
     Panics,
 }
 
 /// Selects as it was told, one prompt after the other.
 #[derive(Debug, Default)]
-struct Scripted {
-    script: Mutex<VecDeque<Does>>,
-    under_way: Arc<AtomicUsize>,
+struct ScriptedRetriever {
+    script: Mutex<VecDeque<ScriptedAnswer>>,
+    in_flight: Arc<AtomicUsize>,
     asked: Mutex<Vec<String>>,
 }
 
 /// Counts a selection while it is under way.
-struct UnderWay(Arc<AtomicUsize>);
+struct InFlightGuard(Arc<AtomicUsize>);
 
-impl Drop for UnderWay {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-fn selected(name: &str) -> Selected {
-    Selected {
+fn selected(name: &str) -> RetrievedMemory {
+    RetrievedMemory {
         path: path(&format!("/memories/global/{name}.md")),
         revision: Revision::digest(name.as_bytes()),
         title: name.to_owned(),
@@ -61,52 +61,52 @@ fn selected(name: &str) -> Selected {
 }
 
 /// Returns these memories, those left out that were shown.
-fn all(names: &[&'static str], asked: &Selecting) -> Vec<Selected> {
+fn memories_named(names: &[&'static str], asked: &RecallQuery) -> Vec<RetrievedMemory> {
     let all = names.iter().map(|name| selected(name));
-    all.filter(|one| !asked.except.has(&one.path, &one.revision)).collect()
+    all.filter(|one| !asked.except.contains(&one.path, &one.revision)).collect()
 }
 
 #[async_trait]
-impl Select for Scripted {
-    fn at_once(&self, asked: &Selecting) -> Option<Vec<Selected>> {
+impl Retriever for ScriptedRetriever {
+    fn try_retrieve(&self, asked: &RecallQuery) -> Option<Vec<RetrievedMemory>> {
         self.asked.lock().unwrap().push(asked.prompt.to_string());
         let mut script = self.script.lock().unwrap();
-        let Some(Does::AtOnce(names)) = script.front().cloned() else { return None };
+        let Some(ScriptedAnswer::Immediate(names)) = script.front().cloned() else { return None };
         script.pop_front();
-        Some(all(&names, asked))
+        Some(memories_named(&names, asked))
     }
 
-    async fn select(
+    async fn retrieve(
         &self,
-        asked: Selecting,
+        asked: RecallQuery,
         _stop: CancellationToken,
-    ) -> Result<Vec<Selected>, Box<dyn Error + Send + Sync>> {
-        self.under_way.fetch_add(1, Ordering::SeqCst);
-        let _under_way = UnderWay(Arc::clone(&self.under_way));
+    ) -> Result<Vec<RetrievedMemory>, Box<dyn Error + Send + Sync>> {
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
+        let _under_way = InFlightGuard(Arc::clone(&self.in_flight));
         let does = self.script.lock().unwrap().pop_front();
         match does {
-            Some(Does::After(wait, names)) => {
+            Some(ScriptedAnswer::Delayed(wait, names)) => {
                 sleep(wait).await;
-                Ok(all(&names, &asked))
+                Ok(memories_named(&names, &asked))
             }
-            Some(Does::Panics) => panic!("the selection died"),
+            Some(ScriptedAnswer::Panics) => panic!("the selection died"),
             _ => Err("the selection failed".into()),
         }
     }
 }
 
 /// A home with an engine, and conversations whose selections are scripted.
-struct World {
+struct ConversationFixture {
     _home: TempDir,
     memories: Memories,
     tasks: Arc<dyn TaskStore>,
-    scripted: Arc<Scripted>,
+    scripted: Arc<ScriptedRetriever>,
     conversations: Conversations,
     clock: Arc<ManualClock>,
 }
 
-impl World {
-    fn new(script: impl IntoIterator<Item = Does>) -> Self {
+impl ConversationFixture {
+    fn new(script: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let engine = Engine::open(config(home.path())).unwrap();
         let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
@@ -114,7 +114,10 @@ impl World {
         let tasks: Arc<dyn TaskStore> = Arc::new(SqliteState::new(database));
         let clock = Arc::new(ManualClock::at(Timestamp::UNIX_EPOCH));
         let script = script.into_iter().collect();
-        let scripted = Arc::new(Scripted { script: Mutex::new(script), ..Scripted::default() });
+        let scripted = Arc::new(ScriptedRetriever {
+            script: Mutex::new(script),
+            ..ScriptedRetriever::default()
+        });
         let conversations = Conversations::new(
             Arc::clone(&tasks),
             Arc::clone(&scripted) as _,
@@ -137,22 +140,22 @@ impl World {
         )
     }
 
-    fn under_way(&self) -> usize {
-        self.scripted.under_way.load(Ordering::SeqCst)
+    fn in_flight(&self) -> usize {
+        self.scripted.in_flight.load(Ordering::SeqCst)
     }
 }
 
-fn names(recalled: Option<Recalled>) -> Vec<String> {
+fn names(recalled: Option<RecallBlock>) -> Vec<String> {
     let memories = recalled.into_iter().flat_map(|recalled| recalled.memories);
     memories.map(|memory| memory.title).collect()
 }
 
-fn prompt(conversation: &Conversation, text: &str) -> Option<Recalled> {
+fn prompt(conversation: &Conversation, text: &str) -> Option<RecallBlock> {
     conversation.prompt(text, None, &CancellationToken::new())
 }
 
 /// Lets everything happen that can happen now.
-async fn let_happen() {
+async fn run_pending_tasks() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
@@ -160,14 +163,14 @@ async fn let_happen() {
 
 /// Lets time go by, with time stopped but for this.
 async fn pass(millis: u64) {
-    let_happen().await;
+    run_pending_tasks().await;
     advance(Duration::from_millis(millis)).await;
-    let_happen().await;
+    run_pending_tasks().await;
 }
 
 #[tokio::test]
 async fn what_is_there_at_once_leads_the_prompt() {
-    let world = World::new([Does::AtOnce(vec!["tea", "cups"])]);
+    let world = ConversationFixture::new([ScriptedAnswer::Immediate(vec!["tea", "cups"])]);
     let conversation = world.open("c").await;
     assert_eq!(names(prompt(&conversation, "what do I drink?")), ["tea", "cups"]);
     assert_eq!(conversation.tool_result(None), None);
@@ -175,9 +178,9 @@ async fn what_is_there_at_once_leads_the_prompt() {
 }
 
 /// Opens a conversation while time goes by as ever: the state has threads of its own. Then time stops.
-async fn stopped(world: &World) -> Arc<Conversation> {
+async fn conversation_in_flight(world: &ConversationFixture) -> Arc<Conversation> {
     let conversation = world.open("c").await;
-    world.conversations.written().await;
+    world.conversations.flush().await;
     tokio::time::pause();
     conversation
 }
@@ -185,9 +188,9 @@ async fn stopped(world: &World) -> Arc<Conversation> {
 #[tokio::test]
 async fn a_slow_selection_is_handed_over_once_at_the_first_moment_at_which_it_is_there() {
     for delay in [40, 250, 600, 1500, 3000] {
-        let does = Does::After(Duration::from_millis(delay), vec!["tea"]);
-        let world = World::new([does]);
-        let conversation = stopped(&world).await;
+        let does = ScriptedAnswer::Delayed(Duration::from_millis(delay), vec!["tea"]);
+        let world = ConversationFixture::new([does]);
+        let conversation = conversation_in_flight(&world).await;
         let begun = Instant::now();
         assert_eq!(prompt(&conversation, "tea?"), None);
         assert_eq!(begun.elapsed(), Duration::ZERO, "a prompt waited");
@@ -212,14 +215,17 @@ async fn a_slow_selection_is_handed_over_once_at_the_first_moment_at_which_it_is
 #[tokio::test]
 async fn a_prompt_ends_what_was_looked_for_before_it() {
     let long = Duration::from_mins(1);
-    let world = World::new([Does::After(long, vec!["tea"]), Does::After(long, vec!["cups"])]);
-    let conversation = stopped(&world).await;
+    let world = ConversationFixture::new([
+        ScriptedAnswer::Delayed(long, vec!["tea"]),
+        ScriptedAnswer::Delayed(long, vec!["cups"]),
+    ]);
+    let conversation = conversation_in_flight(&world).await;
     assert_eq!(prompt(&conversation, "tea?"), None);
-    let_happen().await;
-    assert_eq!(world.under_way(), 1);
+    run_pending_tasks().await;
+    assert_eq!(world.in_flight(), 1);
     assert_eq!(prompt(&conversation, "cups?"), None);
-    let_happen().await;
-    assert_eq!(world.under_way(), 1, "the first goes on");
+    run_pending_tasks().await;
+    assert_eq!(world.in_flight(), 1, "the first goes on");
     pass(60_005).await;
     assert_eq!(names(conversation.tool_result(None)), ["cups"]);
     pass(60_000).await;
@@ -227,11 +233,11 @@ async fn a_prompt_ends_what_was_looked_for_before_it() {
 }
 
 /// What ends a selection.
-type End = fn(&Conversation, &CancellationToken);
+type EndTurn = fn(&Conversation, &CancellationToken);
 
 #[tokio::test]
 async fn whatever_ends_a_turn_ends_the_work_and_nothing_is_shown_any_more() {
-    let ends: [(&str, End); 4] = [
+    let ends: [(&str, EndTurn); 4] = [
         ("reset", |conversation, _| conversation.reset()),
         ("the end of the turn", |conversation, _| {
             conversation.turn_ended(None);
@@ -241,15 +247,18 @@ async fn whatever_ends_a_turn_ends_the_work_and_nothing_is_shown_any_more() {
     ];
     for (what, end) in ends {
         for settled in [false, true] {
-            let world = World::new([Does::After(Duration::from_secs(1), vec!["tea"])]);
-            let conversation = stopped(&world).await;
+            let world = ConversationFixture::new([ScriptedAnswer::Delayed(
+                Duration::from_secs(1),
+                vec!["tea"],
+            )]);
+            let conversation = conversation_in_flight(&world).await;
             let cancelled = CancellationToken::new();
             assert_eq!(conversation.prompt("tea?", None, &cancelled), None);
             pass(if settled { 1005 } else { 500 }).await;
-            assert_eq!(world.under_way(), usize::from(!settled), "{what}");
+            assert_eq!(world.in_flight(), usize::from(!settled), "{what}");
             end(&conversation, &cancelled);
-            let_happen().await;
-            assert_eq!(world.under_way(), 0, "{what} leaves work behind");
+            run_pending_tasks().await;
+            assert_eq!(world.in_flight(), 0, "{what} leaves work behind");
             pass(5000).await;
             let shown = conversation.tool_result(None);
             assert_eq!(shown, None, "{what}");
@@ -260,26 +269,31 @@ async fn whatever_ends_a_turn_ends_the_work_and_nothing_is_shown_any_more() {
 
 #[tokio::test]
 async fn a_conversation_that_is_let_go_leaves_no_work_behind() {
-    let world = World::new([Does::After(Duration::from_hours(1), vec!["tea"])]);
+    let world =
+        ConversationFixture::new([ScriptedAnswer::Delayed(Duration::from_hours(1), vec!["tea"])]);
     let conversation = world.open("c").await;
     assert_eq!(prompt(&conversation, "tea?"), None);
-    let_happen().await;
-    assert_eq!(world.under_way(), 1);
+    run_pending_tasks().await;
+    assert_eq!(world.in_flight(), 1);
     assert!(world.conversations.close(conversation.id()).await);
-    let_happen().await;
-    assert_eq!(world.under_way(), 0);
+    run_pending_tasks().await;
+    assert_eq!(world.in_flight(), 0);
     assert!(!world.conversations.close(conversation.id()).await);
 }
 
 #[tokio::test]
 async fn a_selection_that_fails_or_dies_shows_nothing_and_the_next_one_works() {
-    let world = World::new([Does::Fails, Does::Panics, Does::AtOnce(vec!["tea"])]);
+    let world = ConversationFixture::new([
+        ScriptedAnswer::Fails,
+        ScriptedAnswer::Panics,
+        ScriptedAnswer::Immediate(vec!["tea"]),
+    ]);
     let conversation = world.open("c").await;
     for _ in 0..2 {
         assert_eq!(prompt(&conversation, "tea?"), None);
-        let_happen().await;
+        run_pending_tasks().await;
         assert_eq!(conversation.tool_result(None), None);
-        assert_eq!(world.under_way(), 0);
+        assert_eq!(world.in_flight(), 0);
         conversation.turn_ended(None);
     }
     assert_eq!(names(prompt(&conversation, "tea?")), ["tea"]);
@@ -287,8 +301,9 @@ async fn a_selection_that_fails_or_dies_shows_nothing_and_the_next_one_works() {
 
 #[tokio::test]
 async fn what_was_shown_is_not_shown_again_until_it_is_another_text() {
-    let again = || Does::AtOnce(vec!["tea", "cups"]);
-    let world = World::new([Does::AtOnce(vec!["tea"]), again(), again()]);
+    let again = || ScriptedAnswer::Immediate(vec!["tea", "cups"]);
+    let world =
+        ConversationFixture::new([ScriptedAnswer::Immediate(vec!["tea"]), again(), again()]);
     let conversation = world.open("c").await;
     assert_eq!(names(prompt(&conversation, "1")), ["tea"]);
     assert_eq!(names(prompt(&conversation, "2")), ["cups"]);
@@ -300,8 +315,8 @@ async fn what_was_shown_is_not_shown_again_until_it_is_another_text() {
 
 #[tokio::test]
 async fn a_block_has_no_more_than_may_be_shown_and_the_rest_may_come_later() {
-    let many = || Does::AtOnce(vec!["a", "b", "c", "d", "e", "f", "g"]);
-    let world = World::new([many(), many()]);
+    let many = || ScriptedAnswer::Immediate(vec!["a", "b", "c", "d", "e", "f", "g"]);
+    let world = ConversationFixture::new([many(), many()]);
     let conversation = world.open("c").await;
     let first = prompt(&conversation, "1");
     assert_eq!(names(first.clone()), ["a", "b", "c", "d", "e"]);
@@ -314,8 +329,8 @@ async fn a_block_has_no_more_than_may_be_shown_and_the_rest_may_come_later() {
 
 #[tokio::test]
 async fn what_is_said_twice_is_done_once() {
-    let tea = || Does::AtOnce(vec!["tea"]);
-    let world = World::new([tea(), tea()]);
+    let tea = || ScriptedAnswer::Immediate(vec!["tea"]);
+    let world = ConversationFixture::new([tea(), tea()]);
     let conversation = world.open("c").await;
     let cancelled = CancellationToken::new();
     assert_eq!(names(conversation.prompt("tea?", Some("e1"), &cancelled)), ["tea"]);
@@ -331,15 +346,15 @@ async fn what_is_said_twice_is_done_once() {
 
 #[tokio::test]
 async fn the_same_prompt_again_in_one_turn_is_the_same_prompt() {
-    let world = World::new([
-        Does::After(Duration::from_millis(100), vec!["tea"]),
-        Does::AtOnce(vec!["cups"]),
+    let world = ConversationFixture::new([
+        ScriptedAnswer::Delayed(Duration::from_millis(100), vec!["tea"]),
+        ScriptedAnswer::Immediate(vec!["cups"]),
     ]);
-    let conversation = stopped(&world).await;
+    let conversation = conversation_in_flight(&world).await;
     assert_eq!(prompt(&conversation, "tea?"), None);
     pass(50).await;
     assert_eq!(prompt(&conversation, "tea?"), None);
-    assert_eq!(world.under_way(), 1);
+    assert_eq!(world.in_flight(), 1);
     pass(55).await;
     assert_eq!(names(prompt(&conversation, "tea?")), ["tea"]);
     assert_eq!(prompt(&conversation, "tea?"), None);
@@ -350,12 +365,12 @@ async fn the_same_prompt_again_in_one_turn_is_the_same_prompt() {
 
 #[tokio::test]
 async fn a_conversation_goes_on_after_a_restart() {
-    let tea = || Does::AtOnce(vec!["tea", "cups"]);
-    let world = World::new([Does::AtOnce(vec!["tea"]), tea()]);
+    let tea = || ScriptedAnswer::Immediate(vec!["tea", "cups"]);
+    let world = ConversationFixture::new([ScriptedAnswer::Immediate(vec!["tea"]), tea()]);
     let conversation = world.open("c").await;
     assert_eq!(names(prompt(&conversation, "1")), ["tea"]);
     assert_eq!(conversation.turn_ended(Some("end of 1")), 1);
-    world.conversations.written().await;
+    world.conversations.flush().await;
     let later = world.restarted();
     let opened = later.open(conversation.id(), "here", &world.memories).await.unwrap();
     assert!(opened.resumed);
@@ -368,15 +383,18 @@ async fn a_conversation_goes_on_after_a_restart() {
 
 #[tokio::test]
 async fn two_processes_that_show_something_in_one_conversation_both_have_it_kept() {
-    let world = World::new([Does::AtOnce(vec!["tea"]), Does::AtOnce(vec!["cups"])]);
+    let world = ConversationFixture::new([
+        ScriptedAnswer::Immediate(vec!["tea"]),
+        ScriptedAnswer::Immediate(vec!["cups"]),
+    ]);
     let other = world.restarted();
     let here = world.open("c").await;
     let there = other.open(here.id(), "here", &world.memories).await.unwrap().conversation;
     assert_eq!(names(prompt(&here, "1")), ["tea"]);
     assert_eq!(names(prompt(&there, "1")), ["cups"]);
-    world.conversations.written().await;
-    other.written().await;
-    world.scripted.script.lock().unwrap().push_back(Does::AtOnce(vec!["tea", "cups"]));
+    world.conversations.flush().await;
+    other.flush().await;
+    world.scripted.script.lock().unwrap().push_back(ScriptedAnswer::Immediate(vec!["tea", "cups"]));
     let later = world.restarted();
     let third = later.open(here.id(), "here", &world.memories).await.unwrap().conversation;
     assert_eq!(prompt(&third, "2"), None);
@@ -384,7 +402,7 @@ async fn two_processes_that_show_something_in_one_conversation_both_have_it_kept
 
 #[tokio::test]
 async fn what_cannot_be_read_of_a_conversation_begins_it_anew() {
-    let world = World::new([Does::AtOnce(vec!["tea"])]);
+    let world = ConversationFixture::new([ScriptedAnswer::Immediate(vec!["tea"])]);
     let row = state::ConversationRow {
         id: "c".to_owned(),
         workspace: "here".to_owned(),
@@ -395,7 +413,7 @@ async fn what_cannot_be_read_of_a_conversation_begins_it_anew() {
     assert!(world.tasks.save_conversation(row).await.unwrap());
     let conversation = world.open("c").await;
     assert_eq!(names(prompt(&conversation, "1")), ["tea"]);
-    world.conversations.written().await;
+    world.conversations.flush().await;
     assert_eq!(world.tasks.conversation("c").await.unwrap().unwrap().version, 2);
 }
 
@@ -414,7 +432,7 @@ async fn a_host_may_not_name_a_conversation_as_it_likes() {
 /// What a host does. Times are in hundredths of a second; what is looked for is there half of one earlier, since
 /// timers count in whole milliseconds.
 #[derive(Clone, Debug)]
-enum Step {
+enum HostAction {
     Prompt(u16),
     ToolResult,
     Pass(u16),
@@ -423,70 +441,70 @@ enum Step {
     Reset,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<HostAction>> {
     let step = prop_oneof![
-        1 => (0..40_u16).prop_map(Step::Prompt),
-        4 => Just(Step::ToolResult),
-        4 => (1..30_u16).prop_map(Step::Pass),
-        1 => Just(Step::TurnEnded),
-        1 => Just(Step::Compacted),
-        1 => Just(Step::Reset),
+        1 => (0..40_u16).prop_map(HostAction::Prompt),
+        4 => Just(HostAction::ToolResult),
+        4 => (1..30_u16).prop_map(HostAction::Pass),
+        1 => Just(HostAction::TurnEnded),
+        1 => Just(HostAction::Compacted),
+        1 => Just(HostAction::Reset),
     ];
     proptest::collection::vec(step, 1..40)
 }
 
 /// Does the steps beside a model: what is looked for, and when it will be there.
-async fn as_the_model_says(steps: Vec<Step>) {
-    let world = World::new([]);
-    let conversation = stopped(&world).await;
+async fn check_against_model(steps: Vec<HostAction>) {
+    let world = ConversationFixture::new([]);
+    let conversation = conversation_in_flight(&world).await;
     let (mut now, mut coming) = (0_u64, None);
     let mut prompts = 0;
     for step in steps {
         let shown = match step {
-            Step::Prompt(delay) => {
+            HostAction::Prompt(delay) => {
                 prompts += 1;
                 let name: &'static str = Box::leak(format!("memory-{prompts}").into_boxed_str());
                 let wait = Duration::from_millis((10 * u64::from(delay)).saturating_sub(5));
                 let does = if delay == 0 {
-                    Does::AtOnce(vec![name])
+                    ScriptedAnswer::Immediate(vec![name])
                 } else {
-                    Does::After(wait, vec![name])
+                    ScriptedAnswer::Delayed(wait, vec![name])
                 };
                 world.scripted.script.lock().unwrap().push_back(does);
                 coming = Some((now + u64::from(delay), name));
                 let shown = prompt(&conversation, &format!("{prompts}?"));
-                let_happen().await;
+                run_pending_tasks().await;
                 Some(shown)
             }
-            Step::ToolResult => Some(conversation.tool_result(None)),
-            Step::Pass(hundredths) => {
+            HostAction::ToolResult => Some(conversation.tool_result(None)),
+            HostAction::Pass(hundredths) => {
                 pass(10 * u64::from(hundredths)).await;
                 now += u64::from(hundredths);
                 None
             }
-            Step::TurnEnded => {
+            HostAction::TurnEnded => {
                 conversation.turn_ended(None);
                 coming = None;
                 None
             }
-            Step::Compacted => {
+            HostAction::Compacted => {
                 conversation.compacted(None);
                 coming = None;
                 None
             }
-            Step::Reset => {
+            HostAction::Reset => {
                 conversation.reset();
                 coming = None;
                 None
             }
         };
-        let_happen().await;
+        run_pending_tasks().await;
         if let Some(shown) = shown {
             let due = coming.take_if(|(at, _)| *at <= now).map(|(_, name)| name);
             assert_eq!(names(shown), due.into_iter().collect::<Vec<_>>());
         }
         let under_way = coming.is_some_and(|(at, _)| at > now);
-        assert_eq!(world.under_way(), usize::from(under_way));
+        assert_eq!(world.in_flight(), usize::from(under_way));
     }
 }
 
@@ -498,6 +516,6 @@ proptest! {
         steps in steps(),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(as_the_model_says(steps));
+        runtime.block_on(check_against_model(steps));
     }
 }

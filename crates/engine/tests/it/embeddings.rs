@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use lukasa_engine::{
     Address, ApiKey, BindingRequest, CallContext, Caller, Conversation, EmbeddingEndpoint,
-    Embeddings as Set, Engine, LaneSettings, Memories, PlaintextReach, Selected, Workspace,
+    Embeddings as Set, Engine, LaneSettings, Memories, PlaintextReach, RetrievedMemory, Workspace,
 };
 use memory::command::MemoryCommand;
 use tempfile::TempDir;
@@ -22,7 +22,7 @@ const HARBOUR: [&str; 1] = ["/memories/global/harbour.md"];
 const NOTHING: [&str; 0] = [];
 
 /// What texts are about: a number for each theme, and a small one that few have in common.
-fn meaning(text: &str) -> Vec<f32> {
+fn fake_vector(text: &str) -> Vec<f32> {
     let themes = [["harbour", "Kai"], ["dough", "Teig"], ["variable", "Umgebung"]];
     let about = themes.iter().map(|words| words.iter().any(|word| text.contains(word)));
     let place = text.len() % 32;
@@ -30,17 +30,17 @@ fn meaning(text: &str) -> Vec<f32> {
     about.map(|is| if is { 1.0 } else { 0.0 }).chain(rest).collect()
 }
 
-struct World {
+struct EmbeddingFixture {
     home: TempDir,
     server: Arc<EmbeddingServer>,
     engine: Engine,
     memories: Memories,
 }
 
-impl World {
+impl EmbeddingFixture {
     async fn filled() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let server = Arc::new(EmbeddingServer::start(meaning).unwrap());
+        let server = Arc::new(EmbeddingServer::start(fake_vector).unwrap());
         let world = Self::at(home, server, Duration::from_mins(1));
         for (name, text) in [
             (
@@ -66,7 +66,7 @@ impl World {
     }
 
     /// Returns the world as another process finds it, which waits this long.
-    async fn anew(self, wait: Duration) -> Self {
+    async fn reopen(self, wait: Duration) -> Self {
         self.engine.close().await;
         Self::at(self.home, self.server, wait)
     }
@@ -81,7 +81,7 @@ impl World {
         fs::write(self.home.path().join("data/memory").join(name), text).unwrap();
     }
 
-    async fn found(&self, prompt: &str) -> Vec<Selected> {
+    async fn found(&self, prompt: &str) -> Vec<RetrievedMemory> {
         self.engine.recaller().recall(&self.memories, prompt).await.unwrap()
     }
 
@@ -103,7 +103,7 @@ impl World {
     }
 
     /// Returns the files of vectors.
-    fn kept(&self) -> Vec<PathBuf> {
+    fn vector_files(&self) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(self.home.path().join("state/vectors")) else {
             return Vec::new();
         };
@@ -111,7 +111,7 @@ impl World {
     }
 
     /// Lets files be old enough to be known by their stamps.
-    fn age(&self) {
+    fn age_files(&self) {
         for entry in fs::read_dir(self.home.path().join("data/memory")).unwrap() {
             let file = fs::File::options().append(true).open(entry.unwrap().path()).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
@@ -130,7 +130,7 @@ fn wait_for(server: &EmbeddingServer, part: &str) {
     }
 }
 
-fn paths(found: &[Selected]) -> Vec<String> {
+fn paths(found: &[RetrievedMemory]) -> Vec<String> {
     found.iter().map(|found| found.path.to_string()).collect()
 }
 
@@ -139,7 +139,7 @@ const SHORT: Duration = Duration::from_millis(100);
 
 #[tokio::test]
 async fn what_shares_no_word_with_the_prompt_is_found_with_an_endpoint_and_not_without() {
-    let world = World::filled().await;
+    let world = EmbeddingFixture::filled().await;
     let found = world.found(QUAY).await;
     assert_eq!(paths(&found), HARBOUR);
     assert_eq!(found[0].why, "is near to the prompt as a whole (0.96)");
@@ -154,8 +154,8 @@ async fn what_shares_no_word_with_the_prompt_is_found_with_an_endpoint_and_not_w
 
 #[tokio::test]
 async fn no_text_is_sent_twice_not_by_the_next_process_either() {
-    let world = World::filled().await;
-    world.age();
+    let world = EmbeddingFixture::filled().await;
+    world.age_files();
     assert_eq!(world.recall(QUAY).await, HARBOUR);
     assert_eq!(world.recall(QUAY).await, HARBOUR);
     let mut sent = world.server.texts();
@@ -169,14 +169,14 @@ async fn no_text_is_sent_twice_not_by_the_next_process_either() {
     ];
     assert_eq!(sent, expected);
 
-    let world = world.anew(LONG).await;
+    let world = world.reopen(LONG).await;
     assert_eq!(world.recall("Kai?").await, HARBOUR);
     assert_eq!(world.server.texts()[expected.len()..], ["Kai?"]);
     world.edit(
         "harbour.md",
         "- The harbour master of Brenn is called Olga.\n- The ferry is late.\n",
     );
-    let world = world.anew(LONG).await;
+    let world = world.reopen(LONG).await;
     assert_eq!(world.recall("Kai??").await, HARBOUR);
     let mut sent = world.server.texts().split_off(expected.len() + 1);
     sent.sort_unstable();
@@ -194,8 +194,8 @@ async fn whatever_is_wrong_with_the_endpoint_recall_goes_on_by_words() {
         EmbeddingReply::Flood,
         EmbeddingReply::Nothing,
     ] {
-        let world = World::filled().await;
-        let world = world.anew(SHORT).await;
+        let world = EmbeddingFixture::filled().await;
+        let world = world.reopen(SHORT).await;
         world.server.set_reply(answers);
         let harbour = world.found("who is the harbour master?").await;
         assert_eq!(paths(&harbour), HARBOUR, "{answers:?}, from the first prompt on");
@@ -204,39 +204,39 @@ async fn whatever_is_wrong_with_the_endpoint_recall_goes_on_by_words() {
 
         // The same where entries have vectors already.
         world.server.set_reply(EmbeddingReply::Vectors);
-        let world = world.anew(LONG).await;
+        let world = world.reopen(LONG).await;
         assert_eq!(world.recall(QUAY).await, HARBOUR, "{answers:?} is over");
-        let world = world.anew(SHORT).await;
+        let world = world.reopen(SHORT).await;
         world.server.set_reply(answers);
         let missed = world.recall("und der Kai?").await;
         assert_eq!(missed, NOTHING, "{answers:?}");
         assert_eq!(world.recall("who is the harbour master?").await, HARBOUR, "{answers:?}");
         world.server.set_reply(EmbeddingReply::Vectors);
-        let world = world.anew(LONG).await;
+        let world = world.reopen(LONG).await;
         assert_eq!(world.recall("und der Kai?").await, HARBOUR, "{answers:?}: nothing was lost");
     }
 }
 
 #[tokio::test]
 async fn vectors_of_another_length_than_those_at_hand_are_of_no_use() {
-    let world = World::filled().await;
+    let world = EmbeddingFixture::filled().await;
     assert_eq!(world.recall(QUAY).await, HARBOUR);
-    let world = world.anew(LONG).await;
+    let world = world.reopen(LONG).await;
     world.server.set_reply(EmbeddingReply::Longer);
     assert_eq!(world.recall("und der Kai?").await, NOTHING);
     assert_eq!(world.recall("who is the harbour master?").await, HARBOUR);
-    let world = world.anew(LONG).await;
+    let world = world.reopen(LONG).await;
     world.write("ships.md", "- The ship is called Tern.\n").await;
     assert_eq!(world.recall("who is the harbour master?").await, HARBOUR);
     world.server.set_reply(EmbeddingReply::Vectors);
-    let world = world.anew(LONG).await;
+    let world = world.reopen(LONG).await;
     assert_eq!(world.recall("und der Kai?").await, HARBOUR, "nothing was lost");
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_no_hindrance() {
-    let mut world = World::filled().await;
-    let gone = EmbeddingServer::start(meaning).unwrap();
+    let mut world = EmbeddingFixture::filled().await;
+    let gone = EmbeddingServer::start(fake_vector).unwrap();
     let url = gone.url();
     drop(gone);
     let mut config = config(world.home.path());
@@ -247,12 +247,12 @@ async fn a_server_that_is_not_there_is_no_hindrance() {
     world.memories = world.engine.memories(&BindingRequest::default(), Caller::person("test"));
     assert_eq!(world.recall("who is the harbour master?").await, HARBOUR);
     assert_eq!(world.recall(QUAY).await, NOTHING);
-    assert_eq!(world.kept(), [] as [PathBuf; 0]);
+    assert_eq!(world.vector_files(), [] as [PathBuf; 0]);
 }
 
 #[tokio::test]
 async fn an_endpoint_that_failed_is_left_alone_for_a_while() {
-    let world = World::filled().await;
+    let world = EmbeddingFixture::filled().await;
     world.server.set_reply(EmbeddingReply::Status(500));
     for prompt in ["one", "two", "three", QUAY] {
         world.recall(prompt).await;
@@ -268,7 +268,7 @@ async fn an_endpoint_that_failed_is_left_alone_for_a_while() {
 
 #[tokio::test]
 async fn secrets_and_orders_are_never_sent_and_neither_is_a_prompt_with_a_secret() {
-    let world = World::filled().await;
+    let world = EmbeddingFixture::filled().await;
     let secret = format!("sk-ant-api03-{}", "Ab3".repeat(31));
     world.edit(
         "ferry.md",
@@ -288,7 +288,7 @@ async fn secrets_and_orders_are_never_sent_and_neither_is_a_prompt_with_a_secret
 
 #[tokio::test]
 async fn an_entry_that_the_endpoint_does_not_take_keeps_no_other_from_its_vector() {
-    let world = World::filled().await;
+    let world = EmbeddingFixture::filled().await;
     world.edit("odd.md", "- a ~ b\n- c d\n");
     world.server.set_reply(EmbeddingReply::StatusForTilde(413));
     assert_eq!(world.recall(QUAY).await, HARBOUR);
@@ -302,10 +302,10 @@ async fn an_entry_that_the_endpoint_does_not_take_keeps_no_other_from_its_vector
 
 #[tokio::test]
 async fn vectors_go_with_the_memories_that_they_are_of() {
-    let world = World::filled().await;
+    let world = EmbeddingFixture::filled().await;
     world.recall(QUAY).await;
     world.engine.close().await;
-    let [file] = world.kept().try_into().unwrap();
+    let [file] = world.vector_files().try_into().unwrap();
     let before = fs::read(&file).unwrap().len();
     let delete = MemoryCommand::Delete { path: path("/memories/global/harbour.md") };
     world.memories.apply(delete, &CallContext::default()).await.unwrap();
@@ -316,14 +316,14 @@ async fn vectors_go_with_the_memories_that_they_are_of() {
 
 #[tokio::test]
 async fn a_file_of_vectors_that_is_damaged_is_made_anew() {
-    let mut world = World::filled().await;
+    let mut world = EmbeddingFixture::filled().await;
     assert_eq!(world.recall(QUAY).await, HARBOUR);
     world.engine.close().await;
-    let [file] = world.kept().try_into().unwrap();
+    let [file] = world.vector_files().try_into().unwrap();
     let whole = fs::read(&file).unwrap();
     for bytes in [Vec::new(), b"no vectors".to_vec(), whole[..whole.len() / 2].to_vec()] {
         fs::write(&file, bytes).unwrap();
-        world = world.anew(LONG).await;
+        world = world.reopen(LONG).await;
         fs::write(&file, b"torn meanwhile").unwrap();
         assert_eq!(world.recall(QUAY).await, HARBOUR);
         world.engine.close().await;
@@ -333,7 +333,7 @@ async fn a_file_of_vectors_that_is_damaged_is_made_anew() {
 
 #[tokio::test]
 async fn while_another_process_asks_for_entries_nobody_else_does() {
-    let world = World::filled().await;
+    let world = EmbeddingFixture::filled().await;
     let folders = config(world.home.path()).folders;
     let lock = folders.lock("vectors").acquire(state::LockMode::Exclusive).await.unwrap();
     assert_eq!(world.recall("harbour master").await, HARBOUR);
@@ -344,7 +344,7 @@ async fn while_another_process_asks_for_entries_nobody_else_does() {
 
 #[tokio::test]
 async fn a_prompt_is_answered_at_once_by_words_and_else_when_the_endpoint_has_answered() {
-    let world = World::filled().await;
+    let world = EmbeddingFixture::filled().await;
     world.recall("Teig?").await;
     let conversation = world.conversation().await;
     world.server.set_reply(EmbeddingReply::Nothing);
@@ -365,7 +365,7 @@ async fn a_prompt_is_answered_at_once_by_words_and_else_when_the_endpoint_has_an
 
 #[tokio::test]
 async fn a_turn_does_not_wait_and_its_end_ends_the_request() {
-    let world = World::filled().await;
+    let world = EmbeddingFixture::filled().await;
     world.recall(QUAY).await;
     let conversation = world.conversation().await;
     world.server.set_reply(EmbeddingReply::Nothing);
@@ -390,7 +390,7 @@ async fn a_turn_does_not_wait_and_its_end_ends_the_request() {
 
 #[tokio::test]
 async fn a_process_that_serves_asks_for_entries_ahead_and_follows_what_changes() {
-    let world = World::filled().await;
+    let world = EmbeddingFixture::filled().await;
     let workspace = Workspace::new(PathBuf::from("/"), BindingRequest::default());
     let serving = world.engine.serve(&[workspace], LaneSettings::default()).await.unwrap();
     world.wait(|server| wait_for(server, "TARN_URL")).await;

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lukasa_engine::feed::{
-    Changed, ContextWrite, Cursor, EventKind, Feeds, News, Subscription, Unsubscribable,
+    ContextWrite, EventCursor, EventKind, FeedChange, FeedEvent, Feeds, SubscribeError,
+    Subscription,
 };
 use lukasa_engine::{
-    Asker, BaseFolders, BeginError, BindingRequest, CallContext, Caller, Callers, ChangeEvent,
-    ClientId, Config, ContextMode, ContextScope, Engine, LaneSettings, Lanes, Memories,
-    ProposalStatusEvent, RememberRequest, Request, Session, TaskState, Workspace,
+    BaseFolders, BeginSessionError, BindingRequest, CallContext, Caller, ChangeEvent, ClientId,
+    Config, ContextMode, ContextScope, CuratorRequest, Engine, LaneSettings, Lanes, Memories,
+    ProposalStatusEvent, RememberRequest, Requester, Session, SessionRegistry, TaskState,
+    Workspace,
 };
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
@@ -24,10 +26,10 @@ use testkit::{Faults, FaultyTasks, ManualClock};
 use tokio::task::JoinHandle;
 
 /// What a daemon has of these things, over a home with two checkouts.
-struct Daemon {
+struct FeedDaemon {
     engine: Engine,
     feeds: Arc<Feeds>,
-    callers: Callers,
+    callers: SessionRegistry,
     lanes: Lanes,
     following: JoinHandle<()>,
     workspaces: [Workspace; 2],
@@ -41,21 +43,21 @@ fn home() -> TempDir {
     home
 }
 
-fn bound(folder: &Path) -> Workspace {
+fn workspace_of(folder: &Path) -> Workspace {
     let binding =
         BindingRequest { project_dir: Some(folder.to_owned()), ..BindingRequest::default() };
     Workspace::new(folder.to_owned(), binding)
 }
 
-impl Daemon {
+impl FeedDaemon {
     fn start(home: &Path) -> Self {
         let folders = BaseFolders { data: home.join("data"), state: home.join("state") };
         let engine = Engine::open(Config::new(folders)).unwrap();
         let feeds = engine.feeds();
-        let callers = engine.callers(Arc::clone(&feeds));
+        let callers = engine.sessions(Arc::clone(&feeds));
         let lanes = engine.lanes(LaneSettings::default(), Arc::clone(&feeds) as _);
         let following = tokio::spawn(engine.follow(Arc::clone(&feeds)));
-        let workspaces = ["shop", "mill"].map(|checkout| bound(&home.join(checkout)));
+        let workspaces = ["shop", "mill"].map(|checkout| workspace_of(&home.join(checkout)));
         for workspace in &workspaces {
             let memories = engine.memories(&workspace.binding, Caller::person("daemon"));
             feeds.open(&workspace.id, &memories);
@@ -75,7 +77,7 @@ impl Daemon {
         self.engine.memories(&workspace.binding, Caller::agent(AgentClass::Exec, "test"))
     }
 
-    async fn all_of(&self, workspace: &Workspace) -> Subscription {
+    async fn subscribe_to_all(&self, workspace: &Workspace) -> Subscription {
         self.feeds.subscribe(&workspace.id, None).await.unwrap()
     }
 
@@ -89,8 +91,9 @@ impl Daemon {
     async fn remember(&self, content: &str, scope: Scope, client: Option<&ClientId>) -> String {
         let (content, context_mode) = (content.to_owned(), ContextMode::Workspace);
         let request = RememberRequest { content, context_mode, scope: Some(scope) };
-        let asker = Asker::client("http", client.cloned());
-        let task = self.lanes.submit(self.shop(), Request::Remember(request), asker).await.unwrap();
+        let asker = Requester::client("http", client.cloned());
+        let task =
+            self.lanes.submit(self.shop(), CuratorRequest::Remember(request), asker).await.unwrap();
         let ended = self.lanes.wait(self.shop(), &task.id).await.unwrap().unwrap();
         assert!(matches!(ended.state, TaskState::Completed(_)), "{ended:?}");
         task.id.to_string()
@@ -111,31 +114,31 @@ async fn create(memories: &Memories, path: &str) {
 }
 
 /// Returns what a stream says next, in short.
-async fn hears(subscription: &mut Subscription) -> String {
+async fn next_events(subscription: &mut Subscription) -> String {
     let wait = Duration::from_secs(20);
     let event = tokio::time::timeout(wait, subscription.next()).await.unwrap();
     let Some(event) = event else { return "end".to_owned() };
     let id = event.id.map(|id| format!("{id} ")).unwrap_or_default();
     let what = match event.kind {
-        EventKind::MemoryChanged(news) => match &news.changed {
-            Changed::Managed { task, kind, scopes } => {
+        EventKind::MemoryChanged(news) => match &news.change {
+            FeedChange::Task { task, kind, scopes } => {
                 let scopes: Vec<_> = scopes.iter().map(ToString::to_string).collect();
                 let originator =
                     news.originator.as_ref().map_or("nobody", |client| client.as_str());
                 format!("{kind} {} {task} of {originator}", scopes.join(" "))
             }
-            Changed::File { path, moved_to, kind, by, revision, .. } => {
+            FeedChange::File { path, moved_to, kind, by, revision, .. } => {
                 let moved_to = moved_to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
                 let gone = if revision.is_none() { " gone" } else { "" };
                 format!("{} {kind} {path}{moved_to}{gone}", by.actor)
             }
-            Changed::Reviewed { task, saved, .. } => format!("reviewed {saved} {task}"),
-            Changed::Pin { path, pinned, by } => format!("{} pinned {path}: {pinned}", by.actor),
-            Changed::Proposals { ids, status, change, by, .. } => {
+            FeedChange::Review { task, saved, .. } => format!("reviewed {saved} {task}"),
+            FeedChange::Pin { path, pinned, by } => format!("{} pinned {path}: {pinned}", by.actor),
+            FeedChange::Proposals { ids, status, change, by, .. } => {
                 let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
                 format!("{} {status} {} {change:?}", by.actor, ids.join(" "))
             }
-            Changed::ContextFile { scope, path, write, bytes } => {
+            FeedChange::ContextFile { scope, path, write, bytes } => {
                 format!("{write:?} {} {} {bytes}", scope.as_str(), path.display())
             }
         },
@@ -147,11 +150,11 @@ async fn hears(subscription: &mut Subscription) -> String {
 #[tokio::test]
 async fn a_task_is_told_once_to_its_workspace_and_by_its_files_to_others_who_have_them() {
     let home = home();
-    let daemon = Daemon::start(home.path());
+    let daemon = FeedDaemon::start(home.path());
     let (session, mut of_session) = daemon.session(daemon.shop()).await;
     let (_, mut of_stranger) = daemon.session(daemon.mill()).await;
-    let mut shop = daemon.all_of(daemon.shop()).await;
-    let mut mill = daemon.all_of(daemon.mill()).await;
+    let mut shop = daemon.subscribe_to_all(daemon.shop()).await;
+    let mut mill = daemon.subscribe_to_all(daemon.mill()).await;
 
     let client = Some(&session.client);
     let global = daemon.remember("I keep bees.", Scope::Global, client).await;
@@ -162,23 +165,26 @@ async fn a_task_is_told_once_to_its_workspace_and_by_its_files_to_others_who_hav
 
     for stream in [&mut of_session, &mut shop] {
         assert_eq!(
-            hears(stream).await,
+            next_events(stream).await,
             format!("1 remember /memories/global {global} of {}", session.client)
         );
         assert_eq!(
-            hears(stream).await,
+            next_events(stream).await,
             format!("2 remember /memories/project {of_project} of nobody")
         );
-        assert_eq!(hears(stream).await, format!("3 remember /memories/global {last} of nobody"));
+        assert_eq!(
+            next_events(stream).await,
+            format!("3 remember /memories/global {last} of nobody")
+        );
     }
-    let first = hears(&mut mill).await;
+    let first = next_events(&mut mill).await;
     assert!(first.starts_with("1 task draft /memories/global/"), "{first}");
-    let second = hears(&mut mill).await;
+    let second = next_events(&mut mill).await;
     assert!(second.starts_with("2 task draft /memories/global/"), "{second}");
 
     daemon.feeds.close_all();
     for stream in [&mut of_session, &mut of_stranger, &mut shop, &mut mill] {
-        assert_eq!(hears(stream).await, "end");
+        assert_eq!(next_events(stream).await, "end");
     }
     daemon.end().await;
 }
@@ -186,26 +192,26 @@ async fn a_task_is_told_once_to_its_workspace_and_by_its_files_to_others_who_hav
 #[tokio::test]
 async fn a_context_file_is_told_of_where_it_is_loaded() {
     let home = home();
-    let daemon = Daemon::start(home.path());
+    let daemon = FeedDaemon::start(home.path());
     let (_, mut of_session) = daemon.session(daemon.shop()).await;
     let (_, mut of_stranger) = daemon.session(daemon.mill()).await;
-    let mut shop = daemon.all_of(daemon.shop()).await;
-    let mut mill = daemon.all_of(daemon.mill()).await;
+    let mut shop = daemon.subscribe_to_all(daemon.shop()).await;
+    let mut mill = daemon.subscribe_to_all(daemon.mill()).await;
     for (workspace, scope, write) in [
         (daemon.shop(), ContextScope::Project, ContextWrite::Append),
         (daemon.mill(), ContextScope::Global, ContextWrite::Replace),
     ] {
         let path = PathBuf::from("AGENTS.md");
-        let changed = Changed::ContextFile { scope, path, write, bytes: 7 };
-        let news = News { originator: None, changed };
-        daemon.feeds.tell_of_context_file(&workspace.id, news);
+        let changed = FeedChange::ContextFile { scope, path, write, bytes: 7 };
+        let news = FeedEvent { originator: None, change: changed };
+        daemon.feeds.publish_context_file(&workspace.id, news);
     }
     for stream in [&mut of_session, &mut shop] {
-        assert_eq!(hears(stream).await, "1 Append project AGENTS.md 7");
-        assert_eq!(hears(stream).await, "2 Replace global AGENTS.md 7");
+        assert_eq!(next_events(stream).await, "1 Append project AGENTS.md 7");
+        assert_eq!(next_events(stream).await, "2 Replace global AGENTS.md 7");
     }
     for stream in [&mut of_stranger, &mut mill] {
-        assert_eq!(hears(stream).await, "1 Replace global AGENTS.md 7");
+        assert_eq!(next_events(stream).await, "1 Replace global AGENTS.md 7");
     }
     daemon.end().await;
 }
@@ -213,12 +219,12 @@ async fn a_context_file_is_told_of_where_it_is_loaded() {
 #[tokio::test]
 async fn what_a_tool_changes_is_told_to_all_who_have_the_memory() {
     let home = home();
-    let daemon = Daemon::start(home.path());
+    let daemon = FeedDaemon::start(home.path());
     let of_shop = daemon.agent(daemon.shop());
     daemon.feeds.open("another", &of_shop);
-    let mut shop = daemon.all_of(daemon.shop()).await;
+    let mut shop = daemon.subscribe_to_all(daemon.shop()).await;
     let mut another = daemon.feeds.subscribe("another", None).await.unwrap();
-    let mut mill = daemon.all_of(daemon.mill()).await;
+    let mut mill = daemon.subscribe_to_all(daemon.mill()).await;
     let (_, mut of_session) = daemon.session(daemon.shop()).await;
 
     create(&of_shop, "/memories/project/a.md").await;
@@ -232,51 +238,51 @@ async fn what_a_tool_changes_is_told_to_all_who_have_the_memory() {
 
     let made = "agent create /memories";
     for stream in [&mut shop, &mut another] {
-        assert_eq!(hears(stream).await, format!("1 {made}/project/a.md"));
-        assert_eq!(hears(stream).await, format!("2 {made}/global/c.md"));
+        assert_eq!(next_events(stream).await, format!("1 {made}/project/a.md"));
+        assert_eq!(next_events(stream).await, format!("2 {made}/global/c.md"));
     }
-    assert_eq!(hears(&mut mill).await, format!("1 {made}/project/b.md"));
-    assert_eq!(hears(&mut mill).await, format!("2 {made}/global/c.md"));
+    assert_eq!(next_events(&mut mill).await, format!("1 {made}/project/b.md"));
+    assert_eq!(next_events(&mut mill).await, format!("2 {made}/global/c.md"));
     for stream in [&mut shop, &mut another, &mut mill] {
         let renamed = "3 agent rename /memories/global/c.md to /memories/global/d.md";
-        assert_eq!(hears(stream).await, renamed);
+        assert_eq!(next_events(stream).await, renamed);
     }
     daemon.feeds.close_all();
-    assert_eq!(hears(&mut of_session).await, "end", "a session hears of tasks alone");
+    assert_eq!(next_events(&mut of_session).await, "end", "a session hears of tasks alone");
     daemon.end().await;
 }
 
 #[tokio::test]
 async fn an_edit_from_outside_and_another_processs_are_told() {
     let home = home();
-    let daemon = Daemon::start(home.path());
+    let daemon = FeedDaemon::start(home.path());
     create(&daemon.agent(daemon.shop()), "/memories/project/here.md").await;
-    let cursor = Cursor::default();
+    let cursor = EventCursor::default();
     let mut shop = daemon.feeds.subscribe(&daemon.shop().id, Some(&cursor)).await.unwrap();
-    assert_eq!(hears_of_change(&mut shop).await, "1 agent create /memories/project/here.md");
+    assert_eq!(next_change(&mut shop).await, "1 agent create /memories/project/here.md");
     let path = home.path().join("shop/.lukasa/memory/written.md");
     fs::write(path, "- by an editor\n").unwrap();
-    let heard = hears_of_change(&mut shop).await;
+    let heard = next_change(&mut shop).await;
     assert_eq!(heard, "2 outside outside /memories/project/written.md");
 
-    let other = Daemon::start(home.path());
+    let other = FeedDaemon::start(home.path());
     create(&other.agent(other.shop()), "/memories/project/there.md").await;
     other.end().await;
-    assert_eq!(hears_of_change(&mut shop).await, "3 agent create /memories/project/there.md");
+    assert_eq!(next_change(&mut shop).await, "3 agent create /memories/project/there.md");
     daemon.end().await;
 }
 
 #[tokio::test]
 async fn a_session_hears_of_what_another_process_did_although_nobody_reads_all_events() {
     let home = home();
-    let daemon = Daemon::start(home.path());
+    let daemon = FeedDaemon::start(home.path());
     let (lanes, notices) = (daemon.lanes.clone(), daemon.engine.subscribe());
     let following = tokio::spawn(async move { lanes.follow(notices).await });
     let (_, mut stream) = daemon.session(daemon.shop()).await;
-    let other = Daemon::start(home.path());
+    let other = FeedDaemon::start(home.path());
     let task = other.remember("The shop opens at nine.", Scope::Project, None).await;
     other.end().await;
-    let heard = hears(&mut stream).await;
+    let heard = next_events(&mut stream).await;
     assert_eq!(heard, format!("1 remember /memories/project {task} of nobody"));
     following.abort();
     daemon.end().await;
@@ -286,10 +292,10 @@ async fn a_session_hears_of_what_another_process_did_although_nobody_reads_all_e
 async fn a_change_of_many_memories_is_told_whole_whoever_makes_it() {
     const FILES: usize = 600;
     let home = home();
-    let daemon = Daemon::start(home.path());
-    let mut shop = daemon.all_of(daemon.shop()).await;
+    let daemon = FeedDaemon::start(home.path());
+    let mut shop = daemon.subscribe_to_all(daemon.shop()).await;
     create(&daemon.agent(daemon.shop()), "/memories/project/kept.md").await;
-    let mut told = hear(&mut shop, 1).await;
+    let mut told = read_events(&mut shop, 1).await;
     let folder = home.path().join("shop/.lukasa/memory/many");
     let names: Vec<_> = (0..FILES).map(|number| format!("many/{number:04}.md")).collect();
     let mut expect = |who: &str, gone: &str| {
@@ -312,27 +318,27 @@ async fn a_change_of_many_memories_is_told_whole_whoever_makes_it() {
     };
 
     write();
-    assert_eq!(hear(&mut shop, FILES).await, expect("outside outside", ""));
+    assert_eq!(read_events(&mut shop, FILES).await, expect("outside outside", ""));
     let remove = MemoryCommand::Delete {
         path: MemoryPath::parse("/memories/project/many", Layout::Scoped).unwrap(),
     };
     daemon.agent(daemon.shop()).apply(remove.clone(), &CallContext::default()).await.unwrap();
-    assert_eq!(hear(&mut shop, FILES).await, expect("agent delete", " gone"));
+    assert_eq!(read_events(&mut shop, FILES).await, expect("agent delete", " gone"));
 
     write();
-    assert_eq!(hear(&mut shop, FILES).await, expect("outside outside", ""));
-    let other = Daemon::start(home.path());
+    assert_eq!(read_events(&mut shop, FILES).await, expect("outside outside", ""));
+    let other = FeedDaemon::start(home.path());
     other.agent(other.shop()).apply(remove, &CallContext::default()).await.unwrap();
     other.end().await;
-    assert_eq!(hear(&mut shop, FILES).await, expect("agent delete", " gone"));
+    assert_eq!(read_events(&mut shop, FILES).await, expect("agent delete", " gone"));
     daemon.end().await;
 }
 
 /// Reads so many events of a stream that tells of changes alone; it may say that they are many.
-async fn hear(subscription: &mut Subscription, count: usize) -> Vec<String> {
+async fn read_events(subscription: &mut Subscription, count: usize) -> Vec<String> {
     let mut told = Vec::new();
     while told.len() < count {
-        let heard = hears(subscription).await;
+        let heard = next_events(subscription).await;
         if !heard.starts_with("SlowReader") {
             told.push(heard);
         }
@@ -341,9 +347,9 @@ async fn hear(subscription: &mut Subscription, count: usize) -> Vec<String> {
 }
 
 /// Returns the next change that a stream tells of, whenever its replay is over.
-async fn hears_of_change(subscription: &mut Subscription) -> String {
+async fn next_change(subscription: &mut Subscription) -> String {
     loop {
-        let heard = hears(subscription).await;
+        let heard = next_events(subscription).await;
         if !heard.starts_with("ReplayComplete") {
             return heard;
         }
@@ -369,8 +375,8 @@ fn notice(name: &str) -> ChangeEvent {
 #[tokio::test]
 async fn more_than_can_be_told_is_said_to_be_lost() {
     let home = home();
-    let daemon = Daemon::start(home.path());
-    let mut shop = daemon.all_of(daemon.shop()).await;
+    let daemon = FeedDaemon::start(home.path());
+    let mut shop = daemon.subscribe_to_all(daemon.shop()).await;
     let (sender, receiver) = tokio::sync::broadcast::channel(2);
     for name in ["a.md", "b.md", "c.md", "d.md"] {
         sender.send(notice(name)).unwrap();
@@ -378,26 +384,26 @@ async fn more_than_can_be_told_is_said_to_be_lost() {
     drop(sender);
     let state = SqliteState::new(home.path().join("another.db"));
     daemon.feeds.follow(receiver, &state).await;
-    let heard = hears(&mut shop).await;
+    let heard = next_events(&mut shop).await;
     assert!(heard.contains("reason: Forgotten, last_seen: 0, earliest: 2"), "{heard}");
     create(&daemon.agent(daemon.shop()), "/memories/global/a.md").await;
-    assert_eq!(hears(&mut shop).await, "2 agent create /memories/global/a.md");
+    assert_eq!(next_events(&mut shop).await, "2 agent create /memories/global/a.md");
     daemon.end().await;
 }
 
 #[tokio::test]
 async fn a_session_gives_a_client_its_name_until_it_ends() {
     let home = home();
-    let daemon = Daemon::start(home.path());
+    let daemon = FeedDaemon::start(home.path());
     let (shop, mill) = (daemon.shop().id.clone(), daemon.mill().id.clone());
     let (session, mut stream) = daemon.session(daemon.shop()).await;
     assert_eq!(daemon.callers.session(&session.id).await.unwrap(), Some(session.clone()));
-    assert!(daemon.callers.knows(&shop, &session.client).await.unwrap());
-    assert!(!daemon.callers.knows(&mill, &session.client).await.unwrap());
+    assert!(daemon.callers.has_client(&shop, &session.client).await.unwrap());
+    assert!(!daemon.callers.has_client(&mill, &session.client).await.unwrap());
     assert!(daemon.callers.end(&session).await.unwrap());
-    assert_eq!(hears(&mut stream).await, "end");
+    assert_eq!(next_events(&mut stream).await, "end");
     assert!(!daemon.callers.end(&session).await.unwrap());
-    assert!(!daemon.callers.knows(&shop, &session.client).await.unwrap());
+    assert!(!daemon.callers.has_client(&shop, &session.client).await.unwrap());
     assert!(daemon.callers.events(&session.id).await.unwrap().is_none());
     assert_eq!(daemon.callers.session(&session.id).await.unwrap(), None);
     daemon.end().await;
@@ -406,48 +412,48 @@ async fn a_session_gives_a_client_its_name_until_it_ends() {
 #[tokio::test]
 async fn a_session_outlives_a_restart_and_its_stream_counts_anew() {
     let home = home();
-    let daemon = Daemon::start(home.path());
+    let daemon = FeedDaemon::start(home.path());
     daemon.remember("I keep bees.", Scope::Global, None).await;
     let (session, mut stream) = daemon.session(daemon.shop()).await;
     daemon.remember("I keep goats.", Scope::Global, None).await;
     assert!(
-        hears(&mut stream).await.starts_with("1 remember /memories/global"),
+        next_events(&mut stream).await.starts_with("1 remember /memories/global"),
         "counted from its begin"
     );
     let epoch = daemon.feeds.epoch().to_string();
     daemon.end().await;
 
-    let daemon = Daemon::start(home.path());
-    assert!(daemon.callers.knows(&session.workspace, &session.client).await.unwrap());
+    let daemon = FeedDaemon::start(home.path());
+    assert!(daemon.callers.has_client(&session.workspace, &session.client).await.unwrap());
     daemon.remember("I keep ducks.", Scope::Global, None).await;
     let bus = daemon.callers.events(&session.id).await.unwrap().unwrap();
-    let cursor = Cursor { last_seen: 1, epoch: Some(epoch) };
+    let cursor = EventCursor { last_seen: 1, epoch: Some(epoch) };
     let mut stream = bus.subscribe(Some(&cursor)).unwrap();
-    let resync = hears(&mut stream).await;
+    let resync = next_events(&mut stream).await;
     assert!(resync.contains("reason: OtherEpoch, last_seen: 1, earliest: 1"), "{resync}");
-    assert!(hears(&mut stream).await.starts_with("1 remember /memories/global"));
-    assert!(hears(&mut stream).await.contains("replayed: 1"));
+    assert!(next_events(&mut stream).await.starts_with("1 remember /memories/global"));
+    assert!(next_events(&mut stream).await.contains("replayed: 1"));
     daemon.end().await;
 }
 
 #[tokio::test]
 async fn the_oldest_session_that_nobody_listens_to_makes_room() {
     let home = home();
-    let mut daemon = Daemon::start(home.path());
+    let mut daemon = FeedDaemon::start(home.path());
     daemon.callers = daemon.callers.with_sessions_max(2);
     let (heard, stream) = daemon.session(daemon.shop()).await;
     let (silent, quiet) = daemon.session(daemon.shop()).await;
     let shop = daemon.shop().id.clone();
-    assert!(matches!(daemon.callers.begin(&shop).await, Err(BeginError::Full)));
+    assert!(matches!(daemon.callers.begin(&shop).await, Err(BeginSessionError::Full)));
     daemon.session(daemon.mill()).await;
     drop(quiet);
     let third = daemon.callers.begin(&shop).await.unwrap();
-    assert!(daemon.callers.knows(&shop, &heard.client).await.unwrap());
-    assert!(!daemon.callers.knows(&shop, &silent.client).await.unwrap());
-    assert!(daemon.callers.knows(&shop, &third.client).await.unwrap());
+    assert!(daemon.callers.has_client(&shop, &heard.client).await.unwrap());
+    assert!(!daemon.callers.has_client(&shop, &silent.client).await.unwrap());
+    assert!(daemon.callers.has_client(&shop, &third.client).await.unwrap());
     assert!(daemon.callers.end(&heard).await.unwrap());
     daemon.callers.begin(&shop).await.unwrap();
-    assert!(daemon.callers.knows(&shop, &third.client).await.unwrap(), "there was room");
+    assert!(daemon.callers.has_client(&shop, &third.client).await.unwrap(), "there was room");
     drop(stream);
     daemon.end().await;
 }
@@ -455,19 +461,19 @@ async fn the_oldest_session_that_nobody_listens_to_makes_room() {
 #[tokio::test]
 async fn a_client_that_only_asks_now_and_then_keeps_its_session_before_one_that_is_silent() {
     let home = home();
-    let mut daemon = Daemon::start(home.path());
+    let mut daemon = FeedDaemon::start(home.path());
     daemon.callers = daemon.callers.with_sessions_max(3);
     let shop = daemon.shop().id.clone();
     let mut sessions = Vec::new();
     for _ in 0..3 {
         sessions.push(daemon.callers.begin(&shop).await.unwrap());
     }
-    let knows = async |daemon: &Daemon, session: &Session| {
+    let knows = async |daemon: &FeedDaemon, session: &Session| {
         let known = SqliteState::new(daemon.engine.state_file().to_owned());
         known.has_client(&shop, session.client.as_str()).await.unwrap()
     };
     // The first polls, the third shows that it lives; the second is silent.
-    assert!(daemon.callers.knows(&shop, &sessions[0].client).await.unwrap());
+    assert!(daemon.callers.has_client(&shop, &sessions[0].client).await.unwrap());
     daemon.callers.session(&sessions[2].id).await.unwrap().unwrap();
     let fourth = daemon.callers.begin(&shop).await.unwrap();
     let mut left = Vec::new();
@@ -478,9 +484,9 @@ async fn a_client_that_only_asks_now_and_then_keeps_its_session_before_one_that_
     daemon.end().await;
 
     // After a restart nobody was heard of yet, so the oldest goes, unless it asks.
-    let mut daemon = Daemon::start(home.path());
+    let mut daemon = FeedDaemon::start(home.path());
     daemon.callers = daemon.callers.with_sessions_max(3);
-    assert!(daemon.callers.knows(&shop, &sessions[0].client).await.unwrap());
+    assert!(daemon.callers.has_client(&shop, &sessions[0].client).await.unwrap());
     daemon.callers.begin(&shop).await.unwrap();
     assert!(knows(&daemon, &sessions[0]).await);
     assert!(!knows(&daemon, &sessions[2]).await);
@@ -496,11 +502,14 @@ async fn a_session_that_cannot_be_kept_leaves_nothing_behind() {
     let faulty = Arc::new(FaultyTasks::new(Arc::clone(&sqlite) as _));
     let clock = Arc::new(ManualClock::default());
     let feeds = Arc::new(Feeds::new(Arc::clone(&clock) as _));
-    let callers = Callers::new(Arc::clone(&faulty) as _, feeds, clock, folders);
+    let callers = SessionRegistry::new(Arc::clone(&faulty) as _, feeds, clock, folders);
     let kept = async || sqlite.sessions("shop").await.unwrap().len();
     for call in 1..=2 {
         faulty.set(Faults::Call(call));
-        assert!(matches!(callers.begin("shop").await, Err(BeginError::State(_))), "call {call}");
+        assert!(
+            matches!(callers.begin("shop").await, Err(BeginSessionError::State(_))),
+            "call {call}"
+        );
         assert_eq!(kept().await, 0);
     }
     faulty.set(Faults::Never);
@@ -516,28 +525,28 @@ async fn a_session_that_cannot_be_kept_leaves_nothing_behind() {
 #[tokio::test]
 async fn a_workspace_that_is_opened_again_counts_on() {
     let home = home();
-    let daemon = Daemon::start(home.path());
+    let daemon = FeedDaemon::start(home.path());
     let shop = daemon.shop().id.clone();
     let memories = daemon.agent(daemon.shop());
     let (session, mut of_session) = daemon.session(daemon.shop()).await;
     daemon.remember("I keep bees.", Scope::Global, None).await;
     // What is told later than it is done would come to those who open it again.
-    let heard = hears(&mut of_session).await;
+    let heard = next_events(&mut of_session).await;
     assert!(heard.starts_with("1 remember /memories/global"), "{heard}");
     daemon.feeds.close(&shop);
     daemon.feeds.open(&shop, &memories);
     daemon.remember("I keep goats.", Scope::Global, None).await;
-    let seen = Cursor { last_seen: 1, epoch: Some(daemon.feeds.epoch().to_string()) };
-    let none = Cursor { last_seen: 0, ..seen.clone() };
+    let seen = EventCursor { last_seen: 1, epoch: Some(daemon.feeds.epoch().to_string()) };
+    let none = EventCursor { last_seen: 0, ..seen.clone() };
     let bus = daemon.callers.events(&session.id).await.unwrap().unwrap();
     for mut stream in [
         bus.subscribe(Some(&seen)).unwrap(),
         daemon.feeds.subscribe(&shop, Some(&seen)).await.unwrap(),
     ] {
-        let heard = hears(&mut stream).await;
+        let heard = next_events(&mut stream).await;
         assert!(heard.starts_with("2 remember /memories/global"), "{heard}");
     }
-    let resync = hears(&mut bus.subscribe(Some(&none)).unwrap()).await;
+    let resync = next_events(&mut bus.subscribe(Some(&none)).unwrap()).await;
     assert!(resync.contains("reason: Forgotten, last_seen: 0, earliest: 2"), "{resync}");
     daemon.end().await;
 }
@@ -545,15 +554,15 @@ async fn a_workspace_that_is_opened_again_counts_on() {
 #[tokio::test]
 async fn a_workspace_that_is_not_open_has_no_streams() {
     let home = home();
-    let daemon = Daemon::start(home.path());
+    let daemon = FeedDaemon::start(home.path());
     let shop = daemon.shop().id.clone();
     let (session, mut of_session) = daemon.session(daemon.shop()).await;
-    let mut all = daemon.all_of(daemon.shop()).await;
+    let mut all = daemon.subscribe_to_all(daemon.shop()).await;
     daemon.feeds.close(&shop);
-    assert_eq!(hears(&mut of_session).await, "end");
-    assert_eq!(hears(&mut all).await, "end");
+    assert_eq!(next_events(&mut of_session).await, "end");
+    assert_eq!(next_events(&mut all).await, "end");
     let refused = daemon.feeds.subscribe(&shop, None).await.unwrap_err();
-    assert_eq!(refused, Unsubscribable::Closed);
+    assert_eq!(refused, SubscribeError::Closed);
     assert!(daemon.callers.events(&session.id).await.unwrap().is_none());
     // A task that ends meanwhile has nobody to tell, which is no failure of it.
     daemon.remember("I keep bees.", Scope::Global, None).await;
@@ -563,9 +572,9 @@ async fn a_workspace_that_is_not_open_has_no_streams() {
 #[tokio::test]
 async fn proposals_are_told_where_all_memories_are_that_they_name() {
     let home = home();
-    let daemon = Daemon::start(home.path());
-    let mut shop = daemon.all_of(daemon.shop()).await;
-    let mut mill = daemon.all_of(daemon.mill()).await;
+    let daemon = FeedDaemon::start(home.path());
+    let mut shop = daemon.subscribe_to_all(daemon.shop()).await;
+    let mut mill = daemon.subscribe_to_all(daemon.mill()).await;
     let roots = daemon.agent(daemon.shop()).roots();
     let shared: Vec<_> = roots.iter().filter(|root| root.identity == "global").cloned().collect();
     let (sender, receiver) = tokio::sync::broadcast::channel(8);
@@ -582,10 +591,10 @@ async fn proposals_are_told_where_all_memories_are_that_they_name() {
     }
     drop(sender);
     daemon.feeds.follow_proposals(receiver).await;
-    assert_eq!(hears(&mut shop).await, "1 person waiting 1 None");
-    assert_eq!(hears(&mut shop).await, "2 person waiting 2 None");
-    assert_eq!(hears(&mut mill).await, "1 person waiting 1 None");
+    assert_eq!(next_events(&mut shop).await, "1 person waiting 1 None");
+    assert_eq!(next_events(&mut shop).await, "2 person waiting 2 None");
+    assert_eq!(next_events(&mut mill).await, "1 person waiting 1 None");
     create(&daemon.agent(daemon.mill()), "/memories/global/a.md").await;
-    assert_eq!(hears(&mut mill).await, "2 agent create /memories/global/a.md");
+    assert_eq!(next_events(&mut mill).await, "2 agent create /memories/global/a.md");
     daemon.end().await;
 }

@@ -1,6 +1,6 @@
 //! Lanes: tasks are done once, one at a time, whatever fails.
 
-mod asked;
+mod end_to_end;
 mod ends;
 mod faults;
 mod host;
@@ -8,6 +8,6 @@ mod order;
 mod overtaken;
 mod pending;
 mod processes;
-mod real;
+mod requests;
 mod schedule;
-mod sim;
+mod simulation;

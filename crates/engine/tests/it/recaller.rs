@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use lukasa_engine::{
-    BindingRequest, CallContext, Caller, Engine, LaneSettings, Memories, Recaller, Select as _,
-    Selected, Selecting, Shown, Workspace,
+    BindingRequest, CallContext, Caller, Engine, LaneSettings, Memories, RecallQuery,
+    RecallService, RetrievedMemory, Retriever as _, ShownSet, Workspace,
 };
 use memory::access::AgentClass;
 use memory::command::{MemoryCommand, ViewRange};
@@ -17,14 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{config, create, path};
 
-struct World {
+struct RecallFixture {
     home: TempDir,
     engine: Engine,
     memories: Memories,
-    recaller: Arc<Recaller>,
+    recaller: Arc<RecallService>,
 }
 
-impl World {
+impl RecallFixture {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let engine = Engine::open(config(home.path())).unwrap();
@@ -45,23 +45,23 @@ impl World {
         paths(&self.recaller.recall(&self.memories, prompt).await.unwrap())
     }
 
-    fn at_once(&self, prompt: &str) -> Option<Vec<String>> {
-        let asked = Selecting {
+    fn try_retrieve(&self, prompt: &str) -> Option<Vec<String>> {
+        let asked = RecallQuery {
             workspace: Arc::from("here"),
             memories: self.memories.clone(),
             prompt: Arc::from(prompt),
-            except: Shown::default(),
+            except: ShownSet::default(),
         };
-        self.recaller.at_once(&asked).map(|found| paths(&found))
+        self.recaller.try_retrieve(&asked).map(|found| paths(&found))
     }
 }
 
-fn paths(found: &[Selected]) -> Vec<String> {
+fn paths(found: &[RetrievedMemory]) -> Vec<String> {
     found.iter().map(|found| found.path.to_string()).collect()
 }
 
-async fn filled() -> World {
-    let world = World::new();
+async fn filled() -> RecallFixture {
+    let world = RecallFixture::new();
     for (name, text) in [
         (
             "harbour.md",
@@ -121,17 +121,17 @@ async fn a_prompt_is_answered_at_once_while_nobody_tells_of_a_change() {
     let notices = world.engine.subscribe();
     let following = Arc::clone(&world.recaller);
     let following = tokio::spawn(async move { following.follow(notices).await });
-    assert_eq!(world.at_once("harbour master"), None, "nobody has looked yet");
+    assert_eq!(world.try_retrieve("harbour master"), None, "nobody has looked yet");
     world.recaller.prepare(&world.memories).await.unwrap();
     let harbour = || Some(vec!["/memories/global/harbour.md".to_owned()]);
-    assert_eq!(world.at_once("harbour master"), harbour());
+    assert_eq!(world.try_retrieve("harbour master"), harbour());
     world.write("ships.md", "- The ferry is called Tern.\n").await;
     // The change is told; what hears of it is another task.
-    while world.at_once("harbour master").is_some() {
+    while world.try_retrieve("harbour master").is_some() {
         tokio::task::yield_now().await;
     }
     world.recaller.prepare(&world.memories).await.unwrap();
-    assert_eq!(world.at_once("harbour master"), harbour());
+    assert_eq!(world.try_retrieve("harbour master"), harbour());
     following.abort();
 }
 
@@ -167,9 +167,9 @@ async fn callers_that_see_other_roots_find_nothing_of_each_other() {
     assert_eq!(world.recall(asked).await, [] as [&str; 0]);
 }
 
-impl World {
+impl RecallFixture {
     /// Returns the world as another process finds it.
-    fn anew(self) -> Self {
+    fn reopen(self) -> Self {
         let engine = Engine::open(config(self.home.path())).unwrap();
         let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
         let recaller = engine.recaller();
@@ -177,7 +177,7 @@ impl World {
     }
 
     /// Lets files be old enough to be known by their stamps.
-    fn age(&self) {
+    fn age_files(&self) {
         for entry in fs::read_dir(self.home.path().join("data/memory")).unwrap() {
             let file = fs::File::options().append(true).open(entry.unwrap().path()).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
@@ -185,7 +185,7 @@ impl World {
     }
 
     /// Returns the files of corpora.
-    fn kept(&self) -> Vec<PathBuf> {
+    fn corpus_files(&self) -> Vec<PathBuf> {
         let folder = self.home.path().join("state/corpora");
         let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
         entries.map(|entry| entry.unwrap().path()).collect()
@@ -195,14 +195,14 @@ impl World {
 #[tokio::test]
 async fn a_corpus_is_kept_for_the_next_process_and_follows_what_changed_meanwhile() {
     let world = filled().await;
-    world.age();
+    world.age_files();
     assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
-    assert_eq!(world.kept(), [] as [PathBuf; 0], "nobody waits for that");
+    assert_eq!(world.corpus_files(), [] as [PathBuf; 0], "nobody waits for that");
     world.engine.close().await;
-    let [kept] = world.kept().try_into().unwrap();
+    let [kept] = world.corpus_files().try_into().unwrap();
     let before = fs::read(&kept).unwrap();
 
-    let world = world.anew();
+    let world = world.reopen();
     let data = world.home.path().join("data/memory");
     fs::write(data.join("tests.md"), "- Integration tests need the variable BROOK_KEY.\n").unwrap();
     fs::remove_file(data.join("bread.md")).unwrap();
@@ -219,35 +219,35 @@ async fn a_corpus_is_kept_for_the_next_process_and_follows_what_changed_meanwhil
 #[tokio::test]
 async fn a_corpus_is_not_kept_again_while_nothing_changed() {
     let world = filled().await;
-    world.age();
+    world.age_files();
     world.recall("harbour master").await;
     world.engine.close().await;
     let file = world.home.path().join("data/memory/harbour.md");
-    let [kept] = world.kept().try_into().unwrap();
-    let world = world.anew();
+    let [kept] = world.corpus_files().try_into().unwrap();
+    let world = world.reopen();
     let bytes = fs::read(&kept).unwrap();
     assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
     world.engine.close().await;
     assert_eq!(fs::read(&kept).unwrap(), bytes, "there was nothing to keep");
     fs::remove_file(&file).unwrap();
-    assert_eq!(world.anew().recall("harbour master").await, [] as [&str; 0]);
+    assert_eq!(world.reopen().recall("harbour master").await, [] as [&str; 0]);
 }
 
 #[tokio::test]
 async fn a_corpus_that_is_damaged_or_of_other_rules_is_made_anew() {
     let mut world = filled().await;
-    world.age();
+    world.age_files();
     let harbour = ["/memories/global/harbour.md"];
     assert_eq!(world.recall("harbour master").await, harbour);
     world.engine.close().await;
-    let [kept] = world.kept().try_into().unwrap();
+    let [kept] = world.corpus_files().try_into().unwrap();
     let whole = fs::read(&kept).unwrap();
     let half = whole[..whole.len() / 2].to_vec();
     let mut other = whole.clone();
     *other.last_mut().unwrap() ^= 1;
     for bytes in [Vec::new(), b"no corpus".to_vec(), half, other] {
         fs::write(&kept, bytes).unwrap();
-        world = world.anew();
+        world = world.reopen();
         assert_eq!(world.recall("harbour master").await, harbour);
         world.engine.close().await;
         assert_eq!(fs::read(&kept).unwrap(), whole, "it is as it was");
@@ -284,7 +284,7 @@ async fn no_secret_and_no_text_is_kept_and_each_project_has_a_file_of_its_own() 
     }
     world.engine.close().await;
     let kept: Vec<String> = world
-        .kept()
+        .corpus_files()
         .iter()
         .map(|file| String::from_utf8_lossy(&fs::read(file).unwrap()).into())
         .collect();
@@ -298,17 +298,17 @@ async fn no_secret_and_no_text_is_kept_and_each_project_has_a_file_of_its_own() 
 #[tokio::test]
 async fn a_text_is_read_when_it_is_shown_first_and_is_there_at_once_from_then_on() {
     let world = filled().await;
-    world.age();
+    world.age_files();
     world.recall("harbour master").await;
     world.engine.close().await;
     let harbour = || Some(vec!["/memories/global/harbour.md".to_owned()]);
 
-    let world = world.anew();
+    let world = world.reopen();
     assert_eq!(Some(world.recall("who is the harbour master?").await), harbour());
-    assert_eq!(world.at_once("who is the harbour master?"), harbour());
-    assert_eq!(world.at_once("dough of rye bread"), None, "its text was not read yet");
+    assert_eq!(world.try_retrieve("who is the harbour master?"), harbour());
+    assert_eq!(world.try_retrieve("dough of rye bread"), None, "its text was not read yet");
     world.recaller.prepare(&world.memories).await.unwrap();
-    assert!(world.at_once("dough of rye bread").is_some());
+    assert!(world.try_retrieve("dough of rye bread").is_some());
 }
 
 #[tokio::test]
@@ -317,7 +317,7 @@ async fn where_nothing_can_be_kept_all_is_found_nevertheless() {
     fs::write(world.home.path().join("state/corpora"), "in the way").unwrap();
     assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
     world.engine.close().await;
-    assert_eq!(world.anew().recall("harbour master").await, ["/memories/global/harbour.md"]);
+    assert_eq!(world.reopen().recall("harbour master").await, ["/memories/global/harbour.md"]);
 }
 
 #[tokio::test]
@@ -325,12 +325,12 @@ async fn whoever_serves_a_folder_looks_at_it_ahead_and_keeps_what_changes_after_
     let world = filled().await;
     let workspace = Workspace::new(world.home.path().to_owned(), BindingRequest::default());
     let serving = world.engine.serve(&[workspace], LaneSettings::default()).await.unwrap();
-    while world.at_once("harbour master").is_none() {
+    while world.try_retrieve("harbour master").is_none() {
         tokio::task::yield_now().await;
     }
-    assert_eq!(world.kept(), [] as [PathBuf; 0], "changes come in heaps");
+    assert_eq!(world.corpus_files(), [] as [PathBuf; 0], "changes come in heaps");
     tokio::time::pause();
-    while world.kept().is_empty() {
+    while world.corpus_files().is_empty() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     drop(serving);
@@ -338,7 +338,7 @@ async fn whoever_serves_a_folder_looks_at_it_ahead_and_keeps_what_changes_after_
 
 #[tokio::test]
 async fn what_fits_about_equally_well_comes_by_when_it_was_written_and_how_often_it_was_used() {
-    let world = World::new();
+    let world = RecallFixture::new();
     let text = "The pier gate opens at six.\n";
     let names = ["gate-a.md", "gate-b.md", "gate-c.md"];
     for name in names {

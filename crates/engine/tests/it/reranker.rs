@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lukasa_engine::{
     Address, ApiKey, BindingRequest, CallContext, Caller, Chat, ChatProtocol, Conversation, Engine,
-    LaneSettings, Memories, ModelJob, ModelWork, PlaintextReach, Recalled, Select as _, Selecting,
-    Shown, Workspace,
+    LaneSettings, Memories, ModelJob, ModelWork, PlaintextReach, RecallBlock, RecallQuery,
+    Retriever as _, ShownSet, Workspace,
 };
 use memory::command::MemoryCommand;
 use memory::feature::Feature;
@@ -27,7 +27,7 @@ const HARBOUR: &str = "/memories/global/harbour.md";
 const FERRY: &str = "/memories/global/ferry.md";
 const NOTHING: [&str; 0] = [];
 
-struct World {
+struct RerankerFixture {
     home: TempDir,
     server: Arc<ModelServer>,
     engine: Engine,
@@ -58,7 +58,7 @@ fn selecting(words: &'static [&'static str]) -> ModelServer {
     ModelServer::start(move |_, asked| select(asked, words)).unwrap()
 }
 
-impl World {
+impl RerankerFixture {
     async fn filled(server: ModelServer) -> Self {
         let home = tempfile::tempdir().unwrap();
         let world = Self::at(home, server, |_| {});
@@ -112,15 +112,15 @@ impl World {
 
     async fn recall_of(&self, memories: &Memories, prompt: &str) -> Vec<String> {
         let (reranker, asked) = (self.engine.reranker().unwrap(), asking(memories, prompt));
-        let found = reranker.select(asked, CancellationToken::new()).await.unwrap();
+        let found = reranker.retrieve(asked, CancellationToken::new()).await.unwrap();
         found.iter().map(|found| found.path.to_string()).collect()
     }
 
     /// Returns what a turn is answered at once, if it is.
-    async fn at_once(&self, prompt: &str) -> Option<Vec<String>> {
+    async fn try_retrieve(&self, prompt: &str) -> Option<Vec<String>> {
         self.engine.recaller().prepare(&self.memories).await.unwrap();
         let asked = asking(&self.memories, prompt);
-        let found = self.engine.reranker().unwrap().at_once(&asked);
+        let found = self.engine.reranker().unwrap().try_retrieve(&asked);
         found.map(|found| found.iter().map(|found| found.path.to_string()).collect())
     }
 
@@ -132,7 +132,7 @@ impl World {
     }
 
     /// Waits until so many questions are on record.
-    async fn noted(&self, count: usize) -> Vec<ModelWork> {
+    async fn wait_for_works(&self, count: usize) -> Vec<ModelWork> {
         loop {
             let works = self.works().await;
             if works.len() >= count {
@@ -149,21 +149,21 @@ impl World {
     }
 }
 
-fn asking(memories: &Memories, prompt: &str) -> Selecting {
-    Selecting {
+fn asking(memories: &Memories, prompt: &str) -> RecallQuery {
+    RecallQuery {
         workspace: Arc::from("here"),
         memories: memories.clone(),
         prompt: Arc::from(prompt),
-        except: Shown::default(),
+        except: ShownSet::default(),
     }
 }
 
-fn paths(shown: &Recalled) -> Vec<String> {
+fn paths(shown: &RecallBlock) -> Vec<String> {
     shown.memories.iter().map(|memory| memory.path.to_string()).collect()
 }
 
 /// Returns what is shown behind the results of tools, as soon as it is there.
-async fn behind_a_tool(conversation: &Conversation) -> Recalled {
+async fn behind_a_tool(conversation: &Conversation) -> RecallBlock {
     loop {
         if let Some(shown) = conversation.tool_result(None) {
             return shown;
@@ -174,12 +174,12 @@ async fn behind_a_tool(conversation: &Conversation) -> Recalled {
 
 #[tokio::test]
 async fn what_the_ranker_found_is_put_in_the_models_order() {
-    let plain = World::filled(selecting(&[])).await;
+    let plain = RerankerFixture::filled(selecting(&[])).await;
     let found = plain.engine.recaller().recall(&plain.memories, BRENN).await.unwrap();
     let found: Vec<String> = found.iter().map(|found| found.path.to_string()).collect();
     assert_eq!(found.len(), 2, "{found:?}");
     let in_order = |words: &'static [&'static str], expected: [&'static str; 2]| async move {
-        let world = World::filled(selecting(words)).await;
+        let world = RerankerFixture::filled(selecting(words)).await;
         assert_eq!(world.recall(BRENN).await, expected);
     };
     in_order(&["Olga", "noon"], [HARBOUR, FERRY]).await;
@@ -188,7 +188,7 @@ async fn what_the_ranker_found_is_put_in_the_models_order() {
 
 #[tokio::test]
 async fn a_memory_in_other_words_is_found_that_the_ranker_does_not_show() {
-    let world = World::filled(selecting(&["Olga"])).await;
+    let world = RerankerFixture::filled(selecting(&["Olga"])).await;
     let by_words = world.engine.recaller().recall(&world.memories, QUAY).await.unwrap();
     assert_eq!(by_words, []);
     let conversation = world.conversation().await;
@@ -203,7 +203,7 @@ async fn a_memory_in_other_words_is_found_that_the_ranker_does_not_show() {
 
 #[tokio::test]
 async fn a_model_is_shown_the_prompt_and_a_piece_of_each_candidate_as_data() {
-    let world = World::filled(selecting(&[])).await;
+    let world = RerankerFixture::filled(selecting(&[])).await;
     world.recall(BRENN).await;
     let asked = &world.server.requests()[0];
     assert!(asked.text().contains(&format!("JSON string:\\n\\\"{BRENN}\\\"")), "{}", asked.text());
@@ -218,17 +218,17 @@ async fn a_model_is_shown_the_prompt_and_a_piece_of_each_candidate_as_data() {
 
 #[tokio::test]
 async fn a_model_that_says_that_nothing_helps_is_believed() {
-    let world = World::filled(selecting(&[])).await;
+    let world = RerankerFixture::filled(selecting(&[])).await;
     assert_eq!(world.recall(BRENN).await, NOTHING);
-    let [work] = world.noted(1).await.try_into().unwrap();
+    let [work] = world.wait_for_works(1).await.try_into().unwrap();
     assert_eq!((work.ended.as_str(), work.why), ("completed", None));
 }
 
 #[tokio::test]
 async fn what_a_question_took_is_on_record_and_limits_nothing() {
-    let world = World::filled(selecting(&["Olga"])).await;
+    let world = RerankerFixture::filled(selecting(&["Olga"])).await;
     world.recall(BRENN).await;
-    let [work] = world.noted(1).await.try_into().unwrap();
+    let [work] = world.wait_for_works(1).await.try_into().unwrap();
     assert_eq!(work.workspace, "here");
     assert_eq!((work.task, work.agent.as_str()), (None, "managed-auto-memory-recall"));
     assert_eq!((work.model.as_str(), work.is_background), ("local/small", false));
@@ -247,15 +247,15 @@ async fn ids_that_were_not_listed_are_passed_over() {
             all.extend(ids.iter().map(|_| id["id"].clone()));
             ModelReply::call("select_memories", json!({ "ids": all }))
         });
-        World::filled(server.unwrap()).await
+        RerankerFixture::filled(server.unwrap()).await
     };
     let world = selects(&["first", "first again"]).await;
     assert_eq!(world.recall(BRENN).await.len(), 1);
-    assert_eq!(world.noted(1).await[0].ended, "completed");
+    assert_eq!(world.wait_for_works(1).await[0].ended, "completed");
     // Of nothing but such ids it cannot be said what was meant.
     let world = selects(&[]).await;
     assert_eq!(world.recall(BRENN).await.len(), 2, "the ranker's decision");
-    assert_eq!(world.noted(1).await[0].ended, "fallback");
+    assert_eq!(world.wait_for_works(1).await[0].ended, "fallback");
 }
 
 #[tokio::test]
@@ -274,16 +274,17 @@ async fn whatever_goes_wrong_what_the_ranker_decided_is_recalled() {
         (ModelReply::Page, "JSON"),
         (ModelReply::Other, ""),
     ] {
-        let world = World::filled(ModelServer::scripted(vec![says.clone()]).unwrap()).await;
+        let world =
+            RerankerFixture::filled(ModelServer::scripted(vec![says.clone()]).unwrap()).await;
         assert_eq!(world.recall(BRENN).await.len(), 2, "{says:?}");
-        let [work] = world.noted(1).await.try_into().unwrap();
+        let [work] = world.wait_for_works(1).await.try_into().unwrap();
         assert_eq!(work.ended, "fallback", "{says:?}");
         assert!(work.why.as_ref().is_some_and(|told| told.contains(why)), "{says:?}: {work:?}");
-        let spent = world.engine.reranker().unwrap().spent();
+        let spent = world.engine.reranker().unwrap().spending();
         assert_eq!(spent[0].0, ("local/small".to_owned(), "fallback"), "{says:?}");
         // It is left alone for a while, in which nobody is kept waiting for it.
         let asked = world.server.requests().len();
-        let found = world.at_once(BRENN).await;
+        let found = world.try_retrieve(BRENN).await;
         assert_eq!(found.map(|found| found.len()), Some(2), "{says:?}");
         assert_eq!(world.recall(BRENN).await.len(), 2, "{says:?}");
         assert_eq!(world.server.requests().len(), asked, "{says:?}");
@@ -292,7 +293,7 @@ async fn whatever_goes_wrong_what_the_ranker_decided_is_recalled() {
 
 #[tokio::test]
 async fn a_text_that_is_json_is_an_answer_too() {
-    let world = World::filled(
+    let world = RerankerFixture::filled(
         ModelServer::start(|_, asked| {
             let candidates = candidates(asked);
             let noon = |one: &&Value| one["text"].as_str().unwrap().contains("noon");
@@ -307,7 +308,8 @@ async fn a_text_that_is_json_is_an_answer_too() {
 
 #[tokio::test]
 async fn a_model_that_says_nothing_is_waited_for_beside_the_turn_until_its_deadline() {
-    let world = World::filled(ModelServer::scripted(vec![ModelReply::Nothing]).unwrap()).await;
+    let world =
+        RerankerFixture::filled(ModelServer::scripted(vec![ModelReply::Nothing]).unwrap()).await;
     let conversation = world.conversation().await;
     let never = CancellationToken::new();
     assert_eq!(conversation.prompt(BRENN, None, &never), None, "the turn goes on");
@@ -319,14 +321,15 @@ async fn a_model_that_says_nothing_is_waited_for_beside_the_turn_until_its_deadl
     let shown = behind_a_tool(&conversation).await;
     assert_eq!(paths(&shown).len(), 2, "what the ranker decided comes behind a tool");
     world.wait(|server| server.wait_for_disconnects(1)).await;
-    let [work] = world.noted(1).await.try_into().unwrap();
+    let [work] = world.wait_for_works(1).await.try_into().unwrap();
     assert_eq!(work.ended, "fallback");
     assert!(work.why.unwrap().contains("4s"));
 }
 
 #[tokio::test]
 async fn a_turn_that_ends_or_is_cancelled_and_the_next_prompt_end_the_question() {
-    let world = World::filled(ModelServer::scripted(vec![ModelReply::Nothing]).unwrap()).await;
+    let world =
+        RerankerFixture::filled(ModelServer::scripted(vec![ModelReply::Nothing]).unwrap()).await;
     let conversation = world.conversation().await;
     let never = CancellationToken::new();
     assert_eq!(conversation.prompt(BRENN, None, &never), None);
@@ -342,7 +345,8 @@ async fn a_turn_that_ends_or_is_cancelled_and_the_next_prompt_end_the_question()
     world.wait(|server| server.wait_for_requests(3)).await;
     turn.cancel();
     world.wait(|server| server.wait_for_disconnects(3)).await;
-    let ended: Vec<String> = world.noted(3).await.into_iter().map(|work| work.ended).collect();
+    let ended: Vec<String> =
+        world.wait_for_works(3).await.into_iter().map(|work| work.ended).collect();
     assert_eq!(ended, ["cancelled"; 3], "what was begun is on record");
     assert_eq!(conversation.prompt(BRENN, None, &never), None, "it is not held to have failed");
 }
@@ -353,18 +357,18 @@ async fn a_model_that_failed_is_asked_again_after_a_while() {
         0 => ModelReply::Status(400, None, "no such model"),
         _ => select(asked, &["noon"]),
     });
-    let world = World::filled(server.unwrap()).await;
+    let world = RerankerFixture::filled(server.unwrap()).await;
     assert_eq!(world.recall(BRENN).await.len(), 2);
     tokio::time::pause();
     tokio::time::advance(EMBED_RETRY_DELAY).await;
     tokio::time::resume();
-    assert_eq!(world.at_once(BRENN).await, None);
+    assert_eq!(world.try_retrieve(BRENN).await, None);
     assert_eq!(world.recall(BRENN).await, [FERRY]);
 }
 
 #[tokio::test]
 async fn no_secret_no_order_and_no_prompt_with_a_secret_are_sent() {
-    let world = World::filled(selecting(&[])).await;
+    let world = RerankerFixture::filled(selecting(&[])).await;
     let secret = format!("sk-ant-api03-{}", "Ab3".repeat(31));
     world.edit("key.md", &format!("- The harbour of Brenn has a gate.\n- Its key is {secret}.\n"));
     world.edit("head.md", &format!("---\ndescription: {secret}\n---\n- The harbour of Brenn.\n"));
@@ -384,7 +388,7 @@ async fn no_secret_no_order_and_no_prompt_with_a_secret_are_sent() {
 
 #[tokio::test]
 async fn what_nobody_reviewed_is_sent_to_no_model_and_of_a_trusted_project_shown_all_the_same() {
-    let world = World::filled(selecting(&["Olga"])).await;
+    let world = RerankerFixture::filled(selecting(&["Olga"])).await;
     let project = world.home.path().join("app");
     fs::create_dir_all(project.join(".git")).unwrap();
     fs::create_dir_all(project.join(".lukasa/memory")).unwrap();
@@ -421,7 +425,7 @@ async fn a_memory_that_talks_to_the_model_adds_nothing_that_was_not_listed() {
         calls[0].1 = json!({ "ids": all, "paths": ["/memories/global/bread.md"] });
         ModelReply::Calls(calls)
     });
-    let world = World::filled(server.unwrap()).await;
+    let world = RerankerFixture::filled(server.unwrap()).await;
     world.write("talk.md", talk).await;
     world.write("known.md", "- I know the baker of Brenn.\n").await;
     assert_eq!(world.recall(BRENN).await, [FERRY]);
@@ -437,7 +441,7 @@ async fn a_model_has_a_bounded_number_of_candidates_and_chooses_five_at_most() {
         let ids: Vec<Value> = candidates(asked).iter().map(|one| one["id"].clone()).collect();
         ModelReply::call("select_memories", json!({ "ids": ids }))
     });
-    let world = World::filled(server.unwrap()).await;
+    let world = RerankerFixture::filled(server.unwrap()).await;
     for number in 0..2 * RERANK_CANDIDATES_MAX {
         let text = format!("- Berth {number} of the harbour of Brenn is free.\n");
         world.write(&format!("berth-{number}.md"), &text).await;
@@ -449,7 +453,7 @@ async fn a_model_has_a_bounded_number_of_candidates_and_chooses_five_at_most() {
 #[tokio::test]
 async fn where_there_is_nothing_to_choose_from_nobody_is_asked() {
     let home = tempfile::tempdir().unwrap();
-    let world = World::at(home, selecting(&[]), |_| {});
+    let world = RerankerFixture::at(home, selecting(&[]), |_| {});
     assert_eq!(world.recall(BRENN).await, NOTHING);
     world.write("ferry.md", "- The ferry leaves the harbour of Brenn at noon.\n").await;
     let conversation = world.conversation().await;
@@ -461,13 +465,13 @@ async fn where_there_is_nothing_to_choose_from_nobody_is_asked() {
 
 #[tokio::test]
 async fn what_was_shown_is_no_candidate() {
-    let world = World::filled(selecting(&["Olga"])).await;
+    let world = RerankerFixture::filled(selecting(&["Olga"])).await;
     let conversation = world.conversation().await;
     let never = CancellationToken::new();
     assert_eq!(conversation.prompt(BRENN, None, &never), None);
     assert_eq!(paths(&behind_a_tool(&conversation).await), [HARBOUR]);
     conversation.prompt("and the harbour master of Brenn?", None, &never);
-    world.noted(2).await;
+    world.wait_for_works(2).await;
     let asked = world.server.requests();
     assert!(!asked.last().unwrap().text().contains("called Olga"));
     assert_eq!(asked.len(), 2);
@@ -481,7 +485,7 @@ async fn what_is_forgotten_while_the_model_thinks_is_not_shown() {
         may_go_on.lock().unwrap().recv().unwrap();
         select(asked, &["noon", "Olga"])
     });
-    let world = World::filled(server.unwrap()).await;
+    let world = RerankerFixture::filled(server.unwrap()).await;
     let conversation = world.conversation().await;
     let never = CancellationToken::new();
     assert_eq!(conversation.prompt(BRENN, None, &never), None);
@@ -494,7 +498,7 @@ async fn what_is_forgotten_while_the_model_thinks_is_not_shown() {
 
 #[tokio::test]
 async fn who_asks_for_a_memory_is_answered_by_the_ranker_alone() {
-    let world = World::filled(selecting(&[])).await;
+    let world = RerankerFixture::filled(selecting(&[])).await;
     assert!(world.engine.recall(&world.memories, BRENN).await.unwrap().is_some());
     let found = lukasa_engine::search(&world.memories, "harbour", None, 9).await.unwrap();
     assert_eq!(found.hits.len(), 3);
@@ -504,10 +508,12 @@ async fn who_asks_for_a_memory_is_answered_by_the_ranker_alone() {
 #[tokio::test]
 async fn where_models_are_off_everywhere_or_in_a_workspace_nobody_is_asked() {
     let home = tempfile::tempdir().unwrap();
-    let off = World::at(home, selecting(&[]), |config| config.features.set(Feature::Models, false));
+    let off = RerankerFixture::at(home, selecting(&[]), |config| {
+        config.features.set(Feature::Models, false)
+    });
     assert!(off.engine.reranker().is_none());
 
-    let world = World::filled(selecting(&[])).await;
+    let world = RerankerFixture::filled(selecting(&[])).await;
     let features = world.memories.features().without(Feature::Models);
     let memories = world.memories.clone().with_features(features);
     assert_eq!(world.recall_of(&memories, BRENN).await.len(), 2);
@@ -516,15 +522,15 @@ async fn where_models_are_off_everywhere_or_in_a_workspace_nobody_is_asked() {
 
 #[tokio::test]
 async fn a_process_that_serves_asks_the_model_and_tells_what_that_took() {
-    let world = World::filled(selecting(&["noon"])).await;
+    let world = RerankerFixture::filled(selecting(&["noon"])).await;
     let workspace = Workspace::new(PathBuf::from("/"), BindingRequest::default());
     let serving = world.engine.serve(&[workspace], LaneSettings::default()).await.unwrap();
     let opened = serving.conversations.open(&"s".parse().unwrap(), "here", &world.memories).await;
     let conversation = opened.unwrap().conversation;
     assert_eq!(conversation.prompt(BRENN, None, &CancellationToken::new()), None);
     assert_eq!(paths(&behind_a_tool(&conversation).await), [FERRY]);
-    world.noted(1).await;
-    let [(by, spent)] = serving.spent().try_into().unwrap();
+    world.wait_for_works(1).await;
+    let [(by, spent)] = serving.spending().try_into().unwrap();
     assert_eq!(by, ("recall", "local/small".to_owned(), "completed"));
     assert_eq!((spent.works, spent.tokens_in, spent.tokens_out), (1, 100, 7));
 }

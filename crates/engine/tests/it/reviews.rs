@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lukasa_engine::feed::{Changed, Event, EventKind};
+use lukasa_engine::feed::{Event, EventKind, FeedChange};
 use lukasa_engine::{
     ApiKey, BindingRequest, CallContext, Caller, ChangesQuery, Chat, Config, Conversation,
     Conversations, Engine, Feed, Feeds, FindingSkipReason, Lanes, Memories, MessageRole, ModelJob,
-    Task, TaskDetails, TaskFilter, TaskKind, TaskResult, TaskState, TurnTold, Unreviewed, Viewer,
+    Task, TaskDetails, TaskFilter, TaskKind, TaskResult, TaskState, TurnReport, Unreviewed, Viewer,
     Workspace, WorkspaceChoice,
 };
 use memory::change::{Actor, Trust};
@@ -23,7 +23,7 @@ use testkit::{ModelReply, ModelRequest, ModelServer};
 use crate::{config, path};
 
 /// A home whose conversations are reviewed by a scripted model.
-struct World {
+struct ReviewFixture {
     home: TempDir,
     engine: Engine,
     workspace: Workspace,
@@ -33,7 +33,7 @@ struct World {
     server: ModelServer,
 }
 
-fn with(home: &TempDir, server: &ModelServer) -> Config {
+fn config_with_models(home: &TempDir, server: &ModelServer) -> Config {
     let mut config = config(home.path());
     config.review.wait = Duration::from_secs(2);
     config.review.verbose = true;
@@ -46,7 +46,7 @@ fn with(home: &TempDir, server: &ModelServer) -> Config {
     config
 }
 
-impl World {
+impl ReviewFixture {
     fn new(script: Vec<ModelReply>) -> Self {
         Self::every(3, script)
     }
@@ -62,7 +62,7 @@ impl World {
     fn open_with(home: TempDir, server: ModelServer, set: impl FnOnce(&mut Config)) -> Self {
         let checkout = home.path().join("checkout");
         std::fs::create_dir_all(checkout.join(".git")).unwrap();
-        let mut config = with(&home, &server);
+        let mut config = config_with_models(&home, &server);
         set(&mut config);
         let engine = Engine::open(config).unwrap();
         let binding = BindingRequest {
@@ -81,9 +81,9 @@ impl World {
     }
 
     /// Opens another process's view of the same home.
-    async fn again(self, interval: u64) -> Self {
+    async fn reopen(self, interval: u64) -> Self {
         self.lanes.drain(Duration::from_secs(5)).await;
-        self.conversations.written().await;
+        self.conversations.flush().await;
         self.engine.close().await;
         Self::open(self.home, interval, self.server)
     }
@@ -104,8 +104,8 @@ impl World {
         let conversation = self.conversation(id).await;
         for text in said {
             turn(&conversation, text);
-            self.conversations.written().await;
-            self.lanes.idle(Duration::from_secs(20)).await;
+            self.conversations.flush().await;
+            self.lanes.wait_until_idle(Duration::from_secs(20)).await;
         }
         self.reviews().await
     }
@@ -140,7 +140,7 @@ impl World {
 
     async fn proposals(&self) -> Vec<(String, String)> {
         let memories = self.memories();
-        let page = self.engine.pending().list(&memories, None, 50).await.unwrap();
+        let page = self.engine.proposal_queue().list(&memories, None, 50).await.unwrap();
         let told = page.proposals.into_iter();
         told.map(|one| (one.proposal.kind.to_string(), one.proposal.reason)).collect()
     }
@@ -149,7 +149,7 @@ impl World {
 fn turn(conversation: &Conversation, text: &str) {
     let messages =
         vec![(MessageRole::User, text.to_owned()), (MessageRole::Assistant, "I will.".to_owned())];
-    conversation.turn_ended_with(None, &TurnTold { messages, wrote_memory: false });
+    conversation.turn_ended_with_report(None, &TurnReport { messages, wrote_memory: false });
 }
 
 fn add(target: &str, text: &str, evidence: &[&str]) -> (String, Value) {
@@ -171,14 +171,14 @@ fn result(task: &Task) -> &TaskResult {
 
 fn left_out(task: &Task) -> Vec<(FindingSkipReason, u32)> {
     match &result(task).details {
-        TaskDetails::Reviewed { skipped, .. } => skipped.iter().map(|(a, b)| (*a, *b)).collect(),
+        TaskDetails::Review { skipped, .. } => skipped.iter().map(|(a, b)| (*a, *b)).collect(),
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test]
 async fn every_third_turn_has_one_review_and_nothing_to_save_writes_nothing() {
-    let world = World::new(vec![nothing()]);
+    let world = ReviewFixture::new(vec![nothing()]);
     assert_eq!(world.turns("talk", &THREE[..2]).await, []);
     let reviews = world.turns("talk", &THREE[2..]).await;
     assert_eq!(reviews.len(), 1);
@@ -200,7 +200,7 @@ async fn every_third_turn_has_one_review_and_nothing_to_save_writes_nothing() {
 
 #[tokio::test]
 async fn what_is_found_is_saved_with_its_origin_and_waits_for_a_person() {
-    let world = World::new(vec![
+    let world = ReviewFixture::new(vec![
         ModelReply::Calls(vec![
             add("user", "I prefer tabs everywhere", &["m3"]),
             add("memory", "The build needs make 4", &["m1"]),
@@ -241,7 +241,7 @@ async fn what_is_found_is_saved_with_its_origin_and_waits_for_a_person() {
 
 #[tokio::test]
 async fn what_a_review_wrote_is_hot_only_once_a_person_accepted_it() {
-    let world = World::every(
+    let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
     );
@@ -258,7 +258,7 @@ async fn what_a_review_wrote_is_hot_only_once_a_person_accepted_it() {
     let unreviewed = memories.unreviewed(&[(&at, None)]).await;
     assert_eq!(unreviewed.get(&at), Some(&Unreviewed::Background));
 
-    let pending = world.engine.pending();
+    let pending = world.engine.proposal_queue();
     let page = pending.list(&memories, None, 9).await.unwrap();
     let ids: Vec<_> = page.proposals.iter().map(|one| one.id).collect();
     let decided = pending.accept(&memories, &ids, &CallContext::default()).await;
@@ -296,7 +296,7 @@ async fn a_call_of_anything_else_is_dropped_and_a_sixth_finding_too() {
     calls.insert(1, add("user", "the assistant said so", &["m2"]));
     calls.insert(2, add("user", "nobody said so", &["m77"]));
     calls.insert(3, ("add_memory".to_owned(), json!({ "target": "root", "text": 7 })));
-    let world = World::new(vec![ModelReply::Calls(calls), ModelReply::text("Done.")]);
+    let world = ReviewFixture::new(vec![ModelReply::Calls(calls), ModelReply::text("Done.")]);
     let reviews = world.turns("talk", &THREE).await;
     assert_eq!(result(&reviews[0]).changes.len(), 5);
     assert_eq!(left_out(&reviews[0]), [(FindingSkipReason::Limit, 1)]);
@@ -326,7 +326,7 @@ async fn what_a_person_wrote_is_changed_by_a_person_alone() {
         if number == 0 { ModelReply::Calls(calls(asked)) } else { ModelReply::text("Done.") }
     })
     .unwrap();
-    let world = World::open(tempfile::tempdir().unwrap(), 3, server);
+    let world = ReviewFixture::open(tempfile::tempdir().unwrap(), 3, server);
     let text = "- The build takes nine minutes\n- Tabs are used everywhere\n";
     world.create("/memories/project/build.md", text).await;
     world.create("/memories/global/pinned.md", "- I prefer tabs to spaces\n").await;
@@ -351,7 +351,7 @@ async fn its_own_entries_a_review_changes_by_itself_unless_they_are_pinned() {
         let id = format!("e{number}");
         ModelReply::call("update_memory", json!({ "id": id, "text": text, "evidence": ["m1"] }))
     };
-    let world = World::every(
+    let world = ReviewFixture::every(
         1,
         vec![
             ModelReply::Calls(vec![add("user", "I prefer tabs in Rust", &["m1"])]),
@@ -385,7 +385,7 @@ async fn a_hang_an_error_and_a_broken_reply_write_nothing_and_the_mark_moves_on(
         (ModelReply::Garbage("add_memory".to_owned()), "review_failed"),
         (ModelReply::Half, "model_unavailable"),
     ] {
-        let world = World::new(vec![says.clone()]);
+        let world = ReviewFixture::new(vec![says.clone()]);
         let reviews = world.turns("talk", &THREE).await;
         assert_eq!(world.text().await, "", "{says:?}");
         match &reviews[0].state {
@@ -400,7 +400,7 @@ async fn a_hang_an_error_and_a_broken_reply_write_nothing_and_the_mark_moves_on(
 #[tokio::test]
 async fn what_is_known_secret_or_an_order_is_left_out() {
     let prompt = "Only what the person says in their own name is evidence and nothing else is";
-    let world = World::new(vec![
+    let world = ReviewFixture::new(vec![
         ModelReply::Calls(vec![
             add("user", "I prefer tabs everywhere.", &["m3"]),
             add("user", "My key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123", &["m3"]),
@@ -433,7 +433,7 @@ async fn what_is_known_secret_or_an_order_is_left_out() {
 
 #[tokio::test]
 async fn a_review_adds_to_no_memory_that_somebody_else_wrote() {
-    let world = World::every(
+    let world = ReviewFixture::every(
         1,
         vec![
             ModelReply::Calls(vec![add("user", "I like tea with milk in the morning", &["m1"])]),
@@ -454,20 +454,20 @@ async fn a_review_adds_to_no_memory_that_somebody_else_wrote() {
 
 #[tokio::test]
 async fn turns_are_counted_once_and_go_on_after_a_restart() {
-    let world = World::new(vec![nothing()]);
+    let world = ReviewFixture::new(vec![nothing()]);
     let conversation = world.conversation("talk").await;
     for _ in 0..5 {
-        let told = TurnTold {
+        let told = TurnReport {
             messages: vec![(MessageRole::User, "I prefer tabs".to_owned())],
             wrote_memory: false,
         };
-        conversation.turn_ended_with(Some("turn 1"), &told);
+        conversation.turn_ended_with_report(Some("turn 1"), &told);
     }
     // A turn in which no person said anything is none.
     conversation.turn_ended(None);
     conversation.turn_ended(Some("again"));
     world.turns("talk", &["two"]).await;
-    let world = world.again(3).await;
+    let world = world.reopen(3).await;
     assert_eq!(world.reviews().await, []);
     assert_eq!(world.turns("talk", &["three"]).await.len(), 1);
     let told = world.server.requests()[0].text();
@@ -477,13 +477,13 @@ async fn turns_are_counted_once_and_go_on_after_a_restart() {
 
 #[tokio::test]
 async fn the_end_of_a_session_has_a_last_review_if_much_of_it_had_none() {
-    let world = World::every(4, vec![nothing()]);
+    let world = ReviewFixture::every(4, vec![nothing()]);
     world.turns("short", &["one"]).await;
     world.turns("long", &["one", "two"]).await;
     for id in ["short", "long"] {
         assert!(world.conversations.close(&id.parse().unwrap()).await);
     }
-    world.lanes.idle(Duration::from_secs(20)).await;
+    world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     let reviews = world.reviews().await;
     assert_eq!(reviews.len(), 1);
     assert!(world.server.requests()[0].text().contains("two"));
@@ -491,13 +491,13 @@ async fn the_end_of_a_session_has_a_last_review_if_much_of_it_had_none() {
 
 #[tokio::test]
 async fn two_sessions_are_not_mixed() {
-    let world = World::new(vec![nothing()]);
+    let world = ReviewFixture::new(vec![nothing()]);
     for (one, other) in [("a1", "b1"), ("a2", "b2"), ("a3", "b3")] {
         turn(&*world.conversation("one").await, one);
         turn(&*world.conversation("other").await, other);
-        world.conversations.written().await;
+        world.conversations.flush().await;
     }
-    world.lanes.idle(Duration::from_secs(20)).await;
+    world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await.len(), 2);
     for asked in world.server.requests() {
         let told = asked.text();
@@ -507,34 +507,34 @@ async fn two_sessions_are_not_mixed() {
 
 #[tokio::test]
 async fn without_an_interval_nothing_of_a_turn_is_kept() {
-    let world = World::every(0, vec![nothing()]);
+    let world = ReviewFixture::every(0, vec![nothing()]);
     world.create("/memories/global/a.md", "- a\n").await;
     let conversation = world.conversation("talk").await;
     conversation.prompt("I prefer tabs", None, &tokio_util::sync::CancellationToken::new());
     turn(&conversation, "I prefer tabs");
     conversation.wrote_memory();
     conversation.ended();
-    world.conversations.written().await;
+    world.conversations.flush().await;
     let kept = world.database().conversation("talk").await.unwrap().unwrap().data;
     assert_eq!(kept, r#"{"segment":0,"turns":1,"shown":[],"events":[]}"#);
     assert_eq!(world.reviews().await, []);
     assert!(world.server.requests().is_empty());
 
     // What an interval had kept goes when it is set to 0.
-    let world = World::every(3, vec![nothing()]);
+    let world = ReviewFixture::every(3, vec![nothing()]);
     world.turns("talk", &["I prefer tabs"]).await;
     let kept = world.database().conversation("talk").await.unwrap().unwrap().data;
     assert!(kept.contains("I prefer tabs"), "{kept}");
-    let world = world.again(0).await;
+    let world = world.reopen(0).await;
     turn(&*world.conversation("talk").await, "more");
-    world.conversations.written().await;
+    world.conversations.flush().await;
     let kept = world.database().conversation("talk").await.unwrap().unwrap().data;
     assert_eq!(kept, r#"{"segment":0,"turns":2,"shown":[],"events":[]}"#);
 }
 
 #[tokio::test]
 async fn secrets_are_taken_out_before_anything_is_kept_or_sent() {
-    let world = World::new(vec![nothing()]);
+    let world = ReviewFixture::new(vec![nothing()]);
     let secret = "ghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
     world.turns("talk", &[&format!("the key is {secret}"), "go"]).await;
     let kept = world.database().conversation("talk").await.unwrap().unwrap().data;
@@ -545,7 +545,7 @@ async fn secrets_are_taken_out_before_anything_is_kept_or_sent() {
 
 #[tokio::test]
 async fn people_are_told_once_of_what_was_saved_and_of_nothing_else() {
-    let world = World::every(
+    let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
     );
@@ -556,7 +556,7 @@ async fn people_are_told_once_of_what_was_saved_and_of_nothing_else() {
         tokio::time::timeout(Duration::from_millis(300), heard.next()).await
     {
         if let EventKind::MemoryChanged(news) = kind
-            && let Changed::Reviewed { saved, .. } = &news.changed
+            && let FeedChange::Review { saved, .. } = &news.change
         {
             told.push(*saved);
         }
@@ -566,7 +566,7 @@ async fn people_are_told_once_of_what_was_saved_and_of_nothing_else() {
 
 #[tokio::test]
 async fn what_is_about_to_be_lost_is_reviewed_before_a_compaction() {
-    let world = World::new(vec![
+    let world = ReviewFixture::new(vec![
         ModelReply::Calls(vec![
             add("user", "I prefer tabs everywhere", &["m1"]),
             add("workspace", "The parser stays as it is until the release", &["m3"]),
@@ -579,15 +579,15 @@ async fn what_is_about_to_be_lost_is_reviewed_before_a_compaction() {
     conversation.prompt("leave the parser as it is until the release", None, &stop);
     conversation.compacted(Some("c1"));
     conversation.compacted(Some("c1"));
-    world.conversations.written().await;
-    world.lanes.idle(Duration::from_secs(20)).await;
+    world.conversations.flush().await;
+    world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     let reviews = world.reviews().await;
     assert_eq!(reviews.len(), 1);
     assert_eq!(left_out(&reviews[0]), []);
     let text = world.text().await;
     assert!(text.contains("/memories/global/") && text.contains("/memories/workspace/"), "{text}");
     // The turn that went on counts when it has ended.
-    conversation.turn_ended_with(None, &TurnTold::default());
+    conversation.turn_ended_with_report(None, &TurnReport::default());
     assert_eq!(world.turns("talk", &["two"]).await.len(), 1);
     assert_eq!(world.turns("talk", &["three"]).await.len(), 2);
 }
@@ -596,7 +596,7 @@ async fn what_is_about_to_be_lost_is_reviewed_before_a_compaction() {
 async fn a_review_waits_while_models_took_what_they_may_in_a_day() {
     let home = tempfile::tempdir().unwrap();
     let server = ModelServer::scripted(vec![nothing()]).unwrap();
-    let world = World::open_with(home, server, |config| {
+    let world = ReviewFixture::open_with(home, server, |config| {
         config.review.interval = 1;
         config.models.background_tokens = 1;
     });
@@ -608,7 +608,7 @@ async fn a_review_waits_while_models_took_what_they_may_in_a_day() {
 
 #[tokio::test]
 async fn a_model_is_told_what_was_said_and_what_is_known_as_data() {
-    let world = World::every(1, vec![nothing()]);
+    let world = ReviewFixture::every(1, vec![nothing()]);
     world.create("/memories/global/tabs.md", "- I prefer tabs in \"Rust\"\n").await;
     world.turns("talk", &["I prefer spaces in Rust\nnow"]).await;
     let asked = world.server.requests().remove(0).body;
@@ -629,7 +629,7 @@ fn today() -> String {
 #[tokio::test]
 async fn no_sentence_of_the_prompt_is_kept_anywhere() {
     let sentence = "You change nothing in the conversation and nobody sees your answer.";
-    let world = World::every(
+    let world = ReviewFixture::every(
         1,
         vec![
             ModelReply::Calls(vec![

@@ -20,8 +20,8 @@ use agent_client_protocol::{
     Agent, Client, Error, Handled, UntypedMessage, on_receive_dispatch, on_receive_request,
 };
 use engine::{
-    Asker, Job, Lanes, Ledger, Request, RunError, StageError, Staged, SubmitError, TaskError,
-    TaskErrorCode, TaskKind, TaskState, Viewer, Workspace, chain,
+    CuratorRequest, Job, Lanes, Ledger, Requester, RunError, StageError, StagedAttempt,
+    SubmitError, TaskError, TaskErrorCode, TaskKind, TaskState, Viewer, Workspace, error_chain,
 };
 use futures_util::SinkExt as _;
 use memory::feature::Feature;
@@ -287,9 +287,11 @@ impl Calls {
                 of.ok_or_else(|| invalid(ErrorCode::InvalidArguments))?
             }
         };
-        let available = match self.host.lanes.available(&workspace).await {
+        let available = match self.host.lanes.check_available(&workspace).await {
             Ok(()) => true,
-            Err(SubmitError::Untrusted | SubmitError::Off | SubmitError::Unavailable) => false,
+            Err(
+                SubmitError::Untrusted | SubmitError::FeatureDisabled | SubmitError::Unavailable,
+            ) => false,
             Err(error) => return Err(not_taken(TaskKind::Remember, &error)),
         };
         Ok(json!({ "available": available }))
@@ -313,13 +315,13 @@ impl Calls {
     /// Has a task done in the lane of its workspace, and answers with what came of it.
     async fn carry_out(
         &self,
-        request: Request,
+        request: CuratorRequest,
         fields: &Map<String, Value>,
         stop: &CancellationToken,
     ) -> Result<Value, Error> {
         let workspace = self.workspace(fields)?;
         let (kind, lanes) = (request.kind(), &self.host.lanes);
-        let submitted = lanes.submit(&workspace, request, Asker::client(ORIGIN, None)).await;
+        let submitted = lanes.submit(&workspace, request, Requester::client(ORIGIN, None)).await;
         let task = submitted.map_err(|error| not_taken(kind, &error))?;
         let ended = tokio::select! {
             ended = lanes.wait(&workspace, &task.id) => ended,
@@ -336,7 +338,7 @@ impl Calls {
             }
         };
         let ended = ended.map_err(|error| {
-            tracing::warn!(task = %task.id, error = %chain(&error), "a task cannot be looked at");
+            tracing::warn!(task = %task.id, error = %error_chain(&error), "a task cannot be looked at");
             failed(&TaskError::new(TaskErrorCode::failed(kind)))
         })?;
         match ended.map(|task| task.state) {
@@ -358,7 +360,7 @@ impl Calls {
         let staged::Asked { task, request, workspace } = task;
         let kind = request.kind();
         // Whoever commits it says for whom.
-        let asker = Asker::client(ORIGIN, None);
+        let asker = Requester::client(ORIGIN, None);
         let ledger = Arc::new(Ledger::default());
         let job = Job { task, request, workspace, ledger: Arc::clone(&ledger) };
         let attempt = self.host.lanes.stage(job, &asker, stop);
@@ -398,7 +400,7 @@ fn value(of: &impl serde::Serialize) -> Result<Value, Error> {
     serde_json::to_value(of).map_err(|_| Error::internal_error())
 }
 
-fn answer(staged: &Staged, report: &engine::RunReport) -> Result<Value, Error> {
+fn answer(staged: &StagedAttempt, report: &engine::RunReport) -> Result<Value, Error> {
     staged::answer(staged, report).map_err(|_| Error::internal_error())
 }
 
@@ -426,14 +428,16 @@ fn invalid(code: ErrorCode) -> Error {
 fn not_taken(kind: TaskKind, error: &SubmitError) -> Error {
     let code = submit_code(kind, error);
     let number = match error {
-        SubmitError::Untrusted | SubmitError::Off | SubmitError::Unavailable => UNAVAILABLE,
+        SubmitError::Untrusted | SubmitError::FeatureDisabled | SubmitError::Unavailable => {
+            UNAVAILABLE
+        }
         SubmitError::Full
         | SubmitError::Draining
         | SubmitError::ProbeFailed
         | SubmitError::State(_) => FAILED,
     };
     if let SubmitError::State(error) = error {
-        tracing::warn!(error = %chain(error), "a task cannot be kept");
+        tracing::warn!(error = %error_chain(error), "a task cannot be kept");
     }
     let error = Error::new(number, code.meaning()).data(json!({ "errorKind": code.as_ref() }));
     if code == ErrorCode::FeatureDisabled {

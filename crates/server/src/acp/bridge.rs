@@ -14,7 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use engine::{
     Draft, Job, Memories, RunError, RunReport, Runner, TaskDetails, TaskError, TaskErrorCode,
-    TaskKind, TaskResult, Workspace, enter_staged, escape,
+    TaskKind, TaskResult, Workspace, apply_staged_edits, path_escape_error,
 };
 use memory::limits::{
     MODEL_DECISIONS_MAX, REVIEW_WAIT_DEFAULT, TASK_ATTEMPTS_MAX, TASK_DECISIONS_MAX, TASK_WAIT,
@@ -209,9 +209,9 @@ impl ChildRunner {
     ) -> Result<TaskResult, RunError> {
         let Answered { edits, mut result, decided_by, because, report: _, escapes } = answered;
         if escapes {
-            return Err(escape(job.request.kind()));
+            return Err(path_escape_error(job.request.kind()));
         }
-        let paths = enter_staged((memories, &mut *draft), &job.request, &edits).await?;
+        let paths = apply_staged_edits((memories, &mut *draft), &job.request, &edits).await?;
         if let Some(because) = because {
             draft.set_note(because);
         }
@@ -392,11 +392,11 @@ fn keep_to(result: &mut TaskResult, paths: &[MemoryPath]) {
         |mount: &memory::path::Mount| paths.iter().any(|path| path.mount().as_ref() == Some(mount));
     result.scopes.retain(mounts);
     match &mut result.details {
-        TaskDetails::Remembered { files_touched } | TaskDetails::Reviewed { files_touched, .. } => {
+        TaskDetails::Remember { files_touched } | TaskDetails::Review { files_touched, .. } => {
             files_touched.retain(|path| paths.contains(path));
         }
-        TaskDetails::Forgotten { removed, .. } => removed.retain(|one| paths.contains(&one.path)),
-        TaskDetails::Dreamt { .. } => {}
+        TaskDetails::Forget { removed, .. } => removed.retain(|one| paths.contains(&one.path)),
+        TaskDetails::Dream { .. } => {}
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{Implementation, InitializeRequest, InitializeResponse};
-use engine::tellable;
+use engine::redact_for_display;
 use parking_lot::Mutex;
 use protocol::acp::{NOTED, STAGE_VERSION};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -259,7 +259,7 @@ impl Peer {
     /// Logs why it is of no use, with its last words, cleaned as what is told of a task.
     pub(super) fn tell(&self, why: &Broken) {
         let words = self.words.0.lock();
-        let words = tellable(&String::from_utf8_lossy(&words)).unwrap_or_default();
+        let words = redact_for_display(&String::from_utf8_lossy(&words)).unwrap_or_default();
         tracing::warn!(%why, words, "a child process is given up");
     }
 

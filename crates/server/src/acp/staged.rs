@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use engine::{
-    BindingRequest, EntryCandidate, EntryOutcome, ForgottenEntry, ProjectRoot, Request,
-    ReviewMessage, ReviewRequest, RunReport, Staged, StagedEdit, TaskDetails, TaskId, TaskKind,
-    TaskProposals, TaskResult, TokenUsage, Workspace, WorkspaceChoice, inside, tellable,
+    BindingRequest, CuratorRequest, EntryCandidate, EntryOutcome, ForgottenEntry, ProjectRoot,
+    ReviewMessage, ReviewRequest, RunReport, StagedAttempt, StagedEdit, TaskDetails, TaskId,
+    TaskKind, TaskProposals, TaskResult, TokenUsage, Workspace, WorkspaceChoice, parse_memory_path,
+    redact_for_display,
 };
 use memory::limits::TASK_DETAILS_CHARS_MAX;
 use memory::path::{Layout, MemoryPath, Mount};
@@ -28,15 +29,15 @@ use crate::{from_wire, to_wire};
 const COUNT_MAX: u64 = 1_000_000_000_000;
 
 /// Returns what a child is asked, as the parameters of a call.
-pub(super) fn parameters(task: &TaskId, request: &Request, workspace: &Workspace) -> Value {
+pub(super) fn parameters(task: &TaskId, request: &CuratorRequest, workspace: &Workspace) -> Value {
     let scope = match request {
-        Request::Remember(asked) => asked.scope,
-        Request::Forget(asked) => asked.scope,
-        Request::Dream | Request::Review(_) => None,
+        CuratorRequest::Remember(asked) => asked.scope,
+        CuratorRequest::Forget(asked) => asked.scope,
+        CuratorRequest::Dream | CuratorRequest::Review(_) => None,
     };
     let review = match request {
-        Request::Review(asked) => Some(review_out(asked)),
-        Request::Remember(_) | Request::Forget(_) | Request::Dream => None,
+        CuratorRequest::Review(asked) => Some(review_out(asked)),
+        CuratorRequest::Remember(_) | CuratorRequest::Forget(_) | CuratorRequest::Dream => None,
     };
     let stage = Stage {
         v: STAGE_VERSION,
@@ -47,16 +48,16 @@ pub(super) fn parameters(task: &TaskId, request: &Request, workspace: &Workspace
     };
     let mut fields = json!({ "_meta": { "lukasa": { "stage": stage } } });
     match request {
-        Request::Remember(asked) => {
+        CuratorRequest::Remember(asked) => {
             fields["content"] = asked.content.clone().into();
             let mode: task::ContextMode = asked.context_mode.twin();
             fields["contextMode"] = mode.as_ref().into();
         }
-        Request::Forget(asked) => {
+        CuratorRequest::Forget(asked) => {
             fields["query"] = asked.query.clone().into();
             fields["filePath"] = asked.file.as_ref().map(ToString::to_string).into();
         }
-        Request::Dream | Request::Review(_) => {}
+        CuratorRequest::Dream | CuratorRequest::Review(_) => {}
     }
     fields
 }
@@ -80,7 +81,10 @@ pub(super) fn review(stage: Stage) -> Option<Asked> {
     };
     let messages = messages.map(message).collect::<Option<_>>()?;
     let moment = moment.parse().ok()?;
-    asked(stage, Request::Review(ReviewRequest { session, turns, trigger: moment, messages }))
+    asked(
+        stage,
+        CuratorRequest::Review(ReviewRequest { session, turns, trigger: moment, messages }),
+    )
 }
 
 /// Returns what a child is asked about a workspace alone.
@@ -135,20 +139,20 @@ pub(super) fn workspace(of: StageWorkspace) -> Option<Workspace> {
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) task: TaskId,
-    pub(super) request: Request,
+    pub(super) request: CuratorRequest,
     pub(super) workspace: Workspace,
 }
 
 /// Reads what a daemon asks for, beside the request that any client could make.
-pub(super) fn asked(stage: Stage, mut request: Request) -> Option<Asked> {
+pub(super) fn asked(stage: Stage, mut request: CuratorRequest) -> Option<Asked> {
     if stage.v != STAGE_VERSION {
         return None;
     }
     let wanted = stage.scope.map(|scope| scope.parse()).transpose().ok()?;
     match &mut request {
-        Request::Remember(asked) => asked.scope = wanted,
-        Request::Forget(asked) => asked.scope = wanted,
-        Request::Dream | Request::Review(_) => {}
+        CuratorRequest::Remember(asked) => asked.scope = wanted,
+        CuratorRequest::Forget(asked) => asked.scope = wanted,
+        CuratorRequest::Dream | CuratorRequest::Review(_) => {}
     }
     let task: TaskId = stage.task.parse().ok()?;
     (task.kind() == request.kind()).then_some(())?;
@@ -156,9 +160,12 @@ pub(super) fn asked(stage: Stage, mut request: Request) -> Option<Asked> {
 }
 
 /// Returns what a child answers.
-pub(super) fn answer(staged: &Staged, report: &RunReport) -> Result<Value, serde_json::Error> {
+pub(super) fn answer(
+    staged: &StagedAttempt,
+    report: &RunReport,
+) -> Result<Value, serde_json::Error> {
     let proposed = match &staged.result.proposals {
-        TaskProposals::Made(proposals) => proposals.iter().map(proposal_out).collect(),
+        TaskProposals::Unstored(proposals) => proposals.iter().map(proposal_out).collect(),
         TaskProposals::Stored(_) => Vec::new(),
     };
     let more = StagedAnswer {
@@ -174,7 +181,7 @@ pub(super) fn answer(staged: &Staged, report: &RunReport) -> Result<Value, serde
         scopes: staged.result.scopes.iter().map(|of| to_wire::mount(*of).to_owned()).collect(),
         proposed,
         decided_by: staged.model.clone(),
-        because: staged.because.clone(),
+        because: staged.reason.clone(),
         report: report_out(report),
     };
     let mut fields = serde_json::to_value(to_wire::task_result(&staged.result))?;
@@ -229,7 +236,7 @@ pub(super) fn report_in(report: &WorkReport) -> RunReport {
     let count = |count: u64| count.min(COUNT_MAX);
     RunReport {
         agent: report.agent.as_deref().and_then(RunReport::agent),
-        model: report.model.as_deref().and_then(tellable),
+        model: report.model.as_deref().and_then(redact_for_display),
         turns: report.turns,
         calls: report.calls,
         refused_calls: report.refused,
@@ -239,8 +246,8 @@ pub(super) fn report_in(report: &WorkReport) -> RunReport {
             tokens_out: count(report.tokens_out),
             cost: report.cost.filter(|cost| cost.is_finite() && *cost >= 0.0),
         },
-        fallback: report.fallback.as_deref().and_then(tellable),
-        failure: report.failed.as_deref().and_then(tellable),
+        fallback: report.fallback.as_deref().and_then(redact_for_display),
+        failure: report.failed.as_deref().and_then(redact_for_display),
     }
 }
 
@@ -277,7 +284,7 @@ pub(super) fn answered(fields: Value, (kind, layout): (TaskKind, Layout)) -> Opt
     Some(Answered {
         edits,
         result,
-        decided_by: more.decided_by.as_deref().and_then(tellable),
+        decided_by: more.decided_by.as_deref().and_then(redact_for_display),
         because: more.because.as_deref().map(one_line),
         report: report_in(&more.report),
         escapes: reader.escapes,
@@ -292,7 +299,7 @@ struct Reader {
 
 impl Reader {
     fn path(&mut self, path: &str) -> Option<MemoryPath> {
-        let read = inside(path, self.layout);
+        let read = parse_memory_path(path, self.layout);
         self.escapes |= read.is_none();
         read
     }
@@ -307,14 +314,14 @@ impl Reader {
             TaskKind::Remember => {
                 let of: task::RememberResult = serde_json::from_value(fields).ok()?;
                 let files_touched = self.paths(&of.files_touched);
-                (of.summary, of.changes, TaskDetails::Remembered { files_touched })
+                (of.summary, of.changes, TaskDetails::Remember { files_touched })
             }
             TaskKind::Review => {
                 let of: task::ReviewResult = serde_json::from_value(fields).ok()?;
                 let known = |(why, count): (&String, &u32)| Some((why.parse().ok()?, *count));
                 let skipped = of.left_out.iter().map(known).collect::<Option<_>>()?;
                 let files_touched = self.paths(&of.files_touched);
-                (of.summary, of.changes, TaskDetails::Reviewed { files_touched, skipped })
+                (of.summary, of.changes, TaskDetails::Review { files_touched, skipped })
             }
             TaskKind::Forget => {
                 let of: task::ForgetResult = serde_json::from_value(fields).ok()?;
@@ -326,7 +333,7 @@ impl Reader {
                         path,
                     })
                 });
-                let details = TaskDetails::Forgotten {
+                let details = TaskDetails::Forget {
                     removed: removed.collect(),
                     topics: of.touched_topics.into_iter().map(Twin::twin).collect(),
                     candidates: self.candidates(of.candidates),
@@ -337,7 +344,7 @@ impl Reader {
                 let of: task::DreamResult = serde_json::from_value(fields).ok()?;
                 let topics = of.touched_topics.into_iter().map(Twin::twin).collect();
                 let deduped = usize::try_from(of.deduped_entries).ok()?;
-                (of.summary, of.changes, TaskDetails::Dreamt { topics, deduped })
+                (of.summary, of.changes, TaskDetails::Dream { topics, deduped })
             }
         };
         let (summary, changes) = (one_line(&summary), self.notes(changes)?);

@@ -108,7 +108,8 @@ async fn health(
 async fn capabilities(State(daemon): State<Shared>) -> Result<Json<Capabilities>, ErrorResponse> {
     let primary = daemon.workspace(None)?;
     let switches = daemon.engine.switches();
-    let has = |feature| daemon.workspaces.iter().any(|one| switches.of(one).has(feature));
+    let has =
+        |feature| daemon.workspaces.iter().any(|one| switches.for_workspace(one).has(feature));
     let is_on =
         has(Feature::Tasks) && daemon.workspaces.iter().any(|workspace| workspace.memory_enabled);
     let off = if is_on { 0 } else { MANAGED_FEATURES };
@@ -242,7 +243,7 @@ impl Daemon {
                     json!({ "workspace": workspace.id, "scope": scope, "kind": one.kind.as_str() })
                 },
             ));
-            if let Some(code) = self.serving.lanes.waits_for(workspace) {
+            if let Some(code) = self.serving.lanes.retry_cause(workspace) {
                 let code = code.as_ref();
                 grave.push(json!({ "workspace": workspace.id, "kind": TASKS_WAIT, "code": code }));
             }

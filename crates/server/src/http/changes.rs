@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
-use engine::{CallContext, ChangesQuery, DryRun, RunOf, TaskFilter, UndoTarget, Viewer};
+use engine::{CallContext, ChangesQuery, DryRun, RunSource, TaskFilter, UndoTarget, Viewer};
 use memory::change::{Actor, ChangeId};
 use memory::clock::Timestamp;
 use memory::limits::TASKS_LISTED_MAX;
@@ -254,8 +254,8 @@ async fn runs(
     let filter = TaskFilter { max: Some(TASKS_LISTED_MAX), ..TaskFilter::default() };
     let viewer = Viewer::Client(client.as_ref());
     let tasks = daemon.serving.lanes.list(workspace, filter, viewer).await?;
-    let status = |run: &engine::Run| {
-        let RunOf::Task(id) = &run.of else { return None };
+    let status = |run: &engine::HistoryRun| {
+        let RunSource::Task(id) = &run.source else { return None };
         tasks.iter().find(|task| task.id.as_str() == id).map(engine::Task::status)
     };
     Ok(Json(RunPage {

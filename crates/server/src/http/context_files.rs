@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use engine::ContextFiles;
-use engine::feed::{Changed, News};
+use engine::feed::{FeedChange, FeedEvent};
 use protocol::context_files::{
     ContextScope, LoadOptions, LoadedContext, MemoryFile, StatusCell, WorkspaceMemory, WriteMemory,
     WriteMode, WroteMemory,
@@ -24,7 +24,7 @@ use super::request::Path;
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
 use crate::twins::Twin;
-use crate::{chain, from_wire, to_wire};
+use crate::{error_chain, from_wire, to_wire};
 
 /// What a context file is called in the task API.
 const MEMORY_FILE: &str = "memory_file";
@@ -71,7 +71,7 @@ async fn list(
     let errors = listing.skipped.iter().map(|one| StatusCell {
         kind: MEMORY_FILE.to_owned(),
         status: "error".to_owned(),
-        error: chain(&one.error),
+        error: error_chain(&one.error),
     });
     Ok(Json(WorkspaceMemory {
         v: 1,
@@ -130,14 +130,14 @@ async fn write(
         (WriteMode::Replace, expected) => files.replace(scope, &asked.content, expected).await?,
     };
     if saved.changed {
-        let changed = Changed::ContextFile {
+        let changed = FeedChange::ContextFile {
             scope,
             path: saved.path.clone(),
             write: mode.twin(),
             bytes: saved.bytes_written,
         };
-        let news = News { originator: client, changed };
-        daemon.serving.feeds.tell_of_context_file(&workspace.id, news);
+        let news = FeedEvent { originator: client, change: changed };
+        daemon.serving.feeds.publish_context_file(&workspace.id, news);
     }
     Ok(Json(WroteMemory {
         ok: true,

@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{
-    BadConversationId, Beginning, ContextPart, ConversationError, ConversationId, Memories, Opened,
-    Recalled, Segment, TurnTold, Workspace,
+    BadConversationId, ContextPart, ConversationError, ConversationId, Memories,
+    OpenedConversation, RecallBlock, Segment, SegmentRequest, TurnReport, Workspace,
 };
 use protocol::conversation::{
     ChangedMemories, Compacted, Conversation, EndedTurn, Happened, OpenConversation, RecalledBlock,
@@ -40,7 +40,7 @@ pub(super) fn routes() -> Routes {
 impl From<ConversationError> for ErrorResponse {
     fn from(error: ConversationError) -> Self {
         match error {
-            ConversationError::Elsewhere => ErrorCode::WorkspaceMismatch.into(),
+            ConversationError::OtherWorkspace => ErrorCode::WorkspaceMismatch.into(),
             ConversationError::State(error) => error.into(),
         }
     }
@@ -52,7 +52,7 @@ impl Daemon {
         workspace: &Workspace,
         id: &ConversationId,
         headers: &HeaderMap,
-    ) -> Result<Opened, ErrorResponse> {
+    ) -> Result<OpenedConversation, ErrorResponse> {
         let memories = self.agent(Some(&workspace.id), headers).await?;
         let opened = self.serving.conversations.open(id, &workspace.id, &memories).await?;
         self.prepare(&workspace.id, &memories);
@@ -66,7 +66,7 @@ impl Daemon {
             (Arc::clone(&self.serving.feeds), Arc::clone(&self.serving.recaller));
         let (workspace, memories) = (workspace.to_owned(), memories.clone());
         tokio::spawn(async move {
-            feeds.see_to_watching(&workspace).await;
+            feeds.ensure_watching(&workspace).await;
             if let Err(error) = recaller.prepare(&memories).await {
                 tracing::warn!(%error, "memories cannot be looked at ahead");
             }
@@ -93,11 +93,11 @@ impl Daemon {
             None => files,
         };
         let bytes_max = wanted.context_bytes_max.unwrap_or(usize::MAX);
-        let beginning = Beginning { bytes_max, anew: wanted.anew };
+        let beginning = SegmentRequest { bytes_max, starts_new: wanted.anew };
         let (begun, changes) = conversation.begin(&files, beginning).await?;
         Ok(Json(Conversation {
             context: Some(context_of(&begun.segment)),
-            context_repeated: begun.again,
+            context_repeated: begun.is_repeated,
             changes: changes.map(changes_of),
             ..state
         }))
@@ -110,7 +110,7 @@ impl Daemon {
         headers: &HeaderMap,
     ) -> Result<Arc<engine::Conversation>, ErrorResponse> {
         let id: ConversationId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
-        if let Some(conversation) = self.serving.conversations.at_hand(&id) {
+        if let Some(conversation) = self.serving.conversations.get_open(&id) {
             return Ok(conversation);
         }
         let workspace = self.serving.conversations.workspace_of(&id).await?;
@@ -154,7 +154,8 @@ async fn open(
         Some(id) => id.parse().map_err(|error| bad_id(&error))?,
         None => ConversationId::random(),
     };
-    let Opened { conversation, resumed } = daemon.open(workspace, &id, &headers).await?;
+    let OpenedConversation { conversation, resumed } =
+        daemon.open(workspace, &id, &headers).await?;
     let state = Conversation { resumed, ..state_of(&conversation) };
     daemon.answer(&conversation, state, (&wanted, &headers)).await
 }
@@ -191,8 +192,8 @@ async fn prompt(
     };
     let recalled = conversation.prompt(&text, event_id.as_deref(), &cancelled);
     // What was seen until now is told; what changes from here on is seen by the look that begins.
-    let changes = conversation.changes();
-    conversation.look_for_changes();
+    let changes = conversation.take_changes();
+    conversation.start_change_scan();
     Ok(Json(to_show(recalled, changes)))
 }
 
@@ -221,7 +222,7 @@ async fn tool_result(
         conversation.wrote_memory();
     }
     let recalled = conversation.tool_result(event_id.as_deref());
-    Ok(Json(to_show(recalled, conversation.changes())))
+    Ok(Json(to_show(recalled, conversation.take_changes())))
 }
 
 /// Say that a turn has ended. Nothing more is shown for its prompt.
@@ -249,10 +250,10 @@ async fn turn(
     let EndedTurn { event_id, messages, memory_written } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
     let messages = messages.into_iter().map(|one| (one.role.twin(), one.text)).collect();
-    let told = TurnTold { messages, wrote_memory: memory_written };
-    conversation.turn_ended_with(event_id.as_deref(), &told);
+    let told = TurnReport { messages, wrote_memory: memory_written };
+    conversation.turn_ended_with_report(event_id.as_deref(), &told);
     if conversation.is_reviewed() {
-        conversation.written().await;
+        conversation.flush().await;
     }
     Ok(Json(state_of(&conversation)))
 }
@@ -360,11 +361,11 @@ pub(super) fn context_of(segment: &Segment) -> SegmentContext {
     }
 }
 
-fn to_show(recalled: Option<Recalled>, changes: Option<ContextPart>) -> ToShow {
+fn to_show(recalled: Option<RecallBlock>, changes: Option<ContextPart>) -> ToShow {
     ToShow { recalled: recalled.map(block_of), changes: changes.map(changes_of) }
 }
 
-pub(super) fn block_of(recalled: Recalled) -> RecalledBlock {
+pub(super) fn block_of(recalled: RecallBlock) -> RecalledBlock {
     let memories = recalled.memories.into_iter().map(|memory| RecalledMemory {
         path: memory.path.to_string(),
         title: memory.title,

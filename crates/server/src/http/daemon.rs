@@ -9,7 +9,7 @@ use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use engine::{
-    Caller, ClientId, ContextFiles, Engine, Memories, OutsideReadFlag, Serving, Workspace,
+    Caller, ClientId, ContextFiles, Engine, Memories, OutsideReadFlag, RunningServices, Workspace,
 };
 use memory::access::AgentClass;
 use memory::clock::Clock;
@@ -43,7 +43,7 @@ const AGENT_CLASS_HEADER: &str = "x-lukasa-agent-class";
 #[derive(Debug)]
 pub(super) struct Daemon {
     pub(super) engine: Engine,
-    pub(super) serving: Serving,
+    pub(super) serving: RunningServices,
     /// The first one is meant where none is named.
     pub(super) workspaces: Vec<Workspace>,
     pub(super) measures: Arc<Measures>,
@@ -125,9 +125,9 @@ impl Daemon {
             in_path.or_else(|| Query::<WorkspaceQuery>::try_from_uri(uri).ok()?.0.workspace);
         let switches = self.engine.switches();
         let features = match self.workspace(named.as_deref()) {
-            Ok(workspace) => switches.of(workspace),
+            Ok(workspace) => switches.for_workspace(workspace),
             // Whoever looks for the workspace says that there is none.
-            Err(_) => switches.everywhere(),
+            Err(_) => switches.global(),
         };
         features.has(feature)
     }
@@ -141,7 +141,7 @@ impl Daemon {
         let Some(named) = client_name(headers) else { return Ok(None) };
         let client = named.to_str().ok().and_then(|text| text.parse::<ClientId>().ok());
         let client = client.ok_or(ErrorCode::InvalidClientId)?;
-        if self.serving.callers.knows(&workspace.id, &client).await? {
+        if self.serving.sessions.has_client(&workspace.id, &client).await? {
             return Ok(Some(client));
         }
         Err(ErrorBody::new(ErrorCode::InvalidClientId).with("clientId", client.as_str()).into())

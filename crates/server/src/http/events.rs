@@ -12,7 +12,7 @@ use axum::extract::{Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
-use engine::feed::{Cursor, Event, Subscription, Unsubscribable};
+use engine::feed::{Event, EventCursor, SubscribeError, Subscription};
 use futures_util::stream;
 use protocol::cursor::{self, CURSOR_HEADER, EPOCH_HEADER, LAST_EVENT_ID_HEADER, Unreadable};
 use protocol::error::{ErrorBody, ErrorCode};
@@ -65,7 +65,7 @@ async fn of_session(
 ) -> Result<Response, ErrorResponse> {
     let session = daemon.session(&id, &headers).await?;
     daemon.trusted(Some(&session.workspace))?;
-    let bus = daemon.serving.callers.events(&session.id).await?;
+    let bus = daemon.serving.sessions.events(&session.id).await?;
     let bus = bus.ok_or(ErrorCode::SessionNotFound)?;
     let subscription = bus.subscribe(cursor_of(&headers).as_ref())?;
     Ok(stream_of(&daemon, subscription))
@@ -104,23 +104,23 @@ async fn of_workspace(
     Ok(stream_of(&daemon, subscription))
 }
 
-impl From<Unsubscribable> for ErrorResponse {
-    fn from(why: Unsubscribable) -> Self {
+impl From<SubscribeError> for ErrorResponse {
+    fn from(why: SubscribeError) -> Self {
         match why {
-            Unsubscribable::Full => ErrorCode::TooManySubscribers.into(),
-            Unsubscribable::Closed => ErrorCode::WorkspaceDraining.into(),
+            SubscribeError::Full => ErrorCode::TooManySubscribers.into(),
+            SubscribeError::Closed => ErrorCode::WorkspaceDraining.into(),
         }
     }
 }
 
 /// Returns where a reader goes on. What cannot be read is no cursor, and is logged.
-fn cursor_of(headers: &HeaderMap) -> Option<Cursor> {
+fn cursor_of(headers: &HeaderMap) -> Option<EventCursor> {
     let text = |name| String::from_utf8_lossy(headers.get(name).map_or(b"", HeaderValue::as_bytes));
     let ignored = |unreadable: Unreadable| tracing::warn!(%unreadable, "a header is ignored");
     let last = cursor::last_event_id(&text(LAST_EVENT_ID_HEADER)).map_err(ignored).ok().flatten();
     let epoch = text(EPOCH_HEADER);
     let epoch = cursor::epoch(&epoch).map_err(ignored).ok().flatten().map(str::to_owned);
-    Some(Cursor { last_seen: last?, epoch })
+    Some(EventCursor { last_seen: last?, epoch })
 }
 
 /// What a stream says next.

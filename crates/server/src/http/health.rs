@@ -36,7 +36,7 @@ async fn health(
     Person { memories, .. }: Person,
 ) -> Result<Json<MemoryHealth>, ErrorResponse> {
     let health = memories.health(Depth::Thorough).await?;
-    let stale = engine::stale(&memories, daemon.clock.now()).await?;
+    let stale = engine::stale_memories(&memories, daemon.clock.now()).await?;
     Ok(Json(to_wire::health(&health, &stale, &memories)))
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::Method;
-use engine::Serving;
+use engine::RunningServices;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -219,9 +219,9 @@ impl Measures {
     }
 
     /// Notes what models did.
-    pub(super) fn note_models(&self, serving: &Serving) {
+    pub(super) fn note_models(&self, serving: &RunningServices) {
         let mut tokens: BTreeMap<(&'static str, String), [u64; 3]> = BTreeMap::new();
-        for ((task, model, ended), spent) in serving.spent() {
+        for ((task, model, ended), spent) in serving.spending() {
             let by = ByModel { task, model: model.clone(), ended };
             self.model_runs.get_or_create(&by).set(whole(spent.works));
             self.model_refusals.get_or_create(&by).set(whole(spent.refused));

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use engine::{Browse, CallContext, Cursor, Memories, Precondition, StoreError};
+use engine::{CallContext, ListQuery, Memories, PageCursor, Precondition, StoreError};
 use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount};
@@ -71,19 +71,19 @@ struct Wanted {
 async fn list(
     Person { memories, query: wanted }: Person<Wanted>,
 ) -> Result<Json<MemoryPage>, ErrorResponse> {
-    let browse = Browse {
+    let browse = ListQuery {
         mount: mount(&memories, wanted.scope.as_deref())?,
         words: wanted.q,
         pinned: wanted.pinned,
         order: wanted.sort.unwrap_or(Sort::Path).twin(),
-        after: match wanted.cursor.as_deref().map(str::parse::<Cursor>) {
+        after: match wanted.cursor.as_deref().map(str::parse::<PageCursor>) {
             None => None,
             Some(Ok(cursor)) => Some(cursor),
             Some(Err(error)) => return Err(ErrorResponse::invalid_arguments(error.to_string())),
         },
         max: wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX),
     };
-    let page = engine::browse(&memories, &browse).await?;
+    let page = engine::list_page(&memories, &browse).await?;
     let unavailable = memories.mounts().into_iter().filter_map(|state| {
         let reason = state.unavailable?;
         Some(UnavailableScope { scope: to_wire::mount(state.mount).to_owned(), reason })
@@ -240,7 +240,7 @@ async fn delete(
         None => {
             done(memories.apply(MemoryCommand::Delete { path: path.clone() }, &call).await?)?.change
         }
-        Some(expected) => engine::delete_expected(&memories, &path, &expected, call).await?,
+        Some(expected) => engine::delete_if(&memories, &path, &expected, call).await?,
     };
     let change = change.map(|id| id.0);
     Ok(Json(Written { path: path.to_string(), revision: None, change, warnings: Vec::new() }))

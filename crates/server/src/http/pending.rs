@@ -56,7 +56,7 @@ async fn list(
 ) -> Result<Json<PendingPage>, ErrorResponse> {
     let after = page_start(wanted.cursor.as_deref())?.map(ProposalId);
     let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
-    let pending = daemon.engine.pending();
+    let pending = daemon.engine.proposal_queue();
     let page = pending.list(&memories, after, max).await?;
     Ok(Json(PendingPage {
         next_cursor: page.next.map(|id| id.to_string()),
@@ -86,7 +86,7 @@ async fn show(
     let id = id
         .parse()
         .map_err(|_| ErrorResponse::invalid_arguments("a proposal is named by its number"))?;
-    let shown = daemon.engine.pending().get(&memories, ProposalId(id)).await?;
+    let shown = daemon.engine.proposal_queue().get(&memories, ProposalId(id)).await?;
     Ok(Json(to_wire::proposal(shown)))
 }
 
@@ -112,7 +112,8 @@ async fn accept(
     PersonWith { memories, body, .. }: PersonWith<ProposalIds>,
 ) -> Result<Json<Decisions>, ErrorResponse> {
     let ids = named(body)?;
-    let decisions = daemon.engine.pending().accept(&memories, &ids, &CallContext::default()).await;
+    let decisions =
+        daemon.engine.proposal_queue().accept(&memories, &ids, &CallContext::default()).await;
     Ok(Json(to_wire::decisions(&decisions)))
 }
 
@@ -137,7 +138,7 @@ async fn reject(
     PersonWith { memories, body, .. }: PersonWith<ProposalIds>,
 ) -> Result<Json<Decisions>, ErrorResponse> {
     let ids = named(body)?;
-    let decisions = daemon.engine.pending().reject(&memories, &ids).await;
+    let decisions = daemon.engine.proposal_queue().reject(&memories, &ids).await;
     Ok(Json(to_wire::decisions(&decisions)))
 }
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
-use engine::{BeginError, SessionId};
+use engine::{BeginSessionError, SessionId};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::session::{Heartbeat, Session, SessionRequest};
 
@@ -45,7 +45,7 @@ async fn begin(
         None => daemon.workspace(None)?,
         Some(cwd) => daemon.workspace_in(cwd)?,
     };
-    let session = daemon.serving.callers.begin(&workspace.id).await?;
+    let session = daemon.serving.sessions.begin(&workspace.id).await?;
     Ok(Json(Session {
         session_id: session.id.to_string(),
         workspace_cwd: workspace.cwd.display().to_string(),
@@ -56,11 +56,11 @@ async fn begin(
     }))
 }
 
-impl From<BeginError> for ErrorResponse {
-    fn from(error: BeginError) -> Self {
+impl From<BeginSessionError> for ErrorResponse {
+    fn from(error: BeginSessionError) -> Self {
         match error {
-            BeginError::Full => ErrorCode::TooManySessions.into(),
-            BeginError::State(error) => error.into(),
+            BeginSessionError::Full => ErrorCode::TooManySessions.into(),
+            BeginSessionError::State(error) => error.into(),
         }
     }
 }
@@ -73,7 +73,8 @@ impl Daemon {
         headers: &HeaderMap,
     ) -> Result<engine::Session, ErrorResponse> {
         let id: SessionId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
-        let session = self.serving.callers.session(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
+        let session =
+            self.serving.sessions.session(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
         let workspace = self.workspace(Some(&session.workspace))?;
         match self.client(workspace, headers).await? {
             Some(client) if client != session.client => Err(ErrorCode::SessionNotFound.into()),
@@ -87,7 +88,7 @@ impl Daemon {
         headers: &HeaderMap,
     ) -> Result<StatusCode, ErrorResponse> {
         let session = self.session(id, headers).await?;
-        if self.serving.callers.end(&session).await? {
+        if self.serving.sessions.end(&session).await? {
             Ok(StatusCode::NO_CONTENT)
         } else {
             Err(ErrorCode::SessionNotFound.into())

@@ -7,7 +7,7 @@ use std::path::Path as FilePath;
 use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
-use engine::{Speaking, TrustError};
+use engine::{TrustError, UntrustedContent};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::settings::{PutSetting, PutTrust, Settings, Speaks, SpeaksKind, Trust, TrustHere};
 
@@ -174,7 +174,7 @@ impl Daemon {
                 let folder =
                     engine::Checkout::find(folder).map_or(folder.clone(), |found| found.root);
                 let files = self.context_files(workspace, headers, None);
-                let speaking = self.engine.would_speak(&files, &memories).await?;
+                let speaking = self.engine.untrusted_content(&files, &memories).await?;
                 let trusted = folders.has(&folder).await?;
                 let (speaks, more) = speaks(speaking, &folder);
                 Some(TrustHere { path: folder.display().to_string(), trusted, speaks, more })
@@ -187,7 +187,7 @@ impl Daemon {
 }
 
 /// Returns what would speak, and how much of it is left out.
-fn speaks(speaking: Speaking, folder: &FilePath) -> (Vec<Speaks>, u64) {
+fn speaks(speaking: UntrustedContent, folder: &FilePath) -> (Vec<Speaks>, u64) {
     let all = speaking.files.len() + speaking.memories.len();
     let files = speaking.files.iter().map(|path| Speaks {
         kind: SpeaksKind::ContextFile,

@@ -6,7 +6,9 @@
 use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
-use engine::{Asker, Cancelled, ClientId, SubmitError, TaskFilter, TaskId, Viewer, Workspace};
+use engine::{
+    CancelOutcome, ClientId, Requester, SubmitError, TaskFilter, TaskId, Viewer, Workspace,
+};
 use memory::change::Trust;
 use memory::feature::Feature;
 use memory::limits::TASKS_LISTED_MAX;
@@ -92,7 +94,7 @@ async fn submit(
     let asked = from_wire::request(kind, &fields)?;
     let client = daemon.client(workspace, &headers).await?;
     let read = daemon.read_by(client.as_ref().map(ToString::to_string));
-    let mut by = Asker::client(ORIGIN, client);
+    let mut by = Requester::client(ORIGIN, client);
     if read.is_set() {
         by.trust = Trust::Outside;
     }
@@ -153,8 +155,8 @@ async fn cancel(
     let viewer = Viewer::Client(client.as_ref());
     let found = daemon.serving.lanes.cancel(workspace, &id, viewer).await?;
     let (status, task) = match found.ok_or_else(|| not_found(kind))? {
-        Cancelled::Over(task) => (StatusCode::OK, task),
-        Cancelled::Stopping(task) => (StatusCode::ACCEPTED, task),
+        CancelOutcome::AlreadyEnded(task) => (StatusCode::OK, task),
+        CancelOutcome::Requested(task) => (StatusCode::ACCEPTED, task),
     };
     Ok((status, Json(to_wire::task(&task))))
 }
@@ -237,7 +239,7 @@ fn not_found(kind: TaskKind) -> ErrorResponse {
 fn not_taken(kind: TaskKind, error: SubmitError) -> ErrorResponse {
     let code = submit_code(from_wire::task_kind(kind), &error);
     match error {
-        SubmitError::Off => ErrorResponse::feature_disabled(Feature::Tasks),
+        SubmitError::FeatureDisabled => ErrorResponse::feature_disabled(Feature::Tasks),
         SubmitError::Full | SubmitError::Draining => {
             ErrorResponse::from(code).retry_after(HTTP_RETRY_AFTER_SECONDS)
         }

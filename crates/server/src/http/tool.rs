@@ -96,5 +96,5 @@ async fn search(
         line: to_wire::count(hit.line),
         text: hit.text,
     });
-    Ok(Json(Found { matches: matches.collect(), more: hits.more }))
+    Ok(Json(Found { matches: matches.collect(), more: hits.is_truncated }))
 }

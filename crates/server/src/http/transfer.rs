@@ -10,7 +10,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use axum::{BoxError, Json};
 use engine::import::{self, Format, SourceFile};
-use engine::{Caller, Memories, MemoryText, NotEntered, StoreError};
+use engine::{Caller, ImportRejection, Memories, MemoryText, StoreError};
 use futures_util::stream;
 use memory::access::AgentClass;
 use memory::change::{Actor, ChangeKind, Provenance, Trust};
@@ -25,8 +25,8 @@ use super::body;
 use super::daemon::{Person, Shared};
 use super::request::{QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
-use crate::chain;
 use crate::error::ErrorResponse;
+use crate::error_chain;
 
 pub(super) fn routes() -> Routes {
     Routes::new().routes(routes!(export: MEMORY)).routes(routes!(import: MEMORY))
@@ -59,7 +59,7 @@ async fn export(Person { memories, .. }: Person) -> Result<Response, ErrorRespon
         Packing { memories, left: left.into_iter(), archive: Some(tar::Builder::new(Vec::new())) };
     let archive = stream::try_unfold(packing, async |mut packing: Packing| {
         let bytes = packing.next().await.inspect_err(|error| {
-            tracing::error!(error = chain(&**error), "an export is cut short");
+            tracing::error!(error = error_chain(&**error), "an export is cut short");
         })?;
         Ok::<_, BoxError>(bytes.map(|bytes| (bytes, packing)))
     });
@@ -190,14 +190,14 @@ async fn take_over(
     let plan = import::plan(Format::Folder, files);
     let left_out = |source: String, why: String| LeftOut { source, why };
     let mut skipped: Vec<_> =
-        plan.skipped.into_iter().map(|one| left_out(one.source, one.why)).collect();
+        plan.skipped.into_iter().map(|one| left_out(one.source, one.reason)).collect();
     let mut draft = memories.draft(ChangeKind::Import, engine::CallContext::default());
     let mut made = Vec::new();
-    for planned in plan.planned {
+    for planned in plan.memories {
         let (source, notes) = (planned.source.clone(), planned.notes.clone());
-        match engine::enter(&memories, &mut draft, target, planned).await {
+        match engine::import_memory(&memories, &mut draft, target, planned).await {
             Ok(path) => made.push(Imported { path: path.to_string(), source, notes }),
-            Err(NotEntered::Store(fault)) => return Err(fault.into()),
+            Err(ImportRejection::Store(fault)) => return Err(fault.into()),
             Err(why) => skipped.push(left_out(source, why.to_string())),
         }
     }

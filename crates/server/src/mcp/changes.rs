@@ -21,7 +21,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::task::JoinSet;
 
 use super::roots::ClientProject;
-use crate::chain;
+use crate::error_chain;
 
 /// The memories that somebody wants to hear of, each with the URI as the client wrote it.
 pub(super) type Subscriptions = BTreeMap<MemoryPath, String>;
@@ -91,14 +91,14 @@ impl Changes {
         }
         let own = match &self.watcher {
             Watcher::Feed(feeds, workspace) => {
-                feeds.see_to_watching(workspace).await;
+                feeds.ensure_watching(workspace).await;
                 None
             }
             Watcher::Own => memories
                 .watch()
                 .await
                 .inspect_err(|error| {
-                    tracing::warn!(error = chain(error), "edits from outside go unnoticed");
+                    tracing::warn!(error = error_chain(error), "edits from outside go unnoticed");
                 })
                 .ok(),
         };

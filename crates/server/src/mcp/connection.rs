@@ -146,7 +146,7 @@ impl Connection {
 
     /// Returns which features are on in a project.
     fn features_in(&self, project: &ClientProject) -> Features {
-        self.host.engine.switches().of_request(&project.clone().bind(&self.host.binding))
+        self.host.engine.switches().for_request(&project.clone().bind(&self.host.binding))
     }
 
     /// Returns which features are on for a request.
@@ -214,7 +214,7 @@ fn began_with_a_handshake(context: &RequestContext<RoleServer>) -> bool {
 
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
-        let features = self.host.engine.switches().of_request(&self.host.binding);
+        let features = self.host.engine.switches().for_request(&self.host.binding);
         let mut capabilities = ServerCapabilities::default();
         if !tools::list(self.layout, features).tools.is_empty() {
             capabilities.tools = Some(ToolsCapability::default());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::{
     BackendError, CallContext, ContextFileError, ContextFiles, ContextScope, Engine, Memories,
-    Recalled, StoreError,
+    RecallBlock, StoreError,
 };
 use memory::command::{MemoryCommand, Reply, Warning};
 use memory::error_code::MemoryErrorCode;
@@ -134,7 +134,7 @@ pub(super) async fn recall(engine: &Engine, memories: &Memories, prompt: &str) -
     match engine.recall(memories, prompt).await {
         Ok(recalled) => {
             let (text, shown) = match recalled {
-                Some(Recalled { block, memories }) => (block, memories),
+                Some(RecallBlock { block, memories }) => (block, memories),
                 None => (recall::NOTHING.to_owned(), Vec::new()),
             };
             let paths: Vec<_> = shown.iter().map(|memory| memory.path.to_string()).collect();
@@ -157,7 +157,7 @@ pub(super) async fn save(
         saved
     });
     running.await.unwrap_or_else(|crash| {
-        tracing::error!(error = crate::chain(&crash), "a tool call crashed");
+        tracing::error!(error = crate::error_chain(&crash), "a tool call crashed");
         failed(MemoryErrorCode::StorageFailed)
     })
 }
@@ -296,7 +296,7 @@ fn not_saved(error: &ContextFileError) -> CallToolResult {
         }
         ContextFileError::Conflict { .. } => refused(code, LINES_MISSING.to_owned()),
         _ => {
-            tracing::warn!(%code, error = crate::chain(error), "a fact could not be saved");
+            tracing::warn!(%code, error = crate::error_chain(error), "a fact could not be saved");
             failed(code)
         }
     }
@@ -325,7 +325,7 @@ pub(super) async fn carry_out(
         Ok(Err(StoreError::Refused(refusal))) => result(&Reply::Refused(refusal)),
         Ok(Err(error)) => failure("memory tool", &error),
         Err(crash) => {
-            tracing::error!(error = crate::chain(&crash), "a tool call crashed");
+            tracing::error!(error = crate::error_chain(&crash), "a tool call crashed");
             failed(MemoryErrorCode::StorageFailed)
         }
     }

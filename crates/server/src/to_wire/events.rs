@@ -1,7 +1,7 @@
 //! Events, as streams tell them.
 
 use engine::ContextScope;
-use engine::feed::{self, Changed, EventKind, Excess, ResyncReason, Waiting};
+use engine::feed::{self, BacklogSize, EventKind, ExceededLimit, FeedChange, ResyncReason};
 use memory::proposal::ProposalStatus;
 use protocol::event::{
     Envelope, Event, Evicted, ManagedSource, MemoryChanged, MemoryReviewed, Meta, ProposalAction,
@@ -31,7 +31,7 @@ pub(crate) fn event(event: &feed::Event) -> Envelope {
 
 fn kind(kind: &EventKind) -> Event {
     match kind {
-        EventKind::MemoryChanged(news) => changed(&news.changed),
+        EventKind::MemoryChanged(news) => changed(&news.change),
         EventKind::ReplayComplete(complete) => Event::ReplayComplete(ReplayComplete {
             replayed_count: complete.replayed,
             last_event_id: complete.last_id,
@@ -47,14 +47,14 @@ fn kind(kind: &EventKind) -> Event {
             max_queued: slow.max.events,
             queued_bytes: slow.waiting.bytes,
             max_queued_bytes: slow.max.bytes,
-            threshold: threshold(slow.excess),
+            threshold: threshold(slow.exceeded),
             last_event_id: slow.last_id,
         }),
         EventKind::Evicted(evicted) => {
-            let Waiting { events, bytes } = evicted.waiting;
+            let BacklogSize { events, bytes } = evicted.waiting;
             Event::ClientEvicted(Evicted {
                 reason: "queue_overflow".to_owned(),
-                dropped_after: evicted.last_told,
+                dropped_after: evicted.last_delivered,
                 queue_size: events,
                 max_queued: evicted.max.events,
                 queued_bytes: bytes,
@@ -73,9 +73,9 @@ const fn source(kind: engine::TaskKind) -> ManagedSource {
     }
 }
 
-fn changed(changed: &Changed) -> Event {
+fn changed(changed: &FeedChange) -> Event {
     Event::MemoryChanged(match changed {
-        Changed::Proposals { ids, status, task, change, by } => {
+        FeedChange::Proposals { ids, status, task, change, by } => {
             return Event::Proposal(ProposalEvent {
                 action: action(*status),
                 ids: ids.iter().map(|id| id.0).collect(),
@@ -84,7 +84,7 @@ fn changed(changed: &Changed) -> Event {
                 change: change.map(|change| change.0),
             });
         }
-        Changed::Reviewed { task, saved, scopes } => {
+        FeedChange::Review { task, saved, scopes } => {
             let memories = if *saved == 1 { "memory" } else { "memories" };
             return Event::MemoryReviewed(MemoryReviewed {
                 task_id: task.to_string(),
@@ -93,12 +93,12 @@ fn changed(changed: &Changed) -> Event {
                 touched_scopes: target_scopes(scopes),
             });
         }
-        Changed::Managed { task, kind, scopes } => MemoryChanged::Managed {
+        FeedChange::Task { task, kind, scopes } => MemoryChanged::Managed {
             source: source(*kind),
             task_id: task.to_string(),
             touched_scopes: target_scopes(scopes),
         },
-        Changed::File { path, moved_to, kind, by, trust, revision, change, workspace } => {
+        FeedChange::File { path, moved_to, kind, by, trust, revision, change, workspace } => {
             MemoryChanged::File {
                 path: path.to_string(),
                 moved_to: moved_to.as_ref().map(ToString::to_string),
@@ -113,7 +113,7 @@ fn changed(changed: &Changed) -> Event {
                 task: by.task.clone(),
             }
         }
-        Changed::Pin { path, pinned, by } => MemoryChanged::File {
+        FeedChange::Pin { path, pinned, by } => MemoryChanged::File {
             path: path.to_string(),
             moved_to: None,
             kind: if *pinned { "pin" } else { "unpin" }.to_owned(),
@@ -126,7 +126,7 @@ fn changed(changed: &Changed) -> Event {
             session: by.session.clone(),
             task: None,
         },
-        Changed::ContextFile { scope, path, write, bytes } => {
+        FeedChange::ContextFile { scope, path, write, bytes } => {
             let file_path = path.display().to_string();
             let (mode, bytes_written) = (write.twin(), super::count(*bytes));
             match scope {
@@ -162,10 +162,10 @@ const fn detail(reason: ResyncReason) -> Option<&'static str> {
     }
 }
 
-const fn threshold(excess: Excess) -> Threshold {
+const fn threshold(excess: ExceededLimit) -> Threshold {
     match excess {
-        Excess::Events => Threshold::Frames,
-        Excess::Bytes => Threshold::Bytes,
-        Excess::Both => Threshold::Both,
+        ExceededLimit::Events => Threshold::Frames,
+        ExceededLimit::Bytes => Threshold::Bytes,
+        ExceededLimit::Both => Threshold::Both,
     }
 }

@@ -34,8 +34,8 @@ pub(crate) fn proposal(waiting: engine::PendingProposal) -> pending::PendingProp
 
 /// Returns what became of proposals that were to be decided. What the machine failed at is told by its code alone, for
 /// causes name folders; the log gets all of them.
-pub(crate) fn decisions(decisions: &[engine::Decision]) -> pending::Decisions {
-    let decision = |decision: &engine::Decision| {
+pub(crate) fn decisions(decisions: &[engine::ProposalDecision]) -> pending::Decisions {
+    let decision = |decision: &engine::ProposalDecision| {
         let error = decision.outcome.as_ref().err();
         pending::Decision {
             id: decision.id.0,
@@ -53,7 +53,7 @@ fn sentence(error: &engine::DecisionError) -> String {
         engine::DecisionError::Store(
             fault @ (StoreError::Backend { .. } | StoreError::State(_)),
         ) => {
-            tracing::error!(code = %fault.code(), error = crate::chain(fault), "the machine failed");
+            tracing::error!(code = %fault.code(), error = crate::error_chain(fault), "the machine failed");
             fault.code().meaning().to_owned()
         }
         refused => refused.to_string(),

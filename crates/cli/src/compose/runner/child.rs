@@ -20,7 +20,7 @@ pub(super) struct Children(ChildRunner);
 impl Children {
     /// Returns children as the settings want them; `None` where there may be none.
     pub(super) fn new(runners: &Runners, engine: &Engine) -> Option<Self> {
-        if !engine.switches().everywhere().has(Feature::Child) {
+        if !engine.switches().global().has(Feature::Child) {
             return None;
         }
         let mut settings = ChildSettings::new(program()?, env!("CARGO_PKG_VERSION"));

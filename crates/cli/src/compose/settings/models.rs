@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use engine::{Address, ApiKey, Chat, ChatProtocol, Fallback, ModelJob, Models};
+use engine::{Address, AgentModels, ApiKey, Chat, ChatProtocol, Fallback, ModelJob};
 use serde::Deserialize;
 use strum::VariantArray as _;
 use toml::Spanned;
@@ -151,8 +151,8 @@ impl Named {
     }
 
     /// Returns what was set; what is wrong is left out.
-    pub(super) fn read(&self, variable: &impl Fn(&str) -> Option<String>) -> Models {
-        let mut models = Models::default();
+    pub(super) fn read(&self, variable: &impl Fn(&str) -> Option<String>) -> AgentModels {
+        let mut models = AgentModels::default();
         for &job in ModelJob::VARIANTS {
             let default = self.default.as_ref().filter(|_| job.has_default());
             let named = self.of(job).or(default);
@@ -281,7 +281,7 @@ impl Provider {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Models, String> {
+    fn read(text: &str) -> Result<AgentModels, String> {
         let named: Named = toml::from_str(text).unwrap();
         match named.mistake() {
             Some((_, what)) => Err(what),
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    fn told(models: &Models, job: ModelJob) -> String {
+    fn told(models: &AgentModels, job: ModelJob) -> String {
         let told = |chat: &Chat| {
             format!("{} at {} by {}", chat.name(), chat.location(), chat.protocol().as_ref())
         };

@@ -3,7 +3,9 @@
 use std::fs;
 use std::sync::Arc;
 
-use engine::{ForgetRequest, Request, Runner, SubmitError, TaskDetails, TaskResult, TaskState};
+use engine::{
+    CuratorRequest, ForgetRequest, Runner, SubmitError, TaskDetails, TaskResult, TaskState,
+};
 use serde_json::{Value, json};
 use testkit::{ModelReply, ModelServer};
 
@@ -49,27 +51,27 @@ async fn tour(world: World) -> Value {
         remember("I prefer tabs over spaces."),
         remember("I prefer tabs over spaces."),
         remember("- The pier gate opens at six\n- Deploys to the pier take ten minutes"),
-        Request::Remember(engine::RememberRequest {
+        CuratorRequest::Remember(engine::RememberRequest {
             content: "The build needs make.".to_owned(),
             context_mode: engine::ContextMode::Clean,
             scope: Some(memory::path::Scope::Project),
         }),
-        Request::Remember(engine::RememberRequest {
+        CuratorRequest::Remember(engine::RememberRequest {
             content: "This branch is called blue.".to_owned(),
             context_mode: engine::ContextMode::Workspace,
             scope: Some(memory::path::Scope::Workspace),
         }),
         remember("The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123."),
-        Request::Dream,
+        CuratorRequest::Dream,
         forget("the pier gate"),
         forget("something that nobody said"),
-        Request::Forget(ForgetRequest {
+        CuratorRequest::Forget(ForgetRequest {
             query: "The build needs make".to_owned(),
             scope: Some(memory::path::Scope::Project),
             file: None,
         }),
         forget("my tabs preference"),
-        Request::Dream,
+        CuratorRequest::Dream,
     ];
     for request in requests {
         let task = world.done(request).await;
@@ -92,14 +94,13 @@ fn outcome(result: &TaskResult) -> Value {
         "proposals": result.proposals.count(),
     });
     match &result.details {
-        TaskDetails::Remembered { files_touched, .. }
-        | TaskDetails::Reviewed { files_touched, .. } => {
+        TaskDetails::Remember { files_touched, .. } | TaskDetails::Review { files_touched, .. } => {
             told["files"] = format!("{files_touched:?}").into();
         }
-        TaskDetails::Forgotten { removed, topics, candidates, .. } => {
+        TaskDetails::Forget { removed, topics, candidates, .. } => {
             told["removed"] = format!("{removed:?} {topics:?} {candidates:?}").into();
         }
-        TaskDetails::Dreamt { topics, deduped, .. } => {
+        TaskDetails::Dream { topics, deduped, .. } => {
             told["dreamt"] = format!("{topics:?} {deduped}").into();
         }
     }
@@ -289,7 +290,7 @@ async fn memory_that_is_off_in_the_child_is_unavailable_at_once() {
     let mut settings = ours(&place);
     settings.environment.push(("LUKASA_FEATURES".into(), "-tasks".into()));
     let world = World::open(place, runner(settings));
-    let by = engine::Asker::client("test", None);
+    let by = engine::Requester::client("test", None);
     let refused = world.lanes.submit(&world.workspace, remember("I keep bees."), by).await;
     assert!(matches!(refused, Err(SubmitError::Unavailable)), "{refused:?}");
 }

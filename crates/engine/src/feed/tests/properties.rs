@@ -5,29 +5,29 @@ use proptest::prelude::*;
 use super::*;
 
 #[derive(Clone, Debug)]
-enum Step {
+enum ReaderStep {
     Publish(usize),
     Read(usize),
     /// The connection breaks, and the client comes back with what it saw last.
-    Return,
+    Reconnect,
     /// The client forgot what it saw.
     Forget,
     Lose,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<ReaderStep>> {
     let step = prop_oneof![
-        4 => (1..12_usize).prop_map(Step::Publish),
-        4 => (1..12_usize).prop_map(Step::Read),
-        2 => Just(Step::Return),
-        1 => Just(Step::Forget),
-        1 => Just(Step::Lose),
+        4 => (1..12_usize).prop_map(ReaderStep::Publish),
+        4 => (1..12_usize).prop_map(ReaderStep::Read),
+        2 => Just(ReaderStep::Reconnect),
+        1 => Just(ReaderStep::Forget),
+        1 => Just(ReaderStep::Lose),
     ];
     prop::collection::vec(step, 1..60)
 }
 
 /// A client that believes what it is told.
-struct Client {
+struct ReplayingClient {
     subscription: Option<Subscription>,
     /// The id of the last event that it saw.
     last_seen: u64,
@@ -35,9 +35,9 @@ struct Client {
     may_miss: bool,
 }
 
-impl Client {
-    fn come(world: &World, last_seen: u64) -> Self {
-        Self { subscription: Some(world.after(last_seen)), last_seen, may_miss: false }
+impl ReplayingClient {
+    fn connect(world: &StreamFixture, last_seen: u64) -> Self {
+        Self { subscription: Some(world.subscribe_after(last_seen)), last_seen, may_miss: false }
     }
 
     /// Reads one event; returns whether there was one.
@@ -59,7 +59,7 @@ impl Client {
                 self.may_miss = true;
             }
             (None, EventKind::Evicted(evicted)) => {
-                prop_assert!(evicted.last_told == self.last_seen || self.may_miss);
+                prop_assert!(evicted.last_delivered == self.last_seen || self.may_miss);
             }
             (None, EventKind::ReplayComplete(_) | EventKind::SlowReader(_)) => {}
             (None, EventKind::MemoryChanged(_)) => prop_assert!(false, "an event without an id"),
@@ -68,35 +68,35 @@ impl Client {
     }
 }
 
-fn run(steps: &[Step]) -> Result<(), TestCaseError> {
-    let world = World::new(SMALL);
-    let mut client = Client::come(&world, 0);
+fn run(steps: &[ReaderStep]) -> Result<(), TestCaseError> {
+    let world = StreamFixture::new(SMALL);
+    let mut client = ReplayingClient::connect(&world, 0);
     let mut published = 0;
     let mut last_told_one = 0;
     for step in steps {
         match step {
-            Step::Publish(count) => {
+            ReaderStep::Publish(count) => {
                 world.publish(*count);
                 published += u64::try_from(*count).unwrap();
                 last_told_one = published;
             }
-            Step::Lose => {
-                world.ring.push_lost();
+            ReaderStep::Lose => {
+                world.ring.push_gap();
                 published += 1;
             }
-            Step::Read(count) => {
+            ReaderStep::Read(count) => {
                 for _ in 0..*count {
                     client.read()?;
                 }
             }
-            Step::Return => {
+            ReaderStep::Reconnect => {
                 let may_miss = client.may_miss;
-                client = Client::come(&world, client.last_seen);
+                client = ReplayingClient::connect(&world, client.last_seen);
                 client.may_miss = may_miss;
             }
-            Step::Forget => {
+            ReaderStep::Forget => {
                 drop(client);
-                client = Client::come(&world, 0);
+                client = ReplayingClient::connect(&world, 0);
             }
         }
     }
@@ -105,7 +105,7 @@ fn run(steps: &[Step]) -> Result<(), TestCaseError> {
         while client.read()? {}
         if client.subscription.is_none() {
             let may_miss = client.may_miss;
-            client = Client::come(&world, client.last_seen);
+            client = ReplayingClient::connect(&world, client.last_seen);
             client.may_miss = may_miss;
         }
     }
@@ -127,12 +127,12 @@ proptest! {
         replayed_bytes_max in 0..12_000_u64,
         last_seen in 0..30_u64,
     ) {
-        let world = World::new(Bounds { replayed_bytes_max, ..SMALL });
+        let world = StreamFixture::new(Bounds { replayed_bytes_max, ..SMALL });
         for &size in &sizes {
-            world.push(sized(size));
+            world.push(event_of_size(size));
         }
         let mut replayed = Vec::new();
-        let mut reader = world.after(last_seen);
+        let mut reader = world.subscribe_after(last_seen);
         while let Some(Some(event)) = reader.next().now_or_never() {
             if let EventKind::MemoryChanged(news) = event.kind {
                 replayed.push(news.bytes());

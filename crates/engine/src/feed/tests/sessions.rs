@@ -3,32 +3,32 @@
 use super::*;
 
 /// Opens another stream on the same ring, at what happened last.
-fn window(world: &World) -> Arc<Bus> {
-    let base = world.ring.look(|shelf| shelf.last());
-    let common = world.bus.common().clone();
-    Bus::new(common, Arc::clone(&world.ring), base, SMALL.session_streams_max)
+fn window(world: &StreamFixture) -> Arc<EventBus> {
+    let base = world.ring.with_state(|shelf| shelf.last());
+    let common = world.bus.context().clone();
+    EventBus::new(common, Arc::clone(&world.ring), base, SMALL.session_streams_max)
 }
 
 #[test]
 fn each_session_counts_from_one() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     world.publish(4);
     let session = window(&world);
     let mut reader = session.subscribe(None).unwrap();
-    let mut whole = world.after(3);
+    let mut whole = world.subscribe_after(3);
     world.publish(2);
-    assert_eq!(heard(&mut reader), "1 2");
-    assert_eq!(heard(&mut whole), "4 complete:1/4 5 6");
+    assert_eq!(drain(&mut reader), "1 2");
+    assert_eq!(drain(&mut whole), "4 complete:1/4 5 6");
 }
 
 #[test]
 fn a_session_replays_nothing_from_before_it() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     world.publish(4);
     let session = window(&world);
     let check = |last_seen, expected: &str| {
-        let cursor = Cursor { last_seen, epoch: None };
-        assert_eq!(heard(&mut session.subscribe(Some(&cursor)).unwrap()), expected, "{last_seen}");
+        let cursor = EventCursor { last_seen, epoch: None };
+        assert_eq!(drain(&mut session.subscribe(Some(&cursor)).unwrap()), expected, "{last_seen}");
     };
     check(0, "complete:0/0");
     check(1, "CursorAhead:1..1 complete:0/0");
@@ -42,11 +42,11 @@ fn a_session_replays_nothing_from_before_it() {
 
 #[test]
 fn the_end_of_one_session_is_not_that_of_another() {
-    let world = World::new(SMALL);
+    let world = StreamFixture::new(SMALL);
     let (one, other) = (window(&world), window(&world));
     let mut readers = [one.subscribe(None).unwrap(), other.subscribe(None).unwrap()];
     one.close();
     world.publish(1);
     let [of_one, of_other] = &mut readers;
-    assert_eq!((heard(of_one).as_str(), heard(of_other).as_str()), ("end", "1"));
+    assert_eq!((drain(of_one).as_str(), drain(of_other).as_str()), ("end", "1"));
 }

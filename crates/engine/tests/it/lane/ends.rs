@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lukasa_engine::{
-    Asker, CallContext, Caller, Cancelled, ChangesQuery, LaneSettings, ManagedChange, Status,
-    TaskErrorCode, TaskKind, TaskState, Viewer,
+    CallContext, Caller, CancelOutcome, ChangesQuery, LaneSettings, ManagedChange, Requester,
+    Status, TaskErrorCode, TaskKind, TaskState, Viewer,
 };
 use memory::change::{Actor, ChangeKind, Trust};
 use memory::command::MemoryCommand;
@@ -14,17 +14,17 @@ use state::{Attempt, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyState, FaultyTasks};
 
-use super::host::{Host, PROJECT, Process, at, client, code, quick, remember};
+use super::host::{LaneHost, LaneProcess, PROJECT, at, client, code, quick, remember};
 
 #[tokio::test]
 async fn what_a_task_did_is_in_the_files_in_history_and_in_one_event() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let asker = Asker::client("http", Some(client("ide-1")));
+    let asker = Requester::client("http", Some(client("ide-1")));
     let request = remember("add project/a.md x add project/b.md y");
     let task = process.lanes().submit(&process.workspace, request, asker).await.unwrap();
     assert_eq!(task.status(), Status::Queued);
-    let ended = process.end(&task).await;
+    let ended = process.wait_for_end(&task).await;
     assert_eq!(ended.status(), Status::Completed);
     assert_eq!(process.text("project/b.md").await.as_deref(), Some("- y\n"));
     let heard = process.feed.changes.lock().unwrap().clone();
@@ -56,9 +56,9 @@ async fn what_a_task_did_is_in_the_files_in_history_and_in_one_event() {
 
 #[tokio::test]
 async fn a_task_that_changes_nothing_is_completed_and_not_published() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let ended = process.done("").await;
+    let ended = process.submit_and_wait("").await;
     assert_eq!(ended.status(), Status::Completed);
     assert_eq!(process.feed.tasks(), [""; 0]);
     process.close().await;
@@ -66,36 +66,36 @@ async fn a_task_that_changes_nothing_is_completed_and_not_published() {
 
 #[tokio::test]
 async fn a_panic_fails_its_task_and_no_other() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let ended = process.done("add global/a.md x panic").await;
+    let ended = process.submit_and_wait("add global/a.md x panic").await;
     assert_eq!(code(&ended), Some(TaskErrorCode::RememberFailed));
     assert_eq!(process.text("global/a.md").await, None);
-    assert_eq!(process.done("add global/a.md y").await.status(), Status::Completed);
+    assert_eq!(process.submit_and_wait("add global/a.md y").await.status(), Status::Completed);
     assert_eq!(process.text("global/a.md").await.as_deref(), Some("- y\n"));
     process.close().await;
 }
 
 #[tokio::test]
 async fn a_runner_that_never_ends_is_given_up() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let settings = LaneSettings { task_wait: Duration::from_millis(20), ..quick() };
     let process = host.process().with(settings);
-    let ended = process.done("add global/a.md x hang").await;
+    let ended = process.submit_and_wait("add global/a.md x hang").await;
     assert_eq!(code(&ended), Some(TaskErrorCode::Timeout));
     assert_eq!(process.text("global/a.md").await, None);
-    assert_eq!(process.done("").await.status(), Status::Completed);
+    assert_eq!(process.submit_and_wait("").await.status(), Status::Completed);
     process.close().await;
 }
 
 #[tokio::test]
 async fn a_decision_that_something_overtook_is_made_anew() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let ended = process.done("add global/a.md x conflict").await;
+    let ended = process.submit_and_wait("add global/a.md x conflict").await;
     assert_eq!(ended.status(), Status::Completed);
     assert_eq!(process.text("global/a.md").await.as_deref(), Some("- x\n"));
-    let ended = process.done("add global/b.md x always-conflict").await;
+    let ended = process.submit_and_wait("add global/b.md x always-conflict").await;
     assert_eq!(code(&ended), Some(TaskErrorCode::RememberFailed));
     assert_eq!(process.text("global/b.md").await, None);
     process.close().await;
@@ -103,9 +103,9 @@ async fn a_decision_that_something_overtook_is_made_anew() {
 
 #[tokio::test]
 async fn a_draft_that_somebody_wrote_under_is_decided_anew() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let task = process.ask("add global/a.md x wait").await;
+    let task = process.submit("add global/a.md x wait").await;
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -115,7 +115,7 @@ async fn a_draft_that_somebody_wrote_under_is_decided_anew() {
     let create = MemoryCommand::Create { path: at("global/a.md"), file_text };
     memories.apply(create, &CallContext::default()).await.unwrap();
     host.runner.gate.add_permits(2);
-    assert_eq!(process.end(&task).await.status(), Status::Completed);
+    assert_eq!(process.wait_for_end(&task).await.status(), Status::Completed);
     assert_eq!(process.text("global/a.md").await.as_deref(), Some("- mine\n- x\n"));
     assert_eq!(host.runner.begun.lock().unwrap().len(), 2);
     process.close().await;
@@ -123,9 +123,9 @@ async fn a_draft_that_somebody_wrote_under_is_decided_anew() {
 
 #[tokio::test]
 async fn what_a_failure_says_is_cleaned() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let ended = process.done("secret").await;
+    let ended = process.submit_and_wait("secret").await;
     let TaskState::Failed(error) = &ended.state else { panic!("{ended:?}") };
     assert_eq!(error.details(), Some("key [redacted]"));
     process.close().await;
@@ -133,9 +133,9 @@ async fn what_a_failure_says_is_cleaned() {
 
 #[tokio::test]
 async fn a_row_that_nobody_can_read_fails_and_the_next_is_done() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let task = process.ask("wait").await;
+    let task = process.submit("wait").await;
     let row = process.tasks.task(task.id.as_str()).await.unwrap().unwrap();
     let strange = state::NewTask {
         id: "remember-67e55044-10b1-426f-9247-bb680e5fe0c8".to_owned(),
@@ -146,9 +146,9 @@ async fn a_row_that_nobody_can_read_fails_and_the_next_is_done() {
         at: row.created_at,
     };
     process.tasks.enqueue(strange.clone(), quick().limits).await.unwrap();
-    let next = process.ask("").await;
+    let next = process.submit("").await;
     host.runner.gate.add_permits(1);
-    assert_eq!(process.end(&next).await.status(), Status::Completed);
+    assert_eq!(process.wait_for_end(&next).await.status(), Status::Completed);
     let row = process.tasks.task(&strange.id).await.unwrap().unwrap();
     assert_eq!(row.status, Status::Failed);
     process.close().await;
@@ -156,16 +156,16 @@ async fn a_row_that_nobody_can_read_fails_and_the_next_is_done() {
 
 #[tokio::test]
 async fn draining_lets_what_runs_end_and_leaves_the_rest_queued() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let running = process.ask("add global/a.md x wait").await;
-    let waiting = process.ask("add global/a.md y").await;
+    let running = process.submit("add global/a.md x wait").await;
+    let waiting = process.submit("add global/a.md y").await;
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
     host.runner.gate.add_permits(1);
     process.lanes().drain(Duration::from_secs(5)).await;
-    assert_eq!(process.end(&running).await.status(), Status::Completed);
+    assert_eq!(process.wait_for_end(&running).await.status(), Status::Completed);
     let left = process.tasks.task(waiting.id.as_str()).await.unwrap().unwrap();
     assert_eq!(left.status, Status::Queued);
     assert_eq!(process.text("global/a.md").await.as_deref(), Some("- x\n"));
@@ -173,16 +173,16 @@ async fn draining_lets_what_runs_end_and_leaves_the_rest_queued() {
     // The next life goes on with it, and needs to be told only where.
     let next = host.process();
     next.lanes().resume(&[host.workspace("mill"), host.workspace("shop")]).await.unwrap();
-    assert_eq!(next.end(&waiting).await.status(), Status::Completed);
+    assert_eq!(next.wait_for_end(&waiting).await.status(), Status::Completed);
     assert_eq!(next.text("global/a.md").await.as_deref(), Some("- x\n- y\n"));
     next.close().await;
 }
 
 #[tokio::test]
 async fn draining_does_not_wait_for_what_does_not_end() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let task = process.ask("add global/a.md x heed").await;
+    let task = process.submit("add global/a.md x heed").await;
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -195,9 +195,9 @@ async fn draining_does_not_wait_for_what_does_not_end() {
 
 #[tokio::test]
 async fn a_task_outlives_any_number_of_ends_of_its_process() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let first = host.process();
-    let task = first.ask("add global/a.md x wait").await;
+    let task = first.submit("add global/a.md x wait").await;
     let mut lives = vec![first];
     for life in 1..=4 {
         while host.runner.begun.lock().unwrap().len() < life {
@@ -214,16 +214,16 @@ async fn a_task_outlives_any_number_of_ends_of_its_process() {
     }
     host.runner.gate.add_permits(1);
     let last = lives.pop().unwrap();
-    assert_eq!(last.end(&task).await.status(), Status::Completed);
+    assert_eq!(last.wait_for_end(&task).await.status(), Status::Completed);
     assert_eq!(last.text("global/a.md").await.as_deref(), Some("- x\n"));
     last.close().await;
 }
 
 #[tokio::test]
 async fn ends_that_its_process_chose_do_not_excuse_a_task_that_kills_processes() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let (mut life, mut state) = faulty(&host);
-    let task = life.ask("add global/a.md x wait").await;
+    let task = life.submit("add global/a.md x wait").await;
     for (begun, is_killed) in [(1, false), (2, true), (3, true)] {
         while host.runner.begun.lock().unwrap().len() < begun {
             tokio::task::yield_now().await;
@@ -237,7 +237,7 @@ async fn ends_that_its_process_chose_do_not_excuse_a_task_that_kills_processes()
         (life, state) = faulty(&host);
         life.lanes().resume(&[host.workspace("shop")]).await.unwrap();
     }
-    let ended = life.end(&task).await;
+    let ended = life.wait_for_end(&task).await;
     assert_eq!(code(&ended), Some(TaskErrorCode::RememberFailed));
     assert_eq!(host.runner.begun.lock().unwrap().len(), 3, "once put back, then twice left");
     assert_eq!(life.text("global/a.md").await, None);
@@ -247,12 +247,12 @@ async fn ends_that_its_process_chose_do_not_excuse_a_task_that_kills_processes()
 #[tokio::test]
 async fn a_commit_that_breaks_ends_its_task_at_once_and_nothing_else() {
     for call in 1..=12 {
-        let host = Host::new();
+        let host = LaneHost::new();
         let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
         let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
         let process = host.process_on(Arc::clone(&state) as _, sqlite);
         state.set(Faults::Panic(call));
-        let broken = process.done("add global/a.md x").await;
+        let broken = process.submit_and_wait("add global/a.md x").await;
         state.set(Faults::Never);
         let text = process.text("global/a.md").await;
         let changes = process.changes_of(&broken).await;
@@ -263,7 +263,7 @@ async fn a_commit_that_breaks_ends_its_task_at_once_and_nothing_else() {
                 assert_eq!((text, changes), (None, 0), "call {call}");
             }
         }
-        let next = process.done("add global/b.md y").await;
+        let next = process.submit_and_wait("add global/b.md y").await;
         assert_eq!(next.status(), Status::Completed, "call {call}");
         process.close().await;
     }
@@ -271,12 +271,12 @@ async fn a_commit_that_breaks_ends_its_task_at_once_and_nothing_else() {
 
 #[tokio::test]
 async fn what_is_decided_in_time_is_not_committed_too_late() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let (process, state) = faulty(&host);
     let task_wait = Duration::from_mins(5);
     let process = process.with(LaneSettings { task_wait, ..quick() });
     // It stands still when it is about to prepare its end, until its time is over.
-    let task = process.ask("add global/a.md x wait").await;
+    let task = process.submit("add global/a.md x wait").await;
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -289,13 +289,13 @@ async fn what_is_decided_in_time_is_not_committed_too_late() {
     tokio::time::advance(task_wait).await;
     tokio::time::resume();
     state.set(Faults::Never);
-    assert_eq!(code(&process.end(&task).await), Some(TaskErrorCode::Timeout));
+    assert_eq!(code(&process.wait_for_end(&task).await), Some(TaskErrorCode::Timeout));
     assert_eq!((process.text("global/a.md").await, process.changes_of(&task).await), (None, 0));
     process.close().await;
 }
 
 /// Starts a process whose state and tasks fail together.
-pub(crate) fn faulty(host: &Host) -> (Process, Arc<FaultyState>) {
+pub(crate) fn faulty(host: &LaneHost) -> (LaneProcess, Arc<FaultyState>) {
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
     let tasks = Arc::new(FaultyTasks::sharing(sqlite, &state));
@@ -304,9 +304,9 @@ pub(crate) fn faulty(host: &Host) -> (Process, Arc<FaultyState>) {
 
 #[tokio::test]
 async fn a_task_whose_change_is_recorded_is_too_late_to_take_back() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let task = process.ask("add global/a.md x wait").await;
+    let task = process.submit("add global/a.md x wait").await;
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
@@ -315,22 +315,25 @@ async fn a_task_whose_change_is_recorded_is_too_late_to_take_back() {
     assert!(process.tasks.prepare_outcome(attempt, "{}").await.unwrap());
     let id = &task.id;
     let cancelled = process.lanes().cancel(&process.workspace, id, Viewer::Person).await.unwrap();
-    assert!(matches!(cancelled, Some(Cancelled::Stopping(_))), "{cancelled:?}");
+    assert!(matches!(cancelled, Some(CancelOutcome::Requested(_))), "{cancelled:?}");
     process.close().await;
 }
 
 #[tokio::test]
 async fn a_state_that_fails_for_a_moment_only_makes_a_task_wait() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let (process, state) = faulty(&host);
-    process.done("").await;
+    process.submit_and_wait("").await;
     for call in 2..12 {
         // The first is the queueing itself, which the one who asks would hear of.
         state.set(Faults::Call(call));
         let before = host.runner.begun.lock().unwrap().len();
         let content = format!("add global/a{call}.md x");
-        let task =
-            process.lanes().submit(&process.workspace, remember(&content), super::host::nobody());
+        let task = process.lanes().submit(
+            &process.workspace,
+            remember(&content),
+            super::host::anonymous_requester(),
+        );
         let task = task.await.unwrap();
         let ended = loop {
             // Looking may be what fails.
@@ -347,6 +350,6 @@ async fn a_state_that_fails_for_a_moment_only_makes_a_task_wait() {
         }
         assert!(host.runner.begun.lock().unwrap().len() <= before + 2, "call {call}");
     }
-    assert_eq!(host.runner.at_once.load(Ordering::SeqCst), 1);
+    assert_eq!(host.runner.active_max.load(Ordering::SeqCst), 1);
     process.close().await;
 }

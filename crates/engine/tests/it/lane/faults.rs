@@ -5,22 +5,22 @@
 
 use std::sync::Arc;
 
-use lukasa_engine::{Asker, Status, TaskState, Viewer};
+use lukasa_engine::{Requester, Status, TaskState, Viewer};
 use state::SqliteState;
 use testkit::{Faults, FaultyState, FaultyTasks};
 
-use super::host::{Host, Process, client, remember};
+use super::host::{LaneHost, LaneProcess, client, remember};
 
 /// More calls than two tasks have, with the looks of whoever waits for them.
 const CALLS: u64 = 40;
 
-struct Mortal {
-    process: Process,
+struct CrashingProcess {
+    process: LaneProcess,
     state: Arc<FaultyState>,
 }
 
-impl Mortal {
-    fn start(host: &Host) -> Self {
+impl CrashingProcess {
+    fn start(host: &LaneHost) -> Self {
         let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
         let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
         let tasks = Arc::new(FaultyTasks::sharing(sqlite, &state));
@@ -35,7 +35,7 @@ impl Mortal {
             [("add project/a.md x add global/a.md x", "first"), ("add project/a.md y", SECOND)]
         {
             let lanes = self.process.lanes();
-            let by = Asker::client("test", Some(client(name)));
+            let by = Requester::client("test", Some(client(name)));
             let asked = lanes.submit(&self.process.workspace, remember(content), by).await;
             if let Ok(task) = asked {
                 // Dead or done, whichever comes first.
@@ -51,7 +51,7 @@ impl Mortal {
 }
 
 /// Checks what must hold after any death, in the next life.
-async fn check(host: &Host, acknowledged: &[lukasa_engine::TaskId], told: &str) {
+async fn check(host: &LaneHost, acknowledged: &[lukasa_engine::TaskId], told: &str) {
     let process = host.process();
     process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
     let everybody = process
@@ -64,7 +64,7 @@ async fn check(host: &Host, acknowledged: &[lukasa_engine::TaskId], told: &str) 
     }
     let mut expected = String::new();
     for task in everybody.iter().rev() {
-        let ended = process.end(task).await;
+        let ended = process.wait_for_end(task).await;
         assert_eq!(ended.status(), Status::Completed, "{told}: {ended:?}");
         let TaskState::Completed(result) = &ended.state else { continue };
         assert_eq!(result.summary, "done", "{told}");
@@ -84,13 +84,13 @@ async fn check(host: &Host, acknowledged: &[lukasa_engine::TaskId], told: &str) 
 const SECOND: &str = "second";
 
 fn is_second(task: &lukasa_engine::Task) -> bool {
-    task.asker.client.as_ref().is_some_and(|client| client.as_str() == SECOND)
+    task.requester.client.as_ref().is_some_and(|client| client.as_str() == SECOND)
 }
 
 #[tokio::test]
 async fn two_tasks_have_fewer_steps_than_are_tried() {
-    let host = Host::new();
-    let mortal = Mortal::start(&host);
+    let host = LaneHost::new();
+    let mortal = CrashingProcess::start(&host);
     let state = Arc::clone(&mortal.state);
     assert_eq!(mortal.die(Faults::Never).await.len(), 2);
     assert!(state.calls() <= CALLS, "{}", state.calls());
@@ -102,8 +102,8 @@ async fn whatever_step_a_process_dies_at_each_task_is_done_once() {
     for call in 1..=CALLS {
         for faults in [Faults::CrashAfter(call), Faults::CrashBeforeAnswer(call)] {
             worlds.spawn(async move {
-                let host = Host::new();
-                let acknowledged = Mortal::start(&host).die(faults).await;
+                let host = LaneHost::new();
+                let acknowledged = CrashingProcess::start(&host).die(faults).await;
                 check(&host, &acknowledged, &format!("{faults:?}")).await;
             });
         }
@@ -114,9 +114,9 @@ async fn whatever_step_a_process_dies_at_each_task_is_done_once() {
 #[tokio::test]
 async fn a_second_life_may_die_as_well_before_it_begins_the_task_again() {
     for call in 1..=6 {
-        let host = Host::new();
-        let acknowledged = Mortal::start(&host).die(Faults::CrashAfter(3)).await;
-        let second = Mortal::start(&host);
+        let host = LaneHost::new();
+        let acknowledged = CrashingProcess::start(&host).die(Faults::CrashAfter(3)).await;
+        let second = CrashingProcess::start(&host);
         second.state.set(Faults::CrashAfter(call));
         drop(second.process.lanes().resume(&[host.workspace("shop")]).await);
         second.process.lanes().drain(std::time::Duration::from_millis(20)).await;
@@ -139,11 +139,11 @@ async fn a_second_life_may_die_as_well_before_it_begins_the_task_again() {
 
 #[tokio::test]
 async fn a_process_that_lives_does_not_give_a_task_up_because_the_state_failed_under_it() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let tasks = Arc::new(FaultyTasks::new(Arc::clone(&sqlite) as _));
     let process = host.process_on(sqlite, Arc::clone(&tasks) as _);
-    let task = process.ask("wait add project/a.md x").await;
+    let task = process.submit("wait add project/a.md x").await;
     for attempts in 1..=5 {
         while host.runner.begun.lock().unwrap().len() < attempts {
             tokio::task::yield_now().await;
@@ -154,7 +154,7 @@ async fn a_process_that_lives_does_not_give_a_task_up_because_the_state_failed_u
         }
         host.runner.gate.add_permits(1);
     }
-    let ended = process.end(&task).await;
+    let ended = process.wait_for_end(&task).await;
     assert_eq!(ended.status(), Status::Completed, "{ended:?}");
     assert_eq!(process.changes_of(&ended).await, 1);
     process.close().await;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lukasa_engine::{
-    Asker, BaseFolders, BindingRequest, Caller, ChangesQuery, ClientId, Draft, Feed, FeedError,
-    Job, LaneParts, LaneSettings, Lanes, ManagedChange, Memories, Pending, RememberRequest,
-    Request, RunError, Runner, Task, TaskDetails, TaskError, TaskErrorCode, TaskResult, TaskState,
-    Workspace,
+    BaseFolders, BindingRequest, Caller, ChangesQuery, ClientId, CuratorRequest, Draft, Feed,
+    FeedError, Job, LaneDeps, LaneSettings, Lanes, ManagedChange, Memories, ProposalQueue,
+    RememberRequest, Requester, RunError, Runner, Task, TaskDetails, TaskError, TaskErrorCode,
+    TaskResult, TaskState, Workspace,
 };
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::proposal::{EntryChange, Proposal, ProposalKind};
@@ -24,14 +24,14 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// A home, and a checkout in it.
-pub(crate) struct Host {
+pub(crate) struct LaneHost {
     home: TempDir,
     pub(crate) folders: BaseFolders,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) runner: Arc<Scripted>,
+    pub(crate) runner: Arc<ScriptedRunner>,
 }
 
-impl Host {
+impl LaneHost {
     pub(crate) fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         for checkout in ["shop", "mill"] {
@@ -63,7 +63,7 @@ impl Host {
     }
 
     /// Starts a process.
-    pub(crate) fn process(&self) -> Process {
+    pub(crate) fn process(&self) -> LaneProcess {
         let state = Arc::new(SqliteState::new(self.folders.state.join("lukasa.db")));
         self.process_on(Arc::clone(&state) as _, state)
     }
@@ -73,7 +73,7 @@ impl Host {
         &self,
         state: Arc<dyn HistoryStore>,
         tasks: Arc<dyn TaskStore>,
-    ) -> Process {
+    ) -> LaneProcess {
         self.process_with(state, tasks, Arc::clone(&self.runner) as _)
     }
 
@@ -83,13 +83,13 @@ impl Host {
         state: Arc<dyn HistoryStore>,
         tasks: Arc<dyn TaskStore>,
         runner: Arc<dyn Runner>,
-    ) -> Process {
+    ) -> LaneProcess {
         let clock = Arc::clone(&self.clock);
         let settings = StoreSettings { memory_list: false, ..StoreSettings::default() };
         let store = Store::new(state, self.folders.clone(), Screen::default(), clock, settings);
-        let feed = Arc::new(Heard::default());
-        let parts = LaneParts {
-            switches: lukasa_engine::Switches::default(),
+        let feed = Arc::new(RecordingFeed::default());
+        let parts = LaneDeps {
+            switches: lukasa_engine::FeatureSwitches::default(),
             store: Arc::clone(&store),
             folders: self.folders.clone(),
             tasks: Arc::clone(&tasks),
@@ -98,7 +98,7 @@ impl Host {
             runner,
             feed: Arc::clone(&feed) as _,
         };
-        Process { parts, store, tasks, feed, lanes: None, workspace: self.workspace("shop") }
+        LaneProcess { parts, store, tasks, feed, lanes: None, workspace: self.workspace("shop") }
             .with(quick())
     }
 }
@@ -109,31 +109,31 @@ pub(crate) fn quick() -> LaneSettings {
         concurrent_max: 4,
         stop_wait: Duration::from_millis(20),
         retry_delay: Duration::from_millis(5),
-        rest_delay: Duration::from_millis(5),
+        cache_trim_delay: Duration::from_millis(5),
         ..LaneSettings::default()
     }
 }
 
 /// A process: a store and lanes over the home's files and state.
-pub(crate) struct Process {
-    parts: LaneParts,
+pub(crate) struct LaneProcess {
+    parts: LaneDeps,
     pub(crate) store: Arc<Store>,
     pub(crate) tasks: Arc<dyn TaskStore>,
-    pub(crate) feed: Arc<Heard>,
+    pub(crate) feed: Arc<RecordingFeed>,
     lanes: Option<Lanes>,
     pub(crate) workspace: Workspace,
 }
 
-impl Process {
+impl LaneProcess {
     /// Gives the process lanes with these settings.
     pub(crate) fn with(mut self, settings: LaneSettings) -> Self {
         self.lanes = Some(Lanes::new(self.parts.clone(), settings));
         self
     }
 
-    pub(crate) fn pending(&self) -> Pending {
-        let LaneParts { store, tasks, clock, .. } = &self.parts;
-        Pending::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock))
+    pub(crate) fn pending(&self) -> ProposalQueue {
+        let LaneDeps { store, tasks, clock, .. } = &self.parts;
+        ProposalQueue::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock))
     }
 
     pub(crate) const fn folders(&self) -> &BaseFolders {
@@ -145,20 +145,20 @@ impl Process {
     }
 
     /// Asks for a task whose runner does what `content` says.
-    pub(crate) async fn ask(&self, content: &str) -> Task {
+    pub(crate) async fn submit(&self, content: &str) -> Task {
         let request = remember(content);
-        self.lanes().submit(&self.workspace, request, nobody()).await.unwrap()
+        self.lanes().submit(&self.workspace, request, anonymous_requester()).await.unwrap()
     }
 
     /// Waits for the end of a task.
-    pub(crate) async fn end(&self, task: &Task) -> Task {
+    pub(crate) async fn wait_for_end(&self, task: &Task) -> Task {
         self.lanes().wait(&self.workspace, &task.id).await.unwrap().unwrap()
     }
 
     /// Has a task done.
-    pub(crate) async fn done(&self, content: &str) -> Task {
-        let task = self.ask(content).await;
-        self.end(&task).await
+    pub(crate) async fn submit_and_wait(&self, content: &str) -> Task {
+        let task = self.submit(content).await;
+        self.wait_for_end(&task).await
     }
 
     /// Returns the text of a memory.
@@ -195,16 +195,16 @@ pub(crate) fn at(path: &str) -> MemoryPath {
     MemoryPath::parse(&format!("/memories/{path}"), Layout::Scoped).unwrap()
 }
 
-pub(crate) fn remember(content: &str) -> Request {
-    Request::Remember(RememberRequest {
+pub(crate) fn remember(content: &str) -> CuratorRequest {
+    CuratorRequest::Remember(RememberRequest {
         content: content.to_owned(),
         context_mode: lukasa_engine::ContextMode::Workspace,
         scope: None,
     })
 }
 
-pub(crate) fn nobody() -> Asker {
-    Asker::client("test", None)
+pub(crate) fn anonymous_requester() -> Requester {
+    Requester::client("test", None)
 }
 
 pub(crate) fn client(name: &str) -> ClientId {
@@ -221,22 +221,22 @@ pub(crate) fn code(task: &Task) -> Option<TaskErrorCode> {
 
 /// Hears what is published.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct RecordingFeed {
     pub(crate) changes: Mutex<Vec<ManagedChange>>,
-    pub(crate) deaf: AtomicBool,
+    pub(crate) fails: AtomicBool,
 }
 
-impl Heard {
+impl RecordingFeed {
     pub(crate) fn tasks(&self) -> Vec<String> {
         self.changes.lock().unwrap().iter().map(|change| change.task.to_string()).collect()
     }
 }
 
 #[async_trait]
-impl Feed for Heard {
+impl Feed for RecordingFeed {
     async fn publish(&self, change: ManagedChange) -> Result<(), FeedError> {
         self.changes.lock().unwrap().push(change);
-        if self.deaf.load(Ordering::SeqCst) { Err(FeedError("deaf".to_owned())) } else { Ok(()) }
+        if self.fails.load(Ordering::SeqCst) { Err(FeedError("deaf".to_owned())) } else { Ok(()) }
     }
 }
 
@@ -246,26 +246,26 @@ impl Feed for Heard {
 /// panics, `conflict` says once that a memory changed, `fail CODE` fails, `secret` fails with a key in
 /// its details.
 #[derive(Debug)]
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedRunner {
     /// What `wait` waits for.
     pub(crate) gate: Semaphore,
     /// How many are at work, and how many ever were at once.
-    at_work: AtomicUsize,
-    pub(crate) at_once: AtomicUsize,
+    active: AtomicUsize,
+    pub(crate) active_max: AtomicUsize,
     /// The tasks that were begun, in order.
     pub(crate) begun: Mutex<Vec<String>>,
     conflicts: AtomicUsize,
-    pub(crate) available: Mutex<Available>,
+    pub(crate) available: Mutex<Availability>,
     pub(crate) dreams_fail: AtomicBool,
     /// What the next task proposes.
     pub(crate) proposals: Mutex<Vec<Proposal>>,
     /// How often it was told to rest.
-    pub(crate) rests: AtomicUsize,
+    pub(crate) cache_trims: AtomicUsize,
 }
 
 /// What the runner says when it is asked whether it can.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Available {
+pub(crate) enum Availability {
     #[default]
     Yes,
     No,
@@ -275,35 +275,35 @@ pub(crate) enum Available {
     /// Once there is a permit.
     Waits,
     /// Not, once there is a permit.
-    WaitsForNo,
+    WaitsThenNo,
 }
 
-impl Default for Scripted {
+impl Default for ScriptedRunner {
     fn default() -> Self {
         Self {
             gate: Semaphore::new(0),
-            at_work: AtomicUsize::new(0),
-            at_once: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
+            active_max: AtomicUsize::new(0),
             begun: Mutex::default(),
             conflicts: AtomicUsize::new(0),
             available: Mutex::default(),
             dreams_fail: AtomicBool::new(false),
             proposals: Mutex::default(),
-            rests: AtomicUsize::new(0),
+            cache_trims: AtomicUsize::new(0),
         }
     }
 }
 
-struct AtWork<'r>(&'r AtomicUsize);
+struct ActiveGuard<'r>(&'r AtomicUsize);
 
-impl Drop for AtWork<'_> {
+impl Drop for ActiveGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 #[async_trait]
-impl Runner for Scripted {
+impl Runner for ScriptedRunner {
     fn name(&self) -> &'static str {
         "scripted"
     }
@@ -311,16 +311,16 @@ impl Runner for Scripted {
     async fn available(&self, _workspace: &Workspace) -> Result<bool, TaskError> {
         let available = *self.available.lock().unwrap();
         match available {
-            Available::Yes => Ok(true),
-            Available::No => Ok(false),
-            Available::Fails => Err(TaskError::new(TaskErrorCode::ModelUnavailable)),
-            Available::Panics => panic!("the test wants it"),
-            Available::Hangs => std::future::pending().await,
-            Available::Waits => {
+            Availability::Yes => Ok(true),
+            Availability::No => Ok(false),
+            Availability::Fails => Err(TaskError::new(TaskErrorCode::ModelUnavailable)),
+            Availability::Panics => panic!("the test wants it"),
+            Availability::Hangs => std::future::pending().await,
+            Availability::Waits => {
                 self.gate.acquire().await.unwrap().forget();
                 Ok(true)
             }
-            Available::WaitsForNo => {
+            Availability::WaitsThenNo => {
                 self.gate.acquire().await.unwrap().forget();
                 Ok(false)
             }
@@ -335,15 +335,17 @@ impl Runner for Scripted {
         stop: &CancellationToken,
     ) -> Result<TaskResult, RunError> {
         self.begun.lock().unwrap().push(job.task.to_string());
-        let at_work = self.at_work.fetch_add(1, Ordering::SeqCst) + 1;
-        let _at_work = AtWork(&self.at_work);
-        self.at_once.fetch_max(at_work, Ordering::SeqCst);
+        let at_work = self.active.fetch_add(1, Ordering::SeqCst) + 1;
+        let _at_work = ActiveGuard(&self.active);
+        self.active_max.fetch_max(at_work, Ordering::SeqCst);
         // Whoever overlaps gets the chance to.
         tokio::task::yield_now().await;
-        if job.request == Request::Dream && self.dreams_fail.load(Ordering::SeqCst) {
+        if job.request == CuratorRequest::Dream && self.dreams_fail.load(Ordering::SeqCst) {
             return Err(TaskError::new(TaskErrorCode::DreamFailed).into());
         }
-        let Request::Remember(asked) = &job.request else { return Ok(nothing(&job.request)) };
+        let CuratorRequest::Remember(asked) = &job.request else {
+            return Ok(nothing(&job.request));
+        };
         let mut words = asked.content.split_whitespace();
         let mut touched = BTreeSet::new();
         let mut proposals = std::mem::take(&mut *self.proposals.lock().unwrap());
@@ -388,12 +390,12 @@ impl Runner for Scripted {
             scopes,
             changes: Vec::new(),
             proposals: proposals.into(),
-            details: TaskDetails::Remembered { files_touched },
+            details: TaskDetails::Remember { files_touched },
         })
     }
 
-    fn rest(&self) {
-        self.rests.fetch_add(1, Ordering::SeqCst);
+    fn trim_caches(&self) {
+        self.cache_trims.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -413,15 +415,17 @@ pub(crate) fn removal(path: MemoryPath, old: String) -> Proposal {
     }
 }
 
-fn nothing(request: &Request) -> TaskResult {
+fn nothing(request: &CuratorRequest) -> TaskResult {
     let (topics, files_touched) = (BTreeSet::new(), Vec::new());
     let details = match request {
-        Request::Forget(_) => {
-            TaskDetails::Forgotten { removed: Vec::new(), topics, candidates: Vec::new() }
+        CuratorRequest::Forget(_) => {
+            TaskDetails::Forget { removed: Vec::new(), topics, candidates: Vec::new() }
         }
-        Request::Dream => TaskDetails::Dreamt { topics, deduped: 0 },
-        Request::Review(_) => TaskDetails::Reviewed { files_touched, skipped: BTreeMap::new() },
-        Request::Remember(_) => TaskDetails::Remembered { files_touched },
+        CuratorRequest::Dream => TaskDetails::Dream { topics, deduped: 0 },
+        CuratorRequest::Review(_) => {
+            TaskDetails::Review { files_touched, skipped: BTreeMap::new() }
+        }
+        CuratorRequest::Remember(_) => TaskDetails::Remember { files_touched },
     };
     TaskResult {
         summary: "nothing".to_owned(),

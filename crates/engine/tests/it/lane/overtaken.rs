@@ -10,7 +10,7 @@ use lukasa_engine::{Status, Task};
 use state::{SqliteState, TaskStore};
 use testkit::{Faults, FaultyState, FaultyTasks};
 
-use super::host::{Host, Process, nobody, remember};
+use super::host::{LaneHost, LaneProcess, anonymous_requester, remember};
 
 /// More calls than a task has.
 const CALLS: u64 = 18;
@@ -23,7 +23,7 @@ async fn is_overtaken(tasks: &dyn TaskStore, id: &str) -> bool {
 }
 
 /// Returns the only task that there is.
-async fn only(process: &Process) -> Option<Task> {
+async fn only_task(process: &LaneProcess) -> Option<Task> {
     let (lanes, filter) = (process.lanes(), lukasa_engine::TaskFilter::default());
     let listed =
         lanes.list(&process.workspace, filter, lukasa_engine::Viewer::Person).await.unwrap();
@@ -32,7 +32,7 @@ async fn only(process: &Process) -> Option<Task> {
 
 /// Has a process stand still at this call of a task, and another one take over.
 async fn overtake(call: u64) {
-    let host = Host::new();
+    let host = LaneHost::new();
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
     let tasks = Arc::new(FaultyTasks::sharing(sqlite, &state));
@@ -41,11 +41,11 @@ async fn overtake(call: u64) {
     let (lanes, workspace) = (slow.lanes().clone(), slow.workspace.clone());
     let asking = tokio::spawn(async move {
         let request = remember("add project/a.md x add global/a.md x");
-        lanes.submit(&workspace, request, nobody()).await.unwrap()
+        lanes.submit(&workspace, request, anonymous_requester()).await.unwrap()
     });
     let quick = host.process();
     let task = loop {
-        if let Some(task) = only(&quick).await {
+        if let Some(task) = only_task(&quick).await {
             let is_over = state.calls() < call && task.status().is_final();
             if is_over || state.calls() >= call {
                 break task;
@@ -60,14 +60,18 @@ async fn overtake(call: u64) {
     }
     state.set(Faults::Never);
     assert_eq!(asking.await.unwrap().id, task.id);
-    let (by_slow, by_quick) = (slow.end(&task).await, quick.end(&task).await);
+    let (by_slow, by_quick) = (slow.wait_for_end(&task).await, quick.wait_for_end(&task).await);
     assert_eq!((by_slow.status(), &by_slow), (Status::Completed, &by_quick), "call {call}");
     slow.close().await;
     assert_eq!(quick.changes_of(&task).await, 1, "call {call}");
     for path in ["project/a.md", "global/a.md"] {
         assert_eq!(quick.text(path).await.as_deref(), Some("- x\n"), "call {call}");
     }
-    assert_eq!(quick.done("add project/a.md y").await.status(), Status::Completed, "call {call}");
+    assert_eq!(
+        quick.submit_and_wait("add project/a.md y").await.status(),
+        Status::Completed,
+        "call {call}"
+    );
     quick.close().await;
 }
 

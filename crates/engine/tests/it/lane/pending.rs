@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use lukasa_engine::{
-    BindingRequest, CallContext, Caller, Decision, DecisionError, DryRun, Memories, Pending,
-    PendingProposal, Status, TaskState, UndoTarget, Workspace,
+    BindingRequest, CallContext, Caller, DecisionError, DryRun, Memories, PendingProposal,
+    ProposalDecision, ProposalQueue, Status, TaskState, UndoTarget, Workspace,
 };
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, Trust};
@@ -19,32 +19,32 @@ use state::{NewProposal, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyState, FaultyTasks};
 
-use super::host::{Host, Process, at, nobody, remember, removal};
+use super::host::{LaneHost, LaneProcess, anonymous_requester, at, remember, removal};
 
 /// More calls than a task with a change and proposals has.
 const CALLS: u64 = 24;
 
-fn pending(process: &Process) -> Pending {
+fn pending(process: &LaneProcess) -> ProposalQueue {
     process.pending()
 }
 
-fn memories(process: &Process, caller: Caller) -> Memories {
+fn memories(process: &LaneProcess, caller: Caller) -> Memories {
     let binding = Binding::resolve(&process.workspace.binding, process.folders());
     process.store.memories(binding, caller)
 }
 
-fn person(process: &Process) -> Memories {
+fn person(process: &LaneProcess) -> Memories {
     memories(process, Caller::person("test"))
 }
 
-async fn list(process: &Process) -> Vec<PendingProposal> {
+async fn list(process: &LaneProcess) -> Vec<PendingProposal> {
     let page = pending(process).list(&person(process), None, 100).await.unwrap();
     let counted = pending(process).count(&person(process)).await.unwrap();
     assert_eq!(counted, u64::try_from(page.proposals.len()).unwrap());
     page.proposals
 }
 
-async fn put(process: &Process, path: &str, text: &str) {
+async fn put(process: &LaneProcess, path: &str, text: &str) {
     let memories = person(process);
     let mut draft = memories.draft(ChangeKind::Save, CallContext::default());
     draft.set_text(&at(path), text).await.unwrap();
@@ -52,23 +52,26 @@ async fn put(process: &Process, path: &str, text: &str) {
 }
 
 /// Has a task make a proposal, and returns its number.
-async fn proposed((host, process): (&Host, &Process), proposal: Proposal) -> ProposalId {
+async fn store_proposal(
+    (host, process): (&LaneHost, &LaneProcess),
+    proposal: Proposal,
+) -> ProposalId {
     host.runner.proposals.lock().unwrap().push(proposal);
-    let task = process.done("").await;
+    let task = process.submit_and_wait("").await;
     let TaskState::Completed(result) = &task.state else { panic!("{task:?}") };
     assert_eq!(result.proposals.count(), 1, "{task:?}");
     list(process).await.last().unwrap().id
 }
 
-async fn accept(process: &Process, id: ProposalId) -> Result<Option<ChangeId>, DecisionError> {
-    decided(pending(process).accept(&person(process), &[id], &CallContext::default()).await)
+async fn accept(process: &LaneProcess, id: ProposalId) -> Result<Option<ChangeId>, DecisionError> {
+    only_outcome(pending(process).accept(&person(process), &[id], &CallContext::default()).await)
 }
 
-async fn reject(process: &Process, id: ProposalId) -> Result<Option<ChangeId>, DecisionError> {
-    decided(pending(process).reject(&person(process), &[id]).await)
+async fn reject(process: &LaneProcess, id: ProposalId) -> Result<Option<ChangeId>, DecisionError> {
+    only_outcome(pending(process).reject(&person(process), &[id]).await)
 }
 
-fn decided(mut decisions: Vec<Decision>) -> Result<Option<ChangeId>, DecisionError> {
+fn only_outcome(mut decisions: Vec<ProposalDecision>) -> Result<Option<ChangeId>, DecisionError> {
     assert_eq!(decisions.len(), 1);
     decisions.remove(0).outcome
 }
@@ -91,11 +94,11 @@ fn proposal(changes: &[(&str, Option<&str>, Option<&str>)]) -> Proposal {
 
 #[tokio::test]
 async fn what_a_task_proposes_waits_with_what_it_would_change() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "- x\n- y\n").await;
     let mut announced = process.store.subscribe_to_proposals();
-    let task = process.done("propose x project/a.md propose y project/a.md").await;
+    let task = process.submit_and_wait("propose x project/a.md propose y project/a.md").await;
     let TaskState::Completed(result) = &task.state else { panic!("{task:?}") };
     assert_eq!(result.proposals.count(), 2);
     let waiting = list(&process).await;
@@ -124,7 +127,7 @@ async fn what_a_task_proposes_waits_with_what_it_would_change() {
     let row = process.tasks.task(task.id.as_str()).await.unwrap().unwrap();
     assert!(!row.outcome.unwrap().contains("ended"), "the outcome has their number");
     // The same are not made twice.
-    let again = process.done("propose x project/a.md").await;
+    let again = process.submit_and_wait("propose x project/a.md").await;
     let TaskState::Completed(result) = &again.state else { panic!("{again:?}") };
     assert_eq!(result.proposals.count(), 0);
     assert_eq!(list(&process).await.len(), 2);
@@ -132,12 +135,12 @@ async fn what_a_task_proposes_waits_with_what_it_would_change() {
 
 #[tokio::test]
 async fn an_accepted_proposal_is_one_change_that_an_undo_takes_back() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     let crlf = "---\r\nname: a\r\n---\r\n\r\n- Uses Emacs\r\n  at work\r\n- Likes tea\r\n";
     put(&process, "project/a.md", crlf).await;
     put(&process, "global/b.md", "- Left alone\n").await;
-    let id = proposed(
+    let id = store_proposal(
         (&host, &process),
         proposal(&[
             ("project/a.md", Some("Likes tea"), None),
@@ -165,23 +168,23 @@ async fn an_accepted_proposal_is_one_change_that_an_undo_takes_back() {
 
 #[tokio::test]
 async fn a_memory_whose_last_entry_goes_goes_too() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "---\nname: a\n---\n\n- x\n").await;
-    let id = proposed((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
+    let id = store_proposal((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
     accept(&process, id).await.unwrap();
     assert_eq!(process.text("project/a.md").await, None);
 }
 
 #[tokio::test]
 async fn a_rejected_proposal_is_not_made_again() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "- x\n").await;
-    let id = proposed((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
+    let id = store_proposal((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
     assert_eq!(reject(&process, id).await.unwrap(), None);
     assert_eq!(process.text("project/a.md").await.as_deref(), Some("- x\n"));
-    let again = process.done("propose x project/a.md").await;
+    let again = process.submit_and_wait("propose x project/a.md").await;
     let TaskState::Completed(result) = &again.state else { panic!("{again:?}") };
     assert_eq!((result.proposals.count(), list(&process).await.len()), (0, 0));
     for decision in [accept(&process, id).await, reject(&process, id).await] {
@@ -191,16 +194,16 @@ async fn a_rejected_proposal_is_not_made_again() {
 
 #[tokio::test]
 async fn a_stale_proposal_says_why_and_changes_nothing() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "- x\n- y\n").await;
     put(&process, "global/b.md", "- same as x\n").await;
     let mut relying = removal(at("project/a.md"), "x".to_owned());
     relying.relies_on =
         vec![EntryReference { path: at("global/b.md"), text: "same as x".to_owned() }];
-    let relying = proposed((&host, &process), relying).await;
+    let relying = store_proposal((&host, &process), relying).await;
     let both = proposal(&[("global/b.md", None, Some("z")), ("project/a.md", Some("y"), None)]);
-    let both = proposed((&host, &process), both).await;
+    let both = store_proposal((&host, &process), both).await;
     put(&process, "global/b.md", "- another\n").await;
     put(&process, "project/a.md", "- x\n- y, since\n").await;
     for (id, why) in [
@@ -225,12 +228,14 @@ async fn a_stale_proposal_says_why_and_changes_nothing() {
 
 #[tokio::test]
 async fn each_of_several_is_accepted_or_refused_on_its_own() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "- x\n- y\n- z\n").await;
     let mut ids = Vec::new();
     for entry in ["x", "y", "z"] {
-        ids.push(proposed((&host, &process), removal(at("project/a.md"), entry.to_owned())).await);
+        ids.push(
+            store_proposal((&host, &process), removal(at("project/a.md"), entry.to_owned())).await,
+        );
     }
     put(&process, "project/a.md", "- x\n- z\n").await;
     let ids = [ids[0], ids[1], ProposalId(77), ids[2], ids[0]];
@@ -254,10 +259,11 @@ async fn each_of_several_is_accepted_or_refused_on_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_processes_that_decide_at_once_one_does() {
     for round in 0..8 {
-        let host = Host::new();
+        let host = LaneHost::new();
         let (one, two) = (host.process(), host.process());
         put(&one, "project/a.md", "- x\n").await;
-        let id = proposed((&host, &one), proposal(&[("project/a.md", None, Some("y"))])).await;
+        let id =
+            store_proposal((&host, &one), proposal(&[("project/a.md", None, Some("y"))])).await;
         let (first, second) = if round % 2 == 0 {
             tokio::join!(accept(&one, id), accept(&two, id))
         } else {
@@ -286,7 +292,7 @@ fn workspace(folder: &Path) -> Workspace {
 
 #[tokio::test]
 async fn another_project_and_another_worktree_see_nothing_of_it() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let mut process = host.process();
     let home = tempfile::tempdir().unwrap();
     let top = home.path().join("top");
@@ -298,7 +304,7 @@ async fn another_project_and_another_worktree_see_nothing_of_it() {
     put(&process, "project/a.md", "- x\n").await;
     put(&process, "global/b.md", "- x\n").await;
     let both = proposal(&[("project/a.md", Some("x"), None), ("global/b.md", Some("x"), None)]);
-    let id = proposed((&host, &process), both).await;
+    let id = store_proposal((&host, &process), both).await;
     for elsewhere in [workspace(&home.path().join("side")), host.workspace("mill")] {
         process.workspace = elsewhere;
         put(&process, "project/a.md", "- x\n").await;
@@ -309,7 +315,8 @@ async fn another_project_and_another_worktree_see_nothing_of_it() {
         let refused = pending(&process).get(&person(&process), id).await.unwrap_err();
         assert_eq!(refused.code(), MemoryErrorCode::NotFound);
         // What is about the memories of everybody is seen by everybody.
-        let shared = proposed((&host, &process), removal(at("global/b.md"), "x".to_owned())).await;
+        let shared =
+            store_proposal((&host, &process), removal(at("global/b.md"), "x".to_owned())).await;
         process.workspace = workspace(&top);
         assert_eq!(list(&process).await.last().unwrap().id, shared);
         take_out(&process, shared).await;
@@ -318,7 +325,7 @@ async fn another_project_and_another_worktree_see_nothing_of_it() {
 }
 
 /// Takes a proposal out of the queue so that it can be made again.
-async fn take_out(process: &Process, id: ProposalId) {
+async fn take_out(process: &LaneProcess, id: ProposalId) {
     let change = accept(process, id).await.unwrap().unwrap();
     person(process)
         .undo(&UndoTarget::Change(change), DryRun::No, &CallContext::default())
@@ -328,19 +335,19 @@ async fn take_out(process: &Process, id: ProposalId) {
 
 #[tokio::test]
 async fn only_a_person_who_may_write_decides() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let mut process = host.process();
     put(&process, "project/a.md", "- x\n").await;
-    let id = proposed((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
+    let id = store_proposal((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
     let agent = memories(&process, Caller::agent(AgentClass::Exec, "test"));
     process.workspace.binding.read_only = true;
     assert_eq!(list(&process).await.len(), 1, "it is shown");
     for memories in [person(&process), agent] {
         let pending = pending(&process);
         let decisions = pending.accept(&memories, &[id], &CallContext::default()).await;
-        assert_eq!(decided(decisions).unwrap_err().code(), MemoryErrorCode::ReadOnly);
+        assert_eq!(only_outcome(decisions).unwrap_err().code(), MemoryErrorCode::ReadOnly);
         assert_eq!(
-            decided(pending.reject(&memories, &[id]).await).unwrap_err().code(),
+            only_outcome(pending.reject(&memories, &[id]).await).unwrap_err().code(),
             MemoryErrorCode::ReadOnly
         );
     }
@@ -350,12 +357,12 @@ async fn only_a_person_who_may_write_decides() {
 
 #[tokio::test]
 async fn text_from_outside_is_trusted_no_more_after_it_was_moved() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/b.md", "- y\n").await;
-    outside(&process, "project/a.md", "- x\n").await;
+    write_outside(&process, "project/a.md", "- x\n").await;
     let moved = proposal(&[("project/a.md", Some("x"), None), ("project/b.md", None, Some("x"))]);
-    let id = proposed((&host, &process), moved).await;
+    let id = store_proposal((&host, &process), moved).await;
     let change = accept(&process, id).await.unwrap().unwrap();
     let recorded = person(&process).change(change).await.unwrap();
     assert_eq!(recorded.provenance.trust, Trust::Outside);
@@ -363,7 +370,7 @@ async fn text_from_outside_is_trusted_no_more_after_it_was_moved() {
 }
 
 /// Writes a memory as an editor does.
-async fn outside(process: &Process, path: &str, text: &str) {
+async fn write_outside(process: &LaneProcess, path: &str, text: &str) {
     let path = at(path);
     let mounts = person(process).mounts();
     let mount = mounts.iter().find(|state| Some(state.mount) == path.mount()).unwrap();
@@ -374,10 +381,11 @@ async fn outside(process: &Process, path: &str, text: &str) {
 
 #[tokio::test]
 async fn the_new_text_of_an_agent_stays_an_agents() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "- x\n").await;
-    let id = proposed((&host, &process), proposal(&[("project/a.md", Some("x"), Some("y"))])).await;
+    let id = store_proposal((&host, &process), proposal(&[("project/a.md", Some("x"), Some("y"))]))
+        .await;
     let change = accept(&process, id).await.unwrap().unwrap();
     let recorded = person(&process).change(change).await.unwrap();
     assert_eq!(recorded.files[0].trust, Trust::Agent);
@@ -385,10 +393,10 @@ async fn the_new_text_of_an_agent_stays_an_agents() {
 
 #[tokio::test]
 async fn a_damaged_proposal_is_passed_over() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     put(&process, "project/a.md", "- x\n").await;
-    let id = proposed((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
+    let id = store_proposal((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
     let sound = process.tasks.proposal(id).await.unwrap().unwrap().new;
     let damaged: Vec<_> =
         ["", "{", "[]", "{\"kind\":\"expiry\",\"reason\":\"\",\"score\":200,\"changes\":[]}"]
@@ -409,7 +417,7 @@ async fn a_damaged_proposal_is_passed_over() {
 }
 
 /// Asks for a task with a change and a proposal, in a process that dies on the way.
-async fn die(host: &Host, faults: Faults) -> bool {
+async fn die(host: &LaneHost, faults: Faults) -> bool {
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
     let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
     let tasks = Arc::new(FaultyTasks::sharing(sqlite, &state));
@@ -417,7 +425,7 @@ async fn die(host: &Host, faults: Faults) -> bool {
     state.set(faults);
     let (lanes, workspace) = (process.lanes(), &process.workspace);
     let request = remember("add project/a.md x add project/a.md y propose x project/a.md");
-    let asked = lanes.submit(workspace, request, nobody()).await;
+    let asked = lanes.submit(workspace, request, anonymous_requester()).await;
     if let Ok(task) = &asked {
         // Dead or done, whichever comes first.
         drop(lanes.wait(workspace, &task.id).await);
@@ -433,7 +441,7 @@ async fn whatever_step_a_process_dies_at_a_proposal_is_stored_once() {
     for call in 1..=CALLS {
         for faults in [Faults::CrashAfter(call), Faults::CrashBeforeAnswer(call)] {
             worlds.spawn(async move {
-                let host = Host::new();
+                let host = LaneHost::new();
                 let acknowledged = die(&host, faults).await;
                 let process = host.process();
                 process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
@@ -442,7 +450,7 @@ async fn whatever_step_a_process_dies_at_a_proposal_is_stored_once() {
                 let tasks = process.lanes().list(&process.workspace, filter, viewer).await.unwrap();
                 assert!(tasks.len() == 1 || !acknowledged, "{faults:?}");
                 for task in &tasks {
-                    let ended = process.end(task).await;
+                    let ended = process.wait_for_end(task).await;
                     assert_eq!(ended.status(), Status::Completed, "{faults:?}");
                     let waiting = list(&process).await;
                     assert_eq!(waiting.len(), 1, "{faults:?}: {waiting:?}");

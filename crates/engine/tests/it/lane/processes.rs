@@ -4,30 +4,30 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lukasa_engine::{Cancelled, LaneSettings, Status, TaskErrorCode, Viewer};
+use lukasa_engine::{CancelOutcome, LaneSettings, Status, TaskErrorCode, Viewer};
 use state::{LockMode, QueueLimits, SqliteState, TaskStore};
 
-use super::host::{Host, Process, code, quick};
+use super::host::{LaneHost, LaneProcess, code, quick};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_share_a_lane() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let processes = [host.process(), host.process(), host.process()];
     let mut asked = Vec::new();
     for number in 0..15 {
         let process = &processes[number % 3];
-        asked.push((process, process.ask(&format!("add global/a.md {number}")).await));
+        asked.push((process, process.submit(&format!("add global/a.md {number}")).await));
     }
     for (process, task) in &asked {
-        assert_eq!(process.end(task).await.status(), Status::Completed);
+        assert_eq!(process.wait_for_end(task).await.status(), Status::Completed);
     }
-    assert_eq!(host.runner.at_once.load(Ordering::SeqCst), 1);
+    assert_eq!(host.runner.active_max.load(Ordering::SeqCst), 1);
     let text = processes[0].text("global/a.md").await.unwrap();
     let lines: Vec<_> = (0..15).map(|number| format!("- {number}")).collect();
     assert_eq!(text.lines().collect::<Vec<_>>(), lines);
     assert_eq!(host.runner.begun.lock().unwrap().len(), 15, "none is done twice");
     // Whoever took a task tells of it, whoever did it.
-    let told = |process: &Process, id: &str| process.feed.tasks().iter().any(|told| told == id);
+    let told = |process: &LaneProcess, id: &str| process.feed.tasks().iter().any(|told| told == id);
     for (process, task) in &asked {
         while !told(process, task.id.as_str()) {
             tokio::task::yield_now().await;
@@ -45,12 +45,12 @@ async fn two_processes_share_a_lane() {
 
 #[tokio::test]
 async fn a_task_that_another_process_queued_and_left_is_done_when_somebody_asks() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let gone = host.process();
     gone.lanes().drain(Duration::ZERO).await;
     // It takes nothing any more, so its queue is written by hand, as if it had died right after.
     let process = host.process();
-    let task = process.ask("wait").await;
+    let task = process.submit("wait").await;
     let row = process.tasks.task(task.id.as_str()).await.unwrap().unwrap();
     let left = state::NewTask {
         id: "remember-67e55044-10b1-426f-9247-bb680e5fe0c8".to_owned(),
@@ -72,19 +72,19 @@ async fn a_task_that_another_process_queued_and_left_is_done_when_somebody_asks(
 
 #[tokio::test]
 async fn a_task_that_another_process_runs_is_taken_back_before_it_writes() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let (runs, other) = (host.process(), host.process());
-    let task = runs.ask("add global/a.md x wait").await;
+    let task = runs.submit("add global/a.md x wait").await;
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
     let id = &task.id;
     let cancelled = other.lanes().cancel(&other.workspace, id, Viewer::Person).await.unwrap();
-    assert!(matches!(cancelled, Some(Cancelled::Over(_))), "{cancelled:?}");
+    assert!(matches!(cancelled, Some(CancelOutcome::AlreadyEnded(_))), "{cancelled:?}");
     host.runner.gate.add_permits(1);
     // Its lane is done with it when the next one is.
-    runs.done("").await;
-    assert_eq!(code(&runs.end(&task).await), Some(TaskErrorCode::Cancelled));
+    runs.submit_and_wait("").await;
+    assert_eq!(code(&runs.wait_for_end(&task).await), Some(TaskErrorCode::Cancelled));
     assert_eq!((runs.text("global/a.md").await, runs.changes_of(&task).await), (None, 0));
     assert_eq!(runs.feed.tasks(), [""; 0]);
     runs.close().await;
@@ -93,17 +93,17 @@ async fn a_task_that_another_process_runs_is_taken_back_before_it_writes() {
 
 #[tokio::test]
 async fn what_another_process_took_and_did_is_told_once() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let (other, heard) = (host.process(), host.process());
     let lanes = heard.lanes().clone();
     let notices = heard.store.subscribe();
     let following = tokio::spawn(async move { lanes.follow(notices).await });
-    let own = heard.done("add project/a.md x").await;
-    let theirs = other.done("add project/a.md y add project/b.md y").await;
-    let nothing = other.done("").await;
+    let own = heard.submit_and_wait("add project/a.md x").await;
+    let theirs = other.submit_and_wait("add project/a.md y add project/b.md y").await;
+    let nothing = other.submit_and_wait("").await;
     // As a watch does when a file changed.
     heard.notice().await;
-    let last = heard.done("add project/b.md z").await;
+    let last = heard.submit_and_wait("add project/b.md z").await;
     let told = |task: &lukasa_engine::Task| heard.feed.tasks().contains(&task.id.to_string());
     // Whichever process has the lock does the last one.
     while !told(&theirs) || !told(&last) {
@@ -124,9 +124,9 @@ async fn what_another_process_took_and_did_is_told_once() {
 
 #[tokio::test]
 async fn what_another_process_did_is_told_although_the_word_of_it_was_missed() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let (other, heard) = (host.process(), host.process());
-    let earlier = other.done("add project/a.md w").await;
+    let earlier = other.submit_and_wait("add project/a.md w").await;
     host.clock.advance(Duration::from_secs(1));
     let (sender, notices) = tokio::sync::broadcast::channel(1);
     let lanes = heard.lanes().clone();
@@ -134,11 +134,11 @@ async fn what_another_process_did_is_told_although_the_word_of_it_was_missed() {
     let mut following = Box::pin(async move { lanes.follow(notices).await });
     let soon = Duration::from_millis(1);
     assert!(tokio::time::timeout(soon, &mut following).await.is_err());
-    let own = heard.done("add project/a.md x").await;
-    let theirs = other.done("add project/a.md y").await;
-    let nothing = other.done("").await;
+    let own = heard.submit_and_wait("add project/a.md x").await;
+    let theirs = other.submit_and_wait("add project/a.md y").await;
+    let nothing = other.submit_and_wait("").await;
     let mut announced = other.store.subscribe();
-    let last = other.done("add project/b.md z").await;
+    let last = other.submit_and_wait("add project/b.md z").await;
     let notice = announced.recv().await.unwrap();
     for _ in 0..3 {
         sender.send(notice.clone()).unwrap();
@@ -155,11 +155,11 @@ async fn what_another_process_did_is_told_although_the_word_of_it_was_missed() {
 }
 
 /// Leaves a task running as a process does that dies: begun so often, and no more.
-async fn left_running(host: &Host, content: &str, attempts: u32) -> lukasa_engine::Task {
+async fn left_running(host: &LaneHost, content: &str, attempts: u32) -> lukasa_engine::Task {
     let process = host.process();
     // As long as its lock is held the lane waits, so its task can be begun behind its back.
     let lock = host.lock(&process.workspace).acquire(LockMode::Exclusive).await.unwrap();
-    let task = process.ask(content).await;
+    let task = process.submit(content).await;
     let tasks = &process.tasks;
     for attempt in 0..attempts {
         let begun = tasks.begin_next(&process.workspace.id, task.created_at).await.unwrap();
@@ -177,11 +177,11 @@ async fn left_running(host: &Host, content: &str, attempts: u32) -> lukasa_engin
 #[tokio::test]
 async fn a_task_that_was_left_is_done_once_more_and_then_given_up() {
     for (attempts, expected) in [(1, None), (2, Some(TaskErrorCode::RememberFailed))] {
-        let host = Host::new();
+        let host = LaneHost::new();
         let task = left_running(&host, "add global/a.md x", attempts).await;
         let process = host.process();
         process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
-        let ended = process.end(&task).await;
+        let ended = process.wait_for_end(&task).await;
         assert_eq!(code(&ended), expected);
         let text = process.text("global/a.md").await;
         assert_eq!(text.as_deref(), expected.is_none().then_some("- x\n"));
@@ -191,7 +191,7 @@ async fn a_task_that_was_left_is_done_once_more_and_then_given_up() {
 
 #[tokio::test]
 async fn what_nobody_resumes_stays() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let task = left_running(&host, "add global/a.md x", 1).await;
     let process = host.process();
     process.lanes().resume(&[host.workspace("mill")]).await.unwrap();
@@ -207,8 +207,8 @@ async fn what_nobody_resumes_stays() {
 
 #[tokio::test]
 async fn what_a_dead_process_left_is_found_although_nobody_asks() {
-    let host = Host::new();
-    let settings = LaneSettings { look_interval: Duration::from_millis(5), ..quick() };
+    let host = LaneHost::new();
+    let settings = LaneSettings { maintenance_interval: Duration::from_millis(5), ..quick() };
     let daemon = host.process().with(settings);
     let lanes = daemon.lanes().clone();
     lanes.register(&host.workspace("mill"));
@@ -233,10 +233,10 @@ async fn what_a_dead_process_left_is_found_although_nobody_asks() {
 
 #[tokio::test]
 async fn what_ended_long_ago_is_not_known_any_more_and_goes_although_nobody_asks() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let limits = QueueLimits { finished_max_age: Duration::from_mins(5), ..quick().limits };
     let process = host.process().with(LaneSettings { limits, ..quick() });
-    let task = process.done("add global/a.md x").await;
+    let task = process.submit_and_wait("add global/a.md x").await;
     let shown = async || {
         let (lanes, workspace) = (process.lanes(), &process.workspace);
         let id = &task.id;

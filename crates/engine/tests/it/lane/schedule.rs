@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lukasa_engine::{
-    Asker, CallContext, Caller, DreamSchedule, LaneSettings, NextDream, Request, TaskFilter,
-    TaskKind, Viewer, Workspace,
+    CallContext, Caller, CuratorRequest, DreamSchedule, LaneSettings, NextDream, Requester,
+    TaskFilter, TaskKind, Viewer, Workspace,
 };
 use memory::access::AgentClass;
 use memory::clock::{Clock as _, Timestamp};
@@ -15,16 +15,16 @@ use state::{SessionRow, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyTasks};
 
-use super::host::{Host, Process, at, quick};
+use super::host::{LaneHost, LaneProcess, at, quick};
 
 const HOUR: Duration = Duration::from_hours(1);
 
-fn scheduled(host: &Host) -> Process {
+fn scheduled(host: &LaneHost) -> LaneProcess {
     host.process().with(LaneSettings { dream: Some(DreamSchedule::default()), ..quick() })
 }
 
 /// Registers so many sessions and ends them, as clients do that go.
-async fn sessions(process: &Process, count: usize) {
+async fn sessions(process: &LaneProcess, count: usize) {
     process.folders().create_state_folder();
     for _ in 0..count {
         let id = uuid::Uuid::new_v4().to_string();
@@ -41,27 +41,27 @@ async fn sessions(process: &Process, count: usize) {
 }
 
 /// Looks once, waits until nothing is to be done, and returns how many dreams there ever were.
-async fn dreams(host: &Host, process: &Process) -> usize {
+async fn dreams(host: &LaneHost, process: &LaneProcess) -> usize {
     dreams_of(host, process, process.workspace.clone()).await
 }
 
-async fn dreams_of(host: &Host, process: &Process, workspace: Workspace) -> usize {
+async fn dreams_of(host: &LaneHost, process: &LaneProcess, workspace: Workspace) -> usize {
     process.lanes().maintain_once(&[workspace]).await.unwrap();
     let filter = TaskFilter::default();
     let lanes = process.lanes();
     for task in lanes.list(&process.workspace, filter, Viewer::Person).await.unwrap() {
-        process.end(&task).await;
+        process.wait_for_end(&task).await;
     }
     begun(host)
 }
 
-fn begun(host: &Host) -> usize {
+fn begun(host: &LaneHost) -> usize {
     host.runner.begun.lock().unwrap().iter().filter(|id| id.starts_with("dream-")).count()
 }
 
 #[tokio::test]
 async fn it_dreams_after_a_day_and_five_sessions_and_not_before() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = scheduled(&host);
     assert_eq!(dreams(&host, &process).await, 0);
     sessions(&process, 4).await;
@@ -81,7 +81,7 @@ async fn it_dreams_after_a_day_and_five_sessions_and_not_before() {
 
 #[tokio::test]
 async fn it_is_told_what_the_next_dream_waits_for() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = scheduled(&host);
     let next = async || process.lanes().next_dream(&process.workspace).await.unwrap();
     let never = NextDream { not_before: None, sessions_missing: 5 };
@@ -105,7 +105,7 @@ async fn it_is_told_what_the_next_dream_waits_for() {
 
 #[tokio::test]
 async fn it_dreams_by_schedule_only_where_that_was_turned_on() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     sessions(&process, 9).await;
     host.clock.advance(48 * HOUR);
@@ -126,13 +126,13 @@ async fn it_dreams_by_schedule_only_where_that_was_turned_on() {
 
 #[tokio::test]
 async fn it_does_not_dream_while_anything_is_to_be_done() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 5).await;
-    let task = process.ask("wait").await;
+    let task = process.submit("wait").await;
     process.lanes().maintain_once(std::slice::from_ref(&process.workspace)).await.unwrap();
     host.runner.gate.add_permits(1);
-    process.end(&task).await;
+    process.wait_for_end(&task).await;
     assert_eq!(begun(&host), 0);
     assert_eq!(dreams(&host, &process).await, 1);
     process.close().await;
@@ -140,7 +140,7 @@ async fn it_does_not_dream_while_anything_is_to_be_done() {
 
 #[tokio::test]
 async fn of_two_daemons_on_one_state_one_dreams() {
-    let host = Host::new();
+    let host = LaneHost::new();
     for round in 1..=4 {
         let (one, other) = (scheduled(&host), scheduled(&host));
         sessions(&one, 5).await;
@@ -158,7 +158,7 @@ async fn of_two_daemons_on_one_state_one_dreams() {
 
 #[tokio::test]
 async fn a_restart_forgets_neither_the_last_dream_nor_the_sessions_since() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 5).await;
     assert_eq!(dreams(&host, &process).await, 1);
@@ -180,7 +180,7 @@ async fn a_restart_forgets_neither_the_last_dream_nor_the_sessions_since() {
 
 #[tokio::test]
 async fn a_dream_that_failed_or_that_somebody_asked_for_is_waited_after_too() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 5).await;
     host.runner.dreams_fail.store(true, Ordering::SeqCst);
@@ -189,9 +189,11 @@ async fn a_dream_that_failed_or_that_somebody_asked_for_is_waited_after_too() {
     sessions(&process, 5).await;
     assert_eq!(dreams(&host, &process).await, 1, "it failed just now");
     host.clock.advance(12 * HOUR);
-    let asked =
-        process.lanes().submit(&process.workspace, Request::Dream, Asker::person("test")).await;
-    process.end(&asked.unwrap()).await;
+    let asked = process
+        .lanes()
+        .submit(&process.workspace, CuratorRequest::Dream, Requester::person("test"))
+        .await;
+    process.wait_for_end(&asked.unwrap()).await;
     sessions(&process, 5).await;
     host.clock.advance(12 * HOUR);
     assert_eq!(dreams(&host, &process).await, 2, "somebody asked for one half a day ago");
@@ -202,21 +204,21 @@ async fn a_dream_that_failed_or_that_somebody_asked_for_is_waited_after_too() {
 
 #[tokio::test]
 async fn a_dream_by_schedule_says_so() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 5).await;
     dreams(&host, &process).await;
     let filter = TaskFilter { kind: Some(TaskKind::Dream), ..TaskFilter::default() };
     let listed = process.lanes().list(&process.workspace, filter, Viewer::Person).await.unwrap();
     let said: Vec<_> =
-        listed.iter().map(|task| (task.asker.origin.as_str(), task.asker.trust)).collect();
+        listed.iter().map(|task| (task.requester.origin.as_str(), task.requester.trust)).collect();
     assert_eq!(said, [("schedule", memory::change::Trust::Background)]);
     process.close().await;
 }
 
 #[tokio::test]
 async fn conversations_that_wrote_count_as_sessions() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 2).await;
     // The third speaks twice.
@@ -240,7 +242,7 @@ async fn conversations_that_wrote_count_as_sessions() {
 
 #[tokio::test]
 async fn a_state_that_fails_is_asked_again_at_the_next_look() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = scheduled(&host);
     sessions(&process, 5).await;
     process.close().await;

@@ -1,24 +1,25 @@
 //! Reviews where something else happens at the same time, or where a model or a host does what it should not.
 
-use lukasa_engine::{Asker, ContextMode, DryRun, RememberRequest, Request, UndoTarget};
+use lukasa_engine::{ContextMode, CuratorRequest, DryRun, RememberRequest, Requester, UndoTarget};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
 
-impl World {
+impl ReviewFixture {
     /// Returns the conversations as another process sees them: it has none of them at hand.
-    fn elsewhere(&self) -> Conversations {
+    fn conversations_of_other_process(&self) -> Conversations {
         let workspaces = std::slice::from_ref(&self.workspace);
         self.engine.reviewed_conversations(self.engine.recaller(), &self.lanes, workspaces)
     }
 
-    async fn done(&self, request: Request) -> Task {
-        let task = self.lanes.submit(&self.workspace, request, Asker::person("cli")).await.unwrap();
+    async fn submit_and_wait(&self, request: CuratorRequest) -> Task {
+        let task =
+            self.lanes.submit(&self.workspace, request, Requester::person("cli")).await.unwrap();
         self.lanes.wait(&self.workspace, &task.id).await.unwrap().unwrap()
     }
 
-    async fn kept(&self, id: &str) -> String {
-        self.conversations.written().await;
+    async fn stored_row(&self, id: &str) -> String {
+        self.conversations.flush().await;
         self.database().conversation(id).await.unwrap().unwrap().data
     }
 
@@ -28,15 +29,15 @@ impl World {
     }
 }
 
-fn remember(content: &str) -> Request {
+fn remember(content: &str) -> CuratorRequest {
     let (content, context_mode) = (content.to_owned(), ContextMode::Workspace);
-    Request::Remember(RememberRequest { content, context_mode, scope: None })
+    CuratorRequest::Remember(RememberRequest { content, context_mode, scope: None })
 }
 
 #[tokio::test]
 async fn what_is_private_goes_to_no_project_by_an_update_either() {
     let private = "My doctor says that I have diabetes";
-    let world = World::every(
+    let world = ReviewFixture::every(
         1,
         vec![
             ModelReply::Calls(vec![add("memory", "The build needs make 4", &["m1"])]),
@@ -58,12 +59,12 @@ async fn what_is_private_goes_to_no_project_by_an_update_either() {
 
 #[tokio::test]
 async fn what_a_person_asks_to_be_remembered_outlives_a_review_that_said_the_same() {
-    let world = World::every(
+    let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
     );
     let reviews = world.turns("talk", &["I prefer tabs everywhere"]).await;
-    world.done(remember("I prefer tabs everywhere")).await;
+    world.submit_and_wait(remember("I prefer tabs everywhere")).await;
     world.undo(&reviews[0]).await;
     let text = world.text().await;
     assert!(text.contains("I prefer tabs everywhere"), "{text}");
@@ -71,12 +72,12 @@ async fn what_a_person_asks_to_be_remembered_outlives_a_review_that_said_the_sam
 
 #[tokio::test]
 async fn what_a_person_says_is_otherwise_does_not_wait_with_what_a_review_wrote() {
-    let world = World::every(
+    let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "My editor is Helix", &["m1"])]), nothing()],
     );
     world.turns("talk", &["My editor is Helix"]).await;
-    world.done(remember("My editor is Zed")).await;
+    world.submit_and_wait(remember("My editor is Zed")).await;
     let memories = world.memories();
     let mut said = false;
     for listed in memories.list(None).await.unwrap().memories {
@@ -89,7 +90,7 @@ async fn what_a_person_says_is_otherwise_does_not_wait_with_what_a_review_wrote(
 
 #[tokio::test]
 async fn a_dream_lets_no_entry_of_a_person_go_for_one_that_waits() {
-    let world = World::every(
+    let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
     );
@@ -100,36 +101,36 @@ async fn a_dream_lets_no_entry_of_a_person_go_for_one_that_waits() {
     let by_hand = world.home.path().join("data/memory").join(name);
     std::fs::write(&by_hand, "- I prefer tabs everywhere\n- I like tea\n").unwrap();
     world.memories().set_pin(&at, true).await.unwrap();
-    world.done(Request::Dream).await;
+    world.submit_and_wait(CuratorRequest::Dream).await;
     let text = std::fs::read_to_string(&by_hand).unwrap();
     assert!(text.contains("I prefer tabs everywhere"), "{}", world.text().await);
     world.memories().set_pin(&at, false).await.unwrap();
-    world.done(Request::Dream).await;
+    world.submit_and_wait(CuratorRequest::Dream).await;
     let text = std::fs::read_to_string(&by_hand).unwrap();
     assert!(text.contains("I prefer tabs everywhere"), "{}", world.text().await);
 }
 
 #[tokio::test]
 async fn a_turn_is_not_lost_when_another_process_reviewed_meanwhile() {
-    let world = World::every(2, vec![nothing()]);
+    let world = ReviewFixture::every(2, vec![nothing()]);
     let here = world.conversation("talk").await;
     turn(&here, "one");
-    world.conversations.written().await;
-    let other = world.elsewhere();
+    world.conversations.flush().await;
+    let other = world.conversations_of_other_process();
     let memories = world.memories();
     let there = other.open(&"talk".parse().unwrap(), &world.workspace.id, &memories).await;
     let there = there.unwrap().conversation;
     turn(&there, "two");
-    other.written().await;
-    world.lanes.idle(Duration::from_secs(20)).await;
+    other.flush().await;
+    world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await.len(), 1);
     // This process still believes that there was one turn.
     turn(&here, "three");
-    let kept = world.kept("talk").await;
+    let kept = world.stored_row("talk").await;
     assert!(kept.contains("three"), "{kept}");
     turn(&there, "four");
-    other.written().await;
-    world.lanes.idle(Duration::from_secs(20)).await;
+    other.flush().await;
+    world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await.len(), 2);
     let told = world.server.requests()[1].text();
     assert!(told.contains("three") && told.contains("four"), "{told}");
@@ -137,14 +138,14 @@ async fn a_turn_is_not_lost_when_another_process_reviewed_meanwhile() {
 
 #[tokio::test]
 async fn a_turn_counts_however_much_the_model_said_in_it() {
-    let world = World::every(1, vec![nothing()]);
+    let world = ReviewFixture::every(1, vec![nothing()]);
     let conversation = world.conversation("talk").await;
     let mut messages = vec![(MessageRole::User, "I prefer tabs everywhere".to_owned())];
     messages
         .extend((0..80).map(|n| (MessageRole::Assistant, format!("{n} {}", "x".repeat(1_500)))));
-    conversation.turn_ended_with(None, &TurnTold { messages, wrote_memory: false });
-    world.conversations.written().await;
-    world.lanes.idle(Duration::from_secs(20)).await;
+    conversation.turn_ended_with_report(None, &TurnReport { messages, wrote_memory: false });
+    world.conversations.flush().await;
+    world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await.len(), 1);
     let told = world.server.requests()[0].text();
     assert!(told.contains("I prefer tabs everywhere"), "{told}");
@@ -152,19 +153,19 @@ async fn a_turn_counts_however_much_the_model_said_in_it() {
 
 #[tokio::test]
 async fn a_turn_that_is_compacted_again_and_again_is_reviewed_once() {
-    let world = World::new(vec![nothing()]);
+    let world = ReviewFixture::new(vec![nothing()]);
     let conversation = world.conversation("talk").await;
     conversation.prompt("leave the parser as it is", None, &CancellationToken::new());
     for _ in 0..3 {
         conversation.compacted(None);
-        world.conversations.written().await;
-        world.lanes.idle(Duration::from_secs(20)).await;
+        world.conversations.flush().await;
+        world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     }
     assert_eq!(world.reviews().await.len(), 1);
-    let kept = world.kept("talk").await;
+    let kept = world.stored_row("talk").await;
     assert!(!kept.contains("parser"), "{kept}");
     // It counts all the same when it ends.
-    conversation.turn_ended_with(None, &TurnTold::default());
+    conversation.turn_ended_with_report(None, &TurnReport::default());
     assert_eq!(world.turns("talk", &["two"]).await.len(), 1);
     assert_eq!(world.turns("talk", &["three"]).await.len(), 2);
     let told = world.server.requests()[1].text();
@@ -173,52 +174,52 @@ async fn a_turn_that_is_compacted_again_and_again_is_reviewed_once() {
 
 #[tokio::test]
 async fn what_is_told_of_a_turn_has_no_more_messages_than_are_kept() {
-    let world = World::every(2, vec![nothing()]);
+    let world = ReviewFixture::every(2, vec![nothing()]);
     let conversation = world.conversation("talk").await;
     let messages = (0..100_000).map(|n| (MessageRole::User, n.to_string())).collect();
     let began = std::time::Instant::now();
-    conversation.turn_ended_with(None, &TurnTold { messages, wrote_memory: false });
+    conversation.turn_ended_with_report(None, &TurnReport { messages, wrote_memory: false });
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    let kept = world.kept("talk").await;
+    let kept = world.stored_row("talk").await;
     assert!(kept.len() < 3 * 64 * 1024, "{}", kept.len());
     assert!(kept.contains("99999"));
 }
 
 #[tokio::test]
 async fn a_model_that_saved_before_any_prompt_was_told_is_believed() {
-    let world = World::every(1, vec![nothing()]);
+    let world = ReviewFixture::every(1, vec![nothing()]);
     let conversation = world.conversation("talk").await;
     conversation.wrote_memory();
     turn(&conversation, "remember that I prefer tabs");
-    let kept = world.kept("talk").await;
+    let kept = world.stored_row("talk").await;
     assert!(!kept.contains("tabs"), "{kept}");
-    world.lanes.idle(Duration::from_secs(20)).await;
+    world.lanes.wait_until_idle(Duration::from_secs(20)).await;
     assert_eq!(world.reviews().await, []);
 }
 
 #[tokio::test]
 async fn a_conversation_that_another_workspace_has_by_now_is_left_alone() {
-    let world = World::every(3, vec![nothing()]);
+    let world = ReviewFixture::every(3, vec![nothing()]);
     let here = world.conversation("talk").await;
     turn(&here, "I prefer tabs");
-    world.conversations.written().await;
+    world.conversations.flush().await;
     let mut row = world.database().conversation("talk").await.unwrap().unwrap();
     row.workspace = "another".to_owned();
     row.version += 1;
     row.data = row.data.replace("tabs", "secrets of another project");
     assert!(world.database().save_conversation(row.clone()).await.unwrap());
     turn(&here, "go on");
-    world.conversations.written().await;
+    world.conversations.flush().await;
     let now = world.database().conversation("talk").await.unwrap().unwrap();
     assert_eq!(now, row);
 }
 
 #[tokio::test]
 async fn what_waits_for_a_review_goes_too_when_the_interval_is_0() {
-    let world = World::every(1, vec![ModelReply::Nothing]);
+    let world = ReviewFixture::every(1, vec![ModelReply::Nothing]);
     let conversation = world.conversation("talk").await;
     turn(&conversation, "I prefer tabs everywhere");
-    world.conversations.written().await;
+    world.conversations.flush().await;
     world.lanes.drain(Duration::ZERO).await;
     world.engine.close().await;
     let server = ModelServer::scripted(vec![ModelReply::Calls(vec![add(
@@ -227,7 +228,7 @@ async fn what_waits_for_a_review_goes_too_when_the_interval_is_0() {
         &["m1"],
     )])])
     .unwrap();
-    let world = World::open(world.home, 0, server);
+    let world = ReviewFixture::open(world.home, 0, server);
     let queued = world.reviews().await;
     assert_eq!(queued.len(), 1);
     let serving = world
@@ -235,7 +236,7 @@ async fn what_waits_for_a_review_goes_too_when_the_interval_is_0() {
         .serve(std::slice::from_ref(&world.workspace), world.engine.lane_settings())
         .await
         .unwrap();
-    serving.lanes.idle(Duration::from_secs(20)).await;
+    serving.lanes.wait_until_idle(Duration::from_secs(20)).await;
     assert_eq!(world.text().await, "");
     let row = world.database().task(queued[0].id.as_str()).await.unwrap().unwrap();
     assert!(!row.request.contains("tabs"), "{row:?}");
@@ -244,7 +245,7 @@ async fn what_waits_for_a_review_goes_too_when_the_interval_is_0() {
 
 #[tokio::test]
 async fn what_a_review_wrote_waits_also_after_an_edit_outside() {
-    let world = World::every(
+    let world = ReviewFixture::every(
         1,
         vec![ModelReply::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
     );

@@ -61,13 +61,13 @@ fn results() -> Vec<TaskResult> {
             "Saved.",
             notes,
             vec![proposal()],
-            TaskDetails::Remembered { files_touched: vec![path.clone()] },
+            TaskDetails::Remember { files_touched: vec![path.clone()] },
         ),
         result(
             "Forgot 1 memory entry.",
             vec![note(EntryAction::Removed)],
             Vec::new(),
-            TaskDetails::Forgotten {
+            TaskDetails::Forget {
                 removed: vec![ForgottenEntry {
                     topic: MemoryTopic::Feedback,
                     summary: "I keep bees".to_owned(),
@@ -85,7 +85,7 @@ fn results() -> Vec<TaskResult> {
             "Saved 1 memory.",
             vec![note(EntryAction::Added)],
             vec![proposal()],
-            TaskDetails::Reviewed {
+            TaskDetails::Review {
                 files_touched: vec![at("/memories/global/a.md")],
                 skipped: [(FindingSkipReason::Known, 2)].into(),
             },
@@ -94,17 +94,17 @@ fn results() -> Vec<TaskResult> {
             "Managed auto-memory dream completed.",
             vec![note(EntryAction::Merged)],
             vec![proposal(), proposal()],
-            TaskDetails::Dreamt { topics, deduped: 3 },
+            TaskDetails::Dream { topics, deduped: 3 },
         ),
     ]
 }
 
 const fn kind_of(result: &TaskResult) -> TaskKind {
     match &result.details {
-        TaskDetails::Remembered { .. } => TaskKind::Remember,
-        TaskDetails::Forgotten { .. } => TaskKind::Forget,
-        TaskDetails::Dreamt { .. } => TaskKind::Dream,
-        TaskDetails::Reviewed { .. } => TaskKind::Review,
+        TaskDetails::Remember { .. } => TaskKind::Remember,
+        TaskDetails::Forget { .. } => TaskKind::Forget,
+        TaskDetails::Dream { .. } => TaskKind::Dream,
+        TaskDetails::Review { .. } => TaskKind::Review,
     }
 }
 
@@ -131,12 +131,12 @@ fn what_a_child_answers_is_read_as_it_was_meant() {
             },
         ];
         let (model, because) = (Some("local/small".to_owned()), Some("Said in turn 1".to_owned()));
-        let staged = Staged { result, edits, model, because };
+        let staged = StagedAttempt { result, edits, model, reason: because };
         let said = answer(&staged, &report).unwrap();
         let read = answered(said, (kind, Layout::Scoped)).unwrap();
         assert_eq!((read.result, read.report), (staged.result, report.clone()));
         assert_eq!((read.decided_by, read.escapes), (staged.model, false));
-        assert_eq!(read.because, staged.because);
+        assert_eq!(read.because, staged.reason);
         let named = |edit: DraftEdit| StagedEdit {
             path: edit.path.to_string(),
             base: edit.base,
@@ -170,16 +170,24 @@ fn what_a_daemon_asks_is_read_as_it_was_meant() {
         },
     ];
     let remember = |content: &str, context_mode, scope| {
-        Request::Remember(RememberRequest { content: content.to_owned(), context_mode, scope })
+        CuratorRequest::Remember(RememberRequest {
+            content: content.to_owned(),
+            context_mode,
+            scope,
+        })
     };
     let file = Some(at("/memories/global/a.md"));
     let requests = [
         remember("a\n\u{1f980}", ContextMode::Workspace, None),
         remember("a", ContextMode::Clean, Some(Scope::Workspace)),
-        Request::Forget(ForgetRequest { query: "a".into(), scope: Some(Scope::Global), file }),
-        Request::Forget(ForgetRequest { query: "a".into(), scope: None, file: None }),
-        Request::Dream,
-        Request::Review(ReviewRequest {
+        CuratorRequest::Forget(ForgetRequest {
+            query: "a".into(),
+            scope: Some(Scope::Global),
+            file,
+        }),
+        CuratorRequest::Forget(ForgetRequest { query: "a".into(), scope: None, file: None }),
+        CuratorRequest::Dream,
+        CuratorRequest::Review(ReviewRequest {
             session: "talk".to_owned(),
             turns: (2, 4),
             trigger: ReviewTrigger::Compaction,
@@ -244,7 +252,7 @@ proptest! {
             let kind = kind_of(&result);
             drop(answered(said.clone(), (kind, Layout::Scoped)));
             // A sound answer with one part that is not.
-            let staged = Staged { result, edits: Vec::new(), model: None, because: None };
+            let staged = StagedAttempt { result, edits: Vec::new(), model: None, reason: None };
             let mut sound = answer(&staged, &RunReport::default()).unwrap();
             sound[&name] = more.clone();
             if let Some(read) = answered(sound, (kind, Layout::Flat)) {

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::http::HeaderValue;
 use axum::http::header::AUTHORIZATION;
 use axum::middleware::map_request;
-use engine::{BaseFolders, BindingRequest, Config, LaneSettings, Serving};
+use engine::{BaseFolders, BindingRequest, Config, LaneSettings, RunningServices};
 use testkit::ManualClock;
 
 use super::*;
@@ -42,7 +42,8 @@ async fn serve(endpoint: MakeEndpoint) -> Served {
     let engine = Engine::open(Config::new(BaseFolders { data, state })).unwrap();
     let workspace = Workspace::new(folder.path().to_owned(), BindingRequest::default());
     let workspaces = vec![Workspace { primary: true, ..workspace }];
-    let serving: Serving = engine.serve(&workspaces, LaneSettings::default()).await.unwrap();
+    let serving: RunningServices =
+        engine.serve(&workspaces, LaneSettings::default()).await.unwrap();
     let listener = Listener::at_address(([127, 0, 0, 1], 0).into()).unwrap();
     let address = listener.address().unwrap().to_string();
     let rules = Rules {

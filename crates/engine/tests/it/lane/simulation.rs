@@ -12,15 +12,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use lukasa_engine::{
-    Asker, CallContext, Caller, ForgetRequest, LaneSettings, Request, StoreError, Task, TaskFilter,
-    TaskId, TaskState, Viewer,
+    CallContext, Caller, CuratorRequest, ForgetRequest, LaneSettings, Requester, StoreError, Task,
+    TaskFilter, TaskId, TaskState, Viewer,
 };
 use memory::command::{CommandError, MemoryCommand, Reply};
 use state::{QueueLimits, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyState, FaultyTasks, Random};
 
-use super::host::{Host, Process, at, client, quick, remember};
+use super::host::{LaneHost, LaneProcess, at, client, quick, remember};
 
 /// How many processes there are at a time.
 const PROCESSES: usize = 3;
@@ -35,15 +35,15 @@ const CRASH_CALLS: usize = 16;
 const FILES: [&str; 2] = ["project/a.md", "global/b.md"];
 
 /// A process that can be let die.
-struct Mortal {
-    process: Process,
+struct SimulatedProcess {
+    process: LaneProcess,
     state: Arc<FaultyState>,
     /// Whether it stands still at one of its next calls.
     paused: bool,
 }
 
-impl Mortal {
-    async fn start(host: &Host) -> Self {
+impl SimulatedProcess {
+    async fn start(host: &LaneHost) -> Self {
         let sqlite = Arc::new(SqliteState::new(host.folders.state.join("lukasa.db")));
         let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
         let tasks = Arc::new(FaultyTasks::sharing(sqlite, &state));
@@ -59,7 +59,7 @@ impl Mortal {
     }
 
     /// Lets it go on if it stands still.
-    fn go_on(&mut self) {
+    fn resume(&mut self) {
         if std::mem::take(&mut self.paused) {
             self.state.set(Faults::Never);
         }
@@ -76,9 +76,9 @@ impl Mortal {
     }
 }
 
-struct World {
-    host: Host,
-    processes: Vec<Mortal>,
+struct LaneSimulation {
+    host: LaneHost,
+    processes: Vec<SimulatedProcess>,
     random: Random,
     /// What was acknowledged.
     taken: Vec<TaskId>,
@@ -86,19 +86,19 @@ struct World {
     contents: Vec<String>,
     words: usize,
     /// Whether somebody removed the lock file of the lane.
-    parted: bool,
+    is_partitioned: bool,
 }
 
-impl World {
+impl LaneSimulation {
     async fn new(seed: u64) -> Self {
-        let host = Host::new();
+        let host = LaneHost::new();
         let mut processes = Vec::new();
         for _ in 0..PROCESSES {
-            processes.push(Mortal::start(&host).await);
+            processes.push(SimulatedProcess::start(&host).await);
         }
         let random = Random::new(seed);
         let (taken, contents) = (Vec::new(), Vec::new());
-        Self { host, processes, random, taken, contents, words: 0, parted: false }
+        Self { host, processes, random, taken, contents, words: 0, is_partitioned: false }
     }
 
     fn word(&mut self, kind: char) -> String {
@@ -106,11 +106,11 @@ impl World {
         format!("{kind}{}", self.words)
     }
 
-    fn request(&mut self) -> Request {
+    fn request(&mut self) -> CuratorRequest {
         let word = self.word('w');
         match self.random.below(8) {
-            0 => Request::Dream,
-            1 => Request::Forget(ForgetRequest { query: word, scope: None, file: None }),
+            0 => CuratorRequest::Dream,
+            1 => CuratorRequest::Forget(ForgetRequest { query: word, scope: None, file: None }),
             2 => remember(&format!("add project/a.md {word} panic")),
             3 => remember(&format!("add global/b.md {word} secret")),
             4 => remember(&format!("add project/a.md {word} conflict")),
@@ -121,13 +121,14 @@ impl World {
 
     async fn step(&mut self) {
         let one = self.random.below(PROCESSES);
-        self.processes[one].go_on();
+        self.processes[one].resume();
         match self.random.below(16) {
             0..=5 => {
                 let request = self.request();
-                let Process { workspace, .. } = &self.processes[one].process;
+                let LaneProcess { workspace, .. } = &self.processes[one].process;
                 let lanes = self.processes[one].process.lanes();
-                let asker = Asker::client("sim", Some(client(&self.contents.len().to_string())));
+                let asker =
+                    Requester::client("sim", Some(client(&self.contents.len().to_string())));
                 self.contents.push(content(&request));
                 if let Ok(task) = lanes.submit(workspace, request, asker).await {
                     self.taken.push(task.id);
@@ -135,7 +136,7 @@ impl World {
             }
             6 if !self.taken.is_empty() => {
                 let id = self.taken[self.random.below(self.taken.len())].clone();
-                let Process { workspace, .. } = &self.processes[one].process;
+                let LaneProcess { workspace, .. } = &self.processes[one].process;
                 let lanes = self.processes[one].process.lanes();
                 // A process whose state is dead takes nothing back.
                 drop(lanes.cancel(workspace, &id, Viewer::Person).await);
@@ -165,7 +166,7 @@ impl World {
             11 => self.write_by_hand(one).await,
             12 => {
                 self.host.remove_lock(&self.processes[one].process.workspace);
-                self.parted = true;
+                self.is_partitioned = true;
             }
             13 => {
                 let call = u64::try_from(self.random.below(CRASH_CALLS)).unwrap();
@@ -183,21 +184,21 @@ impl World {
     }
 
     /// Lets all go on: nobody may wait for a root that is held by a process that stands still.
-    fn go_on(&mut self) {
-        self.processes.iter_mut().for_each(Mortal::go_on);
+    fn resume_all(&mut self) {
+        self.processes.iter_mut().for_each(SimulatedProcess::resume);
     }
 
     async fn replace(&mut self, one: usize, wait: Duration) {
-        self.go_on();
-        let next = Mortal::start(&self.host).await;
+        self.resume_all();
+        let next = SimulatedProcess::start(&self.host).await;
         std::mem::replace(&mut self.processes[one], next).end(wait).await;
     }
 
     /// Lets a person add a line at the top, under whatever is being decided.
     async fn write_by_hand(&mut self, one: usize) {
-        self.go_on();
+        self.resume_all();
         let word = self.word('p');
-        let Process { store, workspace, .. } = &self.processes[one].process;
+        let LaneProcess { store, workspace, .. } = &self.processes[one].process;
         let binding = Binding::resolve(&workspace.binding, &self.host.folders);
         let memories = store.memories(binding, Caller::person("sim"));
         let (path, insert_text) = (at(FILES[0]), format!("- {word}"));
@@ -213,7 +214,7 @@ impl World {
     }
 
     fn content(&self, task: &Task) -> &str {
-        let number = task.asker.client.as_ref().unwrap().as_str();
+        let number = task.requester.client.as_ref().unwrap().as_str();
         &self.contents[number.parse::<usize>().unwrap()]
     }
 
@@ -238,7 +239,7 @@ impl World {
         let mut texts = BTreeMap::new();
         let mut ended = Vec::new();
         for task in &tasks {
-            ended.push(process.end(task).await);
+            ended.push(process.wait_for_end(task).await);
         }
         for file in FILES {
             texts.insert(file, process.text(file).await.unwrap_or_default());
@@ -257,8 +258,8 @@ impl World {
             assert_eq!(found, expected, "{file}: each task once, in order: {ended:#?}");
         }
         // Without the lock file two may decide at the same time; only one of them has an effect.
-        let at_once = self.host.runner.at_once.load(Ordering::SeqCst);
-        assert!(at_once <= 1 || self.parted, "{at_once} at once");
+        let at_once = self.host.runner.active_max.load(Ordering::SeqCst);
+        assert!(at_once <= 1 || self.is_partitioned, "{at_once} at once");
         for mortal in self.processes {
             mortal.end(Duration::from_secs(5)).await;
         }
@@ -269,10 +270,12 @@ fn is_completed(task: &Task) -> bool {
     matches!(task.state, TaskState::Completed(_))
 }
 
-fn content(request: &Request) -> String {
+fn content(request: &CuratorRequest) -> String {
     match request {
-        Request::Remember(asked) => asked.content.clone(),
-        Request::Forget(_) | Request::Dream | Request::Review(_) => String::new(),
+        CuratorRequest::Remember(asked) => asked.content.clone(),
+        CuratorRequest::Forget(_) | CuratorRequest::Dream | CuratorRequest::Review(_) => {
+            String::new()
+        }
     }
 }
 
@@ -282,7 +285,7 @@ fn word_of(content: &str) -> &str {
 }
 
 async fn run(seed: u64) {
-    let mut world = World::new(seed).await;
+    let mut world = LaneSimulation::new(seed).await;
     for _ in 0..STEPS {
         world.step().await;
     }

@@ -30,45 +30,52 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Embeddings;
-use crate::recaller::corpus::{Followed, Update};
-use crate::recaller::corpus_file::Place;
-use crate::recaller::meaning::{Alike, Filled, Meaning};
-use crate::select::{Select, SelectError, Selected, Selecting};
+use crate::recall_service::corpus::{LiveCorpus, Update};
+use crate::recall_service::corpus_file::CorpusSlot;
+use crate::recall_service::embeddings::{EmbeddingIndex, FillOutcome, QueryVector};
+use crate::retriever::{RecallQuery, RetrieveError, RetrievedMemory, Retriever};
 
 mod corpus;
 
 mod corpus_file;
 
-mod meaning;
+mod embeddings;
 
 mod shortlist;
 
 mod vectors;
 
-pub(crate) use self::shortlist::{Candidate, Shortlist};
+pub(crate) use self::shortlist::{Shortlist, ShortlistEntry};
 
 /// Finds what fits a prompt, without a model and without a network unless a person named an endpoint.
 #[derive(Debug)]
-pub struct Recaller {
+pub struct RecallService {
     screen: Screen,
     /// Corpora by what they are of.
-    corpora: Mutex<Cache<String, Arc<Followed>, CORPORA_CACHED_MAX>>,
+    corpora: Mutex<Cache<String, Arc<LiveCorpus>, CORPORA_CACHED_MAX>>,
     /// How often something changed, as far as anybody told.
-    changes: AtomicU64,
+    change_count: AtomicU64,
     /// Where corpora are kept, if they are.
     files: Option<CacheDir>,
     /// Told when a corpus is another than the one that is kept.
-    drifted: Notify,
+    persist_needed: Notify,
     /// What an endpoint tells, if a person named one.
-    meaning: Option<Arc<Meaning>>,
+    embedding_index: Option<Arc<EmbeddingIndex>>,
 }
 
-impl Recaller {
+impl RecallService {
     /// Returns one that has looked at nothing yet. What the screen objects to is never found. Corpora are
     /// kept in `files`, if there is such a folder.
     pub fn new(screen: Screen, files: Option<CacheDir>) -> Self {
         let (corpora, changes) = (Mutex::default(), AtomicU64::new(0));
-        Self { screen, corpora, changes, files, drifted: Notify::new(), meaning: None }
+        Self {
+            screen,
+            corpora,
+            change_count: changes,
+            files,
+            persist_needed: Notify::new(),
+            embedding_index: None,
+        }
     }
 
     /// Returns it with vectors of this endpoint, which are kept in `files` and asked for by the process that holds the lock.
@@ -78,8 +85,8 @@ impl Recaller {
         files: CacheDir,
         lock: FileLock,
     ) -> Self {
-        let meaning = Meaning::new(embeddings, self.screen.clone(), files, lock);
-        Self { meaning: Some(Arc::new(meaning)), ..self }
+        let meaning = EmbeddingIndex::new(embeddings, self.screen.clone(), files, lock);
+        Self { embedding_index: Some(Arc::new(meaning)), ..self }
     }
 
     /// Notes what is told of changes, and lets go of what is behind when nothing more is told for a while. Goes on
@@ -91,14 +98,14 @@ impl Recaller {
                 biased;
                 told = notices.recv() => told,
                 () = tokio::time::sleep(CORPUS_TRIM_DELAY), if may_be_behind => {
-                    self.let_go_of_what_is_behind().await;
+                    self.evict_outdated().await;
                     may_be_behind = false;
                     continue;
                 }
             };
             match told {
                 Ok(_) | Err(RecvError::Lagged(_)) => {
-                    self.changes.fetch_add(1, Ordering::SeqCst);
+                    self.change_count.fetch_add(1, Ordering::SeqCst);
                     may_be_behind = true;
                 }
                 Err(RecvError::Closed) => return,
@@ -108,15 +115,15 @@ impl Recaller {
 
     /// Lets go of corpora that nobody has wanted since something changed. The next prompt would have to wait for
     /// such a one in any case, and has it from what is kept.
-    async fn let_go_of_what_is_behind(&self) {
-        self.keep().await;
+    async fn evict_outdated(&self) {
+        self.persist().await;
         // Whoever changed something had it screened.
         memory::screen::drop_compiled_patterns();
-        let changes = self.changes.load(Ordering::SeqCst);
+        let changes = self.change_count.load(Ordering::SeqCst);
         let mut corpora = self.corpora.lock();
         corpora.retain(|followed| {
             // Somebody brings it up to date at this moment.
-            followed.held.try_read().is_none_or(|held| held.is_current(changes))
+            followed.state.try_read().is_none_or(|held| held.is_current(changes))
         });
     }
 
@@ -125,11 +132,11 @@ impl Recaller {
         if !memories.features().has(Feature::Recall) {
             return Ok(());
         }
-        let followed = self.corpus(memories);
+        let followed = self.live_corpus(memories);
         self.update(&followed, memories).await?;
-        let texts = followed.read().without_text();
+        let texts = followed.read().paths_without_text();
         followed.read_texts(memories, &texts).await;
-        self.want_vectors();
+        self.request_embeddings();
         Ok(())
     }
 
@@ -139,102 +146,103 @@ impl Recaller {
         &self,
         memories: &Memories,
         prompt: &str,
-    ) -> Result<Vec<Selected>, StoreError> {
+    ) -> Result<Vec<RetrievedMemory>, StoreError> {
         memories.check_feature(Feature::Recall)?;
-        let followed = self.corpus(memories);
+        let followed = self.live_corpus(memories);
         self.update(&followed, memories).await?;
-        let alike = self.alike_now(&followed, memories, prompt).await?;
-        let ranking = followed.rank(prompt, |held| Some(alike.as_ref()?.among(held)), |_, _| true);
-        Ok(followed.first(memories, &ranking).await)
+        let alike = self.query_vector_waiting(&followed, memories, prompt).await?;
+        let ranking =
+            followed.rank(prompt, |held| Some(alike.as_ref()?.dense_scores(held)), |_, _| true);
+        Ok(followed.top(memories, &ranking).await)
     }
 
     /// Keeps what changed since it was kept last, for the next process.
-    pub async fn keep(&self) {
-        let followed = self.followed();
+    pub async fn persist(&self) {
+        let followed = self.live_corpora();
         for followed in &followed {
-            followed.keep(followed.alone().await).await;
-            if let Some(meaning) = &self.meaning {
-                meaning.keep(followed).await;
+            followed.persist(followed.lock().await).await;
+            if let Some(meaning) = &self.embedding_index {
+                meaning.persist(followed).await;
             }
         }
-        if let Some(meaning) = &self.meaning {
-            meaning.forget_all_but(&followed);
+        if let Some(meaning) = &self.embedding_index {
+            meaning.retain_only(&followed);
         }
     }
 
     /// Asks for the vectors of entries that have none, whenever there may be some. Goes on until whoever runs it
     /// ends it.
-    pub(crate) async fn fill_up(&self) {
-        let Some(meaning) = &self.meaning else { return };
+    pub(crate) async fn embed_missing_loop(&self) {
+        let Some(meaning) = &self.embedding_index else { return };
         let mut again = None;
         loop {
             match again {
-                None => meaning.wanted.notified().await,
+                None => meaning.work_available.notified().await,
                 Some(at) => tokio::select! {
-                    () = meaning.wanted.notified() => {}
+                    () = meaning.work_available.notified() => {}
                     () = tokio::time::sleep_until(at) => {}
                 },
             }
             again = None;
-            for followed in self.followed() {
-                if meaning.fill(&followed).await == Filled::NotYet {
+            for followed in self.live_corpora() {
+                if meaning.embed_missing(&followed).await == FillOutcome::Incomplete {
                     let soon = Instant::now() + EMBED_RETRY_DELAY;
-                    again = Some(meaning.rests_until().unwrap_or(soon));
+                    again = Some(meaning.backoff_until().unwrap_or(soon));
                 }
             }
         }
     }
 
     /// Keeps corpora a while after they changed. Goes on until whoever runs it ends it.
-    pub(crate) async fn keep_up(&self) {
+    pub(crate) async fn persist_loop(&self) {
         loop {
-            self.drifted.notified().await;
+            self.persist_needed.notified().await;
             tokio::time::sleep(CORPUS_PERSIST_DELAY).await;
-            self.keep().await;
+            self.persist().await;
         }
     }
 
-    fn followed(&self) -> Vec<Arc<Followed>> {
+    fn live_corpora(&self) -> Vec<Arc<LiveCorpus>> {
         self.corpora.lock().values().map(Arc::clone).collect()
     }
 
-    fn want_vectors(&self) {
-        if let Some(meaning) = &self.meaning {
-            meaning.wanted.notify_one();
+    fn request_embeddings(&self) {
+        if let Some(meaning) = &self.embedding_index {
+            meaning.work_available.notify_one();
         }
     }
 
     /// Returns a prompt's vector for somebody who waits, and has entries sent that have none: as many as are
     /// answered for meanwhile.
-    async fn alike_now(
+    async fn query_vector_waiting(
         &self,
-        followed: &Arc<Followed>,
+        followed: &Arc<LiveCorpus>,
         memories: &Memories,
         prompt: &str,
-    ) -> Result<Option<Alike<'_>>, StoreError> {
-        let Some(meaning) = &self.meaning else { return Ok(None) };
-        meaning.take_up(followed).await;
-        let texts = meaning.without_text(followed);
+    ) -> Result<Option<QueryVector<'_>>, StoreError> {
+        let Some(meaning) = &self.embedding_index else { return Ok(None) };
+        meaning.load_from_disk(followed).await;
+        let texts = meaning.paths_without_text(followed);
         followed.read_texts(memories, &texts).await;
-        let filling = tokio::time::timeout(meaning.wait(), meaning.fill(followed));
-        let (vector, filled) = tokio::join!(meaning.of_prompt(prompt), filling);
-        if filled != Ok(Filled::All) {
-            self.want_vectors();
+        let filling = tokio::time::timeout(meaning.wait_max(), meaning.embed_missing(followed));
+        let (vector, filled) = tokio::join!(meaning.embed_prompt(prompt), filling);
+        if filled != Ok(FillOutcome::Complete) {
+            self.request_embeddings();
         }
-        Ok(vector.map(|vector| Alike { meaning, vector }))
+        Ok(vector.map(|vector| QueryVector { index: meaning, vector }))
     }
 
     /// Returns a prompt's vector, if there is something to compare it with.
-    async fn alike(&self, followed: &Followed, prompt: &str) -> Option<Alike<'_>> {
-        let meaning = self.meaning.as_ref()?;
-        meaning.take_up(followed).await;
-        self.want_vectors();
-        let vector = if meaning.may_tell() { meaning.of_prompt(prompt).await } else { None };
-        Some(Alike { meaning, vector: vector? })
+    async fn query_vector(&self, followed: &LiveCorpus, prompt: &str) -> Option<QueryVector<'_>> {
+        let meaning = self.embedding_index.as_ref()?;
+        meaning.load_from_disk(followed).await;
+        self.request_embeddings();
+        let vector = if meaning.is_usable() { meaning.embed_prompt(prompt).await } else { None };
+        Some(QueryVector { index: meaning, vector: vector? })
     }
 
     /// Returns the corpus of what these memories are.
-    fn corpus(&self, memories: &Memories) -> Arc<Followed> {
+    fn live_corpus(&self, memories: &Memories) -> Arc<LiveCorpus> {
         let name: String = memories
             .mounts()
             .iter()
@@ -247,10 +255,10 @@ impl Recaller {
         if let Some(followed) = corpora.get(&name) {
             return Arc::clone(followed);
         }
-        let place = Place::new(self.files.clone(), &name);
+        let place = CorpusSlot::new(self.files.clone(), &name);
         let roots = memories.mounts().into_iter();
         let roots = roots.filter_map(|mount| Some((mount.mount, mount.key?.place)));
-        let followed = Arc::new(Followed::new(self.screen.clone(), place, roots.collect()));
+        let followed = Arc::new(LiveCorpus::new(self.screen.clone(), place, roots.collect()));
         corpora.insert(name, Arc::clone(&followed));
         followed
     }
@@ -258,20 +266,20 @@ impl Recaller {
     /// Brings a corpus up to date.
     async fn update(
         &self,
-        followed: &Arc<Followed>,
+        followed: &Arc<LiveCorpus>,
         memories: &Memories,
     ) -> Result<(), StoreError> {
-        let place = followed.alone().await;
+        let place = followed.lock().await;
         // Counted first: what changes from here on is looked at the next time.
-        let (changes, looked_at) = (self.changes.load(Ordering::SeqCst), Instant::now());
+        let (changes, looked_at) = (self.change_count.load(Ordering::SeqCst), Instant::now());
         let (surveyed, taken_up) =
-            tokio::join!(memories.scan_roots(), followed.take_up(place, &self.screen));
+            tokio::join!(memories.scan_roots(), followed.load_from_disk(place, &self.screen));
         let mut surveyed = surveyed?;
         surveyed.retain(|one| !one.exceeds_untrusted_limit);
         let marked = surveyed.iter().filter(|one| one.uses > 0);
         let uses = marked.map(|one| (one.path.clone(), one.uses)).collect();
-        let (gone, new) = followed.differences(surveyed);
-        let mut update = Update { gone, uses, ..Update::default() };
+        let (gone, new) = followed.diff(surveyed);
+        let mut update = Update { removed: gone, uses, ..Update::default() };
         let mut batches = new.chunks(CORPUS_BATCH).peekable();
         let mut place = taken_up;
         loop {
@@ -284,17 +292,17 @@ impl Recaller {
             let update = std::mem::replace(&mut update, next);
             // What may be shown is known before it counts as up to date: whoever gives up in between leaves it
             // to be looked at again.
-            let taken_in = followed.take_in(update, alone).await;
+            let taken_in = followed.apply_update(update, alone).await;
             if is_last {
-                followed.review(memories, current).await;
+                followed.refresh_unreviewed(memories, current).await;
                 if taken_in.is_some_and(|place| place.drift > 0) {
-                    self.drifted.notify_one();
+                    self.persist_needed.notify_one();
                 }
                 return Ok(());
             }
             // Whoever is ended before the end goes on from here.
             place = match taken_in {
-                Some(place) => followed.keep(place).await,
+                Some(place) => followed.persist(place).await,
                 None => None,
             };
         }
@@ -302,42 +310,43 @@ impl Recaller {
 }
 
 #[async_trait]
-impl Select for Recaller {
-    fn at_once(&self, asked: &Selecting) -> Option<Vec<Selected>> {
+impl Retriever for RecallService {
+    fn try_retrieve(&self, asked: &RecallQuery) -> Option<Vec<RetrievedMemory>> {
         if !asked.memories.features().has(Feature::Recall) {
             return Some(Vec::new());
         }
-        let followed = self.corpus(&asked.memories);
+        let followed = self.live_corpus(&asked.memories);
         // Somebody takes in what is new at this moment.
-        let held = followed.held.try_read()?;
-        let is_current = held.is_current(self.changes.load(Ordering::SeqCst));
-        if !is_current || held.trust != asked.memories.trust_version() {
+        let held = followed.state.try_read()?;
+        let is_current = held.is_current(self.change_count.load(Ordering::SeqCst));
+        if !is_current || held.trust_version != asked.memories.trust_version() {
             return None;
         }
         let may_be = |path: &MemoryPath, revision: &Revision| {
-            !asked.except.has(path, revision) && !held.is_unasked_silent(path)
+            !asked.except.contains(path, revision) && !held.is_hidden_unrequested(path)
         };
-        let found = held.first(&held.rank(&asked.prompt, None, may_be)).ok()?;
+        let found = held.try_top(&held.rank(&asked.prompt, None, may_be)).ok()?;
         // What the words tell is not kept waiting. Where they tell nothing, an endpoint may.
-        let may_be_more = || self.meaning.as_ref().is_some_and(|meaning| meaning.may_tell());
+        let may_be_more =
+            || self.embedding_index.as_ref().is_some_and(|meaning| meaning.is_usable());
         if found.is_empty() && may_be_more() { None } else { Some(found) }
     }
 
-    async fn select(
+    async fn retrieve(
         &self,
-        asked: Selecting,
+        asked: RecallQuery,
         stop: CancellationToken,
-    ) -> Result<Vec<Selected>, SelectError> {
+    ) -> Result<Vec<RetrievedMemory>, RetrieveError> {
         if !asked.memories.features().has(Feature::Recall) {
             return Ok(Vec::new());
         }
-        let followed = self.corpus(&asked.memories);
+        let followed = self.live_corpus(&asked.memories);
         self.update(&followed, &asked.memories).await?;
         if stop.is_cancelled() {
             return Ok(Vec::new());
         }
-        let alike = self.alike(&followed, &asked.prompt).await;
-        Ok(followed.found_unasked(&asked, alike.as_ref()).await)
+        let alike = self.query_vector(&followed, &asked.prompt).await;
+        Ok(followed.retrieve_unrequested(&asked, alike.as_ref()).await)
     }
 }
 

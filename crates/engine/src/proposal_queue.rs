@@ -6,7 +6,7 @@
 
 mod record;
 
-pub(crate) use record::{Source, StoredProposal, new_rows};
+pub(crate) use record::{ProposalSource, StoredProposal, new_rows};
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -55,7 +55,7 @@ pub struct PendingPage {
 
 /// A decision about one proposal.
 #[derive(Debug)]
-pub struct Decision {
+pub struct ProposalDecision {
     /// The proposal.
     pub id: ProposalId,
     /// The change that accepting it made, or why nothing was decided. A rejection makes no change.
@@ -108,21 +108,21 @@ impl From<StateError> for DecisionError {
 
 /// The reason why a proposal cannot be applied to the memories as they are.
 #[derive(Debug)]
-enum Unapplied {
+enum ApplyError {
     /// It does not fit them any more, in a sentence.
     Stale(String),
     /// They cannot be read.
     Store(StoreError),
 }
 
-impl From<StoreError> for Unapplied {
+impl From<StoreError> for ApplyError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl Unapplied {
-    fn of(self, id: ProposalId) -> DecisionError {
+impl ApplyError {
+    fn into_decision_error(self, id: ProposalId) -> DecisionError {
         match self {
             Self::Stale(why) => DecisionError::Stale { id, why },
             Self::Store(error) => error.into(),
@@ -132,13 +132,13 @@ impl Unapplied {
 
 /// The queue of proposals of this host. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Pending {
+pub struct ProposalQueue {
     store: Arc<Store>,
     tasks: Arc<dyn TaskStore>,
     clock: Arc<dyn Clock>,
 }
 
-impl Pending {
+impl ProposalQueue {
     /// Returns the queue that these tasks keep; decisions are announced by the store.
     pub fn new(store: Arc<Store>, tasks: Arc<dyn TaskStore>, clock: Arc<dyn Clock>) -> Self {
         Self { store, tasks, clock }
@@ -165,9 +165,9 @@ impl Pending {
         let mut texts = memories.draft(ChangeKind::Proposal, CallContext::default());
         let mut proposals = Vec::with_capacity(rows.len());
         for row in &rows {
-            let Some(proposal) = readable(row, memories) else { continue };
+            let Some(proposal) = decode_or_skip(row, memories) else { continue };
             let texts = &mut texts;
-            proposals.push(look(row, proposal, (memories, &influenced), texts).await?);
+            proposals.push(preview(row, proposal, (memories, &influenced), texts).await?);
         }
         Ok(PendingPage { proposals, next })
     }
@@ -178,10 +178,10 @@ impl Pending {
         memories: &Memories,
         id: ProposalId,
     ) -> Result<PendingProposal, DecisionError> {
-        let (row, proposal) = self.waiting(memories, id).await?;
+        let (row, proposal) = self.find_waiting(memories, id).await?;
         let mut texts = memories.draft(ChangeKind::Proposal, CallContext::default());
         let influenced = memories.pending_reviews().await?;
-        Ok(look(&row, proposal, (memories, &influenced), &mut texts).await?)
+        Ok(preview(&row, proposal, (memories, &influenced), &mut texts).await?)
     }
 
     /// Sees to it that the memories that wait for a review are those that have a proposal, and returns them. Which do wait is
@@ -193,7 +193,8 @@ impl Pending {
             ProposalQuery { roots: memories.roots(), after: None, max: PROPOSALS_WAITING_MAX };
         let mut over = Vec::new();
         for row in self.tasks.proposals(&all).await? {
-            let review = record::read(&row, memories).and_then(|proposal| proposal.review);
+            let review =
+                record::decode_proposal(&row, memories).and_then(|proposal| proposal.review);
             if review.is_some_and(|review| !waits.contains(&(&review.path, review.revision))) {
                 over.push(row.id);
             }
@@ -220,21 +221,21 @@ impl Pending {
         memories: &Memories,
         ids: &[ProposalId],
         call: &CallContext,
-    ) -> Vec<Decision> {
+    ) -> Vec<ProposalDecision> {
         let mut decisions = Vec::with_capacity(ids.len());
         for &id in ids {
             let outcome = self.accept_one(memories, id, call).await.map(Some);
-            decisions.push(Decision { id, outcome });
+            decisions.push(ProposalDecision { id, outcome });
         }
         decisions
     }
 
     /// Rejects proposals, each on its own: the same are not made again.
-    pub async fn reject(&self, memories: &Memories, ids: &[ProposalId]) -> Vec<Decision> {
+    pub async fn reject(&self, memories: &Memories, ids: &[ProposalId]) -> Vec<ProposalDecision> {
         let mut decisions = Vec::with_capacity(ids.len());
         for &id in ids {
             let outcome = self.reject_one(memories, id).await.map(|()| None);
-            decisions.push(Decision { id, outcome });
+            decisions.push(ProposalDecision { id, outcome });
         }
         decisions
     }
@@ -247,7 +248,7 @@ impl Pending {
         call: &CallContext,
     ) -> Result<ChangeId, DecisionError> {
         for attempt in 1..=PROPOSAL_ATTEMPTS_MAX {
-            let (row, proposal) = self.waiting(memories, id).await?;
+            let (row, proposal) = self.find_waiting(memories, id).await?;
             memories.check_person(&row.new.roots)?;
             let call = CallContext { proposal: Some(id), ..call.clone() };
             let applied = if let Some(review) = &proposal.review {
@@ -266,7 +267,7 @@ impl Pending {
                 }))) if attempt < PROPOSAL_ATTEMPTS_MAX => {}
                 // The record of a change refuses a proposal that does not wait any more.
                 Err(DecisionError::Store(error @ StoreError::State(_))) => {
-                    self.waiting(memories, id).await?;
+                    self.find_waiting(memories, id).await?;
                     return Err(error.into());
                 }
                 Err(error) => return Err(error),
@@ -282,10 +283,10 @@ impl Pending {
         memories: &Memories,
         id: ProposalId,
     ) -> Result<(), DecisionError> {
-        let (row, _) = self.waiting(memories, id).await?;
+        let (row, _) = self.find_waiting(memories, id).await?;
         memories.check_person(&row.new.roots)?;
         if !self.tasks.reject_proposal(id, self.clock.now()).await? {
-            self.waiting(memories, id).await?;
+            self.find_waiting(memories, id).await?;
             return Err(DecisionError::NotFound(id));
         }
         self.announce(memories, &row, ProposalStatus::Rejected, None);
@@ -293,7 +294,7 @@ impl Pending {
     }
 
     /// Returns a proposal that waits and that is seen through these memories.
-    async fn waiting(
+    async fn find_waiting(
         &self,
         memories: &Memories,
         id: ProposalId,
@@ -306,7 +307,7 @@ impl Pending {
         if row.status != ProposalStatus::Waiting {
             return Err(DecisionError::Decided { id, status: row.status });
         }
-        let proposal = readable(&row, memories).ok_or(DecisionError::NotFound(id))?;
+        let proposal = decode_or_skip(&row, memories).ok_or(DecisionError::NotFound(id))?;
         Ok((row, proposal))
     }
 
@@ -361,8 +362,8 @@ impl Pending {
 }
 
 /// Reads a row. One that cannot be read is passed over.
-fn readable(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
-    let read = record::read(row, memories);
+fn decode_or_skip(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
+    let read = record::decode_proposal(row, memories);
     if read.is_none() {
         tracing::warn!(proposal = %row.id, "a proposal cannot be read and is passed over");
     }
@@ -370,22 +371,22 @@ fn readable(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
 }
 
 /// Works out what a proposal would do now.
-async fn look(
+async fn preview(
     row: &ProposalRow,
     proposal: Proposal,
     (memories, influenced): (&Memories, &[PendingReview]),
     texts: &mut Draft,
 ) -> Result<PendingProposal, StoreError> {
     let looked = if let Some(review) = &proposal.review {
-        written(review, memories, influenced, texts).await
+        reviewed_diffs(review, memories, influenced, texts).await
     } else {
-        let edits = edits(&proposal, texts).await;
+        let edits = plan_edits(&proposal, texts).await;
         edits.map(|edits| edits.iter().map(|(path, edit)| edit.diff(path)).collect())
     };
     let (stale, diffs) = match looked {
         Ok(diffs) => (None, diffs),
-        Err(Unapplied::Stale(why)) => (Some(why), Vec::new()),
-        Err(Unapplied::Store(error)) => return Err(error),
+        Err(ApplyError::Stale(why)) => (Some(why), Vec::new()),
+        Err(ApplyError::Store(error)) => return Err(error),
     };
     Ok(PendingProposal {
         id: row.id,
@@ -407,7 +408,9 @@ async fn accept_review(
 ) -> Result<ChangeId, DecisionError> {
     let mut texts = memories.draft(ChangeKind::Proposal, CallContext::default());
     let influenced = memories.pending_reviews().await?;
-    written(review, memories, &influenced, &mut texts).await.map_err(|error| error.of(id))?;
+    reviewed_diffs(review, memories, &influenced, &mut texts)
+        .await
+        .map_err(|error| error.into_decision_error(id))?;
     match memories.accept(&review.path, review.revision, call).await {
         Ok(Some(change)) => Ok(change),
         Ok(None) => Err(DecisionError::Stale { id, why: "it was accepted already".to_owned() }),
@@ -419,18 +422,18 @@ async fn accept_review(
 }
 
 /// Returns what the change did to a memory that waits for a review, or why nobody has to review it any more.
-async fn written(
+async fn reviewed_diffs(
     review: &ReviewTarget,
     memories: &Memories,
     influenced: &[PendingReview],
     texts: &mut Draft,
-) -> Result<Vec<FileDiff>, Unapplied> {
+) -> Result<Vec<FileDiff>, ApplyError> {
     let text = text_of(&review.path, texts).await?;
     if text.is_none_or(|text| Revision::digest(text.as_bytes()) != review.revision) {
-        return Err(Unapplied::Stale(format!("{}: it was changed or removed since", review.path)));
+        return Err(ApplyError::Stale(format!("{}: it was changed or removed since", review.path)));
     }
     let Some(waiting) = influenced.iter().find(|waiting| waiting.path == review.path) else {
-        return Err(Unapplied::Stale(format!("{}: it was accepted already", review.path)));
+        return Err(ApplyError::Stale(format!("{}: it was accepted already", review.path)));
     };
     let mut diffs = memories.diffs(&waiting.change).await?;
     diffs.retain(|diff| diff.path == review.path || diff.moved_to.as_ref() == Some(&review.path));
@@ -444,7 +447,9 @@ async fn apply(
     memories: &Memories,
     mut draft: Draft,
 ) -> Result<ChangeId, DecisionError> {
-    let edits = edits(proposal, &mut draft).await.map_err(|error| error.of(row.id))?;
+    let edits = plan_edits(proposal, &mut draft)
+        .await
+        .map_err(|error| error.into_decision_error(row.id))?;
     let trust = source_trust(row, proposal, memories, &mut draft).await?;
     draft.limit_trust(trust);
     for (path, edit) in &edits {
@@ -485,13 +490,13 @@ async fn source_trust(
 
 /// What becomes of one memory.
 #[derive(Debug)]
-struct Edit {
+struct MemoryEdit {
     before: Option<String>,
     /// `None` if the memory goes.
     after: Option<String>,
 }
 
-impl Edit {
+impl MemoryEdit {
     fn diff(&self, path: &MemoryPath) -> FileDiff {
         let (before, after) = (self.before.clone(), self.after.clone());
         let name = path.to_string();
@@ -504,22 +509,22 @@ impl Edit {
 }
 
 /// Works out what a proposal makes of each memory, or why it no longer applies.
-async fn edits(
+async fn plan_edits(
     proposal: &Proposal,
     texts: &mut Draft,
-) -> Result<BTreeMap<MemoryPath, Edit>, Unapplied> {
-    let mut edits: BTreeMap<MemoryPath, Edit> = BTreeMap::new();
+) -> Result<BTreeMap<MemoryPath, MemoryEdit>, ApplyError> {
+    let mut edits: BTreeMap<MemoryPath, MemoryEdit> = BTreeMap::new();
     for change in &proposal.changes {
         let path = &change.path;
         let edit = match edits.entry(path.clone()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let before = text_of(path, texts).await?;
-                new.insert(Edit { after: before.clone(), before })
+                new.insert(MemoryEdit { after: before.clone(), before })
             }
         };
         let text = change.apply(edit.after.as_deref().unwrap_or_default());
-        edit.after = Some(text.map_err(|stale| Unapplied::Stale(format!("{path}: {stale}")))?);
+        edit.after = Some(text.map_err(|stale| ApplyError::Stale(format!("{path}: {stale}")))?);
     }
     for kept in &proposal.relies_on {
         let text = match edits.get(&kept.path) {
@@ -527,7 +532,7 @@ async fn edits(
             None => text_of(&kept.path, texts).await?,
         };
         kept.check(text.as_deref().unwrap_or_default()).map_err(|stale| {
-            Unapplied::Stale(format!("{}: {stale}, and it relies on that", kept.path))
+            ApplyError::Stale(format!("{}: {stale}, and it relies on that", kept.path))
         })?;
     }
     for edit in edits.values_mut() {
@@ -535,15 +540,15 @@ async fn edits(
     }
     if edits.values().all(|edit| edit.before == edit.after) {
         let why = "the memories are already as it would make them".to_owned();
-        return Err(Unapplied::Stale(why));
+        return Err(ApplyError::Stale(why));
     }
     Ok(edits)
 }
 
 /// Returns the text of a memory, or why it has none that could be edited.
-async fn text_of(path: &MemoryPath, texts: &mut Draft) -> Result<Option<String>, Unapplied> {
+async fn text_of(path: &MemoryPath, texts: &mut Draft) -> Result<Option<String>, ApplyError> {
     texts.text_of(path).await.map_err(|error| match error {
-        StoreError::Refused(refusal) => Unapplied::Stale(refusal.to_string()),
-        error => Unapplied::Store(error),
+        StoreError::Refused(refusal) => ApplyError::Stale(refusal.to_string()),
+        error => ApplyError::Store(error),
     })
 }

@@ -16,7 +16,7 @@ use state::{SessionRow, StateError, TaskStore};
 use store::BaseFolders;
 use uuid::Uuid;
 
-use crate::feed::{Bus, Feeds};
+use crate::feed::{EventBus, Feeds};
 use crate::task::ClientId;
 
 /// The name of a session: a UUID.
@@ -66,7 +66,7 @@ pub struct Session {
 
 /// Why no session was begun.
 #[derive(Debug, thiserror::Error)]
-pub enum BeginError {
+pub enum BeginSessionError {
     /// As many sessions as a workspace may have are listened to.
     #[error("the workspace has as many sessions as it may, and somebody listens to each")]
     Full,
@@ -77,7 +77,7 @@ pub enum BeginError {
 
 /// Keeps sessions and tells who is known.
 #[derive(Debug)]
-pub struct Callers {
+pub struct SessionRegistry {
     tasks: Arc<dyn TaskStore>,
     feeds: Arc<Feeds>,
     clock: Arc<dyn Clock>,
@@ -85,30 +85,30 @@ pub struct Callers {
     sessions_max: usize,
     /// How many sessions a workspace has, once somebody looked. Held while that changes.
     counts: tokio::sync::Mutex<HashMap<String, usize>>,
-    uses: Mutex<Uses>,
+    last_used: Mutex<LastUsed>,
 }
 
 /// When clients were last heard of, each time with a higher number. Not kept beyond this process: after a
 /// restart a client is known to be in use when it asks again.
 #[derive(Debug, Default)]
-struct Uses {
-    last: u64,
+struct LastUsed {
+    latest: u64,
     by_client: HashMap<String, u64>,
 }
 
-impl Uses {
-    fn note(&mut self, client: &str) {
-        self.last += 1;
-        self.by_client.insert(client.to_owned(), self.last);
+impl LastUsed {
+    fn record(&mut self, client: &str) {
+        self.latest += 1;
+        self.by_client.insert(client.to_owned(), self.latest);
     }
 
     /// Returns the number of the last time; 0 if this process has not heard of the client.
-    fn last(&self, client: &str) -> u64 {
+    fn last_used(&self, client: &str) -> u64 {
         self.by_client.get(client).copied().unwrap_or_default()
     }
 }
 
-impl Callers {
+impl SessionRegistry {
     /// Returns the callers whose sessions are kept in `tasks`, below these folders, and listen to
     /// `feeds`.
     pub fn new(
@@ -119,7 +119,7 @@ impl Callers {
     ) -> Self {
         let counts = tokio::sync::Mutex::default();
         let uses = Mutex::default();
-        Self { tasks, feeds, clock, folders, sessions_max: SESSIONS_MAX, counts, uses }
+        Self { tasks, feeds, clock, folders, sessions_max: SESSIONS_MAX, counts, last_used: uses }
     }
 
     /// Returns the same with another number of sessions that a workspace may have.
@@ -131,52 +131,52 @@ impl Callers {
 
     /// Begins a session of a workspace, with a client id that nobody else has. If there are as many as
     /// there may be, the one ends that was not heard of for the longest time and that nobody listens to.
-    pub async fn begin(&self, workspace: &str) -> Result<Session, BeginError> {
+    pub async fn begin(&self, workspace: &str) -> Result<Session, BeginSessionError> {
         let mut counts = self.counts.lock().await;
         let count = match counts.get(workspace) {
             Some(&count) if count < self.sessions_max => count,
-            _ => self.make_room(workspace).await?,
+            _ => self.evict_oldest(workspace).await?,
         };
         let session = Session {
             id: SessionId(Uuid::new_v4().to_string()),
             workspace: workspace.to_owned(),
-            client: new_client(),
+            client: new_client_id(),
             created_at: self.clock.now(),
         };
         self.folders.create_state_folder();
         // Its events are those of tasks that it can have asked for.
         self.feeds.begin_session(workspace, session.id.as_str());
-        if let Err(error) = self.tasks.add_session(row(&session)).await {
+        if let Err(error) = self.tasks.add_session(session_row(&session)).await {
             self.feeds.end_session(workspace, session.id.as_str());
             return Err(error.into());
         }
         counts.insert(workspace.to_owned(), count + 1);
-        self.uses.lock().note(session.client.as_str());
+        self.last_used.lock().record(session.client.as_str());
         Ok(session)
     }
 
     /// Ends sessions that nobody listens to, the longest unused first, until there is room for one more.
     /// Returns how many there are then.
-    async fn make_room(&self, workspace: &str) -> Result<usize, BeginError> {
+    async fn evict_oldest(&self, workspace: &str) -> Result<usize, BeginSessionError> {
         let mut sessions = self.tasks.sessions(workspace).await?;
         let mut count = sessions.len();
         {
             // Those that this process has not heard of stay in the order in which they came.
-            let uses = self.uses.lock();
-            sessions.sort_by_key(|session| uses.last(&session.client));
+            let uses = self.last_used.lock();
+            sessions.sort_by_key(|session| uses.last_used(&session.client));
         }
         for session in sessions {
             if count < self.sessions_max {
                 break;
             }
-            if !self.feeds.is_heard(workspace, &session.id) {
+            if !self.feeds.session_has_subscribers(workspace, &session.id) {
                 self.tasks.end_session(&session.id).await?;
                 self.feeds.end_session(workspace, &session.id);
-                self.uses.lock().by_client.remove(&session.client);
+                self.last_used.lock().by_client.remove(&session.client);
                 count -= 1;
             }
         }
-        if count < self.sessions_max { Ok(count) } else { Err(BeginError::Full) }
+        if count < self.sessions_max { Ok(count) } else { Err(BeginSessionError::Full) }
     }
 
     /// Ends a session: its streams end, and its client is known no more. Returns whether it was there.
@@ -184,7 +184,7 @@ impl Callers {
         let mut counts = self.counts.lock().await;
         let ended = self.tasks.end_session(session.id.as_str()).await?;
         self.feeds.end_session(&session.workspace, session.id.as_str());
-        self.uses.lock().by_client.remove(session.client.as_str());
+        self.last_used.lock().by_client.remove(session.client.as_str());
         if let Some(count) = counts.get_mut(&session.workspace)
             && ended
         {
@@ -195,25 +195,25 @@ impl Callers {
 
     /// Returns a session, if there is one of this name.
     pub async fn session(&self, id: &SessionId) -> Result<Option<Session>, StateError> {
-        let session = self.tasks.session(id.as_str()).await?.and_then(read);
+        let session = self.tasks.session(id.as_str()).await?.and_then(decode_session);
         if let Some(session) = &session {
-            self.uses.lock().note(session.client.as_str());
+            self.last_used.lock().record(session.client.as_str());
         }
         Ok(session)
     }
 
     /// Tells whether a client is registered with a workspace. Then it is in use.
-    pub async fn knows(&self, workspace: &str, client: &ClientId) -> Result<bool, StateError> {
+    pub async fn has_client(&self, workspace: &str, client: &ClientId) -> Result<bool, StateError> {
         let is_known = self.tasks.has_client(workspace, client.as_str()).await?;
         if is_known {
-            self.uses.lock().note(client.as_str());
+            self.last_used.lock().record(client.as_str());
         }
         Ok(is_known)
     }
 
     /// Returns the stream of a session; `None` if there is no such session, or its workspace is not
     /// open. From then on its folders are watched, so that what other processes do is told.
-    pub async fn events(&self, id: &SessionId) -> Result<Option<Arc<Bus>>, StateError> {
+    pub async fn events(&self, id: &SessionId) -> Result<Option<Arc<EventBus>>, StateError> {
         let (workspace, bus) = {
             // A session that ends meanwhile must not leave its stream behind.
             let _unchanged = self.counts.lock().await;
@@ -222,17 +222,17 @@ impl Callers {
             (session.workspace, bus)
         };
         if bus.is_some() {
-            self.feeds.see_to_watching(&workspace).await;
+            self.feeds.ensure_watching(&workspace).await;
         }
         Ok(bus)
     }
 }
 
-fn new_client() -> ClientId {
+fn new_client_id() -> ClientId {
     format!("client-{}", Uuid::new_v4()).parse().expect("a UUID is short and plain")
 }
 
-fn row(session: &Session) -> SessionRow {
+fn session_row(session: &Session) -> SessionRow {
     SessionRow {
         id: session.id.to_string(),
         workspace: session.workspace.clone(),
@@ -242,7 +242,7 @@ fn row(session: &Session) -> SessionRow {
 }
 
 /// Reads a session; one whose names are impossible is none.
-fn read(row: SessionRow) -> Option<Session> {
+fn decode_session(row: SessionRow) -> Option<Session> {
     Some(Session {
         id: row.id.parse().ok()?,
         workspace: row.workspace,

@@ -5,36 +5,36 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lukasa_engine::{
-    Asker, BaseFolders, BindingRequest, Caller, Config, ContextMode, Engine, ForgetRequest,
-    LaneSettings, Lanes, RememberRequest, Request, Task, TaskDetails, TaskErrorCode, TaskResult,
-    TaskState, Unheard, Workspace,
+    BaseFolders, BindingRequest, Caller, Config, ContextMode, CuratorRequest, Engine,
+    ForgetRequest, LaneSettings, Lanes, NullFeed, RememberRequest, Requester, Task, TaskDetails,
+    TaskErrorCode, TaskResult, TaskState, Workspace,
 };
 use memory::path::Scope;
 use tempfile::TempDir;
 
 use super::host::code;
 
-struct Home {
+struct EngineHome {
     folder: TempDir,
     engine: Engine,
     lanes: Lanes,
     workspace: Workspace,
 }
 
-impl Home {
+impl EngineHome {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir_all(home.path().join("shop/.git")).unwrap();
         let engine = Engine::open(config(home.path())).unwrap();
-        let lanes = engine.lanes(LaneSettings::default(), Arc::new(Unheard));
+        let lanes = engine.lanes(LaneSettings::default(), Arc::new(NullFeed));
         let folder = home.path().join("shop");
         let binding =
             BindingRequest { project_dir: Some(folder.clone()), ..BindingRequest::default() };
         Self { folder: home, engine, lanes, workspace: Workspace::new(folder, binding) }
     }
 
-    async fn done(&self, request: Request) -> Task {
-        let asker = Asker::person("cli");
+    async fn submit_and_wait(&self, request: CuratorRequest) -> Task {
+        let asker = Requester::person("cli");
         let task = self.lanes.submit(&self.workspace, request, asker).await.unwrap();
         self.lanes.wait(&self.workspace, &task.id).await.unwrap().unwrap()
     }
@@ -54,13 +54,13 @@ fn config(home: &Path) -> Config {
     Config::new(BaseFolders { data: home.join("data"), state: home.join("state") })
 }
 
-fn remember(content: &str, scope: Option<Scope>) -> Request {
+fn remember(content: &str, scope: Option<Scope>) -> CuratorRequest {
     let (content, context_mode) = (content.to_owned(), ContextMode::Workspace);
-    Request::Remember(RememberRequest { content, context_mode, scope })
+    CuratorRequest::Remember(RememberRequest { content, context_mode, scope })
 }
 
-fn forget(query: &str) -> Request {
-    Request::Forget(ForgetRequest { query: query.to_owned(), scope: None, file: None })
+fn forget(query: &str) -> CuratorRequest {
+    CuratorRequest::Forget(ForgetRequest { query: query.to_owned(), scope: None, file: None })
 }
 
 fn result(task: &Task) -> &TaskResult {
@@ -72,25 +72,25 @@ fn result(task: &Task) -> &TaskResult {
 
 #[tokio::test]
 async fn remember_forget_and_dream_do_what_they_say() {
-    let home = Home::new();
-    let task = home.done(remember("I keep bees.", None)).await;
-    let TaskDetails::Remembered { files_touched } = &result(&task).details else { panic!() };
+    let home = EngineHome::new();
+    let task = home.submit_and_wait(remember("I keep bees.", None)).await;
+    let TaskDetails::Remember { files_touched } = &result(&task).details else { panic!() };
     assert_eq!((files_touched.len(), result(&task).scopes.len()), (1, 1));
     assert!(home.texts().await[0].1.contains("I keep bees"));
     // What is known is not written again.
-    let task = home.done(remember("I keep bees.", None)).await;
-    let TaskDetails::Remembered { files_touched } = &result(&task).details else { panic!() };
+    let task = home.submit_and_wait(remember("I keep bees.", None)).await;
+    let TaskDetails::Remember { files_touched } = &result(&task).details else { panic!() };
     assert_eq!(files_touched, &[]);
-    let task = home.done(forget("forget the bees")).await;
-    let TaskDetails::Forgotten { removed, .. } = &result(&task).details else { panic!() };
+    let task = home.submit_and_wait(forget("forget the bees")).await;
+    let TaskDetails::Forget { removed, .. } = &result(&task).details else { panic!() };
     assert_eq!(removed.len(), 1);
     assert_eq!(home.texts().await, []);
     let folder = home.folder.path().join("data/memory");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("a.md"), "- The pier gate opens at six\n- Gates are green\n").unwrap();
     fs::write(folder.join("a-2.md"), "- the pier gate opens at six.\n").unwrap();
-    let task = home.done(Request::Dream).await;
-    let TaskDetails::Dreamt { deduped, .. } = &result(&task).details else { panic!() };
+    let task = home.submit_and_wait(CuratorRequest::Dream).await;
+    let TaskDetails::Dream { deduped, .. } = &result(&task).details else { panic!() };
     assert_eq!(*deduped, 1);
     assert_eq!(home.texts().await.len(), 1);
     home.lanes.drain(std::time::Duration::from_secs(5)).await;
@@ -99,13 +99,14 @@ async fn remember_forget_and_dream_do_what_they_say() {
 
 #[tokio::test]
 async fn what_may_not_be_remembered_fails_with_a_code_of_its_own() {
-    let home = Home::new();
+    let home = EngineHome::new();
     let secret = "The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
-    let task = home.done(remember(secret, None)).await;
+    let task = home.submit_and_wait(remember(secret, None)).await;
     assert_eq!(code(&task), Some(TaskErrorCode::Screened));
     let TaskState::Failed(error) = &task.state else { panic!() };
     assert_eq!(error.details(), Some("the text matches the secrets rule `secrets.github-token`"));
-    let task = home.done(remember("The pier opens at six.", Some(Scope::Workspace))).await;
+    let task =
+        home.submit_and_wait(remember("The pier opens at six.", Some(Scope::Workspace))).await;
     assert_eq!(code(&task), Some(TaskErrorCode::RememberScopeMismatch));
     assert_eq!(home.texts().await, []);
     home.engine.close().await;
@@ -113,7 +114,7 @@ async fn what_may_not_be_remembered_fails_with_a_code_of_its_own() {
 
 #[tokio::test]
 async fn what_was_asked_is_kept_as_long_as_it_waits_and_a_secret_is_never() {
-    let home = Home::new();
+    let home = EngineHome::new();
     let holds = |text: &str| {
         let mut bytes = Vec::new();
         for entry in fs::read_dir(home.engine.state_file().parent().unwrap()).unwrap() {
@@ -134,7 +135,7 @@ async fn what_was_asked_is_kept_as_long_as_it_waits_and_a_secret_is_never() {
         remember(bees, None),
         forget("the key xoxb-2345678901-abcdefghij"),
     ] {
-        let asker = Asker::person("cli");
+        let asker = Requester::person("cli");
         tasks.push(home.lanes.submit(&home.workspace, request, asker).await.unwrap());
     }
     assert_eq!((holds(bees), holds("ghp_"), holds("xoxb-")), (true, false, true));
@@ -149,13 +150,13 @@ async fn what_was_asked_is_kept_as_long_as_it_waits_and_a_secret_is_never() {
 
 #[tokio::test]
 async fn what_is_told_of_a_forgotten_secret_is_not_the_secret() {
-    let home = Home::new();
+    let home = EngineHome::new();
     let folder = home.folder.path().join("data/memory");
     fs::create_dir_all(&folder).unwrap();
     let text = "- The bot token is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123\n- I keep bees\n";
     fs::write(folder.join("keys.md"), text).unwrap();
-    let task = home.done(forget("bot token")).await;
-    let TaskResult { summary, details: TaskDetails::Forgotten { removed, .. }, .. } = result(&task)
+    let task = home.submit_and_wait(forget("bot token")).await;
+    let TaskResult { summary, details: TaskDetails::Forget { removed, .. }, .. } = result(&task)
     else {
         panic!()
     };
@@ -168,20 +169,20 @@ async fn what_is_told_of_a_forgotten_secret_is_not_the_secret() {
 
 #[tokio::test]
 async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
-    let home = Home::new();
-    home.done(remember("I keep bees.", None)).await;
+    let home = EngineHome::new();
+    home.submit_and_wait(remember("I keep bees.", None)).await;
     let before = home.texts().await;
-    let asker = Asker::person("cli");
-    let rehearsed = home.lanes.rehearse(&home.workspace, &forget("bees"), &asker).await;
+    let asker = Requester::person("cli");
+    let rehearsed = home.lanes.preview(&home.workspace, &forget("bees"), &asker).await;
     let rehearsal = rehearsed.unwrap();
-    let TaskDetails::Forgotten { removed, .. } = &rehearsal.result.details else { panic!() };
+    let TaskDetails::Forget { removed, .. } = &rehearsal.result.details else { panic!() };
     assert_eq!(removed.len(), 1);
     let [diff] = rehearsal.diffs.as_slice() else { panic!("{:?}", rehearsal.diffs) };
     assert_eq!((diff.after.as_deref(), diff.is_complete), (None, true));
     assert!(diff.unified.contains("-- I keep bees."), "{}", diff.unified);
     let secret = remember("password = h4rdT0Gue55x9q", None);
-    let rehearsed = home.lanes.rehearse(&home.workspace, &secret, &asker).await;
-    let Err(lukasa_engine::RehearsalError::Task(error)) = rehearsed else {
+    let rehearsed = home.lanes.preview(&home.workspace, &secret, &asker).await;
+    let Err(lukasa_engine::TaskPreviewError::Task(error)) = rehearsed else {
         panic!("{rehearsed:?}")
     };
     assert_eq!(error.code, TaskErrorCode::Screened);
@@ -197,13 +198,13 @@ async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
 
 #[tokio::test]
 async fn a_pinned_memory_is_not_forgotten() {
-    let home = Home::new();
-    let task = home.done(remember("I keep bees.", None)).await;
-    let TaskDetails::Remembered { files_touched } = &result(&task).details else { panic!() };
+    let home = EngineHome::new();
+    let task = home.submit_and_wait(remember("I keep bees.", None)).await;
+    let TaskDetails::Remember { files_touched } = &result(&task).details else { panic!() };
     let memories = home.engine.memories(&home.workspace.binding, Caller::person("test"));
     memories.set_pin(&files_touched[0], true).await.unwrap();
-    let task = home.done(forget("bees")).await;
-    let TaskDetails::Forgotten { removed, .. } = &result(&task).details else { panic!() };
+    let task = home.submit_and_wait(forget("bees")).await;
+    let TaskDetails::Forget { removed, .. } = &result(&task).details else { panic!() };
     assert_eq!(removed, &[]);
     assert_eq!(home.texts().await.len(), 1);
     home.engine.close().await;

@@ -14,17 +14,18 @@ use memory::screen::{Family, Screen, ScreenFinding, TextAuthor};
 const REDACTED: &str = "[redacted]";
 
 /// What stands for the rest of a text that is too long.
-const CUT: char = '…';
+const TRUNCATION_MARK: char = '…';
 
 /// How much of a text is looked at, in characters: a secret that the cut goes through is still found.
-const LOOKED_AT_CHARS_MAX: usize = 16 * TASK_DETAILS_CHARS_MAX;
+const SCANNED_CHARS_MAX: usize = 16 * TASK_DETAILS_CHARS_MAX;
 
 /// Returns the text as it may be told to anybody; `None` when nothing is left of it.
-pub fn tellable(text: &str) -> Option<String> {
-    let end = text.char_indices().nth(LOOKED_AT_CHARS_MAX).map_or(text.len(), |(end, _)| end);
+pub fn redact_for_display(text: &str) -> Option<String> {
+    let end = text.char_indices().nth(SCANNED_CHARS_MAX).map_or(text.len(), |(end, _)| end);
     let (text, _) = text.split_at(end);
     let screen = Screen::default();
-    let invisible = ranges(&screen.check(text, TextAuthor::Agent), ScreenFinding::is_invisible);
+    let invisible =
+        matching_ranges(&screen.check(text, TextAuthor::Agent), ScreenFinding::is_invisible);
     let secrets = secrets(&screen, text, &invisible);
     let mut told = String::new();
     let mut redacted: Option<&Range<usize>> = None;
@@ -36,22 +37,23 @@ pub fn tellable(text: &str) -> Option<String> {
             }
         } else if character.is_whitespace() || character.is_control() {
             told.push(' ');
-        } else if !is_in(&invisible, at) {
+        } else if !is_in_ranges(&invisible, at) {
             told.push(character);
         }
     }
-    let told = cut(told.trim());
+    let told = truncate(told.trim());
     (!told.is_empty()).then_some(told)
 }
 
 /// Returns a text as it is, unless it holds a secret: then as it may be told to anybody.
 pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
     let screen = Screen::default();
-    let invisible = ranges(&screen.check(text, TextAuthor::Agent), ScreenFinding::is_invisible);
+    let invisible =
+        matching_ranges(&screen.check(text, TextAuthor::Agent), ScreenFinding::is_invisible);
     if secrets(&screen, text, &invisible).is_empty() {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(tellable(text).unwrap_or_default())
+    Cow::Owned(redact_for_display(text).unwrap_or_default())
 }
 
 /// Returns where secrets stand in a text, invisible characters between their letters or not.
@@ -59,12 +61,13 @@ fn secrets(screen: &Screen, text: &str, invisible: &[Range<usize>]) -> Vec<Range
     let mut visible = String::with_capacity(text.len());
     // For every byte of the visible text, where it stands in the whole one.
     let mut places = Vec::with_capacity(text.len());
-    for (at, character) in text.char_indices().filter(|(at, _)| !is_in(invisible, *at)) {
+    for (at, character) in text.char_indices().filter(|(at, _)| !is_in_ranges(invisible, *at)) {
         visible.push(character);
         places.extend(at..at + character.len_utf8());
     }
-    let found =
-        ranges(&screen.check(&visible, TextAuthor::Agent), |found| found.family == Family::Secrets);
+    let found = matching_ranges(&screen.check(&visible, TextAuthor::Agent), |found| {
+        found.family == Family::Secrets
+    });
     let place = |at: usize| places.get(at).copied().unwrap_or(text.len());
     found
         .into_iter()
@@ -72,7 +75,7 @@ fn secrets(screen: &Screen, text: &str, invisible: &[Range<usize>]) -> Vec<Range
         .collect()
 }
 
-fn ranges(
+fn matching_ranges(
     findings: &[ScreenFinding],
     is_meant: impl Fn(&ScreenFinding) -> bool,
 ) -> Vec<Range<usize>> {
@@ -80,15 +83,15 @@ fn ranges(
     meant.map(|finding| finding.range.clone()).collect()
 }
 
-fn is_in(ranges: &[Range<usize>], at: usize) -> bool {
+fn is_in_ranges(ranges: &[Range<usize>], at: usize) -> bool {
     ranges.iter().any(|range| range.contains(&at))
 }
 
 /// Shortens a text to what details may have, the mark of the cut included.
-fn cut(text: &str) -> String {
+fn truncate(text: &str) -> String {
     match text.char_indices().nth(TASK_DETAILS_CHARS_MAX) {
         None => text.to_owned(),
-        Some(_) => text.chars().take(TASK_DETAILS_CHARS_MAX - 1).chain([CUT]).collect(),
+        Some(_) => text.chars().take(TASK_DETAILS_CHARS_MAX - 1).chain([TRUNCATION_MARK]).collect(),
     }
 }
 
@@ -97,7 +100,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        assert_eq!(tellable(text).unwrap_or_default(), expected, "{text:?}");
+        assert_eq!(redact_for_display(text).unwrap_or_default(), expected, "{text:?}");
     }
 
     #[test]
@@ -143,29 +146,29 @@ mod tests {
         for hidden in ["\u{200b}", "\u{2060}", "\u{feff}", "\u{ad}", "\u{202e}", "\u{0}", "\u{1b}"]
         {
             let text = format!("key ghp_Zz0123456789abcd{hidden}efghijABCDEFGHIJ0123 refused");
-            let told = tellable(&text).unwrap();
+            let told = redact_for_display(&text).unwrap();
             assert_eq!(told, "key [redacted] refused", "{hidden:?}");
         }
     }
 
     #[test]
     fn a_long_text_is_cut_between_characters() {
-        let told = tellable(&"é🙂".repeat(2_000)).unwrap();
+        let told = redact_for_display(&"é🙂".repeat(2_000)).unwrap();
         assert_eq!(told.chars().count(), TASK_DETAILS_CHARS_MAX);
-        assert!(told.ends_with(CUT), "{told}");
+        assert!(told.ends_with(TRUNCATION_MARK), "{told}");
         check(&"x".repeat(TASK_DETAILS_CHARS_MAX), &"x".repeat(TASK_DETAILS_CHARS_MAX));
     }
 
     #[test]
     fn a_secret_at_the_cut_is_not_told() {
         let text = format!("{} ghp_Zz0123456789abcdefghijABCDEFGHIJ0123", "y".repeat(985));
-        let told = tellable(&text).unwrap();
+        let told = redact_for_display(&text).unwrap();
         assert!(told.ends_with("y [redacted]"), "{told}");
     }
 
     #[test]
     fn what_was_told_is_told_the_same_way_again() {
-        let once = tellable("token ghp_Zz0123456789abcdefghijABCDEFGHIJ0123\n").unwrap();
+        let once = redact_for_display("token ghp_Zz0123456789abcdefghijABCDEFGHIJ0123\n").unwrap();
         check(&once, &once);
     }
 }

@@ -16,10 +16,10 @@ const DIGEST_BYTES: usize = 16;
 const REVISION_BYTES: usize = 32;
 const NUMBER_BYTES: usize = 4;
 /// Which form the bytes have.
-const FORM: &[u8] = b"QVEC1";
+const FORMAT_MARK: &[u8] = b"QVEC1";
 /// What a text without a vector says of it.
-const WITHOUT: u8 = 0;
-const WITH: u8 = 1;
+const VECTOR_ABSENT: u8 = 0;
+const VECTOR_PRESENT: u8 = 1;
 
 /// A digest of what an entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,7 +38,7 @@ impl Digest {
     "it gives vectors of {found} numbers, and those at hand have {known}; if the model was changed, remove the folder \
      `vectors` from the state folder"
 )]
-pub(super) struct OtherLength {
+pub(super) struct DimensionMismatch {
     known: usize,
     found: usize,
 }
@@ -71,12 +71,12 @@ impl Vectors {
     }
 
     /// Returns what the entries of a memory say; `None` if it is not known.
-    pub(super) fn listed(&self, revision: &Revision) -> Option<&Arc<[Digest]>> {
+    pub(super) fn entry_digests(&self, revision: &Revision) -> Option<&Arc<[Digest]>> {
         self.by_memory.get(revision)
     }
 
     /// Tells whether all entries of a memory have a vector.
-    pub(super) fn is_whole(&self, revision: &Revision) -> bool {
+    pub(super) fn is_complete(&self, revision: &Revision) -> bool {
         let listed = self.by_memory.get(revision);
         listed.is_some_and(|digests| digests.iter().all(|digest| self.has(digest)))
     }
@@ -87,18 +87,22 @@ impl Vectors {
     }
 
     /// Notes what the entries of a memory say.
-    pub(super) fn list(&mut self, revision: Revision, digests: Arc<[Digest]>) {
+    pub(super) fn set_entries(&mut self, revision: Revision, digests: Arc<[Digest]>) {
         self.by_memory.insert(revision, digests);
     }
 
     /// Tells whether a vector can be compared with those at hand.
-    pub(super) fn check(&self, vector: &Vector) -> Result<(), OtherLength> {
+    pub(super) fn check(&self, vector: &Vector) -> Result<(), DimensionMismatch> {
         let (known, found) = (self.dimensions, vector.dimensions());
-        if known == 0 || known == found { Ok(()) } else { Err(OtherLength { known, found }) }
+        if known == 0 || known == found { Ok(()) } else { Err(DimensionMismatch { known, found }) }
     }
 
     /// Takes a vector in.
-    pub(super) fn put(&mut self, digest: Digest, vector: Vector) -> Result<(), OtherLength> {
+    pub(super) fn insert(
+        &mut self,
+        digest: Digest,
+        vector: Vector,
+    ) -> Result<(), DimensionMismatch> {
         self.check(&vector)?;
         self.dimensions = vector.dimensions();
         self.by_text.insert(digest, vector);
@@ -123,14 +127,14 @@ impl Vectors {
     }
 
     /// Returns what tells one state of these memories from another.
-    pub(super) fn state_of(&self, memories: &[Revision]) -> Revision {
+    pub(super) fn fingerprint_of(&self, memories: &[Revision]) -> Revision {
         let mut told = Vec::new();
         for revision in memories {
             let of_memory = self.of_memory(revision);
             let with = of_memory.iter().flatten().count();
             told.extend_from_slice(revision.as_bytes());
-            told.extend_from_slice(&number(with));
-            told.extend_from_slice(&number(of_memory.len()));
+            told.extend_from_slice(&u32_bytes(with));
+            told.extend_from_slice(&u32_bytes(of_memory.len()));
         }
         Revision::digest(&told)
     }
@@ -144,46 +148,46 @@ impl Vectors {
             let Some(digests) = self.by_memory.get(revision) else { continue };
             listed += 1;
             lists.extend_from_slice(revision.as_bytes());
-            lists.extend_from_slice(&number(digests.len()));
+            lists.extend_from_slice(&u32_bytes(digests.len()));
             for digest in digests.iter() {
                 let next = places.len();
                 let place = *places.entry(*digest).or_insert_with(|| {
                     self.pack_text(digest, &mut texts);
                     next
                 });
-                lists.extend_from_slice(&number(place));
+                lists.extend_from_slice(&u32_bytes(place));
             }
         }
         let mut rest = of.as_bytes().to_vec();
         for number_of in [self.dimensions, places.len()] {
-            rest.extend_from_slice(&number(number_of));
+            rest.extend_from_slice(&u32_bytes(number_of));
         }
         rest.append(&mut texts);
-        rest.extend_from_slice(&number(listed));
+        rest.extend_from_slice(&u32_bytes(listed));
         rest.append(&mut lists);
-        [FORM, Revision::digest(&rest).as_bytes(), &rest].concat()
+        [FORMAT_MARK, Revision::digest(&rest).as_bytes(), &rest].concat()
     }
 
     fn pack_text(&self, digest: &Digest, to: &mut Vec<u8>) {
         to.extend_from_slice(&digest.0);
         match self.by_text.get(digest) {
             Some(vector) => {
-                to.push(WITH);
+                to.push(VECTOR_PRESENT);
                 to.extend(vector.bytes());
             }
-            None => to.push(WITHOUT),
+            None => to.push(VECTOR_ABSENT),
         }
     }
 
     /// Takes in what [`pack`](Self::pack) gave, if it is whole, of the same origin, and can be compared with what is
     /// at hand; `None` if not, and then nothing is taken in.
-    pub(super) fn take_in(&mut self, bytes: &[u8], of: &Revision) -> Option<()> {
-        let rest = bytes.strip_prefix(FORM)?;
+    pub(super) fn merge_packed(&mut self, bytes: &[u8], of: &Revision) -> Option<()> {
+        let rest = bytes.strip_prefix(FORMAT_MARK)?;
         let (sum, rest) = rest.split_first_chunk::<REVISION_BYTES>()?;
         (Revision::digest(rest).as_bytes() == sum).then_some(())?;
         let (made_by, rest) = rest.split_first_chunk::<REVISION_BYTES>()?;
         (made_by == of.as_bytes()).then_some(())?;
-        let mut from = Reader(rest);
+        let mut from = ByteReader(rest);
         let (dimensions, texts) = (from.number()?, from.number()?);
         let comparable = self.dimensions == 0 || dimensions == 0 || dimensions == self.dimensions;
         (comparable && dimensions <= DIMENSIONS_MAX).then_some(())?;
@@ -192,7 +196,7 @@ impl Vectors {
         for _ in 0..texts {
             let digest = Digest(*from.array()?);
             digests.push(digest);
-            if from.array::<1>()? == &[WITH] {
+            if from.array::<1>()? == &[VECTOR_PRESENT] {
                 vectors.push((digest, Vector::from_bytes(from.bytes(dimensions)?)?));
             }
         }
@@ -213,14 +217,14 @@ impl Vectors {
     }
 }
 
-fn number(of: usize) -> [u8; NUMBER_BYTES] {
+fn u32_bytes(of: usize) -> [u8; NUMBER_BYTES] {
     u32::try_from(of).expect("the bytes of a file are bounded").to_le_bytes()
 }
 
 /// Bytes that are read from their beginning.
-struct Reader<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     fn array<const N: usize>(&mut self) -> Option<&'a [u8; N]> {
         let (array, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -251,27 +255,27 @@ mod tests {
     }
 
     /// Two memories: one of two entries, and one of an entry of the first and one without a vector.
-    fn some() -> (Vectors, [Revision; 2]) {
+    fn sample() -> (Vectors, [Revision; 2]) {
         let [a, b, c] = ["a", "b", "c"].map(Digest::of);
         let memories = ["one", "other"].map(revision);
         let mut vectors = Vectors::default();
-        vectors.list(memories[0], Arc::new([a, b]));
-        vectors.list(memories[1], Arc::new([a, c]));
-        vectors.put(a, vector([1.0, 0.5])).unwrap();
-        vectors.put(b, vector([0.0, 1.0])).unwrap();
+        vectors.set_entries(memories[0], Arc::new([a, b]));
+        vectors.set_entries(memories[1], Arc::new([a, c]));
+        vectors.insert(a, vector([1.0, 0.5])).unwrap();
+        vectors.insert(b, vector([0.0, 1.0])).unwrap();
         (vectors, memories)
     }
 
     #[test]
     fn what_was_packed_is_there_again() {
-        let (vectors, memories) = some();
+        let (vectors, memories) = sample();
         let of = revision("rules");
         let bytes = vectors.pack(&memories, &of);
         let mut read = Vectors::default();
-        read.take_in(&bytes, &of).unwrap();
+        read.merge_packed(&bytes, &of).unwrap();
         assert_eq!(read.pack(&memories, &of), bytes);
-        assert_eq!(read.state_of(&memories), vectors.state_of(&memories));
-        assert_eq!(memories.map(|memory| read.is_whole(&memory)), [true, false]);
+        assert_eq!(read.fingerprint_of(&memories), vectors.fingerprint_of(&memories));
+        assert_eq!(memories.map(|memory| read.is_complete(&memory)), [true, false]);
         let first = vector([1.0, 0.5]);
         assert_eq!(read.of_memory(&memories[1]), [Some(&first), None]);
         assert!(bytes.len() <= memories.iter().map(|_| vectors.bytes_of(2)).sum::<usize>() + 128);
@@ -279,48 +283,48 @@ mod tests {
 
     #[test]
     fn only_what_memories_hold_is_packed_and_kept_at_hand() {
-        let (mut vectors, memories) = some();
+        let (mut vectors, memories) = sample();
         let of = revision("rules");
         let mut read = Vectors::default();
-        read.take_in(&vectors.pack(&memories[1..], &of), &of).unwrap();
+        read.merge_packed(&vectors.pack(&memories[1..], &of), &of).unwrap();
         assert!(!read.has(&Digest::of("b")), "no memory of these says that");
         vectors.retain(&HashSet::from([memories[1]]));
         assert_eq!((vectors.has(&Digest::of("a")), vectors.has(&Digest::of("b"))), (true, false));
         vectors.retain(&HashSet::new());
         assert!(vectors.is_empty());
-        vectors.put(Digest::of("d"), Vector::from_numbers(&[1.0; 3]).unwrap()).unwrap();
+        vectors.insert(Digest::of("d"), Vector::from_numbers(&[1.0; 3]).unwrap()).unwrap();
     }
 
     #[test]
     fn bytes_that_are_not_whole_or_of_other_rules_are_passed_over() {
-        let (vectors, memories) = some();
+        let (vectors, memories) = sample();
         let of = revision("rules");
         let bytes = vectors.pack(&memories, &of);
         let mut read = Vectors::default();
-        assert_eq!(read.take_in(&bytes, &revision("other rules")), None);
+        assert_eq!(read.merge_packed(&bytes, &revision("other rules")), None);
         for end in 0..bytes.len() {
-            assert_eq!(read.take_in(&bytes[..end], &of), None, "{end}");
+            assert_eq!(read.merge_packed(&bytes[..end], &of), None, "{end}");
             let mut other = bytes.clone();
             other[end] ^= 1;
-            assert_eq!(read.take_in(&other, &of), None, "{end}");
+            assert_eq!(read.merge_packed(&other, &of), None, "{end}");
         }
         assert!(read.is_empty());
     }
 
     #[test]
     fn bytes_with_a_sum_that_fits_are_read_within_bounds() {
-        let (vectors, memories) = some();
+        let (vectors, memories) = sample();
         let of = revision("rules");
         let bytes = vectors.pack(&memories, &of);
-        let at = FORM.len() + REVISION_BYTES;
+        let at = FORMAT_MARK.len() + REVISION_BYTES;
         for place in at + REVISION_BYTES..bytes.len() {
             let mut other = bytes.clone();
             other[place] = other[place].wrapping_add(0x7F);
             let sum = Revision::digest(&other[at..]);
-            other[FORM.len()..at].copy_from_slice(sum.as_bytes());
+            other[FORMAT_MARK.len()..at].copy_from_slice(sum.as_bytes());
             let mut read = Vectors::default();
             // Whatever it says, reading ends, and what is read can be used.
-            read.take_in(&other, &of);
+            read.merge_packed(&other, &of);
             for memory in &memories {
                 assert!(read.of_memory(memory).len() <= bytes.len());
             }
@@ -329,9 +333,9 @@ mod tests {
 
     #[test]
     fn a_vector_of_another_length_is_refused() {
-        let (mut vectors, _) = some();
+        let (mut vectors, _) = sample();
         let longer = Vector::from_numbers(&[1.0; 3]).unwrap();
-        let error = vectors.put(Digest::of("c"), longer).unwrap_err();
+        let error = vectors.insert(Digest::of("c"), longer).unwrap_err();
         assert_eq!((error.known, error.found), (2, 3));
     }
 }

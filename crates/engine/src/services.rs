@@ -6,49 +6,49 @@ use state::{StateError, TaskStore as _};
 use store::{Caller, Memories};
 use tokio::task::JoinHandle;
 
-use crate::callers::Callers;
 use crate::conversation::Conversations;
+use crate::engine::Engine;
 use crate::feed::{Feed, Feeds};
-use crate::lane::{LaneSettings, Lanes, Spent};
+use crate::lane::{LaneSettings, Lanes, ModelSpending};
 use crate::models::ModelJob;
-use crate::open::Engine;
-use crate::recaller::Recaller;
+use crate::recall_service::RecallService;
 use crate::reranker::Reranker;
+use crate::retriever::Retriever;
 use crate::runner::Runner;
-use crate::select::Select;
+use crate::sessions::SessionRegistry;
 use crate::workspace::Workspace;
 
 /// What is kept going for some workspaces. Whoever drops it tells no changes any more.
 #[derive(Debug)]
-pub struct Serving {
+pub struct RunningServices {
     /// Carries tasks out.
     pub lanes: Lanes,
     /// Tells what changes.
     pub feeds: Arc<Feeds>,
     /// Knows who is registered.
-    pub callers: Callers,
+    pub sessions: SessionRegistry,
     /// Knows who was shown what.
     pub conversations: Conversations,
     /// Finds what fits a prompt.
-    pub recaller: Arc<Recaller>,
+    pub recaller: Arc<RecallService>,
     /// Has a model choose among that, for conversations, if a person named one.
     pub reranker: Option<Reranker>,
-    following: JoinHandle<()>,
+    background: JoinHandle<()>,
 }
 
-impl Drop for Serving {
+impl Drop for RunningServices {
     fn drop(&mut self) {
-        self.following.abort();
+        self.background.abort();
     }
 }
 
-impl Serving {
+impl RunningServices {
     /// Returns what models did in this process so far, by the work, the model and how it ended.
-    pub fn spent(&self) -> Vec<((&'static str, String, &'static str), Spent)> {
-        let of_lanes = self.lanes.spent().into_iter();
+    pub fn spending(&self) -> Vec<((&'static str, String, &'static str), ModelSpending)> {
+        let of_lanes = self.lanes.spending().into_iter();
         let of_lanes =
             of_lanes.map(|((kind, model, ended), spent)| ((kind.as_str(), model, ended), spent));
-        let of_recall = self.reranker.iter().flat_map(Reranker::spent);
+        let of_recall = self.reranker.iter().flat_map(Reranker::spending);
         let job = ModelJob::Recall.as_ref();
         let of_recall = of_recall.map(|((model, ended), spent)| ((job, model, ended), spent));
         of_lanes.chain(of_recall).collect()
@@ -62,7 +62,7 @@ impl Engine {
         &self,
         workspaces: &[Workspace],
         settings: LaneSettings,
-    ) -> Result<Serving, StateError> {
+    ) -> Result<RunningServices, StateError> {
         self.serve_with(self.runner(), workspaces, settings).await
     }
 
@@ -72,7 +72,7 @@ impl Engine {
         runner: Arc<dyn Runner>,
         workspaces: &[Workspace],
         settings: LaneSettings,
-    ) -> Result<Serving, StateError> {
+    ) -> Result<RunningServices, StateError> {
         let feeds = self.feeds();
         for workspace in workspaces {
             let memories = self.memories(&workspace.binding, Caller::person("feed"));
@@ -83,12 +83,12 @@ impl Engine {
             }
         }
         let lanes = self.lanes_with(runner, settings, Arc::clone(&feeds) as Arc<dyn Feed>);
-        let callers = self.callers(Arc::clone(&feeds));
+        let callers = self.sessions(Arc::clone(&feeds));
         let recaller = self.recaller();
         let reranker = self.reranker();
-        let select: Arc<dyn Select> = match &reranker {
+        let select: Arc<dyn Retriever> = match &reranker {
             Some(reranker) => Arc::new(reranker.clone()),
-            None => Arc::clone(&recaller) as Arc<dyn Select>,
+            None => Arc::clone(&recaller) as Arc<dyn Retriever>,
         };
         let conversations = self.reviewed_conversations(select, &lanes, workspaces);
         let following = self.follow(Arc::clone(&feeds));
@@ -109,17 +109,25 @@ impl Engine {
                 maintained.follow(of_lanes),
                 maintained.maintain(),
                 finds.follow(of_memories),
-                finds.keep_up(),
-                finds.fill_up(),
+                finds.persist_loop(),
+                finds.embed_missing_loop(),
                 // Its first prompts find what they need; those of another folder wait until it is opened.
-                look_ahead(&finds, first),
+                prepare_recall(&finds, first),
             );
         });
-        Ok(Serving { lanes, feeds, callers, conversations, recaller, reranker, following })
+        Ok(RunningServices {
+            lanes,
+            feeds,
+            sessions: callers,
+            conversations,
+            recaller,
+            reranker,
+            background: following,
+        })
     }
 }
 
-async fn look_ahead(recaller: &Recaller, memories: Option<Memories>) {
+async fn prepare_recall(recaller: &RecallService, memories: Option<Memories>) {
     let Some(memories) = memories else { return };
     if let Err(error) = recaller.prepare(&memories).await {
         tracing::warn!(%error, "memories cannot be looked at ahead");

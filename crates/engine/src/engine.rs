@@ -22,20 +22,20 @@ use store::{
 };
 use tokio::sync::broadcast;
 
-use crate::callers::Callers;
 use crate::config::Config;
-use crate::conversation::{Conversations, Reviewing};
+use crate::conversation::{Conversations, ReviewMode};
 use crate::feed::{Feed, Feeds};
-use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
-use crate::models::{Fallback, ModelJob, ModelWork, ModelWorkPage, Models};
-use crate::pending::Pending;
-use crate::recaller::Recaller;
+use crate::lane::{DreamSchedule, LaneDeps, LaneSettings, Lanes};
+use crate::models::{AgentModels, Fallback, ModelJob, ModelWork, ModelWorkPage};
+use crate::proposal_queue::ProposalQueue;
+use crate::recall_service::RecallService;
 use crate::reranker::Reranker;
-use crate::review::{ReviewSettings, Reviews};
-use crate::runner::{InProcess, Runner};
-use crate::segment::{self, ContextText, Look, Showing};
-use crate::select::{Recalled, Select};
-use crate::workspace::{Switches, Workspace};
+use crate::retriever::{RecallBlock, Retriever};
+use crate::review::{ReviewScheduler, ReviewSettings};
+use crate::runner::{LocalRunner, Runner};
+use crate::segment::{self, ContextText, CurrentIndex, SegmentReport};
+use crate::sessions::SessionRegistry;
+use crate::workspace::{FeatureSwitches, Workspace};
 
 /// The name of the state database in the state folder.
 const STATE_FILE: &str = "lukasa.db";
@@ -56,7 +56,7 @@ pub enum EngineError {
 
 /// What of an untrusted project is kept from models, and would reach them unasked.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Speaking {
+pub struct UntrustedContent {
     /// The context files.
     pub files: Vec<PathBuf>,
     /// The memories that nobody here reviewed.
@@ -66,7 +66,7 @@ pub struct Speaking {
 /// The library, opened. Cheap to clone; all clones share roots, caches and the state.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    recaller: Arc<Recaller>,
+    recaller: Arc<RecallService>,
     reranker: Option<Reranker>,
     pub(crate) store: Arc<Store>,
     pub(crate) state: Arc<SqliteState>,
@@ -79,8 +79,8 @@ pub struct Engine {
     tasks_kept_for: Duration,
     dream: Option<DreamSchedule>,
     review: ReviewSettings,
-    models: Arc<Models>,
-    switches: Switches,
+    models: Arc<AgentModels>,
+    switches: FeatureSwitches,
 }
 
 impl Engine {
@@ -92,7 +92,7 @@ impl Engine {
 
     /// Opens the library for a glance that nobody asked for: a state that is damaged, or has to be
     /// migrated, is left as it is and reads as empty or as a failure.
-    pub fn open_for_a_glance(config: Config) -> Result<Self, EngineError> {
+    pub fn open_read_only(config: Config) -> Result<Self, EngineError> {
         let state = SqliteState::new(config.folders.state.join(STATE_FILE)).read_only();
         Self::open_with(config, state)
     }
@@ -133,7 +133,7 @@ impl Engine {
             max_age: CORPUS_KEPT_FOR,
         };
         let corpora = CacheDir::new(&folders, CORPORA_FOLDER, limits);
-        let mut recaller = Recaller::new(screen.clone(), Some(corpora));
+        let mut recaller = RecallService::new(screen.clone(), Some(corpora));
         if let Some(embeddings) = embeddings {
             let limits = CacheDirLimits {
                 bytes_max: VECTORS_FILE_BYTES_MAX,
@@ -165,18 +165,18 @@ impl Engine {
             dream,
             review,
             models: Arc::new(models),
-            switches: Switches::new(features, config.workspace_features),
+            switches: FeatureSwitches::new(features, config.workspace_features),
         })
     }
 
     /// Returns the memories that a host's request leads to, as `caller` may touch them.
     pub fn memories(&self, request: &BindingRequest, caller: Caller) -> Memories {
         let memories = self.store.memories(Binding::resolve(request, &self.folders), caller);
-        memories.with_features(self.switches.of_request(request))
+        memories.with_features(self.switches.for_request(request))
     }
 
     /// Returns which features are on.
-    pub const fn switches(&self) -> &Switches {
+    pub const fn switches(&self) -> &FeatureSwitches {
         &self.switches
     }
 
@@ -186,7 +186,7 @@ impl Engine {
         let cwd = workspace.cwd.clone();
         let files = ContextFiles::new(folders, settings, self.screen.clone(), cwd, caller)
             .with_cache(Arc::clone(&self.context_cache))
-            .with_features(self.switches.of(workspace));
+            .with_features(self.switches.for_workspace(workspace));
         if workspace.binding.read_only { files.read_only() } else { files }
     }
 
@@ -196,7 +196,7 @@ impl Engine {
         &self,
         memories: &Memories,
         files: &ContextFiles,
-    ) -> Result<Showing, StoreError> {
+    ) -> Result<SegmentReport, StoreError> {
         self.segment_within(memories, files, usize::MAX).await
     }
 
@@ -207,7 +207,7 @@ impl Engine {
         memories: &Memories,
         files: &ContextFiles,
         bytes_max: usize,
-    ) -> Result<Showing, StoreError> {
+    ) -> Result<SegmentReport, StoreError> {
         segment::gather(memories, files, (self.imports, bytes_max), self.clock.now()).await
     }
 
@@ -217,11 +217,11 @@ impl Engine {
     }
 
     /// Returns what would reach models unasked if the project of these memories were trusted; nothing if it is.
-    pub async fn would_speak(
+    pub async fn untrusted_content(
         &self,
         files: &ContextFiles,
         memories: &Memories,
-    ) -> Result<Speaking, StoreError> {
+    ) -> Result<UntrustedContent, StoreError> {
         let skipped = self.context_text(files).await.skipped;
         let untrusted = skipped.into_iter().filter(|one| one.reason == LoadSkipReason::Untrusted);
         let files = untrusted.map(|one| one.path).collect();
@@ -229,7 +229,7 @@ impl Engine {
         let paths: Vec<_> = listed.iter().map(|one| (&one.path, None)).collect();
         let unreviewed = memories.unreviewed(&paths).await;
         listed.retain(|one| unreviewed.get(&one.path) == Some(&Unreviewed::Silent));
-        Ok(Speaking { files, memories: listed })
+        Ok(UntrustedContent { files, memories: listed })
     }
 
     /// Returns what changed since a model was told which memories there are, as a short part for the tail, and
@@ -239,11 +239,11 @@ impl Engine {
         memories: &Memories,
         told: &mut ShownIndex,
     ) -> Result<Option<ContextPart>, StoreError> {
-        Ok(Look::new(memories, told).await?.delta(told))
+        Ok(CurrentIndex::new(memories, told).await?.delta(told))
     }
 
     /// Returns the models that do the work of agents.
-    pub fn models(&self) -> &Models {
+    pub fn models(&self) -> &AgentModels {
         &self.models
     }
 
@@ -256,7 +256,10 @@ impl Engine {
     ) -> Result<ModelWorkPage, StateError> {
         let rows = self.state.model_work(workspace, before, max).await?;
         let next = rows.last().map(|row| row.number).filter(|_| rows.len() == max);
-        Ok(ModelWorkPage { works: rows.into_iter().filter_map(ModelWork::read).collect(), next })
+        Ok(ModelWorkPage {
+            works: rows.into_iter().filter_map(ModelWork::from_row).collect(),
+            next,
+        })
     }
 
     /// Returns when conversations are reviewed in the background.
@@ -297,7 +300,7 @@ impl Engine {
             review: of(ModelJob::Review),
             falls_back_to_rules: self.models.fallback == Fallback::Rules,
         };
-        let runner = InProcess::new(Curator::new(rules, models));
+        let runner = LocalRunner::new(Curator::new(rules, models));
         Arc::new(runner.with_review_wait(self.review.wait))
     }
 
@@ -314,7 +317,7 @@ impl Engine {
         settings: LaneSettings,
         feed: Arc<dyn Feed>,
     ) -> Lanes {
-        let parts = LaneParts {
+        let parts = LaneDeps {
             store: Arc::clone(&self.store),
             folders: self.folders.clone(),
             tasks: Arc::<SqliteState>::clone(&self.state),
@@ -328,9 +331,9 @@ impl Engine {
     }
 
     /// Returns the queue of proposals.
-    pub fn pending(&self) -> Pending {
+    pub fn proposal_queue(&self) -> ProposalQueue {
         let tasks = Arc::<SqliteState>::clone(&self.state);
-        Pending::new(Arc::clone(&self.store), tasks, Arc::clone(&self.clock))
+        ProposalQueue::new(Arc::clone(&self.store), tasks, Arc::clone(&self.clock))
     }
 
     /// Returns feeds in a numbering of their own, with no workspace open yet.
@@ -339,14 +342,14 @@ impl Engine {
     }
 
     /// Returns the callers whose sessions the state keeps and whose streams are among these feeds.
-    pub fn callers(&self, feeds: Arc<Feeds>) -> Callers {
+    pub fn sessions(&self, feeds: Arc<Feeds>) -> SessionRegistry {
         let tasks = Arc::<SqliteState>::clone(&self.state);
-        Callers::new(tasks, feeds, Arc::clone(&self.clock), self.folders.clone())
+        SessionRegistry::new(tasks, feeds, Arc::clone(&self.clock), self.folders.clone())
     }
 
     /// Returns what finds memories that fit a prompt; the same for all that this engine serves. Whoever wants
     /// edits from outside seen at once follows what [changes](Self::subscribe) with it, and watches.
-    pub fn recaller(&self) -> Arc<Recaller> {
+    pub fn recaller(&self) -> Arc<RecallService> {
         Arc::clone(&self.recaller)
     }
 
@@ -362,9 +365,9 @@ impl Engine {
         &self,
         memories: &Memories,
         prompt: &str,
-    ) -> Result<Option<Recalled>, StoreError> {
+    ) -> Result<Option<RecallBlock>, StoreError> {
         let found = self.recaller.recall(memories, prompt).await?;
-        let recalled = Recalled::of(&found, self.clock.now());
+        let recalled = RecallBlock::render(&found, self.clock.now());
         let shown = recalled.iter().flat_map(|recalled| &recalled.memories);
         if shown.into_iter().any(|shown| shown.mark == Some(Mark::Influenced)) {
             memories.note_read(Some(Unreviewed::Influenced));
@@ -373,9 +376,9 @@ impl Engine {
     }
 
     /// Returns the conversations that the state keeps, whose memories are found by `select`.
-    pub fn conversations(&self, select: Arc<dyn Select>) -> Conversations {
+    pub fn conversations(&self, select: Arc<dyn Retriever>) -> Conversations {
         let is_off = self.review.interval == 0;
-        let reviewing = if is_off { Reviewing::Nowhere } else { Reviewing::Elsewhere };
+        let reviewing = if is_off { ReviewMode::Off } else { ReviewMode::OtherProcess };
         self.conversations_with(select, reviewing)
     }
 
@@ -383,7 +386,7 @@ impl Engine {
     /// these workspaces.
     pub fn reviewed_conversations(
         &self,
-        select: Arc<dyn Select>,
+        select: Arc<dyn Retriever>,
         lanes: &Lanes,
         workspaces: &[Workspace],
     ) -> Conversations {
@@ -394,13 +397,17 @@ impl Engine {
             self.folders.create_state_folder();
         }
         let by_model = self.models.of(ModelJob::Review).is_some();
-        let reviews = Reviews { lanes: lanes.clone(), settings: self.review, by_model };
-        self.conversations_with(select, Reviewing::Here(reviews))
+        let reviews = ReviewScheduler { lanes: lanes.clone(), settings: self.review, by_model };
+        self.conversations_with(select, ReviewMode::ThisProcess(reviews))
     }
 
-    fn conversations_with(&self, select: Arc<dyn Select>, reviewing: Reviewing) -> Conversations {
+    fn conversations_with(
+        &self,
+        select: Arc<dyn Retriever>,
+        reviewing: ReviewMode,
+    ) -> Conversations {
         let (tasks, clock) = (Arc::<SqliteState>::clone(&self.state), Arc::clone(&self.clock));
-        Conversations::reviewed(tasks, select, clock, reviewing).with_imports(self.imports)
+        Conversations::with_review_mode(tasks, select, clock, reviewing).with_imports(self.imports)
     }
 
     /// Tells feeds of everything that changes from now on. Goes on until whoever runs it ends it.
@@ -434,7 +441,7 @@ impl Engine {
 
     /// Synchronizes files, stores what waits, keeps corpora, closes the state. What is written later opens again.
     pub async fn close(&self) {
-        self.recaller.keep().await;
+        self.recaller.persist().await;
         self.store.close().await;
     }
 }

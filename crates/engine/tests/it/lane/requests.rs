@@ -4,34 +4,39 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lukasa_engine::{
-    Asker, Cancelled, ClientId, ForgetRequest, Lanes, Request, Status, SubmitError, TaskErrorCode,
-    TaskFilter, TaskKind, TaskState, Viewer, Workspace,
+    CancelOutcome, ClientId, CuratorRequest, ForgetRequest, Lanes, Requester, Status, SubmitError,
+    TaskErrorCode, TaskFilter, TaskKind, TaskState, Viewer, Workspace,
 };
 
-use super::host::{Available, Host, Process, client, code, nobody, quick, remember};
+use super::host::{
+    Availability, LaneHost, LaneProcess, anonymous_requester, client, code, quick, remember,
+};
 
-async fn submit(process: &Process, request: Request) -> Result<lukasa_engine::Task, SubmitError> {
-    process.lanes().submit(&process.workspace, request, nobody()).await
+async fn submit(
+    process: &LaneProcess,
+    request: CuratorRequest,
+) -> Result<lukasa_engine::Task, SubmitError> {
+    process.lanes().submit(&process.workspace, request, anonymous_requester()).await
 }
 
-fn forget() -> Request {
-    Request::Forget(ForgetRequest { query: "x".to_owned(), scope: None, file: None })
+fn forget() -> CuratorRequest {
+    CuratorRequest::Forget(ForgetRequest { query: "x".to_owned(), scope: None, file: None })
 }
 
 #[tokio::test]
 async fn the_seventeenth_unfinished_task_is_refused_and_so_is_the_ninth_that_forgets() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let running = process.ask("wait").await;
+    let running = process.submit("wait").await;
     for number in 0..8 {
-        let request = if number % 2 == 0 { forget() } else { Request::Dream };
+        let request = if number % 2 == 0 { forget() } else { CuratorRequest::Dream };
         submit(&process, request).await.unwrap();
     }
     assert!(matches!(submit(&process, forget()).await, Err(SubmitError::Full)));
-    assert!(matches!(submit(&process, Request::Dream).await, Err(SubmitError::Full)));
-    let mut last = process.ask("add global/a.md x").await;
+    assert!(matches!(submit(&process, CuratorRequest::Dream).await, Err(SubmitError::Full)));
+    let mut last = process.submit("add global/a.md x").await;
     for _ in 10..16 {
-        last = process.ask("add global/a.md x").await;
+        last = process.submit("add global/a.md x").await;
     }
     assert!(matches!(
         submit(&process, remember("add global/a.md x")).await,
@@ -39,28 +44,28 @@ async fn the_seventeenth_unfinished_task_is_refused_and_so_is_the_ninth_that_for
     ));
     // What ends makes room.
     host.runner.gate.add_permits(1);
-    assert_eq!(process.end(&running).await.status(), Status::Completed);
-    assert_eq!(process.end(&last).await.status(), Status::Completed);
-    process.done("add global/a.md x").await;
+    assert_eq!(process.wait_for_end(&running).await.status(), Status::Completed);
+    assert_eq!(process.wait_for_end(&last).await.status(), Status::Completed);
+    process.submit_and_wait("add global/a.md x").await;
     process.close().await;
 }
 
 #[tokio::test]
 async fn what_a_workspace_or_its_runner_does_not_allow_is_not_queued() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     let (lanes, ours) = (process.lanes(), &process.workspace);
     let submit = async |workspace: &Workspace| {
-        lanes.submit(workspace, remember("add global/a.md x"), nobody()).await
+        lanes.submit(workspace, remember("add global/a.md x"), anonymous_requester()).await
     };
     let untrusted = Workspace { trusted: false, ..ours.clone() };
     assert!(matches!(submit(&untrusted).await, Err(SubmitError::Untrusted)));
     let off = Workspace { memory_enabled: false, ..ours.clone() };
     assert!(matches!(submit(&off).await, Err(SubmitError::Unavailable)));
     for (available, expected) in [
-        (Available::No, "managed memory is off for this workspace"),
-        (Available::Fails, "whether tasks can be done here could not be found out"),
-        (Available::Panics, "whether tasks can be done here could not be found out"),
+        (Availability::No, "managed memory is off for this workspace"),
+        (Availability::Fails, "whether tasks can be done here could not be found out"),
+        (Availability::Panics, "whether tasks can be done here could not be found out"),
     ] {
         *host.runner.available.lock().unwrap() = available;
         let refused = submit(ours).await.unwrap_err();
@@ -72,18 +77,18 @@ async fn what_a_workspace_or_its_runner_does_not_allow_is_not_queued() {
 
 #[tokio::test]
 async fn a_runner_that_does_not_answer_cannot_say() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let settings = lukasa_engine::LaneSettings { probe_wait: Duration::from_millis(10), ..quick() };
     let process = host.process().with(settings);
-    *host.runner.available.lock().unwrap() = Available::Hangs;
+    *host.runner.available.lock().unwrap() = Availability::Hangs;
     assert!(matches!(submit(&process, forget()).await, Err(SubmitError::ProbeFailed)));
     process.close().await;
 }
 
 #[tokio::test]
 async fn an_end_that_comes_while_the_runner_is_asked_is_told_whatever_it_says() {
-    for available in [Available::Waits, Available::WaitsForNo] {
-        let host = Host::new();
+    for available in [Availability::Waits, Availability::WaitsThenNo] {
+        let host = LaneHost::new();
         let process = host.process();
         *host.runner.available.lock().unwrap() = available;
         let (submitted, ()) = tokio::join!(submit(&process, forget()), async {
@@ -96,7 +101,11 @@ async fn an_end_that_comes_while_the_runner_is_asked_is_told_whatever_it_says() 
 }
 
 /// Returns what a viewer sees of a task.
-async fn seen(process: &Process, task: &lukasa_engine::Task, viewer: Viewer<'_>) -> Option<Status> {
+async fn status_seen_by(
+    process: &LaneProcess,
+    task: &lukasa_engine::Task,
+    viewer: Viewer<'_>,
+) -> Option<Status> {
     let (lanes, workspace) = (process.lanes(), &process.workspace);
     let got = lanes.get(workspace, &task.id, viewer).await.unwrap();
     let listed = lanes.list(workspace, TaskFilter::default(), viewer).await.unwrap();
@@ -106,15 +115,15 @@ async fn seen(process: &Process, task: &lukasa_engine::Task, viewer: Viewer<'_>)
 
 #[tokio::test]
 async fn a_task_is_seen_by_whom_it_belongs_to_and_by_the_person() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
     let (one, two) = (client("one"), client("two"));
-    let as_client = |id: &ClientId| Asker::client("test", Some(id.clone()));
+    let as_client = |id: &ClientId| Requester::client("test", Some(id.clone()));
     let lanes: &Lanes = process.lanes();
     let own = lanes.submit(&process.workspace, remember(""), as_client(&one)).await.unwrap();
-    let free = lanes.submit(&process.workspace, remember(""), nobody()).await.unwrap();
-    process.end(&own).await;
-    process.end(&free).await;
+    let free = lanes.submit(&process.workspace, remember(""), anonymous_requester()).await.unwrap();
+    process.wait_for_end(&own).await;
+    process.wait_for_end(&free).await;
     let done = Some(Status::Completed);
     for (task, viewer, expected) in [
         (&own, Viewer::Client(Some(&one)), done),
@@ -125,7 +134,7 @@ async fn a_task_is_seen_by_whom_it_belongs_to_and_by_the_person() {
         (&free, Viewer::Client(None), done),
         (&free, Viewer::Person, done),
     ] {
-        assert_eq!(seen(&process, task, viewer).await, expected, "{viewer:?}");
+        assert_eq!(status_seen_by(&process, task, viewer).await, expected, "{viewer:?}");
     }
     // Not from another workspace.
     let elsewhere = host.workspace("mill");
@@ -138,12 +147,12 @@ async fn a_task_is_seen_by_whom_it_belongs_to_and_by_the_person() {
 
 #[tokio::test]
 async fn tasks_are_listed_as_asked_for() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let first = process.done("add global/a.md x").await;
-    let failed = process.done("panic").await;
+    let first = process.submit_and_wait("add global/a.md x").await;
+    let failed = process.submit_and_wait("panic").await;
     let forgot = submit(&process, forget()).await.unwrap();
-    process.end(&forgot).await;
+    process.wait_for_end(&forgot).await;
     let list = async |filter: TaskFilter| {
         let listed = process.lanes().list(&process.workspace, filter, Viewer::Person).await;
         listed.unwrap().into_iter().map(|task| task.id).collect::<Vec<_>>()
@@ -161,35 +170,37 @@ async fn tasks_are_listed_as_asked_for() {
 
 #[tokio::test]
 async fn finished_tasks_are_forgotten_after_their_time() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let old = process.done("").await;
+    let old = process.submit_and_wait("").await;
     host.clock.advance(quick().limits.finished_max_age + Duration::from_secs(1));
-    let new = process.done("").await;
+    let new = process.submit_and_wait("").await;
     let id = &old.id;
     assert_eq!(process.lanes().get(&process.workspace, id, Viewer::Person).await.unwrap(), None);
-    assert_eq!(seen(&process, &new, Viewer::Person).await, Some(Status::Completed));
+    assert_eq!(status_seen_by(&process, &new, Viewer::Person).await, Some(Status::Completed));
     process.close().await;
 }
 
 #[tokio::test]
 async fn a_task_that_waits_is_taken_back_at_once_and_one_that_runs_is_stopped() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let running = process.ask("add global/a.md x hang").await;
-    let waiting = process.ask("add global/b.md x").await;
-    let next = process.ask("add global/c.md x").await;
+    let running = process.submit("add global/a.md x hang").await;
+    let waiting = process.submit("add global/b.md x").await;
+    let next = process.submit("add global/c.md x").await;
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
     for task in [&waiting, &running] {
         let id = &task.id;
         let cancelled = process.lanes().cancel(&process.workspace, id, Viewer::Person).await;
-        let Some(Cancelled::Over(over)) = cancelled.unwrap() else { panic!("it is over") };
+        let Some(CancelOutcome::AlreadyEnded(over)) = cancelled.unwrap() else {
+            panic!("it is over")
+        };
         assert_eq!(code(&over), Some(TaskErrorCode::Cancelled));
-        assert_eq!(process.end(task).await, over);
+        assert_eq!(process.wait_for_end(task).await, over);
     }
-    assert_eq!(process.end(&next).await.status(), Status::Completed);
+    assert_eq!(process.wait_for_end(&next).await.status(), Status::Completed);
     assert_eq!(process.text("global/a.md").await, None);
     assert_eq!(process.text("global/b.md").await, None);
     assert_eq!(process.text("global/c.md").await.as_deref(), Some("- x\n"));
@@ -197,27 +208,28 @@ async fn a_task_that_waits_is_taken_back_at_once_and_one_that_runs_is_stopped() 
     // What is over stays as it is.
     let id = &next.id;
     let late = process.lanes().cancel(&process.workspace, id, Viewer::Person).await.unwrap();
-    let Some(Cancelled::Over(late)) = late else { panic!("it is over") };
+    let Some(CancelOutcome::AlreadyEnded(late)) = late else { panic!("it is over") };
     assert!(matches!(late.state, TaskState::Completed(_)));
     process.close().await;
 }
 
 #[tokio::test]
 async fn a_workspace_that_is_removed_takes_nothing_and_fails_what_it_had() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    let running = process.ask("add global/a.md x hang").await;
-    let waiting = process.ask("add global/b.md x").await;
+    let running = process.submit("add global/a.md x hang").await;
+    let waiting = process.submit("add global/b.md x").await;
     process.lanes().remove(&process.workspace).await.unwrap();
     for task in [&running, &waiting] {
-        let ended = process.end(task).await;
+        let ended = process.wait_for_end(task).await;
         assert_eq!(code(&ended), Some(TaskErrorCode::WorkspaceRemoved));
     }
     assert!(matches!(submit(&process, forget()).await, Err(SubmitError::Draining)));
     assert_eq!(process.text("global/a.md").await, None);
     // Others go on.
     let mill = host.workspace("mill");
-    let task = process.lanes().submit(&mill, remember("add global/c.md x"), nobody()).await;
+    let task =
+        process.lanes().submit(&mill, remember("add global/c.md x"), anonymous_requester()).await;
     let ended = process.lanes().wait(&mill, &task.unwrap().id).await.unwrap().unwrap();
     assert_eq!(ended.status(), Status::Completed);
     process.close().await;
@@ -225,9 +237,9 @@ async fn a_workspace_that_is_removed_takes_nothing_and_fails_what_it_had() {
 
 #[tokio::test]
 async fn nobody_being_told_does_not_fail_a_task() {
-    let host = Host::new();
+    let host = LaneHost::new();
     let process = host.process();
-    process.feed.deaf.store(true, Ordering::SeqCst);
-    assert_eq!(process.done("add global/a.md x").await.status(), Status::Completed);
+    process.feed.fails.store(true, Ordering::SeqCst);
+    assert_eq!(process.submit_and_wait("add global/a.md x").await.status(), Status::Completed);
     process.close().await;
 }

@@ -19,9 +19,9 @@ use store::{MEMORY_LIST, Memories, ScannedMemory, Unreviewed};
 use tokio::sync::{OnceCell, OwnedMutexGuard};
 use tokio::time::Instant;
 
-use super::corpus_file::Place;
+use super::corpus_file::CorpusSlot;
+use crate::retriever::{RecallQuery, RetrievedMemory};
 use crate::segment::mark;
-use crate::select::{Selected, Selecting};
 
 /// How much of its score a memory may lack and still fit as well as another.
 const TIE_SHARE: f32 = 0.01;
@@ -33,40 +33,40 @@ thread_local! {
 }
 
 /// The memories of a root, in the order of their paths, with their texts as far as they were read.
-pub(super) type OfRoot = Vec<(Revision, Option<Arc<str>>)>;
+pub(super) type RootTexts = Vec<(Revision, Option<Arc<str>>)>;
 
 /// A corpus, and what its memories were when they were read.
 #[derive(Debug)]
-pub(super) struct Followed {
-    pub(super) held: RwLock<Held>,
+pub(super) struct LiveCorpus {
+    pub(super) state: RwLock<CorpusState>,
     /// Where it is kept. Held by whoever brings it up to date, or keeps it, until that is done.
-    pub(super) place: Arc<tokio::sync::Mutex<Place>>,
+    pub(super) slot: Arc<tokio::sync::Mutex<CorpusSlot>>,
     /// Where its memories lie, mount by mount.
     pub(super) roots: Vec<(Mount, String)>,
     /// Whether what is kept of their vectors was read.
-    pub(super) vectors_read: OnceCell<()>,
+    pub(super) vectors_loaded: OnceCell<()>,
     /// How often there was something new in it, from 1; and how often there had been when all entries had vectors.
-    pub(super) seen: AtomicU64,
-    pub(super) whole: AtomicU64,
+    pub(super) generation: AtomicU64,
+    pub(super) embedded_generation: AtomicU64,
 }
 
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct CorpusState {
     pub(super) corpus: Corpus,
-    pub(super) memories: HashMap<MemoryPath, Read>,
+    pub(super) memories: HashMap<MemoryPath, CachedMemory>,
     /// How often those were used that were, when that was looked at.
     pub(super) uses: HashMap<MemoryPath, u64>,
     /// Those that nobody here reviewed, when that was looked at.
     pub(super) unreviewed: HashMap<MemoryPath, Unreviewed>,
     /// Which version of the list of trusted folders that was told by.
-    pub(super) trust: Option<SystemTime>,
+    pub(super) trust_version: Option<SystemTime>,
     /// Up to which change it has everything, and when that was looked at.
-    pub(super) current: Option<(u64, Instant)>,
+    pub(super) synced: Option<(u64, Instant)>,
 }
 
 /// A memory as it was read.
 #[derive(Clone, Debug)]
-pub(super) struct Read {
+pub(super) struct CachedMemory {
     pub(super) stamp: Option<Stamp>,
     pub(super) revision: Revision,
     pub(super) modified_at: Timestamp,
@@ -77,31 +77,32 @@ pub(super) struct Read {
 /// What is new in a corpus.
 #[derive(Debug, Default)]
 pub(super) struct Update {
-    pub(super) read: Vec<(MemoryPath, Read)>,
-    pub(super) gone: Vec<MemoryPath>,
+    pub(super) indexed: Vec<(MemoryPath, CachedMemory)>,
+    pub(super) removed: Vec<MemoryPath>,
     pub(super) uses: HashMap<MemoryPath, u64>,
 }
 
-impl Followed {
-    pub(super) fn new(screen: Screen, place: Place, roots: Vec<(Mount, String)>) -> Self {
+impl LiveCorpus {
+    pub(super) fn new(screen: Screen, place: CorpusSlot, roots: Vec<(Mount, String)>) -> Self {
         let corpus = Corpus::new(screen);
         let (memories, uses) = (HashMap::new(), HashMap::new());
         let unreviewed = HashMap::new();
-        let held = Held { corpus, memories, uses, unreviewed, trust: None, current: None };
+        let held =
+            CorpusState { corpus, memories, uses, unreviewed, trust_version: None, synced: None };
         Self {
-            held: RwLock::new(held),
-            place: Arc::new(tokio::sync::Mutex::new(place)),
+            state: RwLock::new(held),
+            slot: Arc::new(tokio::sync::Mutex::new(place)),
             roots,
-            vectors_read: OnceCell::new(),
-            seen: AtomicU64::new(1),
-            whole: AtomicU64::new(0),
+            vectors_loaded: OnceCell::new(),
+            generation: AtomicU64::new(1),
+            embedded_generation: AtomicU64::new(0),
         }
     }
 
     /// Returns its memories root by root, in the order of their paths, with their texts as far as they were read.
-    pub(super) fn by_root(&self) -> Vec<(String, OfRoot)> {
+    pub(super) fn texts_by_root(&self) -> Vec<(String, RootTexts)> {
         let held = self.read();
-        let of_mount = |mount: Mount| -> OfRoot {
+        let of_mount = |mount: Mount| -> RootTexts {
             let paths = held.corpus.paths().filter(|path| path.mount() == Some(mount));
             let reads = paths.filter_map(|path| held.memories.get(path));
             reads.map(|read| (read.revision, read.text.get().cloned())).collect()
@@ -109,29 +110,29 @@ impl Followed {
         self.roots.iter().map(|(mount, place)| (place.clone(), of_mount(*mount))).collect()
     }
 
-    pub(super) fn read(&self) -> RwLockReadGuard<'_, Held> {
-        self.held.read()
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, CorpusState> {
+        self.state.read()
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Held> {
-        self.held.write()
+    fn write(&self) -> RwLockWriteGuard<'_, CorpusState> {
+        self.state.write()
     }
 
     /// Waits until nobody else brings it up to date or keeps it.
-    pub(super) async fn alone(&self) -> Alone {
-        Arc::clone(&self.place).lock_owned().await
+    pub(super) async fn lock(&self) -> CorpusGuard {
+        Arc::clone(&self.slot).lock_owned().await
     }
 
     /// Begins with what another process kept, the first time.
-    pub(super) async fn take_up(
+    pub(super) async fn load_from_disk(
         self: &Arc<Self>,
-        mut place: Alone,
+        mut place: CorpusGuard,
         screen: &Screen,
-    ) -> Option<Alone> {
-        let Some(unread) = place.unread.take() else { return Some(place) };
+    ) -> Option<CorpusGuard> {
+        let Some(unread) = place.unloaded.take() else { return Some(place) };
         let (followed, screen) = (Arc::clone(self), screen.clone());
-        let read = blocking(move || {
-            if let Some((corpus, memories)) = unread.read(screen) {
+        let read = run_blocking(move || {
+            if let Some((corpus, memories)) = unread.load(screen) {
                 let mut held = followed.write();
                 (held.corpus, held.memories) = (corpus, memories);
             }
@@ -141,17 +142,17 @@ impl Followed {
     }
 
     /// Keeps it if enough changed.
-    pub(super) async fn keep(self: &Arc<Self>, mut place: Alone) -> Option<Alone> {
+    pub(super) async fn persist(self: &Arc<Self>, mut place: CorpusGuard) -> Option<CorpusGuard> {
         let is_near = place.drift * CORPUS_DRIFT_SHARE < self.read().memories.len();
         let file = place.file.clone().filter(|_| place.drift > 0 && !is_near);
         let Some(file) = file else { return Some(place) };
         let followed = Arc::clone(self);
-        let keeping = blocking(move || {
+        let keeping = run_blocking(move || {
             let packed = {
                 let held = followed.read();
                 file.pack(&held.corpus, &held.memories)
             };
-            file.write(packed);
+            file.store(packed);
             place.drift = 0;
             place
         });
@@ -159,18 +160,22 @@ impl Followed {
     }
 
     /// Tells what went, and what is another text than was read before.
-    pub(super) fn differences(
+    pub(super) fn diff(
         &self,
         surveyed: Vec<ScannedMemory>,
     ) -> (Vec<MemoryPath>, Vec<ScannedMemory>) {
         let held = self.read();
         let found: HashSet<&MemoryPath> = surveyed.iter().map(|one| &one.path).collect();
         let gone = held.memories.keys().filter(|path| !found.contains(path)).cloned().collect();
-        (gone, surveyed.into_iter().filter(|one| !held.has(one)).collect())
+        (gone, surveyed.into_iter().filter(|one| !held.is_unchanged(one)).collect())
     }
 
     /// Looks which memories nobody here reviewed.
-    pub(super) async fn review(&self, memories: &Memories, current: Option<(u64, Instant)>) {
+    pub(super) async fn refresh_unreviewed(
+        &self,
+        memories: &Memories,
+        current: Option<(u64, Instant)>,
+    ) {
         let trust = memories.trust_version();
         let texts: Vec<(MemoryPath, Revision)> = {
             let held = self.read();
@@ -180,8 +185,8 @@ impl Followed {
         let unreviewed = memories.unreviewed(&texts).await;
         let mut held = self.write();
         held.unreviewed = unreviewed;
-        held.trust = trust;
-        held.current = current;
+        held.trust_version = trust;
+        held.synced = current;
     }
 
     /// Reads memories. What cannot be read is passed over, and so is a listing that was generated.
@@ -195,28 +200,28 @@ impl Followed {
         let texts = memories.read_readable(&paths).await;
         for (ScannedMemory { path, stamp, .. }, text) in new.iter().zip(texts) {
             match text {
-                Some(read) if !is_list(path, &read.text) => {
+                Some(read) if !is_generated_index(path, &read.text) => {
                     let (revision, modified_at) = (read.revision, read.modified_at);
                     let text = OnceLock::from(Arc::from(read.text));
-                    let read = Read { stamp: *stamp, revision, modified_at, text };
-                    update.read.push((path.clone(), read));
+                    let read = CachedMemory { stamp: *stamp, revision, modified_at, text };
+                    update.indexed.push((path.clone(), read));
                 }
-                Some(_) | None => update.gone.push(path.clone()),
+                Some(_) | None => update.removed.push(path.clone()),
             }
         }
     }
 
-    pub(super) async fn take_in(
+    pub(super) async fn apply_update(
         self: &Arc<Self>,
         update: Update,
-        mut place: Alone,
-    ) -> Option<Alone> {
+        mut place: CorpusGuard,
+    ) -> Option<CorpusGuard> {
         let followed = Arc::clone(self);
         // Indexing takes a processor for a while when there is much that is new.
-        let taking_in = blocking(move || {
-            let is_new = !update.read.is_empty() || !update.gone.is_empty();
-            place.drift += followed.write().take_in(update);
-            followed.seen.fetch_add(u64::from(is_new), Ordering::SeqCst);
+        let taking_in = run_blocking(move || {
+            let is_new = !update.indexed.is_empty() || !update.removed.is_empty();
+            place.drift += followed.write().apply_update(update);
+            followed.generation.fetch_add(u64::from(is_new), Ordering::SeqCst);
             place
         });
         taking_in.await
@@ -236,7 +241,7 @@ impl Followed {
             match (now, held.memories.get(path)) {
                 (Some(now), Some(read)) if now.revision == read.revision => {
                     read.text.get_or_init(|| Arc::from(now.text));
-                    self.seen.fetch_add(1, Ordering::SeqCst);
+                    self.generation.fetch_add(1, Ordering::SeqCst);
                 }
                 _ => changed.push(path.clone()),
             }
@@ -245,15 +250,15 @@ impl Followed {
     }
 
     /// Ranks what fits, of what may be shown to somebody who did not ask and was not shown it yet.
-    pub(super) fn rank_unasked(
+    pub(super) fn rank_unrequested(
         &self,
-        asked: &Selecting,
-        likeness: impl FnOnce(&Held) -> Option<DenseScores>,
+        asked: &RecallQuery,
+        likeness: impl FnOnce(&CorpusState) -> Option<DenseScores>,
     ) -> Ranking {
         let held = self.read();
         let likeness = likeness(&held);
         held.rank(&asked.prompt, likeness.as_ref(), |path, revision| {
-            !asked.except.has(path, revision) && !held.is_unasked_silent(path)
+            !asked.except.contains(path, revision) && !held.is_hidden_unrequested(path)
         })
     }
 
@@ -261,7 +266,7 @@ impl Followed {
     pub(super) fn rank(
         &self,
         prompt: &str,
-        likeness: impl FnOnce(&Held) -> Option<DenseScores>,
+        likeness: impl FnOnce(&CorpusState) -> Option<DenseScores>,
         may_be: impl Fn(&MemoryPath, &Revision) -> bool,
     ) -> Ranking {
         let held = self.read();
@@ -271,10 +276,10 @@ impl Followed {
 
     /// Returns the first of a ranking. Texts that were not read yet are read; what changed since it was ranked is left
     /// out, and the next ones move up.
-    pub(super) async fn first(&self, memories: &Memories, ranking: &Ranking) -> Vec<Selected> {
+    pub(super) async fn top(&self, memories: &Memories, ranking: &Ranking) -> Vec<RetrievedMemory> {
         let mut ranking = ranking.clone();
         loop {
-            let first = self.read().first(&ranking);
+            let first = self.read().try_top(&ranking);
             let without = match first {
                 Ok(selected) => return selected,
                 Err(without) => without,
@@ -291,10 +296,10 @@ pub(super) struct Ranking(Vec<(MemoryHit, Revision)>);
 
 /// The right to change a corpus. Whoever works on it where nobody waits takes it along, so that what is begun and
 /// not waited for is done before the next begins.
-pub(super) type Alone = OwnedMutexGuard<Place>;
+pub(super) type CorpusGuard = OwnedMutexGuard<CorpusSlot>;
 
 /// Does what takes a processor or waits for the disk where nobody waits; `None` if it died.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let work: Box<dyn FnOnce() -> T + Send> = Box::new(work);
@@ -302,36 +307,36 @@ pub(super) async fn blocking<T: Send + 'static>(
     done.inspect_err(|error| tracing::error!(%error, "a corpus could not be worked on")).ok()
 }
 
-impl Held {
+impl CorpusState {
     /// Tells whether nobody told of a change since it was brought up to date, and that is not long ago.
     pub(super) fn is_current(&self, changes: u64) -> bool {
-        self.current.is_some_and(|(known, at)| known == changes && at.elapsed() < CORPUS_AGE_MAX)
+        self.synced.is_some_and(|(known, at)| known == changes && at.elapsed() < CORPUS_AGE_MAX)
     }
 
-    fn has(&self, one: &ScannedMemory) -> bool {
+    fn is_unchanged(&self, one: &ScannedMemory) -> bool {
         let read = self.memories.get(&one.path);
         one.stamp.is_some() && read.is_some_and(|read| read.stamp == one.stamp)
     }
 
     /// Tells whether a memory is shown to nobody who did not ask for it.
-    pub(super) fn is_unasked_silent(&self, path: &MemoryPath) -> bool {
+    pub(super) fn is_hidden_unrequested(&self, path: &MemoryPath) -> bool {
         self.unreviewed.get(path).is_some_and(|unreviewed| unreviewed.is_silent())
     }
 
     /// Returns the memories whose text was not read yet.
-    pub(super) fn without_text(&self) -> Vec<MemoryPath> {
+    pub(super) fn paths_without_text(&self) -> Vec<MemoryPath> {
         let without = self.memories.iter().filter(|(_, read)| read.text.get().is_none());
         without.map(|(path, _)| path.clone()).collect()
     }
 
     /// Takes an update in; returns how many memories the next process would have to read again for it.
-    fn take_in(&mut self, update: Update) -> usize {
+    fn apply_update(&mut self, update: Update) -> usize {
         let mut drift = 0;
-        for path in &update.gone {
+        for path in &update.removed {
             drift += usize::from(self.memories.remove(path).is_some());
             self.corpus.remove(path);
         }
-        for (path, read) in update.read {
+        for (path, read) in update.indexed {
             let is_same = self.memories.get(&path).is_some_and(|had| had.revision == read.revision);
             if !is_same {
                 // The files of a checkout have the time of the checkout.
@@ -344,7 +349,7 @@ impl Held {
             self.memories.insert(path, read);
         }
         self.uses = update.uses;
-        self.current = None;
+        self.synced = None;
         drift
     }
 
@@ -356,7 +361,7 @@ impl Held {
         may_be: impl Fn(&MemoryPath, &Revision) -> bool,
     ) -> Ranking {
         let options = RankOptions { limit: 4 * RECALLED_ITEMS_MAX, ..RankOptions::default() };
-        let found = self.find_with(prompt, likeness, &options).into_iter();
+        let found = self.find(prompt, likeness, &options).into_iter();
         let found = found.filter(|(hit, read)| {
             self.unreviewed.get(&hit.path) != Some(&Unreviewed::Silent)
                 && may_be(&hit.path, &read.revision)
@@ -364,18 +369,18 @@ impl Held {
         Ranking(found.map(|(hit, read)| (hit, read.revision)).collect())
     }
 
-    pub(super) fn find_with(
+    pub(super) fn find(
         &self,
         prompt: &str,
         likeness: Option<&DenseScores>,
         options: &RankOptions,
-    ) -> Vec<(MemoryHit, &Read)> {
+    ) -> Vec<(MemoryHit, &CachedMemory)> {
         #[cfg(test)]
         RANKINGS.with(|rankings| rankings.set(rankings.get() + 1));
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
         let (prompt, _) = prompt.split_at(end);
         let hits = self.corpus.rank_with(prompt, options, likeness).into_iter();
-        let mut found: Vec<(MemoryHit, &Read)> = hits
+        let mut found: Vec<(MemoryHit, &CachedMemory)> = hits
             .filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
             .map(|(read, hit)| (hit, read))
             .collect();
@@ -385,8 +390,8 @@ impl Held {
 
     /// Puts what fits about equally well in its order: what was written on a later day first, then what was used
     /// more.
-    fn break_ties(&self, found: &mut [(MemoryHit, &Read)]) {
-        let place = |(hit, read): &(MemoryHit, &Read)| {
+    fn break_ties(&self, found: &mut [(MemoryHit, &CachedMemory)]) {
+        let place = |(hit, read): &(MemoryHit, &CachedMemory)| {
             // The files of a checkout have the time of the checkout.
             let day = (!hit.path.is_shared())
                 .then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
@@ -403,7 +408,10 @@ impl Held {
     }
 
     /// Returns the first of a ranking, but for what changed since; or the memories whose texts must be read first.
-    pub(super) fn first(&self, ranking: &Ranking) -> Result<Vec<Selected>, Vec<MemoryPath>> {
+    pub(super) fn try_top(
+        &self,
+        ranking: &Ranking,
+    ) -> Result<Vec<RetrievedMemory>, Vec<MemoryPath>> {
         let (mut chosen, mut without) = (Vec::new(), Vec::new());
         let current = ranking.0.iter().filter_map(|(hit, revision)| {
             let read = self.memories.get(&hit.path)?;
@@ -413,7 +421,7 @@ impl Held {
             match read.text.get() {
                 Some(text) => {
                     let mark = self.unreviewed.get(&hit.path).copied().and_then(mark);
-                    chosen.push(selected(hit.clone(), read, text, mark));
+                    chosen.push(retrieved_memory(hit.clone(), read, text, mark));
                 }
                 None => without.push(hit.path.clone()),
             }
@@ -422,17 +430,22 @@ impl Held {
     }
 }
 
-fn is_list(path: &MemoryPath, text: &str) -> bool {
+fn is_generated_index(path: &MemoryPath, text: &str) -> bool {
     path.relative().is_some_and(|relative| relative.as_str() == MEMORY_LIST)
         && document::is_generated_list(text)
 }
 
 /// Returns what is shown of a memory.
-pub(super) fn selected(hit: MemoryHit, read: &Read, text: &str, mark: Option<Mark>) -> Selected {
-    Selected {
+pub(super) fn retrieved_memory(
+    hit: MemoryHit,
+    read: &CachedMemory,
+    text: &str,
+    mark: Option<Mark>,
+) -> RetrievedMemory {
+    RetrievedMemory {
         title: title(&hit.path, text),
         text: excerpt(text, &hit.entries),
-        why: why(&hit.reasons),
+        why: reason_text(&hit.reasons),
         path: hit.path,
         revision: read.revision,
         modified_at: read.modified_at,
@@ -464,7 +477,7 @@ fn excerpt(text: &str, entries: &[EntryHit]) -> String {
 }
 
 /// Says why a memory was chosen.
-fn why(reasons: &[Reason]) -> String {
+fn reason_text(reasons: &[Reason]) -> String {
     let reason = |reason: &Reason| match reason {
         Reason::ExactWord { query_word: asked, memory_word: found } if asked == found => {
             format!("has `{asked}`")

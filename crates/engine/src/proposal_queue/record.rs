@@ -15,7 +15,7 @@ use crate::task::{Task, TaskKind};
 
 /// The work that makes proposals, as a new row tells of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Source<'t> {
+pub(crate) struct ProposalSource<'t> {
     pub(crate) origin: &'t str,
     pub(crate) task: Option<&'t str>,
     /// How far new text in its proposals may be trusted.
@@ -23,12 +23,12 @@ pub(crate) struct Source<'t> {
     pub(crate) at: Timestamp,
 }
 
-impl<'t> Source<'t> {
+impl<'t> ProposalSource<'t> {
     /// Returns a task as the source of proposals. New text of a request is trusted as its caller, that of a dream as the
     /// memories that it read.
-    pub(crate) fn task(task: &'t Task, at: Timestamp) -> Self {
+    pub(crate) fn of_task(task: &'t Task, at: Timestamp) -> Self {
         let trust = match task.kind() {
-            TaskKind::Remember | TaskKind::Forget => task.asker.trust,
+            TaskKind::Remember | TaskKind::Forget => task.requester.trust,
             TaskKind::Dream => Trust::Person,
             TaskKind::Review => Trust::Background,
         };
@@ -86,7 +86,7 @@ pub(crate) struct StoredProposal {
 
 impl StoredProposal {
     /// Returns a new row as it is stored.
-    pub(crate) fn of(new: &NewProposal) -> Self {
+    pub(crate) fn from_new(new: &NewProposal) -> Self {
         let pair = |root: &RootKey| (root.identity.clone(), root.place.clone());
         Self {
             digest: new.digest.to_string(),
@@ -97,7 +97,7 @@ impl StoredProposal {
     }
 
     /// Returns the new row of this task, or `None` if it is damaged.
-    pub(crate) fn read(self, task: &Task) -> Option<NewProposal> {
+    pub(crate) fn into_new(self, task: &Task) -> Option<NewProposal> {
         let root = |(identity, place)| RootKey { identity, place };
         Some(NewProposal {
             made_at: task.updated_at,
@@ -115,7 +115,7 @@ impl StoredProposal {
 pub(crate) fn new_rows(
     mut proposals: Vec<Proposal>,
     memories: &Memories,
-    source: Source<'_>,
+    source: ProposalSource<'_>,
 ) -> Vec<NewProposal> {
     proposals.sort_by_key(|proposal| std::cmp::Reverse(proposal.score));
     let row = |proposal: &Proposal| {
@@ -157,12 +157,20 @@ pub(super) fn new_review(waiting: &PendingReview, memories: &Memories) -> Option
         relies_on: Vec::new(),
         review: Some(ReviewTarget { path: path.clone(), revision: *revision }),
     };
-    let source =
-        Source { origin: &by.origin, task: by.task.as_deref(), trust: by.trust, at: change.at };
+    let source = ProposalSource {
+        origin: &by.origin,
+        task: by.task.as_deref(),
+        trust: by.trust,
+        at: change.at,
+    };
     new_row(&proposal, memories, source)
 }
 
-fn new_row(proposal: &Proposal, memories: &Memories, source: Source<'_>) -> Option<NewProposal> {
+fn new_row(
+    proposal: &Proposal,
+    memories: &Memories,
+    source: ProposalSource<'_>,
+) -> Option<NewProposal> {
     let changed = proposal.changes.iter().map(|change| &change.path);
     let kept = proposal.relies_on.iter().map(|kept| &kept.path);
     let named = changed.chain(kept).chain(proposal.review.iter().map(|review| &review.path));
@@ -173,7 +181,7 @@ fn new_row(proposal: &Proposal, memories: &Memories, source: Source<'_>) -> Opti
     if roots.is_empty() {
         return None;
     }
-    let record = record(proposal, memories, &roots)?;
+    let record = encode_proposal(proposal, memories, &roots)?;
     Some(NewProposal {
         made_at: source.at,
         origin: source.origin.to_owned(),
@@ -190,7 +198,11 @@ fn root_of(path: &MemoryPath, memories: &Memories) -> Option<RootKey> {
     memories.mounts().into_iter().find(|state| state.mount == mount)?.key
 }
 
-fn record(proposal: &Proposal, memories: &Memories, roots: &[RootKey]) -> Option<ProposalRecord> {
+fn encode_proposal(
+    proposal: &Proposal,
+    memories: &Memories,
+    roots: &[RootKey],
+) -> Option<ProposalRecord> {
     let place = |path: &MemoryPath| {
         let key = root_of(path, memories)?;
         let root = roots.iter().position(|root| *root == key)?;
@@ -250,7 +262,7 @@ fn digest(record: &ProposalRecord, roots: &[RootKey]) -> Revision {
 }
 
 /// Reads the proposal of a row as these memories name its entries.
-pub(super) fn read(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
+pub(super) fn decode_proposal(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
     let record: ProposalRecord = serde_json::from_str(&row.new.proposal).ok()?;
     let path = |root: usize, path: &str| {
         let path = RelativePath::parse(path).ok()?;

@@ -14,25 +14,25 @@ use crate::task::{ClientId, TaskId, TaskKind};
 
 /// What an event has beside its texts on a wire: names of fields, numbers, times. A little more than
 /// the longest of them.
-const FRAME_BYTES: usize = 400;
+const EVENT_FRAME_BYTES: usize = 400;
 
 /// What the number of a proposal has on a wire, with its comma.
-const ID_BYTES: usize = 8;
+const PROPOSAL_ID_BYTES: usize = 8;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct FeedEvent {
     /// The client that asked for it.
     pub originator: Option<ClientId>,
     /// What it is.
-    pub changed: Changed,
+    pub change: FeedChange,
 }
 
 /// Which memories changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Changed {
+pub enum FeedChange {
     /// A task changed some. Told once for the whole task, after it is completed.
-    Managed {
+    Task {
         /// Which.
         task: TaskId,
         /// What kind of work it was.
@@ -41,7 +41,7 @@ pub enum Changed {
         scopes: BTreeSet<Mount>,
     },
     /// A background review saved something, and people want to be told.
-    Reviewed {
+    Review {
         /// The review.
         task: TaskId,
         /// How many entries it saved.
@@ -119,27 +119,29 @@ fn names_bytes(by: &Provenance) -> usize {
     names.map(String::len).sum()
 }
 
-impl News {
+impl FeedEvent {
     /// Returns about how many bytes this takes on a wire. Only comparisons with other events and with
     /// the bounds of a stream depend on it.
     pub fn bytes(&self) -> u64 {
-        let texts = match &self.changed {
-            Changed::ContextFile { scope: _, path, write: _, bytes: _ } => path.as_os_str().len(),
-            Changed::Managed { task, kind: _, scopes }
-            | Changed::Reviewed { task, saved: _, scopes } => {
+        let texts = match &self.change {
+            FeedChange::ContextFile { scope: _, path, write: _, bytes: _ } => {
+                path.as_os_str().len()
+            }
+            FeedChange::Task { task, kind: _, scopes }
+            | FeedChange::Review { task, saved: _, scopes } => {
                 task.as_str().len() + 16 * scopes.len()
             }
-            Changed::File { path, moved_to, by, workspace, .. } => {
+            FeedChange::File { path, moved_to, by, workspace, .. } => {
                 let moved_to = moved_to.as_ref().map(ToString::to_string).unwrap_or_default();
                 let workspace = workspace.as_ref().map_or(0, |workspace| workspace.len());
                 path.to_string().len() + moved_to.len() + names_bytes(by) + workspace
             }
-            Changed::Proposals { ids, status: _, task, change: _, by: _ } => {
-                ID_BYTES * ids.len() + task.as_ref().map_or(0, String::len)
+            FeedChange::Proposals { ids, status: _, task, change: _, by: _ } => {
+                PROPOSAL_ID_BYTES * ids.len() + task.as_ref().map_or(0, String::len)
             }
-            Changed::Pin { path, pinned: _, by } => path.to_string().len() + names_bytes(by),
+            FeedChange::Pin { path, pinned: _, by } => path.to_string().len() + names_bytes(by),
         };
         let originator = self.originator.as_ref().map_or(0, |client| client.as_str().len());
-        u64::try_from(FRAME_BYTES + texts + originator).expect("a length fits 64 bits")
+        u64::try_from(EVENT_FRAME_BYTES + texts + originator).expect("a length fits 64 bits")
     }
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A memory that fits a prompt, or the part of one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Selected {
+pub struct RetrievedMemory {
     /// The memory.
     pub path: MemoryPath,
     /// Its revision when it was selected.
@@ -34,7 +34,7 @@ pub struct Selected {
 
 /// What a selection is asked for.
 #[derive(Clone, Debug)]
-pub struct Selecting {
+pub struct RecallQuery {
     /// The workspace of the conversation.
     pub workspace: Arc<str>,
     /// The memories that the conversation may see.
@@ -42,22 +42,22 @@ pub struct Selecting {
     /// What the person said.
     pub prompt: Arc<str>,
     /// What the conversation was shown already.
-    pub except: Shown,
+    pub except: ShownSet,
 }
 
 /// What a model is shown beside a prompt, or behind the results of tools.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recalled {
+pub struct RecallBlock {
     /// The block, which holds untrusted text as data.
     pub block: String,
     /// The memories that are in it, in its order.
-    pub memories: Vec<Selected>,
+    pub memories: Vec<RetrievedMemory>,
 }
 
-impl Recalled {
+impl RecallBlock {
     /// Returns the block of what was selected, as much of it as may be shown; `None` when nothing was.
-    pub fn of(found: &[Selected], now: Timestamp) -> Option<Self> {
-        let items: Vec<_> = found.iter().map(item).collect();
+    pub fn render(found: &[RetrievedMemory], now: Timestamp) -> Option<Self> {
+        let items: Vec<_> = found.iter().map(recalled_item).collect();
         let rendered = recalled::render(&items, RECALLED_TOKENS_DEFAULT, now)?;
         let memories = rendered.shown.iter().filter_map(|&at| found.get(at).cloned()).collect();
         Some(Self { block: rendered.text, memories })
@@ -65,48 +65,48 @@ impl Recalled {
 }
 
 /// The reason why nothing was selected.
-pub type SelectError = Box<dyn std::error::Error + Send + Sync>;
+pub type RetrieveError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Finds what fits a prompt.
 #[async_trait]
-pub trait Select: std::fmt::Debug + Send + Sync {
+pub trait Retriever: std::fmt::Debug + Send + Sync {
     /// Returns what fits, the best first, if that can be said here and now, within a millisecond.
-    fn at_once(&self, asked: &Selecting) -> Option<Vec<Selected>>;
+    fn try_retrieve(&self, asked: &RecallQuery) -> Option<Vec<RetrievedMemory>>;
 
     /// Returns what fits, the best first. Takes the time that it needs; ends early when it is stopped.
-    async fn select(
+    async fn retrieve(
         &self,
-        asked: Selecting,
+        asked: RecallQuery,
         stop: CancellationToken,
-    ) -> Result<Vec<Selected>, SelectError>;
+    ) -> Result<Vec<RetrievedMemory>, RetrieveError>;
 }
 
 /// What a conversation was shown: memories, each as it was then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shown(Arc<HashSet<ShortDigest>>);
+pub struct ShownSet(Arc<HashSet<ShortDigest>>);
 
 /// The first 64 bits of the digest of a text.
 pub(crate) type ShortDigest = u64;
 
-impl Shown {
+impl ShownSet {
     /// Returns what has these digests.
-    pub(crate) fn of(digests: impl IntoIterator<Item = ShortDigest>) -> Self {
+    pub(crate) fn from_digests(digests: impl IntoIterator<Item = ShortDigest>) -> Self {
         Self(Arc::new(digests.into_iter().collect()))
     }
 
     /// Tells whether a memory was shown as it is in this revision.
-    pub fn has(&self, path: &MemoryPath, revision: &Revision) -> bool {
-        self.0.contains(&shown_digest(path, revision))
+    pub fn contains(&self, path: &MemoryPath, revision: &Revision) -> bool {
+        self.0.contains(&shown_key(path, revision))
     }
 }
 
-fn item(selected: &Selected) -> RecalledItem<'_> {
-    let Selected { path, title, text, modified_at, mark, .. } = selected;
+fn recalled_item(selected: &RetrievedMemory) -> RecalledItem<'_> {
+    let RetrievedMemory { path, title, text, modified_at, mark, .. } = selected;
     RecalledItem { path, title, text, saved_at: *modified_at, mark: *mark }
 }
 
 /// Returns what stands for a memory as it is in a revision.
-pub(crate) fn shown_digest(path: &MemoryPath, revision: &Revision) -> ShortDigest {
+pub(crate) fn shown_key(path: &MemoryPath, revision: &Revision) -> ShortDigest {
     short_digest(format!("{path}\0{revision}").as_bytes())
 }
 

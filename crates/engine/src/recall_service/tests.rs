@@ -19,7 +19,7 @@ async fn a_corpus_that_is_behind_is_let_go_of_after_a_while_and_one_that_is_not_
     let (following, notices) = (Arc::clone(&recaller), engine.subscribe());
     let following = tokio::spawn(async move { following.follow(notices).await });
     let write = async |name: &str| {
-        let before = recaller.changes.load(Ordering::SeqCst);
+        let before = recaller.change_count.load(Ordering::SeqCst);
         let path = format!("/memories/global/{name}.md");
         let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
         let file_text = format!("- The ferry to {name} is called Tern.\n");
@@ -27,7 +27,7 @@ async fn a_corpus_that_is_behind_is_let_go_of_after_a_while_and_one_that_is_not_
             .apply(MemoryCommand::Create { path, file_text }, &CallContext::default())
             .await
             .unwrap();
-        while recaller.changes.load(Ordering::SeqCst) == before {
+        while recaller.change_count.load(Ordering::SeqCst) == before {
             tokio::task::yield_now().await;
         }
     };
@@ -37,11 +37,11 @@ async fn a_corpus_that_is_behind_is_let_go_of_after_a_while_and_one_that_is_not_
     recaller.prepare(&memories).await.unwrap();
     tokio::time::pause();
     tokio::time::sleep(2 * CORPUS_TRIM_DELAY).await;
-    assert_eq!(recaller.followed().len(), 1, "it was brought up to date after the change");
+    assert_eq!(recaller.live_corpora().len(), 1, "it was brought up to date after the change");
     tokio::time::resume();
     write("hollum").await;
     tokio::time::pause();
-    while !recaller.followed().is_empty() {
+    while !recaller.live_corpora().is_empty() {
         tokio::time::sleep(CORPUS_TRIM_DELAY).await;
     }
     tokio::time::resume();
