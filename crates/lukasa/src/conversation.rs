@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::Result;
-use crate::memories::{Context, Memories, Recall};
+use crate::memories::{Memories, ModelContext, Recall};
 
 /// A conversation of a model with a person.
 ///
@@ -80,7 +80,7 @@ impl Memories {
     pub async fn conversation(&self, id: &str) -> Result<Conversation> {
         let _call = self.begin()?;
         let id: ConversationId = id.parse()?;
-        let serving = &self.lukasa.0.serving;
+        let serving = &self.lukasa.0.services;
         // Its lane has to be known for its turns to be reviewed.
         serving.lanes.register(&self.workspace);
         let opened = serving.conversations.open(&id, &self.workspace.id, &self.inner).await?;
@@ -100,11 +100,11 @@ impl Conversation {
 
     /// Returns what the model begins with; see [`Memories::context`]. The bytes stay the same until
     /// [`compacted`](Self::compacted), whatever is written meanwhile.
-    pub async fn context(&self) -> Result<Context> {
+    pub async fn context(&self) -> Result<ModelContext> {
         let _call = self.memories.begin()?;
         let files = self.memories.context_files();
         let begun = self.inner.context(&files).await?;
-        Ok(Context { text: begun.segment.text().to_owned(), tokens: begun.segment.tokens() })
+        Ok(ModelContext { text: begun.segment.text().to_owned(), tokens: begun.segment.tokens() })
     }
 
     /// Returns what changed in the memories since the model was told which there are, as a short text for the
@@ -155,7 +155,7 @@ impl Conversation {
     /// Ends the conversation for now, and waits until all is kept that was shown.
     pub async fn close(self) -> Result<()> {
         let _call = self.memories.begin()?;
-        self.memories.lukasa.0.serving.conversations.close(self.inner.id()).await;
+        self.memories.lukasa.0.services.conversations.close(self.inner.id()).await;
         Ok(())
     }
 }

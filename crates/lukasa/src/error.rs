@@ -32,7 +32,7 @@ use memory::path::{MemoryPath, PathError};
 /// }
 /// # }
 /// ```
-pub struct Error(Box<Cause>);
+pub struct Error(Box<ErrorCause>);
 
 /// A group of errors, by what the caller can do about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ pub enum ErrorKind {
 
 /// What lies below an [`Error`].
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Cause {
+pub(crate) enum ErrorCause {
     #[error(transparent)]
     Open(EngineError),
     #[error(transparent)]
@@ -88,7 +88,7 @@ pub(crate) enum Cause {
     #[error("the text of a task is not blank and has at most {max} bytes; this one has {bytes}")]
     TaskText { code: &'static str, bytes: usize, max: usize },
     #[error("there is no task `{0}` in this workspace")]
-    NoSuchTask(TaskId),
+    UnknownTask(TaskId),
     #[error("this workspace has no project to trust")]
     NoProject,
     #[error("this Lukasa was closed")]
@@ -104,53 +104,55 @@ impl Error {
     /// Returns what the caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         match &*self.0 {
-            Cause::Open(EngineError::Screening(_))
-            | Cause::ConversationId(_)
-            | Cause::WorkspaceId(_)
-            | Cause::TaskText { .. }
-            | Cause::NoProject => ErrorKind::Invalid,
-            Cause::Store(error) => of_code(error.code()),
-            Cause::Submit(error) => of_submit(error),
-            Cause::Task(error) => of_task(error),
-            Cause::Decision(error) => of_code(error.code()),
-            Cause::Conversation(ConversationError::OtherWorkspace) => ErrorKind::Conflict,
-            Cause::Conversation(ConversationError::State(error)) => of_code(error.code()),
-            Cause::Events(SubscribeError::Full) => ErrorKind::Full,
-            Cause::Events(SubscribeError::Closed) | Cause::Closed => ErrorKind::Closed,
-            Cause::Trust(error) => of_code(error.code()),
-            Cause::TasksDenied(_) => ErrorKind::Denied,
-            Cause::NoSuchTask(_) => ErrorKind::NotFound,
+            ErrorCause::Open(EngineError::Screening(_))
+            | ErrorCause::ConversationId(_)
+            | ErrorCause::WorkspaceId(_)
+            | ErrorCause::TaskText { .. }
+            | ErrorCause::NoProject => ErrorKind::Invalid,
+            ErrorCause::Store(error) => kind_of_code(error.code()),
+            ErrorCause::Submit(error) => kind_of_submit(error),
+            ErrorCause::Task(error) => kind_of_task(error),
+            ErrorCause::Decision(error) => kind_of_code(error.code()),
+            ErrorCause::Conversation(ConversationError::OtherWorkspace) => ErrorKind::Conflict,
+            ErrorCause::Conversation(ConversationError::State(error)) => kind_of_code(error.code()),
+            ErrorCause::Events(SubscribeError::Full) => ErrorKind::Full,
+            ErrorCause::Events(SubscribeError::Closed) | ErrorCause::Closed => ErrorKind::Closed,
+            ErrorCause::Trust(error) => kind_of_code(error.code()),
+            ErrorCause::TasksDenied(_) => ErrorKind::Denied,
+            ErrorCause::UnknownTask(_) => ErrorKind::NotFound,
         }
     }
 
     /// Returns the stable code: one word that never changes its meaning.
     pub fn code(&self) -> &'static str {
         match &*self.0 {
-            Cause::Open(EngineError::Screening(_))
-            | Cause::ConversationId(_)
-            | Cause::WorkspaceId(_)
-            | Cause::NoProject => MemoryErrorCode::InvalidArguments.into(),
-            Cause::Store(error) => error.code().into(),
-            Cause::Submit(error) => error.code(),
-            Cause::Task(error) => error.code.as_str(),
-            Cause::Decision(error) => error.code().into(),
-            Cause::Conversation(ConversationError::OtherWorkspace) => {
+            ErrorCause::Open(EngineError::Screening(_))
+            | ErrorCause::ConversationId(_)
+            | ErrorCause::WorkspaceId(_)
+            | ErrorCause::NoProject => MemoryErrorCode::InvalidArguments.into(),
+            ErrorCause::Store(error) => error.code().into(),
+            ErrorCause::Submit(error) => error.code(),
+            ErrorCause::Task(error) => error.code.as_str(),
+            ErrorCause::Decision(error) => error.code().into(),
+            ErrorCause::Conversation(ConversationError::OtherWorkspace) => {
                 MemoryErrorCode::Conflict.into()
             }
-            Cause::Conversation(ConversationError::State(error)) => error.code().into(),
-            Cause::Events(SubscribeError::Full) => "too_many_subscribers",
-            Cause::Events(SubscribeError::Closed) | Cause::Closed => "closed",
-            Cause::Trust(error) => error.code().into(),
-            Cause::TaskText { code, .. } => code,
-            Cause::TasksDenied(_) => MemoryErrorCode::ReadOnly.into(),
-            Cause::NoSuchTask(_) => MemoryErrorCode::NotFound.into(),
+            ErrorCause::Conversation(ConversationError::State(error)) => error.code().into(),
+            ErrorCause::Events(SubscribeError::Full) => "too_many_subscribers",
+            ErrorCause::Events(SubscribeError::Closed) | ErrorCause::Closed => "closed",
+            ErrorCause::Trust(error) => error.code().into(),
+            ErrorCause::TaskText { code, .. } => code,
+            ErrorCause::TasksDenied(_) => MemoryErrorCode::ReadOnly.into(),
+            ErrorCause::UnknownTask(_) => MemoryErrorCode::NotFound.into(),
         }
     }
 
     /// Returns the revision that a memory has now, where a [`Conflict`](ErrorKind::Conflict) names one.
     pub fn current_revision(&self) -> Option<Revision> {
         match &*self.0 {
-            Cause::Store(StoreError::Refused(CommandError::Conflict { current, .. })) => *current,
+            ErrorCause::Store(StoreError::Refused(CommandError::Conflict { current, .. })) => {
+                *current
+            }
             _ => None,
         }
     }
@@ -158,7 +160,7 @@ impl Error {
     /// Returns the memories that keep an undo from happening, since they changed after it.
     pub fn blocked(&self) -> Vec<MemoryPath> {
         match &*self.0 {
-            Cause::Store(StoreError::UndoBlocked(blocked)) => {
+            ErrorCause::Store(StoreError::UndoBlocked(blocked)) => {
                 blocked.iter().map(|one| one.path.clone()).collect()
             }
             _ => Vec::new(),
@@ -166,7 +168,7 @@ impl Error {
     }
 }
 
-const fn of_code(code: MemoryErrorCode) -> ErrorKind {
+const fn kind_of_code(code: MemoryErrorCode) -> ErrorKind {
     match code {
         MemoryErrorCode::InvalidPath
         | MemoryErrorCode::InvalidArguments
@@ -190,7 +192,7 @@ const fn of_code(code: MemoryErrorCode) -> ErrorKind {
     }
 }
 
-fn of_submit(error: &SubmitError) -> ErrorKind {
+fn kind_of_submit(error: &SubmitError) -> ErrorKind {
     match error {
         SubmitError::Untrusted | SubmitError::FeatureDisabled | SubmitError::Unavailable => {
             ErrorKind::Denied
@@ -198,11 +200,11 @@ fn of_submit(error: &SubmitError) -> ErrorKind {
         SubmitError::Full => ErrorKind::Busy,
         SubmitError::Draining => ErrorKind::Closed,
         SubmitError::ProbeFailed => ErrorKind::Fault,
-        SubmitError::State(error) => of_code(error.code()),
+        SubmitError::State(error) => kind_of_code(error.code()),
     }
 }
 
-fn of_task(error: &TaskError) -> ErrorKind {
+fn kind_of_task(error: &TaskError) -> ErrorKind {
     match error.code {
         TaskErrorCode::Screened => ErrorKind::Screened,
         TaskErrorCode::Cancelled | TaskErrorCode::WorkspaceRemoved => ErrorKind::Cancelled,
@@ -214,7 +216,7 @@ fn of_task(error: &TaskError) -> ErrorKind {
         TaskErrorCode::RememberFailed
         | TaskErrorCode::ForgetFailed
         | TaskErrorCode::DreamFailed
-        | TaskErrorCode::ReviewFailed => error.cause.map_or(ErrorKind::Fault, of_code),
+        | TaskErrorCode::ReviewFailed => error.cause.map_or(ErrorKind::Fault, kind_of_code),
     }
 }
 
@@ -240,8 +242,8 @@ impl std::error::Error for Error {
     }
 }
 
-impl From<Cause> for Error {
-    fn from(cause: Cause) -> Self {
+impl From<ErrorCause> for Error {
+    fn from(cause: ErrorCause) -> Self {
         Self(Box::new(cause))
     }
 }
@@ -251,7 +253,7 @@ macro_rules! from {
     ($($error:ty => $variant:ident,)+) => {
         $(impl From<$error> for Error {
             fn from(error: $error) -> Self {
-                Cause::$variant(error.into()).into()
+                ErrorCause::$variant(error.into()).into()
             }
         })+
     };

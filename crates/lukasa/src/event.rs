@@ -32,7 +32,7 @@ use crate::open::Lukasa;
 /// # }
 /// ```
 #[must_use = "events come from `next`"]
-pub struct Events {
+pub struct MemoryEvents {
     lukasa: Lukasa,
     workspace: String,
     subscription: Subscription,
@@ -98,16 +98,16 @@ pub enum Event {
 impl Memories {
     /// Subscribes to what changes in the memories of this workspace from now on, whoever changes it. The first
     /// subscriber has the folders watched, so that edits with other programs are told too.
-    pub async fn events(&self) -> Result<Events> {
+    pub async fn events(&self) -> Result<MemoryEvents> {
         let _call = self.begin()?;
-        let serving = &self.lukasa.0.serving;
+        let serving = &self.lukasa.0.services;
         let latest = ChangesQuery { max: 1, ..ChangesQuery::default() };
         let latest = self.inner.recorded_changes(&latest).await?;
         serving.feeds.open(&self.workspace.id, &self.inner);
         // Its lane tells of tasks that other processes do for it.
         serving.lanes.register(&self.workspace);
         let subscription = serving.feeds.subscribe(&self.workspace.id, None).await?;
-        Ok(Events {
+        Ok(MemoryEvents {
             lukasa: self.lukasa.clone(),
             workspace: self.workspace.id.clone(),
             subscription,
@@ -116,12 +116,12 @@ impl Memories {
     }
 }
 
-impl Events {
+impl MemoryEvents {
     /// Waits for the next event; `None` once the home is closed. A caller who stops waiting loses nothing.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             match self.subscription.next().await?.kind {
-                EventKind::MemoryChanged(news) => match event(&news) {
+                EventKind::MemoryChanged(news) => match convert_event(&news) {
                     Event::Changed { change, .. } if Some(change) <= self.after => {}
                     event => return Some(event),
                 },
@@ -129,7 +129,7 @@ impl Events {
                 EventKind::ReplayComplete(_) | EventKind::SlowReader(_) => {}
                 EventKind::Evicted(Evicted { last_delivered: last_told, .. }) => {
                     let cursor = EventCursor { last_seen: last_told, epoch: None };
-                    let feeds = &self.lukasa.0.serving.feeds;
+                    let feeds = &self.lukasa.0.services.feeds;
                     // It goes on where it was cut off; what is no longer kept is told as missed.
                     self.subscription =
                         feeds.subscribe(&self.workspace, Some(&cursor)).await.ok()?;
@@ -139,7 +139,7 @@ impl Events {
     }
 }
 
-fn event(news: &FeedEvent) -> Event {
+fn convert_event(news: &FeedEvent) -> Event {
     match &news.change {
         FeedChange::File { path, moved_to, kind, by, revision, change, trust: _, workspace: _ } => {
             Event::Changed {
@@ -165,7 +165,7 @@ fn event(news: &FeedEvent) -> Event {
     }
 }
 
-impl fmt::Debug for Events {
+impl fmt::Debug for MemoryEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Events").field("workspace", &self.workspace).finish_non_exhaustive()
     }

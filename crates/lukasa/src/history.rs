@@ -49,7 +49,7 @@ pub struct Undo {
     /// The memories that were touched.
     pub memories: Vec<MemoryPath>,
     /// Changes of the same task in other workspaces, which stay.
-    pub left: Vec<ChangeId>,
+    pub remaining: Vec<ChangeId>,
 }
 
 /// A change that a task was not sure of, and that a person decides on.
@@ -85,10 +85,10 @@ impl Memories {
         let _call = self.begin()?;
         let query = ChangesQuery { max: query.max.min(PAGE_MAX), ..query };
         let changes = self.inner.changes(&query).await?;
-        Ok(changes.into_iter().map(|change| self.seen(change)).collect())
+        Ok(changes.into_iter().map(|change| self.convert_change(change)).collect())
     }
 
-    fn seen(&self, change: memory::change::MemoryChange) -> Change {
+    fn convert_change(&self, change: memory::change::MemoryChange) -> Change {
         let files = change.files.iter();
         Change {
             memories: files
@@ -128,20 +128,20 @@ impl Memories {
     /// # }
     /// ```
     pub async fn undo(&self, change: ChangeId) -> Result<Undo> {
-        self.take_back(&UndoTarget::Change(change)).await
+        self.undo_target(&UndoTarget::Change(change)).await
     }
 
     /// Takes all changes of a task back, as one new change.
     pub async fn undo_task(&self, task: &TaskId) -> Result<Undo> {
-        self.take_back(&UndoTarget::Task(task.to_string())).await
+        self.undo_target(&UndoTarget::Task(task.to_string())).await
     }
 
-    async fn take_back(&self, target: &UndoTarget) -> Result<Undo> {
+    async fn undo_target(&self, target: &UndoTarget) -> Result<Undo> {
         let _call = self.begin()?;
         let undone = self.inner.undo(target, DryRun::No, &CallContext::default()).await?;
         let UndoReport { change, undone, paths, warnings: _, elsewhere: left } = undone;
         let left = left.into_iter().map(|one| one.change).collect();
-        Ok(Undo { change, undone, memories: paths, left })
+        Ok(Undo { change, undone, memories: paths, remaining: left })
     }
 
     /// Returns the proposals that wait about these memories, the oldest first.

@@ -225,10 +225,11 @@ mod documents {
 pub use conversation::{Conversation, Turn};
 pub use engine::{FileDiff, TaskId};
 pub use error::{Error, ErrorKind};
-pub use event::{Event, Events};
+pub use event::{Event, MemoryEvents};
 pub use history::{Change, Proposal, Undo};
 pub use memories::{
-    Context, IntoMemoryPath, ListedMemory, Listing, Memories, Memory, Recall, RecallHit, Receipt,
+    IntoMemoryPath, ListedMemory, Listing, Memories, Memory, ModelContext, Recall, RecallHit,
+    Receipt,
 };
 pub use memory::access::AgentClass;
 pub use memory::change::{Actor, ChangeId, ChangeKind};

@@ -124,7 +124,7 @@ pub struct RecallHit {
 /// The text that a session of a model begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Context {
+pub struct ModelContext {
     /// Context files, the index of memories, and the memories that are pinned or used most.
     pub text: String,
     /// About how many tokens that is; rather too many than too few.
@@ -183,7 +183,7 @@ impl IntoMemoryPath for &MemoryPath {
 
 impl Memories {
     pub(crate) fn new(lukasa: &Lukasa, workspace: engine::Workspace, caller: Caller) -> Self {
-        let inner = lukasa.engine().memories(&workspace.binding, caller.of_store());
+        let inner = lukasa.engine().memories(&workspace.binding, caller.to_store());
         Self { lukasa: lukasa.clone(), workspace, caller, inner }
     }
 
@@ -343,21 +343,21 @@ impl Memories {
     /// Returns what a session of a model should begin with: context files of the person and of a
     /// [trusted](crate::Workspace::trust) project, a line for each memory, and whole those that are pinned or used
     /// most. Nothing of it counts as a use.
-    pub async fn context(&self) -> Result<Context> {
+    pub async fn context(&self) -> Result<ModelContext> {
         self.context_within(usize::MAX).await
     }
 
     /// Returns the same in at most so many bytes.
-    pub async fn context_within(&self, bytes_max: usize) -> Result<Context> {
+    pub async fn context_within(&self, bytes_max: usize) -> Result<ModelContext> {
         let _call = self.begin()?;
         let engine = self.lukasa.engine();
         let showing = engine.segment_within(&self.inner, &self.context_files(), bytes_max).await?;
         let segment = showing.segment;
-        Ok(Context { text: segment.text().to_owned(), tokens: segment.tokens() })
+        Ok(ModelContext { text: segment.text().to_owned(), tokens: segment.tokens() })
     }
 
     pub(crate) fn context_files(&self) -> ContextFiles {
-        self.lukasa.engine().context_files(&self.workspace, self.caller.of_store())
+        self.lukasa.engine().context_files(&self.workspace, self.caller.to_store())
     }
 
     /// Reads a path argument.

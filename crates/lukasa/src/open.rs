@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::Result;
-use crate::error::Cause;
+use crate::error::ErrorCause;
 use crate::workspace::Workspace;
 
 /// A home of memories, opened. Cheap to clone; all clones share caches, the task queue and the state.
@@ -34,16 +34,16 @@ use crate::workspace::Workspace;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Lukasa(pub(crate) Arc<Shared>);
+pub struct Lukasa(pub(crate) Arc<LukasaInner>);
 
 /// What all handles of one home share.
-pub(crate) struct Shared {
+pub(crate) struct LukasaInner {
     pub(crate) engine: Engine,
-    pub(crate) serving: RunningServices,
+    pub(crate) services: RunningServices,
     /// Counts the calls under way, and refuses new ones once it is closed.
     calls: TaskTracker,
     /// Cancelled when tasks are drained: who waits for one waits in vain.
-    pub(crate) drained: CancellationToken,
+    pub(crate) draining: CancellationToken,
 }
 
 /// The settings of a home before it is opened, made by [`Lukasa::builder`].
@@ -106,11 +106,11 @@ impl Builder {
         self.config.folders.create_state_folder();
         let engine = Engine::open(self.config)?;
         let serving = engine.serve(&[], engine.lane_settings()).await?;
-        Ok(Lukasa(Arc::new(Shared {
+        Ok(Lukasa(Arc::new(LukasaInner {
             engine,
-            serving,
+            services: serving,
             calls: TaskTracker::new(),
-            drained: CancellationToken::new(),
+            draining: CancellationToken::new(),
         })))
     }
 }
@@ -173,7 +173,7 @@ impl Lukasa {
     /// a program that drops its handles, without closing loses nothing that was acknowledged: the next
     /// writer completes what was recorded.
     pub async fn close(self) {
-        let Shared { engine, serving, calls, drained } = &*self.0;
+        let LukasaInner { engine, services: serving, calls, draining: drained } = &*self.0;
         calls.close();
         calls.wait().await;
         serving.lanes.drain(DRAIN_WAIT).await;
@@ -184,12 +184,12 @@ impl Lukasa {
     }
 }
 
-impl Shared {
+impl LukasaInner {
     /// Begins a call, which closing waits for until the token is dropped.
     pub(crate) fn begin(&self) -> Result<TaskTrackerToken> {
         // Counted first: closing looks at the count after it has refused.
         let token = self.calls.token();
-        if self.calls.is_closed() { Err(Cause::Closed.into()) } else { Ok(token) }
+        if self.calls.is_closed() { Err(ErrorCause::Closed.into()) } else { Ok(token) }
     }
 }
 

@@ -12,7 +12,7 @@ use memory::access::AgentClass;
 use memory::path::{MemoryPath, Scope};
 
 use crate::Result;
-use crate::error::{Cause, Error};
+use crate::error::{Error, ErrorCause};
 use crate::memories::Memories;
 
 /// How many bytes the text of a task may have; over HTTP it is the same.
@@ -123,7 +123,7 @@ impl Memories {
     /// Returns the task of this id in this workspace, if there is one that the caller may see.
     pub async fn task(&self, id: &TaskId) -> Result<Option<Task>> {
         let _call = self.begin()?;
-        let lanes = &self.lukasa.0.serving.lanes;
+        let lanes = &self.lukasa.0.services.lanes;
         let task = lanes.get(&self.workspace, id, self.caller.viewer()).await?;
         Ok(task.map(|_| Task { memories: self.clone(), id: id.clone() }))
     }
@@ -132,7 +132,7 @@ impl Memories {
     /// with.
     pub async fn tasks(&self) -> Result<Vec<Task>> {
         let _call = self.begin()?;
-        let lanes = &self.lukasa.0.serving.lanes;
+        let lanes = &self.lukasa.0.services.lanes;
         lanes.resume(std::slice::from_ref(&self.workspace)).await?;
         let tasks =
             lanes.list(&self.workspace, TaskFilter::default(), self.caller.viewer()).await?;
@@ -149,11 +149,11 @@ impl TaskRequest {
         let Self { memories, request } = self;
         let _call = memories.begin()?;
         if memories.class() != AgentClass::Exec {
-            return Err(Cause::TasksDenied(memories.class().into()).into());
+            return Err(ErrorCause::TasksDenied(memories.class().into()).into());
         }
         check_text(&request)?;
-        let lanes = &memories.lukasa.0.serving.lanes;
-        let asker = memories.caller.asker();
+        let lanes = &memories.lukasa.0.services.lanes;
+        let asker = memories.caller.requester();
         let task = lanes.submit(&memories.workspace, request, asker).await?;
         Ok(Task { memories: memories.clone(), id: task.id })
     }
@@ -163,8 +163,8 @@ impl TaskRequest {
         let Self { memories, request } = self;
         let _call = memories.begin()?;
         check_text(&request)?;
-        let lanes = &memories.lukasa.0.serving.lanes;
-        let asker = memories.caller.asker();
+        let lanes = &memories.lukasa.0.services.lanes;
+        let asker = memories.caller.requester();
         let rehearsed = lanes.preview(&memories.workspace, &request, &asker).await?;
         Ok(report(TaskId::new(request.kind()), rehearsed.result))
     }
@@ -188,7 +188,7 @@ impl Task {
     /// Returns how far it is, without waiting.
     pub async fn status(&self) -> Result<TaskStatus> {
         let _call = self.memories.begin()?;
-        let lanes = &self.memories.lukasa.0.serving.lanes;
+        let lanes = &self.memories.lukasa.0.services.lanes;
         let id = &self.id;
         let task = lanes.get(&self.memories.workspace, id, self.memories.caller.viewer()).await?;
         let task = task.ok_or_else(|| self.unknown())?;
@@ -199,9 +199,9 @@ impl Task {
     /// the task goes on with the next start.
     pub async fn wait(&self) -> Result<TaskReport> {
         let shared = &self.memories.lukasa.0;
-        let waiting = shared.serving.lanes.wait(&self.memories.workspace, &self.id);
-        let Some(ended) = shared.drained.run_until_cancelled(waiting).await else {
-            return Err(Cause::Closed.into());
+        let waiting = shared.services.lanes.wait(&self.memories.workspace, &self.id);
+        let Some(ended) = shared.draining.run_until_cancelled(waiting).await else {
+            return Err(ErrorCause::Closed.into());
         };
         let task = ended?.ok_or_else(|| self.unknown())?;
         match status(&self.id, task.state) {
@@ -217,7 +217,7 @@ impl Task {
     /// in time, [`Running`](TaskStatus::Running) as long as it is being stopped.
     pub async fn cancel(&self) -> Result<TaskStatus> {
         let _call = self.memories.begin()?;
-        let lanes = &self.memories.lukasa.0.serving.lanes;
+        let lanes = &self.memories.lukasa.0.services.lanes;
         let id = &self.id;
         let cancelled =
             lanes.cancel(&self.memories.workspace, id, self.memories.caller.viewer()).await?;
@@ -229,7 +229,7 @@ impl Task {
     }
 
     fn unknown(&self) -> Error {
-        Cause::NoSuchTask(self.id.clone()).into()
+        ErrorCause::UnknownTask(self.id.clone()).into()
     }
 }
 
@@ -240,7 +240,7 @@ fn check_text(request: &CuratorRequest) -> Result<()> {
         CuratorRequest::Dream | CuratorRequest::Review(_) => return Ok(()),
     };
     if text.trim().is_empty() || text.len() > TEXT_BYTES_MAX {
-        return Err(Cause::TaskText { code, bytes: text.len(), max: TEXT_BYTES_MAX }.into());
+        return Err(ErrorCause::TaskText { code, bytes: text.len(), max: TEXT_BYTES_MAX }.into());
     }
     Ok(())
 }

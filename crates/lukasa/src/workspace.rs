@@ -8,7 +8,7 @@ use memory::access::AgentClass;
 use memory::change::Provenance;
 
 use crate::Result;
-use crate::error::Cause;
+use crate::error::ErrorCause;
 use crate::memories::Memories;
 use crate::open::Lukasa;
 
@@ -57,7 +57,7 @@ impl Workspace {
     /// Uses the workspace of this id for the scope `workspace`, instead of the one of the checkout. An id is
     /// 1 to 64 letters, digits, `.`, `_` or `-`, and does not begin with a dot.
     pub fn with_id(mut self, id: &str) -> Result<Self> {
-        let id: WorkspaceId = id.parse().map_err(Cause::WorkspaceId)?;
+        let id: WorkspaceId = id.parse().map_err(ErrorCause::WorkspaceId)?;
         self.binding.workspace = WorkspaceChoice::Id(id);
         Ok(self)
     }
@@ -107,7 +107,7 @@ impl Workspace {
     }
 
     fn project(&self) -> Result<PathBuf> {
-        let folder = self.binding.project_dir.clone().ok_or(Cause::NoProject)?;
+        let folder = self.binding.project_dir.clone().ok_or(ErrorCause::NoProject)?;
         Ok(engine::Checkout::find(&folder).map_or(folder, |checkout| checkout.root))
     }
 }
@@ -144,7 +144,7 @@ impl Caller {
     }
 
     /// Returns who changes memories.
-    pub(crate) fn of_store(&self) -> engine::Caller {
+    pub(crate) fn to_store(&self) -> engine::Caller {
         let Self { class, is_person, origin, client, session } = self;
         let provenance =
             if *is_person { Provenance::person(origin) } else { Provenance::agent(origin) };
@@ -154,7 +154,7 @@ impl Caller {
     }
 
     /// Returns who asks for tasks.
-    pub(crate) fn asker(&self) -> Requester {
+    pub(crate) fn requester(&self) -> Requester {
         if self.is_person {
             Requester::person(&self.origin)
         } else {

@@ -2,11 +2,11 @@
 
 use lukasa::{Actor, AgentClass, Caller, ChangeKind, ErrorKind};
 
-use crate::{Home, paths, person};
+use crate::{TestHome, paths, person};
 
 #[tokio::test]
 async fn a_class_says_what_an_agent_may_write() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let workspace = lukasa.workspace(home.checkout("shop"));
     let may_write = async |class, path: &str| {
@@ -35,7 +35,7 @@ async fn a_class_says_what_an_agent_may_write() {
 
 #[tokio::test]
 async fn an_agent_that_may_not_write_everywhere_asks_for_no_tasks() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     for class in [AgentClass::Plan, AgentClass::Explore] {
         let memories = lukasa.global().as_agent(class, "test");
@@ -49,7 +49,7 @@ async fn an_agent_that_may_not_write_everywhere_asks_for_no_tasks() {
 
 #[tokio::test]
 async fn only_a_person_pins_and_decides() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let (person, agent) = (person(&lukasa), lukasa.global().as_agent(AgentClass::Exec, "test"));
     person.create("global/a.md", "- x\n").await.unwrap();
@@ -63,7 +63,7 @@ async fn only_a_person_pins_and_decides() {
 
 #[tokio::test]
 async fn memories_of_a_workspace_are_seen_in_no_other() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let shop = lukasa.workspace(home.checkout("shop")).as_person("test");
     let mill = lukasa.workspace(home.checkout("mill")).as_person("test");
@@ -85,7 +85,7 @@ async fn memories_of_a_workspace_are_seen_in_no_other() {
 
 #[tokio::test]
 async fn a_workspace_of_an_id_is_one_wherever_it_is_opened() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let named = |id: &str| lukasa.global().with_id(id).unwrap().as_person("test");
     named("user-7").create("workspace/a.md", "- x\n").await.unwrap();
@@ -98,7 +98,7 @@ async fn a_workspace_of_an_id_is_one_wherever_it_is_opened() {
 
 #[tokio::test]
 async fn nobody_writes_through_a_workspace_that_is_only_for_reading() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     person(&lukasa).create("global/a.md", "- x\n").await.unwrap();
     let reader = lukasa.global().read_only().as_person("test");
@@ -109,7 +109,7 @@ async fn nobody_writes_through_a_workspace_that_is_only_for_reading() {
 
 #[tokio::test]
 async fn a_folder_has_no_scopes() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = lukasa.folder(home.path().join("notes")).as_person("test");
     memories.create("a.md", "- x\n").await.unwrap();
@@ -120,7 +120,7 @@ async fn a_folder_has_no_scopes() {
 
 #[tokio::test]
 async fn history_says_who_did_what() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let caller = Caller::agent(AgentClass::Exec, "my-app").client("helper 2").session("talk-1");
     let agent = lukasa.global().as_caller(caller);
@@ -147,7 +147,7 @@ async fn history_says_who_did_what() {
 
 #[tokio::test]
 async fn a_project_instructs_models_once_it_is_trusted() {
-    let home = Home::new();
+    let home = TestHome::new();
     let checkout = home.checkout("shop");
     std::fs::write(checkout.join("AGENTS.md"), "Use pnpm.\n").unwrap();
     let lukasa = home.open().await;

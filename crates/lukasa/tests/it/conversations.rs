@@ -2,11 +2,11 @@
 
 use lukasa::Turn;
 
-use crate::{Home, person};
+use crate::{TestHome, person};
 
 #[tokio::test]
 async fn what_fits_a_prompt_is_shown_once() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     memories.create("global/build.md", "- The build needs pnpm.\n").await.unwrap();
@@ -31,7 +31,7 @@ async fn what_fits_a_prompt_is_shown_once() {
 
 #[tokio::test]
 async fn a_conversation_goes_on_after_a_restart() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let conversation = person(&lukasa).conversation("talk-1").await.unwrap();
     conversation.prompt("hello");
@@ -49,7 +49,7 @@ async fn a_conversation_goes_on_after_a_restart() {
 
 #[tokio::test]
 async fn the_context_keeps_its_bytes_and_changes_are_told_behind_it() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     memories.create("global/a.md", "- one\n").await.unwrap();
@@ -68,7 +68,7 @@ async fn the_context_keeps_its_bytes_and_changes_are_told_behind_it() {
 
 #[tokio::test]
 async fn turns_are_reviewed_in_the_background_where_that_was_asked_for() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = lukasa::Lukasa::builder(home.path()).review_every(1).open().await.unwrap();
     let memories = person(&lukasa);
     let conversation = memories.conversation("talk-1").await.unwrap();

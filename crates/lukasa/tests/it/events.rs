@@ -1,16 +1,16 @@
 //! Events arrive, whoever changes memories.
 
-use lukasa::{Actor, ChangeKind, Event, Events};
+use lukasa::{Actor, ChangeKind, Event, MemoryEvents};
 
-use crate::{Home, person};
+use crate::{TestHome, person};
 
-async fn next(events: &mut Events) -> Event {
+async fn next(events: &mut MemoryEvents) -> Event {
     events.next().await.expect("the home is open")
 }
 
 #[tokio::test]
 async fn changes_pins_tasks_and_edits_with_other_programs_are_told() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     // A folder that is there is watched at once.
@@ -44,7 +44,7 @@ async fn changes_pins_tasks_and_edits_with_other_programs_are_told() {
 
 #[tokio::test]
 async fn what_another_process_changes_is_told() {
-    let home = Home::new();
+    let home = TestHome::new();
     let (here, there) = (home.open().await, home.open().await);
     person(&here).create("global/z.md", "- one\n").await.unwrap();
     let mut events = person(&here).events().await.unwrap();
@@ -57,7 +57,7 @@ async fn what_another_process_changes_is_told() {
 
 #[tokio::test]
 async fn what_happens_in_a_workspace_is_told_in_no_other() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let shop = lukasa.workspace(home.checkout("shop")).as_person("test");
     let mill = lukasa.workspace(home.checkout("mill")).as_person("test");

@@ -6,11 +6,11 @@ use std::time::Duration;
 use lukasa::{ErrorKind, Lukasa, Timestamp};
 use testkit::ManualClock;
 
-use crate::{Home, paths, person};
+use crate::{TestHome, paths, person};
 
 #[tokio::test]
 async fn two_handles_on_one_home_see_each_others_writes() {
-    let home = Home::new();
+    let home = TestHome::new();
     let (one, other) = (home.open().await, home.open().await);
     let (here, there) = (person(&one), person(&other));
     let made = here.create("global/a.md", "- one\n").await.unwrap();
@@ -36,7 +36,7 @@ async fn two_handles_on_one_home_see_each_others_writes() {
 /// There, `tokio::task::block_in_place` panics although the runtime has several threads.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_local_set_of_a_runtime_with_several_threads_may_use_it() {
-    let home = Home::new();
+    let home = TestHome::new();
     let used = async {
         let lukasa = home.open().await;
         let memories = person(&lukasa);
@@ -51,7 +51,7 @@ async fn a_local_set_of_a_runtime_with_several_threads_may_use_it() {
 
 #[tokio::test]
 async fn closing_lets_tasks_end_and_refuses_what_comes_later() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     let task = memories.remember("I work at night").start().await.unwrap();
@@ -81,7 +81,7 @@ async fn closing_lets_tasks_end_and_refuses_what_comes_later() {
 
 #[tokio::test]
 async fn whoever_waits_for_a_task_is_told_that_it_goes_on_with_the_next_start() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     // Closed before its lane begins: nothing has yielded to it yet.
@@ -100,7 +100,7 @@ async fn whoever_waits_for_a_task_is_told_that_it_goes_on_with_the_next_start() 
 
 #[test]
 fn a_home_that_is_dropped_loses_nothing_that_was_acknowledged() {
-    let home = Home::new();
+    let home = TestHome::new();
     let id = lukasa::block_on(async {
         let lukasa = home.open().await;
         let memories = person(&lukasa);
@@ -121,7 +121,7 @@ fn a_home_that_is_dropped_loses_nothing_that_was_acknowledged() {
 
 #[tokio::test]
 async fn the_injected_clock_dates_what_happens() {
-    let home = Home::new();
+    let home = TestHome::new();
     let now: Timestamp = "2031-05-06T07:08:09Z".parse().unwrap();
     let clock = Arc::new(ManualClock::at(now));
     let builder = Lukasa::builder(home.path()).clock(Arc::clone(&clock) as Arc<dyn lukasa::Clock>);
@@ -144,7 +144,7 @@ async fn the_injected_clock_dates_what_happens() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_runtime_of_several_threads_does_as_well() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let tasks = (0..4).map(|number| {
         let memories = person(&lukasa);
@@ -169,6 +169,6 @@ fn handles_go_to_other_threads() {
     check::<lukasa::Conversation>();
     check::<lukasa::Task>();
     check::<lukasa::TaskRequest>();
-    check::<lukasa::Events>();
+    check::<lukasa::MemoryEvents>();
     check::<lukasa::Error>();
 }

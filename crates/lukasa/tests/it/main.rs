@@ -20,11 +20,11 @@ use lukasa::{Lukasa, Memories};
 use tempfile::TempDir;
 
 /// A home in a folder that goes with it.
-struct Home {
+struct TestHome {
     folder: TempDir,
 }
 
-impl Home {
+impl TestHome {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use lukasa::{Error, ErrorKind, Lukasa};
 
-use crate::{Home, paths, person};
+use crate::{TestHome, paths, person};
 
 /// Checks what a refused call says.
 fn check<T: Debug>(call: Result<T, Error>, kind: ErrorKind, code: &str) {
@@ -16,7 +16,7 @@ fn check<T: Debug>(call: Result<T, Error>, kind: ErrorKind, code: &str) {
 
 #[tokio::test]
 async fn every_refusal_is_an_error_with_a_kind_and_a_code() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     memories.create("global/a.md", "one\ntwo\ntwo\n").await.unwrap();
@@ -52,7 +52,7 @@ async fn every_refusal_is_an_error_with_a_kind_and_a_code() {
 
 #[tokio::test]
 async fn a_scope_holds_no_more_than_was_set() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = Lukasa::builder(home.path()).files_max(1).open().await.unwrap();
     let memories = person(&lukasa);
     memories.create("global/a.md", "x\n").await.unwrap();
@@ -62,7 +62,7 @@ async fn a_scope_holds_no_more_than_was_set() {
 
 #[tokio::test]
 async fn a_memory_that_changed_meanwhile_is_not_replaced() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     memories.create("global/a.md", "one\n").await.unwrap();
@@ -82,7 +82,7 @@ async fn a_memory_that_changed_meanwhile_is_not_replaced() {
 
 #[tokio::test]
 async fn an_undo_that_would_lose_a_later_change_names_what_is_in_its_way() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     let made = memories.create("global/a.md", "one\n").await.unwrap().change.unwrap();
@@ -98,7 +98,7 @@ async fn an_undo_that_would_lose_a_later_change_names_what_is_in_its_way() {
 
 #[tokio::test]
 async fn a_home_that_cannot_be_used_is_a_fault_with_a_source() {
-    let home = Home::new();
+    let home = TestHome::new();
     let file = home.path().join("file");
     std::fs::write(&file, "not a folder").unwrap();
     let error = Lukasa::open(&file).await.unwrap_err();
@@ -108,7 +108,7 @@ async fn a_home_that_cannot_be_used_is_a_fault_with_a_source() {
 
 #[tokio::test]
 async fn a_setting_that_does_not_exist_keeps_a_home_from_opening() {
-    let home = Home::new();
+    let home = TestHome::new();
     let builder = Lukasa::builder(home.path()).configure(|config| {
         let policy = lukasa::layers::memory::screen::Policy::Off;
         config.screening.insert("secretz".to_owned(), policy);

@@ -2,11 +2,11 @@
 
 use lukasa::{ErrorKind, Scope, TaskId, TaskStatus};
 
-use crate::{Home, paths, person};
+use crate::{TestHome, paths, person};
 
 #[tokio::test]
 async fn what_is_remembered_is_recalled_and_forgotten_without_a_model_or_a_network() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     let report = memories.remember("I prefer tabs over spaces").await.unwrap();
@@ -26,7 +26,7 @@ async fn what_is_remembered_is_recalled_and_forgotten_without_a_model_or_a_netwo
 
 #[tokio::test]
 async fn a_scope_that_is_not_there_fails_the_task() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let error = person(&lukasa).remember_in(Scope::Project, "We use pnpm").await.unwrap_err();
     assert_eq!((error.kind(), error.code()), (ErrorKind::Denied, "remember_scope_mismatch"));
@@ -35,7 +35,7 @@ async fn a_scope_that_is_not_there_fails_the_task() {
 
 #[tokio::test]
 async fn a_task_is_found_again_by_its_id_and_undone_as_one() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     let task = memories.remember("I work at night").start().await.unwrap();
@@ -62,7 +62,7 @@ async fn a_task_is_found_again_by_its_id_and_undone_as_one() {
 
 #[tokio::test]
 async fn a_preview_changes_nothing() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     let report = memories.remember("I work at night").preview().await.unwrap();
@@ -74,7 +74,7 @@ async fn a_preview_changes_nothing() {
 
 #[tokio::test]
 async fn a_request_that_is_dropped_asks_for_nothing() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     drop(memories.remember("I work at night"));
@@ -84,7 +84,7 @@ async fn a_request_that_is_dropped_asks_for_nothing() {
 
 #[tokio::test]
 async fn what_a_task_is_not_sure_of_waits_for_a_person() {
-    let home = Home::new();
+    let home = TestHome::new();
     let lukasa = home.open().await;
     let memories = person(&lukasa);
     let twice = "- The office is in Berlin, on the second floor.\n\
