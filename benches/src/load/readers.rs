@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use protocol::frame::Frame;
+use protocol::sse::Frame;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use anyhow::Context as _;
-use protocol::frame::{Frame, Reader};
+use protocol::sse::{Frame, FrameReader};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -94,7 +94,7 @@ async fn head(
 #[derive(Debug)]
 pub(super) struct Events {
     stream: TcpStream,
-    frames: Reader,
+    frames: FrameReader,
     waiting: std::vec::IntoIter<Frame>,
     path: String,
     epoch: String,
@@ -137,8 +137,8 @@ impl Events {
         let header = |name: &str| headers.get(name).with_context(|| format!("no {name}"));
         let last = header("x-lukasa-event-cursor")?.parse()?;
         let epoch = header("x-qwen-event-epoch")?.clone();
-        let mut frames = Reader::default();
-        let waiting = frames.take(&read)?.into_iter();
+        let mut frames = FrameReader::default();
+        let waiting = frames.push(&read)?.into_iter();
         Ok(Self { stream, frames, waiting, path, epoch, last })
     }
 
@@ -150,7 +150,7 @@ impl Events {
             }
             let mut bytes = Vec::with_capacity(16 * 1024);
             match self.stream.read_buf(&mut bytes).await {
-                Ok(count) if count > 0 => self.waiting = self.frames.take(&bytes)?.into_iter(),
+                Ok(count) if count > 0 => self.waiting = self.frames.push(&bytes)?.into_iter(),
                 _ => return Ok(None),
             }
         }

@@ -7,7 +7,7 @@ use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use memory::error_code::MemoryErrorCode;
-use protocol::client::{BadDoor, Client, Door};
+use protocol::client::{Client, Endpoint, ParseEndpointError};
 use serde::{Deserialize, Serialize};
 use state::private_files::create_private_folder;
 use state::{FileLock, FileLockGuard, LockMode};
@@ -36,13 +36,13 @@ impl Place {
     /// Returns somebody who may call it.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let door = match &self.socket {
-            Some(socket) => Ok(Door::Socket(socket.clone())),
+            Some(socket) => Ok(Endpoint::Socket(socket.clone())),
             None => self.url.parse(),
         };
         let failed = |error: &dyn std::error::Error| {
             Failure::new(MemoryErrorCode::StorageFailed, error.to_string())
         };
-        let door = door.map_err(|error: BadDoor| failed(&error))?;
+        let door = door.map_err(|error: ParseEndpointError| failed(&error))?;
         let token = match &self.token_file {
             Some(file) => token(file)?,
             None => compose::token().ok_or_else(|| {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use lukasa_protocol::client::{Begin, Client, ClientError, Door};
+use lukasa_protocol::client::{Client, ClientError, Endpoint, StartFrom};
 use lukasa_protocol::event::{Event, MemoryChanged};
 use lukasa_protocol::task::{RememberRequest, TaskResult};
 
 /// Returns what the memory says in the end; nothing if the sentence was known already.
-pub async fn remember(door: Door, token: &str) -> Result<Option<String>, ClientError> {
+pub async fn remember(door: Endpoint, token: &str) -> Result<Option<String>, ClientError> {
     let client = Client::new(door, token)?;
-    let mut events = client.events(Begin::Now).await?;
+    let mut events = client.events(StartFrom::Now).await?;
 
     let content = "I like tea in the morning.".to_owned();
     let request = RememberRequest { content, context_mode: None, scope: None };

@@ -26,7 +26,7 @@ pub const DREAM: &str = "qwen/control/workspace/memory/dream";
 pub const REVIEW: &str = "lukasa/memory/review";
 
 /// The notification by which a child tells what models did so far for a staged call.
-pub const NOTED: &str = "_lukasa/noted";
+pub const PROGRESS: &str = "_lukasa/noted";
 
 /// The version of what daemon and child say to each other.
 pub const STAGE_VERSION: u32 = 1;
@@ -71,7 +71,7 @@ impl Method {
 /// What a daemon asks of its child beside the fields of the task, in `_meta.lukasa.stage`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Stage {
+pub struct StageParams {
     /// The version of this.
     pub v: u32,
     /// The task.
@@ -126,11 +126,11 @@ pub struct StageWorkspace {
 #[serde(rename_all = "camelCase")]
 pub struct StagedAnswer {
     /// What the daemon is to write.
-    pub edits: Vec<Edit>,
+    pub edits: Vec<StageFileEdit>,
     /// The very scopes that would be touched.
     pub scopes: Vec<String>,
     /// The proposals, whole.
-    pub proposed: Vec<Proposed>,
+    pub proposed: Vec<StagedProposal>,
     /// The model that decided, if one did.
     pub decided_by: Option<String>,
     /// What the edits go back to, if that is said.
@@ -142,7 +142,7 @@ pub struct StagedAnswer {
 
 /// An edit as data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Edit {
+pub struct StageFileEdit {
     /// The memory.
     pub path: String,
     /// The SHA-256 digest of the text that it builds on; null if nothing was there.
@@ -154,7 +154,7 @@ pub struct Edit {
 /// A proposal as data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Proposed {
+pub struct StagedProposal {
     /// The kind of reason.
     pub kind: String,
     /// The reason.
@@ -165,7 +165,7 @@ pub struct Proposed {
     pub changes: Vec<ProposedChange>,
     /// The entries that have to stay.
     #[serde(default)]
-    pub relies_on: Vec<ReliedOn>,
+    pub relies_on: Vec<ProposalDependency>,
 }
 
 /// A change of one entry that is proposed.
@@ -181,7 +181,7 @@ pub struct ProposedChange {
 
 /// An entry that a proposal relies on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReliedOn {
+pub struct ProposalDependency {
     /// Its memory.
     pub path: String,
     /// All of its text.

@@ -124,7 +124,7 @@ pub struct UndoSeveral {
 /// What an undo did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Undone {
+pub struct UndoResponse {
     /// The change that takes it back; none when it was only asked what would happen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<i64>,

@@ -17,7 +17,7 @@
 mod call;
 mod context_files;
 mod conversations;
-mod door;
+mod endpoint;
 mod error;
 mod events;
 mod history;
@@ -32,16 +32,16 @@ use std::time::Duration;
 
 use hyper::header::HeaderValue;
 
-pub use door::{BadDoor, Door};
+pub use endpoint::{Endpoint, ParseEndpointError};
 pub use error::{Blocked, ClientError, Conflict, Refusal};
-pub use events::{Begin, Cursor, Events};
-pub use history::{ChangesQuery, Dry};
+pub use events::{Cursor, EventStream, StartFrom};
+pub use history::{ChangesQuery, DryRun};
 pub use memories::{AgentClass, MemoriesQuery, SearchQuery};
 pub use pending::PendingQuery;
 pub use tasks::TasksQuery;
 
-use self::call::Call;
-use self::door::Connection;
+use self::call::ApiCall;
+use self::endpoint::Connection;
 use crate::capabilities::{Capabilities, Health};
 use crate::id::is_client_id;
 use crate::status::Stats;
@@ -57,7 +57,7 @@ pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Somebody who may call a daemon. Clones share the idle connection.
 #[derive(Clone)]
 pub struct Client {
-    door: Door,
+    endpoint: Endpoint,
     authorization: HeaderValue,
     caller: Option<HeaderValue>,
     workspace: Option<Arc<str>>,
@@ -69,7 +69,7 @@ pub struct Client {
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client")
-            .field("door", &self.door)
+            .field("door", &self.endpoint)
             .field("caller", &self.caller)
             .field("workspace", &self.workspace)
             .finish_non_exhaustive()
@@ -78,11 +78,11 @@ impl std::fmt::Debug for Client {
 
 impl Client {
     /// Returns somebody who brings this token, as `lukasa token` prints it. Nothing is sent yet.
-    pub fn new(door: Door, token: &str) -> Result<Self, ClientError> {
+    pub fn new(door: Endpoint, token: &str) -> Result<Self, ClientError> {
         let mut authorization = header("the token", &format!("Bearer {}", token.trim()))?;
         authorization.set_sensitive(true);
         Ok(Self {
-            door,
+            endpoint: door,
             authorization,
             caller: None,
             workspace: None,
@@ -124,21 +124,21 @@ impl Client {
 
     /// Asks whether the daemon lives.
     pub async fn health(&self) -> Result<Health, ClientError> {
-        self.value(Call::get("/health")).await
+        self.value(ApiCall::get("/health")).await
     }
 
     /// Asks what the daemon can do, and which workspaces it serves.
     pub async fn capabilities(&self) -> Result<Capabilities, ClientError> {
-        self.value(Call::get("/capabilities")).await
+        self.value(ApiCall::get("/capabilities")).await
     }
 
     /// Asks how much the workspace holds.
     pub async fn stats(&self) -> Result<Stats, ClientError> {
-        self.value(self.call_here(Call::get("/v1/stats"))).await
+        self.value(self.workspace_call(ApiCall::get("/v1/stats"))).await
     }
 
     /// Returns the call, about the workspace that is meant.
-    fn call_here(&self, call: Call) -> Call {
+    fn workspace_call(&self, call: ApiCall) -> ApiCall {
         call.query("workspace", self.workspace.as_deref())
     }
 }

@@ -151,7 +151,7 @@ pub struct WorkspaceMemory {
     pub rule_count: u64,
     /// Those that are there and cannot be used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<StatusCell>,
+    pub errors: Vec<StatusIssue>,
 }
 
 /// A context file.
@@ -175,7 +175,7 @@ pub struct MemoryFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct StatusCell {
+pub struct StatusIssue {
     /// What it is: `memory_file`.
     pub kind: String,
     /// How it is: `error`.
@@ -216,7 +216,7 @@ impl WriteMemory {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct WroteMemory {
+pub struct WriteMemoryResponse {
     /// `true`.
     pub ok: bool,
     /// The file.

@@ -172,7 +172,7 @@ pub struct SegmentPart {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct SaidPrompt {
+pub struct PromptRequest {
     /// What the person said.
     pub text: String,
     /// The host's id of this event: said twice, it is done once.
@@ -188,7 +188,7 @@ pub struct SaidPrompt {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Compacted {
+pub struct CompactionRequest {
     /// The host's id of this event: said twice, it is done once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
@@ -201,7 +201,7 @@ pub struct Compacted {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Happened {
+pub struct ToolResultRequest {
     /// The host's id of this event: said twice, it is done once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
@@ -214,7 +214,7 @@ pub struct Happened {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct EndedTurn {
+pub struct EndTurnRequest {
     /// The host's id of this event: said twice, it is done once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
@@ -255,7 +255,7 @@ pub enum TurnRole {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct ToShow {
+pub struct ContextUpdate {
     /// The block to put beside the prompt, or behind the results of tools; none when there is nothing, or
     /// nothing yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -26,40 +26,40 @@ const LOGGED_CHARS_MAX: usize = 64;
 /// not long.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{shown}` is no {what}")]
-pub struct Unreadable {
+pub struct InvalidHeader {
     /// What was wanted.
     pub what: &'static str,
     /// What was found.
     pub shown: String,
 }
 
-impl Unreadable {
+impl InvalidHeader {
     fn new(what: &'static str, text: &str) -> Self {
         Self { what, shown: for_log(text) }
     }
 }
 
 /// Reads a `Last-Event-ID`; `None` if it is empty.
-pub fn last_event_id(text: &str) -> Result<Option<u64>, Unreadable> {
+pub fn last_event_id(text: &str) -> Result<Option<u64>, InvalidHeader> {
     if text.is_empty() {
         return Ok(None);
     }
     let id = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
     match id {
         Some(id) if id <= EVENT_ID_MAX => Ok(Some(id)),
-        _ => Err(Unreadable::new("event id", text)),
+        _ => Err(InvalidHeader::new("event id", text)),
     }
 }
 
 /// Reads an epoch; `None` if it is empty.
-pub fn epoch(text: &str) -> Result<Option<&str>, Unreadable> {
+pub fn epoch(text: &str) -> Result<Option<&str>, InvalidHeader> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b';';
     if text.is_empty() {
         Ok(None)
     } else if text.len() <= EPOCH_CHARS_MAX && text.bytes().all(is_plain) {
         Ok(Some(text))
     } else {
-        Err(Unreadable::new("epoch", text))
+        Err(InvalidHeader::new("epoch", text))
     }
 }
 

@@ -194,14 +194,14 @@ impl ErrorBody {
 
     /// Says it in another sentence.
     #[must_use]
-    pub fn saying(mut self, sentence: impl Into<String>) -> Self {
+    pub fn with_message(mut self, sentence: impl Into<String>) -> Self {
         self.error = sentence.into();
         self
     }
 
     /// Adds a fact.
     #[must_use]
-    pub fn with(mut self, name: &str, fact: impl Into<Value>) -> Self {
+    pub fn with_fact(mut self, name: &str, fact: impl Into<Value>) -> Self {
         self.facts.insert(name.to_owned(), fact.into());
         self
     }
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_body_has_a_sentence_a_code_and_facts() {
-        let body = ErrorBody::new(ErrorCode::InvalidClientId).with("clientId", "a b");
+        let body = ErrorBody::new(ErrorCode::InvalidClientId).with_fact("clientId", "a b");
         insta::assert_snapshot!(serde_json::to_string(&body).unwrap(), @r#"{"error":"The client id is malformed, or not registered with this workspace. `POST /session` gives one.","code":"invalid_client_id","clientId":"a b"}"#);
         let read: ErrorBody = serde_json::from_str(r#"{"error":"x","code":"later"}"#).unwrap();
         assert_eq!(read.code, ErrorCode::Unknown);

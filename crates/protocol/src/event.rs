@@ -58,7 +58,7 @@ pub enum Event {
     /// The reader falls behind.
     SlowClientWarning(SlowClient),
     /// The reader fell too far behind; the stream ends.
-    ClientEvicted(Evicted),
+    ClientEvicted(ClientEviction),
 }
 
 /// Which memories changed; `scope` tells the two forms apart.
@@ -267,7 +267,7 @@ pub enum Threshold {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Evicted {
+pub struct ClientEviction {
     /// Why: `queue_overflow`.
     pub reason: String,
     /// The id of the last event that it was told.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Something about a memory, a scope or the state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Finding {
+pub struct HealthFinding {
     /// What kind of thing, as `lukasa doctor` names it: `missing-description`, `repeated-entry`, `screened`, …; beside
     /// those `stale` and `nearly-full`.
     pub kind: String,
@@ -28,17 +28,17 @@ pub struct Finding {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MemoryHealth {
     /// What is not as it should be.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<HealthFinding>,
     /// What could be better and harms nothing.
-    pub advice: Vec<Finding>,
+    pub advice: Vec<HealthFinding>,
 }
 
 /// What a repair did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Repaired {
+pub struct RepairResponse {
     /// What was done, in sentences.
     pub done: Vec<String>,
     /// What is left for a person.
-    pub left: Vec<Finding>,
+    pub left: Vec<HealthFinding>,
 }

@@ -23,7 +23,7 @@ pub mod settings;
 
 pub mod event;
 
-pub mod frame;
+pub mod sse;
 
 pub mod cursor;
 

@@ -141,7 +141,7 @@ pub struct PutMemory {
 /// What a write did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Written {
+pub struct WriteResponse {
     /// The memory.
     pub path: String,
     /// Its revision afterwards; none when it is gone.
@@ -214,7 +214,7 @@ pub struct Match {
 /// What a search found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Found {
+pub struct SearchResponse {
     /// Matches, memory by memory.
     pub matches: Vec<Match>,
     /// Whether there are more than are told.
@@ -224,7 +224,7 @@ pub struct Found {
 /// A memory that an import made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Imported {
+pub struct ImportedMemory {
     /// Where.
     pub path: String,
     /// The file of the archive that it comes from.
@@ -236,7 +236,7 @@ pub struct Imported {
 /// A file of an archive that was not taken over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct LeftOut {
+pub struct SkippedImport {
     /// The file.
     pub source: String,
     /// Why.
@@ -248,9 +248,9 @@ pub struct LeftOut {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ImportOutcome {
     /// The memories that it made.
-    pub memories: Vec<Imported>,
+    pub memories: Vec<ImportedMemory>,
     /// What it did not take over.
-    pub skipped: Vec<LeftOut>,
+    pub skipped: Vec<SkippedImport>,
     /// The change in history; none when nothing was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<i64>,
@@ -260,7 +260,7 @@ pub struct ImportOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Step {
+pub enum BatchStep {
     /// Deletes a memory.
     Delete {
         /// Its path.
@@ -281,15 +281,15 @@ pub enum Step {
 /// Steps that are done together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Batch {
+pub struct BatchRequest {
     /// The steps, in order; at most 1,000.
-    pub steps: Vec<Step>,
+    pub steps: Vec<BatchStep>,
 }
 
 /// What they came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct BatchDone {
+pub struct BatchResponse {
     /// The change, which one undo takes back; none if there was nothing to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<i64>,

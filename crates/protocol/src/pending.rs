@@ -31,7 +31,7 @@ pub struct PendingProposal {
     pub changes: Vec<ProposedEntry>,
     /// The memory that a person is asked to read, and to answer for as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub review: Option<ToReview>,
+    pub review: Option<ReviewItem>,
     /// What it would do to each memory now, or what the writing did that is to be reviewed; empty when it is stale.
     pub diffs: Vec<Diff>,
 }
@@ -39,7 +39,7 @@ pub struct PendingProposal {
 /// A memory that waits for a review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct ToReview {
+pub struct ReviewItem {
     /// Its path.
     pub path: String,
     /// Its revision.

@@ -24,7 +24,7 @@ pub enum SettingKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum SettingFrom {
+pub enum SettingSource {
     /// Nothing: it is the default.
     Default,
     /// The settings file.
@@ -49,7 +49,7 @@ pub struct Setting {
     /// Its value when nothing sets it; null when there is none.
     pub default: Value,
     /// What says the value.
-    pub from: SettingFrom,
+    pub from: SettingSource,
     /// The line of the settings file that does, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
@@ -104,24 +104,24 @@ fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::
 /// Which folders are trusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Trust {
+pub struct TrustStatus {
     /// The folders that a person trusts, with all below them.
     pub folders: Vec<String>,
     /// The project of the workspace, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub here: Option<TrustHere>,
+    pub here: Option<FolderTrust>,
 }
 
 /// Whether a project is trusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct TrustHere {
+pub struct FolderTrust {
     /// Its folder.
     pub path: String,
     /// Whether it, or a folder above it, is trusted.
     pub trusted: bool,
     /// What is not shown to models unasked, and would be if it were trusted.
-    pub speaks: Vec<Speaks>,
+    pub speaks: Vec<InstructionSource>,
     /// How many more there are.
     pub more: u64,
 }
@@ -130,7 +130,7 @@ pub struct TrustHere {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub enum SpeaksKind {
+pub enum InstructionSourceKind {
     /// A context file: it instructs models.
     ContextFile,
     /// A memory that was not reviewed.
@@ -140,9 +140,9 @@ pub enum SpeaksKind {
 /// Something of a project that is shown to models once it is trusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Speaks {
+pub struct InstructionSource {
     /// What it is.
-    pub kind: SpeaksKind,
+    pub kind: InstructionSourceKind,
     /// The file, or the memory.
     pub path: String,
     /// The description of a memory.

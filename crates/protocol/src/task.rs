@@ -289,7 +289,7 @@ pub struct EntryNote {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Candidate {
+pub struct ForgetCandidate {
     /// Its memory.
     pub file_path: String,
     /// All of it, without the bullet and without secrets: with it as the query, and this `filePath`, the entry is meant.
@@ -319,7 +319,7 @@ pub struct ForgetResult {
     pub changes: Vec<EntryNote>,
     /// If nothing was removed: the entries that may be meant, the likeliest first; at most five.
     #[serde(default)]
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<ForgetCandidate>,
 }
 
 /// An entry that was forgotten.

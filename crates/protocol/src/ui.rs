@@ -13,7 +13,7 @@ pub struct Ticket {
 /// A ticket that is traded for a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
-pub struct Trade {
+pub struct LoginRequest {
     /// The ticket.
     pub ticket: String,
 }

@@ -230,8 +230,8 @@ fn entry_note(note: &engine::EntryOutcome) -> task::EntryNote {
     }
 }
 
-fn candidate(candidate: &engine::EntryCandidate) -> task::Candidate {
-    task::Candidate {
+fn candidate(candidate: &engine::EntryCandidate) -> task::ForgetCandidate {
+    task::ForgetCandidate {
         file_path: candidate.path.to_string(),
         entry: candidate.entry.clone(),
         summary: candidate.summary.clone(),
@@ -352,8 +352,8 @@ pub(crate) fn diff(diff: engine::FileDiff) -> changes::Diff {
 }
 
 /// Returns what an undo did.
-pub(crate) fn undone(undone: &engine::UndoReport) -> changes::Undone {
-    changes::Undone {
+pub(crate) fn undone(undone: &engine::UndoReport) -> changes::UndoResponse {
+    changes::UndoResponse {
         change: undone.change.map(|id| id.0),
         undone: undone.undone.iter().map(|id| id.0).collect(),
         paths: undone.paths.iter().map(ToString::to_string).collect(),

@@ -1,7 +1,7 @@
 //! `lukasa events`: what the running daemon tells of changes.
 
 use memory::error_code::MemoryErrorCode;
-use protocol::client::{Begin, ClientError};
+use protocol::client::{ClientError, StartFrom};
 use protocol::event::{Envelope, Event, MemoryChanged, ProposalEvent};
 use serde_json::json;
 
@@ -15,8 +15,8 @@ use crate::render::{FAINT, Look, MARK, print, visible};
 pub(crate) async fn run(app: &App, args: &Events) -> Result<Status, Failure> {
     let place = daemon::find(&app.folders.state).ok_or_else(no_daemon)?;
     let client = place.client()?;
-    let begin = if args.follow { Begin::Now } else { Begin::Oldest };
-    let mut events = client.events(begin).await.map_err(failure)?.once();
+    let begin = if args.follow { StartFrom::Now } else { StartFrom::Oldest };
+    let mut events = client.events(begin).await.map_err(failure)?.without_reconnect();
     while let Some(envelope) = events.next().await.map_err(failure)? {
         if matches!(envelope.event, Event::ReplayComplete(_)) {
             return Ok(Status::Done);

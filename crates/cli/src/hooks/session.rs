@@ -16,7 +16,8 @@ use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
 use protocol::client::{Client, ClientError};
 use protocol::conversation::{
-    Compacted, EndedTurn, Happened, OpenConversation, SaidPrompt, ToShow, TurnMessage, TurnRole,
+    CompactionRequest, ContextUpdate, EndTurnRequest, OpenConversation, PromptRequest,
+    ToolResultRequest, TurnMessage, TurnRole,
 };
 use state::private_files::create_private_folder;
 
@@ -206,33 +207,39 @@ fn beside(recalled: Option<String>, changes: Option<String>) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-async fn tell(client: &Client, place: &Glimpse, told: &Told) -> Result<ToShow, ClientError> {
+async fn tell(client: &Client, place: &Glimpse, told: &Told) -> Result<ContextUpdate, ClientError> {
     let id = told.session.as_str();
     match told.event {
         Event::SessionStart => {}
         Event::UserPrompt => {
             let text = told.prompt.clone().unwrap_or_default();
             return client
-                .said_prompt(
+                .send_prompt(
                     id,
-                    &SaidPrompt { text, event_id: None, cancel_with_connection: false },
+                    &PromptRequest { text, event_id: None, cancel_with_connection: false },
                 )
                 .await;
         }
         Event::PostToolUse => {
-            let happened = Happened { event_id: None, memory_written: told.wrote_memory };
-            return client.had_tool_result(id, &happened).await;
+            let happened = ToolResultRequest { event_id: None, memory_written: told.wrote_memory };
+            return client.send_tool_result(id, &happened).await;
         }
-        Event::PreCompact => drop(client.compacted(id, &Compacted::default()).await?),
+        Event::PreCompact => {
+            drop(client.report_compaction(id, &CompactionRequest::default()).await?)
+        }
         Event::Stop => {
             let text = answer_for_review(place, told);
             let text = text.map(|text| TurnMessage { role: TurnRole::Assistant, text });
             let messages = text.into_iter().collect();
-            drop(client.ended_turn(id, &EndedTurn { messages, ..EndedTurn::default() }).await?);
+            drop(
+                client
+                    .end_turn(id, &EndTurnRequest { messages, ..EndTurnRequest::default() })
+                    .await?,
+            );
         }
         Event::SessionEnd => client.close_conversation(id).await?,
     }
-    Ok(ToShow::default())
+    Ok(ContextUpdate::default())
 }
 
 /// Returns what the model answered in the turn that has ended; the agent says so, or its transcript does. Without reviews nobody

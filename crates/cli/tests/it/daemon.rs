@@ -26,7 +26,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use protocol::event::Envelope;
-use protocol::frame;
+use protocol::sse;
 use serde_json::Value;
 use testkit::eventually;
 
@@ -349,12 +349,12 @@ impl Stream {
         let (sender, events) = channel();
         // Ends with the connection.
         std::thread::spawn(move || {
-            let mut frames = frame::Reader::default();
+            let mut frames = sse::FrameReader::default();
             let mut bytes = [0; 4_096];
             loop {
                 match reader.read(&mut bytes) {
                     Ok(count) if count > 0 => {
-                        for frame in frames.take(&bytes[..count]).unwrap() {
+                        for frame in frames.push(&bytes[..count]).unwrap() {
                             let envelope: Envelope = serde_json::from_str(&frame.data).unwrap();
                             assert_eq!(
                                 (frame.id, frame.event.as_str()),

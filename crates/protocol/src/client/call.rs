@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::door::Connection;
+use super::endpoint::Connection;
 use super::{Client, ClientError};
 use crate::id::CLIENT_ID_HEADER;
 
@@ -28,7 +28,7 @@ const REFUSAL_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct ApiCall {
     method: Method,
     target: String,
     has_query: bool,
@@ -36,7 +36,7 @@ pub(super) struct Call {
     body: Bytes,
 }
 
-impl Call {
+impl ApiCall {
     fn new(method: Method, path: &str) -> Self {
         let target = utf8_percent_encode(path, PLAIN).to_string();
         Self { method, target, has_query: false, headers: HeaderMap::new(), body: Bytes::new() }
@@ -93,16 +93,16 @@ impl Call {
 
 impl Client {
     /// Returns the value that a call is answered with.
-    pub(super) async fn value<T: DeserializeOwned>(&self, call: Call) -> Result<T, ClientError> {
+    pub(super) async fn value<T: DeserializeOwned>(&self, call: ApiCall) -> Result<T, ClientError> {
         Ok(serde_json::from_slice(&self.body(call).await?)?)
     }
 
     /// Returns the bytes that a call is answered with.
-    pub(super) async fn body(&self, call: Call) -> Result<Bytes, ClientError> {
+    pub(super) async fn body(&self, call: ApiCall) -> Result<Bytes, ClientError> {
         let all = async {
             let (response, connection) = self.exchange(&call).await?;
-            let body = bounded(response.into_body(), self.answer_max).await?;
-            self.keep(connection);
+            let body = read_bounded(response.into_body(), self.answer_max).await?;
+            self.store_idle(connection);
             Ok(body)
         };
         timeout(self.deadline, all).await.unwrap_or(Err(ClientError::TimedOut(self.deadline)))
@@ -111,14 +111,17 @@ impl Client {
     /// Returns the head of an answer, whose body goes on as long as the connection is held.
     pub(super) async fn stream(
         &self,
-        call: &Call,
+        call: &ApiCall,
     ) -> Result<(Response<Incoming>, Connection), ClientError> {
         let exchange = timeout(self.deadline, self.exchange(call)).await;
         exchange.unwrap_or(Err(ClientError::TimedOut(self.deadline)))
     }
 
     /// Sends a request and reads the head of its answer; one that is no success is an error.
-    async fn exchange(&self, call: &Call) -> Result<(Response<Incoming>, Connection), ClientError> {
+    async fn exchange(
+        &self,
+        call: &ApiCall,
+    ) -> Result<(Response<Incoming>, Connection), ClientError> {
         let (response, connection) = self.send(call).await?;
         let status = response.status();
         if status.is_success() {
@@ -127,31 +130,36 @@ impl Client {
         let retry_after = response.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
         // One that is larger says nothing that is known here.
-        let body = bounded(response.into_body(), REFUSAL_BYTES_MAX.min(self.answer_max)).await?;
-        self.keep(connection);
-        Err(ClientError::of(status.as_u16(), &body, retry_after.map(Duration::from_secs)))
+        let body =
+            read_bounded(response.into_body(), REFUSAL_BYTES_MAX.min(self.answer_max)).await?;
+        self.store_idle(connection);
+        Err(ClientError::from_response(
+            status.as_u16(),
+            &body,
+            retry_after.map(Duration::from_secs),
+        ))
     }
 
-    async fn send(&self, call: &Call) -> Result<(Response<Incoming>, Connection), ClientError> {
+    async fn send(&self, call: &ApiCall) -> Result<(Response<Incoming>, Connection), ClientError> {
         // A kept connection may turn out to be closed. Only what has no effect is tried on one, since
         // that can be sent once more.
-        let kept = if call.is_safe() { self.kept() } else { None };
+        let kept = if call.is_safe() { self.take_idle() } else { None };
         if let Some(mut connection) = kept
             && connection.sender.ready().await.is_ok()
             && let Ok(response) = connection.sender.send_request(self.request(call)?).await
         {
             return Ok((response, connection));
         }
-        let mut connection = self.door.open().await?;
+        let mut connection = self.endpoint.open().await?;
         let response = connection.sender.send_request(self.request(call)?).await?;
         Ok((response, connection))
     }
 
-    fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>, ClientError> {
+    fn request(&self, call: &ApiCall) -> Result<Request<Full<Bytes>>, ClientError> {
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(&call.target)
-            .header(HOST, self.door.host())
+            .header(HOST, self.endpoint.host())
             .header(AUTHORIZATION, &self.authorization);
         if let Some(id) = &self.caller {
             request = request.header(CLIENT_ID_HEADER, id);
@@ -163,19 +171,19 @@ impl Client {
         Ok(request)
     }
 
-    fn keep(&self, connection: Connection) {
+    fn store_idle(&self, connection: Connection) {
         let mut idle = self.idle.lock();
-        *idle = Some(connection.rest());
+        *idle = Some(connection.mark_idle());
     }
 
-    fn kept(&self) -> Option<Connection> {
+    fn take_idle(&self) -> Option<Connection> {
         let mut idle = self.idle.lock();
         idle.take().filter(Connection::is_usable)
     }
 }
 
 /// Reads a body of at most so many bytes. What else comes is not waited for.
-async fn bounded(body: Incoming, max: usize) -> Result<Bytes, ClientError> {
+async fn read_bounded(body: Incoming, max: usize) -> Result<Bytes, ClientError> {
     match Limited::new(body, max).collect().await {
         Ok(read) => Ok(read.to_bytes()),
         Err(error) => Err(match error.downcast::<hyper::Error>() {
@@ -191,7 +199,7 @@ mod tests {
 
     #[test]
     fn paths_and_queries_are_spelled_as_urls_have_them() {
-        let call = Call::get("/v1/memories/global/ä b?&#%.md")
+        let call = ApiCall::get("/v1/memories/global/ä b?&#%.md")
             .query("q", Some("a&b=c d+é"))
             .query("cursor", None::<String>)
             .query("max", Some(3));

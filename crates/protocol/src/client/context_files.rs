@@ -2,23 +2,25 @@
 
 use hyper::header::IF_MATCH;
 
-use super::call::Call;
+use super::call::ApiCall;
 use super::memories::tag;
 use super::{Client, ClientError};
-use crate::context_files::{ContextScope, WorkspaceMemory, WriteMemory, WriteMode, WroteMemory};
+use crate::context_files::{
+    ContextScope, WorkspaceMemory, WriteMemory, WriteMemoryResponse, WriteMode,
+};
 
 impl Client {
     /// Lists the context files of the workspace, such as `AGENTS.md`, as they are loaded.
     pub async fn workspace_memory(&self) -> Result<WorkspaceMemory, ClientError> {
-        self.value(Call::get(&self.workspace_memory_path())).await
+        self.value(ApiCall::get(&self.workspace_memory_path())).await
     }
 
     /// Adds to the context file of the project or of the person, or replaces all of it.
     pub async fn write_workspace_memory(
         &self,
         request: &WriteMemory,
-    ) -> Result<WroteMemory, ClientError> {
-        self.value(Call::post(&self.workspace_memory_path()).json(request)?).await
+    ) -> Result<WriteMemoryResponse, ClientError> {
+        self.value(ApiCall::post(&self.workspace_memory_path()).json(request)?).await
     }
 
     /// Replaces the context file that was listed at this revision.
@@ -31,10 +33,10 @@ impl Client {
         scope: ContextScope,
         content: &str,
         revision: &str,
-    ) -> Result<WroteMemory, ClientError> {
+    ) -> Result<WriteMemoryResponse, ClientError> {
         let mode = Some(WriteMode::Replace);
         let request = WriteMemory { scope, content: content.to_owned(), mode };
-        let call = Call::post(&self.workspace_memory_path()).json(&request)?;
+        let call = ApiCall::post(&self.workspace_memory_path()).json(&request)?;
         self.value(call.header(IF_MATCH, tag(revision)?)).await
     }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::error::{ErrorBody, ErrorCode};
-use crate::frame::TooLong;
+use crate::sse::FrameTooLong;
 use crate::task::Task;
 
 /// Why a daemon did not do what it was asked.
@@ -52,7 +52,7 @@ pub enum ClientError {
     TooLarge(usize),
     /// A frame of a stream is too long.
     #[error(transparent)]
-    TooLong(#[from] TooLong),
+    TooLong(#[from] FrameTooLong),
 }
 
 fn reason(task: &Task) -> String {
@@ -151,7 +151,7 @@ impl ClientError {
     }
 
     /// Reads an answer that is no success.
-    pub(super) fn of(status: u16, body: &[u8], retry_after: Option<Duration>) -> Self {
+    pub(super) fn from_response(status: u16, body: &[u8], retry_after: Option<Duration>) -> Self {
         let Ok(ErrorBody { error: sentence, code, facts }) = serde_json::from_slice(body) else {
             return Self::Unexpected(status);
         };
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     fn of(status: u16, body: &str) -> ClientError {
-        ClientError::of(status, body.as_bytes(), Some(Duration::from_secs(2)))
+        ClientError::from_response(status, body.as_bytes(), Some(Duration::from_secs(2)))
     }
 
     #[test]

@@ -13,12 +13,12 @@ use hyper::body::Incoming;
 use hyper::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{sleep, timeout};
 
-use super::call::Call;
-use super::door::Connection;
+use super::call::ApiCall;
+use super::endpoint::Connection;
 use super::{Client, ClientError, header};
 use crate::cursor::{CURSOR_HEADER, EPOCH_HEADER, LAST_EVENT_ID_HEADER};
 use crate::event::Envelope;
-use crate::frame::{Frame, Reader};
+use crate::sse::{Frame, FrameReader};
 
 /// How long a stream may say nothing: three signs of life of a daemon.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
@@ -34,7 +34,7 @@ const RECONNECT_ATTEMPTS_MAX: u32 = 10;
 
 /// Where a stream begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Begin {
+pub enum StartFrom {
     /// With what happens from now on.
     #[default]
     Now,
@@ -55,57 +55,68 @@ pub struct Cursor {
 
 /// A stream of events. Dropping it ends it.
 #[derive(Debug)]
-pub struct Events {
+pub struct EventStream {
     client: Client,
-    call: Call,
-    place: Option<Cursor>,
+    call: ApiCall,
+    cursor: Option<Cursor>,
     /// Where the connection says that it begins. Believed with its first frame: that may say that something was
     /// missed, and whoever is cut off before it has to be told again.
-    begins: Option<Cursor>,
-    open: Option<Open>,
+    server_cursor: Option<Cursor>,
+    open: Option<OpenStream>,
     reconnects: bool,
     attempts: u32,
 }
 
 /// A connection that frames come over.
 #[derive(Debug)]
-struct Open {
+struct OpenStream {
     response: Response<Incoming>,
     _connection: Connection,
-    reader: Reader,
+    reader: FrameReader,
     waiting: std::vec::IntoIter<Frame>,
 }
 
 impl Client {
     /// Opens the stream of all that changes in the memories of the workspace, through whatever program.
-    pub async fn events(&self, begin: Begin) -> Result<Events, ClientError> {
-        self.stream_of(self.call_here(Call::get("/v1/events")), begin).await
+    pub async fn events(&self, begin: StartFrom) -> Result<EventStream, ClientError> {
+        self.stream_of(self.workspace_call(ApiCall::get("/v1/events")), begin).await
     }
 
     /// Opens the stream of what the tasks of a session's workspace do.
-    pub async fn session_events(&self, id: &str, begin: Begin) -> Result<Events, ClientError> {
-        self.stream_of(Call::get(&format!("/session/{id}/events")), begin).await
+    pub async fn session_events(
+        &self,
+        id: &str,
+        begin: StartFrom,
+    ) -> Result<EventStream, ClientError> {
+        self.stream_of(ApiCall::get(&format!("/session/{id}/events")), begin).await
     }
 
-    async fn stream_of(&self, call: Call, begin: Begin) -> Result<Events, ClientError> {
+    async fn stream_of(&self, call: ApiCall, begin: StartFrom) -> Result<EventStream, ClientError> {
         let place = match begin {
-            Begin::Now => None,
-            Begin::Oldest => Some(Cursor { last_seen: 0, epoch: None }),
-            Begin::After(cursor) => Some(cursor),
+            StartFrom::Now => None,
+            StartFrom::Oldest => Some(Cursor { last_seen: 0, epoch: None }),
+            StartFrom::After(cursor) => Some(cursor),
         };
         let client = self.clone();
         let call = call.header(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let mut events =
-            Events { client, call, place, begins: None, open: None, reconnects: true, attempts: 0 };
+        let mut events = EventStream {
+            client,
+            call,
+            cursor: place,
+            server_cursor: None,
+            open: None,
+            reconnects: true,
+            attempts: 0,
+        };
         events.connect().await?;
         Ok(events)
     }
 }
 
-impl Events {
+impl EventStream {
     /// Ends when the daemon ends the stream, instead of coming back.
     #[must_use]
-    pub fn once(mut self) -> Self {
+    pub fn without_reconnect(mut self) -> Self {
         self.reconnects = false;
         self
     }
@@ -113,7 +124,7 @@ impl Events {
     /// Returns where the stream goes on: after the event that was told last. Whoever keeps it can go on
     /// there later with [`Begin::After`].
     pub fn cursor(&self) -> Option<&Cursor> {
-        self.place.as_ref()
+        self.cursor.as_ref()
     }
 
     /// Waits for the next event; `None` when a stream that is read [once](Self::once) has ended. Whoever
@@ -132,12 +143,12 @@ impl Events {
                 if !self.reconnects {
                     return Ok(None);
                 }
-                self.come_back().await?;
+                self.reconnect().await?;
                 continue;
             };
             match open.next().await {
                 Ok(Some(frame)) => {
-                    if let Some(envelope) = self.take(&frame) {
+                    if let Some(envelope) = self.accept(&frame) {
                         return Ok(Some(envelope));
                     }
                 }
@@ -160,19 +171,19 @@ impl Events {
     }
 
     /// Notes the place that a frame leads to; returns its event, if that is known.
-    fn take(&mut self, frame: &Frame) -> Option<Envelope> {
+    fn accept(&mut self, frame: &Frame) -> Option<Envelope> {
         self.attempts = 0;
-        if let Some(begins) = self.begins.take() {
-            self.place = Some(begins);
+        if let Some(begins) = self.server_cursor.take() {
+            self.cursor = Some(begins);
         }
-        if let (Some(id), Some(place)) = (frame.id, &mut self.place) {
+        if let (Some(id), Some(place)) = (frame.id, &mut self.cursor) {
             place.last_seen = id;
         }
         serde_json::from_str(&frame.data).ok()
     }
 
     /// Tries to connect until it works, or there were too many attempts.
-    async fn come_back(&mut self) -> Result<(), ClientError> {
+    async fn reconnect(&mut self) -> Result<(), ClientError> {
         loop {
             sleep(delay(self.attempts)).await;
             self.attempts += 1;
@@ -189,7 +200,7 @@ impl Events {
 
     async fn connect(&mut self) -> Result<(), ClientError> {
         let mut call = self.call.clone();
-        if let Some(Cursor { last_seen, epoch }) = &self.place {
+        if let Some(Cursor { last_seen, epoch }) = &self.cursor {
             let name = HeaderName::from_static(LAST_EVENT_ID_HEADER);
             call = call.header(name, HeaderValue::from(*last_seen));
             if let Some(epoch) = epoch {
@@ -198,19 +209,19 @@ impl Events {
             }
         }
         let (response, connection) = self.client.stream(&call).await?;
-        self.begins = place(response.headers());
-        if self.place.is_none() {
-            self.place = self.begins.take();
+        self.server_cursor = read_cursor(response.headers());
+        if self.cursor.is_none() {
+            self.cursor = self.server_cursor.take();
         }
         let waiting = Vec::new().into_iter();
-        let reader = Reader::default();
-        self.open = Some(Open { response, _connection: connection, reader, waiting });
+        let reader = FrameReader::default();
+        self.open = Some(OpenStream { response, _connection: connection, reader, waiting });
         Ok(())
     }
 }
 
 /// Returns where a stream says that it begins.
-fn place(headers: &HeaderMap) -> Option<Cursor> {
+fn read_cursor(headers: &HeaderMap) -> Option<Cursor> {
     let text = |name: &str| headers.get(name)?.to_str().ok();
     let last_seen = text(CURSOR_HEADER)?.parse().ok()?;
     Some(Cursor { last_seen, epoch: text(EPOCH_HEADER).map(str::to_owned) })
@@ -220,7 +231,7 @@ fn delay(attempts: u32) -> Duration {
     RECONNECT_DELAY_MIN.saturating_mul(1 << attempts.min(16)).min(RECONNECT_DELAY_MAX)
 }
 
-impl Open {
+impl OpenStream {
     /// Waits for the next frame; `None` when the daemon ended the stream.
     async fn next(&mut self) -> Result<Option<Frame>, ClientError> {
         loop {
@@ -231,7 +242,7 @@ impl Open {
             let Ok(part) = part else { return Err(ClientError::TimedOut(SILENCE_MAX)) };
             let Some(part) = part else { return Ok(None) };
             if let Ok(bytes) = part?.into_data() {
-                self.waiting = self.reader.take(&bytes)?.into_iter();
+                self.waiting = self.reader.push(&bytes)?.into_iter();
             }
         }
     }

@@ -1,8 +1,8 @@
 //! History: what was done, line by line, and taking it back.
 
-use super::call::Call;
+use super::call::ApiCall;
 use super::{Client, ClientError};
-use crate::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
+use crate::changes::{ChangePage, ChangeWithDiffs, UndoResponse, UndoSeveral};
 use crate::runs::{ModelRunPage, RunPage};
 use crate::workspaces::{HostWorkspaces, RemovedWorkspace};
 
@@ -29,17 +29,17 @@ pub struct ChangesQuery {
 
 /// Whether something is done, or only said what would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dry {
+pub enum DryRun {
     /// It is done.
     No,
     /// Nothing is changed.
-    Run,
+    Yes,
 }
 
 impl Client {
     /// Lists changes, the newest first, one page of them.
     pub async fn changes(&self, query: &ChangesQuery) -> Result<ChangePage, ClientError> {
-        let call = Call::get("/v1/changes")
+        let call = ApiCall::get("/v1/changes")
             .query("path", query.path.as_deref())
             .query("task", query.task.as_deref())
             .query("session", query.session.as_deref())
@@ -48,12 +48,12 @@ impl Client {
             .query("until", query.until.as_deref())
             .query("cursor", query.cursor.as_deref())
             .query("max", query.max);
-        self.value(self.call_here(call)).await
+        self.value(self.workspace_call(call)).await
     }
 
     /// Shows a change, with what it did to each memory.
     pub async fn change(&self, id: i64) -> Result<ChangeWithDiffs, ClientError> {
-        self.value(self.call_here(Call::get(&format!("/v1/changes/{id}")))).await
+        self.value(self.workspace_call(ApiCall::get(&format!("/v1/changes/{id}")))).await
     }
 
     /// Takes a change back, as a new change.
@@ -62,10 +62,10 @@ impl Client {
     ///
     /// [`ErrorCode::Conflict`](crate::error::ErrorCode::Conflict) when any of its memories was changed
     /// since; [`Refusal::blocked`](super::Refusal::blocked) has the differences.
-    pub async fn undo(&self, id: i64, dry: Dry) -> Result<Undone, ClientError> {
-        let call = Call::post(&format!("/v1/changes/{id}/undo"));
-        let call = call.query("dryRun", (dry == Dry::Run).then_some(true));
-        self.value(self.call_here(call)).await
+    pub async fn undo(&self, id: i64, dry: DryRun) -> Result<UndoResponse, ClientError> {
+        let call = ApiCall::post(&format!("/v1/changes/{id}/undo"));
+        let call = call.query("dryRun", (dry == DryRun::Yes).then_some(true));
+        self.value(self.workspace_call(call)).await
     }
 
     /// Takes several changes back, as one new change.
@@ -73,25 +73,30 @@ impl Client {
     /// # Errors
     ///
     /// As for [`undo`](Self::undo): all stay when one cannot be taken back.
-    pub async fn undo_several(&self, what: &UndoSeveral, dry: Dry) -> Result<Undone, ClientError> {
-        let call = Call::post("/v1/undo").query("dryRun", (dry == Dry::Run).then_some(true));
-        self.value(self.call_here(call.json(what)?)).await
+    pub async fn undo_several(
+        &self,
+        what: &UndoSeveral,
+        dry: DryRun,
+    ) -> Result<UndoResponse, ClientError> {
+        let call = ApiCall::post("/v1/undo").query("dryRun", (dry == DryRun::Yes).then_some(true));
+        self.value(self.workspace_call(call.json(what)?)).await
     }
 
     /// Lists what tasks and sessions changed, each as one, the latest first: one page, after the page that ended with
     /// this cursor.
     pub async fn runs(&self, cursor: Option<&str>) -> Result<RunPage, ClientError> {
-        self.value(self.call_here(Call::get("/v1/runs").query("cursor", cursor))).await
+        self.value(self.workspace_call(ApiCall::get("/v1/runs").query("cursor", cursor))).await
     }
 
     /// Lists what models did for tasks, the newest first: one page, after the page that ended with this cursor.
     pub async fn model_runs(&self, cursor: Option<&str>) -> Result<ModelRunPage, ClientError> {
-        self.value(self.call_here(Call::get("/v1/runs/models").query("cursor", cursor))).await
+        self.value(self.workspace_call(ApiCall::get("/v1/runs/models").query("cursor", cursor)))
+            .await
     }
 
     /// Lists the workspaces whose memories lie on the host of the daemon, whether or not it serves them.
     pub async fn host_workspaces(&self) -> Result<HostWorkspaces, ClientError> {
-        self.value(Call::get("/v1/workspaces")).await
+        self.value(ApiCall::get("/v1/workspaces")).await
     }
 
     /// Deletes the memories of one of [the host's workspaces](Self::host_workspaces) as one change, which
@@ -101,6 +106,6 @@ impl Client {
     ///
     /// [`ErrorCode::WorkspaceBusy`](crate::error::ErrorCode::WorkspaceBusy) while its tasks wait or run.
     pub async fn remove_workspace(&self, id: &str) -> Result<RemovedWorkspace, ClientError> {
-        self.value(Call::delete(&format!("/v1/workspaces/{id}"))).await
+        self.value(ApiCall::delete(&format!("/v1/workspaces/{id}"))).await
     }
 }

@@ -5,12 +5,12 @@ use hyper::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::Call;
+use super::call::ApiCall;
 use super::{Client, ClientError, header};
-use crate::health::{MemoryHealth, Repaired};
+use crate::health::{MemoryHealth, RepairResponse};
 use crate::memories::{
-    Batch, BatchDone, Found, ImportOutcome, Memory, MemoryPage, Move, Pin, PutMemory, RevisionText,
-    Sort, Step, ToolReply, Written,
+    BatchRequest, BatchResponse, BatchStep, ImportOutcome, Memory, MemoryPage, Move, Pin,
+    PutMemory, RevisionText, SearchResponse, Sort, ToolReply, WriteResponse,
 };
 
 /// The header by which a program says what class of agent calls the tool for it.
@@ -62,19 +62,19 @@ pub enum AgentClass {
 impl Client {
     /// Lists memories, one page of them.
     pub async fn memories(&self, query: &MemoriesQuery) -> Result<MemoryPage, ClientError> {
-        let call = Call::get("/v1/memories")
+        let call = ApiCall::get("/v1/memories")
             .query("scope", query.scope.as_deref())
             .query("q", query.words.as_deref())
             .query("pinned", query.pinned)
             .query("sort", query.sort)
             .query("cursor", query.cursor.as_deref())
             .query("max", query.max);
-        self.value(self.call_here(call)).await
+        self.value(self.workspace_call(call)).await
     }
 
     /// Reads a memory, with the revision that a later write names.
     pub async fn read(&self, path: &str) -> Result<Memory, ClientError> {
-        self.value(self.about(Call::get, "memories", path)).await
+        self.value(self.path_call(ApiCall::get, "memories", path)).await
     }
 
     /// Makes a memory where nothing is.
@@ -82,9 +82,9 @@ impl Client {
     /// # Errors
     ///
     /// [`ClientError::Conflict`] with the revision of what is there.
-    pub async fn create(&self, path: &str, text: &str) -> Result<Written, ClientError> {
+    pub async fn create(&self, path: &str, text: &str) -> Result<WriteResponse, ClientError> {
         let put = PutMemory { text: text.to_owned() };
-        let call = self.about(Call::put, "memories", path).json(&put)?;
+        let call = self.path_call(ApiCall::put, "memories", path).json(&put)?;
         self.value(call.header(IF_NONE_MATCH, HeaderValue::from_static("*"))).await
     }
 
@@ -98,15 +98,15 @@ impl Client {
         path: &str,
         text: &str,
         revision: &str,
-    ) -> Result<Written, ClientError> {
+    ) -> Result<WriteResponse, ClientError> {
         let put = PutMemory { text: text.to_owned() };
-        let call = self.about(Call::put, "memories", path).json(&put)?;
+        let call = self.path_call(ApiCall::put, "memories", path).json(&put)?;
         self.value(call.header(IF_MATCH, tag(revision)?)).await
     }
 
     /// Deletes a memory, or a folder with all that is in it, whatever it holds.
-    pub async fn delete(&self, path: &str) -> Result<Written, ClientError> {
-        self.value(self.about(Call::delete, "memories", path)).await
+    pub async fn delete(&self, path: &str) -> Result<WriteResponse, ClientError> {
+        self.value(self.path_call(ApiCall::delete, "memories", path)).await
     }
 
     /// Deletes the text that was read at this revision.
@@ -118,16 +118,16 @@ impl Client {
         &self,
         path: &str,
         revision: &str,
-    ) -> Result<Written, ClientError> {
-        let call = self.about(Call::delete, "memories", path);
+    ) -> Result<WriteResponse, ClientError> {
+        let call = self.path_call(ApiCall::delete, "memories", path);
         self.value(call.header(IF_MATCH, tag(revision)?)).await
     }
 
     /// Gives a memory or folder another path in its scope.
-    pub async fn rename(&self, from: &str, to: &str) -> Result<Written, ClientError> {
+    pub async fn rename(&self, from: &str, to: &str) -> Result<WriteResponse, ClientError> {
         let renaming = Move { from: from.to_owned(), to: to.to_owned() };
-        let call = Call::post("/v1/memories/move").json(&renaming)?;
-        self.value(self.call_here(call)).await
+        let call = ApiCall::post("/v1/memories/move").json(&renaming)?;
+        self.value(self.workspace_call(call)).await
     }
 
     /// Deletes or moves several memories as one change, all of them or none.
@@ -135,49 +135,49 @@ impl Client {
     /// # Errors
     ///
     /// [`ClientError::Conflict`] when one is at another revision than its step names.
-    pub async fn batch(&self, steps: Vec<Step>) -> Result<BatchDone, ClientError> {
-        let call = Call::post("/v1/batch").json(&Batch { steps })?;
-        self.value(self.call_here(call)).await
+    pub async fn batch(&self, steps: Vec<BatchStep>) -> Result<BatchResponse, ClientError> {
+        let call = ApiCall::post("/v1/batch").json(&BatchRequest { steps })?;
+        self.value(self.workspace_call(call)).await
     }
 
     /// Reads what a memory said at a revision, while history keeps it.
     pub async fn revision(&self, revision: &str) -> Result<RevisionText, ClientError> {
-        self.value(self.call_here(Call::get(&format!("/v1/revisions/{revision}")))).await
+        self.value(self.workspace_call(ApiCall::get(&format!("/v1/revisions/{revision}")))).await
     }
 
     /// Reads what a memory said at a revision, with how that differs from another one.
     pub async fn compare(&self, from: &str, to: &str) -> Result<RevisionText, ClientError> {
-        let call = Call::get(&format!("/v1/revisions/{to}")).query("against", Some(from));
-        self.value(self.call_here(call)).await
+        let call = ApiCall::get(&format!("/v1/revisions/{to}")).query("against", Some(from));
+        self.value(self.workspace_call(call)).await
     }
 
     /// Looks at every memory: what is wrong, and what could be better. May take some seconds.
     pub async fn memory_health(&self) -> Result<MemoryHealth, ClientError> {
-        self.value(self.call_here(Call::get("/v1/health/memories"))).await
+        self.value(self.workspace_call(ApiCall::get("/v1/health/memories"))).await
     }
 
     /// Mends what can be mended without losing anything.
-    pub async fn repair_memories(&self) -> Result<Repaired, ClientError> {
-        self.value(self.call_here(Call::post("/v1/health/memories/repair"))).await
+    pub async fn repair_memories(&self) -> Result<RepairResponse, ClientError> {
+        self.value(self.workspace_call(ApiCall::post("/v1/health/memories/repair"))).await
     }
 
     /// Keeps a memory in the agents' context.
     pub async fn pin(&self, path: &str) -> Result<Pin, ClientError> {
-        self.value(self.about(Call::put, "pins", path)).await
+        self.value(self.path_call(ApiCall::put, "pins", path)).await
     }
 
     /// Keeps a memory in the agents' context no longer.
     pub async fn unpin(&self, path: &str) -> Result<Pin, ClientError> {
-        self.value(self.about(Call::delete, "pins", path)).await
+        self.value(self.path_call(ApiCall::delete, "pins", path)).await
     }
 
     /// Searches the text of memories.
-    pub async fn search(&self, query: &SearchQuery) -> Result<Found, ClientError> {
-        let call = Call::get("/v1/search")
+    pub async fn search(&self, query: &SearchQuery) -> Result<SearchResponse, ClientError> {
+        let call = ApiCall::get("/v1/search")
             .query("q", Some(&query.text))
             .query("path", query.under.as_deref())
             .query("max", query.max);
-        self.value(self.call_here(call)).await
+        self.value(self.workspace_call(call)).await
     }
 
     /// Calls the memory tool as a model does, with the arguments of one of its commands. A refusal is a
@@ -187,14 +187,14 @@ impl Client {
         arguments: &Value,
         class: AgentClass,
     ) -> Result<ToolReply, ClientError> {
-        let call = Call::post("/v1/tool").json(arguments)?;
+        let call = ApiCall::post("/v1/tool").json(arguments)?;
         let class = HeaderValue::from_static(class.into());
-        self.value(self.call_here(call).header(AGENT_CLASS_HEADER, class)).await
+        self.value(self.workspace_call(call).header(AGENT_CLASS_HEADER, class)).await
     }
 
     /// Returns all memories as a tar archive, a folder for each scope.
     pub async fn export(&self) -> Result<Bytes, ClientError> {
-        self.body(self.call_here(Call::get("/v1/export"))).await
+        self.body(self.workspace_call(ApiCall::get("/v1/export"))).await
     }
 
     /// Takes over the Markdown files of a tar archive, as one change: into a scope or folder, or, when
@@ -205,14 +205,14 @@ impl Client {
         archive: impl Into<Bytes>,
         to: Option<&str>,
     ) -> Result<ImportOutcome, ClientError> {
-        let call = Call::post("/v1/import").query("to", to);
+        let call = ApiCall::post("/v1/import").query("to", to);
         let call = call.bytes("application/x-tar", archive.into());
-        self.value(self.call_here(call)).await
+        self.value(self.workspace_call(call)).await
     }
 
-    fn about(&self, method: fn(&str) -> Call, what: &str, path: &str) -> Call {
+    fn path_call(&self, method: fn(&str) -> ApiCall, what: &str, path: &str) -> ApiCall {
         let path = path.strip_prefix("/memories/").unwrap_or(path);
-        self.call_here(method(&format!("/v1/{what}/{path}")))
+        self.workspace_call(method(&format!("/v1/{what}/{path}")))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Proposals: changes that wait for a person, and what the person decides.
 
-use super::call::Call;
+use super::call::ApiCall;
 use super::{Client, ClientError};
 use crate::pending::{Decisions, PendingPage, PendingProposal, ProposalIds};
 
@@ -16,10 +16,10 @@ pub struct PendingQuery {
 impl Client {
     /// Lists the proposals that wait, the oldest first, one page of them.
     pub async fn pending(&self, query: &PendingQuery) -> Result<PendingPage, ClientError> {
-        let call = Call::get("/v1/pending")
+        let call = ApiCall::get("/v1/pending")
             .query("cursor", query.cursor.as_deref())
             .query("max", query.max);
-        self.value(self.call_here(call)).await
+        self.value(self.workspace_call(call)).await
     }
 
     /// Shows a proposal that waits, with what it would do to each memory now.
@@ -28,7 +28,7 @@ impl Client {
     ///
     /// [`ClientError::Conflict`] when it was accepted or rejected already.
     pub async fn proposal(&self, id: i64) -> Result<PendingProposal, ClientError> {
-        self.value(self.call_here(Call::get(&format!("/v1/pending/{id}")))).await
+        self.value(self.workspace_call(ApiCall::get(&format!("/v1/pending/{id}")))).await
     }
 
     /// Accepts proposals, each on its own: the answer says which were accepted, and why the others were not.
@@ -42,7 +42,7 @@ impl Client {
     }
 
     async fn decide(&self, path: &str, ids: &[i64]) -> Result<Decisions, ClientError> {
-        let call = Call::post(path).json(&ProposalIds { ids: ids.to_vec() })?;
-        self.value(self.call_here(call)).await
+        let call = ApiCall::post(path).json(&ProposalIds { ids: ids.to_vec() })?;
+        self.value(self.workspace_call(call)).await
     }
 }

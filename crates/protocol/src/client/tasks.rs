@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use super::call::Call;
+use super::call::ApiCall;
 use super::{Client, ClientError};
 use crate::session::{Session, SessionRequest};
 use crate::task::{ForgetRequest, RememberRequest, Task, TaskKind, TaskList, TaskStatus, WorkKind};
@@ -33,51 +33,51 @@ impl Client {
     /// what tasks do. `cwd` is the folder of the workspace; left out, the first one is meant.
     pub async fn begin_session(&self, cwd: Option<&str>) -> Result<Session, ClientError> {
         let request = SessionRequest { cwd: cwd.map(str::to_owned) };
-        self.value(Call::post("/session").json(&request)?).await
+        self.value(ApiCall::post("/session").json(&request)?).await
     }
 
     /// Ends a session: its client is known no more, and its streams end.
     pub async fn end_session(&self, id: &str) -> Result<(), ClientError> {
-        self.body(Call::delete(&format!("/session/{id}"))).await.map(drop)
+        self.body(ApiCall::delete(&format!("/session/{id}"))).await.map(drop)
     }
 
     /// Asks to remember a text.
     pub async fn remember(&self, request: &RememberRequest) -> Result<Task, ClientError> {
-        self.ask(TaskKind::Remember, request).await
+        self.submit(TaskKind::Remember, request).await
     }
 
     /// Asks to forget what a query means.
     pub async fn forget(&self, request: &ForgetRequest) -> Result<Task, ClientError> {
-        self.ask(TaskKind::Forget, request).await
+        self.submit(TaskKind::Forget, request).await
     }
 
     /// Asks to tidy up.
     pub async fn dream(&self) -> Result<Task, ClientError> {
-        self.ask(TaskKind::Dream, &json!({})).await
+        self.submit(TaskKind::Dream, &json!({})).await
     }
 
-    async fn ask(&self, kind: TaskKind, request: &impl Serialize) -> Result<Task, ClientError> {
-        self.value(Call::post(&self.of_kind(kind.as_ref())).json(request)?).await
+    async fn submit(&self, kind: TaskKind, request: &impl Serialize) -> Result<Task, ClientError> {
+        self.value(ApiCall::post(&self.kind_path(kind.as_ref())).json(request)?).await
     }
 
     /// Looks at a task, by its id.
     pub async fn task(&self, id: &str) -> Result<Task, ClientError> {
-        self.value(Call::get(&self.of_task(id))).await
+        self.value(ApiCall::get(&self.task_path(id))).await
     }
 
     /// Lists the tasks that this client may see, the latest first.
     pub async fn tasks(&self, query: &TasksQuery) -> Result<TaskList, ClientError> {
-        let call = Call::get("/v1/tasks")
+        let call = ApiCall::get("/v1/tasks")
             .query("kind", query.kind)
             .query("status", query.status)
             .query("max", query.max);
-        self.value(self.call_here(call)).await
+        self.value(self.workspace_call(call)).await
     }
 
     /// Takes a task back. One that is being done is stopped and may end a little later; one that has
     /// ended stays as it is. What is returned says which.
     pub async fn cancel(&self, id: &str) -> Result<Task, ClientError> {
-        self.value(Call::delete(&self.of_task(id))).await
+        self.value(ApiCall::delete(&self.task_path(id))).await
     }
 
     /// Waits until a task is completed, for no longer than `patience`.
@@ -126,13 +126,13 @@ impl Client {
         }
     }
 
-    fn of_kind(&self, kind: &str) -> String {
+    fn kind_path(&self, kind: &str) -> String {
         format!("{}/{kind}", self.workspace_memory_path())
     }
 
     /// Returns the path of a task; its id begins with its kind.
-    fn of_task(&self, id: &str) -> String {
+    fn task_path(&self, id: &str) -> String {
         let kind = id.split_once('-').map_or(id, |(kind, _)| kind);
-        format!("{}/{id}", self.of_kind(kind))
+        format!("{}/{id}", self.kind_path(kind))
     }
 }

@@ -79,7 +79,7 @@ fn a_result_is_told_apart_by_its_fields() {
             touched_scopes: Vec::new(),
             proposals: 1,
             changes: Vec::new(),
-            candidates: vec![Candidate {
+            candidates: vec![ForgetCandidate {
                 file_path: "/memories/global/a.md".to_owned(),
                 entry: "a\nb".to_owned(),
                 summary: "a".to_owned(),

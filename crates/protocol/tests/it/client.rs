@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lukasa_protocol::client::{Begin, Client, ClientError, Door};
+use lukasa_protocol::client::{Client, ClientError, Endpoint, StartFrom};
 use lukasa_protocol::error::ErrorCode;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
@@ -23,7 +23,7 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
 }
 
 /// Answers each connection once with one text, and closes it. Returns a client of that.
-async fn answering(answer: String) -> Client {
+async fn client_answering(answer: String) -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -39,7 +39,7 @@ async fn answering(answer: String) -> Client {
 
 /// Returns how a call for a small JSON value ends.
 async fn error_of(answer: &str) -> ClientError {
-    answering(answer.to_owned()).await.health().await.unwrap_err()
+    client_answering(answer.to_owned()).await.health().await.unwrap_err()
 }
 
 fn status_of(line: &str) -> u16 {
@@ -54,7 +54,7 @@ fn with_body(status: &str, headers: &str, body: &str) -> String {
 #[tokio::test]
 async fn an_answer_is_read_whatever_its_content_type() {
     for headers in ["", "Content-Type: text/html\r\n", "Content-Type: application/json\r\n"] {
-        let client = answering(with_body("200 OK", headers, r#"{"status":"ok"}"#)).await;
+        let client = client_answering(with_body("200 OK", headers, r#"{"status":"ok"}"#)).await;
         assert_eq!(client.health().await.unwrap().status, "ok");
     }
     for body in ["", "<html>", "[]", "{}", r#"{"status":7}"#, "{\"status\":\"ok\"} x"] {
@@ -126,7 +126,8 @@ async fn a_body_without_end_is_given_up_at_its_limit() {
         for announced in ["Content-Length: 99999999999", "Transfer-Encoding: chunked"] {
             let head = format!("HTTP/1.1 {status}\r\n{announced}\r\n\r\n");
             let chunk = if announced.starts_with('T') { "186a0\r\n" } else { "" };
-            let client = answering(format!("{head}{chunk}{body}")).await.with_answer_max(1_000);
+            let client =
+                client_answering(format!("{head}{chunk}{body}")).await.with_answer_max(1_000);
             let error = client.health().await.unwrap_err();
             assert!(matches!(error, ClientError::TooLarge(1_000)), "{status}: {error:?}");
         }
@@ -192,7 +193,7 @@ async fn a_door_that_nobody_opens_is_unreachable() {
     let gone = folder.path().join("gone.sock");
     drop(UnixListener::bind(&gone).unwrap());
     let none = folder.path().join("none.sock");
-    for door in [url.parse().unwrap(), Door::Socket(gone), Door::Socket(none)] {
+    for door in [url.parse().unwrap(), Endpoint::Socket(gone), Endpoint::Socket(none)] {
         let error = Client::new(door, "token").unwrap().health().await.unwrap_err();
         assert!(matches!(error, ClientError::Unreachable(_)), "{error:?}");
         assert!(error.is_temporary());
@@ -216,8 +217,8 @@ async fn a_stream_passes_over_what_it_does_not_know_and_ends_with_the_connection
     ]
     .concat();
     let head = "HTTP/1.1 200 OK\r\nx-lukasa-event-cursor: 3\r\nx-qwen-event-epoch: e\r\n\r\n";
-    let client = answering(format!("{head}{frames}")).await;
-    let mut events = client.events(Begin::Now).await.unwrap().once();
+    let client = client_answering(format!("{head}{frames}")).await;
+    let mut events = client.events(StartFrom::Now).await.unwrap().without_reconnect();
     assert_eq!(events.cursor().map(|cursor| cursor.last_seen), Some(3));
     let envelope = events.next().await.unwrap().unwrap();
     assert_eq!(envelope.id, Some(6));
@@ -229,8 +230,8 @@ async fn a_stream_passes_over_what_it_does_not_know_and_ends_with_the_connection
 #[tokio::test]
 async fn a_stream_of_one_frame_without_end_is_given_up() {
     let head = "HTTP/1.1 200 OK\r\n\r\ndata: ";
-    let client = answering(format!("{head}{}", "x".repeat(5 * 1024 * 1024))).await;
-    let mut events = client.events(Begin::Now).await.unwrap();
+    let client = client_answering(format!("{head}{}", "x".repeat(5 * 1024 * 1024))).await;
+    let mut events = client.events(StartFrom::Now).await.unwrap();
     let error = events.next().await.unwrap_err();
     assert!(matches!(error, ClientError::TooLong(_)), "{error:?}");
 }
@@ -238,7 +239,7 @@ async fn a_stream_of_one_frame_without_end_is_given_up() {
 #[tokio::test]
 async fn a_stream_that_is_refused_says_why() {
     let body = r#"{"error":"x","code":"too_many_subscribers"}"#;
-    let client = answering(with_body("429 Too Many", "", body)).await;
-    let error = client.events(Begin::Oldest).await.unwrap_err();
+    let client = client_answering(with_body("429 Too Many", "", body)).await;
+    let error = client.events(StartFrom::Oldest).await.unwrap_err();
     assert_eq!(error.code(), Some(ErrorCode::TooManySubscribers));
 }

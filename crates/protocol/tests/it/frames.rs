@@ -1,17 +1,19 @@
 //! The reader of frames on bytes that arrive in any pieces, and on hostile ones.
 
-use lukasa_protocol::frame::{FRAME_BYTES_MAX, Frame, HEARTBEAT, RETRY, Reader, TooLong, write};
+use lukasa_protocol::sse::{
+    FRAME_BYTES_MAX, Frame, FrameReader, FrameTooLong, HEARTBEAT, RETRY, write,
+};
 use proptest::prelude::*;
 
 /// Reads bytes in pieces that end at `cuts`.
-fn read_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Frame>, TooLong> {
+fn read_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Frame>, FrameTooLong> {
     let mut ends: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     ends.extend([0, bytes.len()]);
     ends.sort_unstable();
-    let mut reader = Reader::default();
+    let mut reader = FrameReader::default();
     let mut frames = Vec::new();
     for pair in ends.windows(2) {
-        frames.extend(reader.take(&bytes[pair[0]..pair[1]])?);
+        frames.extend(reader.push(&bytes[pair[0]..pair[1]])?);
     }
     Ok(frames)
 }
@@ -45,10 +47,10 @@ proptest! {
 
 /// Feeds a reader without end, and returns how many bytes it took before it refused more.
 fn bytes_until_refused(beginning: &str, piece: &str) -> usize {
-    let mut reader = Reader::default();
-    reader.take(beginning.as_bytes()).unwrap();
+    let mut reader = FrameReader::default();
+    reader.push(beginning.as_bytes()).unwrap();
     let pieces_max = 2 * FRAME_BYTES_MAX / piece.len();
-    let taken = (0..pieces_max).take_while(|_| reader.take(piece.as_bytes()).is_ok()).count();
+    let taken = (0..pieces_max).take_while(|_| reader.push(piece.as_bytes()).is_ok()).count();
     assert!(taken < pieces_max, "{beginning:?} and {piece:?} without end are taken");
     taken * piece.len()
 }
@@ -69,26 +71,26 @@ fn a_frame_without_end_is_refused_before_it_takes_much_memory() {
 fn the_longest_frame_is_read() {
     let data = "x".repeat(FRAME_BYTES_MAX - "data: ".len());
     let text = write(Some(1), "a", &data);
-    let frames = Reader::default().take(text.as_bytes()).unwrap();
+    let frames = FrameReader::default().push(text.as_bytes()).unwrap();
     assert_eq!(frames, [Frame { id: Some(1), event: "a".to_owned(), data }]);
     let data = "x".repeat(FRAME_BYTES_MAX);
-    assert_eq!(Reader::default().take(write(None, "a", &data).as_bytes()), Err(TooLong));
+    assert_eq!(FrameReader::default().push(write(None, "a", &data).as_bytes()), Err(FrameTooLong));
 }
 
 #[test]
 fn comments_and_unknown_fields_without_end_take_no_memory() {
-    let mut reader = Reader::default();
+    let mut reader = FrameReader::default();
     let piece = ": nothing\ncolour: red\n".repeat(1000);
     for _ in 0..2 * FRAME_BYTES_MAX / piece.len() {
-        assert_eq!(reader.take(piece.as_bytes()), Ok(Vec::new()));
+        assert_eq!(reader.push(piece.as_bytes()), Ok(Vec::new()));
     }
-    let frames = reader.take(write(Some(1), "a", "{}").as_bytes()).unwrap();
+    let frames = reader.push(write(Some(1), "a", "{}").as_bytes()).unwrap();
     assert_eq!(frames.len(), 1);
 }
 
 #[test]
 fn bytes_that_are_no_utf_8_spoil_their_line_alone() {
-    let frames = Reader::default().take(b"id: 1\ndata: a\xffb\n\nid: 2\ndata: c\n\n").unwrap();
+    let frames = FrameReader::default().push(b"id: 1\ndata: a\xffb\n\nid: 2\ndata: c\n\n").unwrap();
     let data: Vec<_> = frames.iter().map(|frame| (frame.id, frame.data.as_str())).collect();
     assert_eq!(data, [(Some(1), "a\u{fffd}b"), (Some(2), "c")]);
 }

@@ -3,43 +3,43 @@
 
 use std::fmt::Debug;
 
-use lukasa_protocol::acp::{Edit, Method, Stage};
+use lukasa_protocol::acp::{Method, StageFileEdit, StageParams};
 use lukasa_protocol::capabilities::{Capabilities, Health};
-use lukasa_protocol::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
+use lukasa_protocol::changes::{ChangePage, ChangeWithDiffs, UndoResponse, UndoSeveral};
 use lukasa_protocol::context_files::{
-    ContextScope, ImportFormat, LoadOptions, LoadScope, LoadedContext, WorkspaceMemory, WriteMode,
-    WroteMemory,
+    ContextScope, ImportFormat, LoadOptions, LoadScope, LoadedContext, WorkspaceMemory,
+    WriteMemoryResponse, WriteMode,
 };
 use lukasa_protocol::conversation::{
-    AgentHosts, Compacted, Conversation, EndedTurn, ExplainedContext, Happened, OpenConversation,
-    SaidPrompt, ToShow, TurnRole,
+    AgentHosts, CompactionRequest, ContextUpdate, Conversation, EndTurnRequest, ExplainedContext,
+    OpenConversation, PromptRequest, ToolResultRequest, TurnRole,
 };
 use lukasa_protocol::error::{ErrorBody, ErrorCode};
 use lukasa_protocol::event::{Envelope, ManagedSource, ProposalAction, Threshold};
-use lukasa_protocol::health::{MemoryHealth, Repaired};
+use lukasa_protocol::health::{MemoryHealth, RepairResponse};
 use lukasa_protocol::memories::{
-    Batch, BatchDone, Found, ImportOutcome, Memory, MemoryPage, Move, Pin, PutMemory, RevisionText,
-    Sort, ToolReply, Written,
+    BatchRequest, BatchResponse, ImportOutcome, Memory, MemoryPage, Move, Pin, PutMemory,
+    RevisionText, SearchResponse, Sort, ToolReply, WriteResponse,
 };
 use lukasa_protocol::pending::{Decisions, PendingPage, ProposalIds};
 use lukasa_protocol::runs::{ModelRunPage, RunKind, RunPage};
 use lukasa_protocol::session::{Heartbeat, Session, SessionRequest};
 use lukasa_protocol::settings::{
-    PutSetting, PutTrust, SettingFrom, SettingKind, Settings, SpeaksKind, Trust,
+    InstructionSourceKind, PutSetting, PutTrust, SettingKind, SettingSource, Settings, TrustStatus,
 };
 use lukasa_protocol::status::Stats;
 use lukasa_protocol::task::{
     ContextMode, ListedTask, TargetScope, Task, TaskError, TaskKind, TaskList, TaskResult,
     TaskStatus, Topic, WorkKind,
 };
-use lukasa_protocol::ui::{Login, Ticket, Trade};
+use lukasa_protocol::ui::{Login, LoginRequest, Ticket};
 use lukasa_protocol::workspaces::{HostWorkspaces, RemovedWorkspace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use strum::VariantArray as _;
 
 /// Reads each text and writes it back the same.
-fn same<T: DeserializeOwned + Serialize + PartialEq + Debug>(texts: &[&str]) {
+fn check_round_trip<T: DeserializeOwned + Serialize + PartialEq + Debug>(texts: &[&str]) {
     for text in texts {
         let value: T = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
         assert_eq!(&serde_json::to_string(&value).unwrap(), text);
@@ -47,8 +47,8 @@ fn same<T: DeserializeOwned + Serialize + PartialEq + Debug>(texts: &[&str]) {
 }
 
 /// Does the same, and reads each text with a field that this version does not know.
-fn open<T: DeserializeOwned + Serialize + PartialEq + Debug>(texts: &[&str]) {
-    same::<T>(texts);
+fn check_ignores_unknown<T: DeserializeOwned + Serialize + PartialEq + Debug>(texts: &[&str]) {
+    check_round_trip::<T>(texts);
     for text in texts {
         let comma = if *text == "{}" { "" } else { "," };
         let later = text.replacen('{', &format!("{{\"later\":[{{}},null]{comma}"), 1);
@@ -59,7 +59,7 @@ fn open<T: DeserializeOwned + Serialize + PartialEq + Debug>(texts: &[&str]) {
 }
 
 /// Refuses each text.
-fn refused<T: DeserializeOwned + Debug>(texts: &[&str]) {
+fn check_rejected<T: DeserializeOwned + Debug>(texts: &[&str]) {
     for text in texts {
         let read = serde_json::from_str::<T>(text);
         assert!(read.is_err(), "{text}: {read:?}");
@@ -67,39 +67,42 @@ fn refused<T: DeserializeOwned + Debug>(texts: &[&str]) {
 }
 
 /// Checks the words of a closed set: their spelling in JSON, and that no other is read.
-fn words<T: DeserializeOwned + Serialize + PartialEq + Debug + Copy>(all: &[T], expected: &str) {
+fn check_words<T: DeserializeOwned + Serialize + PartialEq + Debug + Copy>(
+    all: &[T],
+    expected: &str,
+) {
     let spelled: Vec<String> = all.iter().map(|one| serde_json::to_string(one).unwrap()).collect();
     assert_eq!(spelled.join(" ").replace('"', ""), expected);
     for (one, text) in all.iter().zip(spelled) {
         assert_eq!(serde_json::from_str::<T>(&text).unwrap(), *one);
     }
-    refused::<T>(&[r#""a_later_one""#, r#""""#, "7", "null"]);
+    check_rejected::<T>(&[r#""a_later_one""#, r#""""#, "7", "null"]);
 }
 
 #[test]
 fn the_words_of_the_wire() {
-    words(TaskKind::VARIANTS, "remember forget dream");
-    words(WorkKind::VARIANTS, "remember forget dream review");
-    words(TaskStatus::VARIANTS, "queued running completed failed");
-    words(ContextMode::VARIANTS, "workspace clean");
-    words(TargetScope::VARIANTS, "project user");
-    words(Topic::VARIANTS, "user feedback project reference");
-    words(ContextScope::VARIANTS, "workspace global");
-    words(WriteMode::VARIANTS, "append replace");
-    words(ImportFormat::VARIANTS, "tree flat");
-    words(LoadScope::VARIANTS, "global project included extension");
-    words(ProposalAction::VARIANTS, "made accepted rejected");
-    words(
+    check_words(TaskKind::VARIANTS, "remember forget dream");
+    check_words(WorkKind::VARIANTS, "remember forget dream review");
+    check_words(TaskStatus::VARIANTS, "queued running completed failed");
+    check_words(ContextMode::VARIANTS, "workspace clean");
+    check_words(TargetScope::VARIANTS, "project user");
+    check_words(Topic::VARIANTS, "user feedback project reference");
+    check_words(ContextScope::VARIANTS, "workspace global");
+    check_words(WriteMode::VARIANTS, "append replace");
+    check_words(ImportFormat::VARIANTS, "tree flat");
+    check_words(LoadScope::VARIANTS, "global project included extension");
+    check_words(ProposalAction::VARIANTS, "made accepted rejected");
+    check_words(
         ManagedSource::VARIANTS,
         "workspace_memory_remember workspace_memory_forget workspace_memory_dream",
     );
-    words(Threshold::VARIANTS, "frames bytes frames_and_bytes");
-    words(Sort::VARIANTS, "path modified uses bytes");
-    words(TurnRole::VARIANTS, "user assistant tool");
-    words(RunKind::VARIANTS, "task session");
-    words(SettingKind::VARIANTS, "switch number choice text list");
-    words(SettingFrom::VARIANTS, "default file environment");
-    words(SpeaksKind::VARIANTS, "contextFile memory");
+    check_words(Threshold::VARIANTS, "frames bytes frames_and_bytes");
+    check_words(Sort::VARIANTS, "path modified uses bytes");
+    check_words(TurnRole::VARIANTS, "user assistant tool");
+    check_words(RunKind::VARIANTS, "task session");
+    check_words(SettingKind::VARIANTS, "switch number choice text list");
+    check_words(SettingSource::VARIANTS, "default file environment");
+    check_words(InstructionSourceKind::VARIANTS, "contextFile memory");
 }
 
 const BEFORE: &str = r#""taskId":"dream-1","status":"queued","createdAt":"2026-11-22T10:00:00.000Z","updatedAt":"2026-11-22T10:00:00.000Z","result":null,"error":null"#;
@@ -107,22 +110,24 @@ const BEFORE: &str = r#""taskId":"dream-1","status":"queued","createdAt":"2026-1
 #[test]
 fn tasks() {
     let running = BEFORE.replace("queued", "running");
-    open::<Task>(&[
+    check_ignores_unknown::<Task>(&[
         &format!("{{{BEFORE}}}"),
         &format!("{{{running}}}"),
         r#"{"taskId":"remember-1","status":"completed","contextMode":"clean","scope":"user","createdAt":"a","updatedAt":"b","result":{"summary":"s","filesTouched":["/memories/global/a.md"],"touchedScopes":["user"],"changes":[{"filePath":"/memories/global/a.md","action":"added","summary":"s"}]}}"#,
         r#"{"taskId":"forget-1","status":"failed","createdAt":"a","updatedAt":"b","error":{"code":"timeout","message":"m"}}"#,
     ]);
-    open::<TaskList>(&[
+    check_ignores_unknown::<TaskList>(&[
         r#"{"tasks":[]}"#,
         &format!(r#"{{"tasks":[{{"kind":"review","workspaceId":"w",{BEFORE}}}]}}"#),
     ]);
-    open::<ListedTask>(&[&format!(r#"{{"kind":"dream","workspaceId":"w",{BEFORE}}}"#)]);
-    open::<TaskError>(&[
+    check_ignores_unknown::<ListedTask>(&[&format!(
+        r#"{{"kind":"dream","workspaceId":"w",{BEFORE}}}"#
+    )]);
+    check_ignores_unknown::<TaskError>(&[
         r#"{"code":"c","message":"m"}"#,
         r#"{"code":"c","message":"m","cause":"scope_full","details":"d"}"#,
     ]);
-    refused::<Task>(&[
+    check_rejected::<Task>(&[
         "{}",
         "null",
         r#"{"taskId":"a"}"#,
@@ -134,7 +139,7 @@ fn tasks() {
 
 #[test]
 fn results_of_tasks() {
-    same::<TaskResult>(&[
+    check_round_trip::<TaskResult>(&[
         r#"{"summary":"s","filesTouched":[],"touchedScopes":["project","user"],"proposals":2,"changes":[]}"#,
         r#"{"summary":"s","removedEntries":[{"topic":"user","summary":"s","filePath":"p"}],"touchedTopics":["user"],"touchedScopes":[],"changes":[],"candidates":[{"filePath":"p","entry":"a\nb","summary":"a"}]}"#,
         r#"{"summary":"s","touchedTopics":["feedback"],"touchedScopes":[],"dedupedEntries":2,"changes":[]}"#,
@@ -152,7 +157,7 @@ fn results_of_tasks() {
     assert_eq!(kind(forget), "forget");
     let dream = r#"{"summary":"s","touchedTopics":[],"touchedScopes":[],"dedupedEntries":0}"#;
     assert_eq!(kind(dream), "dream");
-    refused::<TaskResult>(&["{}", r#"{"summary":"s"}"#, "[]"]);
+    check_rejected::<TaskResult>(&["{}", r#"{"summary":"s"}"#, "[]"]);
 }
 
 fn envelope(kind: &str, data: &str) -> String {
@@ -200,17 +205,17 @@ fn events() {
         ),
     ] {
         let text = envelope(kind, data);
-        open::<Envelope>(&[&text]);
+        check_ignores_unknown::<Envelope>(&[&text]);
         let read: Envelope = serde_json::from_str(&text).unwrap();
         assert_eq!(read.event.as_ref(), kind);
         // A reader of this version knows fields of a later one in what happened, too.
         let later = text.replacen("\"data\":{", "\"data\":{\"later\":1,", 1);
         assert_eq!(serde_json::from_str::<Envelope>(&later).unwrap(), read, "{later}");
     }
-    same::<Envelope>(&[
+    check_round_trip::<Envelope>(&[
         r#"{"v":1,"type":"replay_complete","data":{"replayedCount":0,"lastEventId":0},"originatorClientId":"ide","_meta":{"serverTimestamp":-1}}"#,
     ]);
-    refused::<Envelope>(&[
+    check_rejected::<Envelope>(&[
         &envelope("a_later_one", "{}"),
         &envelope("memory_changed", r#"{"scope":"galaxy"}"#),
         &envelope("proposal", "null"),
@@ -220,7 +225,7 @@ fn events() {
 
 #[test]
 fn errors() {
-    same::<ErrorBody>(&[
+    check_round_trip::<ErrorBody>(&[
         r#"{"error":"Nothing is at that path.","code":"not_found"}"#,
         r#"{"error":"x","code":"conflict","blocked":[{"path":"p"}],"revision":null}"#,
     ]);
@@ -231,7 +236,7 @@ fn errors() {
     }
     let later: ErrorCode = serde_json::from_str(r#""a_later_one""#).unwrap();
     assert_eq!((later, later.status()), (ErrorCode::Unknown, 500));
-    refused::<ErrorBody>(&[
+    check_rejected::<ErrorBody>(&[
         "{}",
         r#"{"error":"x"}"#,
         r#"{"error":1,"code":"locked"}"#,
@@ -242,51 +247,51 @@ fn errors() {
 
 #[test]
 fn health_and_status() {
-    open::<Health>(&[
+    check_ignores_unknown::<Health>(&[
         r#"{"status":"ok"}"#,
         r#"{"status":"ok","workspaces":[{"id":"w","memories":1,"unfinishedTasks":0,"findings":2}]}"#,
     ]);
-    open::<MemoryHealth>(&[
+    check_ignores_unknown::<MemoryHealth>(&[
         r#"{"findings":[{"kind":"k","subject":"s","detail":"d","fixable":true}],"advice":[{"kind":"k","scope":"global","subject":"s","path":"p","detail":"d","fixable":false}]}"#,
     ]);
-    open::<Repaired>(&[r#"{"done":["a"],"left":[]}"#]);
-    open::<Stats>(&[
+    check_ignores_unknown::<RepairResponse>(&[r#"{"done":["a"],"left":[]}"#]);
+    check_ignores_unknown::<Stats>(&[
         r#"{"workspaceId":"w","scopes":[{"scope":"global","memories":1,"memoriesMax":2,"bytes":3},{"scope":"project","unavailable":"u","memories":0,"memoriesMax":2,"bytes":0}],"history":{"changes":1,"open":0,"contentBytes":2,"databaseBytes":3},"eventStreams":0,"connections":1}"#,
         r#"{"workspaceId":"w","scopes":[],"history":{"changes":1,"open":0,"contentBytes":2,"databaseBytes":3},"nextDream":{"notBefore":"n","sessionsMissing":3},"eventStreams":0,"connections":1}"#,
     ]);
-    open::<Capabilities>(&[
+    check_ignores_unknown::<Capabilities>(&[
         r#"{"v":1,"protocolVersions":{"current":"v1","supported":["v1"]},"mode":"http-bridge","features":["health"],"featureOptions":{"a":{"b":1}},"modelServices":[],"transports":["http"],"limits":{"maxBodyBytes":1,"maxTaskTextBytes":2,"maxMemoryBytes":3,"maxUnfinishedTasks":4,"maxUnfinishedMinorTasks":5,"maxSubscribersPerSession":6,"maxQueuedFrames":7},"workspaceCwd":"/w","workspaces":[{"id":"w","cwd":"/w","primary":true,"trusted":false}],"lukasaVersion":"0.1.0"}"#,
     ]);
 }
 
 #[test]
 fn sessions_and_workspaces() {
-    open::<SessionRequest>(&["{}", r#"{"cwd":"/w"}"#]);
-    open::<Session>(&[
+    check_ignores_unknown::<SessionRequest>(&["{}", r#"{"cwd":"/w"}"#]);
+    check_ignores_unknown::<Session>(&[
         r#"{"sessionId":"s","workspaceCwd":"/w","attached":false,"clientId":"c","createdAt":"a"}"#,
         r#"{"sessionId":"s","workspaceCwd":"/w","attached":true,"clientId":"c","createdAt":"a","eventEpoch":"e"}"#,
     ]);
-    open::<Heartbeat>(&[r#"{"sessionId":"s","clientId":"c","lastSeenAt":1}"#]);
-    open::<HostWorkspaces>(&[
+    check_ignores_unknown::<Heartbeat>(&[r#"{"sessionId":"s","clientId":"c","lastSeenAt":1}"#]);
+    check_ignores_unknown::<HostWorkspaces>(&[
         r#"{"workspaces":[{"id":"w","checkout":"/c","checkoutExists":true,"memories":1,"bytes":2,"servedAs":["a"]},{"id":"v","checkoutExists":false,"memories":0,"bytes":0,"servedAs":[]}]}"#,
     ]);
-    open::<RemovedWorkspace>(&[
+    check_ignores_unknown::<RemovedWorkspace>(&[
         r#"{"memories":[]}"#,
         r#"{"memories":["a"],"change":1,"remainingFolder":"/f"}"#,
     ]);
-    open::<Ticket>(&[r#"{"ticket":"t"}"#]);
-    open::<Trade>(&[r#"{"ticket":"t"}"#]);
-    open::<Login>(&[r#"{"token":"t","workspace":"w"}"#]);
+    check_ignores_unknown::<Ticket>(&[r#"{"ticket":"t"}"#]);
+    check_ignores_unknown::<LoginRequest>(&[r#"{"ticket":"t"}"#]);
+    check_ignores_unknown::<Login>(&[r#"{"token":"t","workspace":"w"}"#]);
 }
 
 #[test]
 fn memories() {
-    open::<MemoryPage>(&[
+    check_ignores_unknown::<MemoryPage>(&[
         r#"{"memories":[],"total":0,"unavailable":[]}"#,
         r#"{"memories":[{"path":"p","scope":"global","description":"d","hasDescription":true,"bytes":1,"modifiedAt":"m","pinned":false,"uses":2,"trust":"person","findings":[]}],"total":1,"nextCursor":"c","unavailable":[{"scope":"project","reason":"r"}]}"#,
         r#"{"memories":[{"path":"p","scope":"global","description":"d","hasDescription":false,"name":"n","type":"user","bytes":1,"modifiedAt":"m","revision":"r","pinned":true,"uses":2,"lastUsedAt":"u","lastAuthor":"a","trust":"agent","lastWrittenAt":"w","model":"o","findings":[{"rule":"r","line":3}]}],"total":1,"unavailable":[]}"#,
     ]);
-    open::<Memory>(&[
+    check_ignores_unknown::<Memory>(&[
         r#"{"path":"p","text":"t","revision":"r","modifiedAt":"m","trust":"person"}"#,
         r#"{"path":"p","text":"t","revision":"r","modifiedAt":"m","trust":"agent","lastWrittenAt":"w","model":"o"}"#,
     ]);
@@ -294,32 +299,34 @@ fn memories() {
     let earlier: Memory =
         serde_json::from_str(r#"{"path":"p","text":"t","revision":"r","modifiedAt":"m"}"#).unwrap();
     assert_eq!(earlier.trust, "");
-    open::<PutMemory>(&[r#"{"text":"t"}"#]);
-    open::<Written>(&[
+    check_ignores_unknown::<PutMemory>(&[r#"{"text":"t"}"#]);
+    check_ignores_unknown::<WriteResponse>(&[
         r#"{"path":"p","warnings":[]}"#,
         r#"{"path":"p","revision":"r","change":1,"warnings":[{"rule":"r","line":1}]}"#,
     ]);
-    open::<Move>(&[r#"{"from":"a","to":"b"}"#]);
-    open::<Pin>(&[r#"{"path":"p","pinned":true,"changed":false}"#]);
-    open::<ToolReply>(&[
+    check_ignores_unknown::<Move>(&[r#"{"from":"a","to":"b"}"#]);
+    check_ignores_unknown::<Pin>(&[r#"{"path":"p","pinned":true,"changed":false}"#]);
+    check_ignores_unknown::<ToolReply>(&[
         r#"{"ok":true,"text":"t"}"#,
         r#"{"ok":false,"text":"t","code":"not_found","change":1,"revision":"r","warnings":[{"rule":"r","line":1}]}"#,
     ]);
-    open::<Found>(&[r#"{"matches":[{"path":"p","line":1,"text":"t"}],"more":true}"#]);
-    open::<ImportOutcome>(&[
+    check_ignores_unknown::<SearchResponse>(&[
+        r#"{"matches":[{"path":"p","line":1,"text":"t"}],"more":true}"#,
+    ]);
+    check_ignores_unknown::<ImportOutcome>(&[
         r#"{"memories":[{"path":"p","source":"s","notes":["n"]}],"skipped":[{"source":"s","why":"w"}]}"#,
         r#"{"memories":[],"skipped":[],"change":1}"#,
     ]);
-    open::<RevisionText>(&[
+    check_ignores_unknown::<RevisionText>(&[
         r#"{"revision":"r","text":"t"}"#,
         r#"{"revision":"r","text":"t","diff":"d"}"#,
     ]);
-    open::<BatchDone>(&["{}", r#"{"change":1}"#]);
-    open::<Batch>(&[
+    check_ignores_unknown::<BatchResponse>(&["{}", r#"{"change":1}"#]);
+    check_ignores_unknown::<BatchRequest>(&[
         r#"{"steps":[{"do":"delete","path":"p"},{"do":"delete","path":"p","revision":"r"},{"do":"move","from":"a","to":"b"}]}"#,
     ]);
     // A step that is only half understood must not be carried out.
-    refused::<Batch>(&[
+    check_rejected::<BatchRequest>(&[
         r#"{"steps":[{"do":"delete","path":"p","later":1}]}"#,
         r#"{"steps":[{"do":"burn","path":"p"}]}"#,
         r#"{"steps":[{"path":"p"}]}"#,
@@ -329,7 +336,7 @@ fn memories() {
 #[test]
 fn history_and_proposals() {
     let change = r#""id":1,"at":"a","kind":"edit","actor":"agent","trust":"agent","origin":"mcp""#;
-    open::<ChangePage>(&[
+    check_ignores_unknown::<ChangePage>(&[
         r#"{"changes":[]}"#,
         &format!(
             r#"{{"changes":[{{{change},"files":[{{"path":"p","movedTo":"q","before":"b","after":"c"}}]}}],"nextCursor":"n"}}"#
@@ -338,38 +345,38 @@ fn history_and_proposals() {
             r#"{{"changes":[{{{change},"client":"c","session":"s","task":"t","toolCall":"l","model":"m","note":"n","undoes":2,"files":[{{"path":"p"}}]}}]}}"#
         ),
     ]);
-    open::<ChangeWithDiffs>(&[&format!(
+    check_ignores_unknown::<ChangeWithDiffs>(&[&format!(
         r#"{{{change},"files":[],"diffs":[{{"path":"p","diff":"d","kept":true}}]}}"#
     )]);
-    same::<UndoSeveral>(&[
+    check_round_trip::<UndoSeveral>(&[
         "{}",
         r#"{"changes":[1,2],"task":"t","session":"s","since":"a","until":"b"}"#,
     ]);
-    refused::<UndoSeveral>(&[r#"{"later":1}"#, r#"{"changes":["1"]}"#]);
-    open::<Undone>(&[
+    check_rejected::<UndoSeveral>(&[r#"{"later":1}"#, r#"{"changes":["1"]}"#]);
+    check_ignores_unknown::<UndoResponse>(&[
         r#"{"undone":[],"paths":[],"warnings":[]}"#,
         r#"{"change":3,"undone":[1],"paths":["p"],"warnings":[]}"#,
     ]);
-    open::<PendingPage>(&[
+    check_ignores_unknown::<PendingPage>(&[
         r#"{"proposals":[],"waiting":0}"#,
         r#"{"proposals":[{"id":1,"kind":"k","reason":"r","score":2,"origin":"dream","madeAt":"m","changes":[],"diffs":[]}],"waiting":1}"#,
         r#"{"proposals":[{"id":1,"kind":"k","reason":"r","score":2,"origin":"dream","task":"t","madeAt":"m","stale":"s","changes":[{"path":"p","old":"o","new":"n"}],"review":{"path":"p","revision":"r"},"diffs":[]}],"waiting":2,"nextCursor":"c"}"#,
     ]);
-    open::<ProposalIds>(&[r#"{"ids":[1]}"#]);
-    open::<Decisions>(&[
+    check_ignores_unknown::<ProposalIds>(&[r#"{"ids":[1]}"#]);
+    check_ignores_unknown::<Decisions>(&[
         r#"{"decisions":[{"id":1,"done":true,"change":2},{"id":2,"done":false,"code":"c","error":"e"}]}"#,
     ]);
 }
 
 #[test]
 fn runs() {
-    open::<RunPage>(&[
+    check_ignores_unknown::<RunPage>(&[
         r#"{"runs":[]}"#,
         r#"{"runs":[{"kind":"session","id":"i","actor":"agent","startedAt":"a","endedAt":"b","changes":[1],"memories":2}],"nextCursor":"c"}"#,
         r#"{"runs":[{"kind":"task","id":"i","actor":"agent","client":"c","model":"m","startedAt":"a","endedAt":"b","changes":[],"memories":2,"status":"failed"}]}"#,
     ]);
     let numbers = r#""background":true,"turns":1,"calls":2,"refused":3,"tokensIn":4,"tokensCached":5,"tokensOut":6"#;
-    open::<ModelRunPage>(&[
+    check_ignores_unknown::<ModelRunPage>(&[
         &format!(
             r#"{{"runs":[{{"number":1,"agent":"a","model":"m","startedAt":"a","endedAt":"b","ended":"e",{numbers}}}],"nextCursor":"c"}}"#
         ),
@@ -381,57 +388,57 @@ fn runs() {
 
 #[test]
 fn settings_and_trust() {
-    open::<Settings>(&[
+    check_ignores_unknown::<Settings>(&[
         r#"{"file":"f","restartNeeded":false,"settings":[{"key":"k","kind":"switch","meaning":"m","value":true,"default":null,"from":"file","readOnly":false,"built":true}]}"#,
         r#"{"file":"f","restartNeeded":true,"settings":[{"key":"k","kind":"number","meaning":"m","value":1,"default":2,"from":"environment","line":3,"min":1,"max":9,"choices":["a"],"readOnly":true,"why":"w","built":false}]}"#,
     ]);
-    same::<PutSetting>(&[
+    check_round_trip::<PutSetting>(&[
         r#"{"value":null}"#,
         r#"{"value":1,"expected":null}"#,
         r#"{"value":[1],"expected":{"a":1}}"#,
     ]);
-    refused::<PutSetting>(&[r#"{"value":1,"later":1}"#, "{}"]);
-    open::<Trust>(&[
+    check_rejected::<PutSetting>(&[r#"{"value":1,"later":1}"#, "{}"]);
+    check_ignores_unknown::<TrustStatus>(&[
         r#"{"folders":[]}"#,
         r#"{"folders":["/a"],"here":{"path":"/a","trusted":true,"speaks":[{"kind":"contextFile","path":"p","description":"d"}],"more":1}}"#,
     ]);
-    same::<PutTrust>(&[r#"{"path":"p","trusted":true}"#]);
-    refused::<PutTrust>(&[r#"{"path":"p","trusted":true,"later":1}"#, r#"{"path":"p"}"#]);
+    check_round_trip::<PutTrust>(&[r#"{"path":"p","trusted":true}"#]);
+    check_rejected::<PutTrust>(&[r#"{"path":"p","trusted":true,"later":1}"#, r#"{"path":"p"}"#]);
 }
 
 #[test]
 fn conversations() {
-    open::<OpenConversation>(&[
+    check_ignores_unknown::<OpenConversation>(&[
         "{}",
         r#"{"sessionId":"s","workspaceId":"w","cwd":"/c","context":true,"anew":true,"contextBytesMax":1,"contextFilesLoaded":["a"]}"#,
         r#"{"contextOptions":{"includeFolders":["a"],"extensionFiles":["b"],"folderTrust":false,"importFormat":"flat","contextFilesLoaded":["c"]}}"#,
     ]);
-    same::<LoadOptions>(&["{}"]);
-    refused::<LoadOptions>(&[r#"{"later":1}"#, r#"{"importFormat":"star"}"#]);
+    check_round_trip::<LoadOptions>(&["{}"]);
+    check_rejected::<LoadOptions>(&[r#"{"later":1}"#, r#"{"importFormat":"star"}"#]);
     let context = r#""text":"t","revision":"r","tokens":1,"parts":[{"part":"p","revision":"r","bytes":1,"tokens":2}]"#;
-    open::<Conversation>(&[
+    check_ignores_unknown::<Conversation>(&[
         r#"{"sessionId":"s","workspaceId":"w","resumed":false,"turns":0,"segment":0}"#,
         &format!(
             r#"{{"sessionId":"s","workspaceId":"w","resumed":true,"turns":1,"segment":2,"context":{{{context}}},"contextRepeated":true,"changes":{{"text":"t","tokens":1}}}}"#
         ),
     ]);
-    open::<ExplainedContext>(&[&format!(
+    check_ignores_unknown::<ExplainedContext>(&[&format!(
         r#"{{{context},"memories":1,"files":[{{"path":"p","scope":"included","bytes":1,"tokens":2,"cut":false}}],"skipped":[{{"path":"p","parent":"q","why":"w"}}],"hot":[{{"path":"p","pinned":true,"uses":1,"heat":0.5,"shown":true,"whole":false,"why":"w"}}]}}"#
     )]);
-    open::<AgentHosts>(&[
+    check_ignores_unknown::<AgentHosts>(&[
         r#"{"hosts":[{"name":"n","title":"t","contextBytesMax":1,"contextFilesLoaded":["a"]}]}"#,
     ]);
-    open::<SaidPrompt>(&[
+    check_ignores_unknown::<PromptRequest>(&[
         r#"{"text":"t"}"#,
         r#"{"text":"t","eventId":"e","cancelWithConnection":true}"#,
     ]);
-    open::<Compacted>(&["{}", r#"{"eventId":"e","context":true}"#]);
-    open::<Happened>(&["{}", r#"{"eventId":"e","memoryWritten":true}"#]);
-    open::<EndedTurn>(&[
+    check_ignores_unknown::<CompactionRequest>(&["{}", r#"{"eventId":"e","context":true}"#]);
+    check_ignores_unknown::<ToolResultRequest>(&["{}", r#"{"eventId":"e","memoryWritten":true}"#]);
+    check_ignores_unknown::<EndTurnRequest>(&[
         "{}",
         r#"{"eventId":"e","messages":[{"role":"assistant","text":"t"}],"memoryWritten":true}"#,
     ]);
-    open::<ToShow>(&[
+    check_ignores_unknown::<ContextUpdate>(&[
         "{}",
         r#"{"recalled":{"text":"t","memories":[{"path":"p","title":"t","modifiedAt":"m","why":"w"},{"path":"p","title":"t","modifiedAt":"m","why":"w","unreviewed":"u"}]},"changes":{"text":"t","tokens":1}}"#,
     ]);
@@ -439,14 +446,14 @@ fn conversations() {
 
 #[test]
 fn context_files() {
-    open::<LoadedContext>(&[
+    check_ignores_unknown::<LoadedContext>(&[
         r#"{"text":"t","files":[{"path":"p","scope":"global","parent":"q","bytes":1,"tokens":2,"cut":true}],"skipped":[{"path":"p","why":"w"}]}"#,
     ]);
-    open::<WorkspaceMemory>(&[
+    check_ignores_unknown::<WorkspaceMemory>(&[
         r#"{"v":1,"workspaceCwd":"/w","initialized":true,"files":[{"kind":"k","path":"p","scope":"workspace","bytes":1,"revision":"r"}],"totalBytes":1,"fileCount":1,"ruleCount":0}"#,
         r#"{"v":1,"workspaceCwd":"/w","initialized":true,"files":[],"totalBytes":1,"fileCount":1,"ruleCount":0,"errors":[{"kind":"k","status":"s","error":"e"}]}"#,
     ]);
-    open::<WroteMemory>(&[
+    check_ignores_unknown::<WriteMemoryResponse>(&[
         r#"{"ok":true,"filePath":"p","bytesWritten":1,"mode":"append","changed":true}"#,
         r#"{"ok":true,"filePath":"p","bytesWritten":1,"mode":"replace","changed":false,"warnings":[{"rule":"r","line":1}]}"#,
     ]);
@@ -467,6 +474,6 @@ fn what_a_daemon_says_to_its_child() {
     for name in ["", "_", "remember", "qwen/control/workspace/memory/", "__lukasa/memory/review"] {
         assert_eq!(Method::read(name), None, "{name}");
     }
-    refused::<Stage>(&["{}", r#"{"v":1}"#]);
-    refused::<Edit>(&["{}", "null", r#"{"later":{}}"#]);
+    check_rejected::<StageParams>(&["{}", r#"{"v":1}"#]);
+    check_rejected::<StageFileEdit>(&["{}", "null", r#"{"later":{}}"#]);
 }

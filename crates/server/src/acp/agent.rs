@@ -26,7 +26,7 @@ use engine::{
 use futures_util::SinkExt as _;
 use memory::feature::Feature;
 use memory::limits::TASK_RUNNER_WAIT;
-use protocol::acp::{Method, NOTED, STAGE_VERSION};
+use protocol::acp::{Method, PROGRESS, STAGE_VERSION};
 use protocol::error::ErrorCode;
 use protocol::task;
 use serde_json::{Map, Value, json};
@@ -371,7 +371,7 @@ impl Calls {
                 staged = &mut attempt => break staged,
                 () = ledger.wait_for_change() => {
                     let report = value(&staged::report_out(&ledger.report()))?;
-                    telling.send_notification(UntypedMessage::new(NOTED, report)?)?;
+                    telling.send_notification(UntypedMessage::new(PROGRESS, report)?)?;
                 }
             }
         };

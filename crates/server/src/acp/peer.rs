@@ -15,7 +15,7 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{Implementation, InitializeRequest, InitializeResponse};
 use engine::redact_for_display;
 use parking_lot::Mutex;
-use protocol::acp::{NOTED, STAGE_VERSION};
+use protocol::acp::{PROGRESS, STAGE_VERSION};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -228,7 +228,7 @@ impl Peer {
                 Some(Said { jsonrpc, id: None, method: Some(method), params, .. })
                     if jsonrpc == "2.0" =>
                 {
-                    if method == NOTED {
+                    if method == PROGRESS {
                         hear(params);
                     }
                 }

@@ -16,8 +16,8 @@ use memory::limits::TASK_DETAILS_CHARS_MAX;
 use memory::path::{Layout, MemoryPath, Mount};
 use memory::proposal::{EntryChange, EntryReference, Proposal};
 use protocol::acp::{
-    Edit, Proposed, ProposedChange, ReliedOn, STAGE_VERSION, Stage, StageReview, StageWorkspace,
-    StagedAnswer, WorkReport,
+    ProposalDependency, ProposedChange, STAGE_VERSION, StageFileEdit, StageParams, StageReview,
+    StageWorkspace, StagedAnswer, StagedProposal, WorkReport,
 };
 use protocol::task;
 use serde_json::{Map, Value, json};
@@ -39,7 +39,7 @@ pub(super) fn parameters(task: &TaskId, request: &CuratorRequest, workspace: &Wo
         CuratorRequest::Review(asked) => Some(review_out(asked)),
         CuratorRequest::Remember(_) | CuratorRequest::Forget(_) | CuratorRequest::Dream => None,
     };
-    let stage = Stage {
+    let stage = StageParams {
         v: STAGE_VERSION,
         task: task.to_string(),
         scope: scope.map(|scope| scope.as_ref().to_owned()),
@@ -73,7 +73,7 @@ fn review_out(asked: &ReviewRequest) -> StageReview {
 }
 
 /// Reads the review that a daemon asks for.
-pub(super) fn review(stage: Stage) -> Option<Asked> {
+pub(super) fn review(stage: StageParams) -> Option<Asked> {
     let StageReview { session, turns, moment, messages } = stage.review.clone()?;
     let messages = messages.into_iter().enumerate();
     let message = |(at, (role, text)): (usize, (String, String))| {
@@ -144,7 +144,7 @@ pub(super) struct Asked {
 }
 
 /// Reads what a daemon asks for, beside the request that any client could make.
-pub(super) fn asked(stage: Stage, mut request: CuratorRequest) -> Option<Asked> {
+pub(super) fn asked(stage: StageParams, mut request: CuratorRequest) -> Option<Asked> {
     if stage.v != STAGE_VERSION {
         return None;
     }
@@ -172,7 +172,7 @@ pub(super) fn answer(
         edits: staged
             .edits
             .iter()
-            .map(|edit| Edit {
+            .map(|edit| StageFileEdit {
                 path: edit.path.to_string(),
                 base: edit.base.map(|base| base.to_string()),
                 text: edit.text.clone(),
@@ -192,8 +192,8 @@ pub(super) fn answer(
     Ok(fields)
 }
 
-fn proposal_out(proposal: &Proposal) -> Proposed {
-    Proposed {
+fn proposal_out(proposal: &Proposal) -> StagedProposal {
+    StagedProposal {
         kind: proposal.kind.as_ref().to_owned(),
         reason: proposal.reason.clone(),
         score: proposal.score,
@@ -209,7 +209,7 @@ fn proposal_out(proposal: &Proposal) -> Proposed {
         relies_on: proposal
             .relies_on
             .iter()
-            .map(|kept| ReliedOn { path: kept.path.to_string(), text: kept.text.clone() })
+            .map(|kept| ProposalDependency { path: kept.path.to_string(), text: kept.text.clone() })
             .collect(),
     }
 }
@@ -266,7 +266,7 @@ pub(super) struct Answered {
 /// Reads what a child answered.
 pub(super) fn answered(fields: Value, (kind, layout): (TaskKind, Layout)) -> Option<Answered> {
     let more: StagedAnswer = serde_json::from_value(fields.clone()).ok()?;
-    let edit = |edit: Edit| {
+    let edit = |edit: StageFileEdit| {
         let base = match edit.base.map(|base| base.parse()) {
             Some(Err(_)) => return None,
             Some(Ok(base)) => Some(base),
@@ -365,7 +365,7 @@ impl Reader {
         Some(read)
     }
 
-    fn candidates(&mut self, candidates: Vec<task::Candidate>) -> Vec<EntryCandidate> {
+    fn candidates(&mut self, candidates: Vec<task::ForgetCandidate>) -> Vec<EntryCandidate> {
         let read = candidates.into_iter().filter_map(|one| {
             let path = self.path(&one.file_path)?;
             Some(EntryCandidate { path, entry: one.entry, summary: one_line(&one.summary) })
@@ -373,13 +373,13 @@ impl Reader {
         read.collect()
     }
 
-    fn proposal(&mut self, proposed: Proposed) -> Option<Proposal> {
+    fn proposal(&mut self, proposed: StagedProposal) -> Option<Proposal> {
         let mut changes = Vec::new();
         for ProposedChange { path, old, new } in proposed.changes {
             changes.push(EntryChange { path: self.path(&path)?, old, new });
         }
         let mut relies_on = Vec::new();
-        for ReliedOn { path, text } in proposed.relies_on {
+        for ProposalDependency { path, text } in proposed.relies_on {
             relies_on.push(EntryReference { path: self.path(&path)?, text });
         }
         let is_sound = !changes.is_empty() && proposed.score <= 100;

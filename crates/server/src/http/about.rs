@@ -268,7 +268,7 @@ impl Daemon {
         if grave.is_empty() {
             return Ok(examined);
         }
-        Err(ErrorBody::new(ErrorCode::Degraded).with("findings", grave).into())
+        Err(ErrorBody::new(ErrorCode::Degraded).with_fact("findings", grave).into())
     }
 
     /// Notes how much all workspaces hold at this moment.

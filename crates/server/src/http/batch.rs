@@ -6,7 +6,7 @@ use memory::change::{ChangeKind, unified_diff};
 use memory::command::{CommandError, MemoryCommand, Reply};
 use memory::document::Revision;
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::memories::{Batch, BatchDone, RevisionText, Step};
+use protocol::memories::{BatchRequest, BatchResponse, BatchStep, RevisionText};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -26,16 +26,16 @@ pub(super) fn routes() -> Routes {
     path = "/v1/batch",
     tag = "memories",
     params(WorkspaceQuery),
-    request_body = Batch,
+    request_body = BatchRequest,
     responses(
-        (status = 200, description = "All is done", body = BatchDone),
+        (status = 200, description = "All is done", body = BatchResponse),
         (status = "4XX", description = "Nothing is done", body = ErrorBody),
         (status = "5XX", description = "Nothing is done", body = ErrorBody),
     ),
 )]
 async fn batch(
-    PersonWith { memories, body: Batch { steps }, .. }: PersonWith<Batch>,
-) -> Result<Json<BatchDone>, ErrorResponse> {
+    PersonWith { memories, body: BatchRequest { steps }, .. }: PersonWith<BatchRequest>,
+) -> Result<Json<BatchResponse>, ErrorResponse> {
     if steps.len() > HTTP_BATCH_MAX {
         let what = format!(
             "there are {} steps, and at most {HTTP_BATCH_MAX} are done at once",
@@ -50,13 +50,13 @@ async fn batch(
             return Err(refusal.into());
         }
     }
-    Ok(Json(BatchDone { change: draft.commit().await?.map(|id| id.0) }))
+    Ok(Json(BatchResponse { change: draft.commit().await?.map(|id| id.0) }))
 }
 
 /// Returns the command of a step, if what it is about is as its caller saw it.
-async fn command(memories: &Memories, step: Step) -> Result<MemoryCommand, ErrorResponse> {
+async fn command(memories: &Memories, step: BatchStep) -> Result<MemoryCommand, ErrorResponse> {
     match step {
-        Step::Delete { path, revision } => {
+        BatchStep::Delete { path, revision } => {
             let path = memory_path(memories, &path)?;
             let wanted = revision.map(|text| text.parse::<Revision>()).transpose();
             let wanted = wanted.map_err(|_| {
@@ -71,7 +71,7 @@ async fn command(memories: &Memories, step: Step) -> Result<MemoryCommand, Error
             }
             Ok(MemoryCommand::Delete { path })
         }
-        Step::Move { from, to } => Ok(MemoryCommand::Rename {
+        BatchStep::Move { from, to } => Ok(MemoryCommand::Rename {
             old_path: memory_path(memories, &from)?,
             new_path: memory_path(memories, &to)?,
         }),

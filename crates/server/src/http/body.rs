@@ -49,7 +49,7 @@ pub(super) fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) ->
 }
 
 fn too_large() -> ErrorResponse {
-    let body = ErrorBody::new(ErrorCode::BodyTooLarge).with("maxBytes", HTTP_BODY_BYTES_MAX);
+    let body = ErrorBody::new(ErrorCode::BodyTooLarge).with_fact("maxBytes", HTTP_BODY_BYTES_MAX);
     // The rest of the body is in the way of the next request.
     ErrorResponse::from(body).close_connection()
 }

@@ -7,7 +7,7 @@ use engine::{CallContext, ChangesQuery, DryRun, RunSource, TaskFilter, UndoTarge
 use memory::change::{Actor, ChangeId};
 use memory::clock::Timestamp;
 use memory::limits::TASKS_LISTED_MAX;
-use protocol::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
+use protocol::changes::{ChangePage, ChangeWithDiffs, UndoResponse, UndoSeveral};
 use protocol::error::ErrorBody;
 use protocol::runs::{ModelRunPage, RunPage};
 use serde::Deserialize;
@@ -149,7 +149,7 @@ struct How {
     tag = "history",
     params(("id" = i64, Path, description = "Its number"), WorkspaceQuery, How),
     responses(
-        (status = 200, description = "It is taken back", body = Undone),
+        (status = 200, description = "It is taken back", body = UndoResponse),
         (status = "4XX", description = "It stays", body = ErrorBody),
         (status = "5XX", description = "It stays", body = ErrorBody),
     ),
@@ -157,7 +157,7 @@ struct How {
 async fn undo(
     Path(id): Path<String>,
     Person { memories, query: How { dry_run } }: Person<How>,
-) -> Result<Json<Undone>, ErrorResponse> {
+) -> Result<Json<UndoResponse>, ErrorResponse> {
     let dry = if dry_run { DryRun::Yes } else { DryRun::No };
     let undone =
         memories.undo(&UndoTarget::Change(number(&id)?), dry, &CallContext::default()).await?;
@@ -175,7 +175,7 @@ async fn undo(
     params(WorkspaceQuery, How),
     request_body = UndoSeveral,
     responses(
-        (status = 200, description = "They are taken back", body = Undone),
+        (status = 200, description = "They are taken back", body = UndoResponse),
         (status = "4XX", description = "All stay", body = ErrorBody),
         (status = "5XX", description = "All stay", body = ErrorBody),
     ),
@@ -183,7 +183,7 @@ async fn undo(
 async fn undo_several(
     State(daemon): State<Shared>,
     PersonWith { memories, query: How { dry_run }, body: wanted }: PersonWith<UndoSeveral, How>,
-) -> Result<Json<Undone>, ErrorResponse> {
+) -> Result<Json<UndoResponse>, ErrorResponse> {
     let since = time(wanted.since.as_deref())?;
     let until = time(wanted.until.as_deref())?;
     let target = match (wanted.changes, wanted.task, wanted.session, since, until) {

@@ -9,8 +9,8 @@ use axum::http::HeaderMap;
 use engine::ContextFiles;
 use engine::feed::{FeedChange, FeedEvent};
 use protocol::context_files::{
-    ContextScope, LoadOptions, LoadedContext, MemoryFile, StatusCell, WorkspaceMemory, WriteMemory,
-    WriteMode, WroteMemory,
+    ContextScope, LoadOptions, LoadedContext, MemoryFile, StatusIssue, WorkspaceMemory,
+    WriteMemory, WriteMemoryResponse, WriteMode,
 };
 use protocol::error::{ErrorBody, ErrorCode};
 use serde::Deserialize;
@@ -68,7 +68,7 @@ async fn list(
         bytes: file.bytes,
         revision: file.revision.to_string(),
     });
-    let errors = listing.skipped.iter().map(|one| StatusCell {
+    let errors = listing.skipped.iter().map(|one| StatusIssue {
         kind: MEMORY_FILE.to_owned(),
         status: "error".to_owned(),
         error: error_chain(&one.error),
@@ -103,7 +103,7 @@ async fn list(
     ),
     request_body = WriteMemory,
     responses(
-        (status = 200, description = "It is written, or nothing was to be", body = WroteMemory),
+        (status = 200, description = "It is written, or nothing was to be", body = WriteMemoryResponse),
         (status = "4XX", description = "Nothing is written", body = ErrorBody),
         (status = "5XX", description = "Nothing is written", body = ErrorBody),
     ),
@@ -112,7 +112,7 @@ async fn write(
     State(daemon): State<Shared>,
     Path(WorkspacePath { workspace }): Path<WorkspacePath>,
     request: Request,
-) -> Result<Json<WroteMemory>, ErrorResponse> {
+) -> Result<Json<WriteMemoryResponse>, ErrorResponse> {
     let headers = request.headers().clone();
     let fields = body::fields(request).await?;
     let workspace = daemon.trusted(workspace.as_deref())?;
@@ -139,7 +139,7 @@ async fn write(
         let news = FeedEvent { originator: client, change: changed };
         daemon.serving.feeds.publish_context_file(&workspace.id, news);
     }
-    Ok(Json(WroteMemory {
+    Ok(Json(WriteMemoryResponse {
         ok: true,
         file_path: saved.path.display().to_string(),
         bytes_written: to_wire::count(saved.bytes_written),

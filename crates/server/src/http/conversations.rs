@@ -10,8 +10,9 @@ use engine::{
     OpenedConversation, RecallBlock, Segment, SegmentRequest, TurnReport, Workspace,
 };
 use protocol::conversation::{
-    ChangedMemories, Compacted, Conversation, EndedTurn, Happened, OpenConversation, RecalledBlock,
-    RecalledMemory, SaidPrompt, SegmentContext, SegmentPart, ToShow,
+    ChangedMemories, CompactionRequest, ContextUpdate, Conversation, EndTurnRequest,
+    OpenConversation, PromptRequest, RecalledBlock, RecalledMemory, SegmentContext, SegmentPart,
+    ToolResultRequest,
 };
 use protocol::error::{ErrorBody, ErrorCode};
 use tokio_util::sync::CancellationToken;
@@ -169,9 +170,9 @@ async fn open(
     path = "/v1/sessions/{id}/prompts",
     tag = "conversations",
     params(("id" = String, Path, description = "The id of the conversation")),
-    request_body = SaidPrompt,
+    request_body = PromptRequest,
     responses(
-        (status = 200, description = "What to show beside the prompt", body = ToShow),
+        (status = 200, description = "What to show beside the prompt", body = ContextUpdate),
         (status = "4XX", description = "There is no such conversation", body = ErrorBody),
         (status = "5XX", description = "The machine failed", body = ErrorBody),
     ),
@@ -180,10 +181,10 @@ async fn prompt(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Json<ToShow>, ErrorResponse> {
+) -> Result<Json<ContextUpdate>, ErrorResponse> {
     let headers = request.headers().clone();
     let visitor = request.extensions().get::<Visitor>().cloned();
-    let SaidPrompt { text, event_id, cancel_with_connection } = body::value(request).await?;
+    let PromptRequest { text, event_id, cancel_with_connection } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
     let cancelled = match visitor {
         Some(visitor) if cancel_with_connection => visitor.gone().clone(),
@@ -203,9 +204,9 @@ async fn prompt(
     path = "/v1/sessions/{id}/tool-results",
     tag = "conversations",
     params(("id" = String, Path, description = "The id of the conversation")),
-    request_body = Option<Happened>,
+    request_body = Option<ToolResultRequest>,
     responses(
-        (status = 200, description = "What to show behind the results", body = ToShow),
+        (status = 200, description = "What to show behind the results", body = ContextUpdate),
         (status = "4XX", description = "There is no such conversation", body = ErrorBody),
         (status = "5XX", description = "The machine failed", body = ErrorBody),
     ),
@@ -214,9 +215,9 @@ async fn tool_result(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Json<ToShow>, ErrorResponse> {
+) -> Result<Json<ContextUpdate>, ErrorResponse> {
     let headers = request.headers().clone();
-    let Happened { event_id, memory_written } = body::value(request).await?;
+    let ToolResultRequest { event_id, memory_written } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
     if memory_written {
         conversation.wrote_memory();
@@ -234,7 +235,7 @@ async fn tool_result(
     path = "/v1/sessions/{id}/turns",
     tag = "conversations",
     params(("id" = String, Path, description = "The id of the conversation")),
-    request_body = Option<EndedTurn>,
+    request_body = Option<EndTurnRequest>,
     responses(
         (status = 200, description = "How the conversation is", body = Conversation),
         (status = "4XX", description = "There is no such conversation", body = ErrorBody),
@@ -247,7 +248,7 @@ async fn turn(
     request: Request,
 ) -> Result<Json<Conversation>, ErrorResponse> {
     let headers = request.headers().clone();
-    let EndedTurn { event_id, messages, memory_written } = body::value(request).await?;
+    let EndTurnRequest { event_id, messages, memory_written } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
     let messages = messages.into_iter().map(|one| (one.role.twin(), one.text)).collect();
     let told = TurnReport { messages, wrote_memory: memory_written };
@@ -264,7 +265,7 @@ async fn turn(
     path = "/v1/sessions/{id}/compactions",
     tag = "conversations",
     params(("id" = String, Path, description = "The id of the conversation")),
-    request_body = Option<Compacted>,
+    request_body = Option<CompactionRequest>,
     responses(
         (status = 200, description = "How the conversation is", body = Conversation),
         (status = "4XX", description = "There is no such conversation", body = ErrorBody),
@@ -277,7 +278,7 @@ async fn compaction(
     request: Request,
 ) -> Result<Json<Conversation>, ErrorResponse> {
     let headers = request.headers().clone();
-    let Compacted { event_id, context } = body::value(request).await?;
+    let CompactionRequest { event_id, context } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
     conversation.compacted(event_id.as_deref());
     let wanted = OpenConversation { context, ..OpenConversation::default() };
@@ -361,8 +362,8 @@ pub(super) fn context_of(segment: &Segment) -> SegmentContext {
     }
 }
 
-fn to_show(recalled: Option<RecallBlock>, changes: Option<ContextPart>) -> ToShow {
-    ToShow { recalled: recalled.map(block_of), changes: changes.map(changes_of) }
+fn to_show(recalled: Option<RecallBlock>, changes: Option<ContextPart>) -> ContextUpdate {
+    ContextUpdate { recalled: recalled.map(block_of), changes: changes.map(changes_of) }
 }
 
 pub(super) fn block_of(recalled: RecallBlock) -> RecalledBlock {

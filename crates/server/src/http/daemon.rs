@@ -144,7 +144,9 @@ impl Daemon {
         if self.serving.sessions.has_client(&workspace.id, &client).await? {
             return Ok(Some(client));
         }
-        Err(ErrorBody::new(ErrorCode::InvalidClientId).with("clientId", client.as_str()).into())
+        Err(ErrorBody::new(ErrorCode::InvalidClientId)
+            .with_fact("clientId", client.as_str())
+            .into())
     }
 
     /// Returns the memories of a workspace as the person whose machine it is may touch them.

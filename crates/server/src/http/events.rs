@@ -14,10 +14,10 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use engine::feed::{Event, EventCursor, SubscribeError, Subscription};
 use futures_util::stream;
-use protocol::cursor::{self, CURSOR_HEADER, EPOCH_HEADER, LAST_EVENT_ID_HEADER, Unreadable};
+use protocol::cursor::{self, CURSOR_HEADER, EPOCH_HEADER, InvalidHeader, LAST_EVENT_ID_HEADER};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::event::Envelope;
-use protocol::frame;
+use protocol::sse;
 use tokio::time::timeout;
 
 use super::daemon::{Daemon, Shared};
@@ -116,7 +116,7 @@ impl From<SubscribeError> for ErrorResponse {
 /// Returns where a reader goes on. What cannot be read is no cursor, and is logged.
 fn cursor_of(headers: &HeaderMap) -> Option<EventCursor> {
     let text = |name| String::from_utf8_lossy(headers.get(name).map_or(b"", HeaderValue::as_bytes));
-    let ignored = |unreadable: Unreadable| tracing::warn!(%unreadable, "a header is ignored");
+    let ignored = |unreadable: InvalidHeader| tracing::warn!(%unreadable, "a header is ignored");
     let last = cursor::last_event_id(&text(LAST_EVENT_ID_HEADER)).map_err(ignored).ok().flatten();
     let epoch = text(EPOCH_HEADER);
     let epoch = cursor::epoch(&epoch).map_err(ignored).ok().flatten().map(str::to_owned);
@@ -162,10 +162,10 @@ impl Telling {
     /// Returns the next frame; `None` when nothing more will be told.
     async fn next(&mut self) -> Option<String> {
         if !std::mem::replace(&mut self.begun, true) {
-            return Some(frame::RETRY.to_owned());
+            return Some(sse::RETRY.to_owned());
         }
         let Ok(event) = timeout(EVENT_HEARTBEAT, self.subscription.next()).await else {
-            return Some(frame::HEARTBEAT.to_owned());
+            return Some(sse::HEARTBEAT.to_owned());
         };
         let frame = frame_of(&event?);
         self.measures.told();
@@ -177,7 +177,7 @@ fn frame_of(event: &Event) -> String {
     let envelope = to_wire::event(event);
     // Strings and numbers alone: there is nothing that could fail.
     let data = serde_json::to_string(&envelope).unwrap_or_default();
-    frame::write(envelope.id, envelope.event.as_ref(), &data)
+    sse::write(envelope.id, envelope.event.as_ref(), &data)
 }
 
 #[cfg(test)]

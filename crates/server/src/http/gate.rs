@@ -154,7 +154,7 @@ fn is_of_page(request: &Request) -> bool {
 }
 
 fn too_often(seconds: u64) -> ErrorResponse {
-    let body = ErrorBody::new(ErrorCode::RateLimited).with("retryAfterSeconds", seconds);
+    let body = ErrorBody::new(ErrorCode::RateLimited).with_fact("retryAfterSeconds", seconds);
     ErrorResponse::from(body).retry_after(seconds)
 }
 

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use engine::Depth;
 use protocol::error::ErrorBody;
-use protocol::health::{MemoryHealth, Repaired};
+use protocol::health::{MemoryHealth, RepairResponse};
 
 use super::daemon::{Person, Shared};
 use super::request::WorkspaceQuery;
@@ -48,12 +48,12 @@ async fn health(
     tag = "memories",
     params(WorkspaceQuery),
     responses(
-        (status = 200, description = "What was done, and what is left", body = Repaired),
+        (status = 200, description = "What was done, and what is left", body = RepairResponse),
         (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
         (status = "5XX", description = "It cannot be mended now", body = ErrorBody),
     ),
 )]
-async fn repair(Person { memories, .. }: Person) -> Result<Json<Repaired>, ErrorResponse> {
+async fn repair(Person { memories, .. }: Person) -> Result<Json<RepairResponse>, ErrorResponse> {
     let repaired = memories.repair().await?;
     Ok(Json(to_wire::repaired(&repaired, &memories)))
 }

@@ -14,7 +14,7 @@ use memory::document::Revision;
 use memory::path::{MemoryPath, Mount};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{
-    Memory, MemoryPage, Move, Pin, PutMemory, Sort, UnavailableScope, Written,
+    Memory, MemoryPage, Move, Pin, PutMemory, Sort, UnavailableScope, WriteResponse,
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -175,8 +175,8 @@ fn tag(revision: &Revision) -> HeaderValue {
     ),
     request_body = PutMemory,
     responses(
-        (status = 200, description = "It is replaced, or was so already", body = Written),
-        (status = 201, description = "It is made", body = Written),
+        (status = 200, description = "It is replaced, or was so already", body = WriteResponse),
+        (status = 201, description = "It is made", body = WriteResponse),
         (status = "4XX", description = "Nothing is written", body = ErrorBody),
         (status = "5XX", description = "Nothing is written", body = ErrorBody),
     ),
@@ -197,7 +197,7 @@ async fn put(
         saved => saved?,
     };
     let status = if saved.created { StatusCode::CREATED } else { StatusCode::OK };
-    let written = Written {
+    let written = WriteResponse {
         path: path.to_string(),
         revision: Some(saved.revision.to_string()),
         change: saved.change.map(|id| id.0),
@@ -224,7 +224,7 @@ async fn put(
             description = "Revisions in quotes: what is not deleted"),
     ),
     responses(
-        (status = 200, description = "It is gone", body = Written),
+        (status = 200, description = "It is gone", body = WriteResponse),
         (status = "4XX", description = "Nothing is deleted", body = ErrorBody),
         (status = "5XX", description = "Nothing is deleted", body = ErrorBody),
     ),
@@ -233,7 +233,7 @@ async fn delete(
     Path(at): Path<String>,
     Person { memories, .. }: Person,
     headers: HeaderMap,
-) -> Result<Json<Written>, ErrorResponse> {
+) -> Result<Json<WriteResponse>, ErrorResponse> {
     let path = path(&memories, &at)?;
     let call = CallContext::default();
     let change = match Conditions::of(&headers)?.for_write() {
@@ -243,7 +243,7 @@ async fn delete(
         Some(expected) => engine::delete_if(&memories, &path, &expected, call).await?,
     };
     let change = change.map(|id| id.0);
-    Ok(Json(Written { path: path.to_string(), revision: None, change, warnings: Vec::new() }))
+    Ok(Json(WriteResponse { path: path.to_string(), revision: None, change, warnings: Vec::new() }))
 }
 
 /// What a command did.
@@ -267,20 +267,20 @@ fn done(reply: Reply) -> Result<Done, ErrorResponse> {
     params(WorkspaceQuery),
     request_body = Move,
     responses(
-        (status = 200, description = "It has the new path", body = Written),
+        (status = 200, description = "It has the new path", body = WriteResponse),
         (status = "4XX", description = "It has the old one", body = ErrorBody),
         (status = "5XX", description = "It has the old one", body = ErrorBody),
     ),
 )]
 async fn rename(
     PersonWith { memories, body: Move { from, to }, .. }: PersonWith<Move>,
-) -> Result<Json<Written>, ErrorResponse> {
+) -> Result<Json<WriteResponse>, ErrorResponse> {
     let (old_path, new_path) = (memory_path(&memories, &from)?, memory_path(&memories, &to)?);
     let path = new_path.to_string();
     let command = MemoryCommand::Rename { old_path, new_path };
     let Done { change, warnings } = done(memories.apply(command, &CallContext::default()).await?)?;
     let warnings = to_wire::warnings(&warnings);
-    Ok(Json(Written { path, revision: None, change: change.map(|id| id.0), warnings }))
+    Ok(Json(WriteResponse { path, revision: None, change: change.map(|id| id.0), warnings }))
 }
 
 /// Keep a memory in the agents' context.

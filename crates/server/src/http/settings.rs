@@ -9,7 +9,10 @@ use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use engine::{TrustError, UntrustedContent};
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::settings::{PutSetting, PutTrust, Settings, Speaks, SpeaksKind, Trust, TrustHere};
+use protocol::settings::{
+    FolderTrust, InstructionSource, InstructionSourceKind, PutSetting, PutTrust, Settings,
+    TrustStatus,
+};
 
 use super::body;
 use super::daemon::{Daemon, SettingsError, SettingsStore, Shared};
@@ -98,7 +101,7 @@ async fn put(
     tag = "settings",
     params(WorkspaceQuery),
     responses(
-        (status = 200, description = "The folders", body = Trust),
+        (status = 200, description = "The folders", body = TrustStatus),
         (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
         (status = "5XX", description = "The list cannot be read", body = ErrorBody),
     ),
@@ -107,7 +110,7 @@ async fn trust(
     State(daemon): State<Shared>,
     asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
-) -> Result<Json<Trust>, ErrorResponse> {
+) -> Result<Json<TrustStatus>, ErrorResponse> {
     let Query(WorkspaceQuery { workspace }) = asked?;
     daemon.trust(workspace.as_deref(), &headers).await
 }
@@ -121,7 +124,7 @@ async fn trust(
     params(WorkspaceQuery),
     request_body = PutTrust,
     responses(
-        (status = 200, description = "The folders that are trusted then", body = Trust),
+        (status = 200, description = "The folders that are trusted then", body = TrustStatus),
         (status = "4XX", description = "It is no folder that can be trusted", body = ErrorBody),
         (status = "5XX", description = "The list cannot be written", body = ErrorBody),
     ),
@@ -130,7 +133,7 @@ async fn put_trust(
     State(daemon): State<Shared>,
     asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<Json<Trust>, ErrorResponse> {
+) -> Result<Json<TrustStatus>, ErrorResponse> {
     let headers = request.headers().clone();
     let PutTrust { path, trusted } = body::value(request).await?;
     let Query(WorkspaceQuery { workspace }) = asked?;
@@ -164,7 +167,7 @@ impl Daemon {
         &self,
         workspace: Option<&str>,
         headers: &HeaderMap,
-    ) -> Result<Json<Trust>, ErrorResponse> {
+    ) -> Result<Json<TrustStatus>, ErrorResponse> {
         let memories = self.person(workspace, headers).await?;
         let workspace = self.trusted(workspace)?;
         let folders = self.engine.trusted_folders();
@@ -177,25 +180,25 @@ impl Daemon {
                 let speaking = self.engine.untrusted_content(&files, &memories).await?;
                 let trusted = folders.has(&folder).await?;
                 let (speaks, more) = speaks(speaking, &folder);
-                Some(TrustHere { path: folder.display().to_string(), trusted, speaks, more })
+                Some(FolderTrust { path: folder.display().to_string(), trusted, speaks, more })
             }
         };
         let folders = folders.list().await?;
         let folders = folders.iter().map(|folder| folder.display().to_string()).collect();
-        Ok(Json(Trust { folders, here }))
+        Ok(Json(TrustStatus { folders, here }))
     }
 }
 
 /// Returns what would speak, and how much of it is left out.
-fn speaks(speaking: UntrustedContent, folder: &FilePath) -> (Vec<Speaks>, u64) {
+fn speaks(speaking: UntrustedContent, folder: &FilePath) -> (Vec<InstructionSource>, u64) {
     let all = speaking.files.len() + speaking.memories.len();
-    let files = speaking.files.iter().map(|path| Speaks {
-        kind: SpeaksKind::ContextFile,
+    let files = speaking.files.iter().map(|path| InstructionSource {
+        kind: InstructionSourceKind::ContextFile,
         path: path.strip_prefix(folder).unwrap_or(path).display().to_string(),
         description: String::new(),
     });
-    let memories = speaking.memories.into_iter().map(|listed| Speaks {
-        kind: SpeaksKind::Memory,
+    let memories = speaking.memories.into_iter().map(|listed| InstructionSource {
+        kind: InstructionSourceKind::Memory,
         path: listed.path.to_string(),
         description: listed.description,
     });

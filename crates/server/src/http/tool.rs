@@ -5,7 +5,7 @@ use axum::extract::{Query, Request, State};
 use engine::CallContext;
 use memory::command::Reply;
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::memories::{Found, Match, ToolReply};
+use protocol::memories::{Match, SearchResponse, ToolReply};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
@@ -77,14 +77,14 @@ struct Searched {
     tag = "memories",
     params(WorkspaceQuery, Searched),
     responses(
-        (status = 200, description = "The lines that hold it", body = Found),
+        (status = 200, description = "The lines that hold it", body = SearchResponse),
         (status = "4XX", description = "It cannot be searched for", body = ErrorBody),
         (status = "5XX", description = "It cannot be searched for", body = ErrorBody),
     ),
 )]
 async fn search(
     Person { memories, query: asked }: Person<Searched>,
-) -> Result<Json<Found>, ErrorResponse> {
+) -> Result<Json<SearchResponse>, ErrorResponse> {
     if asked.q.trim().is_empty() {
         return Err(ErrorCode::InvalidQuery.into());
     }
@@ -96,5 +96,5 @@ async fn search(
         line: to_wire::count(hit.line),
         text: hit.text,
     });
-    Ok(Json(Found { matches: matches.collect(), more: hits.is_truncated }))
+    Ok(Json(SearchResponse { matches: matches.collect(), more: hits.is_truncated }))
 }

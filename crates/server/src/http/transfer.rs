@@ -17,7 +17,7 @@ use memory::change::{Actor, ChangeKind, Provenance, Trust};
 use memory::limits::IMPORT_FILES_MAX;
 use memory::path::MemoryPath;
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::memories::{ImportOutcome, Imported, LeftOut};
+use protocol::memories::{ImportOutcome, ImportedMemory, SkippedImport};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -188,7 +188,7 @@ async fn take_over(
     let provenance = Provenance::new(Actor::Person, Trust::Imported, "import:folder");
     let memories = memories.for_caller(Caller::new(AgentClass::Exec, provenance));
     let plan = import::plan(Format::Folder, files);
-    let left_out = |source: String, why: String| LeftOut { source, why };
+    let left_out = |source: String, why: String| SkippedImport { source, why };
     let mut skipped: Vec<_> =
         plan.skipped.into_iter().map(|one| left_out(one.source, one.reason)).collect();
     let mut draft = memories.draft(ChangeKind::Import, engine::CallContext::default());
@@ -196,7 +196,7 @@ async fn take_over(
     for planned in plan.memories {
         let (source, notes) = (planned.source.clone(), planned.notes.clone());
         match engine::import_memory(&memories, &mut draft, target, planned).await {
-            Ok(path) => made.push(Imported { path: path.to_string(), source, notes }),
+            Ok(path) => made.push(ImportedMemory { path: path.to_string(), source, notes }),
             Err(ImportRejection::Store(fault)) => return Err(fault.into()),
             Err(why) => skipped.push(left_out(source, why.to_string())),
         }

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use memory::document::Revision;
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::ui::{Login, Ticket, Trade};
+use protocol::ui::{Login, LoginRequest, Ticket};
 
 use super::daemon::Shared;
 use super::request::Path;
@@ -123,7 +123,7 @@ async fn ticket(State(daemon): State<Shared>) -> Json<Ticket> {
 
 /// Trade a ticket for a token. Needs no token, and a ticket that was not used.
 #[utoipa::path(post, path = "/ui/session", tag = "page", security(()),
-    request_body = Trade,
+    request_body = LoginRequest,
     responses(
         (status = 200, description = "The token of this browser", body = Login),
         (status = "4XX", description = "The ticket was used, or is too old", body = ErrorBody),

@@ -4,8 +4,8 @@ use engine::ContextScope;
 use engine::feed::{self, BacklogSize, EventKind, ExceededLimit, FeedChange, ResyncReason};
 use memory::proposal::ProposalStatus;
 use protocol::event::{
-    Envelope, Event, Evicted, ManagedSource, MemoryChanged, MemoryReviewed, Meta, ProposalAction,
-    ProposalEvent, ReplayComplete, ResyncRequired, SlowClient, Threshold,
+    ClientEviction, Envelope, Event, ManagedSource, MemoryChanged, MemoryReviewed, Meta,
+    ProposalAction, ProposalEvent, ReplayComplete, ResyncRequired, SlowClient, Threshold,
 };
 
 use super::target_scopes;
@@ -52,7 +52,7 @@ fn kind(kind: &EventKind) -> Event {
         }),
         EventKind::Evicted(evicted) => {
             let BacklogSize { events, bytes } = evicted.waiting;
-            Event::ClientEvicted(Evicted {
+            Event::ClientEvicted(ClientEviction {
                 reason: "queue_overflow".to_owned(),
                 dropped_after: evicted.last_delivered,
                 queue_size: events,

@@ -15,7 +15,7 @@ pub(crate) fn health(
     stale: &[MemoryEntry],
     memories: &Memories,
 ) -> health::MemoryHealth {
-    let stale = stale.iter().map(|listed| health::Finding {
+    let stale = stale.iter().map(|listed| health::HealthFinding {
         kind: "stale".to_owned(),
         scope: listed.path.mount().map(|at| mount(at).to_owned()),
         subject: listed.path.to_string(),
@@ -36,9 +36,9 @@ fn last(listed: &MemoryEntry) -> String {
     time(used.max(listed.modified_at))
 }
 
-fn nearly_full(root: &RootHealth) -> Option<health::Finding> {
+fn nearly_full(root: &RootHealth) -> Option<health::HealthFinding> {
     let is_near = root.files * 100 >= root.files_max * NEARLY_FULL_PERCENT;
-    (is_near && root.files <= root.files_max).then(|| health::Finding {
+    (is_near && root.files <= root.files_max).then(|| health::HealthFinding {
         kind: "nearly-full".to_owned(),
         scope: Some(mount(root.mount).to_owned()),
         subject: mount(root.mount).to_owned(),
@@ -52,15 +52,15 @@ fn nearly_full(root: &RootHealth) -> Option<health::Finding> {
 }
 
 /// Returns what a repair did.
-pub(crate) fn repaired(repaired: &RepairReport, memories: &Memories) -> health::Repaired {
+pub(crate) fn repaired(repaired: &RepairReport, memories: &Memories) -> health::RepairResponse {
     let left = repaired.remaining.iter().map(|one| finding(one, memories)).collect();
-    health::Repaired { done: repaired.actions.clone(), left }
+    health::RepairResponse { done: repaired.actions.clone(), left }
 }
 
-fn finding(finding: &HealthFinding, memories: &Memories) -> health::Finding {
+fn finding(finding: &HealthFinding, memories: &Memories) -> health::HealthFinding {
     let path = MemoryPath::parse(&finding.subject, memories.layout()).ok();
     let path = path.filter(|path| path.relative().is_some());
-    health::Finding {
+    health::HealthFinding {
         kind: finding.kind.as_str().to_owned(),
         scope: finding.mount.map(|at| mount(at).to_owned()),
         subject: finding.subject.clone(),

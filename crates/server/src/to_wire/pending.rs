@@ -24,7 +24,7 @@ pub(crate) fn proposal(waiting: engine::PendingProposal) -> pending::PendingProp
         made_at: time(made_at),
         stale,
         changes: proposal.changes.into_iter().map(entry).collect(),
-        review: proposal.review.map(|review| pending::ToReview {
+        review: proposal.review.map(|review| pending::ReviewItem {
             path: review.path.to_string(),
             revision: review.revision.to_string(),
         }),

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use memory::error_code::MemoryErrorCode;
-use protocol::client::{Begin, ChangesQuery, Client, Dry, Events, SearchQuery};
+use protocol::client::{ChangesQuery, Client, DryRun, EventStream, SearchQuery, StartFrom};
 use protocol::error::ErrorCode;
 use protocol::event::{Envelope, Event, MemoryChanged};
 use protocol::task::{RememberRequest, TaskStatus};
@@ -48,7 +48,7 @@ async fn converse(teller: &Teller, place: &Place) -> Result<(), Failure> {
     let is_refused = stranger.is_err_and(|error| error.code() == Some(ErrorCode::Unauthorized));
     teller.claim(is_refused, "without the token that it made, nobody gets in")?;
     let client = place.client()?;
-    let events = client.events(Begin::Now).await?;
+    let events = client.events(StartFrom::Now).await?;
     let content = "I prefer tabs over spaces.".to_owned();
     let request = RememberRequest { content, context_mode: None, scope: None };
     teller.sent(&format!("POST /workspace/memory/remember {}", json!(request)))?;
@@ -75,14 +75,14 @@ async fn take_back(teller: &Teller, client: &Client, task: &str) -> Result<(), F
         return teller.claim(false, "a task is one change");
     };
     teller.sent(&format!("POST /v1/changes/{}/undo", change.id))?;
-    let undone = client.undo(change.id, Dry::No).await?;
+    let undone = client.undo(change.id, DryRun::No).await?;
     teller.got(&json!(undone).to_string())?;
     let is_gone = client.search(&search).await?.matches.is_empty();
     teller.claim(is_gone, "one request takes back what the task did, and nothing else")
 }
 
 /// Waits until a stream tells of a task; returns that.
-async fn told_of(mut events: Events, task: &str) -> Result<Envelope, Failure> {
+async fn told_of(mut events: EventStream, task: &str) -> Result<Envelope, Failure> {
     while let Some(envelope) = events.next().await? {
         if let Event::MemoryChanged(MemoryChanged::Managed { task_id, .. }) = &envelope.event
             && task_id == task

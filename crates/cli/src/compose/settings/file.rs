@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use memory::feature::Feature;
 use memory::screen::Family;
 use parking_lot::Mutex;
-use protocol::settings::{Setting, SettingFrom, SettingKind, Settings as Shown};
+use protocol::settings::{Setting, SettingKind, SettingSource, Settings as Shown};
 use serde_json::Value as Json;
 use server::http::{SettingsError, SettingsStore};
 use strum::VariantArray as _;
@@ -71,9 +71,9 @@ impl SettingsFile {
             let said = item.and_then(|(item, _)| item.as_value()).map(json);
             let by_variable = named.feature.and_then(|one| self.features.of_environment(one));
             let from = match (&by_variable, &said) {
-                (Some(_), _) => SettingFrom::Environment,
-                (None, Some(_)) => SettingFrom::File,
-                (None, None) => SettingFrom::Default,
+                (Some(_), _) => SettingSource::Environment,
+                (None, Some(_)) => SettingSource::File,
+                (None, None) => SettingSource::Default,
             };
             let by_variable = by_variable.map(Json::from);
             let (min, max) = match named.kind {
@@ -81,7 +81,7 @@ impl SettingsFile {
                 _ => (None, None),
             };
             let why = match from {
-                SettingFrom::Environment => {
+                SettingSource::Environment => {
                     Some("LUKASA_FEATURES in the environment of the daemon says so.")
                 }
                 _ => named.only_in_file,
@@ -98,7 +98,7 @@ impl SettingsFile {
                 meaning: named.meaning.clone(),
                 value: by_variable.or(said).unwrap_or_else(|| named.default.clone()),
                 default: named.default.clone(),
-                line: line.filter(|_| from == SettingFrom::File),
+                line: line.filter(|_| from == SettingSource::File),
                 from,
                 min,
                 max,

@@ -89,7 +89,7 @@ async fn a_person_lists_them_and_decides_on_each_and_streams_tell_of_it() {
         told,
         [event(ProposalAction::Accepted, 1, Some(3)), event(ProposalAction::Rejected, 2, None)]
     );
-    client.undo(3, protocol::client::Dry::No).await.unwrap();
+    client.undo(3, protocol::client::DryRun::No).await.unwrap();
     assert_eq!(place.view("global/tea.md"), "- Likes tea\n- Drinks tea\n");
 }
 

@@ -10,12 +10,12 @@ use std::time::Duration;
 use memory::limits::MEMORY_BYTES_MAX;
 use protocol::changes::UndoSeveral;
 use protocol::client::{
-    AgentClass, ChangesQuery, Client, ClientError, Door, Dry, MemoriesQuery, Refusal, SearchQuery,
-    TasksQuery,
+    AgentClass, ChangesQuery, Client, ClientError, DryRun, Endpoint, MemoriesQuery, Refusal,
+    SearchQuery, TasksQuery,
 };
 use protocol::context_files::{ContextScope, WriteMemory, WriteMode};
 use protocol::error::ErrorCode;
-use protocol::memories::{Sort, Step};
+use protocol::memories::{BatchStep, Sort};
 use protocol::task::{
     ContextMode, ForgetRequest, RememberRequest, TargetScope, Task, TaskResult, TaskStatus,
     WorkKind,
@@ -67,7 +67,7 @@ fn conflict<T: std::fmt::Debug>(result: Result<T, ClientError>) -> Option<String
 #[tokio::test]
 async fn the_example_of_the_documentation_does_what_it_says() {
     let (_place, daemon) = Daemon::in_new_place();
-    let door = || daemon.said["url"].as_str().unwrap().parse::<Door>().unwrap();
+    let door = || daemon.said["url"].as_str().unwrap().parse::<Endpoint>().unwrap();
     let told = example::remember(door(), TOKEN).await.unwrap().unwrap();
     assert!(told.ends_with("- And coffee after lunch.\n"), "{told}");
     let listed = client(&daemon).memories(&MemoriesQuery::default()).await.unwrap();
@@ -255,12 +255,12 @@ async fn history_is_read_and_taken_back() {
     let shown = client.change(change).await.unwrap();
     assert!(shown.diffs[0].diff.contains("+two"), "{shown:?}");
 
-    let blocked = refusal(client.undo(first.change.unwrap(), Dry::No).await);
+    let blocked = refusal(client.undo(first.change.unwrap(), DryRun::No).await);
     assert_eq!((blocked.status, blocked.code), (409, ErrorCode::Conflict));
     assert_eq!(blocked.blocked()[0].path, path);
-    assert_eq!(client.undo(change, Dry::Run).await.unwrap().change, None);
+    assert_eq!(client.undo(change, DryRun::Yes).await.unwrap().change, None);
     assert_eq!(client.read(path).await.unwrap().text, "two\n");
-    assert_eq!(client.undo(change, Dry::No).await.unwrap().undone, [change]);
+    assert_eq!(client.undo(change, DryRun::No).await.unwrap().undone, [change]);
     assert_eq!(client.read(path).await.unwrap().text, "one\n");
     assert_eq!(refusal(client.change(999).await).code, ErrorCode::NotFound);
 }
@@ -274,14 +274,14 @@ async fn what_a_page_for_people_does_is_a_call() {
     }
     let item = client.memories(&MemoriesQuery::default()).await.unwrap().memories.remove(0);
     assert!(!item.has_description);
-    let step = |from: &str| Step::Move {
+    let step = |from: &str| BatchStep::Move {
         from: format!("/memories/global/{from}.md"),
         to: format!("/memories/global/new/{from}.md"),
     };
     let moved = client.batch(vec![step("a"), step("b")]).await.unwrap().change.unwrap();
     let what = UndoSeveral { changes: Some(vec![moved]), ..UndoSeveral::default() };
-    assert_eq!(client.undo_several(&what, Dry::Run).await.unwrap().change, None);
-    assert!(client.undo_several(&what, Dry::No).await.unwrap().change.is_some());
+    assert_eq!(client.undo_several(&what, DryRun::Yes).await.unwrap().change, None);
+    assert!(client.undo_several(&what, DryRun::No).await.unwrap().change.is_some());
     let text = client.revision(&item.revision.unwrap()).await.unwrap().text;
     assert_eq!(text, "- one\n- two\n");
     remembered(&client, "I like figs.").await;
@@ -372,11 +372,11 @@ async fn a_peer_that_is_no_daemon_is_given_up() {
 async fn the_socket_is_a_door_as_well() {
     let place = Place::new();
     let _daemon = Daemon::start(&place);
-    let client = Client::new(Door::Socket(socket(&place)), TOKEN).unwrap();
+    let client = Client::new(Endpoint::Socket(socket(&place)), TOKEN).unwrap();
     client.create("/memories/global/a.md", "one\n").await.unwrap();
     assert_eq!(place.view("global/a.md"), "one\n");
     assert_eq!(client.read("global/a.md").await.unwrap().text, "one\n");
-    let nowhere = Client::new(Door::Socket(place.path().join("none.sock")), TOKEN).unwrap();
+    let nowhere = Client::new(Endpoint::Socket(place.path().join("none.sock")), TOKEN).unwrap();
     let error = nowhere.health().await.unwrap_err();
     assert!(matches!(error, ClientError::Unreachable(_)), "{error:?}");
 }

@@ -259,6 +259,6 @@ proptest! {
                 prop_assert!(read.result.summary.chars().all(|c| !c.is_control()));
             }
         }
-        drop(serde_json::from_value::<Stage>(said.take()));
+        drop(serde_json::from_value::<StageParams>(said.take()));
     }
 }

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
-use protocol::client::{Begin, ClientError, Cursor, Events};
+use protocol::client::{ClientError, Cursor, EventStream, StartFrom};
 use protocol::error::ErrorCode;
 use protocol::event::{Envelope, Event, MemoryChanged, ResyncRequired};
 use tokio::time::timeout;
@@ -12,12 +12,12 @@ use tokio::time::timeout;
 use super::{Line, client, client_at, refusal, remembered};
 use crate::daemon::{Daemon, PATIENCE};
 
-async fn next(events: &mut Events) -> Envelope {
+async fn next(events: &mut EventStream) -> Envelope {
     timeout(PATIENCE, events.next()).await.expect("an event comes").unwrap().unwrap()
 }
 
 /// Returns the number and the memory of the next event that is one.
-async fn changed(events: &mut Events) -> (u64, String) {
+async fn changed(events: &mut EventStream) -> (u64, String) {
     loop {
         let Envelope { id, event, .. } = next(events).await;
         match event {
@@ -44,7 +44,7 @@ async fn a_stream_goes_on_where_it_was_cut() {
     let (_place, daemon) = Daemon::in_new_place();
     let line = Line::to(daemon.address());
     make(&daemon, &["before"]).await;
-    let mut events = client_at(&line.url()).events(Begin::Now).await.unwrap();
+    let mut events = client_at(&line.url()).events(StartFrom::Now).await.unwrap();
     // Cut before anything came: what happens meanwhile is told all the same.
     line.cut();
     make(&daemon, &["a", "b"]).await;
@@ -66,9 +66,9 @@ async fn a_stream_goes_on_where_it_was_cut() {
     assert_eq!(cursor.last_seen, 7);
     drop(events);
     make(&daemon, &["g"]).await;
-    let mut later = client(&daemon).events(Begin::After(cursor)).await.unwrap();
+    let mut later = client(&daemon).events(StartFrom::After(cursor)).await.unwrap();
     assert_eq!(changed(&mut later).await, named(8, "g"));
-    let all = client(&daemon).events(Begin::Oldest).await.unwrap().into_stream();
+    let all = client(&daemon).events(StartFrom::Oldest).await.unwrap().into_stream();
     let mut all = pin!(all);
     for id in 1..=8 {
         assert_eq!(all.try_next().await.unwrap().unwrap().id, Some(id));
@@ -79,7 +79,7 @@ async fn a_stream_goes_on_where_it_was_cut() {
 async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
     let (place, daemon) = Daemon::in_new_place();
     let line = Line::to(daemon.address());
-    let mut events = client_at(&line.url()).events(Begin::Now).await.unwrap();
+    let mut events = client_at(&line.url()).events(StartFrom::Now).await.unwrap();
     make(&daemon, &["a", "b"]).await;
     assert_eq!(changed(&mut events).await, named(1, "a"));
     assert_eq!(changed(&mut events).await, named(2, "b"));
@@ -106,7 +106,7 @@ async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
 async fn who_is_cut_off_before_the_first_frame_is_still_told_what_may_be_missed() {
     let (place, daemon) = Daemon::in_new_place();
     let line = Line::to(daemon.address());
-    let mut events = client_at(&line.url()).events(Begin::Now).await.unwrap();
+    let mut events = client_at(&line.url()).events(StartFrom::Now).await.unwrap();
     make(&daemon, &["a"]).await;
     assert_eq!(changed(&mut events).await, named(1, "a"));
     daemon.kill();
@@ -123,7 +123,7 @@ async fn who_is_cut_off_before_the_first_frame_is_still_told_what_may_be_missed(
 #[tokio::test]
 async fn a_stream_that_is_read_once_ends_with_the_daemon() {
     let (_place, daemon) = Daemon::in_new_place();
-    let mut events = client(&daemon).events(Begin::Now).await.unwrap().once();
+    let mut events = client(&daemon).events(StartFrom::Now).await.unwrap().without_reconnect();
     daemon.signal("TERM");
     assert_eq!(events.next().await.unwrap(), None);
     assert_eq!(events.next().await.unwrap(), None);
@@ -135,7 +135,7 @@ async fn a_session_hears_of_tasks_until_it_ends() {
     let anybody = client(&daemon);
     let session = anybody.begin_session(None).await.unwrap();
     let ours = anybody.clone().with_client_id(&session.client_id).unwrap();
-    let mut events = ours.session_events(&session.session_id, Begin::Oldest).await.unwrap();
+    let mut events = ours.session_events(&session.session_id, StartFrom::Oldest).await.unwrap();
     assert!(matches!(next(&mut events).await.event, Event::ReplayComplete(_)));
     let task = remembered(&ours, "I like tea.").await;
     let told = next(&mut events).await;
@@ -150,14 +150,14 @@ async fn a_session_hears_of_tasks_until_it_ends() {
 async fn a_stream_that_cannot_be_opened_says_why() {
     let (_place, daemon) = Daemon::in_new_place();
     let client = client(&daemon);
-    let refused = refusal(client.session_events("nowhere", Begin::Now).await);
+    let refused = refusal(client.session_events("nowhere", StartFrom::Now).await);
     assert_eq!(refused.code, ErrorCode::SessionNotFound);
-    let refused = refusal(client.clone().in_workspace("nowhere").events(Begin::Now).await);
+    let refused = refusal(client.clone().in_workspace("nowhere").events(StartFrom::Now).await);
     assert_eq!(refused.code, ErrorCode::WorkspaceNotFound);
     let cursor = Cursor { last_seen: 1, epoch: Some("a\nb".to_owned()) };
-    let unsendable = client.events(Begin::After(cursor)).await.unwrap_err();
+    let unsendable = client.events(StartFrom::After(cursor)).await.unwrap_err();
     assert!(matches!(unsendable, ClientError::Unsendable("the epoch")), "{unsendable:?}");
     daemon.kill();
-    let gone = client.events(Begin::Now).await.unwrap_err();
+    let gone = client.events(StartFrom::Now).await.unwrap_err();
     assert!(matches!(gone, ClientError::Unreachable(_)), "{gone:?}");
 }

@@ -41,11 +41,11 @@ pub struct Frame {
 /// A frame is longer than a reader takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a frame is longer than {FRAME_BYTES_MAX} bytes")]
-pub struct TooLong;
+pub struct FrameTooLong;
 
 /// Reads frames out of bytes.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct FrameReader {
     line: Vec<u8>,
     /// Whether the last byte was a `\r`, so that a `\n` after it ends no second line.
     after_return: bool,
@@ -54,10 +54,10 @@ pub struct Reader {
     has_data: bool,
 }
 
-impl Reader {
+impl FrameReader {
     /// Takes more bytes; returns the frames that they complete. After an error the stream is of no
     /// more use.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, TooLong> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, FrameTooLong> {
         let mut frames = Vec::new();
         for &byte in bytes {
             let ends_line = match byte {
@@ -74,7 +74,7 @@ impl Reader {
                 frames.extend(self.end_line(&String::from_utf8_lossy(&line)));
             }
             if self.line.len() + self.frame.data.len() > FRAME_BYTES_MAX {
-                return Err(TooLong);
+                return Err(FrameTooLong);
             }
         }
         Ok(frames)
@@ -114,7 +114,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Vec<Frame> {
-        Reader::default().take(text.as_bytes()).unwrap()
+        FrameReader::default().push(text.as_bytes()).unwrap()
     }
 
     #[test]
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn a_frame_without_end_is_given_up() {
-        let mut reader = Reader::default();
+        let mut reader = FrameReader::default();
         let bytes = vec![b'x'; FRAME_BYTES_MAX + 1];
-        assert_eq!(reader.take(&bytes), Err(TooLong));
+        assert_eq!(reader.push(&bytes), Err(FrameTooLong));
     }
 
     proptest! {
@@ -155,10 +155,10 @@ mod tests {
             piece in 1_usize..9,
         ) {
             let whole = read(&text);
-            let mut reader = Reader::default();
+            let mut reader = FrameReader::default();
             let mut pieces = Vec::new();
             for bytes in text.as_bytes().chunks(piece) {
-                pieces.extend(reader.take(bytes).unwrap());
+                pieces.extend(reader.push(bytes).unwrap());
             }
             prop_assert_eq!(pieces, whole);
         }

@@ -27,7 +27,7 @@ const IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// By which way a daemon is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum Endpoint {
     /// Its address, as [`Door::from_str`] reads it: `http://127.0.0.1:4170`.
     Address(Address),
     /// Its socket, a file in its state folder.
@@ -41,15 +41,15 @@ pub struct Address(String);
 /// A text that names no door.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a daemon is reached at an address like `http://127.0.0.1:4170`, not at `{0}`")]
-pub struct BadDoor(pub String);
+pub struct ParseEndpointError(pub String);
 
-impl FromStr for Door {
-    type Err = BadDoor;
+impl FromStr for Endpoint {
+    type Err = ParseEndpointError;
 
     /// Reads an address. The daemon speaks no TLS, so `https` is none; neither is one with a path or a
     /// user.
-    fn from_str(url: &str) -> Result<Self, BadDoor> {
-        let bad = || BadDoor(url.to_owned());
+    fn from_str(url: &str) -> Result<Self, ParseEndpointError> {
+        let bad = || ParseEndpointError(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| bad())?;
         let authority = uri.authority().ok_or_else(bad)?;
         let is_plain = uri.scheme() == Some(&Scheme::HTTP)
@@ -65,7 +65,7 @@ impl FromStr for Door {
     }
 }
 
-impl fmt::Display for Door {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(Address(host)) => write!(f, "http://{host}"),
@@ -74,7 +74,7 @@ impl fmt::Display for Door {
     }
 }
 
-impl Door {
+impl Endpoint {
     /// Returns what a request names as its host.
     pub(super) fn host(&self) -> &str {
         match self {
@@ -87,8 +87,8 @@ impl Door {
         let stream = self.connect().await.map_err(ClientError::Unreachable)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
         // What breaks the connection is told by the response.
-        let carrier = Carrier(tokio::spawn(async move { drop(connection.await) }.boxed()));
-        Ok(Connection { sender, used_at: Instant::now(), _carrier: carrier })
+        let carrier = ConnectionTask(tokio::spawn(async move { drop(connection.await) }.boxed()));
+        Ok(Connection { sender, used_at: Instant::now(), _task: carrier })
     }
 
     async fn connect(&self) -> io::Result<Box<dyn Duplex>> {
@@ -113,12 +113,12 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 pub(super) struct Connection {
     pub(super) sender: SendRequest<Full<Bytes>>,
     used_at: Instant,
-    _carrier: Carrier,
+    _task: ConnectionTask,
 }
 
 impl Connection {
     /// Notes that an answer was read to its end.
-    pub(super) fn rest(mut self) -> Self {
+    pub(super) fn mark_idle(mut self) -> Self {
         self.used_at = Instant::now();
         self
     }
@@ -131,9 +131,9 @@ impl Connection {
 
 /// What moves the bytes of a connection.
 #[derive(Debug)]
-struct Carrier(JoinHandle<()>);
+struct ConnectionTask(JoinHandle<()>);
 
-impl Drop for Carrier {
+impl Drop for ConnectionTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -151,8 +151,8 @@ mod tests {
             ("http://[::1]:4170", "[::1]:4170"),
             ("http://lukasa.internal", "lukasa.internal:80"),
         ] {
-            assert_eq!(url.parse(), Ok(Door::Address(Address(host.to_owned()))), "{url}");
-            assert_eq!(url.parse::<Door>().unwrap().to_string(), format!("http://{host}"));
+            assert_eq!(url.parse(), Ok(Endpoint::Address(Address(host.to_owned()))), "{url}");
+            assert_eq!(url.parse::<Endpoint>().unwrap().to_string(), format!("http://{host}"));
         }
         for url in [
             "",
@@ -166,7 +166,7 @@ mod tests {
             "http://",
             "/run/daemon.sock",
         ] {
-            assert_eq!(url.parse::<Door>(), Err(BadDoor(url.to_owned())), "{url}");
+            assert_eq!(url.parse::<Endpoint>(), Err(ParseEndpointError(url.to_owned())), "{url}");
         }
     }
 }
