@@ -12,5 +12,5 @@ mod peer;
 
 mod staged;
 
-pub use agent::{FindWorkspace, Host, ServeError, serve, serve_stdio};
+pub use agent::{AcpConfig, FindWorkspace, ServeError, serve, serve_stdio};
 pub use bridge::{ChildRunner, ChildSettings};

@@ -64,7 +64,7 @@ impl ErrorResponse {
     }
 
     /// Adds a fact.
-    pub(crate) fn with(mut self, name: &str, fact: impl Into<Value>) -> Self {
+    pub(crate) fn with_fact(mut self, name: &str, fact: impl Into<Value>) -> Self {
         self.0.body.facts.insert(name.to_owned(), fact.into());
         self
     }
@@ -121,11 +121,13 @@ impl From<CommandError> for ErrorResponse {
         let response = Self::from(wire_code(refusal.code())).with_message(refusal.to_string());
         match refusal {
             CommandError::Conflict { current: Some(revision), .. } => {
-                response.with("revision", revision.to_string())
+                response.with_fact("revision", revision.to_string())
             }
-            CommandError::FeatureDisabled { feature } => response.with("feature", feature.as_ref()),
+            CommandError::FeatureDisabled { feature } => {
+                response.with_fact("feature", feature.as_ref())
+            }
             CommandError::Screened { rule, line, .. } => {
-                response.with("rule", rule).with("line", line)
+                response.with_fact("rule", rule).with_fact("line", line)
             }
             _ => response,
         }
@@ -147,7 +149,7 @@ impl From<StoreError> for ErrorResponse {
                 Self::from(wire_code(error.code()))
                     .with_status(StatusCode::CONFLICT)
                     .with_message(error.to_string())
-                    .with("blocked", blocked)
+                    .with_fact("blocked", blocked)
             }
             StoreError::NoSuchChange(_)
             | StoreError::UndoElsewhere(_)
@@ -173,7 +175,7 @@ impl From<ContextFileError> for ErrorResponse {
                     Self::from(wire_code(error.code())).with_message(error_chain(&error));
                 match error {
                     ContextFileError::Conflict { current: Some(revision), .. } => {
-                        response.with("revision", revision.to_string())
+                        response.with_fact("revision", revision.to_string())
                     }
                     _ => response,
                 }

@@ -4,37 +4,37 @@
 //! encoded. Nothing about memories is decided here. Connections have deadlines and a bound
 //! ([`serve`]), streams of events end with the daemon, and whatever is wrong is answered as JSON.
 
-mod about;
+mod app_state;
+mod archive;
 mod batch;
 mod body;
+mod body_budget;
 mod changes;
 mod conditions;
+mod connection_state;
 mod context;
 mod context_files;
 mod conversations;
-mod daemon;
+mod docs_page;
 mod events;
-mod gate;
+mod guard;
 mod health;
 mod listen;
 mod logins;
 mod mcp;
-mod measure;
 mod memories;
+mod metrics;
 mod openapi;
-mod page;
+mod outside_reads;
 mod pending;
-mod readers;
 mod request;
-mod room;
 mod routes;
+mod server_status;
 mod sessions;
 mod settings;
 mod tasks;
 mod tool;
-mod transfer;
 mod ui;
-mod visitors;
 mod workspaces;
 
 use std::sync::Arc;
@@ -49,21 +49,21 @@ use protocol::conversation::AgentHost;
 use protocol::error::ErrorCode;
 use tokio_util::sync::CancellationToken;
 
-pub use daemon::{SettingsError, SettingsStore};
-pub use gate::{BadHost, BadOrigin, BadToken, Hosts, Origin, Rules, Token};
+pub use app_state::{SettingsError, SettingsStore};
+pub use guard::{AllowedHosts, BadHost, BadOrigin, BadToken, BearerToken, GuardConfig, Origin};
 pub use listen::Listener;
 pub use openapi::document;
 
-use self::daemon::Daemon;
-use self::gate::Gate;
+use self::app_state::AppState;
+use self::guard::RequestGuard;
 use self::listen::Connections;
-use self::measure::Measures;
+use self::metrics::Metrics;
 use crate::error::ErrorResponse;
-use crate::mcp::Endpoint;
+use crate::mcp::McpEndpoint;
 
 /// What the command line composed.
 #[derive(Debug)]
-pub struct Host {
+pub struct HttpConfig {
     /// Gives out memories. Whoever calls [`serve`] closes it afterwards.
     pub engine: Engine,
     /// What the engine keeps going for the workspaces.
@@ -73,7 +73,7 @@ pub struct Host {
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// What a request must meet.
-    pub rules: Rules,
+    pub rules: GuardConfig,
     /// Connections at a time.
     pub connections_max: usize,
     /// Shows and writes the person's settings; none if they are not in a file.
@@ -84,44 +84,45 @@ pub struct Host {
 
 /// Serves until `stop` is cancelled. Then no task is taken any more, those that run have ten seconds
 /// to end, streams of events end, and what is under way is answered.
-pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken) {
-    let Host { engine, serving, workspaces, clock, rules, connections_max, settings, agents } =
+pub async fn serve(host: HttpConfig, listeners: Vec<Listener>, stop: CancellationToken) {
+    let HttpConfig { engine, serving, workspaces, clock, rules, connections_max, settings, agents } =
         host;
-    let measures = Measures::new();
+    let measures = Metrics::new();
     let logins = Arc::new(logins::Logins::default());
     let own_page = engine.switches().global().has(Feature::Page).then(|| Arc::clone(&logins));
-    let gate = Arc::new(Gate::new(rules, Arc::clone(&measures), own_page));
+    let gate = Arc::new(RequestGuard::new(rules, Arc::clone(&measures), own_page));
     let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
     let ending = CancellationToken::new();
     let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &ending);
-    let readers = readers::Readers::default();
-    let daemon = Daemon {
+    let readers = outside_reads::OutsideReads::default();
+    let daemon = AppState {
         engine,
         serving,
         workspaces,
-        measures,
+        metrics: measures,
         clock,
         mcp,
-        readers,
+        outside_reads: readers,
         logins,
         settings,
         agents,
     };
     let daemon = Arc::new(daemon);
     let router = router(Arc::clone(&daemon), gate);
-    let measures = Arc::clone(&daemon.measures);
+    let measures = Arc::clone(&daemon.metrics);
     let connections = Connections::new(router, connections_max, measures, ending.clone());
-    let taking =
-        futures_util::future::join_all(listeners.iter().map(|listener| connections.take(listener)));
+    let taking = futures_util::future::join_all(
+        listeners.iter().map(|listener| connections.accept_loop(listener)),
+    );
     let shutting_down = async {
         stop.cancelled().await;
         lanes.drain(DRAIN_WAIT).await;
         feeds.close_all();
         ending.cancel();
-        futures_util::future::join_all(daemon.mcp.values().map(Endpoint::end)).await;
+        futures_util::future::join_all(daemon.mcp.values().map(McpEndpoint::end)).await;
     };
     tokio::join!(taking, shutting_down);
-    connections.ended().await;
+    connections.wait_until_closed().await;
     // Answers do not wait for it, so the end does.
     let written = daemon.serving.conversations.flush();
     if tokio::time::timeout(HTTP_SHUTDOWN_WAIT, written).await.is_err() {
@@ -129,12 +130,12 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     }
 }
 
-fn router(daemon: Arc<Daemon>, gate: Arc<Gate>) -> Router {
+fn router(daemon: Arc<AppState>, gate: Arc<RequestGuard>) -> Router {
     let (router, needs) = openapi::routes().into_router();
     router
         .fallback(async || ErrorResponse::from(ErrorCode::RouteNotFound))
         .method_not_allowed_fallback(async || ErrorResponse::from(ErrorCode::MethodNotAllowed))
         .layer(from_fn_with_state((Arc::clone(&daemon), Arc::new(needs)), routes::guard))
-        .layer(from_fn_with_state(gate, gate::pass))
+        .layer(from_fn_with_state(gate, guard::guard_request))
         .with_state(daemon)
 }

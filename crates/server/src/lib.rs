@@ -12,7 +12,7 @@ mod twins;
 
 mod limits;
 
-mod lines;
+mod line_reader;
 
 #[cfg(feature = "child")]
 pub mod acp;
@@ -26,7 +26,7 @@ use engine::error_chain;
 use futures_util::stream::{StreamExt as _, unfold};
 
 /// Returns a body that keeps something as long as somebody may read it.
-fn holding<T: Send + 'static>(body: Body, held: T) -> Body {
+fn keep_alive_while<T: Send + 'static>(body: Body, held: T) -> Body {
     Body::from_stream(unfold((body.into_data_stream(), held), async |(mut data, held)| {
         let part = data.next().await?;
         Some((part, (data, held)))

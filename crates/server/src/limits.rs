@@ -37,11 +37,11 @@ pub(crate) const HTTP_READ_WAIT: Duration = Duration::from_secs(30);
 
 /// How many of them are kept for the socket in the state folder, whatever comes in at the address: the
 /// command line and the hooks of a busy machine.
-pub(crate) const HTTP_SOCKET_CONNECTIONS_KEPT: usize = 64;
+pub(crate) const HTTP_SOCKET_CONNECTIONS_RESERVED: usize = 64;
 
 /// Connections at the address that have not shown the token yet. Who has it shows it with the first
 /// request; as many may arrive at once without one of them being cut off.
-pub(crate) const HTTP_STRANGERS_MAX: usize = 256;
+pub(crate) const HTTP_UNAUTHENTICATED_MAX: usize = 256;
 
 /// Connections that wait to be taken. When there are more, the system leaves those that come unanswered
 /// for a second, whoever they are from; so a flood needs to be faster than the daemon by this many.
@@ -67,7 +67,7 @@ pub(crate) const RATED_CLIENTS_MAX: usize = 10_000;
 
 /// How many times as often as one client all clients of one address together may ask: a few agents and
 /// a page, and no more for a caller that takes a new name each time.
-pub(crate) const RATED_CLIENTS_AN_ADDRESS: u32 = 8;
+pub(crate) const RATED_CLIENTS_PER_ADDRESS_MAX: u32 = 8;
 
 /// The longest line that an MCP client may send: many times the largest memory, escaped.
 pub(crate) const MCP_LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -79,7 +79,7 @@ pub(crate) const MCP_LINES_WAITING_MAX: usize = 64;
 pub(crate) const MCP_RESOURCES_PAGE: usize = 200;
 
 /// How long the person of an MCP client has to answer a question; then the model is told to ask.
-pub(crate) const MCP_QUESTION_WAIT: Duration = Duration::from_mins(2);
+pub(crate) const MCP_ELICITATION_WAIT: Duration = Duration::from_mins(2);
 
 /// How long an MCP client may take to say in which folders it works; then the start folder counts.
 pub(crate) const MCP_ROOTS_WAIT: Duration = Duration::from_secs(2);
@@ -143,10 +143,11 @@ pub(crate) const CHILD_LINE_BYTES_MAX: usize = MCP_LINE_BYTES_MAX;
 
 /// How much of what a child process says of its troubles is kept: its last words.
 #[cfg(feature = "child")]
-pub(crate) const CHILD_WORDS_BYTES_MAX: usize = 4 * 1024;
+pub(crate) const CHILD_STDERR_BYTES_MAX: usize = 4 * 1024;
 
 const _: () = assert!(CONTEXT_FILE_BYTES_MAX < HTTP_BODY_BYTES_MAX);
 const _: () = assert!(HTTP_LINGER_IDLE_WAIT.as_secs() < HTTP_LINGER_WAIT.as_secs());
-const _: () = assert!(HTTP_SOCKET_CONNECTIONS_KEPT + HTTP_STRANGERS_MAX < HTTP_CONNECTIONS_MAX / 2);
+const _: () =
+    assert!(HTTP_SOCKET_CONNECTIONS_RESERVED + HTTP_UNAUTHENTICATED_MAX < HTTP_CONNECTIONS_MAX / 2);
 const _: () = assert!(6 * MEMORY_BYTES_MAX < HTTP_BODY_BYTES_MAX);
 const _: () = assert!(2 * 6 * MEMORY_BYTES_MAX < MCP_LINE_BYTES_MAX);

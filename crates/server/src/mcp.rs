@@ -12,16 +12,16 @@ mod accept;
 mod caller;
 mod changes;
 mod connection;
+mod elicitation;
 mod endpoint;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod prompts;
-mod question;
 mod resources;
 mod roots;
 mod sessions;
+mod stdio;
 mod tools;
-mod wire;
 
 use std::io;
 
@@ -33,17 +33,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-pub use self::connection::Host;
-pub use self::roots::ProjectFrom;
+pub use self::connection::McpConfig;
+pub use self::roots::ProjectSource;
 
 pub(crate) use self::accept::is_stream;
-pub(crate) use self::caller::{CLASSES, Held, SESSION_HEADER};
-pub(crate) use self::endpoint::{Endpoint, is_in_session};
-pub(crate) use self::roots::NamesWorkspace;
-pub(crate) use self::sessions::Full;
+pub(crate) use self::caller::{CLASSES, KeepAlive, SESSION_HEADER};
+pub(crate) use self::endpoint::{McpEndpoint, is_in_session};
+pub(crate) use self::roots::ExplicitWorkspace;
+pub(crate) use self::sessions::TooManySessions;
 
 use self::connection::Connection;
-use self::wire::Wire;
+use self::stdio::StdioTransport;
 
 use crate::limits::{MCP_FLUSH_WAIT, MCP_PARENT_INTERVAL};
 
@@ -70,13 +70,13 @@ pub enum ServeError {
 /// is no pipe, a thread may still wait in a read that nobody will answer.
 ///
 /// Keep the log target `rmcp` at `warn` or above: below that it logs whole requests.
-pub async fn serve_stdio(host: Host) -> Result<(), ServeError> {
+pub async fn serve_stdio(host: McpConfig) -> Result<(), ServeError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Stdio)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Stdio)?;
     let (input, output) = rmcp::transport::stdio_pipes();
     let stop = CancellationToken::new();
     let mut serving = std::pin::pin!(serve(host, input, output, stop.clone()));
-    let mut orphaned = std::pin::pin!(parent_changed(rustix::process::getppid).fuse());
+    let mut orphaned = std::pin::pin!(wait_for_parent_change(rustix::process::getppid).fuse());
     loop {
         tokio::select! {
             ended = &mut serving => return ended,
@@ -93,7 +93,7 @@ pub async fn serve_stdio(host: Host) -> Result<(), ServeError> {
 
 /// Waits until this process has another parent than now: its own has ended. No signal tells of that, so it is
 /// looked up from time to time.
-async fn parent_changed<P: PartialEq>(parent: impl Fn() -> P) {
+async fn wait_for_parent_change<P: PartialEq>(parent: impl Fn() -> P) {
     let first = parent();
     while parent() == first {
         tokio::time::sleep(MCP_PARENT_INTERVAL).await;
@@ -104,7 +104,7 @@ async fn parent_changed<P: PartialEq>(parent: impl Fn() -> P) {
 /// or until `stop` is cancelled. Requests in flight are answered first, if they take no longer than
 /// five seconds (the protocol library's own deadline), and a write that has begun is finished.
 pub async fn serve<R, W>(
-    host: Host,
+    host: McpConfig,
     input: R,
     output: W,
     stop: CancellationToken,
@@ -116,7 +116,7 @@ where
     let ending = stop.child_token();
     let connection = Connection::new(host, ending.clone());
     let calls = connection.calls();
-    let (wire, mut writer) = Wire::open(input, output, ending);
+    let (wire, mut writer) = StdioTransport::open(input, output, ending);
     let ended = match connection.serve(wire).await {
         Ok(running) => running.waiting().await.map(drop).map_err(ServeError::Crashed),
         // A client that leaves before it said anything is no error.

@@ -10,7 +10,7 @@ use memory::error_code::MemoryErrorCode;
 use memory::feature::Feature;
 use memory::limits::CHILD_MEMORY_BYTES_MAX;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use server::acp::{Host, serve_stdio};
+use server::acp::{AcpConfig, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
 use crate::compose::{App, workspace_of};
@@ -33,7 +33,7 @@ pub(crate) async fn run(app: &App) -> Result<Status, Failure> {
         None => Ok(here.clone()),
         Some(folder) => workspace(folder, project_root),
     };
-    let host = Host::new(lanes.clone(), Arc::new(find), env!("CARGO_PKG_VERSION"));
+    let host = AcpConfig::new(lanes.clone(), Arc::new(find), env!("CARGO_PKG_VERSION"));
     let stop = CancellationToken::new();
     let mut serving = std::pin::pin!(serve_stdio(host, stop.clone()));
     let ended = tokio::select! {

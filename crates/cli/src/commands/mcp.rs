@@ -4,7 +4,7 @@ use engine::{BindingRequest, Caller};
 use memory::access::AgentClass;
 use memory::change::Provenance;
 use memory::error_code::MemoryErrorCode;
-use server::mcp::{Host, ProjectFrom, serve_stdio};
+use server::mcp::{McpConfig, ProjectSource, serve_stdio};
 
 use crate::args::Mcp;
 use crate::compose::App;
@@ -24,8 +24,8 @@ pub(crate) async fn run(app: &App, args: &Mcp) -> Result<Status, Failure> {
     let binding = BindingRequest { read_only: args.read_only, ..app.binding.clone() };
     // Whoever named a project, or a single folder, is not overruled by the client.
     let named = app.globals.project.is_some() || app.globals.flat.is_some();
-    let project = if named { ProjectFrom::Binding } else { ProjectFrom::ClientRoots };
-    let host = Host {
+    let project = if named { ProjectSource::Binding } else { ProjectSource::ClientRoots };
+    let host = McpConfig {
         engine: app.engine.clone(),
         binding,
         caller: Caller::new(class, provenance),

@@ -9,7 +9,7 @@ use memory::error_code::MemoryErrorCode;
 use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use server::http::{self, Host, Hosts, Listener, Rules, Token};
+use server::http::{self, AllowedHosts, BearerToken, GuardConfig, HttpConfig, Listener};
 use state::private_files::restrict_to_owner;
 use store::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,7 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     let flag = None;
     let chosen = app.runners.of_daemon(&app.engine, flag);
     let runner = Arc::clone(&chosen.runner);
-    let host = Host {
+    let host = HttpConfig {
         engine: app.engine.clone(),
         serving: app.engine.serve_with(runner, &workspaces, settings).await?,
         workspaces,
@@ -82,7 +82,7 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
 }
 
 /// Returns who may call, and the file that holds the token if one does.
-fn rules(app: &App, guard: &Guard) -> Result<(Rules, Option<PathBuf>), Failure> {
+fn rules(app: &App, guard: &Guard) -> Result<(GuardConfig, Option<PathBuf>), Failure> {
     let given = guard.token.clone().or_else(compose::token);
     let file = match (&given, &guard.token_file) {
         (Some(_), None) => None,
@@ -101,18 +101,18 @@ fn rules(app: &App, guard: &Guard) -> Result<(Rules, Option<PathBuf>), Failure> 
         }
         None => given.unwrap_or_default(),
     };
-    let mut hosts = Hosts::default();
+    let mut hosts = AllowedHosts::default();
     for host in &guard.hosts {
         hosts.add(host).map_err(|error| Failure::usage(format!("--allow-host: {error}")))?;
     }
     let origin = |text: &String| {
         text.parse().map_err(|error| Failure::usage(format!("--allow-origin: {error}")))
     };
-    let rules = Rules {
+    let rules = GuardConfig {
         hosts,
         origins: guard.origins.iter().map(origin).collect::<Result<_, _>>()?,
-        token: Token::new(&token).map_err(|error| Failure::usage(error.to_string()))?,
-        requests_a_second_max: guard.rate_limit,
+        token: BearerToken::new(&token).map_err(|error| Failure::usage(error.to_string()))?,
+        requests_per_second_max: guard.rate_limit,
     };
     Ok((rules, file))
 }
@@ -182,7 +182,7 @@ fn connections_max() -> usize {
 }
 
 /// Says where the daemon listens and what to try next.
-fn announce(app: &App, host: &Host, place: &Place) -> Result<(), Failure> {
+fn announce(app: &App, host: &HttpConfig, place: &Place) -> Result<(), Failure> {
     let Place { pid, url, socket, token_file } = place;
     let folders: Vec<_> = host.workspaces.iter().map(|one| one.cwd.display().to_string()).collect();
     if app.output.json {

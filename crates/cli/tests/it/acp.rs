@@ -386,7 +386,7 @@ async fn a_task_is_given_up_in_time() {
     let lanes = engine.lanes(engine.lane_settings(), std::sync::Arc::new(engine::NullFeed));
     let here = engine::Workspace::new(place.checkout(), engine::BindingRequest::default());
     let find = std::sync::Arc::new(move |_: Option<&Path>| Ok(here.clone()));
-    let mut host = server::acp::Host::new(lanes, find, "0");
+    let mut host = server::acp::AcpConfig::new(lanes, find, "0");
     assert_eq!(host.deadline, Duration::from_secs(295));
     host.deadline = Duration::from_millis(300);
     let (ours, theirs) = tokio::io::duplex(65_536);

@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use super::staged;
 use crate::error::submit_code;
 use crate::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX};
-use crate::lines::{Lines, Read};
+use crate::line_reader::{LineRead, LineReader};
 use crate::{from_wire, to_wire};
 
 /// By which way tasks come in that are asked for here.
@@ -53,7 +53,7 @@ pub type FindWorkspace = dyn Fn(Option<&Path>) -> Result<Workspace, String> + Se
 
 /// What an agent works with.
 #[derive(Clone)]
-pub struct Host {
+pub struct AcpConfig {
     /// Carries tasks out, in this process.
     pub lanes: Lanes,
     /// Finds the workspace of a call.
@@ -64,14 +64,14 @@ pub struct Host {
     pub deadline: Duration,
 }
 
-impl Host {
+impl AcpConfig {
     /// Returns a host with the deadline of tasks.
     pub fn new(lanes: Lanes, workspace: Arc<FindWorkspace>, version: &'static str) -> Self {
         Self { lanes, workspace, version, deadline: TASK_RUNNER_WAIT }
     }
 }
 
-impl fmt::Debug for Host {
+impl fmt::Debug for AcpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Host").field("version", &self.version).finish_non_exhaustive()
     }
@@ -86,14 +86,14 @@ pub enum ServeError {
 }
 
 /// Serves the client that started this process, until it leaves or `stop` is cancelled.
-pub async fn serve_stdio(host: Host, stop: CancellationToken) -> Result<(), ServeError> {
+pub async fn serve_stdio(host: AcpConfig, stop: CancellationToken) -> Result<(), ServeError> {
     serve(host, tokio::io::stdin(), tokio::io::stdout(), stop).await
 }
 
 /// Serves one client over a pair of streams, one JSON-RPC message a line, until its end of `input` or until `stop` is
 /// cancelled. What is being done then is stopped, and has two seconds to be answered.
 pub async fn serve<R, W>(
-    host: Host,
+    host: AcpConfig,
     input: R,
     output: W,
     stop: CancellationToken,
@@ -103,25 +103,25 @@ where
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let left = stop.child_token();
-    let calls = Arc::new(Calls { host, left: left.clone() });
-    let version = calls.host.version;
+    let calls = Arc::new(CallDispatcher { config: host, disconnected: left.clone() });
+    let version = calls.config.version;
     let connection = Agent
         .v1()
         .name("lukasa")
         .on_receive_request(
             async move |_: InitializeRequest, responder, _: ConnectionTo<Client>| {
-                responder.respond(greeting(version))
+                responder.respond(initialize_response(version))
             },
             on_receive_request!(),
         )
         .on_receive_dispatch(
             async move |dispatch: Dispatch, connection: ConnectionTo<Client>| {
-                calls.take(dispatch, &connection)
+                calls.dispatch(dispatch, &connection)
             },
             on_receive_dispatch!(),
         );
     let transport =
-        agent_client_protocol::Lines::new(outgoing(output), incoming(input, left.clone()));
+        agent_client_protocol::Lines::new(line_sink(output), read_lines(input, left.clone()));
     let mut serving = std::pin::pin!(connection.connect_to(transport));
     let ended = tokio::select! {
         ended = &mut serving => ended,
@@ -136,7 +136,7 @@ where
 }
 
 /// Returns what a client is told first. It claims what is true: no session can be loaded, resumed or even begun.
-fn greeting(version: &str) -> InitializeResponse {
+fn initialize_response(version: &str) -> InitializeResponse {
     let methods = [
         Method::Availability,
         Method::Task(task::TaskKind::Remember),
@@ -152,11 +152,11 @@ fn greeting(version: &str) -> InitializeResponse {
 }
 
 /// Reads lines up to the end, which `left` tells of; one that is too long is an error and the end.
-fn incoming<R: AsyncRead + Send + Unpin + 'static>(
+fn read_lines<R: AsyncRead + Send + Unpin + 'static>(
     input: R,
     left: CancellationToken,
 ) -> impl futures_util::Stream<Item = io::Result<String>> + Send + 'static {
-    let lines = Lines::new(BufReader::new(input), CHILD_LINE_BYTES_MAX);
+    let lines = LineReader::new(BufReader::new(input), CHILD_LINE_BYTES_MAX);
     futures_util::stream::unfold(Some((lines, left)), |open| async move {
         let (mut lines, left) = open?;
         let read = tokio::select! {
@@ -164,17 +164,17 @@ fn incoming<R: AsyncRead + Send + Unpin + 'static>(
             read = lines.next() => read,
         };
         match read {
-            Read::Line(line) => {
+            LineRead::Line(line) => {
                 // What is no text is no message either, which the library says.
                 let line = String::from_utf8_lossy(&line).into_owned();
                 Some((Ok(line), Some((lines, left))))
             }
-            Read::TooLong => {
+            LineRead::TooLong => {
                 left.cancel();
                 let what = format!("a message is at most {CHILD_LINE_BYTES_MAX} bytes long");
                 Some((Err(io::Error::new(io::ErrorKind::InvalidData, what)), None))
             }
-            Read::End => {
+            LineRead::End => {
                 left.cancel();
                 None
             }
@@ -182,7 +182,7 @@ fn incoming<R: AsyncRead + Send + Unpin + 'static>(
     })
 }
 
-fn outgoing<W: AsyncWrite + Send + Unpin + 'static>(
+fn line_sink<W: AsyncWrite + Send + Unpin + 'static>(
     output: W,
 ) -> impl futures_util::Sink<String, Error = io::Error> + Send + 'static {
     futures_util::sink::unfold(output, async |mut output: W, line: String| {
@@ -196,15 +196,15 @@ fn outgoing<W: AsyncWrite + Send + Unpin + 'static>(
 }
 
 /// Answers calls of one client.
-struct Calls {
-    host: Host,
+struct CallDispatcher {
+    config: AcpConfig,
     /// The client is gone, or this process is to end.
-    left: CancellationToken,
+    disconnected: CancellationToken,
 }
 
-impl Calls {
+impl CallDispatcher {
     /// Begins to answer a call of ours; any other is left to the library, which knows no method of that name.
-    fn take(
+    fn dispatch(
         self: &Arc<Self>,
         dispatch: Dispatch,
         connection: &ConnectionTo<Client>,
@@ -217,7 +217,7 @@ impl Calls {
             let cancelled = responder.cancellation();
             let telling = connection.clone();
             let answering = async move {
-                let stop = calls.left.child_token();
+                let stop = calls.disconnected.child_token();
                 let answer = calls.answer(method, message.params(), (&stop, &telling));
                 let mut answer = std::pin::pin!(answer);
                 let answered = tokio::select! {
@@ -232,7 +232,7 @@ impl Calls {
             connection.spawn(answering)?;
             return Ok(Handled::Yes);
         }
-        if is_about_sessions(message.method()) {
+        if is_session_method(message.method()) {
             let data = json!({
                 "errorKind": "no_sessions",
                 "details": "Lukasa keeps memories and holds no conversation.",
@@ -260,17 +260,17 @@ impl Calls {
             Method::Review => {
                 let stage = staged::meta(fields, "stage");
                 let stage = stage.and_then(|stage| serde_json::from_value(stage).ok());
-                let asked = stage.and_then(staged::review);
+                let asked = stage.and_then(staged::read_review);
                 let asked = asked.ok_or_else(|| invalid(ErrorCode::InvalidArguments))?;
                 self.stage(asked, (stop, telling)).await
             }
             Method::Task(kind) => {
                 let request = from_wire::request(kind, fields).map_err(invalid)?;
                 match staged::meta(fields, "stage") {
-                    None => self.carry_out(request, fields, stop).await,
+                    None => self.execute(request, fields, stop).await,
                     Some(stage) => {
                         let stage = serde_json::from_value(stage).ok();
-                        let asked = stage.and_then(|stage| staged::asked(stage, request));
+                        let asked = stage.and_then(|stage| staged::read_request(stage, request));
                         let asked = asked.ok_or_else(|| invalid(ErrorCode::InvalidArguments))?;
                         self.stage(asked, (stop, telling)).await
                     }
@@ -283,16 +283,16 @@ impl Calls {
         let workspace = match staged::meta(fields, "workspace") {
             None => self.workspace(fields)?,
             Some(of) => {
-                let of = serde_json::from_value(of).ok().and_then(staged::workspace);
+                let of = serde_json::from_value(of).ok().and_then(staged::read_workspace);
                 of.ok_or_else(|| invalid(ErrorCode::InvalidArguments))?
             }
         };
-        let available = match self.host.lanes.check_available(&workspace).await {
+        let available = match self.config.lanes.check_available(&workspace).await {
             Ok(()) => true,
             Err(
                 SubmitError::Untrusted | SubmitError::FeatureDisabled | SubmitError::Unavailable,
             ) => false,
-            Err(error) => return Err(not_taken(TaskKind::Remember, &error)),
+            Err(error) => return Err(submit_error(TaskKind::Remember, &error)),
         };
         Ok(json!({ "available": available }))
     }
@@ -305,47 +305,47 @@ impl Calls {
             Some(Value::String(folder)) if Path::new(folder).is_absolute() => Some(folder),
             Some(_) => {
                 let error = invalid(ErrorCode::InvalidArguments);
-                return Err(said(error, "`cwd` must be an absolute path"));
+                return Err(with_message(error, "`cwd` must be an absolute path"));
             }
         };
-        (self.host.workspace)(folder.map(Path::new))
-            .map_err(|what| said(invalid(ErrorCode::WorkspaceMismatch), &what))
+        (self.config.workspace)(folder.map(Path::new))
+            .map_err(|what| with_message(invalid(ErrorCode::WorkspaceMismatch), &what))
     }
 
     /// Has a task done in the lane of its workspace, and answers with what came of it.
-    async fn carry_out(
+    async fn execute(
         &self,
         request: CuratorRequest,
         fields: &Map<String, Value>,
         stop: &CancellationToken,
     ) -> Result<Value, Error> {
         let workspace = self.workspace(fields)?;
-        let (kind, lanes) = (request.kind(), &self.host.lanes);
+        let (kind, lanes) = (request.kind(), &self.config.lanes);
         let submitted = lanes.submit(&workspace, request, Requester::client(ORIGIN, None)).await;
-        let task = submitted.map_err(|error| not_taken(kind, &error))?;
+        let task = submitted.map_err(|error| submit_error(kind, &error))?;
         let ended = tokio::select! {
             ended = lanes.wait(&workspace, &task.id) => ended,
-            () = tokio::time::sleep(self.host.deadline) => {
+            () = tokio::time::sleep(self.config.deadline) => {
                 drop(lanes.cancel(&workspace, &task.id, Viewer::Person).await);
-                return Err(failed(&TaskError::new(TaskErrorCode::Timeout)));
+                return Err(task_error(&TaskError::new(TaskErrorCode::Timeout)));
             }
             () = stop.cancelled() => {
                 // One that only lost its client was asked for all the same, and waits for another process.
-                if !self.left.is_cancelled() {
+                if !self.disconnected.is_cancelled() {
                     drop(lanes.cancel(&workspace, &task.id, Viewer::Person).await);
                 }
-                return Err(failed(&TaskError::new(TaskErrorCode::Cancelled)));
+                return Err(task_error(&TaskError::new(TaskErrorCode::Cancelled)));
             }
         };
         let ended = ended.map_err(|error| {
             tracing::warn!(task = %task.id, error = %error_chain(&error), "a task cannot be looked at");
-            failed(&TaskError::new(TaskErrorCode::failed(kind)))
+            task_error(&TaskError::new(TaskErrorCode::failed(kind)))
         })?;
         match ended.map(|task| task.state) {
             Some(TaskState::Completed(result)) => value(&to_wire::task_result(&result)),
-            Some(TaskState::Failed(error)) => Err(failed(&error)),
+            Some(TaskState::Failed(error)) => Err(task_error(&error)),
             Some(TaskState::Queued | TaskState::Running) | None => {
-                Err(failed(&TaskError::new(TaskErrorCode::failed(kind))))
+                Err(task_error(&TaskError::new(TaskErrorCode::failed(kind))))
             }
         }
     }
@@ -354,23 +354,23 @@ impl Calls {
     /// knows what that took.
     async fn stage(
         &self,
-        task: staged::Asked,
+        task: staged::StageRequest,
         (stop, telling): (&CancellationToken, &ConnectionTo<Client>),
     ) -> Result<Value, Error> {
-        let staged::Asked { task, request, workspace } = task;
+        let staged::StageRequest { task, request, workspace } = task;
         let kind = request.kind();
         // Whoever commits it says for whom.
         let asker = Requester::client(ORIGIN, None);
         let ledger = Arc::new(Ledger::default());
         let job = Job { task, request, workspace, ledger: Arc::clone(&ledger) };
-        let attempt = self.host.lanes.stage(job, &asker, stop);
+        let attempt = self.config.lanes.stage(job, &asker, stop);
         let mut attempt = std::pin::pin!(attempt);
         let staged = loop {
             tokio::select! {
                 biased;
                 staged = &mut attempt => break staged,
                 () = ledger.wait_for_change() => {
-                    let report = value(&staged::report_out(&ledger.report()))?;
+                    let report = value(&staged::report_to_wire(&ledger.report()))?;
                     telling.send_notification(UntypedMessage::new(PROGRESS, report)?)?;
                 }
             }
@@ -378,13 +378,13 @@ impl Calls {
         let report = ledger.report();
         match staged {
             Ok(staged) => answer(&staged, &report),
-            Err(StageError::Submit(error)) => Err(not_taken(kind, &error)),
+            Err(StageError::Submit(error)) => Err(submit_error(kind, &error)),
             Err(StageError::Run(RunError::Failed(error))) => {
-                let report = value(&staged::report_out(&report))?;
-                Err(with(failed(&error), "report", report))
+                let report = value(&staged::report_to_wire(&report))?;
+                Err(with_fact(task_error(&error), "report", report))
             }
             Err(StageError::Run(RunError::Conflict)) => {
-                let report = value(&staged::report_out(&report))?;
+                let report = value(&staged::report_to_wire(&report))?;
                 let data = json!({ "errorKind": "conflict", "report": report });
                 Err(Error::new(FAILED, RunError::Conflict.to_string()).data(data))
             }
@@ -392,7 +392,7 @@ impl Calls {
     }
 }
 
-fn is_about_sessions(method: &str) -> bool {
+fn is_session_method(method: &str) -> bool {
     method.starts_with("session/") || method == "authenticate" || method == "logout"
 }
 
@@ -401,11 +401,11 @@ fn value(of: &impl serde::Serialize) -> Result<Value, Error> {
 }
 
 fn answer(staged: &StagedAttempt, report: &engine::RunReport) -> Result<Value, Error> {
-    staged::answer(staged, report).map_err(|_| Error::internal_error())
+    staged::answer_to_wire(staged, report).map_err(|_| Error::internal_error())
 }
 
 /// Returns an error with another fact.
-fn with(mut error: Error, name: &str, fact: Value) -> Error {
+fn with_fact(mut error: Error, name: &str, fact: Value) -> Error {
     if let Some(Value::Object(data)) = &mut error.data {
         data.insert(name.to_owned(), fact);
     }
@@ -413,7 +413,7 @@ fn with(mut error: Error, name: &str, fact: Value) -> Error {
 }
 
 /// Returns an error with a sentence of its own.
-fn said(mut error: Error, what: &str) -> Error {
+fn with_message(mut error: Error, what: &str) -> Error {
     what.clone_into(&mut error.message);
     error
 }
@@ -421,11 +421,11 @@ fn said(mut error: Error, what: &str) -> Error {
 /// Returns what is wrong with the parameters of a call: the code and the sentence that HTTP has for it.
 fn invalid(code: ErrorCode) -> Error {
     let error = Error::invalid_params().data(json!({ "errorKind": code.as_ref() }));
-    said(error, code.meaning())
+    with_message(error, code.meaning())
 }
 
 /// Returns why a task was not taken: the code and the sentence that HTTP has for it.
-fn not_taken(kind: TaskKind, error: &SubmitError) -> Error {
+fn submit_error(kind: TaskKind, error: &SubmitError) -> Error {
     let code = submit_code(kind, error);
     let number = match error {
         SubmitError::Untrusted | SubmitError::FeatureDisabled | SubmitError::Unavailable => {
@@ -441,13 +441,13 @@ fn not_taken(kind: TaskKind, error: &SubmitError) -> Error {
     }
     let error = Error::new(number, code.meaning()).data(json!({ "errorKind": code.as_ref() }));
     if code == ErrorCode::FeatureDisabled {
-        return with(error, "feature", Feature::Tasks.as_ref().into());
+        return with_fact(error, "feature", Feature::Tasks.as_ref().into());
     }
     error
 }
 
 /// Returns why a task failed: its code, its sentence, and what is known beside that.
-fn failed(error: &TaskError) -> Error {
+fn task_error(error: &TaskError) -> Error {
     let number = match error.code {
         TaskErrorCode::ManagedMemoryUnavailable => UNAVAILABLE,
         _ => FAILED,

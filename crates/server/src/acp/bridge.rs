@@ -28,8 +28,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::peer::{Broken, CallAnswer, Peer, Refusal, Start};
-use super::staged::{self, Answered};
+use super::peer::{CallAnswer, ChildCommand, Peer, PeerError, PeerRefusal};
+use super::staged::{self, StageAnswer};
 use crate::limits::{
     CHILD_END_WAIT, CHILD_IDLE_WAIT, CHILD_RETRY_DELAY, CHILD_RETRY_DELAY_MAX, CHILD_START_WAIT,
 };
@@ -81,7 +81,7 @@ impl ChildSettings {
 ///
 /// Uses tokio: children belong to the runtime that its methods are awaited in.
 #[derive(Clone)]
-pub struct ChildRunner(Arc<Children>);
+pub struct ChildRunner(Arc<ChildPool>);
 
 impl fmt::Debug for ChildRunner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,58 +91,58 @@ impl fmt::Debug for ChildRunner {
     }
 }
 
-struct Children {
+struct ChildPool {
     settings: ChildSettings,
-    resting: Mutex<Resting>,
+    idle: Mutex<IdleChildren>,
     /// Held by whoever asks whether tasks can be done, so that many who ask need one child.
-    asking: tokio::sync::Mutex<()>,
+    availability_lock: tokio::sync::Mutex<()>,
     /// Children that are being stopped.
-    ending: TaskTracker,
+    stop_tasks: TaskTracker,
     /// Stops those that nobody used for a while.
-    stopping: Mutex<Option<AbortOnDropHandle<()>>>,
+    idle_timer: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 /// The children that have nothing to do.
 #[derive(Default)]
-struct Resting {
+struct IdleChildren {
     /// With the time since when; the latest is the last.
     peers: Vec<(Peer, Instant)>,
     /// How often in a row none could be started.
     failures: u32,
     /// None is started before.
-    not_before: Option<Instant>,
+    retry_at: Option<Instant>,
 }
 
 /// Why an attempt with one child came to nothing.
-enum Ended {
+enum AttemptError {
     /// The child is of no use, and another one may be.
-    Broken(Broken),
+    Broken(PeerError),
     /// Nothing more is to be tried.
-    For(RunError),
+    Fatal(RunError),
 }
 
 impl ChildRunner {
     /// Returns a runner without children.
     pub fn new(settings: ChildSettings) -> Self {
-        Self(Arc::new(Children {
+        Self(Arc::new(ChildPool {
             settings,
-            resting: Mutex::default(),
-            asking: tokio::sync::Mutex::default(),
-            ending: TaskTracker::new(),
-            stopping: Mutex::default(),
+            idle: Mutex::default(),
+            availability_lock: tokio::sync::Mutex::default(),
+            stop_tasks: TaskTracker::new(),
+            idle_timer: Mutex::default(),
         }))
     }
 
     /// Stops the children that have nothing to do, and waits for their ends.
     pub async fn close(&self) {
-        self.0.stopping.lock().take();
-        let peers = std::mem::take(&mut self.0.resting.lock().peers);
+        self.0.idle_timer.lock().take();
+        let peers = std::mem::take(&mut self.0.idle.lock().peers);
         for (peer, _) in peers {
             self.0.stop(peer);
         }
-        self.0.ending.close();
-        self.0.ending.wait().await;
-        self.0.ending.reopen();
+        self.0.stop_tasks.close();
+        self.0.stop_tasks.wait().await;
+        self.0.stop_tasks.reopen();
     }
 
     /// Makes one attempt with one child.
@@ -151,14 +151,14 @@ impl ChildRunner {
         job: &Job,
         memories: &Memories,
         (stop, until): (&CancellationToken, Instant),
-    ) -> Result<Answered, Ended> {
+    ) -> Result<StageAnswer, AttemptError> {
         let children = &self.0;
         let kind = job.request.kind();
         let mut peer = tokio::select! {
             biased;
-            () = stop.cancelled() => return Err(gave_up(TaskErrorCode::Cancelled)),
-            () = tokio::time::sleep_until(until) => return Err(gave_up(TaskErrorCode::Timeout)),
-            peer = children.take_patiently() => peer.map_err(Ended::Broken)?,
+            () = stop.cancelled() => return Err(fatal_error(TaskErrorCode::Cancelled)),
+            () = tokio::time::sleep_until(until) => return Err(fatal_error(TaskErrorCode::Timeout)),
+            peer = children.acquire_when_allowed() => peer.map_err(AttemptError::Broken)?,
         };
         let before = job.ledger.report();
         let note = |later: &RunReport| job.ledger.replace(before.merged_with(later));
@@ -167,32 +167,34 @@ impl ChildRunner {
         let answered = {
             let hear = |said: Value| {
                 if let Ok(said) = serde_json::from_value(said) {
-                    note(&staged::report_in(&said));
+                    note(&staged::report_from_wire(&said));
                 }
             };
             tokio::select! {
                 biased;
-                () = stop.cancelled() => Err(gave_up(TaskErrorCode::Cancelled)),
-                () = tokio::time::sleep_until(until) => Err(gave_up(TaskErrorCode::Timeout)),
-                answered = peer.call(method, parameters, hear) => answered.map_err(Ended::Broken),
+                () = stop.cancelled() => Err(fatal_error(TaskErrorCode::Cancelled)),
+                () = tokio::time::sleep_until(until) => Err(fatal_error(TaskErrorCode::Timeout)),
+                answered = peer.call(method, parameters, hear) => answered.map_err(AttemptError::Broken),
             }
         };
         match answered {
             Ok(CallAnswer::Result(fields)) => {
-                let read = staged::answered(fields, (kind, memories.layout()));
-                let Some(answered) = read else { return Err(give_up(peer, Broken::Garbage).await) };
+                let read = staged::read_answer(fields, (kind, memories.layout()));
+                let Some(answered) = read else {
+                    return Err(discard(peer, PeerError::InvalidMessage).await);
+                };
                 note(&answered.report);
-                children.give_back(peer);
+                children.release(peer);
                 Ok(answered)
             }
             Ok(CallAnswer::Refused(refusal)) => {
-                children.give_back(peer);
+                children.release(peer);
                 if let Ok(report) = serde_json::from_value(refusal.data["report"].clone()) {
-                    note(&staged::report_in(&report));
+                    note(&staged::report_from_wire(&report));
                 }
-                Err(Ended::For(of_refusal(kind, &refusal)))
+                Err(AttemptError::Fatal(run_error(kind, &refusal)))
             }
-            Err(Ended::Broken(why)) => Err(give_up(peer, why).await),
+            Err(AttemptError::Broken(why)) => Err(discard(peer, why).await),
             Err(ended) => {
                 peer.kill().await;
                 Err(ended)
@@ -201,13 +203,20 @@ impl ChildRunner {
     }
 
     /// Enters what a child decided, and returns what it reports of that.
-    async fn enter(
+    async fn apply_answer(
         &self,
         job: &Job,
         (memories, draft): (&Memories, &mut Draft),
-        answered: Answered,
+        answered: StageAnswer,
     ) -> Result<TaskResult, RunError> {
-        let Answered { edits, mut result, decided_by, because, report: _, escapes } = answered;
+        let StageAnswer {
+            edits,
+            mut result,
+            decided_by,
+            decision_reason: because,
+            report: _,
+            has_invalid_path: escapes,
+        } = answered;
         if escapes {
             return Err(path_escape_error(job.request.kind()));
         }
@@ -218,30 +227,30 @@ impl ChildRunner {
         if let Some(model) = decided_by {
             draft.set_model(&model);
         }
-        keep_to(&mut result, &paths);
+        retain_edited(&mut result, &paths);
         Ok(result)
     }
 
     /// Asks a child whether tasks can be done.
-    async fn ask(&self, workspace: &Workspace) -> Result<bool, Broken> {
-        let _alone = self.0.asking.lock().await;
-        let mut why = Broken::Ended;
+    async fn query_availability(&self, workspace: &Workspace) -> Result<bool, PeerError> {
+        let _alone = self.0.availability_lock.lock().await;
+        let mut why = PeerError::Ended;
         for _ in 0..TASK_ATTEMPTS_MAX {
-            let mut peer = self.0.take().await?;
+            let mut peer = self.0.acquire().await?;
             let method = Method::Availability.as_str();
-            let asked = peer.call(method, staged::about(workspace), |_| ());
+            let asked = peer.call(method, staged::workspace_parameters(workspace), |_| ());
             let asked = tokio::time::timeout(self.0.settings.start_wait, asked).await;
-            match asked.unwrap_or(Err(Broken::Silent)) {
+            match asked.unwrap_or(Err(PeerError::TimedOut)) {
                 Ok(CallAnswer::Result(answer)) => {
-                    self.0.give_back(peer);
+                    self.0.release(peer);
                     return Ok(answer["available"] == true);
                 }
                 Ok(CallAnswer::Refused(_)) => {
-                    self.0.give_back(peer);
-                    return Err(Broken::Unsure);
+                    self.0.release(peer);
+                    return Err(PeerError::AvailabilityUnknown);
                 }
                 Err(broken) => {
-                    peer.tell(&broken);
+                    peer.log_failure(&broken);
                     peer.kill().await;
                     why = broken;
                 }
@@ -251,82 +260,82 @@ impl ChildRunner {
     }
 }
 
-impl Children {
+impl ChildPool {
     /// Returns a child that has nothing to do, or a new one.
-    async fn take(&self) -> Result<Peer, Broken> {
+    async fn acquire(&self) -> Result<Peer, PeerError> {
         loop {
-            let resting = self.resting.lock().peers.pop();
+            let resting = self.idle.lock().peers.pop();
             let Some((mut peer, _)) = resting else { break };
             if peer.is_alive() {
                 return Ok(peer);
             }
         }
-        if let Some(left) = self.waits() {
+        if let Some(left) = self.start_delay() {
             let left = left.as_secs() + 1;
             let what = format!("it failed before, and is tried again in {left} s");
-            return Err(Broken::NotStarted(what));
+            return Err(PeerError::NotStarted(what));
         }
         let settings = &self.settings;
-        let start = Start {
+        let start = ChildCommand {
             program: settings.program.clone(),
             arguments: settings.arguments.clone(),
             environment: settings.environment.clone(),
             version: settings.version,
-            wait: settings.start_wait,
+            start_timeout: settings.start_wait,
         };
         let started = Peer::start(&start).await;
-        let mut resting = self.resting.lock();
+        let mut resting = self.idle.lock();
         if started.is_ok() {
-            (resting.failures, resting.not_before) = (0, None);
+            (resting.failures, resting.retry_at) = (0, None);
         } else {
             let doublings = 2_u32.saturating_pow(resting.failures);
             let delay = settings.retry_delay.saturating_mul(doublings).min(CHILD_RETRY_DELAY_MAX);
             resting.failures = resting.failures.saturating_add(1);
-            resting.not_before = Some(Instant::now() + delay);
+            resting.retry_at = Some(Instant::now() + delay);
         }
         started
     }
 
     /// The same for a task, which waits until one may be started again.
-    async fn take_patiently(&self) -> Result<Peer, Broken> {
-        if self.resting.lock().peers.is_empty()
-            && let Some(left) = self.waits()
+    async fn acquire_when_allowed(&self) -> Result<Peer, PeerError> {
+        if self.idle.lock().peers.is_empty()
+            && let Some(left) = self.start_delay()
         {
             tokio::time::sleep(left).await;
         }
-        self.take().await
+        self.acquire().await
     }
 
     /// Returns how long none may be started.
-    fn waits(&self) -> Option<Duration> {
-        let not_before = self.resting.lock().not_before?;
+    fn start_delay(&self) -> Option<Duration> {
+        let not_before = self.idle.lock().retry_at?;
         let left = not_before.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 
     /// Keeps a child for the next task, for a while.
-    fn give_back(self: &Arc<Self>, peer: Peer) {
+    fn release(self: &Arc<Self>, peer: Peer) {
         if self.settings.idle_wait.is_zero() {
             self.stop(peer);
             return;
         }
-        self.resting.lock().peers.push((peer, Instant::now()));
-        self.stop_later();
+        self.idle.lock().peers.push((peer, Instant::now()));
+        self.schedule_idle_stop();
     }
 
     fn stop(&self, peer: Peer) {
-        drop(self.ending.spawn(peer.end()));
+        drop(self.stop_tasks.spawn(peer.end()));
     }
 
     /// Sees to it that whoever rests for too long is stopped.
-    fn stop_later(self: &Arc<Self>) {
+    fn schedule_idle_stop(self: &Arc<Self>) {
         let (children, wait) = (Arc::downgrade(self), self.settings.idle_wait);
         let stopping = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(wait).await;
                 let Some(children) = children.upgrade() else { return };
                 let (gone, is_empty) = {
-                    let mut resting = children.resting.lock();
+                    let mut resting = children.idle.lock();
                     let is_old = |(_, since): &(Peer, Instant)| since.elapsed() >= wait;
                     let count = resting.peers.iter().take_while(|one| is_old(one)).count();
                     let gone: Vec<_> = resting.peers.drain(..count).collect();
@@ -340,23 +349,23 @@ impl Children {
                 }
             }
         });
-        *self.stopping.lock() = Some(AbortOnDropHandle::new(stopping));
+        *self.idle_timer.lock() = Some(AbortOnDropHandle::new(stopping));
     }
 }
 
 /// Kills a child that is of no use.
-async fn give_up(peer: Peer, why: Broken) -> Ended {
-    peer.tell(&why);
+async fn discard(peer: Peer, why: PeerError) -> AttemptError {
+    peer.log_failure(&why);
     peer.kill().await;
-    Ended::Broken(why)
+    AttemptError::Broken(why)
 }
 
-const fn gave_up(code: TaskErrorCode) -> Ended {
-    Ended::For(RunError::Failed(TaskError::new(code)))
+const fn fatal_error(code: TaskErrorCode) -> AttemptError {
+    AttemptError::Fatal(RunError::Failed(TaskError::new(code)))
 }
 
 /// Returns why a task failed that a child refused.
-fn of_refusal(kind: TaskKind, Refusal { data, .. }: &Refusal) -> RunError {
+fn run_error(kind: TaskKind, PeerRefusal { data, .. }: &PeerRefusal) -> RunError {
     let word = |name: &str| data[name].as_str();
     let told = word("errorKind").unwrap_or_default();
     if told == "conflict" {
@@ -387,7 +396,7 @@ const fn method(kind: TaskKind) -> Method {
 }
 
 /// Takes out of a result what was not edited: a child may say that it did more than it did.
-fn keep_to(result: &mut TaskResult, paths: &[MemoryPath]) {
+fn retain_edited(result: &mut TaskResult, paths: &[MemoryPath]) {
     let mounts =
         |mount: &memory::path::Mount| paths.iter().any(|path| path.mount().as_ref() == Some(mount));
     result.scopes.retain(mounts);
@@ -410,7 +419,7 @@ impl Runner for ChildRunner {
         if !workspace.memory_enabled || workspace.binding.read_only {
             return Ok(false);
         }
-        self.ask(workspace).await.map_err(|broken| {
+        self.query_availability(workspace).await.map_err(|broken| {
             let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
             failed.with_details(&broken.to_string())
         })
@@ -437,9 +446,9 @@ impl Runner for ChildRunner {
         let mut why = String::new();
         for _ in 0..TASK_ATTEMPTS_MAX {
             match self.attempt(job, memories, (stop, until)).await {
-                Ok(answered) => return self.enter(job, (memories, draft), answered).await,
-                Err(Ended::For(error)) => return Err(error),
-                Err(Ended::Broken(broken)) => why = broken.to_string(),
+                Ok(answered) => return self.apply_answer(job, (memories, draft), answered).await,
+                Err(AttemptError::Fatal(error)) => return Err(error),
+                Err(AttemptError::Broken(broken)) => why = broken.to_string(),
             }
         }
         Err(TaskError::new(TaskErrorCode::failed(kind)).with_details(&why).into())

@@ -24,12 +24,12 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX, CHILD_WORDS_BYTES_MAX};
-use crate::lines::{Lines, Read};
+use crate::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX, CHILD_STDERR_BYTES_MAX};
+use crate::line_reader::{LineRead, LineReader};
 
 /// How a child is started.
 #[derive(Clone, Debug)]
-pub(super) struct Start {
+pub(super) struct ChildCommand {
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<String>,
     /// All of its environment.
@@ -37,30 +37,30 @@ pub(super) struct Start {
     /// The version that it must have.
     pub(super) version: &'static str,
     /// How long it may take.
-    pub(super) wait: Duration,
+    pub(super) start_timeout: Duration,
 }
 
 /// Why a child is of no use any more. Says nothing that the child said.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Broken {
+pub(super) enum PeerError {
     /// It cannot be started.
     #[error("the child process cannot be started: {0}")]
     NotStarted(String),
     /// It is none of ours.
     #[error("the child process is another program, or another version of this one")]
-    Foreign,
+    ProgramMismatch,
     /// It is gone.
     #[error("the child process ended in the middle of its work")]
     Ended,
     /// It does not take what it is told.
     #[error("the child process does not listen")]
-    Deaf,
+    InputClosed,
     /// It does not know whether tasks can be done.
     #[error("the child process cannot say whether tasks can be done")]
-    Unsure,
+    AvailabilityUnknown,
     /// It said what is no message.
     #[error("the child process answered with what is no message of the protocol")]
-    Garbage,
+    InvalidMessage,
     /// Its message has no end.
     #[error(
         "the child process answered with more than {CHILD_LINE_BYTES_MAX} bytes in one message"
@@ -68,7 +68,7 @@ pub(super) enum Broken {
     TooLong,
     /// It is silent.
     #[error("the child process did not answer in time")]
-    Silent,
+    TimedOut,
 }
 
 /// A child's answer to a call.
@@ -76,12 +76,12 @@ pub(super) enum Broken {
 pub(super) enum CallAnswer {
     /// The result of the method.
     Result(Value),
-    Refused(Refusal),
+    Refused(PeerRefusal),
 }
 
 /// A child's answer that it cannot, or will not.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Refusal {
+pub(super) struct PeerRefusal {
     /// What belongs to it.
     #[serde(default)]
     pub(super) data: Value,
@@ -89,7 +89,7 @@ pub(super) struct Refusal {
 
 /// What a child may say.
 #[derive(Debug, Deserialize)]
-struct Said {
+struct PeerMessage {
     jsonrpc: String,
     #[serde(default)]
     id: Option<Value>,
@@ -100,7 +100,7 @@ struct Said {
     #[serde(default, deserialize_with = "present")]
     result: Option<Value>,
     #[serde(default)]
-    error: Option<Refusal>,
+    error: Option<PeerRefusal>,
 }
 
 /// Tells a result that is null from none.
@@ -110,13 +110,13 @@ fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D
 
 /// The last words of a child.
 #[derive(Debug, Default)]
-struct Words(Mutex<Vec<u8>>);
+struct StderrTail(Mutex<Vec<u8>>);
 
-impl Words {
-    fn add(&self, said: &[u8]) {
+impl StderrTail {
+    fn append(&self, said: &[u8]) {
         let mut words = self.0.lock();
         words.extend_from_slice(said);
-        let more = words.len().saturating_sub(CHILD_WORDS_BYTES_MAX);
+        let more = words.len().saturating_sub(CHILD_STDERR_BYTES_MAX);
         words.drain(..more);
     }
 }
@@ -128,32 +128,33 @@ pub(super) struct Peer {
     /// Its process group; `None` once it was waited for, since its number may be another's then.
     group: Option<Pid>,
     input: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
-    words: Arc<Words>,
-    _listening: AbortOnDropHandle<()>,
+    lines: LineReader<BufReader<ChildStdout>>,
+    stderr_tail: Arc<StderrTail>,
+    _stderr_task: AbortOnDropHandle<()>,
     calls: u64,
 }
 
 impl Peer {
     /// Starts a child and waits until it has said who it is.
-    pub(super) async fn start(how: &Start) -> Result<Self, Broken> {
-        let mut peer = Self::spawn(how).map_err(|error| Broken::NotStarted(error.to_string()))?;
-        match timeout(how.wait, peer.initialize(how.version)).await {
+    pub(super) async fn start(how: &ChildCommand) -> Result<Self, PeerError> {
+        let mut peer =
+            Self::spawn(how).map_err(|error| PeerError::NotStarted(error.to_string()))?;
+        match timeout(how.start_timeout, peer.initialize(how.version)).await {
             Ok(Ok(())) => Ok(peer),
             Ok(Err(broken)) => {
-                peer.tell(&broken);
+                peer.log_failure(&broken);
                 peer.kill().await;
                 Err(broken)
             }
             Err(_late) => {
-                peer.tell(&Broken::Silent);
+                peer.log_failure(&PeerError::TimedOut);
                 peer.kill().await;
-                Err(Broken::Silent)
+                Err(PeerError::TimedOut)
             }
         }
     }
 
-    fn spawn(how: &Start) -> io::Result<Self> {
+    fn spawn(how: &ChildCommand) -> io::Result<Self> {
         let mut command = Command::new(&how.program);
         command
             .arg0("lukasa")
@@ -173,31 +174,36 @@ impl Peer {
         let input = process.stdin.take().ok_or_else(gone)?;
         let output = process.stdout.take().ok_or_else(gone)?;
         let troubles = process.stderr.take().ok_or_else(gone)?;
-        let words = Arc::new(Words::default());
-        let listening = tokio::spawn(listen(troubles, Arc::clone(&words)));
+        let words = Arc::new(StderrTail::default());
+        let listening = tokio::spawn(read_stderr(troubles, Arc::clone(&words)));
         Ok(Self {
             process,
             group,
             input: Some(input),
-            lines: Lines::new(BufReader::new(output), CHILD_LINE_BYTES_MAX),
-            words,
-            _listening: AbortOnDropHandle::new(listening),
+            lines: LineReader::new(BufReader::new(output), CHILD_LINE_BYTES_MAX),
+            stderr_tail: words,
+            _stderr_task: AbortOnDropHandle::new(listening),
             calls: 0,
         })
     }
 
-    async fn initialize(&mut self, version: &str) -> Result<(), Broken> {
+    async fn initialize(&mut self, version: &str) -> Result<(), PeerError> {
         let ours = InitializeRequest::new(ProtocolVersion::V1)
             .client_info(Implementation::new("lukasa", version));
-        let ours = serde_json::to_value(ours).map_err(|_| Broken::Garbage)?;
+        let ours = serde_json::to_value(ours).map_err(|_| PeerError::InvalidMessage)?;
         let CallAnswer::Result(told) = self.call("initialize", ours, |_| ()).await? else {
-            return Err(Broken::Foreign);
+            return Err(PeerError::ProgramMismatch);
         };
-        let told: InitializeResponse = serde_json::from_value(told).map_err(|_| Broken::Garbage)?;
+        let told: InitializeResponse =
+            serde_json::from_value(told).map_err(|_| PeerError::InvalidMessage)?;
         let is_ours = told.agent_info.is_some_and(|info| info.version == version);
         let meta = told.agent_capabilities.meta.unwrap_or_default();
         let stage = meta.get("lukasa").and_then(|lukasa| lukasa.get("stage"));
-        if is_ours && stage == Some(&json!(STAGE_VERSION)) { Ok(()) } else { Err(Broken::Foreign) }
+        if is_ours && stage == Some(&json!(STAGE_VERSION)) {
+            Ok(())
+        } else {
+            Err(PeerError::ProgramMismatch)
+        }
     }
 
     /// Makes a call and returns its answer. `hear` is handed what the child tells meanwhile of what models did.
@@ -206,42 +212,42 @@ impl Peer {
         method: &str,
         parameters: Value,
         mut hear: impl FnMut(Value) + Send,
-    ) -> Result<CallAnswer, Broken> {
+    ) -> Result<CallAnswer, PeerError> {
         self.calls += 1;
         let id = json!(self.calls);
         let call = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters });
         let mut line = call.to_string().into_bytes();
         line.push(b'\n');
-        let input = self.input.as_mut().ok_or(Broken::Deaf)?;
+        let input = self.input.as_mut().ok_or(PeerError::InputClosed)?;
         let written = async {
             input.write_all(&line).await?;
             input.flush().await
         };
-        written.await.map_err(|_: io::Error| Broken::Deaf)?;
+        written.await.map_err(|_: io::Error| PeerError::InputClosed)?;
         loop {
             let said = match self.lines.next().await {
-                Read::Line(line) => serde_json::from_slice::<Said>(&line).ok(),
-                Read::TooLong => return Err(Broken::TooLong),
-                Read::End => return Err(Broken::Ended),
+                LineRead::Line(line) => serde_json::from_slice::<PeerMessage>(&line).ok(),
+                LineRead::TooLong => return Err(PeerError::TooLong),
+                LineRead::End => return Err(PeerError::Ended),
             };
             match said {
-                Some(Said { jsonrpc, id: None, method: Some(method), params, .. })
+                Some(PeerMessage { jsonrpc, id: None, method: Some(method), params, .. })
                     if jsonrpc == "2.0" =>
                 {
                     if method == PROGRESS {
                         hear(params);
                     }
                 }
-                Some(Said { jsonrpc, id: Some(of), method: None, result, error, .. })
-                    if jsonrpc == "2.0" && of == id =>
-                {
+                Some(PeerMessage {
+                    jsonrpc, id: Some(of), method: None, result, error, ..
+                }) if jsonrpc == "2.0" && of == id => {
                     return match (result, error) {
                         (Some(result), None) => Ok(CallAnswer::Result(result)),
                         (None, Some(refusal)) => Ok(CallAnswer::Refused(refusal)),
-                        _ => Err(Broken::Garbage),
+                        _ => Err(PeerError::InvalidMessage),
                     };
                 }
-                _ => return Err(Broken::Garbage),
+                _ => return Err(PeerError::InvalidMessage),
             }
         }
     }
@@ -257,8 +263,8 @@ impl Peer {
     }
 
     /// Logs why it is of no use, with its last words, cleaned as what is told of a task.
-    pub(super) fn tell(&self, why: &Broken) {
-        let words = self.words.0.lock();
+    pub(super) fn log_failure(&self, why: &PeerError) {
+        let words = self.stderr_tail.0.lock();
         let words = redact_for_display(&String::from_utf8_lossy(&words)).unwrap_or_default();
         tracing::warn!(%why, words, "a child process is given up");
     }
@@ -266,7 +272,7 @@ impl Peer {
     /// Lets it end by itself, and kills what is left of it after two seconds.
     pub(super) async fn end(mut self) {
         drop(self.input.take());
-        let ended = async { while let Read::Line(_) = self.lines.next().await {} };
+        let ended = async { while let LineRead::Line(_) = self.lines.next().await {} };
         drop(timeout(CHILD_END_WAIT, ended).await);
         self.kill().await;
     }
@@ -297,12 +303,12 @@ impl Drop for Peer {
 }
 
 /// Keeps the last words of a child, and the pipe from filling up.
-async fn listen(mut troubles: ChildStderr, words: Arc<Words>) {
-    let mut part = vec![0; CHILD_WORDS_BYTES_MAX];
+async fn read_stderr(mut troubles: ChildStderr, words: Arc<StderrTail>) {
+    let mut part = vec![0; CHILD_STDERR_BYTES_MAX];
     loop {
         match troubles.read(&mut part).await {
             Ok(0) | Err(_) => return,
-            Ok(count) => words.add(&part[..count]),
+            Ok(count) => words.append(&part[..count]),
         }
     }
 }

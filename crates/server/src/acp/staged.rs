@@ -36,7 +36,7 @@ pub(super) fn parameters(task: &TaskId, request: &CuratorRequest, workspace: &Wo
         CuratorRequest::Dream | CuratorRequest::Review(_) => None,
     };
     let review = match request {
-        CuratorRequest::Review(asked) => Some(review_out(asked)),
+        CuratorRequest::Review(asked) => Some(review_to_wire(asked)),
         CuratorRequest::Remember(_) | CuratorRequest::Forget(_) | CuratorRequest::Dream => None,
     };
     let stage = StageParams {
@@ -62,7 +62,7 @@ pub(super) fn parameters(task: &TaskId, request: &CuratorRequest, workspace: &Wo
     fields
 }
 
-fn review_out(asked: &ReviewRequest) -> StageReview {
+fn review_to_wire(asked: &ReviewRequest) -> StageReview {
     let message = |one: &ReviewMessage| (one.role.as_ref().to_owned(), one.text.clone());
     StageReview {
         session: asked.session.clone(),
@@ -73,7 +73,7 @@ fn review_out(asked: &ReviewRequest) -> StageReview {
 }
 
 /// Reads the review that a daemon asks for.
-pub(super) fn review(stage: StageParams) -> Option<Asked> {
+pub(super) fn read_review(stage: StageParams) -> Option<StageRequest> {
     let StageReview { session, turns, moment, messages } = stage.review.clone()?;
     let messages = messages.into_iter().enumerate();
     let message = |(at, (role, text)): (usize, (String, String))| {
@@ -81,14 +81,14 @@ pub(super) fn review(stage: StageParams) -> Option<Asked> {
     };
     let messages = messages.map(message).collect::<Option<_>>()?;
     let moment = moment.parse().ok()?;
-    asked(
+    read_request(
         stage,
         CuratorRequest::Review(ReviewRequest { session, turns, trigger: moment, messages }),
     )
 }
 
 /// Returns what a child is asked about a workspace alone.
-pub(super) fn about(workspace: &Workspace) -> Value {
+pub(super) fn workspace_parameters(workspace: &Workspace) -> Value {
     json!({ "_meta": { "lukasa": { "workspace": stage_workspace(workspace) } } })
 }
 
@@ -118,7 +118,7 @@ fn stage_workspace(workspace: &Workspace) -> StageWorkspace {
 }
 
 /// Reads a workspace of a daemon.
-pub(super) fn workspace(of: StageWorkspace) -> Option<Workspace> {
+pub(super) fn read_workspace(of: StageWorkspace) -> Option<Workspace> {
     let mounted = match (of.workspace_id, of.of_checkout) {
         (Some(id), _) => WorkspaceChoice::Id(id.parse().ok()?),
         (None, true) => WorkspaceChoice::Checkout,
@@ -137,14 +137,17 @@ pub(super) fn workspace(of: StageWorkspace) -> Option<Workspace> {
 
 /// What a daemon asked for.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct StageRequest {
     pub(super) task: TaskId,
     pub(super) request: CuratorRequest,
     pub(super) workspace: Workspace,
 }
 
 /// Reads what a daemon asks for, beside the request that any client could make.
-pub(super) fn asked(stage: StageParams, mut request: CuratorRequest) -> Option<Asked> {
+pub(super) fn read_request(
+    stage: StageParams,
+    mut request: CuratorRequest,
+) -> Option<StageRequest> {
     if stage.v != STAGE_VERSION {
         return None;
     }
@@ -156,16 +159,16 @@ pub(super) fn asked(stage: StageParams, mut request: CuratorRequest) -> Option<A
     }
     let task: TaskId = stage.task.parse().ok()?;
     (task.kind() == request.kind()).then_some(())?;
-    Some(Asked { task, request, workspace: workspace(stage.workspace)? })
+    Some(StageRequest { task, request, workspace: read_workspace(stage.workspace)? })
 }
 
 /// Returns what a child answers.
-pub(super) fn answer(
+pub(super) fn answer_to_wire(
     staged: &StagedAttempt,
     report: &RunReport,
 ) -> Result<Value, serde_json::Error> {
     let proposed = match &staged.result.proposals {
-        TaskProposals::Unstored(proposals) => proposals.iter().map(proposal_out).collect(),
+        TaskProposals::Unstored(proposals) => proposals.iter().map(proposal_to_wire).collect(),
         TaskProposals::Stored(_) => Vec::new(),
     };
     let more = StagedAnswer {
@@ -182,7 +185,7 @@ pub(super) fn answer(
         proposed,
         decided_by: staged.model.clone(),
         because: staged.reason.clone(),
-        report: report_out(report),
+        report: report_to_wire(report),
     };
     let mut fields = serde_json::to_value(to_wire::task_result(&staged.result))?;
     if let (Value::Object(fields), Value::Object(more)) = (&mut fields, serde_json::to_value(more)?)
@@ -192,7 +195,7 @@ pub(super) fn answer(
     Ok(fields)
 }
 
-fn proposal_out(proposal: &Proposal) -> StagedProposal {
+fn proposal_to_wire(proposal: &Proposal) -> StagedProposal {
     StagedProposal {
         kind: proposal.kind.as_ref().to_owned(),
         reason: proposal.reason.clone(),
@@ -215,7 +218,7 @@ fn proposal_out(proposal: &Proposal) -> StagedProposal {
 }
 
 /// Returns what models did, as it is told.
-pub(super) fn report_out(report: &RunReport) -> WorkReport {
+pub(super) fn report_to_wire(report: &RunReport) -> WorkReport {
     WorkReport {
         agent: report.agent.map(str::to_owned),
         model: report.model.clone(),
@@ -232,7 +235,7 @@ pub(super) fn report_out(report: &RunReport) -> WorkReport {
 }
 
 /// Reads what models did.
-pub(super) fn report_in(report: &WorkReport) -> RunReport {
+pub(super) fn report_from_wire(report: &WorkReport) -> RunReport {
     let count = |count: u64| count.min(COUNT_MAX);
     RunReport {
         agent: report.agent.as_deref().and_then(RunReport::agent),
@@ -253,18 +256,21 @@ pub(super) fn report_in(report: &WorkReport) -> RunReport {
 
 /// What a child answered.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct StageAnswer {
     pub(super) edits: Vec<StagedEdit>,
     pub(super) result: TaskResult,
     pub(super) decided_by: Option<String>,
-    pub(super) because: Option<String>,
+    pub(super) decision_reason: Option<String>,
     pub(super) report: RunReport,
     /// Whether a path of the result leads out of the memories.
-    pub(super) escapes: bool,
+    pub(super) has_invalid_path: bool,
 }
 
 /// Reads what a child answered.
-pub(super) fn answered(fields: Value, (kind, layout): (TaskKind, Layout)) -> Option<Answered> {
+pub(super) fn read_answer(
+    fields: Value,
+    (kind, layout): (TaskKind, Layout),
+) -> Option<StageAnswer> {
     let more: StagedAnswer = serde_json::from_value(fields.clone()).ok()?;
     let edit = |edit: StageFileEdit| {
         let base = match edit.base.map(|base| base.parse()) {
@@ -277,30 +283,30 @@ pub(super) fn answered(fields: Value, (kind, layout): (TaskKind, Layout)) -> Opt
     let edits: Vec<StagedEdit> = more.edits.into_iter().map(edit).collect::<Option<_>>()?;
     let mount = |word: &String| from_wire::mount(word, layout);
     let scopes: BTreeSet<Mount> = more.scopes.iter().map(mount).collect::<Option<_>>()?;
-    let mut reader = Reader { layout, escapes: false };
+    let mut reader = AnswerReader { layout, has_invalid_path: false };
     let proposals: Vec<Proposal> =
         more.proposed.into_iter().map(|one| reader.proposal(one)).collect::<Option<_>>()?;
     let result = reader.result(fields, kind, (scopes, proposals.into()))?;
-    Some(Answered {
+    Some(StageAnswer {
         edits,
         result,
         decided_by: more.decided_by.as_deref().and_then(redact_for_display),
-        because: more.because.as_deref().map(one_line),
-        report: report_in(&more.report),
-        escapes: reader.escapes,
+        decision_reason: more.because.as_deref().map(one_line),
+        report: report_from_wire(&more.report),
+        has_invalid_path: reader.has_invalid_path,
     })
 }
 
 /// Reads the parts of a result, and notes whether one names what is no memory.
-struct Reader {
+struct AnswerReader {
     layout: Layout,
-    escapes: bool,
+    has_invalid_path: bool,
 }
 
-impl Reader {
+impl AnswerReader {
     fn path(&mut self, path: &str) -> Option<MemoryPath> {
         let read = parse_memory_path(path, self.layout);
-        self.escapes |= read.is_none();
+        self.has_invalid_path |= read.is_none();
         read
     }
 

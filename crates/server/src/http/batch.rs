@@ -10,7 +10,7 @@ use protocol::memories::{BatchRequest, BatchResponse, BatchStep, RevisionText};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::daemon::{Person, PersonWith};
+use super::app_state::{PersonRequest, PersonRequestWithBody};
 use super::request::{Path, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -34,7 +34,9 @@ pub(super) fn routes() -> Routes {
     ),
 )]
 async fn batch(
-    PersonWith { memories, body: BatchRequest { steps }, .. }: PersonWith<BatchRequest>,
+    PersonRequestWithBody { memories, body: BatchRequest { steps }, .. }: PersonRequestWithBody<
+        BatchRequest,
+    >,
 ) -> Result<Json<BatchResponse>, ErrorResponse> {
     if steps.len() > HTTP_BATCH_MAX {
         let what = format!(
@@ -81,7 +83,7 @@ async fn command(memories: &Memories, step: BatchStep) -> Result<MemoryCommand, 
 /// Which other revision to compare with.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Compared {
+struct RevisionParams {
     /// An earlier revision: how the text differs from it is told too.
     against: Option<String>,
 }
@@ -93,7 +95,7 @@ struct Compared {
     get,
     path = "/v1/revisions/{revision}",
     tag = "history",
-    params(("revision" = String, Path, description = "64 hex digits"), WorkspaceQuery, Compared),
+    params(("revision" = String, Path, description = "64 hex digits"), WorkspaceQuery, RevisionParams),
     responses(
         (status = 200, description = "The text", body = RevisionText),
         (status = "4XX", description = "It is not kept, or never was one of these memories", body = ErrorBody),
@@ -102,7 +104,7 @@ struct Compared {
 )]
 async fn revision(
     Path(wanted): Path<String>,
-    Person { memories, query: Compared { against } }: Person<Compared>,
+    PersonRequest { memories, query: RevisionParams { against } }: PersonRequest<RevisionParams>,
 ) -> Result<Json<RevisionText>, ErrorResponse> {
     let not_kept = || {
         ErrorResponse::from(ErrorCode::NotFound)

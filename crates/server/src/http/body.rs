@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
-use super::room::NoRoom;
+use super::body_budget::BudgetExhausted;
 use crate::error::ErrorResponse;
 use crate::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_RETRY_AFTER_SECONDS};
 
@@ -33,8 +33,8 @@ pub(super) async fn with_parts(request: Request) -> Result<(Parts, Bytes), Error
     match timeout(HTTP_BODY_WAIT, body.collect()).await {
         Err(_elapsed) => Err(ErrorCode::BodyTimeout.into()),
         Ok(Ok(collected)) => Ok((parts, collected.to_bytes())),
-        Ok(Err(error)) if cause::<LengthLimitError>(&*error).is_some() => Err(too_large()),
-        Ok(Err(error)) if cause::<NoRoom>(&*error).is_some() => {
+        Ok(Err(error)) if find_cause::<LengthLimitError>(&*error).is_some() => Err(too_large()),
+        Ok(Err(error)) if find_cause::<BudgetExhausted>(&*error).is_some() => {
             Err(ErrorResponse::from(ErrorCode::Overloaded).retry_after(HTTP_RETRY_AFTER_SECONDS))
         }
         // Whoever sent half a body does not read this.
@@ -43,7 +43,9 @@ pub(super) async fn with_parts(request: Request) -> Result<(Parts, Bytes), Error
 }
 
 /// Returns the error of this type that is behind another, or is that one itself.
-pub(super) fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+pub(super) fn find_cause<'a, E: Error + 'static>(
+    error: &'a (dyn Error + 'static),
+) -> Option<&'a E> {
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
     causes.find_map(|error| error.downcast_ref())
 }
@@ -75,13 +77,17 @@ pub(super) async fn value<T: DeserializeOwned>(request: Request) -> Result<T, Er
     let fields = Value::Object(fields(request).await?);
     T::deserialize(&fields).map_err(|error| {
         let told = |fields: &Value| T::deserialize(fields).err().map(|error| error.to_string());
-        wrong(&error.to_string(), fields, &told)
+        invalid_field_error(&error.to_string(), fields, &told)
     })
 }
 
 /// Names the field that is wrong. The parser names one that is missing; one of a wrong shape is the one
 /// without which it says something else.
-fn wrong(error: &str, mut fields: Value, told: &dyn Fn(&Value) -> Option<String>) -> ErrorResponse {
+fn invalid_field_error(
+    error: &str,
+    mut fields: Value,
+    told: &dyn Fn(&Value) -> Option<String>,
+) -> ErrorResponse {
     let refused = ErrorResponse::from(ErrorCode::InvalidArguments);
     let names: Vec<_> = fields.as_object().into_iter().flat_map(Map::keys).cloned().collect();
     // Whoever sends more fields than any body has does not have all of them looked at in turn.

@@ -13,7 +13,7 @@ use protocol::runs::{ModelRunPage, RunPage};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::daemon::{Person, PersonWith, Shared};
+use super::app_state::{PersonRequest, PersonRequestWithBody, SharedState};
 use super::request::{Path, QueryResult, WorkspaceQuery, memory_path, page_start};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -33,7 +33,7 @@ pub(super) fn routes() -> Routes {
 /// Which changes to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
+struct ChangeListParams {
     /// Only those of this memory, folder or scope, such as `/memories/global/prefs.md`.
     path: Option<String>,
     /// Only those of this task.
@@ -58,7 +58,7 @@ struct Wanted {
     path = "/v1/changes",
     operation_id = "list_changes",
     tag = "history",
-    params(WorkspaceQuery, Wanted),
+    params(WorkspaceQuery, ChangeListParams),
     responses(
         (status = 200, description = "A page of them", body = ChangePage),
         (status = "4XX", description = "They cannot be listed", body = ErrorBody),
@@ -66,7 +66,7 @@ struct Wanted {
     ),
 )]
 async fn list(
-    Person { memories, query: wanted }: Person<Wanted>,
+    PersonRequest { memories, query: wanted }: PersonRequest<ChangeListParams>,
 ) -> Result<Json<ChangePage>, ErrorResponse> {
     let before = page_start(wanted.cursor.as_deref())?.map(ChangeId);
     let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
@@ -102,7 +102,7 @@ async fn list(
 )]
 async fn show(
     Path(id): Path<String>,
-    Person { memories, .. }: Person,
+    PersonRequest { memories, .. }: PersonRequest,
 ) -> Result<Json<ChangeWithDiffs>, ErrorResponse> {
     let change = memories.change(number(&id)?).await?;
     let diffs = memories.diffs(&change).await?.into_iter().map(to_wire::diff).collect();
@@ -134,7 +134,7 @@ fn time(text: Option<&str>) -> Result<Option<Timestamp>, ErrorResponse> {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase")]
-struct How {
+struct UndoParams {
     /// Only say what would happen.
     #[serde(default)]
     dry_run: bool,
@@ -147,7 +147,7 @@ struct How {
     post,
     path = "/v1/changes/{id}/undo",
     tag = "history",
-    params(("id" = i64, Path, description = "Its number"), WorkspaceQuery, How),
+    params(("id" = i64, Path, description = "Its number"), WorkspaceQuery, UndoParams),
     responses(
         (status = 200, description = "It is taken back", body = UndoResponse),
         (status = "4XX", description = "It stays", body = ErrorBody),
@@ -156,7 +156,7 @@ struct How {
 )]
 async fn undo(
     Path(id): Path<String>,
-    Person { memories, query: How { dry_run } }: Person<How>,
+    PersonRequest { memories, query: UndoParams { dry_run } }: PersonRequest<UndoParams>,
 ) -> Result<Json<UndoResponse>, ErrorResponse> {
     let dry = if dry_run { DryRun::Yes } else { DryRun::No };
     let undone =
@@ -172,7 +172,7 @@ async fn undo(
     post,
     path = "/v1/undo",
     tag = "history",
-    params(WorkspaceQuery, How),
+    params(WorkspaceQuery, UndoParams),
     request_body = UndoSeveral,
     responses(
         (status = 200, description = "They are taken back", body = UndoResponse),
@@ -181,8 +181,8 @@ async fn undo(
     ),
 )]
 async fn undo_several(
-    State(daemon): State<Shared>,
-    PersonWith { memories, query: How { dry_run }, body: wanted }: PersonWith<UndoSeveral, How>,
+    State(daemon): State<SharedState>,
+    PersonRequestWithBody { memories, query: UndoParams { dry_run }, body: wanted }: PersonRequestWithBody<UndoSeveral, UndoParams>,
 ) -> Result<Json<UndoResponse>, ErrorResponse> {
     let since = time(wanted.since.as_deref())?;
     let until = time(wanted.until.as_deref())?;
@@ -215,7 +215,7 @@ async fn undo_several(
 /// Which runs to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct WantedRuns {
+struct RunListParams {
     /// The id of the workspace; left out, the first one.
     workspace: Option<String>,
     /// What the page before ended with.
@@ -232,7 +232,7 @@ struct WantedRuns {
     path = "/v1/runs",
     operation_id = "list_runs",
     tag = "history",
-    params(WantedRuns),
+    params(RunListParams),
     responses(
         (status = 200, description = "A page of them", body = RunPage),
         (status = "4XX", description = "They cannot be listed", body = ErrorBody),
@@ -240,17 +240,17 @@ struct WantedRuns {
     ),
 )]
 async fn runs(
-    State(daemon): State<Shared>,
-    wanted: QueryResult<WantedRuns>,
+    State(daemon): State<SharedState>,
+    wanted: QueryResult<RunListParams>,
     headers: HeaderMap,
 ) -> Result<Json<RunPage>, ErrorResponse> {
     let Query(wanted) = wanted?;
-    let workspace = daemon.trusted(wanted.workspace.as_deref())?;
-    let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
+    let workspace = daemon.trusted_workspace(wanted.workspace.as_deref())?;
+    let memories = daemon.person_memories(wanted.workspace.as_deref(), &headers).await?;
     let before = page_start(wanted.cursor.as_deref())?.map(ChangeId);
     let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let page = engine::runs(&memories, before, max).await?;
-    let client = daemon.client(workspace, &headers).await?;
+    let client = daemon.client_id(workspace, &headers).await?;
     let filter = TaskFilter { max: Some(TASKS_LISTED_MAX), ..TaskFilter::default() };
     let viewer = Viewer::Client(client.as_ref());
     let tasks = daemon.serving.lanes.list(workspace, filter, viewer).await?;
@@ -270,7 +270,7 @@ async fn runs(
     path = "/v1/runs/models",
     operation_id = "list_model_runs",
     tag = "history",
-    params(WantedRuns),
+    params(RunListParams),
     responses(
         (status = 200, description = "A page of them", body = ModelRunPage),
         (status = "4XX", description = "They cannot be listed", body = ErrorBody),
@@ -278,11 +278,11 @@ async fn runs(
     ),
 )]
 async fn model_runs(
-    State(daemon): State<Shared>,
-    wanted: QueryResult<WantedRuns>,
+    State(daemon): State<SharedState>,
+    wanted: QueryResult<RunListParams>,
 ) -> Result<Json<ModelRunPage>, ErrorResponse> {
     let Query(wanted) = wanted?;
-    let workspace = daemon.trusted(wanted.workspace.as_deref())?;
+    let workspace = daemon.trusted_workspace(wanted.workspace.as_deref())?;
     let before =
         page_start(wanted.cursor.as_deref())?.and_then(|before| u64::try_from(before).ok());
     let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);

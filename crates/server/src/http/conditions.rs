@@ -38,22 +38,22 @@ struct Tag {
 #[derive(Debug, PartialEq, Eq)]
 enum Tags {
     Any,
-    These(Vec<Tag>),
+    Listed(Vec<Tag>),
 }
 
 impl Conditions {
     /// Reads the conditions of a request.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Self, ErrorResponse> {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Result<Self, ErrorResponse> {
         let if_match = tags(headers, &IF_MATCH)?.map(|tags| match tags {
             Tags::Any => Precondition::Present,
-            Tags::These(tags) => {
+            Tags::Listed(tags) => {
                 let strong = tags.into_iter().filter(|tag| !tag.is_weak);
                 Precondition::OneOf(strong.filter_map(|tag| tag.revision).collect())
             }
         });
         let if_none_match = tags(headers, &IF_NONE_MATCH)?.map(|tags| match tags {
             Tags::Any => Precondition::Absent,
-            Tags::These(tags) => {
+            Tags::Listed(tags) => {
                 Precondition::NoneOf(tags.into_iter().filter_map(|tag| tag.revision).collect())
             }
         });
@@ -61,7 +61,7 @@ impl Conditions {
     }
 
     /// Returns what a write finds, if the request says so.
-    pub(super) fn for_write(self) -> Option<Precondition> {
+    pub(super) fn write_precondition(self) -> Option<Precondition> {
         match (self.if_match, self.if_none_match) {
             (Some(one), Some(other)) => Some(Precondition::Both(Box::new([one, other]))),
             (one, other) => one.or(other),
@@ -69,13 +69,13 @@ impl Conditions {
     }
 
     /// Tells whether a reader has what is there already; refuses if it wants only something else.
-    pub(super) fn is_known(&self, current: Revision) -> Result<bool, ErrorResponse> {
+    pub(super) fn is_not_modified(&self, current: Revision) -> Result<bool, ErrorResponse> {
         let is_met = |expected: &Option<Precondition>| {
             expected.as_ref().is_none_or(|expected| expected.allows(Some(current)))
         };
         if !is_met(&self.if_match) {
             return Err(
-                ErrorResponse::from(ErrorCode::Conflict).with("revision", current.to_string())
+                ErrorResponse::from(ErrorCode::Conflict).with_fact("revision", current.to_string())
             );
         }
         Ok(!is_met(&self.if_none_match))
@@ -88,18 +88,18 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, ErrorRes
     if lines.is_empty() {
         return Ok(None);
     }
-    read(&lines.join(&b',')).map(Some).ok_or_else(|| ErrorCode::InvalidPrecondition.into())
+    parse_tags(&lines.join(&b',')).map(Some).ok_or_else(|| ErrorCode::InvalidPrecondition.into())
 }
 
 /// Reads `*` or a list of tags.
-fn read(list: &[u8]) -> Option<Tags> {
+fn parse_tags(list: &[u8]) -> Option<Tags> {
     if list.trim_ascii() == b"*" {
         return Some(Tags::Any);
     }
     let (mut tags, mut rest) = (Vec::new(), list.trim_ascii());
     while let Some(first) = rest.first() {
         if *first != b',' {
-            let (tag, after) = tag(rest)?;
+            let (tag, after) = parse_tag(rest)?;
             tags.push(tag);
             rest = after.trim_ascii_start();
         }
@@ -110,11 +110,11 @@ fn read(list: &[u8]) -> Option<Tags> {
             _ => return None,
         };
     }
-    (!tags.is_empty()).then_some(Tags::These(tags))
+    (!tags.is_empty()).then_some(Tags::Listed(tags))
 }
 
 /// Reads the tag that a text begins with; returns what comes after it, too.
-fn tag(text: &[u8]) -> Option<(Tag, &[u8])> {
+fn parse_tag(text: &[u8]) -> Option<(Tag, &[u8])> {
     let (is_weak, quoted) = match text.strip_prefix(b"W/") {
         Some(quoted) => (true, quoted),
         None => (false, text),
@@ -148,13 +148,13 @@ mod tests {
                 .replace("two", &format!("\"{}\"", revision("two")));
             map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        Conditions::of(&map)
+        Conditions::from_headers(&map)
     }
 
     /// Checks whether a write that says this happens where nothing is, `one` is, and `three` is.
     #[track_caller]
     fn check(headers: &[(HeaderName, &str)], happens: [bool; 3]) {
-        let expected = conditions(headers).unwrap().for_write().unwrap();
+        let expected = conditions(headers).unwrap().write_precondition().unwrap();
         let there = [None, Some(revision("one")), Some(revision("three"))];
         assert_eq!(there.map(|current| expected.allows(current)), happens, "{headers:?}");
     }
@@ -213,14 +213,14 @@ mod tests {
         }
         assert!(conditions(&[(IF_MATCH, "*"), (IF_MATCH, "*")]).is_err());
         assert!(conditions(&[(IF_MATCH, "one"), (IF_NONE_MATCH, "x")]).is_err());
-        assert!(conditions(&[]).unwrap().for_write().is_none());
+        assert!(conditions(&[]).unwrap().write_precondition().is_none());
     }
 
     #[test]
     fn a_reader_is_told_when_it_has_what_is_there() {
         let one = revision("one");
         let known = |headers: &[(HeaderName, &str)]| {
-            conditions(headers).unwrap().is_known(one).map_err(|_| "refused")
+            conditions(headers).unwrap().is_not_modified(one).map_err(|_| "refused")
         };
         assert_eq!(known(&[]), Ok(false));
         for (value, is_known) in

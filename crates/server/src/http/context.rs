@@ -10,8 +10,8 @@ use protocol::error::{ErrorBody, ErrorCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::conversations::{block_of, context_of};
-use super::daemon::{Person, Shared};
+use super::app_state::{PersonRequest, SharedState};
+use super::conversations::{context_to_wire, recalled_to_wire};
 use super::request::{QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -27,7 +27,7 @@ pub(super) fn routes() -> Routes {
 /// A question.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Question {
+struct RecallParams {
     /// The question, in any words.
     q: String,
 }
@@ -40,7 +40,7 @@ struct Question {
     get,
     path = "/v1/recall",
     tag = "memories",
-    params(WorkspaceQuery, Question),
+    params(WorkspaceQuery, RecallParams),
     responses(
         (status = 200, description = "What fits, the best first", body = RecalledBlock),
         (status = "4XX", description = "The question is empty, or the workspace unknown", body = ErrorBody),
@@ -48,15 +48,15 @@ struct Question {
     ),
 )]
 async fn recall(
-    State(daemon): State<Shared>,
-    Person { memories, query: question }: Person<Question>,
+    State(daemon): State<SharedState>,
+    PersonRequest { memories, query: question }: PersonRequest<RecallParams>,
 ) -> Result<Json<RecalledBlock>, ErrorResponse> {
     if question.q.trim().is_empty() {
         return Err(ErrorCode::InvalidQuery.into());
     }
     let recalled = daemon.engine.recall(&memories, &question.q).await?;
     let nothing = RecalledBlock { text: String::new(), memories: Vec::new() };
-    Ok(Json(recalled.map_or(nothing, block_of)))
+    Ok(Json(recalled.map_or(nothing, recalled_to_wire)))
 }
 
 /// The host that the context is for.
@@ -86,14 +86,14 @@ struct ContextQuery {
     ),
 )]
 async fn context(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     asked: QueryResult<ContextQuery>,
     headers: HeaderMap,
 ) -> Result<Json<ExplainedContext>, ErrorResponse> {
     let Query(asked) = asked?;
-    let memories = daemon.agent(asked.workspace.as_deref(), &headers).await?;
-    let workspace = daemon.trusted(asked.workspace.as_deref())?;
-    let client = daemon.client(workspace, &headers).await?;
+    let memories = daemon.agent_memories(asked.workspace.as_deref(), &headers).await?;
+    let workspace = daemon.trusted_workspace(asked.workspace.as_deref())?;
+    let client = daemon.client_id(workspace, &headers).await?;
     let files = daemon.context_files(workspace, &headers, client.as_ref());
     let loaded = asked.context_files_loaded.unwrap_or_default();
     let loaded: Vec<&str> =
@@ -101,7 +101,7 @@ async fn context(
     let files = files.without_host_loaded(&loaded);
     let bytes_max = asked.bytes_max.unwrap_or(usize::MAX);
     let showing = daemon.engine.segment_within(&memories, &files, bytes_max).await?;
-    Ok(Json(to_wire::explained(context_of(&showing.segment), &showing)))
+    Ok(Json(to_wire::explained(context_to_wire(&showing.segment), &showing)))
 }
 
 /// List the agents that show their model what memories there are, and how much of it.
@@ -115,6 +115,6 @@ async fn context(
         (status = "4XX", description = "The request is refused", body = ErrorBody),
     ),
 )]
-async fn hosts(State(daemon): State<Shared>) -> Json<AgentHosts> {
+async fn hosts(State(daemon): State<SharedState>) -> Json<AgentHosts> {
     Json(AgentHosts { hosts: daemon.agents.clone() })
 }

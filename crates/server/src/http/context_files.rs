@@ -17,9 +17,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use strum::VariantArray as _;
 
+use super::app_state::{AppState, SharedState};
 use super::body;
 use super::conditions::Conditions;
-use super::daemon::{Daemon, Shared};
 use super::request::Path;
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -54,12 +54,12 @@ struct WorkspacePath {
     ),
 )]
 async fn list(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(WorkspacePath { workspace }): Path<WorkspacePath>,
     headers: HeaderMap,
 ) -> Result<Json<WorkspaceMemory>, ErrorResponse> {
-    let workspace = daemon.trusted(workspace.as_deref())?;
-    let client = daemon.client(workspace, &headers).await?;
+    let workspace = daemon.trusted_workspace(workspace.as_deref())?;
+    let client = daemon.client_id(workspace, &headers).await?;
     let listing = daemon.context_files(workspace, &headers, client.as_ref()).list().await;
     let files = listing.files.iter().map(|file| MemoryFile {
         kind: MEMORY_FILE.to_owned(),
@@ -109,22 +109,24 @@ async fn list(
     ),
 )]
 async fn write(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(WorkspacePath { workspace }): Path<WorkspacePath>,
     request: Request,
 ) -> Result<Json<WriteMemoryResponse>, ErrorResponse> {
     let headers = request.headers().clone();
     let fields = body::fields(request).await?;
-    let workspace = daemon.trusted(workspace.as_deref())?;
+    let workspace = daemon.trusted_workspace(workspace.as_deref())?;
     let asked = match WriteMemory::read(&fields) {
-        Err(ErrorCode::InvalidScope) => return Err(daemon.which(workspace, &headers)),
+        Err(ErrorCode::InvalidScope) => {
+            return Err(daemon.scope_required_error(workspace, &headers));
+        }
         asked => asked?,
     };
-    let client = daemon.client(workspace, &headers).await?;
+    let client = daemon.client_id(workspace, &headers).await?;
     let files = daemon.context_files(workspace, &headers, client.as_ref());
     let scope = from_wire::context_scope(asked.scope);
     let mode = asked.mode.unwrap_or(WriteMode::Append);
-    let saved = match (mode, Conditions::of(&headers)?.for_write()) {
+    let saved = match (mode, Conditions::from_headers(&headers)?.write_precondition()) {
         (WriteMode::Append, None) => files.append(scope, &asked.content).await?,
         (WriteMode::Append, Some(_)) => return Err(ErrorCode::InvalidPrecondition.into()),
         (WriteMode::Replace, expected) => files.replace(scope, &asked.content, expected).await?,
@@ -166,14 +168,14 @@ async fn write(
     ),
 )]
 async fn load(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(WorkspacePath { workspace }): Path<WorkspacePath>,
     request: Request,
 ) -> Result<Json<LoadedContext>, ErrorResponse> {
     let headers = request.headers().clone();
     let asked: LoadOptions = body::value(request).await?;
-    let workspace = daemon.trusted(workspace.as_deref())?;
-    let client = daemon.client(workspace, &headers).await?;
+    let workspace = daemon.trusted_workspace(workspace.as_deref())?;
+    let client = daemon.client_id(workspace, &headers).await?;
     let files = daemon.context_files(workspace, &headers, client.as_ref());
     let files = with_options(files, &asked)?;
     Ok(Json(to_wire::loaded_context(daemon.engine.context_text(&files).await)))
@@ -194,15 +196,19 @@ pub(super) fn with_options(
     Ok(files.without_host_loaded(&loaded))
 }
 
-impl Daemon {
+impl AppState {
     /// Asks which scope is meant, with the file of each.
-    fn which(&self, workspace: &engine::Workspace, headers: &HeaderMap) -> ErrorResponse {
+    fn scope_required_error(
+        &self,
+        workspace: &engine::Workspace,
+        headers: &HeaderMap,
+    ) -> ErrorResponse {
         let files = self.context_files(workspace, headers, None);
         let path = |&scope: &ContextScope| {
             let path = files.target(from_wire::context_scope(scope)).ok()?;
             Some((scope.to_string(), Value::from(path.display().to_string())))
         };
         let paths: Map<String, Value> = ContextScope::VARIANTS.iter().filter_map(path).collect();
-        ErrorResponse::from(ErrorCode::InvalidScope).with("paths", paths)
+        ErrorResponse::from(ErrorCode::InvalidScope).with_fact("paths", paths)
     }
 }

@@ -17,12 +17,12 @@ use protocol::conversation::{
 use protocol::error::{ErrorBody, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
+use super::app_state::{AppState, SharedState};
 use super::body;
+use super::connection_state::ConnectionState;
 use super::context_files::with_options;
-use super::daemon::{Daemon, Shared};
 use super::request::Path;
 use super::routes::{Routes, routes};
-use super::visitors::Visitor;
 use crate::error::ErrorResponse;
 use crate::to_wire;
 use crate::twins::Twin;
@@ -47,22 +47,22 @@ impl From<ConversationError> for ErrorResponse {
     }
 }
 
-impl Daemon {
+impl AppState {
     async fn open(
         &self,
         workspace: &Workspace,
         id: &ConversationId,
         headers: &HeaderMap,
     ) -> Result<OpenedConversation, ErrorResponse> {
-        let memories = self.agent(Some(&workspace.id), headers).await?;
+        let memories = self.agent_memories(Some(&workspace.id), headers).await?;
         let opened = self.serving.conversations.open(id, &workspace.id, &memories).await?;
-        self.prepare(&workspace.id, &memories);
+        self.warm_up(&workspace.id, &memories);
         Ok(opened)
     }
 
     /// Sees to it, beside the answer, that prompts are answered at once: memories are looked at, and what
     /// changes in them is heard of.
-    fn prepare(&self, workspace: &str, memories: &Memories) {
+    fn warm_up(&self, workspace: &str, memories: &Memories) {
         let (feeds, recaller) =
             (Arc::clone(&self.serving.feeds), Arc::clone(&self.serving.recaller));
         let (workspace, memories) = (workspace.to_owned(), memories.clone());
@@ -84,8 +84,8 @@ impl Daemon {
         if !wanted.context {
             return Ok(Json(state));
         }
-        let workspace = self.trusted(Some(conversation.workspace()))?;
-        let client = self.client(workspace, headers).await?;
+        let workspace = self.trusted_workspace(Some(conversation.workspace()))?;
+        let client = self.client_id(workspace, headers).await?;
         let files = self.context_files(workspace, headers, client.as_ref());
         let loaded: Vec<&str> = wanted.context_files_loaded.iter().map(String::as_str).collect();
         let files = files.without_host_loaded(&loaded);
@@ -97,9 +97,9 @@ impl Daemon {
         let beginning = SegmentRequest { bytes_max, starts_new: wanted.anew };
         let (begun, changes) = conversation.begin(&files, beginning).await?;
         Ok(Json(Conversation {
-            context: Some(context_of(&begun.segment)),
+            context: Some(context_to_wire(&begun.segment)),
             context_repeated: begun.is_repeated,
-            changes: changes.map(changes_of),
+            changes: changes.map(changes_to_wire),
             ..state
         }))
     }
@@ -116,7 +116,7 @@ impl Daemon {
         }
         let workspace = self.serving.conversations.workspace_of(&id).await?;
         let workspace = workspace.ok_or(ErrorCode::SessionNotFound)?;
-        let workspace = self.trusted(Some(&workspace))?;
+        let workspace = self.trusted_workspace(Some(&workspace))?;
         Ok(self.open(workspace, &id, headers).await?.conversation)
     }
 }
@@ -142,22 +142,24 @@ impl Daemon {
     ),
 )]
 async fn open(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     request: Request,
 ) -> Result<Json<Conversation>, ErrorResponse> {
     let headers = request.headers().clone();
     let wanted: OpenConversation = body::value(request).await?;
     let workspace = match (&wanted.workspace_id, &wanted.cwd) {
-        (None, Some(cwd)) => daemon.trusted(Some(&daemon.workspace_in(cwd)?.id))?,
-        (named, _) => daemon.trusted(named.as_deref())?,
+        (None, Some(cwd)) => {
+            daemon.trusted_workspace(Some(&daemon.workspace_of_folder(cwd)?.id))?
+        }
+        (named, _) => daemon.trusted_workspace(named.as_deref())?,
     };
     let id = match &wanted.session_id {
-        Some(id) => id.parse().map_err(|error| bad_id(&error))?,
+        Some(id) => id.parse().map_err(|error| invalid_id_error(&error))?,
         None => ConversationId::random(),
     };
     let OpenedConversation { conversation, resumed } =
         daemon.open(workspace, &id, &headers).await?;
-    let state = Conversation { resumed, ..state_of(&conversation) };
+    let state = Conversation { resumed, ..state_to_wire(&conversation) };
     daemon.answer(&conversation, state, (&wanted, &headers)).await
 }
 
@@ -178,16 +180,16 @@ async fn open(
     ),
 )]
 async fn prompt(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Json<ContextUpdate>, ErrorResponse> {
     let headers = request.headers().clone();
-    let visitor = request.extensions().get::<Visitor>().cloned();
+    let visitor = request.extensions().get::<ConnectionState>().cloned();
     let PromptRequest { text, event_id, cancel_with_connection } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
     let cancelled = match visitor {
-        Some(visitor) if cancel_with_connection => visitor.gone().clone(),
+        Some(visitor) if cancel_with_connection => visitor.closed().clone(),
         // It goes on after this request: the next prompt, or the end of the turn, ends it.
         _ => CancellationToken::new(),
     };
@@ -195,7 +197,7 @@ async fn prompt(
     // What was seen until now is told; what changes from here on is seen by the look that begins.
     let changes = conversation.take_changes();
     conversation.start_change_scan();
-    Ok(Json(to_show(recalled, changes)))
+    Ok(Json(update_to_wire(recalled, changes)))
 }
 
 /// Say that tools have answered. What was found since the prompt is answered, once.
@@ -212,7 +214,7 @@ async fn prompt(
     ),
 )]
 async fn tool_result(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Json<ContextUpdate>, ErrorResponse> {
@@ -223,7 +225,7 @@ async fn tool_result(
         conversation.wrote_memory();
     }
     let recalled = conversation.tool_result(event_id.as_deref());
-    Ok(Json(to_show(recalled, conversation.take_changes())))
+    Ok(Json(update_to_wire(recalled, conversation.take_changes())))
 }
 
 /// Say that a turn has ended. Nothing more is shown for its prompt.
@@ -243,7 +245,7 @@ async fn tool_result(
     ),
 )]
 async fn turn(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Json<Conversation>, ErrorResponse> {
@@ -256,7 +258,7 @@ async fn turn(
     if conversation.is_reviewed() {
         conversation.flush().await;
     }
-    Ok(Json(state_of(&conversation)))
+    Ok(Json(state_to_wire(&conversation)))
 }
 
 /// Say that what the model knew was compacted: a new segment begins.
@@ -273,7 +275,7 @@ async fn turn(
     ),
 )]
 async fn compaction(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Json<Conversation>, ErrorResponse> {
@@ -282,7 +284,7 @@ async fn compaction(
     let conversation = daemon.conversation(&id, &headers).await?;
     conversation.compacted(event_id.as_deref());
     let wanted = OpenConversation { context, ..OpenConversation::default() };
-    daemon.answer(&conversation, state_of(&conversation), (&wanted, &headers)).await
+    daemon.answer(&conversation, state_to_wire(&conversation), (&wanted, &headers)).await
 }
 
 /// Say that the turn was stopped, or that all was cleared. What is looked for is dropped.
@@ -298,13 +300,13 @@ async fn compaction(
     ),
 )]
 async fn reset(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<Conversation>, ErrorResponse> {
     let conversation = daemon.conversation(&id, &headers).await?;
     conversation.reset();
-    Ok(Json(state_of(&conversation)))
+    Ok(Json(state_to_wire(&conversation)))
 }
 
 /// Close a conversation. What it was shown stays known, so that it may go on some day.
@@ -320,7 +322,7 @@ async fn reset(
     ),
 )]
 async fn close(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, ErrorResponse> {
@@ -329,7 +331,7 @@ async fn close(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn state_of(conversation: &engine::Conversation) -> Conversation {
+fn state_to_wire(conversation: &engine::Conversation) -> Conversation {
     let (turns, segment) = conversation.counts();
     Conversation {
         session_id: conversation.id().to_string(),
@@ -343,11 +345,11 @@ fn state_of(conversation: &engine::Conversation) -> Conversation {
     }
 }
 
-fn changes_of(part: ContextPart) -> ChangedMemories {
+fn changes_to_wire(part: ContextPart) -> ChangedMemories {
     ChangedMemories { tokens: to_wire::count(part.tokens), text: part.text }
 }
 
-pub(super) fn context_of(segment: &Segment) -> SegmentContext {
+pub(super) fn context_to_wire(segment: &Segment) -> SegmentContext {
     let parts = segment.parts().iter().map(|part| SegmentPart {
         part: part.kind.as_ref().to_owned(),
         revision: part.revision.to_string(),
@@ -362,11 +364,14 @@ pub(super) fn context_of(segment: &Segment) -> SegmentContext {
     }
 }
 
-fn to_show(recalled: Option<RecallBlock>, changes: Option<ContextPart>) -> ContextUpdate {
-    ContextUpdate { recalled: recalled.map(block_of), changes: changes.map(changes_of) }
+fn update_to_wire(recalled: Option<RecallBlock>, changes: Option<ContextPart>) -> ContextUpdate {
+    ContextUpdate {
+        recalled: recalled.map(recalled_to_wire),
+        changes: changes.map(changes_to_wire),
+    }
 }
 
-pub(super) fn block_of(recalled: RecallBlock) -> RecalledBlock {
+pub(super) fn recalled_to_wire(recalled: RecallBlock) -> RecalledBlock {
     let memories = recalled.memories.into_iter().map(|memory| RecalledMemory {
         path: memory.path.to_string(),
         title: memory.title,
@@ -377,6 +382,6 @@ pub(super) fn block_of(recalled: RecallBlock) -> RecalledBlock {
     RecalledBlock { text: recalled.block, memories: memories.collect() }
 }
 
-fn bad_id(error: &BadConversationId) -> ErrorResponse {
+fn invalid_id_error(error: &BadConversationId) -> ErrorResponse {
     ErrorResponse::from(ErrorCode::InvalidArguments).with_message(error.to_string())
 }

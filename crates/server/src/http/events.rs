@@ -20,8 +20,8 @@ use protocol::event::Envelope;
 use protocol::sse;
 use tokio::time::timeout;
 
-use super::daemon::{Daemon, Shared};
-use super::measure::{Measures, One};
+use super::app_state::{AppState, SharedState};
+use super::metrics::{GaugeGuard, Metrics};
 use super::request::{Path, QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -59,16 +59,16 @@ pub(super) fn routes() -> Routes {
     ),
 )]
 async fn of_session(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let session = daemon.session(&id, &headers).await?;
-    daemon.trusted(Some(&session.workspace))?;
+    daemon.trusted_workspace(Some(&session.workspace))?;
     let bus = daemon.serving.sessions.events(&session.id).await?;
     let bus = bus.ok_or(ErrorCode::SessionNotFound)?;
-    let subscription = bus.subscribe(cursor_of(&headers).as_ref())?;
-    Ok(stream_of(&daemon, subscription))
+    let subscription = bus.subscribe(read_cursor(&headers).as_ref())?;
+    Ok(stream_response(&daemon, subscription))
 }
 
 /// Read all that changes in the memories of a workspace, through whatever program.
@@ -93,15 +93,15 @@ async fn of_session(
     ),
 )]
 async fn of_workspace(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let Query(WorkspaceQuery { workspace }) = asked?;
-    let workspace = daemon.trusted(workspace.as_deref())?;
-    let cursor = cursor_of(&headers);
+    let workspace = daemon.trusted_workspace(workspace.as_deref())?;
+    let cursor = read_cursor(&headers);
     let subscription = daemon.serving.feeds.subscribe(&workspace.id, cursor.as_ref()).await?;
-    Ok(stream_of(&daemon, subscription))
+    Ok(stream_response(&daemon, subscription))
 }
 
 impl From<SubscribeError> for ErrorResponse {
@@ -114,7 +114,7 @@ impl From<SubscribeError> for ErrorResponse {
 }
 
 /// Returns where a reader goes on. What cannot be read is no cursor, and is logged.
-fn cursor_of(headers: &HeaderMap) -> Option<EventCursor> {
+fn read_cursor(headers: &HeaderMap) -> Option<EventCursor> {
     let text = |name| String::from_utf8_lossy(headers.get(name).map_or(b"", HeaderValue::as_bytes));
     let ignored = |unreadable: InvalidHeader| tracing::warn!(%unreadable, "a header is ignored");
     let last = cursor::last_event_id(&text(LAST_EVENT_ID_HEADER)).map_err(ignored).ok().flatten();
@@ -124,20 +124,20 @@ fn cursor_of(headers: &HeaderMap) -> Option<EventCursor> {
 }
 
 /// What a stream says next.
-struct Telling {
+struct EventFrames {
     subscription: Subscription,
-    measures: Arc<Measures>,
-    begun: bool,
-    _open: One,
+    measures: Arc<Metrics>,
+    sent_retry: bool,
+    _stream_gauge: GaugeGuard,
 }
 
-fn stream_of(daemon: &Shared, subscription: Subscription) -> Response {
+fn stream_response(daemon: &SharedState, subscription: Subscription) -> Response {
     let position = HeaderValue::from(subscription.position());
-    let telling = Telling {
+    let telling = EventFrames {
         subscription,
-        measures: Arc::clone(&daemon.measures),
-        begun: false,
-        _open: daemon.measures.streaming(),
+        measures: Arc::clone(&daemon.metrics),
+        sent_retry: false,
+        _stream_gauge: daemon.metrics.track_event_stream(),
     };
     let frames = stream::unfold(telling, |mut telling| async {
         let frame = telling.next().await?;
@@ -153,27 +153,27 @@ fn stream_of(daemon: &Shared, subscription: Subscription) -> Response {
     (head, Body::from_stream(frames)).into_response()
 }
 
-fn epoch(daemon: &Daemon) -> HeaderValue {
+fn epoch(daemon: &AppState) -> HeaderValue {
     let epoch = daemon.serving.feeds.epoch().to_string();
     HeaderValue::try_from(epoch).unwrap_or(HeaderValue::from_static(""))
 }
 
-impl Telling {
+impl EventFrames {
     /// Returns the next frame; `None` when nothing more will be told.
     async fn next(&mut self) -> Option<String> {
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.sent_retry, true) {
             return Some(sse::RETRY.to_owned());
         }
         let Ok(event) = timeout(EVENT_HEARTBEAT, self.subscription.next()).await else {
             return Some(sse::HEARTBEAT.to_owned());
         };
-        let frame = frame_of(&event?);
-        self.measures.told();
+        let frame = encode_frame(&event?);
+        self.measures.record_event();
         Some(frame)
     }
 }
 
-fn frame_of(event: &Event) -> String {
+fn encode_frame(event: &Event) -> String {
     let envelope = to_wire::event(event);
     // Strings and numbers alone: there is nothing that could fail.
     let data = serde_json::to_string(&envelope).unwrap_or_default();
@@ -199,21 +199,21 @@ mod tests {
         feeds.open("w", &memories);
         feeds.begin_session("w", "s");
         let bus = feeds.session("w", "s").unwrap();
-        let measures = Measures::new();
-        let mut telling = Telling {
+        let measures = Metrics::new();
+        let mut telling = EventFrames {
             subscription: bus.subscribe(None).unwrap(),
-            begun: false,
-            _open: measures.streaming(),
+            sent_retry: false,
+            _stream_gauge: measures.track_event_stream(),
             measures: Arc::clone(&measures),
         };
         assert_eq!(telling.next().await.as_deref(), Some("retry: 3000\n\n"));
         let begun = tokio::time::Instant::now();
         assert_eq!(telling.next().await.as_deref(), Some(": heartbeat\n\n"));
         assert_eq!(begun.elapsed(), EVENT_HEARTBEAT);
-        assert_eq!(measures.open(), (0, 1));
+        assert_eq!(measures.open_counts(), (0, 1));
         feeds.close_all();
         assert_eq!(telling.next().await, None);
         drop(telling);
-        assert_eq!(measures.open(), (0, 0));
+        assert_eq!(measures.open_counts(), (0, 0));
     }
 }

@@ -6,7 +6,7 @@ use engine::Depth;
 use protocol::error::ErrorBody;
 use protocol::health::{MemoryHealth, RepairResponse};
 
-use super::daemon::{Person, Shared};
+use super::app_state::{PersonRequest, SharedState};
 use super::request::WorkspaceQuery;
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -32,8 +32,8 @@ pub(super) fn routes() -> Routes {
     ),
 )]
 async fn health(
-    State(daemon): State<Shared>,
-    Person { memories, .. }: Person,
+    State(daemon): State<SharedState>,
+    PersonRequest { memories, .. }: PersonRequest,
 ) -> Result<Json<MemoryHealth>, ErrorResponse> {
     let health = memories.health(Depth::Thorough).await?;
     let stale = engine::stale_memories(&memories, daemon.clock.now()).await?;
@@ -53,7 +53,9 @@ async fn health(
         (status = "5XX", description = "It cannot be mended now", body = ErrorBody),
     ),
 )]
-async fn repair(Person { memories, .. }: Person) -> Result<Json<RepairResponse>, ErrorResponse> {
+async fn repair(
+    PersonRequest { memories, .. }: PersonRequest,
+) -> Result<Json<RepairResponse>, ErrorResponse> {
     let repaired = memories.repair().await?;
     Ok(Json(to_wire::repaired(&repaired, &memories)))
 }

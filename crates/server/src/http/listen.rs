@@ -30,11 +30,11 @@ use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
 
 use self::lingering::Lingering;
-use super::measure::Measures;
-use super::visitors::{Peer, Strangers, Visitor};
+use super::connection_state::{ConnectionState, Peer, UnauthenticatedConnections};
+use super::metrics::Metrics;
 use crate::limits::{
     HTTP_ACCEPT_RETRY_DELAY, HTTP_CONNECTIONS_WAITING_MAX, HTTP_HEADER_BYTES_MAX,
-    HTTP_HEADERS_WAIT, HTTP_READ_WAIT, HTTP_SOCKET_CONNECTIONS_KEPT, HTTP_STRANGERS_MAX,
+    HTTP_HEADERS_WAIT, HTTP_READ_WAIT, HTTP_SOCKET_CONNECTIONS_RESERVED, HTTP_UNAUTHENTICATED_MAX,
 };
 
 /// Where connections come in.
@@ -74,14 +74,14 @@ impl Listener {
 #[derive(Clone, Debug)]
 pub(super) struct Connections {
     router: Router,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// How much of the room those at the address may take.
-    room_at_address: Arc<Semaphore>,
-    strangers: Arc<Strangers>,
-    measures: Arc<Measures>,
+    address_permits: Arc<Semaphore>,
+    unauthenticated: Arc<UnauthenticatedConnections>,
+    metrics: Arc<Metrics>,
     /// Cancelled when nothing new is taken and what is under way comes to its end.
-    ending: CancellationToken,
-    open: TaskTracker,
+    shutdown: CancellationToken,
+    connection_tasks: TaskTracker,
 }
 
 impl Connections {
@@ -89,32 +89,34 @@ impl Connections {
     pub(super) fn new(
         router: Router,
         connections_max: usize,
-        measures: Arc<Measures>,
+        measures: Arc<Metrics>,
         ending: CancellationToken,
     ) -> Self {
         // Where there are few at all, the shares are small too.
-        let kept = HTTP_SOCKET_CONNECTIONS_KEPT.min(connections_max / 4);
+        let kept = HTTP_SOCKET_CONNECTIONS_RESERVED.min(connections_max / 4);
         let at_address = connections_max - kept;
         Self {
             router,
-            room: Arc::new(Semaphore::new(connections_max)),
-            room_at_address: Arc::new(Semaphore::new(at_address)),
-            strangers: Strangers::new(HTTP_STRANGERS_MAX.min(at_address / 2).max(1)),
-            measures,
-            ending,
-            open: TaskTracker::new(),
+            permits: Arc::new(Semaphore::new(connections_max)),
+            address_permits: Arc::new(Semaphore::new(at_address)),
+            unauthenticated: UnauthenticatedConnections::new(
+                HTTP_UNAUTHENTICATED_MAX.min(at_address / 2).max(1),
+            ),
+            metrics: measures,
+            shutdown: ending,
+            connection_tasks: TaskTracker::new(),
         }
     }
 
     /// Takes connections until the end.
-    pub(super) async fn take(&self, listener: &Listener) {
+    pub(super) async fn accept_loop(&self, listener: &Listener) {
         loop {
             let taken = tokio::select! {
-                () = self.ending.cancelled() => return,
+                () = self.shutdown.cancelled() => return,
                 taken = accept(listener) => taken,
             };
             match taken {
-                Ok((stream, peer)) => self.begin(stream, peer),
+                Ok((stream, peer)) => self.spawn_connection(stream, peer),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     // Out of files, most likely: others have to close theirs first.
@@ -126,28 +128,28 @@ impl Connections {
     }
 
     /// Serves a connection beside the others, or drops it when there is no room.
-    fn begin(&self, stream: Stream, peer: Peer) {
-        let Some(room) = self.room_for(peer) else {
-            self.measures.turned_away();
+    fn spawn_connection(&self, stream: Stream, peer: Peer) {
+        let Some(room) = self.acquire_permits(peer) else {
+            self.metrics.record_rejected_connection();
             return;
         };
         let (visitor, cut_off) = match peer {
             // The socket's file lets nobody but this person in.
-            Peer::Socket => (Visitor::no_stranger(peer), None),
+            Peer::Socket => (ConnectionState::exempt(peer), None),
             Peer::Address(_) => {
-                let (visitor, cut_off) = self.strangers.arrive(peer);
+                let (visitor, cut_off) = self.unauthenticated.register(peer);
                 (visitor, Some(cut_off))
             }
         };
         let this = self.clone();
-        self.open.spawn(async move {
-            let _open = this.measures.connected();
+        self.connection_tasks.spawn(async move {
+            let _open = this.metrics.track_connection();
             let serving = this.serve(stream, visitor);
             match cut_off {
                 None => serving.await,
                 Some(cut_off) => {
                     if cut_off.run_until_cancelled(serving).await.is_none() {
-                        this.measures.turned_away();
+                        this.metrics.record_rejected_connection();
                     }
                 }
             }
@@ -156,18 +158,18 @@ impl Connections {
     }
 
     /// Returns room for one more connection, if there is some for those who come this way.
-    fn room_for(&self, peer: Peer) -> Option<[Option<OwnedSemaphorePermit>; 2]> {
+    fn acquire_permits(&self, peer: Peer) -> Option<[Option<OwnedSemaphorePermit>; 2]> {
         let at_address = match peer {
             Peer::Socket => None,
-            Peer::Address(_) => Some(Arc::clone(&self.room_at_address).try_acquire_owned().ok()?),
+            Peer::Address(_) => Some(Arc::clone(&self.address_permits).try_acquire_owned().ok()?),
         };
-        Some([at_address, Some(Arc::clone(&self.room).try_acquire_owned().ok()?)])
+        Some([at_address, Some(Arc::clone(&self.permits).try_acquire_owned().ok()?)])
     }
 
-    async fn serve(&self, stream: Stream, visitor: Visitor) {
+    async fn serve(&self, stream: Stream, visitor: ConnectionState) {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(HTTP_READ_WAIT));
-        let _gone = visitor.gone().clone().drop_guard();
+        let _gone = visitor.closed().clone().drop_guard();
         let (stream, lingering) = Lingering::new(Box::pin(stream));
         let router = self.router.clone();
         let has_body = lingering.clone();
@@ -186,7 +188,7 @@ impl Connections {
         let mut connection = pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = self.ending.cancelled() => {
+            () = self.shutdown.cancelled() => {
                 // The end of the daemon waits for no client.
                 lingering.set(false);
                 connection.as_mut().graceful_shutdown();
@@ -200,10 +202,13 @@ impl Connections {
     }
 
     /// Waits for the connections to end, which they do once `ending` is cancelled.
-    pub(super) async fn ended(&self) {
-        self.open.close();
-        if timeout(HTTP_SHUTDOWN_WAIT, self.open.wait()).await.is_err() {
-            tracing::warn!(connections = self.open.len(), "gave up waiting for connections");
+    pub(super) async fn wait_until_closed(&self) {
+        self.connection_tasks.close();
+        if timeout(HTTP_SHUTDOWN_WAIT, self.connection_tasks.wait()).await.is_err() {
+            tracing::warn!(
+                connections = self.connection_tasks.len(),
+                "gave up waiting for connections"
+            );
         }
     }
 }

@@ -7,20 +7,20 @@ use uuid::Uuid;
 
 use crate::limits::{UI_LOGINS_MAX, UI_SESSION_IDLE_MAX, UI_TICKET_AGE_MAX};
 
-type Known = Cache<String, Instant, UI_LOGINS_MAX>;
+type ExpiringKeys = Cache<String, Instant, UI_LOGINS_MAX>;
 
 /// Tickets and tokens of browsers. Not kept beyond this process.
 #[derive(Debug, Default)]
 pub(super) struct Logins {
     /// Tickets that nobody used yet, with when they were given out.
-    tickets: Mutex<Known>,
+    tickets: Mutex<ExpiringKeys>,
     /// Tokens, with when they were used last.
-    tokens: Mutex<Known>,
+    tokens: Mutex<ExpiringKeys>,
 }
 
 impl Logins {
     /// Gives out a ticket.
-    pub(super) fn ticket(&self) -> String {
+    pub(super) fn issue_ticket(&self) -> String {
         let mut tickets = self.tickets.lock();
         tickets.retain(|given| given.elapsed() < UI_TICKET_AGE_MAX);
         let ticket = secret();
@@ -29,7 +29,7 @@ impl Logins {
     }
 
     /// Trades a ticket for a token, once.
-    pub(super) fn trade(&self, ticket: &str) -> Option<String> {
+    pub(super) fn redeem(&self, ticket: &str) -> Option<String> {
         let given = self.tickets.lock().remove(ticket);
         given.filter(|given| given.elapsed() < UI_TICKET_AGE_MAX)?;
         let mut tokens = self.tokens.lock();
@@ -40,7 +40,7 @@ impl Logins {
     }
 
     /// Tells whether a browser has this token, and notes that it was used.
-    pub(super) fn has(&self, token: &str) -> bool {
+    pub(super) fn is_valid(&self, token: &str) -> bool {
         let mut tokens = self.tokens.lock();
         match tokens.get_mut(token) {
             Some(used) if used.elapsed() < UI_SESSION_IDLE_MAX => {
@@ -69,21 +69,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_ticket_is_good_once_and_for_a_minute() {
         let logins = Logins::default();
-        let ticket = logins.ticket();
-        let token = logins.trade(&ticket).unwrap();
-        assert!(logins.has(&token) && !logins.has(&ticket) && !logins.has(""));
-        assert_eq!(logins.trade(&ticket), None);
-        let late = logins.ticket();
+        let ticket = logins.issue_ticket();
+        let token = logins.redeem(&ticket).unwrap();
+        assert!(logins.is_valid(&token) && !logins.is_valid(&ticket) && !logins.is_valid(""));
+        assert_eq!(logins.redeem(&ticket), None);
+        let late = logins.issue_ticket();
         tokio::time::advance(UI_TICKET_AGE_MAX).await;
-        assert_eq!(logins.trade(&late), None);
-        assert!(logins.has(&token));
+        assert_eq!(logins.redeem(&late), None);
+        assert!(logins.is_valid(&token));
         // A token lives as long as it is used.
         for _ in 0..3 {
             tokio::time::advance(UI_SESSION_IDLE_MAX.mul_f32(0.9)).await;
-            assert!(logins.has(&token));
+            assert!(logins.is_valid(&token));
         }
         tokio::time::advance(UI_SESSION_IDLE_MAX).await;
-        assert!(!logins.has(&token));
+        assert!(!logins.is_valid(&token));
     }
 
     #[tokio::test(start_paused = true)]
@@ -92,10 +92,10 @@ mod tests {
         let mut tokens = Vec::new();
         for _ in 0..UI_LOGINS_MAX + 5 {
             tokio::time::advance(Duration::from_millis(1)).await;
-            let ticket = logins.ticket();
-            tokens.push(logins.trade(&ticket).unwrap());
+            let ticket = logins.issue_ticket();
+            tokens.push(logins.redeem(&ticket).unwrap());
         }
-        let live = tokens.iter().filter(|token| logins.has(token)).count();
+        let live = tokens.iter().filter(|token| logins.is_valid(token)).count();
         assert_eq!(live, UI_LOGINS_MAX);
     }
 }

@@ -13,15 +13,16 @@ use memory::access::AgentClass;
 use protocol::error::{ErrorBody, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
+use super::app_state::{AppState, MCP_ORIGIN, SharedState};
 use super::body;
-use super::daemon::{Daemon, MCP_ORIGIN, Shared};
+use super::body_budget;
 use super::request::{QueryResult, WorkspaceQuery};
-use super::room;
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
-use crate::holding;
+use crate::keep_alive_while;
 use crate::mcp::{
-    Endpoint, Full, Held, Host, NamesWorkspace, ProjectFrom, is_in_session, is_stream,
+    ExplicitWorkspace, KeepAlive, McpConfig, McpEndpoint, ProjectSource, TooManySessions,
+    is_in_session, is_stream,
 };
 
 /// Returns where the clients of each workspace are served, until `ending` is cancelled.
@@ -30,22 +31,22 @@ pub(super) fn endpoints(
     feeds: &Arc<Feeds>,
     workspaces: &[Workspace],
     ending: &CancellationToken,
-) -> HashMap<String, Endpoint> {
+) -> HashMap<String, McpEndpoint> {
     let endpoint = |workspace: &Workspace| {
         let feed = (Arc::clone(feeds), workspace.id.clone());
-        let end = Endpoint::new(host_of(engine, workspace), feed, ending.clone());
+        let end = McpEndpoint::new(config_of(engine, workspace), feed, ending.clone());
         (workspace.id.clone(), end)
     };
     workspaces.iter().map(endpoint).collect()
 }
 
-fn host_of(engine: &Engine, workspace: &Workspace) -> Host {
-    Host {
+fn config_of(engine: &Engine, workspace: &Workspace) -> McpConfig {
+    McpConfig {
         engine: engine.clone(),
         binding: workspace.binding.clone(),
         caller: Caller::agent(AgentClass::Exec, MCP_ORIGIN),
         // The workspace is named by the request: the client's roots must not lead elsewhere.
-        project: ProjectFrom::Workspace,
+        project: ProjectSource::Workspace,
     }
 }
 
@@ -53,7 +54,7 @@ fn host_of(engine: &Engine, workspace: &Workspace) -> Host {
 #[derive(serde::Serialize, utoipa::ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only described: each side writes its own")]
-enum Refusal {
+enum McpErrorBody {
     /// By the daemon.
     Daemon(ErrorBody),
     /// By the protocol: a JSON-RPC error.
@@ -86,16 +87,16 @@ pub(super) fn routes() -> Routes {
             content((Object = "application/json"), (Object = "text/event-stream"))),
         (status = 202, description = "The message is taken and has no answer"),
         (status = "4XX", description = "The request is refused, by the daemon or the protocol",
-            body = Refusal),
-        (status = "5XX", description = "The machine failed", body = Refusal),
+            body = McpErrorBody),
+        (status = "5XX", description = "The machine failed", body = McpErrorBody),
     ),
 )]
 async fn send(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     asked: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
-    daemon.pass_on(asked, request).await
+    daemon.forward(asked, request).await
 }
 
 /// Read what changed, in an MCP session of an older revision.
@@ -106,16 +107,16 @@ async fn send(
     params(WorkspaceQuery, ("Mcp-Session-Id" = String, Header, description = "The session")),
     responses(
         (status = 200, description = "Notifications", content_type = "text/event-stream", body = Object),
-        (status = "4XX", description = "There is no stream", body = Refusal),
-        (status = "5XX", description = "There is no stream", body = Refusal),
+        (status = "4XX", description = "There is no stream", body = McpErrorBody),
+        (status = "5XX", description = "There is no stream", body = McpErrorBody),
     ),
 )]
 async fn listen(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     asked: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
-    daemon.pass_on(asked, request).await
+    daemon.forward(asked, request).await
 }
 
 /// End an MCP session of an older revision.
@@ -126,52 +127,52 @@ async fn listen(
     params(WorkspaceQuery, ("Mcp-Session-Id" = String, Header, description = "The session")),
     responses(
         (status = 202, description = "It has ended"),
-        (status = "4XX", description = "It has not", body = Refusal),
-        (status = "5XX", description = "It has not", body = Refusal),
+        (status = "4XX", description = "It has not", body = McpErrorBody),
+        (status = "5XX", description = "It has not", body = McpErrorBody),
     ),
 )]
 async fn leave(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     asked: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Response, ErrorResponse> {
-    daemon.pass_on(asked, request).await
+    daemon.forward(asked, request).await
 }
 
-impl From<Full> for ErrorResponse {
-    fn from(_: Full) -> Self {
+impl From<TooManySessions> for ErrorResponse {
+    fn from(_: TooManySessions) -> Self {
         ErrorCode::TooManySessions.into()
     }
 }
 
-impl Daemon {
+impl AppState {
     /// Hands a request to the workspace that it means, with who calls.
-    async fn pass_on(
+    async fn forward(
         &self,
         asked: QueryResult<WorkspaceQuery>,
         request: Request,
     ) -> Result<Response, ErrorResponse> {
         let (mut parts, body) = body::with_parts(request).await?;
-        if let Some(held) = parts.extensions.remove::<room::Held>()
+        if let Some(held) = parts.extensions.remove::<body_budget::BudgetPermit>()
             && is_in_session(&parts.headers)
         {
-            parts.extensions.insert(Held::new(held));
+            parts.extensions.insert(KeepAlive::new(held));
         }
         let Query(WorkspaceQuery { workspace }) = asked?;
         if workspace.is_some() {
-            parts.extensions.insert(NamesWorkspace);
+            parts.extensions.insert(ExplicitWorkspace);
         }
-        let workspace = self.trusted(workspace.as_deref())?;
+        let workspace = self.trusted_workspace(workspace.as_deref())?;
         let endpoint = self.mcp.get(&workspace.id).ok_or(ErrorCode::WorkspaceNotFound)?;
         let caller = self.mcp_agent(workspace, &parts.headers).await?;
-        Ok(self.counted(endpoint.answer(parts, body, caller).await?))
+        Ok(self.with_stream_gauge(endpoint.answer(parts, body, caller).await?))
     }
 
     /// Counts an answer among the streams as long as it is one.
-    fn counted(&self, response: Response) -> Response {
+    fn with_stream_gauge(&self, response: Response) -> Response {
         if is_stream(&response) {
-            let open = self.measures.streaming();
-            response.map(|body| holding(body, open))
+            let open = self.metrics.track_event_stream();
+            response.map(|body| keep_alive_while(body, open))
         } else {
             response
         }

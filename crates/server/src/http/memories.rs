@@ -19,8 +19,8 @@ use protocol::memories::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::app_state::{PersonRequest, PersonRequestWithBody};
 use super::conditions::Conditions;
-use super::daemon::{Person, PersonWith};
 use super::request::{Path, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -39,7 +39,7 @@ pub(super) fn routes() -> Routes {
 /// Which memories to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
+struct MemoryListParams {
     /// Only those of this scope.
     scope: Option<String>,
     /// Only those whose path, name or description holds this, in either case.
@@ -61,7 +61,7 @@ struct Wanted {
     path = "/v1/memories",
     operation_id = "list_memories",
     tag = "memories",
-    params(WorkspaceQuery, Wanted),
+    params(WorkspaceQuery, MemoryListParams),
     responses(
         (status = 200, description = "A page of them", body = MemoryPage),
         (status = "4XX", description = "They cannot be listed", body = ErrorBody),
@@ -69,7 +69,7 @@ struct Wanted {
     ),
 )]
 async fn list(
-    Person { memories, query: wanted }: Person<Wanted>,
+    PersonRequest { memories, query: wanted }: PersonRequest<MemoryListParams>,
 ) -> Result<Json<MemoryPage>, ErrorResponse> {
     let browse = ListQuery {
         mount: mount(&memories, wanted.scope.as_deref())?,
@@ -135,13 +135,13 @@ fn path(memories: &Memories, text: &str) -> Result<MemoryPath, ErrorResponse> {
 )]
 async fn read(
     Path(at): Path<String>,
-    Person { memories, .. }: Person,
+    PersonRequest { memories, .. }: PersonRequest,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let path = path(&memories, &at)?;
     let read = memories.read(&path).await?;
-    let tag = [(ETAG, tag(&read.revision))];
-    if Conditions::of(&headers)?.is_known(read.revision)? {
+    let tag = [(ETAG, etag(&read.revision))];
+    if Conditions::from_headers(&headers)?.is_not_modified(read.revision)? {
         return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
     }
     let last = engine::last_write(&memories, &path, read.revision).await?;
@@ -149,7 +149,7 @@ async fn read(
 }
 
 /// Returns a revision as `ETag` has it.
-fn tag(revision: &Revision) -> HeaderValue {
+fn etag(revision: &Revision) -> HeaderValue {
     let tag = format!("\"{revision}\"");
     HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
 }
@@ -184,10 +184,12 @@ fn tag(revision: &Revision) -> HeaderValue {
 async fn put(
     Path(at): Path<String>,
     headers: HeaderMap,
-    PersonWith { memories, body: PutMemory { text }, .. }: PersonWith<PutMemory>,
+    PersonRequestWithBody { memories, body: PutMemory { text }, .. }: PersonRequestWithBody<
+        PutMemory,
+    >,
 ) -> Result<Response, ErrorResponse> {
     let path = path(&memories, &at)?;
-    let named = Conditions::of(&headers)?.for_write();
+    let named = Conditions::from_headers(&headers)?.write_precondition();
     let is_named = named.is_some();
     let expected = named.unwrap_or(Precondition::Absent);
     let saved = match memories.save(&path, &text, expected, &CallContext::default()).await {
@@ -203,7 +205,7 @@ async fn put(
         change: saved.change.map(|id| id.0),
         warnings: to_wire::warnings(&saved.warnings),
     };
-    Ok((status, [(ETAG, tag(&saved.revision))], Json(written)).into_response())
+    Ok((status, [(ETAG, etag(&saved.revision))], Json(written)).into_response())
 }
 
 /// Delete a memory, or a folder with all that is in it.
@@ -231,14 +233,17 @@ async fn put(
 )]
 async fn delete(
     Path(at): Path<String>,
-    Person { memories, .. }: Person,
+    PersonRequest { memories, .. }: PersonRequest,
     headers: HeaderMap,
 ) -> Result<Json<WriteResponse>, ErrorResponse> {
     let path = path(&memories, &at)?;
     let call = CallContext::default();
-    let change = match Conditions::of(&headers)?.for_write() {
+    let change = match Conditions::from_headers(&headers)?.write_precondition() {
         None => {
-            done(memories.apply(MemoryCommand::Delete { path: path.clone() }, &call).await?)?.change
+            write_outcome(
+                memories.apply(MemoryCommand::Delete { path: path.clone() }, &call).await?,
+            )?
+            .change
         }
         Some(expected) => engine::delete_if(&memories, &path, &expected, call).await?,
     };
@@ -247,14 +252,14 @@ async fn delete(
 }
 
 /// What a command did.
-struct Done {
+struct WriteOutcome {
     change: Option<memory::change::ChangeId>,
     warnings: Vec<memory::command::Warning>,
 }
 
-fn done(reply: Reply) -> Result<Done, ErrorResponse> {
+fn write_outcome(reply: Reply) -> Result<WriteOutcome, ErrorResponse> {
     match reply {
-        Reply::Done { change, warnings, .. } => Ok(Done { change, warnings }),
+        Reply::Done { change, warnings, .. } => Ok(WriteOutcome { change, warnings }),
         Reply::Refused(refusal) => Err(refusal.into()),
     }
 }
@@ -273,12 +278,13 @@ fn done(reply: Reply) -> Result<Done, ErrorResponse> {
     ),
 )]
 async fn rename(
-    PersonWith { memories, body: Move { from, to }, .. }: PersonWith<Move>,
+    PersonRequestWithBody { memories, body: Move { from, to }, .. }: PersonRequestWithBody<Move>,
 ) -> Result<Json<WriteResponse>, ErrorResponse> {
     let (old_path, new_path) = (memory_path(&memories, &from)?, memory_path(&memories, &to)?);
     let path = new_path.to_string();
     let command = MemoryCommand::Rename { old_path, new_path };
-    let Done { change, warnings } = done(memories.apply(command, &CallContext::default()).await?)?;
+    let WriteOutcome { change, warnings } =
+        write_outcome(memories.apply(command, &CallContext::default()).await?)?;
     let warnings = to_wire::warnings(&warnings);
     Ok(Json(WriteResponse { path, revision: None, change: change.map(|id| id.0), warnings }))
 }
@@ -301,7 +307,7 @@ async fn rename(
 )]
 async fn pin(
     Path(at): Path<String>,
-    Person { memories, .. }: Person,
+    PersonRequest { memories, .. }: PersonRequest,
 ) -> Result<Json<Pin>, ErrorResponse> {
     set_pin(&memories, &at, true).await
 }
@@ -324,7 +330,7 @@ async fn pin(
 )]
 async fn unpin(
     Path(at): Path<String>,
-    Person { memories, .. }: Person,
+    PersonRequest { memories, .. }: PersonRequest,
 ) -> Result<Json<Pin>, ErrorResponse> {
     set_pin(&memories, &at, false).await
 }

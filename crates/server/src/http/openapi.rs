@@ -11,12 +11,12 @@ use axum::response::Html;
 use protocol::error::{ErrorBody, ErrorCode};
 use serde_json::Value;
 
-use super::daemon::Shared;
-use super::page;
+use super::app_state::SharedState;
+use super::docs_page;
 use super::routes::{Routes, routes};
 use super::{
-    about, batch, changes, context, context_files, conversations, events, health, mcp, memories,
-    pending, sessions, settings, tasks, tool, transfer, ui, workspaces,
+    archive, batch, changes, context, context_files, conversations, events, health, mcp, memories,
+    pending, server_status, sessions, settings, tasks, tool, ui, workspaces,
 };
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
@@ -27,7 +27,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 /// Returns all routes, with their description.
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .merge(about::routes())
+        .merge(server_status::routes())
         .merge(tasks::routes())
         .merge(sessions::routes())
         .merge(context::routes())
@@ -40,7 +40,7 @@ pub(super) fn routes() -> Routes {
         .merge(mcp::routes())
         .merge(changes::routes())
         .merge(pending::routes())
-        .merge(transfer::routes())
+        .merge(archive::routes())
         .merge(workspaces::routes())
         .merge(health::routes())
         .merge(settings::routes())
@@ -64,7 +64,7 @@ pub fn document() -> &'static Value {
         (status = "4XX", description = "The request is refused", body = ErrorBody),
     ),
 )]
-async fn description(State(_daemon): State<Shared>) -> Json<&'static Value> {
+async fn description(State(_daemon): State<SharedState>) -> Json<&'static Value> {
     Json(document())
 }
 
@@ -78,8 +78,8 @@ async fn description(State(_daemon): State<Shared>) -> Json<&'static Value> {
         (status = "4XX", description = "The request is refused", body = ErrorBody),
     ),
 )]
-async fn docs(State(_daemon): State<Shared>) -> Html<String> {
-    Html(page::of(document(), ErrorCode::ALL))
+async fn docs(State(_daemon): State<SharedState>) -> Html<String> {
+    Html(docs_page::render(document(), ErrorCode::ALL))
 }
 
 #[cfg(test)]

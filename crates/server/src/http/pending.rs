@@ -10,7 +10,7 @@ use protocol::pending::{Decisions, PendingPage, PendingProposal, ProposalIds};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::daemon::{Person, PersonWith, Shared};
+use super::app_state::{PersonRequest, PersonRequestWithBody, SharedState};
 use super::request::{Path, WorkspaceQuery, page_start};
 use super::routes::{Routes, routes};
 use crate::error::{ErrorResponse, wire_code};
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Routes {
 /// Which proposals to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
+struct ProposalListParams {
     /// What the page before ended with.
     cursor: Option<String>,
     /// At most so many on a page.
@@ -43,7 +43,7 @@ struct Wanted {
     path = "/v1/pending",
     operation_id = "list_pending",
     tag = "pending",
-    params(WorkspaceQuery, Wanted),
+    params(WorkspaceQuery, ProposalListParams),
     responses(
         (status = 200, description = "A page of them", body = PendingPage),
         (status = "4XX", description = "They cannot be listed", body = ErrorBody),
@@ -51,8 +51,8 @@ struct Wanted {
     ),
 )]
 async fn list(
-    State(daemon): State<Shared>,
-    Person { memories, query: wanted }: Person<Wanted>,
+    State(daemon): State<SharedState>,
+    PersonRequest { memories, query: wanted }: PersonRequest<ProposalListParams>,
 ) -> Result<Json<PendingPage>, ErrorResponse> {
     let after = page_start(wanted.cursor.as_deref())?.map(ProposalId);
     let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
@@ -79,9 +79,9 @@ async fn list(
     ),
 )]
 async fn show(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
-    Person { memories, .. }: Person,
+    PersonRequest { memories, .. }: PersonRequest,
 ) -> Result<Json<PendingProposal>, ErrorResponse> {
     let id = id
         .parse()
@@ -108,10 +108,10 @@ async fn show(
     ),
 )]
 async fn accept(
-    State(daemon): State<Shared>,
-    PersonWith { memories, body, .. }: PersonWith<ProposalIds>,
+    State(daemon): State<SharedState>,
+    PersonRequestWithBody { memories, body, .. }: PersonRequestWithBody<ProposalIds>,
 ) -> Result<Json<Decisions>, ErrorResponse> {
-    let ids = named(body)?;
+    let ids = parse_ids(body)?;
     let decisions =
         daemon.engine.proposal_queue().accept(&memories, &ids, &CallContext::default()).await;
     Ok(Json(to_wire::decisions(&decisions)))
@@ -134,16 +134,16 @@ async fn accept(
     ),
 )]
 async fn reject(
-    State(daemon): State<Shared>,
-    PersonWith { memories, body, .. }: PersonWith<ProposalIds>,
+    State(daemon): State<SharedState>,
+    PersonRequestWithBody { memories, body, .. }: PersonRequestWithBody<ProposalIds>,
 ) -> Result<Json<Decisions>, ErrorResponse> {
-    let ids = named(body)?;
+    let ids = parse_ids(body)?;
     let decisions = daemon.engine.proposal_queue().reject(&memories, &ids).await;
     Ok(Json(to_wire::decisions(&decisions)))
 }
 
 /// Returns the proposals that are decided, unless there are too many.
-fn named(ProposalIds { ids }: ProposalIds) -> Result<Vec<ProposalId>, ErrorResponse> {
+fn parse_ids(ProposalIds { ids }: ProposalIds) -> Result<Vec<ProposalId>, ErrorResponse> {
     if ids.len() > HTTP_PAGE_MAX {
         let count = ids.len();
         return Err(ErrorResponse::invalid_arguments(format!(

@@ -16,35 +16,35 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, MethodRouter};
 use utoipa::openapi::HttpMethod;
 
-use super::daemon::Shared;
+use super::app_state::SharedState;
 use crate::error::ErrorResponse;
 
 /// The feature that a route needs, by the names that [`routes!`] has for them.
 pub(super) mod needs {
     use memory::feature::Feature;
 
-    pub(in super::super) type Needs = Option<Feature>;
+    pub(in super::super) type RequiredFeature = Option<Feature>;
 
     /// It tells of the daemon itself.
-    pub(in super::super) const NOTHING: Needs = None;
-    pub(in super::super) const MEMORY: Needs = Some(Feature::Memory);
-    pub(in super::super) const TOOL: Needs = Some(Feature::Tool);
-    pub(in super::super) const TASKS: Needs = Some(Feature::Tasks);
-    pub(in super::super) const RECALL: Needs = Some(Feature::Recall);
-    pub(in super::super) const CONTEXT_FILES: Needs = Some(Feature::ContextFiles);
-    pub(in super::super) const SAVE_MEMORY: Needs = Some(Feature::SaveMemory);
-    pub(in super::super) const MODELS: Needs = Some(Feature::Models);
-    pub(in super::super) const PAGE: Needs = Some(Feature::Page);
+    pub(in super::super) const NOTHING: RequiredFeature = None;
+    pub(in super::super) const MEMORY: RequiredFeature = Some(Feature::Memory);
+    pub(in super::super) const TOOL: RequiredFeature = Some(Feature::Tool);
+    pub(in super::super) const TASKS: RequiredFeature = Some(Feature::Tasks);
+    pub(in super::super) const RECALL: RequiredFeature = Some(Feature::Recall);
+    pub(in super::super) const CONTEXT_FILES: RequiredFeature = Some(Feature::ContextFiles);
+    pub(in super::super) const SAVE_MEMORY: RequiredFeature = Some(Feature::SaveMemory);
+    pub(in super::super) const MODELS: RequiredFeature = Some(Feature::Models);
+    pub(in super::super) const PAGE: RequiredFeature = Some(Feature::Page);
 }
 
 /// What the routes need, by method and path.
-pub(super) type AllNeeds = HashMap<(Method, String), needs::Needs>;
+pub(super) type RequiredFeatures = HashMap<(Method, String), needs::RequiredFeature>;
 
 /// Routes, with their description in tests.
 #[derive(Default)]
 pub(super) struct Routes {
-    router: Router<Shared>,
-    needs: AllNeeds,
+    router: Router<SharedState>,
+    needs: RequiredFeatures,
     #[cfg(test)]
     description: description::Description,
 }
@@ -53,8 +53,8 @@ pub(super) struct Routes {
 #[derive(Default)]
 pub(super) struct Route {
     path: String,
-    methods: MethodRouter<Shared>,
-    needs: Vec<(Method, needs::Needs)>,
+    methods: MethodRouter<SharedState>,
+    needs: Vec<(Method, needs::RequiredFeature)>,
     #[cfg(test)]
     description: description::Description,
 }
@@ -99,7 +99,7 @@ impl Routes {
     }
 
     /// Returns what axum serves, and what that needs.
-    pub(super) fn into_router(self) -> (Router<Shared>, AllNeeds) {
+    pub(super) fn into_router(self) -> (Router<SharedState>, RequiredFeatures) {
         (self.router, self.needs)
     }
 
@@ -124,34 +124,38 @@ impl Route {
 
     /// Serves the methods that `P` declares by a handler.
     #[cfg(not(test))]
-    pub(super) fn on<T, P: utoipa::Path, H>(self, handler: &H, needs: needs::Needs) -> Self
+    pub(super) fn on<T, P: utoipa::Path, H>(
+        self,
+        handler: &H,
+        needs: needs::RequiredFeature,
+    ) -> Self
     where
         T: 'static,
-        H: Handler<T, Shared>,
+        H: Handler<T, SharedState>,
     {
-        self.served::<T, P, H>(handler, needs)
+        self.describe::<T, P, H>(handler, needs)
     }
 
     /// Serves the methods that `P` declares by a handler, and describes them.
     #[cfg(test)]
-    pub(super) fn on<T, P, H>(mut self, handler: &H, needs: needs::Needs) -> Self
+    pub(super) fn on<T, P, H>(mut self, handler: &H, needs: needs::RequiredFeature) -> Self
     where
         T: 'static,
-        P: for<'t> description::Declared<'t>,
-        H: Handler<T, Shared>,
+        P: for<'t> description::DescribedRoute<'t>,
+        H: Handler<T, SharedState>,
     {
         self.description.add::<P>();
-        self.served::<T, P, H>(handler, needs)
+        self.describe::<T, P, H>(handler, needs)
     }
 
-    fn served<T, P: utoipa::Path, H>(mut self, handler: &H, needs: needs::Needs) -> Self
+    fn describe<T, P: utoipa::Path, H>(mut self, handler: &H, needs: needs::RequiredFeature) -> Self
     where
         T: 'static,
-        H: Handler<T, Shared>,
+        H: Handler<T, SharedState>,
     {
         self.path = P::path();
         for method in P::methods() {
-            let method = plain(&method);
+            let method = to_http_method(&method);
             let filter = MethodFilter::try_from(method.clone()).expect("a method of HTTP");
             self.methods = self.methods.on(filter, handler.clone());
             self.needs.push((method, needs));
@@ -166,7 +170,7 @@ fn in_named_workspace(path: &str) -> String {
 
 /// Refuses a request for what is switched off, everywhere or in the workspace that it names.
 pub(super) async fn guard(
-    State((daemon, needs)): State<(Shared, Arc<AllNeeds>)>,
+    State((daemon, needs)): State<(SharedState, Arc<RequiredFeatures>)>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -178,14 +182,14 @@ pub(super) async fn guard(
     };
     let needed = route.and_then(|route| needs.get(&(method, route)).copied()).flatten();
     match needed {
-        Some(feature) if !daemon.has(feature, request.uri()) => {
+        Some(feature) if !daemon.has_feature(feature, request.uri()) => {
             ErrorResponse::feature_disabled(feature).into_response()
         }
         Some(_) | None => next.run(request).await,
     }
 }
 
-fn plain(method: &HttpMethod) -> Method {
+fn to_http_method(method: &HttpMethod) -> Method {
     match method {
         HttpMethod::Get => Method::GET,
         HttpMethod::Put => Method::PUT,
@@ -208,12 +212,12 @@ mod description {
     use utoipa::{__dev, PartialSchema as _, Path, ToSchema as _};
 
     /// What `#[utoipa::path]` makes beside a handler.
-    pub(in super::super) trait Declared<'t>:
+    pub(in super::super) trait DescribedRoute<'t>:
         Path + __dev::Tags<'t> + __dev::SchemaReferences
     {
     }
 
-    impl<'t, P: Path + __dev::Tags<'t> + __dev::SchemaReferences> Declared<'t> for P {}
+    impl<'t, P: Path + __dev::Tags<'t> + __dev::SchemaReferences> DescribedRoute<'t> for P {}
 
     fn workspace_parameter() -> Parameter {
         ParameterBuilder::new()
@@ -232,7 +236,7 @@ mod description {
     }
 
     impl Description {
-        pub(super) fn add<P: for<'t> Declared<'t>>(&mut self) {
+        pub(super) fn add<P: for<'t> DescribedRoute<'t>>(&mut self) {
             let mut operation = P::operation();
             let tags = P::tags();
             if !tags.is_empty() {

@@ -7,8 +7,8 @@ use engine::{BeginSessionError, SessionId};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::session::{Heartbeat, Session, SessionRequest};
 
+use super::app_state::{AppState, SharedState};
 use super::body;
-use super::daemon::{Daemon, Shared};
 use super::request::Path;
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -37,13 +37,13 @@ pub(super) fn routes() -> Routes {
     ),
 )]
 async fn begin(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     request: Request,
 ) -> Result<Json<Session>, ErrorResponse> {
     let SessionRequest { cwd } = body::value(request).await?;
     let workspace = match cwd.as_deref() {
         None => daemon.workspace(None)?,
-        Some(cwd) => daemon.workspace_in(cwd)?,
+        Some(cwd) => daemon.workspace_of_folder(cwd)?,
     };
     let session = daemon.serving.sessions.begin(&workspace.id).await?;
     Ok(Json(Session {
@@ -65,7 +65,7 @@ impl From<BeginSessionError> for ErrorResponse {
     }
 }
 
-impl Daemon {
+impl AppState {
     /// Returns the session of this name, if the request comes from its client or from nobody known.
     pub(super) async fn session(
         &self,
@@ -76,7 +76,7 @@ impl Daemon {
         let session =
             self.serving.sessions.session(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
         let workspace = self.workspace(Some(&session.workspace))?;
-        match self.client(workspace, headers).await? {
+        match self.client_id(workspace, headers).await? {
             Some(client) if client != session.client => Err(ErrorCode::SessionNotFound.into()),
             _ => Ok(session),
         }
@@ -109,7 +109,7 @@ impl Daemon {
     ),
 )]
 async fn end(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, ErrorResponse> {
@@ -129,7 +129,7 @@ async fn end(
     ),
 )]
 async fn detach(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, ErrorResponse> {
@@ -149,7 +149,7 @@ async fn detach(
     ),
 )]
 async fn heartbeat(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<Heartbeat>, ErrorResponse> {

@@ -14,8 +14,8 @@ use protocol::settings::{
     TrustStatus,
 };
 
+use super::app_state::{AppState, SettingsError, SettingsStore, SharedState};
 use super::body;
-use super::daemon::{Daemon, SettingsError, SettingsStore, Shared};
 use super::request::{Path, QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -25,9 +25,9 @@ use crate::to_wire;
 impl From<SettingsError> for ErrorResponse {
     fn from(error: SettingsError) -> Self {
         let code = match &error {
-            SettingsError::Refused(_) => ErrorCode::InvalidArguments,
-            SettingsError::Changed | SettingsError::Differs => ErrorCode::Conflict,
-            SettingsError::Failed(_) => ErrorCode::Internal,
+            SettingsError::Invalid(_) => ErrorCode::InvalidArguments,
+            SettingsError::FileChanged | SettingsError::ValueChanged => ErrorCode::Conflict,
+            SettingsError::Io(_) => ErrorCode::Internal,
         };
         Self::from(code).with_message(error.to_string())
     }
@@ -64,7 +64,7 @@ pub(super) fn routes() -> Routes {
         (status = "5XX", description = "The settings file cannot be read", body = ErrorBody),
     ),
 )]
-async fn list(State(daemon): State<Shared>) -> Result<Json<Settings>, ErrorResponse> {
+async fn list(State(daemon): State<SharedState>) -> Result<Json<Settings>, ErrorResponse> {
     daemon.with_settings(|settings| settings.show()).await
 }
 
@@ -86,7 +86,7 @@ async fn list(State(daemon): State<Shared>) -> Result<Json<Settings>, ErrorRespo
     ),
 )]
 async fn put(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(key): Path<String>,
     request: Request,
 ) -> Result<Json<Settings>, ErrorResponse> {
@@ -107,7 +107,7 @@ async fn put(
     ),
 )]
 async fn trust(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Json<TrustStatus>, ErrorResponse> {
@@ -130,7 +130,7 @@ async fn trust(
     ),
 )]
 async fn put_trust(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     asked: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Json<TrustStatus>, ErrorResponse> {
@@ -150,7 +150,7 @@ async fn put_trust(
     daemon.trust(workspace.as_deref(), &headers).await
 }
 
-impl Daemon {
+impl AppState {
     async fn with_settings(
         &self,
         work: impl FnOnce(&dyn SettingsStore) -> Result<Settings, SettingsError> + Send + 'static,
@@ -168,8 +168,8 @@ impl Daemon {
         workspace: Option<&str>,
         headers: &HeaderMap,
     ) -> Result<Json<TrustStatus>, ErrorResponse> {
-        let memories = self.person(workspace, headers).await?;
-        let workspace = self.trusted(workspace)?;
+        let memories = self.person_memories(workspace, headers).await?;
+        let workspace = self.trusted_workspace(workspace)?;
         let folders = self.engine.trusted_folders();
         let here = match &workspace.binding.project_dir {
             None => None,

@@ -19,8 +19,8 @@ use protocol::task::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::app_state::{AppState, SharedState};
 use super::body;
-use super::daemon::{Daemon, Shared};
 use super::request::Path;
 use super::routes::{Routes, routes};
 use crate::error::{ErrorResponse, submit_code};
@@ -83,23 +83,23 @@ struct TaskPath {
     ),
 )]
 async fn submit(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(KindPath { workspace, kind }): Path<KindPath>,
     request: Request,
 ) -> Result<(StatusCode, Json<Task>), ErrorResponse> {
-    let kind = kind_of(&kind)?;
+    let kind = parse_kind(&kind)?;
     let headers = request.headers().clone();
     let fields = body::fields(request).await?;
-    let workspace = daemon.trusted(workspace.as_deref())?;
+    let workspace = daemon.trusted_workspace(workspace.as_deref())?;
     let asked = from_wire::request(kind, &fields)?;
-    let client = daemon.client(workspace, &headers).await?;
-    let read = daemon.read_by(client.as_ref().map(ToString::to_string));
+    let client = daemon.client_id(workspace, &headers).await?;
+    let read = daemon.outside_read_of(client.as_ref().map(ToString::to_string));
     let mut by = Requester::client(ORIGIN, client);
     if read.is_set() {
         by.trust = Trust::Outside;
     }
     let submitted = daemon.serving.lanes.submit(workspace, asked, by).await;
-    let task = submitted.map_err(|error| not_taken(kind, error))?;
+    let task = submitted.map_err(|error| submit_error(kind, error))?;
     Ok((StatusCode::ACCEPTED, Json(to_wire::task(&task))))
 }
 
@@ -119,7 +119,7 @@ async fn submit(
     ),
 )]
 async fn get(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(path): Path<TaskPath>,
     headers: HeaderMap,
 ) -> Result<Json<Task>, ErrorResponse> {
@@ -147,7 +147,7 @@ async fn get(
     ),
 )]
 async fn cancel(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(path): Path<TaskPath>,
     headers: HeaderMap,
 ) -> Result<(StatusCode, Json<Task>), ErrorResponse> {
@@ -164,7 +164,7 @@ async fn cancel(
 /// Which tasks to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
+struct TaskListParams {
     /// The id of the workspace; left out, the first one.
     workspace: Option<String>,
     /// Only those of this kind.
@@ -181,7 +181,7 @@ struct Wanted {
     path = "/v1/tasks",
     operation_id = "list_tasks",
     tag = "tasks",
-    params(Wanted),
+    params(TaskListParams),
     responses(
         (status = 200, description = "The tasks", body = TaskList),
         (status = "4XX", description = "They cannot be listed", body = ErrorBody),
@@ -189,13 +189,13 @@ struct Wanted {
     ),
 )]
 async fn list(
-    State(daemon): State<Shared>,
-    wanted: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
+    State(daemon): State<SharedState>,
+    wanted: Result<Query<TaskListParams>, axum::extract::rejection::QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Json<TaskList>, ErrorResponse> {
     let Query(wanted) = wanted?;
-    let workspace = daemon.trusted(wanted.workspace.as_deref())?;
-    let client = daemon.client(workspace, &headers).await?;
+    let workspace = daemon.trusted_workspace(wanted.workspace.as_deref())?;
+    let client = daemon.client_id(workspace, &headers).await?;
     let filter = TaskFilter {
         kind: wanted.kind.map(Twin::twin),
         status: wanted.status.map(Twin::twin),
@@ -206,20 +206,20 @@ async fn list(
     Ok(Json(TaskList { tasks: tasks.iter().map(to_wire::listed_task).collect() }))
 }
 
-fn kind_of(word: &str) -> Result<TaskKind, ErrorResponse> {
+fn parse_kind(word: &str) -> Result<TaskKind, ErrorResponse> {
     word.parse().map_err(|_| ErrorCode::RouteNotFound.into())
 }
 
-impl Daemon {
+impl AppState {
     /// Reads which task a request is about, and which client asks.
     async fn task(
         &self,
         path: &TaskPath,
         headers: &HeaderMap,
     ) -> Result<(TaskKind, &Workspace, TaskId, Option<ClientId>), ErrorResponse> {
-        let kind = kind_of(&path.kind)?;
-        let workspace = self.trusted(path.workspace.as_deref())?;
-        let client = self.client(workspace, headers).await?;
+        let kind = parse_kind(&path.kind)?;
+        let workspace = self.trusted_workspace(path.workspace.as_deref())?;
+        let client = self.client_id(workspace, headers).await?;
         let id: Result<TaskId, _> = path.task.parse();
         let id = id.ok().filter(|id| id.kind() == from_wire::task_kind(kind));
         let id = id.ok_or_else(|| not_found(kind))?;
@@ -236,7 +236,7 @@ fn not_found(kind: TaskKind) -> ErrorResponse {
     code.into()
 }
 
-fn not_taken(kind: TaskKind, error: SubmitError) -> ErrorResponse {
+fn submit_error(kind: TaskKind, error: SubmitError) -> ErrorResponse {
     let code = submit_code(from_wire::task_kind(kind), &error);
     match error {
         SubmitError::FeatureDisabled => ErrorResponse::feature_disabled(Feature::Tasks),

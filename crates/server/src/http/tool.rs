@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
 
+use super::app_state::{PersonRequest, SharedState};
 use super::body;
-use super::daemon::{Person, Shared};
 use super::request::{QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -43,14 +43,14 @@ pub(super) fn routes() -> Routes {
     ),
 )]
 async fn tool(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     asked: QueryResult<WorkspaceQuery>,
     request: Request,
 ) -> Result<Json<ToolReply>, ErrorResponse> {
     let headers = request.headers().clone();
     let arguments = Value::Object(body::fields(request).await?);
     let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.agent(workspace.as_deref(), &headers).await?;
+    let memories = daemon.agent_memories(workspace.as_deref(), &headers).await?;
     let reply = match memory::tool::decode(&arguments, memories.layout()) {
         Ok(command) => memories.apply(command, &CallContext::default()).await?,
         Err(refusal) => Reply::Refused(refusal),
@@ -61,7 +61,7 @@ async fn tool(
 /// What to search for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Searched {
+struct SearchParams {
     /// The text, in either case.
     q: String,
     /// Only in this memory, folder or scope, such as `/memories/project`.
@@ -75,7 +75,7 @@ struct Searched {
     get,
     path = "/v1/search",
     tag = "memories",
-    params(WorkspaceQuery, Searched),
+    params(WorkspaceQuery, SearchParams),
     responses(
         (status = 200, description = "The lines that hold it", body = SearchResponse),
         (status = "4XX", description = "It cannot be searched for", body = ErrorBody),
@@ -83,7 +83,7 @@ struct Searched {
     ),
 )]
 async fn search(
-    Person { memories, query: asked }: Person<Searched>,
+    PersonRequest { memories, query: asked }: PersonRequest<SearchParams>,
 ) -> Result<Json<SearchResponse>, ErrorResponse> {
     if asked.q.trim().is_empty() {
         return Err(ErrorCode::InvalidQuery.into());

@@ -15,7 +15,7 @@ use memory::document::Revision;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::ui::{Login, LoginRequest, Ticket};
 
-use super::daemon::Shared;
+use super::app_state::SharedState;
 use super::request::Path;
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -71,7 +71,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(top: PAGE))
+        .routes(routes!(redirect_to_index: PAGE))
         .routes(routes!(index: PAGE))
         .routes(routes!(file: PAGE))
         .routes(routes!(ticket: PAGE))
@@ -84,7 +84,7 @@ pub(super) fn routes() -> Routes {
         (status = 308, description = "It is at `/ui/`"),
         (status = "4XX", description = "It is switched off", body = ErrorBody),
     ))]
-async fn top() -> Redirect {
+async fn redirect_to_index() -> Redirect {
     Redirect::permanent("/ui/")
 }
 
@@ -96,7 +96,7 @@ async fn top() -> Redirect {
         (status = "4XX", description = "It is switched off", body = ErrorBody),
     ))]
 async fn index(headers: HeaderMap) -> Response {
-    served("index.html", &headers)
+    serve_asset("index.html", &headers)
 }
 
 /// Get a file of the page. Needs no token.
@@ -108,7 +108,7 @@ async fn index(headers: HeaderMap) -> Response {
         (status = "4XX", description = "There is none of this name", body = ErrorBody),
     ))]
 async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
-    served(&name, &headers)
+    serve_asset(&name, &headers)
 }
 
 /// Get a ticket, for a browser that is about to be opened. It is good for one login within a minute.
@@ -117,8 +117,8 @@ async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
         (status = 200, description = "The ticket", body = Ticket),
         (status = "4XX", description = "The request is refused", body = ErrorBody),
     ))]
-async fn ticket(State(daemon): State<Shared>) -> Json<Ticket> {
-    Json(Ticket { ticket: daemon.logins.ticket() })
+async fn ticket(State(daemon): State<SharedState>) -> Json<Ticket> {
+    Json(Ticket { ticket: daemon.logins.issue_ticket() })
 }
 
 /// Trade a ticket for a token. Needs no token, and a ticket that was not used.
@@ -129,12 +129,12 @@ async fn ticket(State(daemon): State<Shared>) -> Json<Ticket> {
         (status = "4XX", description = "The ticket was used, or is too old", body = ErrorBody),
     ))]
 async fn log_in(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     request: axum::extract::Request,
 ) -> Result<Json<Login>, ErrorResponse> {
     let fields = super::body::fields(request).await?;
     let ticket = fields.get("ticket").and_then(serde_json::Value::as_str).unwrap_or_default();
-    let token = daemon.logins.trade(ticket).ok_or_else(|| {
+    let token = daemon.logins.redeem(ticket).ok_or_else(|| {
         let used =
             "the ticket was used already, or is older than a minute; `lukasa ui` gives a new one";
         ErrorResponse::from(ErrorCode::Unauthorized).with_message(used.to_owned())
@@ -142,7 +142,7 @@ async fn log_in(
     Ok(Json(Login { token, workspace: daemon.workspace(None)?.id.clone() }))
 }
 
-fn served(name: &str, headers: &HeaderMap) -> Response {
+fn serve_asset(name: &str, headers: &HeaderMap) -> Response {
     let Some((_, kind, bytes)) = FILES.iter().find(|(known, ..)| *known == name) else {
         return ErrorResponse::from(ErrorCode::RouteNotFound).into_response();
     };

@@ -8,7 +8,7 @@ use memory::error_code::MemoryErrorCode;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::workspaces::{HostWorkspace, HostWorkspaces, RemovedWorkspace};
 
-use super::daemon::{Daemon, ORIGIN, Shared};
+use super::app_state::{AppState, ORIGIN, SharedState};
 use super::request::{Path, client_name};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -31,7 +31,7 @@ pub(super) fn routes() -> Routes {
         (status = "5XX", description = "The memories cannot be read", body = ErrorBody),
     ),
 )]
-async fn list(State(daemon): State<Shared>) -> Result<Json<HostWorkspaces>, ErrorResponse> {
+async fn list(State(daemon): State<SharedState>) -> Result<Json<HostWorkspaces>, ErrorResponse> {
     let mut workspaces = Vec::new();
     for found in daemon.engine.workspaces().await? {
         if daemon.is_untrusted(&found.id) {
@@ -67,7 +67,7 @@ async fn list(State(daemon): State<Shared>) -> Result<Json<HostWorkspaces>, Erro
     ),
 )]
 async fn remove(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Json<RemovedWorkspace>, ErrorResponse> {
@@ -85,7 +85,7 @@ async fn remove(
     }))
 }
 
-impl Daemon {
+impl AppState {
     /// Tells whether these are the memories of a workspace that is served and not trusted.
     fn is_untrusted(&self, id: &WorkspaceId) -> bool {
         let untrusted = self.workspaces.iter().filter(|one| !one.trusted);
@@ -100,7 +100,7 @@ impl Daemon {
         }
         let mut refused = ErrorResponse::from(ErrorCode::InvalidClientId);
         for workspace in &self.workspaces {
-            match self.client(workspace, headers).await {
+            match self.client_id(workspace, headers).await {
                 Ok(client) => return Ok(client.map(|client| client.to_string())),
                 Err(error) => refused = error,
             }

@@ -11,7 +11,7 @@ use http_body_util::BodyExt as _;
 use rmcp::model::{ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use serde_json::Value;
 
-use super::wire::Refusal;
+use super::stdio::InvalidMessage;
 
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -24,14 +24,14 @@ const ENDLESS: &str = "subscriptions/listen";
 
 /// The forms that a client takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AnswerForms {
+pub(super) struct AcceptedForms {
     json: bool,
     events: bool,
 }
 
-impl AnswerForms {
+impl AcceptedForms {
     /// Reads what a client says that it takes; all of it if it does not say.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         Self {
             json: accepts(headers, "application", "json"),
             events: accepts(headers, "text", "event-stream"),
@@ -40,7 +40,7 @@ impl AnswerForms {
 
     /// Replaces what the headers of a request accept by what the protocol library demands, where the answer
     /// can get a form that the client takes.
-    pub(super) fn widen(self, method: &Method, rpc: Option<&str>, headers: &mut HeaderMap) {
+    pub(super) fn widen_accept(self, method: &Method, rpc: Option<&str>, headers: &mut HeaderMap) {
         let can_be_served = if *method == Method::POST && rpc != Some(ENDLESS) {
             self.json || self.events
         } else {
@@ -53,7 +53,7 @@ impl AnswerForms {
 
     /// Returns an answer in a form that the client takes. A stream is read to its end for a client that takes
     /// JSON alone; notifications in it are dropped, since JSON has no place for them.
-    pub(super) async fn fit(self, response: Response<Body>) -> Response<Body> {
+    pub(super) async fn into_accepted_form(self, response: Response<Body>) -> Response<Body> {
         if !response.status().is_success() {
             return response;
         }
@@ -73,7 +73,10 @@ pub(crate) fn is_stream(response: &Response<Body>) -> bool {
 }
 
 /// Returns an answer that refuses a message.
-pub(super) fn refused(status: StatusCode, Refusal { id, error }: Refusal) -> Response<Body> {
+pub(super) fn error_response(
+    status: StatusCode,
+    InvalidMessage { id, error }: InvalidMessage,
+) -> Response<Body> {
     let message: ServerJsonRpcMessage = JsonRpcMessage::error(error, id);
     // Strings and numbers alone: there is nothing that could fail.
     let mut response = Response::new(Body::from(serde_json::to_vec(&message).unwrap_or_default()));
@@ -89,7 +92,7 @@ async fn first_answer(response: Response<Body>) -> Response<Body> {
     let text = String::from_utf8_lossy(&bytes);
     let Some(answer) = text.split("\n\n").filter_map(data).find(|data| is_answer(data)) else {
         let ended = ErrorData::internal_error("the stream ended without an answer", None);
-        return refused(StatusCode::INTERNAL_SERVER_ERROR, ended.into());
+        return error_response(StatusCode::INTERNAL_SERVER_ERROR, ended.into());
     };
     parts.headers.insert(CONTENT_TYPE, JSON);
     Response::from_parts(parts, Body::from(answer))
@@ -112,7 +115,7 @@ async fn as_event(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     let Ok(body) = body.collect().await else {
         let ended = ErrorData::internal_error("the answer ended early", None);
-        return refused(StatusCode::INTERNAL_SERVER_ERROR, ended.into());
+        return error_response(StatusCode::INTERNAL_SERVER_ERROR, ended.into());
     };
     let bytes = body.to_bytes();
     // Encoded JSON has no line break.
@@ -168,7 +171,11 @@ mod tests {
         for &value in accept {
             headers.append(ACCEPT, HeaderValue::from_static(value));
         }
-        assert_eq!(AnswerForms::of(&headers), AnswerForms { json, events }, "{accept:?}");
+        assert_eq!(
+            AcceptedForms::from_headers(&headers),
+            AcceptedForms { json, events },
+            "{accept:?}"
+        );
     }
 
     #[test]

@@ -42,18 +42,18 @@ pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
 /// What a message of a session holds as long as it is carried out, whether or not its answer is waited for:
 /// the room that its body takes.
 #[derive(Clone)]
-pub(crate) struct Held(
+pub(crate) struct KeepAlive(
     #[expect(dead_code, reason = "held and not looked at")] Arc<dyn Any + Send + Sync>,
 );
 
-impl Held {
+impl KeepAlive {
     pub(crate) fn new(held: impl Any + Send + Sync) -> Self {
         Self(Arc::new(held))
     }
 }
 
 /// Returns what came with an HTTP request to be held.
-pub(super) fn held(context: &RequestContext<RoleServer>) -> Option<Held> {
+pub(super) fn keep_alive_of(context: &RequestContext<RoleServer>) -> Option<KeepAlive> {
     context.extensions.get::<Parts>()?.extensions.get().cloned()
 }
 
@@ -66,19 +66,19 @@ pub(super) fn caller(
     let parts = context.extensions.get::<Parts>();
     let passed_on = parts.and_then(|parts| parts.extensions.get::<Caller>());
     let mut caller = passed_on.unwrap_or(host).clone();
-    if let Some(asked) = asked_class(&context.meta)? {
-        caller.class = lowered(caller.class, asked)
+    if let Some(asked) = requested_class(&context.meta)? {
+        caller.class = restrict_class(caller.class, asked)
             .map_err(|what| ErrorData::invalid_params(format!("`_meta`: {what}"), None))?;
     }
     let provenance = &mut caller.provenance;
     if let Some(client) = context.client_info()
         && provenance.client.is_none()
     {
-        provenance.client = cleaned(&format!("{}/{}", client.name, client.version));
+        provenance.client = sanitize_name(&format!("{}/{}", client.name, client.version));
     }
     if provenance.session.is_none() {
         provenance.session = first_of(&SESSION_KEYS, &context.meta).or_else(|| match parts {
-            Some(parts) => session_word(&parts.headers).and_then(cleaned),
+            Some(parts) => session_header(&parts.headers).and_then(sanitize_name),
             None => Some(PROCESS.clone()),
         });
     }
@@ -86,7 +86,7 @@ pub(super) fn caller(
 }
 
 /// Returns the class of agent that a request asks to be carried out as, if it asks for one.
-fn asked_class(meta: &RequestMetaObject) -> Result<Option<AgentClass>, ErrorData> {
+fn requested_class(meta: &RequestMetaObject) -> Result<Option<AgentClass>, ErrorData> {
     let Some(word) = meta.get(CLASS_KEY) else { return Ok(None) };
     let class = word.as_str().and_then(|word| word.parse().ok());
     class.map(Some).ok_or_else(|| {
@@ -98,7 +98,7 @@ fn asked_class(meta: &RequestMetaObject) -> Result<Option<AgentClass>, ErrorData
 /// Returns the class that a request is carried out as: the one that it asks for, if the class of its session
 /// includes that one. More than the session has is refused, not lowered, so that a client learns of its error
 /// from the first request and not from a write that fails.
-pub(super) fn lowered(session: AgentClass, asked: AgentClass) -> Result<AgentClass, String> {
+pub(super) fn restrict_class(session: AgentClass, asked: AgentClass) -> Result<AgentClass, String> {
     if session.includes(asked) {
         return Ok(asked);
     }
@@ -112,7 +112,7 @@ pub(super) fn lowered(session: AgentClass, asked: AgentClass) -> Result<AgentCla
 
 /// Returns what history calls a session: the beginning of its name, which tells sessions apart. With the
 /// whole of it others could speak in the session.
-fn session_word(headers: &HeaderMap) -> Option<&str> {
+fn session_header(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION_HEADER)?.to_str().ok()?.split('-').next()
 }
 
@@ -120,17 +120,17 @@ fn session_word(headers: &HeaderMap) -> Option<&str> {
 pub(super) fn call(context: &RequestContext<RoleServer>) -> CallContext {
     let tool_call = first_of(&TOOL_CALL_KEYS, &context.meta).or_else(|| match &context.id {
         RequestId::Number(number) => Some(number.to_string()),
-        RequestId::String(text) => cleaned(text),
+        RequestId::String(text) => sanitize_name(text),
     });
     CallContext { tool_call, ..CallContext::default() }
 }
 
 fn first_of(keys: &[&str], meta: &RequestMetaObject) -> Option<String> {
-    keys.iter().find_map(|&key| cleaned(meta.get(key)?.as_str()?))
+    keys.iter().find_map(|&key| sanitize_name(meta.get(key)?.as_str()?))
 }
 
 /// Returns a name from outside on one line and of bounded length; `None` when nothing is left.
-fn cleaned(text: &str) -> Option<String> {
+fn sanitize_name(text: &str) -> Option<String> {
     let kept: String =
         text.chars().filter(|c| !c.is_control()).take(PROVENANCE_CHARS_MAX).collect();
     let kept = kept.trim();
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn check(given: &str, expected: Option<&str>) {
-        assert_eq!(cleaned(given).as_deref(), expected, "{given:?}");
+        assert_eq!(sanitize_name(given).as_deref(), expected, "{given:?}");
     }
 
     #[test]

@@ -28,10 +28,10 @@ pub(super) type Subscriptions = BTreeMap<MemoryPath, String>;
 
 /// Who watches the folders for edits from outside.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Watcher {
+pub(super) enum WatchSource {
     /// Each client has a watch of its own, which ends with it.
     #[default]
-    Own,
+    PerClient,
     /// The feed of a workspace does, once for all its clients: a machine has few watches to give.
     Feed(Arc<Feeds>, String),
 }
@@ -39,13 +39,13 @@ pub(super) enum Watcher {
 /// What one connection listens to.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    watcher: Watcher,
+    watch_source: WatchSource,
     /// The client's memories, by which a notice becomes a path.
-    bound: Arc<Mutex<Option<Bound>>>,
+    bound: Arc<Mutex<Option<BoundWorkspace>>>,
     /// The watch over them. Held while one is started, so that others wait for it.
-    watch: tokio::sync::Mutex<Option<Watched>>,
+    watch: tokio::sync::Mutex<Option<ActiveWatch>>,
     /// Whether a client of an older revision is told of changes.
-    telling: AtomicBool,
+    is_notifying: AtomicBool,
     /// What it subscribed to.
     subscribed: Arc<Mutex<Subscriptions>>,
     /// The task that tells of that, and the one that starts a watch for a list; both end with the
@@ -53,19 +53,19 @@ pub(super) struct Changes {
     tasks: Mutex<JoinSet<()>>,
     /// Where streams begin to read that are about to be opened: before the client hears that it
     /// is subscribed, so that nothing is lost in between.
-    beginnings: Mutex<VecDeque<Receiver<ChangeEvent>>>,
+    stream_receivers: Mutex<VecDeque<Receiver<ChangeEvent>>>,
 }
 
 /// The memories of the project that a client works in.
 #[derive(Clone, Debug)]
-pub(super) struct Bound {
+pub(super) struct BoundWorkspace {
     pub(super) project: ClientProject,
     pub(super) memories: Memories,
 }
 
 /// A watch over the memories of a project.
 #[derive(Debug)]
-struct Watched {
+struct ActiveWatch {
     project: ClientProject,
     /// `None` when another has it, or when the machine refuses: then only what this process changes is
     /// told.
@@ -74,27 +74,27 @@ struct Watched {
 
 impl Changes {
     /// Returns changes of which nobody is told yet.
-    pub(super) fn by(watcher: Watcher) -> Self {
-        Self { watcher, ..Self::default() }
+    pub(super) fn with_source(watcher: WatchSource) -> Self {
+        Self { watch_source: watcher, ..Self::default() }
     }
 
     /// Watches these memories, if that is not done already, instead of those of another project.
     ///
     /// Returns when an edit from outside cannot go unnoticed any more. What was edited shortly
     /// before is found by the look with which a watch begins.
-    pub(super) async fn watch(&self, bound: Bound) {
-        let Bound { project, memories } = bound.clone();
+    pub(super) async fn watch(&self, bound: BoundWorkspace) {
+        let BoundWorkspace { project, memories } = bound.clone();
         *self.bound.lock() = Some(bound);
         let mut watch = self.watch.lock().await;
         if watch.as_ref().is_some_and(|watched| watched.project == project) {
             return;
         }
-        let own = match &self.watcher {
-            Watcher::Feed(feeds, workspace) => {
+        let own = match &self.watch_source {
+            WatchSource::Feed(feeds, workspace) => {
                 feeds.ensure_watching(workspace).await;
                 None
             }
-            Watcher::Own => memories
+            WatchSource::PerClient => memories
                 .watch()
                 .await
                 .inspect_err(|error| {
@@ -102,11 +102,11 @@ impl Changes {
                 })
                 .ok(),
         };
-        *watch = Some(Watched { project, _own: own });
+        *watch = Some(ActiveWatch { project, _own: own });
     }
 
     /// Watches these memories without anybody waiting for it.
-    pub(super) fn begin_to_watch(self: &Arc<Self>, bound: Bound) {
+    pub(super) fn spawn_watch(self: &Arc<Self>, bound: BoundWorkspace) {
         if self.bound.lock().as_ref().is_some_and(|known| known.project == bound.project) {
             return;
         }
@@ -120,14 +120,18 @@ impl Changes {
     }
 
     /// Begins to tell an older client of changes, once: of the list, and of what it subscribes to.
-    pub(super) fn tell(
+    pub(super) fn start_notifications(
         &self,
         peer: &Peer<RoleServer>,
         notices: impl FnOnce() -> Receiver<ChangeEvent>,
     ) {
-        if !self.telling.swap(true, Ordering::Relaxed) {
-            let ear = Ear::Connection(peer.clone(), Arc::clone(&self.subscribed));
-            let listener = Listener { notices: notices(), bound: Arc::clone(&self.bound), ear };
+        if !self.is_notifying.swap(true, Ordering::Relaxed) {
+            let ear = Subscriber::Connection(peer.clone(), Arc::clone(&self.subscribed));
+            let listener = ChangeListener {
+                notices: notices(),
+                bound: Arc::clone(&self.bound),
+                subscriber: ear,
+            };
             self.tasks.lock().spawn(listener.listen());
         }
     }
@@ -143,8 +147,8 @@ impl Changes {
     }
 
     /// Notes where a stream begins that will be opened next.
-    pub(super) fn begin_stream(&self, notices: Receiver<ChangeEvent>) {
-        self.beginnings.lock().push_back(notices);
+    pub(super) fn prepare_stream(&self, notices: Receiver<ChangeEvent>) {
+        self.stream_receivers.lock().push_back(notices);
     }
 
     /// Tells of changes over a stream until the client is gone.
@@ -154,14 +158,14 @@ impl Changes {
         subscribed: Subscriptions,
         notices: impl FnOnce() -> Receiver<ChangeEvent>,
     ) {
-        let notices = self.beginnings.lock().pop_front().unwrap_or_else(notices);
-        let ear = Ear::Stream(sink, subscribed);
-        Listener { notices, bound: Arc::clone(&self.bound), ear }.listen().await;
+        let notices = self.stream_receivers.lock().pop_front().unwrap_or_else(notices);
+        let ear = Subscriber::Stream(sink, subscribed);
+        ChangeListener { notices, bound: Arc::clone(&self.bound), subscriber: ear }.listen().await;
     }
 }
 
 /// Who hears of changes.
-enum Ear {
+enum Subscriber {
     /// A client of an older revision, over its connection.
     Connection(Peer<RoleServer>, Arc<Mutex<Subscriptions>>),
     /// One subscription of the newest revision.
@@ -169,40 +173,40 @@ enum Ear {
 }
 
 /// The client is gone.
-struct Gone;
+struct Disconnected;
 
 /// Reads changes and tells one ear.
-struct Listener {
+struct ChangeListener {
     notices: Receiver<ChangeEvent>,
-    bound: Arc<Mutex<Option<Bound>>>,
-    ear: Ear,
+    bound: Arc<Mutex<Option<BoundWorkspace>>>,
+    subscriber: Subscriber,
 }
 
-impl Listener {
+impl ChangeListener {
     async fn listen(mut self) {
         loop {
             let news = match self.notices.recv().await {
-                Ok(first) => self.news(&first),
-                Err(RecvError::Lagged(_)) => News::anything(),
+                Ok(first) => self.collect(&first),
+                Err(RecvError::Lagged(_)) => PendingNotifications::all_changed(),
                 Err(RecvError::Closed) => return,
             };
-            if self.ear.tell(&news).await.is_err() {
+            if self.subscriber.notify(&news).await.is_err() {
                 return;
             }
         }
     }
 
     /// Gathers what happened at about the same time, so that a burst is told of once.
-    fn news(&mut self, first: &ChangeEvent) -> News {
-        let Some(Bound { memories, .. }) = self.bound.lock().clone() else {
-            return News::anything();
+    fn collect(&mut self, first: &ChangeEvent) -> PendingNotifications {
+        let Some(BoundWorkspace { memories, .. }) = self.bound.lock().clone() else {
+            return PendingNotifications::all_changed();
         };
-        let mut news = News::default();
+        let mut news = PendingNotifications::default();
         news.add(first, &memories);
         loop {
             match self.notices.try_recv() {
                 Ok(notice) => news.add(&notice, &memories),
-                Err(TryRecvError::Lagged(_)) => return News::anything(),
+                Err(TryRecvError::Lagged(_)) => return PendingNotifications::all_changed(),
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return news,
             }
         }
@@ -211,29 +215,29 @@ impl Listener {
 
 /// What there is to tell.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct News {
+struct PendingNotifications {
     /// Memories came or went, or may have.
-    list: bool,
-    touched: Touched,
+    list_changed: bool,
+    changed: ChangedPaths,
 }
 
 /// Which memories changed.
 #[derive(Debug, PartialEq, Eq)]
-enum Touched {
-    These(Vec<MemoryPath>),
+enum ChangedPaths {
+    Listed(Vec<MemoryPath>),
     /// Too much happened to say.
     Any,
 }
 
-impl Default for Touched {
+impl Default for ChangedPaths {
     fn default() -> Self {
-        Self::These(Vec::new())
+        Self::Listed(Vec::new())
     }
 }
 
-impl News {
-    fn anything() -> Self {
-        Self { list: true, touched: Touched::Any }
+impl PendingNotifications {
+    fn all_changed() -> Self {
+        Self { list_changed: true, changed: ChangedPaths::Any }
     }
 
     fn add(&mut self, notice: &ChangeEvent, memories: &Memories) {
@@ -241,8 +245,8 @@ impl News {
         for file in notice.files.iter() {
             // Memories of another project than the client's are none of its business.
             let Some(path) = path_of(&file.root, &file.path) else { continue };
-            self.list |= changes_the_list(notice.kind);
-            if let Touched::These(paths) = &mut self.touched {
+            self.list_changed |= affects_list(notice.kind);
+            if let ChangedPaths::Listed(paths) = &mut self.changed {
                 paths.push(path);
                 paths.extend(file.moved_to.as_ref().and_then(|to| path_of(&file.root, to)));
             }
@@ -251,7 +255,7 @@ impl News {
 }
 
 /// Returns whether a change may have brought or taken a memory. All but an edit may.
-fn changes_the_list(kind: ChangeKind) -> bool {
+fn affects_list(kind: ChangeKind) -> bool {
     match kind {
         ChangeKind::Edit => false,
         ChangeKind::Create
@@ -267,12 +271,12 @@ fn changes_the_list(kind: ChangeKind) -> bool {
     }
 }
 
-impl Touched {
+impl ChangedPaths {
     /// Returns the URIs to tell, of those that are subscribed to.
     fn uris(&self, subscribed: &Subscriptions) -> Vec<String> {
         match self {
             Self::Any => subscribed.values().cloned().collect(),
-            Self::These(paths) => {
+            Self::Listed(paths) => {
                 let mut uris: Vec<String> =
                     paths.iter().filter_map(|path| subscribed.get(path).cloned()).collect();
                 uris.sort_unstable();
@@ -283,25 +287,25 @@ impl Touched {
     }
 }
 
-impl Ear {
-    async fn tell(&self, news: &News) -> Result<(), Gone> {
+impl Subscriber {
+    async fn notify(&self, news: &PendingNotifications) -> Result<(), Disconnected> {
         match self {
             Self::Connection(peer, subscribed) => {
-                let uris = news.touched.uris(&subscribed.lock());
+                let uris = news.changed.uris(&subscribed.lock());
                 for uri in uris {
                     let updated = ResourceUpdatedNotificationParam::new(uri);
-                    peer.notify_resource_updated(updated).await.map_err(|_| Gone)?;
+                    peer.notify_resource_updated(updated).await.map_err(|_| Disconnected)?;
                 }
-                if news.list {
-                    peer.notify_resource_list_changed().await.map_err(|_| Gone)?;
+                if news.list_changed {
+                    peer.notify_resource_list_changed().await.map_err(|_| Disconnected)?;
                 }
             }
             Self::Stream(sink, subscribed) => {
-                for uri in news.touched.uris(subscribed) {
-                    sink.notify_resource_updated(uri).await.map_err(|_| Gone)?;
+                for uri in news.changed.uris(subscribed) {
+                    sink.notify_resource_updated(uri).await.map_err(|_| Disconnected)?;
                 }
-                if news.list && sink.accepted().resources_list_changed == Some(true) {
-                    sink.notify_resource_list_changed().await.map_err(|_| Gone)?;
+                if news.list_changed && sink.accepted().resources_list_changed == Some(true) {
+                    sink.notify_resource_list_changed().await.map_err(|_| Disconnected)?;
                 }
             }
         }

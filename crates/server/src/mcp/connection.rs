@@ -30,11 +30,11 @@ use tokio::sync::broadcast::Receiver;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::changes::{Bound, Changes, Subscriptions, Watcher};
-use super::question::Answer;
-use super::roots::{ClientProject, ProjectFrom, Roots};
-use super::tools::{Called, SaveFiles};
-use super::wire::Wire;
+use super::changes::{BoundWorkspace, Changes, Subscriptions, WatchSource};
+use super::elicitation::ScopeAnswer;
+use super::roots::{ClientProject, ProjectSource, Roots};
+use super::stdio::StdioTransport;
+use super::tools::{SaveFiles, ToolCall};
 use super::{caller, prompts, resources, tools};
 
 /// What models are told about this server before they use it.
@@ -42,7 +42,7 @@ const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
 
 /// Requests that are served, in which revisions. One that does not have the shape that the protocol gives
 /// it arrives as one of no known kind, and its name tells.
-const SERVED: [(&str, Revisions); 12] = [
+const SUPPORTED_REQUESTS: [(&str, Revisions); 12] = [
     ("initialize", Revisions::Older),
     ("server/discover", Revisions::All),
     ("tools/list", Revisions::All),
@@ -67,7 +67,7 @@ enum Revisions {
 
 /// What the command line composed: whose memories a client is let to.
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct McpConfig {
     /// Gives out memories. Whoever calls [`serve`](super::serve) closes it afterwards.
     pub engine: Engine,
     /// The roots as flags and the start folder give them.
@@ -75,34 +75,34 @@ pub struct Host {
     /// Who calls, as far as flags tell; the client's name and the tool call are added per request.
     pub caller: Caller,
     /// Who decides which project it is.
-    pub project: ProjectFrom,
+    pub project: ProjectSource,
 }
 
 /// A client and what it is served with.
 pub(super) struct Connection {
-    host: Host,
+    config: McpConfig,
     layout: Layout,
     roots: Roots,
     changes: Arc<Changes>,
     calls: TaskTracker,
     /// Cancelled when no more requests come.
-    ending: CancellationToken,
+    shutdown: CancellationToken,
 }
 
 impl Connection {
-    pub(super) fn new(host: Host, ending: CancellationToken) -> Self {
+    pub(super) fn new(host: McpConfig, ending: CancellationToken) -> Self {
         let layout = match host.binding.flat {
             Some(_) => Layout::Flat,
             None => Layout::Scoped,
         };
         let roots = Roots::new(host.project);
         let changes = Arc::default();
-        Self { host, layout, roots, changes, calls: TaskTracker::new(), ending }
+        Self { config: host, layout, roots, changes, calls: TaskTracker::new(), shutdown: ending }
     }
 
     /// Returns the same with somebody else to watch the folders, and its calls among others.
-    pub(super) fn among(mut self, watcher: Watcher, calls: TaskTracker) -> Self {
-        self.changes = Arc::new(Changes::by(watcher));
+    pub(super) fn with_subscriptions(mut self, watcher: WatchSource, calls: TaskTracker) -> Self {
+        self.changes = Arc::new(Changes::with_source(watcher));
         self.calls = calls;
         self
     }
@@ -115,14 +115,14 @@ impl Connection {
     /// Begins to serve; the result runs until the client is gone.
     pub(super) async fn serve<R: AsyncRead + Send + Unpin + 'static>(
         self,
-        wire: Wire<R>,
+        wire: StdioTransport<R>,
     ) -> Result<RunningService<RoleServer, Self>, ServerInitializeError> {
         self.serve_with_ct(wire, CancellationToken::new()).await
     }
 
     /// Returns the memories that a request may touch.
     async fn memories(&self, context: &RequestContext<RoleServer>) -> Result<Memories, ErrorData> {
-        let caller = caller::caller(&self.host.caller, context)?;
+        let caller = caller::caller(&self.config.caller, context)?;
         let project = self.project(&context.peer, &context.extensions).await?;
         Ok(self.memories_of(project, caller))
     }
@@ -137,7 +137,7 @@ impl Connection {
         tokio::select! {
             biased;
             project = self.roots.project(peer, extensions) => Ok(project),
-            () = self.ending.cancelled() => Err(ErrorData::internal_error(
+            () = self.shutdown.cancelled() => Err(ErrorData::internal_error(
                 "the server ends, and which project the client works in is not known",
                 None,
             )),
@@ -145,13 +145,13 @@ impl Connection {
     }
 
     /// Returns which features are on in a project.
-    fn features_in(&self, project: &ClientProject) -> Features {
-        self.host.engine.switches().for_request(&project.clone().bind(&self.host.binding))
+    fn features_of(&self, project: &ClientProject) -> Features {
+        self.config.engine.switches().for_request(&project.clone().bind(&self.config.binding))
     }
 
     /// Returns which features are on for a request.
     async fn features(&self, context: &RequestContext<RoleServer>) -> Result<Features, ErrorData> {
-        Ok(self.features_in(&self.project(&context.peer, &context.extensions).await?))
+        Ok(self.features_of(&self.project(&context.peer, &context.extensions).await?))
     }
 
     /// Refuses a method of resources or prompts, as a server does that never had it, if the tool is switched off.
@@ -166,55 +166,55 @@ impl Connection {
     }
 
     fn memories_of(&self, project: ClientProject, caller: Caller) -> Memories {
-        self.host.engine.memories(&project.bind(&self.host.binding), caller)
+        self.config.engine.memories(&project.bind(&self.config.binding), caller)
     }
 
     /// Returns the context files that a client may add to.
     fn context_files(&self, project: ClientProject, caller: Caller) -> SaveFiles {
-        let binding = project.bind(&self.host.binding);
+        let binding = project.bind(&self.config.binding);
         let no_project = binding.no_project.clone();
         let in_project = binding.project_dir.is_some();
         let cwd = binding.project_dir.clone().unwrap_or_default();
-        let files = self.host.engine.context_files(&Workspace::new(cwd, binding), caller);
+        let files = self.config.engine.context_files(&Workspace::new(cwd, binding), caller);
         SaveFiles { files: files.select_for_client(), in_project, no_project }
     }
 
     /// Returns what a client's changes are told by.
-    async fn bound(
+    async fn bound_workspace(
         &self,
         peer: &Peer<RoleServer>,
         extensions: &Extensions,
-    ) -> Result<Bound, ErrorData> {
+    ) -> Result<BoundWorkspace, ErrorData> {
         let project = self.project(peer, extensions).await?;
-        let memories = self.memories_of(project.clone(), self.host.caller.clone());
-        Ok(Bound { project, memories })
+        let memories = self.memories_of(project.clone(), self.config.caller.clone());
+        Ok(BoundWorkspace { project, memories })
     }
 
     fn notices(&self) -> Receiver<ChangeEvent> {
-        self.host.engine.subscribe()
+        self.config.engine.subscribe()
     }
 
     /// Returns the subscriptions of a stream that name memories.
     fn subscriptions(&self, filter: &SubscriptionFilter) -> Subscriptions {
         let uris = filter.resource_subscriptions.iter().flatten();
-        uris.filter_map(|uri| Some((self.subscribable(uri).ok()?, uri.clone()))).collect()
+        uris.filter_map(|uri| Some((self.subscribable_path(uri).ok()?, uri.clone()))).collect()
     }
 
-    fn subscribable(&self, uri: &str) -> Result<MemoryPath, ErrorData> {
+    fn subscribable_path(&self, uri: &str) -> Result<MemoryPath, ErrorData> {
         resources::path_of(uri, self.layout)
     }
 }
 
 /// Returns whether a request comes from a client of an older revision. Over HTTP every request has what
 /// only a handshake brings elsewhere, so its revision tells.
-fn began_with_a_handshake(context: &RequestContext<RoleServer>) -> bool {
+fn is_initialized(context: &RequestContext<RoleServer>) -> bool {
     let opened = context.peer.peer_info();
     opened.is_some_and(|opened| opened.protocol_version < ProtocolVersion::V_2026_07_28)
 }
 
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
-        let features = self.host.engine.switches().for_request(&self.host.binding);
+        let features = self.config.engine.switches().for_request(&self.config.binding);
         let mut capabilities = ServerCapabilities::default();
         if !tools::list(self.layout, features).tools.is_empty() {
             capabilities.tools = Some(ToolsCapability::default());
@@ -258,45 +258,47 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let project = self.project(&context.peer, &context.extensions).await?;
-        let features = self.features_in(&project);
+        let features = self.features_of(&project);
         let asked = tools::decode(&request.name, request.arguments, (self.layout, features))?;
         if context.ct.is_cancelled() {
             // Nobody reads this: a request that was cancelled is not answered.
             return Err(ErrorData::internal_error("cancelled", None));
         }
-        let caller = caller::caller(&self.host.caller, &context)?;
+        let caller = caller::caller(&self.config.caller, &context)?;
         let command = match asked {
-            Called::Command(command) => command,
-            Called::Refused(refused) => return Ok(tools::result(&refused).into()),
-            Called::Recall(prompt) => {
+            ToolCall::Command(command) => command,
+            ToolCall::Refused(refused) => return Ok(tools::result(&refused).into()),
+            ToolCall::Recall(prompt) => {
                 let memories = self.memories_of(project, caller);
-                return Ok(tools::recall(&self.host.engine, &memories, &prompt).await.into());
+                return Ok(tools::recall(&self.config.engine, &memories, &prompt).await.into());
             }
-            Called::Save(mut save) => {
+            ToolCall::Save(mut save) => {
                 let is_influenced = caller.outside_read.is_set();
                 let mut files = self.context_files(project, caller);
                 if is_influenced || save.scope.is_none() {
                     let text = save.edited.as_deref().unwrap_or(&save.fact);
-                    match files.ask_person(&context.peer, text, is_influenced).await {
-                        Answer::None if is_influenced => return Ok(tools::influenced().into()),
-                        Answer::Scope(scope) => {
+                    match files.elicit_scope(&context.peer, text, is_influenced).await {
+                        ScopeAnswer::Unavailable if is_influenced => {
+                            return Ok(tools::influenced_result().into());
+                        }
+                        ScopeAnswer::Scope(scope) => {
                             files.files = files.files.with_consent();
                             save.scope = Some(match scope {
                                 ContextScope::Global => SaveScope::Global,
                                 ContextScope::Project => SaveScope::Project,
                             });
                         }
-                        Answer::Declined => return Ok(tools::declined().into()),
-                        Answer::None => {}
+                        ScopeAnswer::Declined => return Ok(tools::declined_result().into()),
+                        ScopeAnswer::Unavailable => {}
                     }
                 }
-                let files = (files, caller::held(&context));
+                let files = (files, caller::keep_alive_of(&context));
                 return Ok(tools::save(&self.calls, files, save).await.into());
             }
         };
         let memories = self.memories_of(project, caller);
         let call = caller::call(&context);
-        Ok(tools::carry_out(&self.calls, (memories, caller::held(&context)), command, call)
+        Ok(tools::execute(&self.calls, (memories, caller::keep_alive_of(&context)), command, call)
             .await
             .into())
     }
@@ -309,10 +311,10 @@ impl ServerHandler for Connection {
         self.check_tool::<ListResourcesRequestMethod>(&context).await?;
         // A client of an older revision that has seen a list is told when it changes, from before
         // it was made. One of the newest asks for that by a stream.
-        if began_with_a_handshake(&context) {
-            let bound = self.bound(&context.peer, &context.extensions).await?;
-            self.changes.tell(&context.peer, || self.notices());
-            self.changes.begin_to_watch(bound);
+        if is_initialized(&context) {
+            let bound = self.bound_workspace(&context.peer, &context.extensions).await?;
+            self.changes.start_notifications(&context.peer, || self.notices());
+            self.changes.spawn_watch(bound);
         }
         let cursor = request.and_then(|request| request.cursor);
         resources::list(&self.memories(&context).await?, cursor.as_deref()).await
@@ -343,10 +345,10 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.check_tool::<SubscribeRequestMethod>(&context).await?;
-        let path = self.subscribable(&request.uri)?;
+        let path = self.subscribable_path(&request.uri)?;
         self.changes.subscribe(path, request.uri);
-        self.changes.tell(&context.peer, || self.notices());
-        self.changes.watch(self.bound(&context.peer, &context.extensions).await?).await;
+        self.changes.start_notifications(&context.peer, || self.notices());
+        self.changes.watch(self.bound_workspace(&context.peer, &context.extensions).await?).await;
         Ok(())
     }
 
@@ -356,7 +358,7 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.check_tool::<UnsubscribeRequestMethod>(&context).await?;
-        self.changes.unsubscribe(&self.subscribable(&request.uri)?);
+        self.changes.unsubscribe(&self.subscribable_path(&request.uri)?);
         Ok(())
     }
 
@@ -365,7 +367,7 @@ impl ServerHandler for Connection {
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
         // What follows tells the client that it is subscribed: from here on nothing may be lost.
-        self.changes.begin_stream(self.notices());
+        self.changes.prepare_stream(self.notices());
         let mut accepted = SubscriptionFilter::builder();
         if requested.resources_list_changed == Some(true) {
             accepted = accepted.resources_list_changed();
@@ -385,7 +387,7 @@ impl ServerHandler for Connection {
             let method = "subscriptions/listen";
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }
-        let bound = self.bound(&request.peer, &request.extensions).await?;
+        let bound = self.bound_workspace(&request.peer, &request.extensions).await?;
         let telling = async {
             tokio::join!(
                 self.changes.watch(bound),
@@ -395,7 +397,7 @@ impl ServerHandler for Connection {
         tokio::select! {
             _ = telling => {}
             () = context.cancelled() => {}
-            () = self.ending.cancelled() => {}
+            () = self.shutdown.cancelled() => {}
         }
         Ok(())
     }
@@ -408,7 +410,7 @@ impl ServerHandler for Connection {
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
         self.roots.changed();
         if self.changes.is_watching()
-            && let Ok(bound) = self.bound(&context.peer, &context.extensions).await
+            && let Ok(bound) = self.bound_workspace(&context.peer, &context.extensions).await
         {
             self.changes.watch(bound).await;
         }
@@ -445,9 +447,8 @@ impl ServerHandler for Connection {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let is_served = SERVED.iter().any(|&(method, since)| {
-            method == request.method
-                && (since == Revisions::All || began_with_a_handshake(&context))
+        let is_served = SUPPORTED_REQUESTS.iter().any(|&(method, since)| {
+            method == request.method && (since == Revisions::All || is_initialized(&context))
         });
         if is_served {
             let what = format!("the parameters of `{}` have the wrong shape", request.method);

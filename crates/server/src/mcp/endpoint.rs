@@ -27,51 +27,52 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::accept::{AnswerForms, JSON, is_stream, refused};
+use super::accept::{AcceptedForms, JSON, error_response, is_stream};
 use super::caller::{self, SESSION_HEADER};
-use super::changes::Watcher;
-use super::connection::{Connection, Host};
-use super::sessions::{Full, Sessions};
-use super::wire::{self, Refusal};
-use crate::holding;
+use super::changes::WatchSource;
+use super::connection::{Connection, McpConfig};
+use super::sessions::{Sessions, TooManySessions};
+use super::stdio::{self, InvalidMessage};
+use crate::keep_alive_while;
 use crate::limits::{EVENT_HEARTBEAT, HTTP_BODY_BYTES_MAX};
 
 /// Answers a request, as the protocol library does.
-type Answering = dyn Fn(Request<Whole<Bytes>>) -> BoxFuture<'static, Response<Body>> + Send + Sync;
+type RequestService =
+    dyn Fn(Request<Whole<Bytes>>) -> BoxFuture<'static, Response<Body>> + Send + Sync;
 
 /// What the clients of one workspace are served by.
-pub(crate) struct Endpoint {
-    answering: Box<Answering>,
+pub(crate) struct McpEndpoint {
+    service: Box<RequestService>,
     sessions: Arc<Sessions>,
     /// Answers to requests that are not told to their end.
-    answers: TaskTracker,
+    response_tasks: TaskTracker,
     /// Tool calls under way, whether or not somebody still waits for them.
-    calls: TaskTracker,
+    call_tasks: TaskTracker,
     /// Cancelled when what is still open is cut.
-    cut: CancellationToken,
+    force_close: CancellationToken,
 }
 
-impl fmt::Debug for Endpoint {
+impl fmt::Debug for McpEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("sessions", &self.sessions).finish_non_exhaustive()
     }
 }
 
-impl Endpoint {
+impl McpEndpoint {
     /// Returns the end of a workspace, whose feed watches its folders. Once `ending` is cancelled,
     /// streams of changes end and nothing new is begun.
     pub(crate) fn new(
-        host: Host,
+        host: McpConfig,
         (feeds, workspace): (Arc<Feeds>, String),
         ending: CancellationToken,
     ) -> Self {
-        Self::serving(host, (feeds, workspace), ending, |connection| connection)
+        Self::with_handler(host, (feeds, workspace), ending, |connection| connection)
     }
 
     /// Returns such an end, at which each session, and each request without one, is served by what
     /// `handler` makes of the connection that it would have got.
-    pub(super) fn serving<H: ServerHandler>(
-        host: Host,
+    pub(super) fn with_handler<H: ServerHandler>(
+        host: McpConfig,
         (feeds, workspace): (Arc<Feeds>, String),
         ending: CancellationToken,
         handler: impl Fn(Connection) -> H + Send + Sync + 'static,
@@ -79,9 +80,9 @@ impl Endpoint {
         let calls = TaskTracker::new();
         let shared = calls.clone();
         let connect = move || {
-            let watcher = Watcher::Feed(Arc::clone(&feeds), workspace.clone());
+            let watcher = WatchSource::Feed(Arc::clone(&feeds), workspace.clone());
             let connection = Connection::new(host.clone(), ending.child_token());
-            handler(connection.among(watcher, shared.clone()))
+            handler(connection.with_subscriptions(watcher, shared.clone()))
         };
         let (sessions, cut) = (Arc::new(Sessions::default()), CancellationToken::new());
         let config = StreamableHttpServerConfig::default()
@@ -100,7 +101,13 @@ impl Endpoint {
             let service = service.clone();
             async move { service.handle(request).await.map(Body::new) }.boxed()
         });
-        Self { answering, sessions, answers: TaskTracker::new(), calls, cut }
+        Self {
+            service: answering,
+            sessions,
+            response_tasks: TaskTracker::new(),
+            call_tasks: calls,
+            force_close: cut,
+        }
     }
 
     /// Answers a request of `caller`, whose class is that of its session, or the one that the request names
@@ -110,47 +117,51 @@ impl Endpoint {
         mut parts: Parts,
         body: Bytes,
         (mut caller, named): (Caller, Option<AgentClass>),
-    ) -> Result<Response<Body>, Full> {
+    ) -> Result<Response<Body>, TooManySessions> {
         let body = match json::mend(&body) {
             Cow::Borrowed(_) => body,
             Cow::Owned(mended) => mended.into(),
         };
         let method = method_of(&body);
-        let forms = AnswerForms::of(&parts.headers);
-        forms.widen(&parts.method, method.as_deref(), &mut parts.headers);
+        let forms = AcceptedForms::from_headers(&parts.headers);
+        forms.widen_accept(&parts.method, method.as_deref(), &mut parts.headers);
         let client = caller.provenance.client.clone();
         match session_of(&parts.headers) {
             Some(id) if !self.sessions.may_use(id, client.as_deref()) => {
                 let unknown = ErrorData::invalid_request("there is no such session", None);
-                return Ok(refused(StatusCode::NOT_FOUND, unknown.into()));
+                return Ok(error_response(StatusCode::NOT_FOUND, unknown.into()));
             }
             Some(id) => {
                 if let Some(of_session) = self.sessions.class_of(id) {
-                    match caller::lowered(of_session, named.unwrap_or(of_session)) {
+                    match caller::restrict_class(of_session, named.unwrap_or(of_session)) {
                         Ok(class) => caller.class = class,
                         Err(what) => {
                             let above = ErrorData::invalid_request(what, None);
-                            return Ok(refused(StatusCode::FORBIDDEN, above.into()));
+                            return Ok(error_response(StatusCode::FORBIDDEN, above.into()));
                         }
                     }
                 }
             }
-            None if begins_a_session(&parts, method.as_deref()) => {
-                self.sessions.make_room().await?;
+            None if is_initialize(&parts, method.as_deref()) => {
+                self.sessions.evict_idle().await?;
             }
             _ => {}
         }
         let class = caller.class;
         // A stream that waits for news is no answer: it would never be told to its end.
-        let answer = (parts.method == Method::POST).then(|| self.answers.token());
+        let answer = (parts.method == Method::POST).then(|| self.response_tasks.token());
         parts.extensions.insert(caller);
         let request = Request::from_parts(parts, Whole::new(body.clone()));
-        let response = (self.answering)(request).await;
+        let response = (self.service)(request).await;
         if let Some(begun) = session_of(response.headers()) {
-            self.sessions.give(begun, client.as_deref(), class);
+            self.sessions.assign(begun, client.as_deref(), class);
         }
-        let response = forms.fit(spelt_out(response, &body).await).await;
-        Ok(if is_stream(&response) { response.map(|body| holding(body, answer)) } else { response })
+        let response = forms.into_accepted_form(into_json_rpc_error(response, &body).await).await;
+        Ok(if is_stream(&response) {
+            response.map(|body| keep_alive_while(body, answer))
+        } else {
+            response
+        })
     }
 
     /// Tells whether there is a session of this name.
@@ -161,16 +172,16 @@ impl Endpoint {
     /// Waits until what is under way is answered, if that takes no longer than a write may, then ends all
     /// streams and sessions. Nothing more may be handed over.
     pub(crate) async fn end(&self) {
-        self.answers.close();
-        self.calls.close();
+        self.response_tasks.close();
+        self.call_tasks.close();
         let answered = async {
-            self.calls.wait().await;
-            self.answers.wait().await;
+            self.call_tasks.wait().await;
+            self.response_tasks.wait().await;
         };
         if timeout(MCP_SHUTDOWN_WAIT, answered).await.is_err() {
-            tracing::warn!(calls = self.calls.len(), "gave up waiting for answers over MCP");
+            tracing::warn!(calls = self.call_tasks.len(), "gave up waiting for answers over MCP");
         }
-        self.cut.cancel();
+        self.force_close.cancel();
     }
 }
 
@@ -185,7 +196,7 @@ fn session_of(headers: &HeaderMap) -> Option<&str> {
 
 /// Returns whether a request, which names no session, begins one: the protocol library begins one for a
 /// handshake, whatever revision its headers name.
-fn begins_a_session(parts: &Parts, method: Option<&str>) -> bool {
+fn is_initialize(parts: &Parts, method: Option<&str>) -> bool {
     parts.method == Method::POST && method == Some("initialize")
 }
 
@@ -199,7 +210,7 @@ fn method_of(body: &[u8]) -> Option<String> {
 }
 
 /// Says as a message what the protocol library says as plain text, when it does not take a request.
-async fn spelt_out(response: Response<Body>, sent: &[u8]) -> Response<Body> {
+async fn into_json_rpc_error(response: Response<Body>, sent: &[u8]) -> Response<Body> {
     let (status, headers) = (response.status(), response.headers());
     if status.is_success() || headers.get(CONTENT_TYPE) == Some(&JSON) {
         return response;
@@ -207,7 +218,7 @@ async fn spelt_out(response: Response<Body>, sent: &[u8]) -> Response<Body> {
     let (parts, body) = response.into_parts();
     let text = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();
-    let (status, refusal) = match (status, no_message(sent)) {
+    let (status, refusal) = match (status, find_invalid_message(sent)) {
         // Its words may tell of the inside; it has logged them.
         (status, _) if status.is_server_error() => {
             (status, ErrorData::internal_error("the server failed", None).into())
@@ -215,7 +226,7 @@ async fn spelt_out(response: Response<Body>, sent: &[u8]) -> Response<Body> {
         (StatusCode::UNSUPPORTED_MEDIA_TYPE, Some(refusal)) => (StatusCode::BAD_REQUEST, refusal),
         (status, _) => (status, ErrorData::invalid_request(text, None).into()),
     };
-    let mut response = refused(status, refusal);
+    let mut response = error_response(status, refusal);
     response.headers_mut().extend(parts.headers.into_iter().filter_map(|(name, value)| {
         let name = name.filter(|name| *name == axum::http::header::ALLOW)?;
         Some((name, value))
@@ -224,8 +235,8 @@ async fn spelt_out(response: Response<Body>, sent: &[u8]) -> Response<Body> {
 }
 
 /// Says why a body is not one message; `None` if it is.
-fn no_message(sent: &[u8]) -> Option<Refusal> {
-    let mut read = wire::read_line(sent);
+fn find_invalid_message(sent: &[u8]) -> Option<InvalidMessage> {
+    let mut read = stdio::read_line(sent);
     if let [Ok(_)] = read.as_slice() {
         return None;
     }

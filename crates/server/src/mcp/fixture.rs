@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
-use super::{Endpoint, Host};
+use super::{McpConfig, McpEndpoint};
 
 /// What is fixed.
 static DATA: LazyLock<Value> =
@@ -37,11 +37,11 @@ fn read<T: DeserializeOwned>(value: &Value) -> T {
 
 /// Returns the end of a workspace with what the suite asks for.
 pub(crate) fn endpoint(
-    host: Host,
+    host: McpConfig,
     feed: (Arc<Feeds>, String),
     ending: CancellationToken,
-) -> Endpoint {
-    Endpoint::serving(host, feed, ending, |product| Fixture { product })
+) -> McpEndpoint {
+    McpEndpoint::with_handler(host, feed, ending, |product| Fixture { product })
 }
 
 /// The product's connection with what the suite asks for.
@@ -51,9 +51,9 @@ struct Fixture {
 
 /// What a request that needs the client's input comes to.
 enum Input {
-    Wanted(InputRequiredResult),
+    Required(InputRequiredResult),
     /// All of it is there.
-    Given(String),
+    Complete(String),
 }
 
 /// Asks for what a tool or prompt of this name wants, round by round. `None` if it wants nothing.
@@ -79,7 +79,7 @@ fn input(
     });
     let next = if is_answered { round + 1 } else { round };
     let Some(asked) = rounds.get(next) else {
-        return Some(Ok(Input::Given(format!("state-ok: {}", json!(responses)))));
+        return Some(Ok(Input::Complete(format!("state-ok: {}", json!(responses)))));
     };
     let mut asked = asked.clone();
     if name.ends_with("capabilities") {
@@ -93,7 +93,7 @@ fn input(
     if wanted["keeps_state"] == true {
         result["requestState"] = state_of(next).into();
     }
-    Some(Ok(Input::Wanted(read(&result))))
+    Some(Ok(Input::Required(read(&result))))
 }
 
 /// Returns whether this is an answer to a request.
@@ -184,8 +184,8 @@ impl ServerHandler for Fixture {
             (request.input_responses.as_ref(), request.request_state.as_deref());
         if let Some(input) = input(name, responses, state, &context) {
             return Ok(match input? {
-                Input::Wanted(wanted) => wanted.into(),
-                Input::Given(given) => text(given).into(),
+                Input::Required(wanted) => wanted.into(),
+                Input::Complete(given) => text(given).into(),
             });
         }
         if let Some(fixed) = DATA["results"].get(name) {
@@ -300,8 +300,8 @@ impl ServerHandler for Fixture {
         let (responses, state) =
             (request.input_responses.as_ref(), request.request_state.as_deref());
         let mut messages = match input(&request.name, responses, state, &context).transpose()? {
-            Some(Input::Wanted(wanted)) => return Ok(wanted.into()),
-            Some(Input::Given(given)) => json!([{ "type": "text", "text": given }]).to_string(),
+            Some(Input::Required(wanted)) => return Ok(wanted.into()),
+            Some(Input::Complete(given)) => json!([{ "type": "text", "text": given }]).to_string(),
             None => match DATA["messages"].get(&request.name) {
                 Some(messages) => messages.to_string(),
                 None => return Err(ErrorData::invalid_params("no such prompt", None)),

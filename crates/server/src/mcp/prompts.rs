@@ -15,28 +15,28 @@ use serde_json::Value;
 const ROOT: &str = "/memories";
 
 /// A prompt and its argument, which may be left out.
-struct Entry {
+struct PromptSpec {
     name: &'static str,
     title: &'static str,
     description: &'static str,
     argument: (&'static str, &'static str),
 }
 
-const REMEMBER: Entry = Entry {
+const REMEMBER: PromptSpec = PromptSpec {
     name: "remember",
     title: "Remember",
     description: "Record a fact, or what this conversation showed, in a memory",
     argument: ("text", "What to remember; else what lasts of this conversation"),
 };
 
-const RECALL: Entry = Entry {
+const RECALL: PromptSpec = PromptSpec {
     name: "recall",
     title: "Recall",
     description: "Find what is remembered about a question, or about the current task",
     argument: ("question", "The question; else the task of this conversation"),
 };
 
-const REVIEW: Entry = Entry {
+const REVIEW: PromptSpec = PromptSpec {
     name: "review",
     title: "Review memories",
     description: "List what is repeated, contradicted, over or out of place in the memories",
@@ -45,7 +45,7 @@ const REVIEW: Entry = Entry {
 
 /// Returns the prompts that there are. A flat folder has no scopes to choose from.
 pub(super) fn list(layout: Layout) -> ListPromptsResult {
-    let prompt = |entry: &Entry| {
+    let prompt = |entry: &PromptSpec| {
         let (name, description) = entry.argument;
         let argument = PromptArgument::new(name).with_description(description).with_required(false);
         let has_argument = layout == Layout::Scoped || entry.name != REVIEW.name;
@@ -60,7 +60,7 @@ pub(super) fn get(
     request: &GetPromptRequestParams,
     layout: Layout,
 ) -> Result<GetPromptResult, ErrorData> {
-    let given = |entry: &Entry| argument(request.arguments.as_ref(), entry.argument.0);
+    let given = |entry: &PromptSpec| argument(request.arguments.as_ref(), entry.argument.0);
     let (entry, text) = match request.name.as_str() {
         "remember" => (
             REMEMBER,

@@ -61,9 +61,9 @@ pub(super) async fn list(
     let paths: Vec<_> = listed.iter().map(|memory| &memory.path).collect();
     for (memory, objections) in listed.into_iter().zip(memories.read_warnings(&paths).await) {
         resources.push(if !objections.is_empty() {
-            silent(memory, notice(&objections))
+            withheld_resource(memory, notice(&objections))
         } else if let Some([notice, _]) = notices(&unreviewed, &memory.path) {
-            silent(memory, notice.to_owned())
+            withheld_resource(memory, notice.to_owned())
         } else {
             resource(memory)
         });
@@ -92,7 +92,7 @@ fn page<'l>(
 /// Returns a memory that nobody here reviewed, or that came with a repository and that screening objects to. It is listed,
 /// with a notice in the place of what it says about itself: a client may show titles and descriptions to a model without
 /// being asked.
-fn silent(memory: &MemoryEntry, notice: String) -> Resource {
+fn withheld_resource(memory: &MemoryEntry, notice: String) -> Resource {
     let mut resource = resource(memory);
     resource.title = None;
     resource.description = Some(notice);

@@ -23,7 +23,7 @@ use crate::limits::MCP_ROOTS_WAIT;
 
 /// Who decides which project a client works in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProjectFrom {
+pub enum ProjectSource {
     /// The binding, because a person named the project; the client is not asked.
     Binding,
     /// The client, if it has roots: the project in which they lie. Several projects are none, since nothing says
@@ -36,7 +36,7 @@ pub enum ProjectFrom {
 
 /// A mark on an HTTP request that names the workspace that it means.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NamesWorkspace;
+pub(crate) struct ExplicitWorkspace;
 
 /// The project that a client works in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,14 +65,14 @@ impl ClientProject {
 /// The project that a client said it works in, once it was asked.
 #[derive(Debug)]
 pub(super) struct Roots {
-    from: ProjectFrom,
+    source: ProjectSource,
     /// Replaced when the client's roots change: who waits for the old answer still gets that one.
     answer: Mutex<Arc<OnceCell<ClientProject>>>,
 }
 
 impl Roots {
-    pub(super) fn new(from: ProjectFrom) -> Self {
-        Self { from, answer: Mutex::default() }
+    pub(super) fn new(from: ProjectSource) -> Self {
+        Self { source: from, answer: Mutex::default() }
     }
 
     /// Forgets what the client said.
@@ -86,12 +86,12 @@ impl Roots {
         peer: &Peer<RoleServer>,
         extensions: &Extensions,
     ) -> ClientProject {
-        let is_decided = match self.from {
-            ProjectFrom::Binding => true,
-            ProjectFrom::ClientRoots => false,
-            ProjectFrom::Workspace => {
+        let is_decided = match self.source {
+            ProjectSource::Binding => true,
+            ProjectSource::ClientRoots => false,
+            ProjectSource::Workspace => {
                 let parts = extensions.get::<Parts>();
-                parts.is_some_and(|parts| parts.extensions.get::<NamesWorkspace>().is_some())
+                parts.is_some_and(|parts| parts.extensions.get::<ExplicitWorkspace>().is_some())
             }
         };
         if is_decided || !has_roots(peer) {
@@ -103,7 +103,9 @@ impl Roots {
 
     async fn ask(&self, peer: &Peer<RoleServer>) -> ClientProject {
         match list_roots(peer).await {
-            Ok(uris) => project_of(self.from, uris.iter().filter_map(|uri| folder(uri)).collect()),
+            Ok(uris) => {
+                project_of(self.source, uris.iter().filter_map(|uri| folder(uri)).collect())
+            }
             Err(error) => {
                 tracing::warn!(%error, "the client did not give its roots; using the start folder");
                 ClientProject::Bound
@@ -121,7 +123,7 @@ fn has_roots(peer: &Peer<RoleServer>) -> bool {
 }
 
 /// Returns the project of these roots: the only checkout among them, else the first folder.
-fn project_of(from: ProjectFrom, folders: Vec<PathBuf>) -> ClientProject {
+fn project_of(from: ProjectSource, folders: Vec<PathBuf>) -> ClientProject {
     let mut checkouts: Vec<PathBuf> = Vec::new();
     for checkout in folders.iter().filter_map(|folder| Checkout::find(folder)) {
         if !checkouts.contains(&checkout.root) {
@@ -136,11 +138,11 @@ fn project_of(from: ProjectFrom, folders: Vec<PathBuf>) -> ClientProject {
         };
         let names: Vec<_> = checkouts.iter().map(name).collect();
         let how = match from {
-            ProjectFrom::Workspace => {
+            ProjectSource::Workspace => {
                 "name one by `?workspace=ID` in the URL of this server (`GET /capabilities` lists \
                  the ids)"
             }
-            ProjectFrom::ClientRoots | ProjectFrom::Binding => {
+            ProjectSource::ClientRoots | ProjectSource::Binding => {
                 "name one by starting this server as `lukasa mcp --project DIR`"
             }
         };
@@ -150,9 +152,9 @@ fn project_of(from: ProjectFrom, folders: Vec<PathBuf>) -> ClientProject {
     }
     let only = checkouts.pop().or_else(|| folders.into_iter().next());
     match (from, only) {
-        (ProjectFrom::ClientRoots, Some(folder)) => ClientProject::Folder(folder),
+        (ProjectSource::ClientRoots, Some(folder)) => ClientProject::Folder(folder),
         // The request decides, whatever the only root is.
-        (ProjectFrom::Workspace | ProjectFrom::Binding, _) | (_, None) => ClientProject::Bound,
+        (ProjectSource::Workspace | ProjectSource::Binding, _) | (_, None) => ClientProject::Bound,
     }
 }
 

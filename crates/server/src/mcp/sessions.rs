@@ -23,57 +23,57 @@ use rmcp::transport::streamable_http_server::session::{
 
 /// There are as many sessions as there may be, and somebody listens to each.
 #[derive(Debug)]
-pub(crate) struct Full;
+pub(crate) struct TooManySessions;
 
 /// The sessions of one workspace.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    library: LocalSessionManager,
+    inner: LocalSessionManager,
     max: usize,
-    known: Mutex<HashMap<SessionId, Known>>,
+    sessions: Mutex<HashMap<SessionId, SessionEntry>>,
     /// Counts uses, so that they have an order.
-    uses: AtomicU64,
+    use_count: AtomicU64,
 }
 
 /// What is known of a session.
 #[derive(Debug)]
-struct Known {
+struct SessionEntry {
     /// The id of the client that began it, if that has one.
     owner: Option<String>,
     /// The class of agent that it was begun for: no request in it may do more.
     class: AgentClass,
     last_used: u64,
     /// Held by every stream that waits for news, too.
-    listening: Arc<()>,
+    listeners: Arc<()>,
 }
 
-impl Known {
-    fn is_heard(&self) -> bool {
-        Arc::strong_count(&self.listening) > 1
+impl SessionEntry {
+    fn has_listeners(&self) -> bool {
+        Arc::strong_count(&self.listeners) > 1
     }
 }
 
 impl Default for Sessions {
     fn default() -> Self {
-        Self::bounded(MCP_SESSIONS_MAX)
+        Self::with_max(MCP_SESSIONS_MAX)
     }
 }
 
 impl Sessions {
     /// Returns no sessions, of which there may be as many.
-    pub(super) fn bounded(max: usize) -> Self {
+    pub(super) fn with_max(max: usize) -> Self {
         let mut library = LocalSessionManager::default();
         // They end when their client says so or when there is no room, not while a person thinks.
         library.session_config.keep_alive = None;
         // Clients of the oldest revisions take the empty event that this sends for a broken message.
         library.session_config.sse_retry = None;
-        Self { library, max, known: Mutex::default(), uses: AtomicU64::new(0) }
+        Self { inner: library, max, sessions: Mutex::default(), use_count: AtomicU64::new(0) }
     }
 
     /// Makes room for a session: ends those unused longest that nobody listens to, until there are fewer
     /// than there may be. Several that begin at once may be more for a moment; the next one ends those.
-    pub(super) async fn make_room(&self) -> Result<(), Full> {
-        while let Some(unused) = self.one_too_many()? {
+    pub(super) async fn evict_idle(&self) -> Result<(), TooManySessions> {
+        while let Some(unused) = self.session_to_evict()? {
             if let Err(error) = self.close_session(&unused).await {
                 tracing::debug!(%error, "a session had ended by itself");
             }
@@ -82,19 +82,19 @@ impl Sessions {
     }
 
     /// Returns the session that has to make room, if one has to.
-    fn one_too_many(&self) -> Result<Option<SessionId>, Full> {
-        let known = self.known.lock();
+    fn session_to_evict(&self) -> Result<Option<SessionId>, TooManySessions> {
+        let known = self.sessions.lock();
         if known.len() < self.max {
             return Ok(None);
         }
-        let unheard = known.iter().filter(|(_, session)| !session.is_heard());
+        let unheard = known.iter().filter(|(_, session)| !session.has_listeners());
         let oldest = unheard.min_by_key(|(_, session)| session.last_used);
-        oldest.map(|(id, _)| Some(SessionId::clone(id))).ok_or(Full)
+        oldest.map(|(id, _)| Some(SessionId::clone(id))).ok_or(TooManySessions)
     }
 
     /// Gives a session to the client that began it, for an agent of a class.
-    pub(super) fn give(&self, id: &str, owner: Option<&str>, class: AgentClass) {
-        if let Some(session) = self.known.lock().get_mut(id) {
+    pub(super) fn assign(&self, id: &str, owner: Option<&str>, class: AgentClass) {
+        if let Some(session) = self.sessions.lock().get_mut(id) {
             session.owner = owner.map(str::to_owned);
             session.class = class;
         }
@@ -102,32 +102,32 @@ impl Sessions {
 
     /// Returns the class of agent that a session was begun for.
     pub(super) fn class_of(&self, id: &str) -> Option<AgentClass> {
-        self.known.lock().get(id).map(|session| session.class)
+        self.sessions.lock().get(id).map(|session| session.class)
     }
 
     /// Returns whether a session, if there is one of this name, is this client's.
     pub(super) fn may_use(&self, id: &str, client: Option<&str>) -> bool {
-        self.known.lock().get(id).is_none_or(|session| session.owner.as_deref() == client)
+        self.sessions.lock().get(id).is_none_or(|session| session.owner.as_deref() == client)
     }
 
     fn next_use(&self) -> u64 {
-        self.uses.fetch_add(1, Ordering::Relaxed)
+        self.use_count.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn note_use(&self, id: &SessionId) {
+    fn record_use(&self, id: &SessionId) {
         let used = self.next_use();
-        if let Some(session) = self.known.lock().get_mut(id) {
+        if let Some(session) = self.sessions.lock().get_mut(id) {
             session.last_used = used;
         }
     }
 
     /// Returns a stream that counts as listening to a session as long as it lives.
-    fn listening<S>(&self, id: &SessionId, stream: S) -> impl Stream<Item = S::Item> + use<S>
+    fn track_listener<S>(&self, id: &SessionId, stream: S) -> impl Stream<Item = S::Item> + use<S>
     where
         S: Stream + Send + Sync + 'static,
     {
-        self.note_use(id);
-        let listening = self.known.lock().get(id).map(|session| Arc::clone(&session.listening));
+        self.record_use(id);
+        let listening = self.sessions.lock().get(id).map(|session| Arc::clone(&session.listeners));
         unfold((Box::pin(stream), listening), async |(mut stream, listening)| {
             let message = stream.next().await?;
             Some((message, (stream, listening)))
@@ -140,11 +140,16 @@ impl SessionManager for Sessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        let (id, transport) = self.library.create_session().await?;
+        let (id, transport) = self.inner.create_session().await?;
         let (last_used, listening) = (self.next_use(), Arc::default());
         // Until it is given to its client, nothing may be done in it but to look.
-        let known = Known { owner: None, class: AgentClass::Explore, last_used, listening };
-        self.known.lock().insert(SessionId::clone(&id), known);
+        let known = SessionEntry {
+            owner: None,
+            class: AgentClass::Explore,
+            last_used,
+            listeners: listening,
+        };
+        self.sessions.lock().insert(SessionId::clone(&id), known);
         Ok((id, transport))
     }
 
@@ -153,16 +158,16 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
-        self.library.initialize_session(id, message).await
+        self.inner.initialize_session(id, message).await
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        self.library.has_session(id).await
+        self.inner.has_session(id).await
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.known.lock().remove(id);
-        self.library.close_session(id).await
+        self.sessions.lock().remove(id);
+        self.inner.close_session(id).await
     }
 
     async fn create_stream(
@@ -170,8 +175,8 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        self.note_use(id);
-        self.library.create_stream(id, message).await
+        self.record_use(id);
+        self.inner.create_stream(id, message).await
     }
 
     async fn accept_message(
@@ -179,16 +184,16 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<(), Self::Error> {
-        self.note_use(id);
-        self.library.accept_message(id, message).await
+        self.record_use(id);
+        self.inner.accept_message(id, message).await
     }
 
     async fn create_standalone_stream(
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let stream = self.library.create_standalone_stream(id).await?;
-        Ok(self.listening(id, stream))
+        let stream = self.inner.create_standalone_stream(id).await?;
+        Ok(self.track_listener(id, stream))
     }
 
     async fn resume(
@@ -196,7 +201,7 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        let stream = self.library.resume(id, last_event_id).await?;
-        Ok(self.listening(id, stream))
+        let stream = self.inner.resume(id, last_event_id).await?;
+        Ok(self.track_listener(id, stream))
     }
 }

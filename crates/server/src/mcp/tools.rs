@@ -25,15 +25,15 @@ use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use super::caller::Held;
-use super::question::{self, Answer};
+use super::caller::KeepAlive;
+use super::elicitation::{self, ScopeAnswer};
 use crate::error::log_failure;
 
 /// The member of a result's `_meta` that holds the facts for programs.
 const FACTS: &str = "lukasa";
 
 /// What a client calls for.
-pub(super) enum Called {
+pub(super) enum ToolCall {
     /// A command on memories.
     Command(MemoryCommand),
     /// A question to all memories.
@@ -53,7 +53,7 @@ const TOOLS: [(&str, Feature); 4] = [
 ];
 
 /// Tells whether there is a tool of this name. Where one folder is all there is, there are no context files.
-fn is_there(name: &str, layout: Layout, features: Features) -> bool {
+fn is_available(name: &str, layout: Layout, features: Features) -> bool {
     let is_on = TOOLS.iter().any(|(tool, feature)| *tool == name && features.has(*feature));
     is_on && (name != save::NAME || layout == Layout::Scoped)
 }
@@ -61,7 +61,7 @@ fn is_there(name: &str, layout: Layout, features: Features) -> bool {
 /// Returns the tools that are switched on, whatever the caller may do: what is refused says so when it is called, and
 /// a list that depends on the caller would be a second place that decides.
 pub(super) fn list(layout: Layout, features: Features) -> ListToolsResult {
-    let tools = TOOLS.iter().filter(|(name, _)| is_there(name, layout, features));
+    let tools = TOOLS.iter().filter(|(name, _)| is_available(name, layout, features));
     let definition = |(name, _): &(&str, Feature)| match *name {
         recall::NAME => reader(recall::NAME, recall::DESCRIPTION, recall::schema()),
         view::NAME => reader(view::NAME, view::DESCRIPTION, view::schema()),
@@ -112,21 +112,21 @@ pub(super) fn decode(
     name: &str,
     arguments: Option<JsonObject>,
     (layout, features): (Layout, Features),
-) -> Result<Called, ErrorData> {
+) -> Result<ToolCall, ErrorData> {
     let arguments = Value::Object(arguments.unwrap_or_default());
     let decoded = match name {
-        _ if !is_there(name, layout, features) => {
+        _ if !is_available(name, layout, features) => {
             let known = list(layout, features).tools;
             let known: Vec<_> = known.iter().map(|tool| format!("`{}`", tool.name)).collect();
             let what = format!("unknown tool `{name}`; there are {}", known.join(", "));
             return Err(ErrorData::invalid_params(what, None));
         }
-        tool::NAME => tool::decode(&arguments, layout).map(Called::Command),
-        recall::NAME => recall::decode(&arguments).map(Called::Recall),
-        view::NAME => view::decode(&arguments, layout).map(Called::Command),
-        _ => save::decode(&arguments).map(Called::Save),
+        tool::NAME => tool::decode(&arguments, layout).map(ToolCall::Command),
+        recall::NAME => recall::decode(&arguments).map(ToolCall::Recall),
+        view::NAME => view::decode(&arguments, layout).map(ToolCall::Command),
+        _ => save::decode(&arguments).map(ToolCall::Save),
     };
-    Ok(decoded.unwrap_or_else(|refusal| Called::Refused(Reply::Refused(refusal))))
+    Ok(decoded.unwrap_or_else(|refusal| ToolCall::Refused(Reply::Refused(refusal))))
 }
 
 /// Answers a question with what fits it.
@@ -148,7 +148,7 @@ pub(super) async fn recall(engine: &Engine, memories: &Memories, prompt: &str) -
 /// Saves a fact, or asks whose file is meant. It is carried out among the `calls`, as a command is.
 pub(super) async fn save(
     calls: &TaskTracker,
-    (files, held): (SaveFiles, Option<Held>),
+    (files, held): (SaveFiles, Option<KeepAlive>),
     save: SaveRequest,
 ) -> CallToolResult {
     let running = calls.spawn(async move {
@@ -185,7 +185,7 @@ impl SaveFiles {
                 };
                 return refused(MemoryErrorCode::ScopeUnavailable, text);
             }
-            None => return self.ask(),
+            None => return self.scope_question(),
         };
         let saved = match &save.edited {
             Some(edited) => self.files.save_edited(scope, edited).await,
@@ -206,7 +206,7 @@ impl SaveFiles {
                 let facts = json!({ "ok": true, "scope": scope.as_str(), "warnings": warnings });
                 encode(text, false, facts)
             }
-            Err(error) => not_saved(&error),
+            Err(error) => save_failure_result(&error),
         }
     }
 
@@ -220,27 +220,27 @@ impl SaveFiles {
     }
 
     /// Lets the client ask its person which file is meant, if it can.
-    pub(super) async fn ask_person(
+    pub(super) async fn elicit_scope(
         &self,
         peer: &Peer<RoleServer>,
         fact: &str,
         is_influenced: bool,
-    ) -> Answer {
+    ) -> ScopeAnswer {
         let mut message = format!("Which instruction file is this added to?\n\n{fact}\n");
         if is_influenced {
-            message.insert_str(0, BY_INFLUENCED);
+            message.insert_str(0, INFLUENCED_NOTICE);
         }
         for scope in self.scopes() {
             // What cannot be found is said once it is chosen.
-            let Ok(path) = self.files.target(*scope) else { return Answer::None };
+            let Ok(path) = self.files.target(*scope) else { return ScopeAnswer::Unavailable };
             let line = format!("\n{}: {}", scope.as_str(), path.display());
             message.push_str(&line);
         }
-        question::scope(peer, &message, self.scopes()).await
+        elicitation::ask_scope(peer, &message, self.scopes()).await
     }
 
     /// Returns the question which file is meant, with where each of them is.
-    fn ask(&self) -> CallToolResult {
+    fn scope_question(&self) -> CallToolResult {
         let mut text =
             "Nothing is saved yet. Ask the person which file is meant, then call again:".to_owned();
         for scope in self.scopes() {
@@ -253,7 +253,7 @@ impl SaveFiles {
                     );
                     text.push_str(&line);
                 }
-                Err(error) => return not_saved(&error),
+                Err(error) => return save_failure_result(&error),
             }
         }
         refused(MemoryErrorCode::InvalidArguments, text)
@@ -265,11 +265,11 @@ const LINES_MISSING: &str = "Nothing was saved: the edited text leaves out lines
      `save_memory` only adds. Call again with the fact alone, or let the person edit the file.";
 
 /// What a person is told who is asked by an agent that has read text that nobody here reviewed.
-const BY_INFLUENCED: &str = "The agent has read memories that came with a repository and that nobody reviewed, so this may \
+const INFLUENCED_NOTICE: &str = "The agent has read memories that came with a repository and that nobody reviewed, so this may \
      be somebody else's wish.\n\n";
 
 /// Returns what a model is told that has read text that nobody here reviewed, where the person cannot be asked.
-pub(super) fn influenced() -> CallToolResult {
+pub(super) fn influenced_result() -> CallToolResult {
     let text = "Nothing was saved: this session has read memories that came with a repository and that nobody reviewed, \
                 and instruction files are added to only with the person's agreement then. Show the person the fact; they \
                 can save it with `lukasa save`.";
@@ -277,7 +277,7 @@ pub(super) fn influenced() -> CallToolResult {
 }
 
 /// Returns what a model is told when the person was asked and chose no file.
-pub(super) fn declined() -> CallToolResult {
+pub(super) fn declined_result() -> CallToolResult {
     refused(
         MemoryErrorCode::InvalidArguments,
         "The person was asked and does not want this saved.".to_owned(),
@@ -285,7 +285,7 @@ pub(super) fn declined() -> CallToolResult {
 }
 
 /// Returns what a model is told when a fact was not saved: no more of where the files are than it was told.
-fn not_saved(error: &ContextFileError) -> CallToolResult {
+fn save_failure_result(error: &ContextFileError) -> CallToolResult {
     let code = error.code();
     match error {
         ContextFileError::Screened(refusal) => result(&Reply::Refused(refusal.clone())),
@@ -309,9 +309,9 @@ fn refused(code: MemoryErrorCode, text: String) -> CallToolResult {
 /// Carries out a command among the `calls` that the server waits for before it ends. Runs on by
 /// itself when nobody waits for the result any more: a write that has begun is finished. Until then
 /// something may be held.
-pub(super) async fn carry_out(
+pub(super) async fn execute(
     calls: &TaskTracker,
-    (memories, held): (Memories, Option<Held>),
+    (memories, held): (Memories, Option<KeepAlive>),
     command: MemoryCommand,
     call: CallContext,
 ) -> CallToolResult {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use lukasa_server::mcp::{self, Host, ServeError};
+use lukasa_server::mcp::{self, McpConfig, ServeError};
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
@@ -22,7 +22,7 @@ pub(crate) const WITH_HANDSHAKE: [&str; 4] =
 pub(crate) const NEWEST: &str = "2026-07-28";
 
 /// One client and the server it talks to.
-pub(crate) struct Client {
+pub(crate) struct TestClient {
     input: Option<WriteHalf<DuplexStream>>,
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
     server: JoinHandle<Result<(), ServeError>>,
@@ -34,9 +34,9 @@ pub(crate) struct Client {
     meta: Option<Value>,
 }
 
-impl Client {
+impl TestClient {
     /// Starts a server for a client that says nothing yet.
-    pub(crate) fn connect(host: Host) -> Self {
+    pub(crate) fn connect(host: McpConfig) -> Self {
         let (here, there) = tokio::io::duplex(64 * 1024);
         let (output, input) = tokio::io::split(here);
         let (server_input, server_output) = tokio::io::split(there);
@@ -54,7 +54,7 @@ impl Client {
     }
 
     /// Starts a server for a client of this revision, past the handshake if it has one.
-    pub(crate) async fn of(host: Host, revision: &str) -> Self {
+    pub(crate) async fn with_revision(host: McpConfig, revision: &str) -> Self {
         let mut client = Self::connect(host);
         client.begin(revision, json!({})).await;
         client
@@ -139,12 +139,12 @@ impl Client {
     }
 
     /// Waits for a request of the server and returns its id.
-    pub(crate) async fn asked(&mut self, method: &str) -> Value {
-        self.asked_with(method).await.0
+    pub(crate) async fn wait_for_request(&mut self, method: &str) -> Value {
+        self.wait_for_request_with_id(method).await.0
     }
 
     /// Waits for a request of the server and returns its id and what it asks with.
-    pub(crate) async fn asked_with(&mut self, method: &str) -> (Value, Value) {
+    pub(crate) async fn wait_for_request_with_id(&mut self, method: &str) -> (Value, Value) {
         let is_it = |message: &Value| message["method"] == method && !message["id"].is_null();
         let mut request = self.wait_for(is_it).await;
         (request["id"].take(), request["params"].take())
@@ -186,18 +186,18 @@ impl Client {
     }
 
     /// Waits for the end of serving without reading another line.
-    pub(crate) async fn ended_unread(self) -> Result<(), ServeError> {
+    pub(crate) async fn close_unread(self) -> Result<(), ServeError> {
         timeout(PATIENCE, self.server).await.expect("the server does not end").unwrap()
     }
 
     /// Says no more and reads what is left to read, then how serving ended.
     pub(crate) async fn close(mut self) -> (Vec<Value>, Result<(), ServeError>) {
         self.input.take().unwrap().shutdown().await.unwrap();
-        self.rest().await
+        self.read_remaining().await
     }
 
     /// Reads to the end, then returns how serving ended.
-    pub(crate) async fn rest(mut self) -> (Vec<Value>, Result<(), ServeError>) {
+    pub(crate) async fn read_remaining(mut self) -> (Vec<Value>, Result<(), ServeError>) {
         let mut rest: Vec<Value> = self.unread.drain(..).collect();
         while let Some(message) = self.line().await {
             rest.push(message);

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, NEWEST, WITH_HANDSHAKE};
-use crate::world::World;
+use crate::client::{NEWEST, TestClient, WITH_HANDSHAKE};
+use crate::world::TestHome;
 
 fn capabilities() -> Value {
     json!({ "tools": {}, "prompts": {}, "resources": { "subscribe": true, "listChanged": true } })
@@ -26,8 +26,8 @@ async fn each_revision_with_a_handshake_is_spoken_as_asked() {
         ("2126-01-01", "2025-11-25"),
         (NEWEST, "2025-11-25"),
     ]) {
-        let world = World::new();
-        let mut client = Client::connect(world.host());
+        let world = TestHome::new();
+        let mut client = TestClient::connect(world.config());
         let expected = json!({
             "protocolVersion": spoken,
             "capabilities": capabilities(),
@@ -45,8 +45,8 @@ async fn each_revision_with_a_handshake_is_spoken_as_asked() {
 
 #[tokio::test]
 async fn the_newest_revision_needs_no_handshake() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), NEWEST).await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     let mut discovered = client.request("server/discover", json!({})).await;
     let instructions = discovered["instructions"].take();
     assert!(instructions.as_str().unwrap().len() <= 512, "{instructions}");
@@ -70,8 +70,8 @@ async fn the_newest_revision_needs_no_handshake() {
 
 #[tokio::test]
 async fn a_request_without_its_metadata_is_told_so_and_the_client_may_begin_anew() {
-    let world = World::new();
-    let mut client = Client::connect(world.host());
+    let world = TestHome::new();
+    let mut client = TestClient::connect(world.config());
     let refused = client.request("tools/list", json!({})).await;
     assert_eq!(refused["error"]["code"], -32602);
     client.begin("2025-11-25", json!({})).await;
@@ -81,8 +81,8 @@ async fn a_request_without_its_metadata_is_told_so_and_the_client_may_begin_anew
 #[tokio::test]
 async fn what_is_not_declared_is_not_found() {
     for revision in ["2024-11-05", "2025-11-25", NEWEST] {
-        let world = World::new();
-        let mut client = Client::of(world.host(), revision).await;
+        let world = TestHome::new();
+        let mut client = TestClient::with_revision(world.config(), revision).await;
         for (method, params) in [
             (
                 "completion/complete",
@@ -104,11 +104,11 @@ async fn what_is_not_declared_is_not_found() {
 
 #[tokio::test]
 async fn each_world_has_its_own_requests() {
-    let world = World::new();
-    let mut older = Client::of(world.host(), "2025-11-25").await;
+    let world = TestHome::new();
+    let mut older = TestClient::with_revision(world.config(), "2025-11-25").await;
     let listen = json!({ "notifications": {} });
     assert_eq!(older.request("subscriptions/listen", listen).await["error"]["code"], -32601);
-    let mut newest = Client::of(world.host(), NEWEST).await;
+    let mut newest = TestClient::with_revision(world.config(), NEWEST).await;
     // A ping is answered before the first request, when the revision is not known.
     newest.request("tools/list", json!({})).await;
     let memory = json!({ "uri": "lukasa://memories/global/a.md" });
@@ -123,8 +123,8 @@ async fn each_world_has_its_own_requests() {
 
 #[tokio::test]
 async fn parameters_of_the_wrong_shape_are_named() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), "2025-11-25").await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     for (method, params) in [
         ("tools/call", json!({ "name": "memory", "arguments": "view" })),
         ("tools/call", json!({ "arguments": {} })),
@@ -146,8 +146,8 @@ async fn parameters_of_the_wrong_shape_are_named() {
 async fn a_client_that_leaves_ends_the_server_without_an_error() {
     for beginning in ["", "\n", "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n"]
     {
-        let world = World::new();
-        let mut client = Client::connect(world.host());
+        let world = TestHome::new();
+        let mut client = TestClient::connect(world.config());
         client.write(beginning.as_bytes()).await;
         let (rest, ended) = client.close().await;
         assert_eq!(rest, Vec::<Value>::new());
@@ -158,8 +158,8 @@ async fn a_client_that_leaves_ends_the_server_without_an_error() {
 #[tokio::test]
 async fn what_was_asked_before_the_client_left_is_answered() {
     for revision in ["2024-11-05", NEWEST] {
-        let world = World::new();
-        let mut client = Client::of(world.host(), revision).await;
+        let world = TestHome::new();
+        let mut client = TestClient::with_revision(world.config(), revision).await;
         let path = "/memories/global/last.md";
         let create = json!({ "command": "create", "path": path, "file_text": "words" });
         let id = client.ask("tools/call", json!({ "name": "memory", "arguments": create })).await;
@@ -173,8 +173,8 @@ async fn what_was_asked_before_the_client_left_is_answered() {
 
 #[tokio::test]
 async fn a_stop_before_the_first_request_is_no_error() {
-    let world = World::new();
-    let client = Client::connect(world.host());
+    let world = TestHome::new();
+    let client = TestClient::connect(world.config());
     client.stop.cancel();
-    client.rest().await.1.unwrap();
+    client.read_remaining().await.1.unwrap();
 }

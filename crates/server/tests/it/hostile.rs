@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::client::{Client, NEWEST};
-use crate::world::World;
+use crate::client::{NEWEST, TestClient};
+use crate::world::TestHome;
 
 /// Sends a line; returns what is answered to it, then shows that the server goes on.
 async fn check(line: &[u8], expected: Value) {
-    let world = World::new();
-    let mut client = Client::of(world.host(), "2025-11-25").await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     client.write(line).await;
     client.write(b"\n").await;
     client.send(&json!({ "jsonrpc": "2.0", "id": "after", "method": "ping" })).await;
@@ -74,8 +74,8 @@ async fn each_message_of_a_batch_is_answered() {
 
 #[tokio::test]
 async fn a_message_longer_than_any_may_be_is_refused_and_ends_the_server() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), "2025-11-25").await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     let chunk = vec![b'a'; 1024 * 1024];
     let mut sent = 0;
     // The server stops reading somewhere beyond the longest line.
@@ -83,7 +83,7 @@ async fn a_message_longer_than_any_may_be_is_refused_and_ends_the_server() {
         sent += 1;
     }
     assert!((16..64).contains(&sent), "{sent} MiB were taken");
-    let (rest, ended) = client.rest().await;
+    let (rest, ended) = client.read_remaining().await;
     ended.unwrap();
     assert_eq!(rest.len(), 1, "{rest:?}");
     assert_eq!(rest[0]["error"]["code"], -32600);
@@ -91,8 +91,8 @@ async fn a_message_longer_than_any_may_be_is_refused_and_ends_the_server() {
 
 #[tokio::test]
 async fn two_requests_with_one_id_hang_nobody() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), NEWEST).await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     let first = client.ask("tools/list", json!({})).await;
     client.reuse_id();
     assert_eq!(client.ask("tools/list", json!({})).await, first);
@@ -102,14 +102,14 @@ async fn two_requests_with_one_id_hang_nobody() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_does_not_keep_the_server_from_ending() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), "2025-11-25").await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     // More than the pipe holds; nobody reads the answers.
     for _ in 0..100 {
         client.ask("tools/list", json!({})).await;
     }
     client.stop.cancel();
-    client.ended_unread().await.unwrap();
+    client.close_unread().await.unwrap();
 }
 
 /// Lines of every degree of wrongness.
@@ -141,8 +141,8 @@ proptest! {
     fn whatever_comes_the_server_goes_on(lines in proptest::collection::vec(line(), 1..20)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let world = World::new();
-            let mut client = Client::of(world.host(), "2025-11-25").await;
+            let world = TestHome::new();
+            let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
             for line in &lines {
                 client.write(line.as_bytes()).await;
                 client.write(b"\n").await;

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, NEWEST};
-use crate::world::World;
+use crate::client::{NEWEST, TestClient};
+use crate::world::TestHome;
 
-async fn told(client: &mut Client, name: &str, arguments: Value) -> String {
+async fn prompt_text(client: &mut TestClient, name: &str, arguments: Value) -> String {
     let got = client.request("prompts/get", json!({ "name": name, "arguments": arguments })).await;
     assert_eq!(got["messages"].as_array().map(Vec::len), Some(1), "{got}");
     assert_eq!(got["messages"][0]["role"], "user", "{got}");
@@ -15,8 +15,8 @@ async fn told(client: &mut Client, name: &str, arguments: Value) -> String {
 #[tokio::test]
 async fn each_revision_lists_the_prompts_with_their_arguments() {
     for revision in ["2024-11-05", "2025-11-25", NEWEST] {
-        let world = World::new();
-        let mut client = Client::of(world.host(), revision).await;
+        let world = TestHome::new();
+        let mut client = TestClient::with_revision(world.config(), revision).await;
         let listed = client.request("prompts/list", json!({})).await;
         let prompts = listed["prompts"].as_array().unwrap();
         let shown: Vec<_> = prompts
@@ -34,25 +34,26 @@ async fn each_revision_lists_the_prompts_with_their_arguments() {
 
 #[tokio::test]
 async fn a_prompt_tells_the_model_which_tools_to_use_and_what_the_person_wrote() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), "2025-11-25").await;
-    let remember = told(&mut client, "remember", json!({ "text": " I use {text} tabs\n" })).await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
+    let remember =
+        prompt_text(&mut client, "remember", json!({ "text": " I use {text} tabs\n" })).await;
     insta::assert_snapshot!(remember, @"
     Remember with the `memory` tool what is said below. View the folder that it belongs to first. Update the memory that already covers it; create one only if none does. Write one fact a line, and the reason where it matters. Never store secrets. Then tell in one sentence what you wrote, and where.
 
     I use {text} tabs
     ");
     let question = json!({ "question": "which port?" });
-    let recall = told(&mut client, "recall", question).await;
+    let recall = prompt_text(&mut client, "recall", question).await;
     assert!(recall.contains("`recall` tool") && recall.ends_with("\n\nwhich port?"), "{recall}");
-    let review = told(&mut client, "review", json!({ "scope": "project" })).await;
+    let review = prompt_text(&mut client, "review", json!({ "scope": "project" })).await;
     assert!(review.starts_with("Review the memories in /memories/project. "), "{review}");
     // Without arguments, which some hosts leave out and others send empty.
     for (name, part) in
         [("remember", "this conversation"), ("recall", "the task"), ("review", "in /memories. ")]
     {
         for arguments in [json!({}), json!({ "text": "", "question": " ", "scope": null })] {
-            let text = told(&mut client, name, arguments).await;
+            let text = prompt_text(&mut client, name, arguments).await;
             assert!(text.contains(part) && !text.contains('{'), "{name}: {text}");
             assert!(text.len() < 600, "{name} costs little");
         }
@@ -61,8 +62,8 @@ async fn a_prompt_tells_the_model_which_tools_to_use_and_what_the_person_wrote()
 
 #[tokio::test]
 async fn a_prompt_that_is_not_there_and_an_argument_that_is_wrong_are_named() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), "2025-11-25").await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     for (params, part) in [
         (json!({ "name": "forget" }), "`forget`"),
         (

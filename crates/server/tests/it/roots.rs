@@ -1,10 +1,10 @@
 //! Which project a client works in.
 
-use lukasa_server::mcp::{Host, ProjectFrom};
+use lukasa_server::mcp::{McpConfig, ProjectSource};
 use serde_json::{Value, json};
 
-use crate::client::{Client, NEWEST};
-use crate::world::World;
+use crate::client::{NEWEST, TestClient};
+use crate::world::TestHome;
 
 fn with_roots() -> Value {
     json!({ "roots": { "listChanged": true } })
@@ -19,17 +19,17 @@ fn roots(folders: &[&std::path::Path]) -> Value {
 }
 
 /// Starts a server in the project `start`, for a client with roots.
-async fn client(world: &World, host: impl FnOnce(Host) -> Host) -> Client {
+async fn client(world: &TestHome, host: impl FnOnce(McpConfig) -> McpConfig) -> TestClient {
     let start = Some(world.project("start"));
-    let mut binding = world.host().binding;
+    let mut binding = world.config().binding;
     binding.project_dir = start;
-    let mut client = Client::connect(host(Host { binding, ..world.host() }));
+    let mut client = TestClient::connect(host(McpConfig { binding, ..world.config() }));
     client.begin("2025-11-25", with_roots()).await;
     client
 }
 
 /// Creates a memory of the project and returns in which of the folders it lies.
-async fn lands_in(client: &mut Client, world: &World, name: &str) -> &'static str {
+async fn write_target(client: &mut TestClient, world: &TestHome, name: &str) -> &'static str {
     client.create(&format!("/memories/project/{name}"), "words\n").await;
     let found: Vec<&str> = ["start", "first", "second"]
         .into_iter()
@@ -41,26 +41,26 @@ async fn lands_in(client: &mut Client, world: &World, name: &str) -> &'static st
 
 #[tokio::test]
 async fn the_only_project_among_the_roots_is_the_project_from_the_first_call_on() {
-    let world = World::new();
+    let world = TestHome::new();
     let (first, second) = (world.project("first"), world.folder().join("second"));
     std::fs::create_dir(&second).unwrap();
     let mut client = client(&world, |host| host).await;
     // The call is on its way before the roots are known.
     let create = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "x" });
     let call = client.ask("tools/call", json!({ "name": "memory", "arguments": create })).await;
-    let asked = client.asked("roots/list").await;
+    let asked = client.wait_for_request("roots/list").await;
     client.respond(asked, roots(&[&first, &second])).await;
     assert_eq!(client.answer(call).await["isError"], false);
     assert!(first.join(".lukasa/memory/a.md").exists());
-    assert_eq!(lands_in(&mut client, &world, "b.md").await, "first");
+    assert_eq!(write_target(&mut client, &world, "b.md").await, "first");
 }
 
 #[tokio::test]
 async fn roots_in_several_projects_are_none_until_one_is_left() {
-    let world = World::new();
+    let world = TestHome::new();
     let (first, second) = (world.project("first"), world.project("second"));
     let mut client = client(&world, |host| host).await;
-    let asked = client.asked("roots/list").await;
+    let asked = client.wait_for_request("roots/list").await;
     client.respond(asked, roots(&[&first, &second])).await;
     let create = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "x" });
     let call = json!({ "name": "memory", "arguments": create });
@@ -74,28 +74,28 @@ async fn roots_in_several_projects_are_none_until_one_is_left() {
     client.notify("notifications/roots/list_changed", json!({})).await;
     let view = json!({ "name": "memory", "arguments": { "command": "view", "path": "/memories" } });
     let call = client.ask("tools/call", view).await;
-    let asked = client.asked("roots/list").await;
+    let asked = client.wait_for_request("roots/list").await;
     client.respond(asked, roots(&[&second])).await;
     client.answer(call).await;
-    assert_eq!(lands_in(&mut client, &world, "b.md").await, "second");
+    assert_eq!(write_target(&mut client, &world, "b.md").await, "second");
 }
 
 #[tokio::test]
 async fn a_client_whose_roots_changed_is_asked_again() {
-    let world = World::new();
+    let world = TestHome::new();
     let (first, second) = (world.project("first"), world.project("second"));
     let mut client = client(&world, |host| host).await;
-    let asked = client.asked("roots/list").await;
+    let asked = client.wait_for_request("roots/list").await;
     client.respond(asked, roots(&[&first])).await;
-    assert_eq!(lands_in(&mut client, &world, "a.md").await, "first");
+    assert_eq!(write_target(&mut client, &world, "a.md").await, "first");
     client.notify("notifications/roots/list_changed", json!({})).await;
     // A request read after that notice.
     let view = json!({ "name": "memory", "arguments": { "command": "view", "path": "/memories" } });
     let call = client.ask("tools/call", view).await;
-    let asked = client.asked("roots/list").await;
+    let asked = client.wait_for_request("roots/list").await;
     client.respond(asked, roots(&[&second])).await;
     client.answer(call).await;
-    assert_eq!(lands_in(&mut client, &world, "b.md").await, "second");
+    assert_eq!(write_target(&mut client, &world, "b.md").await, "second");
 }
 
 #[tokio::test]
@@ -105,31 +105,31 @@ async fn roots_that_are_no_folders_here_leave_the_start_folder() {
         json!({ "roots": [{ "uri": "https://example.org/x" }, { "uri": "file://elsewhere/x" }] }),
         json!({}),
     ] {
-        let world = World::new();
+        let world = TestHome::new();
         let mut client = client(&world, |host| host).await;
-        let asked = client.asked("roots/list").await;
+        let asked = client.wait_for_request("roots/list").await;
         client.respond(asked, given).await;
-        assert_eq!(lands_in(&mut client, &world, "a.md").await, "start");
+        assert_eq!(write_target(&mut client, &world, "a.md").await, "start");
     }
 }
 
 #[tokio::test]
 async fn a_client_that_refuses_its_roots_gets_the_start_folder() {
-    let world = World::new();
+    let world = TestHome::new();
     let mut client = client(&world, |host| host).await;
-    let asked = client.asked("roots/list").await;
+    let asked = client.wait_for_request("roots/list").await;
     let error = json!({ "code": -32601, "message": "no roots" });
     client.send(&json!({ "jsonrpc": "2.0", "id": asked, "error": error })).await;
-    assert_eq!(lands_in(&mut client, &world, "a.md").await, "start");
+    assert_eq!(write_target(&mut client, &world, "a.md").await, "start");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_keeps_its_roots_to_itself_blocks_nothing_for_long() {
-    let world = World::new();
+    let world = TestHome::new();
     let mut client = client(&world, |host| host).await;
     let view = json!({ "command": "view", "path": "/memories/project" });
     let call = client.ask("tools/call", json!({ "name": "memory", "arguments": view })).await;
-    client.asked("roots/list").await;
+    client.wait_for_request("roots/list").await;
     // Others are answered meanwhile, and the call itself in the end.
     assert_eq!(client.request("ping", json!({})).await, json!({}));
     assert!(client.answer(call).await["isError"].is_boolean());
@@ -137,13 +137,13 @@ async fn a_client_that_keeps_its_roots_to_itself_blocks_nothing_for_long() {
 
 #[tokio::test]
 async fn a_stop_before_the_project_is_known_writes_into_no_other() {
-    let world = World::new();
+    let world = TestHome::new();
     let mut client = client(&world, |host| host).await;
     let create = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "x" });
     let call = client.ask("tools/call", json!({ "name": "memory", "arguments": create })).await;
-    client.asked("roots/list").await;
+    client.wait_for_request("roots/list").await;
     client.stop.cancel();
-    let (rest, ended) = client.rest().await;
+    let (rest, ended) = client.read_remaining().await;
     assert!(rest.iter().any(|message| message["id"] == call && message["error"]["code"] == -32603));
     assert!(!world.folder().join("start/.lukasa").exists());
     ended.unwrap();
@@ -151,15 +151,15 @@ async fn a_stop_before_the_project_is_known_writes_into_no_other() {
 
 #[tokio::test]
 async fn a_call_that_is_cancelled_before_it_begins_does_nothing() {
-    let world = World::new();
+    let world = TestHome::new();
     let first = world.project("first");
     let mut client = client(&world, |host| host).await;
     let create = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "x" });
     let call = client.ask("tools/call", json!({ "name": "memory", "arguments": create })).await;
-    let asked = client.asked("roots/list").await;
+    let asked = client.wait_for_request("roots/list").await;
     client.notify("notifications/cancelled", json!({ "requestId": call })).await;
     client.respond(asked, roots(&[&first])).await;
-    assert_eq!(lands_in(&mut client, &world, "b.md").await, "first");
+    assert_eq!(write_target(&mut client, &world, "b.md").await, "first");
     assert!(!first.join(".lukasa/memory/a.md").exists());
     let (rest, ended) = client.close().await;
     assert!(rest.iter().all(|message| message["id"] != call), "{rest:?}");
@@ -168,18 +168,19 @@ async fn a_call_that_is_cancelled_before_it_begins_does_nothing() {
 
 #[tokio::test]
 async fn a_project_that_a_person_named_is_not_asked_for() {
-    let world = World::new();
-    let mut client = client(&world, |host| Host { project: ProjectFrom::Binding, ..host }).await;
-    assert_eq!(lands_in(&mut client, &world, "a.md").await, "start");
+    let world = TestHome::new();
+    let mut client =
+        client(&world, |host| McpConfig { project: ProjectSource::Binding, ..host }).await;
+    assert_eq!(write_target(&mut client, &world, "a.md").await, "start");
     assert_eq!(client.close().await.0, Vec::<Value>::new());
 }
 
 #[tokio::test]
 async fn the_newest_revision_works_in_the_start_folder() {
-    let world = World::new();
-    let mut binding = world.host().binding;
+    let world = TestHome::new();
+    let mut binding = world.config().binding;
     binding.project_dir = Some(world.project("start"));
-    let mut client = Client::connect(Host { binding, ..world.host() });
+    let mut client = TestClient::connect(McpConfig { binding, ..world.config() });
     client.begin(NEWEST, with_roots()).await;
-    assert_eq!(lands_in(&mut client, &world, "a.md").await, "start");
+    assert_eq!(write_target(&mut client, &world, "a.md").await, "start");
 }

@@ -3,30 +3,30 @@
 use std::fs;
 
 use engine::{Caller, ChangesQuery};
-use lukasa_server::mcp::Host;
+use lukasa_server::mcp::McpConfig;
 use memory::access::AgentClass;
 use memory::change::Provenance;
 use serde_json::{Value, json};
 
-use crate::client::{Client, NEWEST, WITH_HANDSHAKE};
-use crate::world::World;
+use crate::client::{NEWEST, TestClient, WITH_HANDSHAKE};
+use crate::world::TestHome;
 
 /// The most tokens that the list of tools may cost a model. Three bytes a token is a cautious
 /// estimate for English and JSON.
 const LIST_TOKENS_MAX: usize = 1_500;
 
-fn reader(world: &World) -> Host {
+fn reader(world: &TestHome) -> McpConfig {
     let provenance = Provenance::agent("mcp");
-    Host { caller: Caller::new(AgentClass::Explore, provenance), ..world.host() }
+    McpConfig { caller: Caller::new(AgentClass::Explore, provenance), ..world.config() }
 }
 
 #[tokio::test]
 async fn the_list_is_four_cheap_tools_for_every_caller_in_every_revision() {
-    let world = World::new();
+    let world = TestHome::new();
     let mut lists = Vec::new();
     for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
-        for host in [world.host(), reader(&world)] {
-            let mut client = Client::of(host, revision).await;
+        for host in [world.config(), reader(&world)] {
+            let mut client = TestClient::with_revision(host, revision).await;
             lists.push(client.request("tools/list", json!({})).await["tools"].take());
         }
     }
@@ -73,10 +73,11 @@ async fn the_list_is_four_cheap_tools_for_every_caller_in_every_revision() {
 
 #[tokio::test]
 async fn a_flat_folder_has_its_own_description() {
-    let world = World::new();
-    let mut binding = world.host().binding;
+    let world = TestHome::new();
+    let mut binding = world.config().binding;
     binding.flat = Some(world.folder().join("flat"));
-    let mut client = Client::of(Host { binding, ..world.host() }, NEWEST).await;
+    let mut client =
+        TestClient::with_revision(McpConfig { binding, ..world.config() }, NEWEST).await;
     let listed = client.request("tools/list", json!({})).await;
     assert_eq!(listed["tools"][0]["description"], memory::tool::FLAT_DESCRIPTION);
     assert_eq!(listed["tools"][1]["name"], "recall");
@@ -90,7 +91,7 @@ async fn a_flat_folder_has_its_own_description() {
 
 /// Returns a call's text, whether it is an error, and its facts for programs without the parts that
 /// differ from run to run. Hosts show facts content in place of the text, so there is none.
-fn shown(result: &Value) -> (String, bool, Value) {
+fn decode_result(result: &Value) -> (String, bool, Value) {
     assert!(result.get("structuredContent").is_none(), "{result}");
     let mut facts = result["_meta"]["lukasa"].clone();
     if let Some(fields) = facts.as_object_mut() {
@@ -108,8 +109,8 @@ fn shown(result: &Value) -> (String, bool, Value) {
 #[tokio::test]
 async fn the_six_commands_answer_in_every_revision() {
     for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
-        let world = World::new();
-        let mut client = Client::of(world.host(), revision).await;
+        let world = TestHome::new();
+        let mut client = TestClient::with_revision(world.config(), revision).await;
         let path = "/memories/global/a.md";
         let changed = json!({ "ok": true, "change": "…" });
         let looked = json!({ "ok": true });
@@ -149,7 +150,7 @@ async fn the_six_commands_answer_in_every_revision() {
         ] {
             let result = client.call(arguments.clone()).await;
             let expected = (text.to_owned(), false, facts.clone());
-            assert_eq!(shown(&result), expected, "{revision} {arguments}");
+            assert_eq!(decode_result(&result), expected, "{revision} {arguments}");
             assert_eq!(result["resultType"].is_null(), revision != NEWEST);
         }
     }
@@ -157,8 +158,8 @@ async fn the_six_commands_answer_in_every_revision() {
 
 #[tokio::test]
 async fn a_tool_that_only_reads_shows_what_view_shows_and_writes_nothing() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), NEWEST).await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     client.create("/memories/global/a.md", "one\n").await;
     let path = "/memories/global/a.md";
     let arguments = json!({ "command": "delete", "path": path });
@@ -171,8 +172,8 @@ async fn a_tool_that_only_reads_shows_what_view_shows_and_writes_nothing() {
 
 #[tokio::test]
 async fn what_the_model_can_mend_is_a_result_with_its_code() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), "2025-11-25").await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     client.create("/memories/global/a.md", "one\n").await;
     for (arguments, text, code) in [
         (
@@ -202,7 +203,10 @@ async fn what_the_model_can_mend_is_a_result_with_its_code() {
         ),
     ] {
         let result = client.call(arguments).await;
-        assert_eq!(shown(&result), (text.to_owned(), true, json!({ "ok": false, "code": code })));
+        assert_eq!(
+            decode_result(&result),
+            (text.to_owned(), true, json!({ "ok": false, "code": code }))
+        );
     }
     let result = client.request("tools/call", json!({ "name": "memory" })).await;
     assert_eq!(result["_meta"]["lukasa"]["code"], "invalid_arguments");
@@ -210,8 +214,8 @@ async fn what_the_model_can_mend_is_a_result_with_its_code() {
 
 #[tokio::test]
 async fn a_secret_is_refused_by_the_name_of_its_rule_and_not_repeated() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), NEWEST).await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     let secret = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
     let create = json!({
         "command": "create", "path": "/memories/global/a.md", "file_text": format!("key {secret}"),
@@ -223,11 +227,11 @@ async fn a_secret_is_refused_by_the_name_of_its_rule_and_not_repeated() {
 
 #[tokio::test]
 async fn a_reader_is_told_that_it_may_only_look() {
-    let world = World::new();
-    let mut client = Client::of(reader(&world), "2025-06-18").await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(reader(&world), "2025-06-18").await;
     let create = json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" });
     assert_eq!(
-        shown(&client.call(create).await),
+        decode_result(&client.call(create).await),
         (
             "The global memory scope is read-only for this agent; only 'view' is allowed."
                 .to_owned(),
@@ -239,8 +243,8 @@ async fn a_reader_is_told_that_it_may_only_look() {
 
 #[tokio::test]
 async fn another_tool_is_an_error_of_the_protocol() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), NEWEST).await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     let answer = client.request("tools/call", json!({ "name": "shell", "arguments": {} })).await;
     assert_eq!(
         answer["error"],
@@ -250,14 +254,14 @@ async fn another_tool_is_an_error_of_the_protocol() {
 
 #[tokio::test]
 async fn a_failure_of_the_machine_is_a_result_that_names_no_folder() {
-    let world = World::new();
+    let world = TestHome::new();
     // A folder stands where the state database has to be.
     fs::create_dir_all(world.state_folder().join("lukasa.db/in the way")).unwrap();
-    let mut client = Client::of(world.host(), "2025-11-25").await;
+    let mut client = TestClient::with_revision(world.config(), "2025-11-25").await;
     let create = json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" });
     let result = client.call(create).await;
     assert_eq!(
-        shown(&result),
+        decode_result(&result),
         (
             "A file or the state database cannot be read or written.".to_owned(),
             true,
@@ -270,17 +274,21 @@ async fn a_failure_of_the_machine_is_a_result_that_names_no_folder() {
 
 /// Calls once with this client and these facts beside the request; returns client, session and
 /// tool call as history has them.
-async fn recorded(revision: &str, host_session: Option<&str>, meta: Value) -> [Option<String>; 3] {
-    let world = World::new();
-    let mut host = world.host();
+async fn recorded_provenance(
+    revision: &str,
+    host_session: Option<&str>,
+    meta: Value,
+) -> [Option<String>; 3] {
+    let world = TestHome::new();
+    let mut host = world.config();
     host.caller.provenance.session = host_session.map(str::to_owned);
-    let mut client = Client::of(host, revision).await;
+    let mut client = TestClient::with_revision(host, revision).await;
     let create =
         json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x\n" });
     let params = json!({ "name": "memory", "arguments": create, "_meta": meta });
     let created = client.request("tools/call", params).await;
     assert_eq!(created["isError"], false, "{created}");
-    let host = world.host();
+    let host = world.config();
     let memories = host.engine.memories(&host.binding, host.caller);
     let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
     let provenance = memories.changes(&query).await.unwrap().remove(0).provenance;
@@ -292,19 +300,19 @@ async fn history_knows_who_called() {
     let some = |text: &str| Some(text.to_owned());
     for revision in ["2024-11-05", "2025-11-25", NEWEST] {
         let first = if revision == NEWEST { "1" } else { "2" };
-        let [client, session, call] = recorded(revision, None, json!({})).await;
+        let [client, session, call] = recorded_provenance(revision, None, json!({})).await;
         assert_eq!([client, call], [some("test/1"), some(first)], "{revision}");
         // A client over pipes has the process for itself, which is a session.
         assert_eq!(session.unwrap().len(), 12, "{revision}");
         let claude = json!({ "claudecode/toolUseId": "toolu_01", "progressToken": 7 });
         assert_eq!(
-            recorded(revision, some("flag").as_deref(), claude).await,
+            recorded_provenance(revision, some("flag").as_deref(), claude).await,
             [some("test/1"), some("flag"), some("toolu_01")],
             "{revision}"
         );
         let codex = json!({ "threadId": "thread\n9", "callId": "call_9" });
         assert_eq!(
-            recorded(revision, None, codex).await,
+            recorded_provenance(revision, None, codex).await,
             [some("test/1"), some("thread9"), some("call_9")],
             "{revision}"
         );
@@ -313,8 +321,8 @@ async fn history_knows_who_called() {
 
 #[tokio::test]
 async fn many_calls_at_once_are_all_answered_and_all_done() {
-    let world = World::new();
-    let mut client = Client::of(world.host(), NEWEST).await;
+    let world = TestHome::new();
+    let mut client = TestClient::with_revision(world.config(), NEWEST).await;
     let mut calls = Vec::new();
     for n in 0..50 {
         let path = format!("/memories/global/{n}.md");
@@ -331,16 +339,16 @@ async fn many_calls_at_once_are_all_answered_and_all_done() {
 }
 
 /// Calls `save_memory` and returns what a model reads, whether it is an error, and the code or scope.
-async fn save(client: &mut Client, arguments: Value) -> (String, bool, Value) {
+async fn save(client: &mut TestClient, arguments: Value) -> (String, bool, Value) {
     let call = json!({ "name": "save_memory", "arguments": arguments });
-    let (text, is_error, facts) = shown(&client.request("tools/call", call).await);
+    let (text, is_error, facts) = decode_result(&client.request("tools/call", call).await);
     let fact = if is_error { &facts["code"] } else { &facts["scope"] };
     (text, is_error, fact.clone())
 }
 
-fn in_project(world: &World) -> (Host, std::path::PathBuf) {
+fn in_project(world: &TestHome) -> (McpConfig, std::path::PathBuf) {
     let project = world.project("app");
-    let mut host = world.host();
+    let mut host = world.config();
     host.binding.project_dir = Some(project.clone());
     (host, project)
 }
@@ -348,9 +356,9 @@ fn in_project(world: &World) -> (Host, std::path::PathBuf) {
 #[tokio::test]
 async fn a_fact_is_saved_to_the_file_of_its_scope_in_every_revision() {
     for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
-        let world = World::new();
+        let world = TestHome::new();
         let (host, project) = in_project(&world);
-        let mut client = Client::of(host, revision).await;
+        let mut client = TestClient::with_revision(host, revision).await;
         let added =
             |scope: &str| (format!("Added to the {scope} instruction file."), false, json!(scope));
         let arguments = json!({ "fact": "- Builds with make", "scope": "project" });
@@ -371,12 +379,12 @@ async fn a_fact_is_saved_to_the_file_that_the_host_loads_or_that_is_there_and_on
         ("codex-mcp-client", Some("CLAUDE.md"), "CLAUDE.md"),
         ("codex-mcp-client", None, "AGENTS.md"),
     ] {
-        let world = World::new();
+        let world = TestHome::new();
         let (host, project) = in_project(&world);
         if let Some(there) = there {
             fs::write(project.join(there), "").unwrap();
         }
-        let mut client = Client::connect(host);
+        let mut client = TestClient::connect(host);
         let info = json!({ "name": name, "version": "2" });
         let params =
             json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
@@ -393,10 +401,10 @@ async fn a_fact_is_saved_to_the_file_that_the_host_loads_or_that_is_there_and_on
 
 #[tokio::test]
 async fn what_the_person_edited_in_their_host_is_what_is_saved() {
-    let world = World::new();
+    let world = TestHome::new();
     let (host, project) = in_project(&world);
     let file = project.join("AGENTS.md");
-    let mut client = Client::of(host, NEWEST).await;
+    let mut client = TestClient::with_revision(host, NEWEST).await;
     let mut edited = async |content: &str| {
         let arguments = json!({
             "fact": "Builds with make", "scope": "project",
@@ -421,10 +429,10 @@ async fn what_the_person_edited_in_their_host_is_what_is_saved() {
 
 #[tokio::test]
 async fn without_a_scope_a_fact_is_not_saved_and_both_files_are_named() {
-    let world = World::new();
+    let world = TestHome::new();
     let (host, project) = in_project(&world);
     fs::write(project.join("AGENTS.md"), "rules\n").unwrap();
-    let mut client = Client::of(host, NEWEST).await;
+    let mut client = TestClient::with_revision(host, NEWEST).await;
     let (text, is_error, code) = save(&mut client, json!({ "fact": "x" })).await;
     let global = fs::canonicalize(world.folder()).unwrap().join("data/AGENTS.md");
     let project = fs::canonicalize(&project).unwrap();
@@ -440,32 +448,32 @@ async fn without_a_scope_a_fact_is_not_saved_and_both_files_are_named() {
 }
 
 /// Saves a fact without a scope for a client that can ask its person, and answers what it is asked.
-async fn saved_when_asked(answer: Value) -> (String, bool, World) {
-    let world = World::new();
+async fn save_after_elicitation(answer: Value) -> (String, bool, TestHome) {
+    let world = TestHome::new();
     let (host, _) = in_project(&world);
-    let mut client = Client::connect(host);
+    let mut client = TestClient::connect(host);
     client.begin("2025-11-25", json!({ "elicitation": {} })).await;
     let call = json!({ "name": "save_memory", "arguments": { "fact": "Likes tea" } });
     let call = client.ask("tools/call", call).await;
-    let (id, asked) = client.asked_with("elicitation/create").await;
+    let (id, asked) = client.wait_for_request_with_id("elicitation/create").await;
     let schema = &asked["requestedSchema"];
     assert_eq!(schema["properties"]["scope"]["enum"], json!(["project", "global"]), "{asked}");
     assert_eq!(schema["required"], json!(["scope"]));
     assert!(asked["message"].as_str().unwrap().contains("Likes tea"), "{asked}");
     client.respond(id, answer).await;
-    let (text, is_error, _) = shown(&client.answer(call).await);
+    let (text, is_error, _) = decode_result(&client.answer(call).await);
     (text, is_error, world)
 }
 
 #[tokio::test]
 async fn a_client_that_can_asks_its_person_which_file_is_meant() {
     let chosen = json!({ "action": "accept", "content": { "scope": "global" } });
-    let (text, is_error, world) = saved_when_asked(chosen).await;
+    let (text, is_error, world) = save_after_elicitation(chosen).await;
     assert_eq!((text.as_str(), is_error), ("Added to the global instruction file.", false));
     let saved = fs::read_to_string(world.data_folder().join("AGENTS.md")).unwrap();
     assert_eq!(saved, "## Lukasa Added Memories\n- Likes tea\n");
     for action in ["decline", "cancel"] {
-        let (text, is_error, world) = saved_when_asked(json!({ "action": action })).await;
+        let (text, is_error, world) = save_after_elicitation(json!({ "action": action })).await;
         assert!(is_error && text.contains("does not want"), "{text}");
         assert!(!world.data_folder().join("AGENTS.md").exists());
     }
@@ -474,7 +482,7 @@ async fn a_client_that_can_asks_its_person_which_file_is_meant() {
         json!({ "action": "accept", "content": { "scope": "elsewhere" } }),
         json!({}),
     ] {
-        let (text, is_error, world) = saved_when_asked(nonsense).await;
+        let (text, is_error, world) = save_after_elicitation(nonsense).await;
         assert!(is_error && text.starts_with("Nothing is saved yet."), "{text}");
         assert!(!world.data_folder().join("AGENTS.md").exists());
     }
@@ -482,23 +490,26 @@ async fn a_client_that_can_asks_its_person_which_file_is_meant() {
 
 #[tokio::test]
 async fn a_fact_that_may_not_be_saved_is_refused_and_nothing_is_written() {
-    let world = World::new();
+    let world = TestHome::new();
     let (host, project) = in_project(&world);
-    let mut client = Client::of(host.clone(), NEWEST).await;
+    let mut client = TestClient::with_revision(host.clone(), NEWEST).await;
     let secret = format!("use ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
     let of_project = |fact: &str| json!({ "fact": fact, "scope": "project" });
     let (text, is_error, code) = save(&mut client, of_project(&secret)).await;
     assert_eq!((is_error, code), (true, json!("screened")));
     assert!(!text.contains("ghp_"), "{text}");
     assert_eq!(save(&mut client, json!({ "scope": "global" })).await.2, "invalid_arguments");
-    let mut reading =
-        Client::of(Host { caller: reader(&world).caller, ..host.clone() }, NEWEST).await;
+    let mut reading = TestClient::with_revision(
+        McpConfig { caller: reader(&world).caller, ..host.clone() },
+        NEWEST,
+    )
+    .await;
     assert_eq!(save(&mut reading, of_project("x")).await.2, "read_only");
     let mut frozen = host;
     frozen.binding.read_only = true;
-    let mut frozen = Client::of(frozen, NEWEST).await;
+    let mut frozen = TestClient::with_revision(frozen, NEWEST).await;
     assert_eq!(save(&mut frozen, of_project("x")).await.2, "read_only");
-    let mut nowhere = Client::of(world.host(), NEWEST).await;
+    let mut nowhere = TestClient::with_revision(world.config(), NEWEST).await;
     assert_eq!(save(&mut nowhere, of_project("x")).await.2, "scope_unavailable");
     let asked = save(&mut nowhere, json!({ "fact": "x" })).await.0;
     assert!(asked.contains("global") && !asked.contains("project"), "{asked}");
@@ -508,9 +519,9 @@ async fn a_fact_that_may_not_be_saved_is_refused_and_nothing_is_written() {
 #[tokio::test]
 async fn a_question_is_answered_with_what_fits_or_with_nothing() {
     for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
-        let world = World::new();
-        let mut client = Client::of(reader(&world), revision).await;
-        let mut writer = Client::of(world.host(), revision).await;
+        let world = TestHome::new();
+        let mut client = TestClient::with_revision(reader(&world), revision).await;
+        let mut writer = TestClient::with_revision(world.config(), revision).await;
         for (name, text) in [
             ("harbour", "- The harbour master of Brenn is called Olga.\n"),
             ("bread", "- The sourdough rests for eleven hours.\n"),
@@ -523,7 +534,7 @@ async fn a_question_is_answered_with_what_fits_or_with_nothing() {
         let mut ask = async |prompt: &str| {
             let arguments = json!({ "prompt": prompt });
             let call = json!({ "name": "recall", "arguments": arguments });
-            shown(&client.request("tools/call", call).await)
+            decode_result(&client.request("tools/call", call).await)
         };
         let (text, is_error, facts) = ask("who is the harbour master?").await;
         assert!(!is_error && text.starts_with("<recalled_memories>\n"), "{text}");

@@ -4,26 +4,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::{BaseFolders, BindingRequest, Caller, Config, Engine};
-use lukasa_server::mcp::{Host, ProjectFrom};
+use lukasa_server::mcp::{McpConfig, ProjectSource};
 use memory::access::AgentClass;
 
 /// A throw-away home, and one process that opened it.
-pub(crate) struct World {
+pub(crate) struct TestHome {
     pub(crate) engine: Engine,
     folder: Arc<tempfile::TempDir>,
 }
 
-impl World {
+impl TestHome {
     pub(crate) fn new() -> Self {
-        Self::opened(Arc::new(tempfile::tempdir().unwrap()))
+        Self::open(Arc::new(tempfile::tempdir().unwrap()))
     }
 
     /// Opens the same home as another process would.
-    pub(crate) fn as_another_process(&self) -> Self {
-        Self::opened(Arc::clone(&self.folder))
+    pub(crate) fn reopen(&self) -> Self {
+        Self::open(Arc::clone(&self.folder))
     }
 
-    fn opened(folder: Arc<tempfile::TempDir>) -> Self {
+    fn open(folder: Arc<tempfile::TempDir>) -> Self {
         let folders =
             BaseFolders { data: folder.path().join("data"), state: folder.path().join("state") };
         Self { engine: Engine::open(Config::new(folders)).unwrap(), folder }
@@ -49,12 +49,12 @@ impl World {
     }
 
     /// An agent that carries work out, without a project.
-    pub(crate) fn host(&self) -> Host {
-        Host {
+    pub(crate) fn config(&self) -> McpConfig {
+        McpConfig {
             engine: self.engine.clone(),
             binding: BindingRequest::default(),
             caller: Caller::agent(AgentClass::Exec, "mcp"),
-            project: ProjectFrom::ClientRoots,
+            project: ProjectSource::ClientRoots,
         }
     }
 }

@@ -55,7 +55,7 @@ impl SettingsFile {
 
     fn read(&self) -> Result<Option<String>, SettingsError> {
         files::read_if_there(&self.path).map_err(|error| {
-            SettingsError::Failed(format!("cannot read {}: {error}", self.path.display()))
+            SettingsError::Io(format!("cannot read {}: {error}", self.path.display()))
         })
     }
 
@@ -127,7 +127,7 @@ impl SettingsStore for SettingsFile {
         value: &Json,
         expected: Option<&Json>,
     ) -> Result<Shown, SettingsError> {
-        let refused = |what: String| SettingsError::Refused(what);
+        let refused = |what: String| SettingsError::Invalid(what);
         let named = all().into_iter().find(|named| named.name() == key);
         let named = named.ok_or_else(|| refused(format!("there is no setting `{key}`")))?;
         let by_variable = named.feature.and_then(|one| self.features.of_environment(one));
@@ -158,7 +158,7 @@ impl SettingsStore for SettingsFile {
         if let Some(expected) = expected {
             let said = named.item(document.as_table()).and_then(|(item, _)| item.as_value());
             if said.map_or_else(|| named.default.clone(), json) != *expected {
-                return Err(SettingsError::Differs);
+                return Err(SettingsError::ValueChanged);
             }
         }
         named.put(&mut document, value)?;
@@ -176,13 +176,13 @@ impl SettingsFile {
     fn not_written(&self, why: NotReplaced) -> SettingsError {
         let file = self.path.display();
         match why {
-            NotReplaced::Changed => SettingsError::Changed,
-            NotReplaced::ReadOnly => SettingsError::Refused(format!("{file} may not be written")),
+            NotReplaced::Changed => SettingsError::FileChanged,
+            NotReplaced::ReadOnly => SettingsError::Invalid(format!("{file} may not be written")),
             NotReplaced::Link(to) => {
-                SettingsError::Refused(format!("{file} is a link to {}", to.display()))
+                SettingsError::Invalid(format!("{file} is a link to {}", to.display()))
             }
             NotReplaced::System(error) => {
-                SettingsError::Failed(format!("cannot write {file}: {error}"))
+                SettingsError::Io(format!("cannot write {file}: {error}"))
             }
         }
     }
@@ -260,7 +260,7 @@ impl Named {
                 }
                 let next = table.get_mut(name).and_then(Item::as_table_like_mut);
                 table = next.ok_or_else(|| {
-                    SettingsError::Refused(format!("`{name}` in the settings file is no table"))
+                    SettingsError::Invalid(format!("`{name}` in the settings file is no table"))
                 })?;
             }
             match (table.get_mut(&self.key), value) {
@@ -338,7 +338,7 @@ impl Kind {
 
 fn parse<'a>(text: &'a str, path: &Path) -> Result<Document<&'a str>, SettingsError> {
     let read = Document::parse(text.strip_prefix('\u{feff}').unwrap_or(text));
-    read.map_err(|error| SettingsError::Refused(unreadable(path, &error)))
+    read.map_err(|error| SettingsError::Invalid(unreadable(path, &error)))
 }
 
 fn unreadable(path: &Path, error: &toml_edit::TomlError) -> String {
@@ -401,7 +401,7 @@ mod tests {
                 assert_eq!(&now.value, expected);
                 Ok(files::read_if_there(&path).unwrap().unwrap())
             }
-            Err(SettingsError::Refused(what)) => {
+            Err(SettingsError::Invalid(what)) => {
                 assert_eq!(files::read_if_there(&path).unwrap().unwrap(), before);
                 Err(what)
             }
@@ -481,9 +481,15 @@ mod tests {
         let list = |texts: &[&str]| serde_json::json!(texts);
         // What is not in the file has its default, or null.
         set("context.include", list(&["/a"]), Json::Null).unwrap();
-        assert_eq!(set("context.include", list(&["/b"]), Json::Null), Err(SettingsError::Differs));
+        assert_eq!(
+            set("context.include", list(&["/b"]), Json::Null),
+            Err(SettingsError::ValueChanged)
+        );
         set("context.include", list(&["/a", "/b"]), list(&["/a"])).unwrap();
-        assert_eq!(set("context.include", Json::Null, list(&["/a"])), Err(SettingsError::Differs));
+        assert_eq!(
+            set("context.include", Json::Null, list(&["/a"])),
+            Err(SettingsError::ValueChanged)
+        );
         let now = set("files_max", 7.into(), 1000.into()).unwrap().unwrap();
         assert_eq!(now, "files_max = 7\n[context]\ninclude = [\"/a\", \"/b\"]\n");
     }

@@ -20,7 +20,7 @@ fn at(path: &str) -> MemoryPath {
     MemoryPath::parse(path, Layout::Scoped).unwrap()
 }
 
-fn note(action: EntryAction) -> EntryOutcome {
+fn entry_note(action: EntryAction) -> EntryOutcome {
     EntryOutcome {
         path: at("/memories/global/user/a.md"),
         action,
@@ -55,7 +55,7 @@ fn results() -> Vec<TaskResult> {
         proposals: proposals.into(),
         details,
     };
-    let notes = EntryAction::VARIANTS.iter().copied().map(note).collect();
+    let notes = EntryAction::VARIANTS.iter().copied().map(entry_note).collect();
     vec![
         result(
             "Saved.",
@@ -65,7 +65,7 @@ fn results() -> Vec<TaskResult> {
         ),
         result(
             "Forgot 1 memory entry.",
-            vec![note(EntryAction::Removed)],
+            vec![entry_note(EntryAction::Removed)],
             Vec::new(),
             TaskDetails::Forget {
                 removed: vec![ForgottenEntry {
@@ -83,7 +83,7 @@ fn results() -> Vec<TaskResult> {
         ),
         result(
             "Saved 1 memory.",
-            vec![note(EntryAction::Added)],
+            vec![entry_note(EntryAction::Added)],
             vec![proposal()],
             TaskDetails::Review {
                 files_touched: vec![at("/memories/global/a.md")],
@@ -92,7 +92,7 @@ fn results() -> Vec<TaskResult> {
         ),
         result(
             "Managed auto-memory dream completed.",
-            vec![note(EntryAction::Merged)],
+            vec![entry_note(EntryAction::Merged)],
             vec![proposal(), proposal()],
             TaskDetails::Dream { topics, deduped: 3 },
         ),
@@ -132,11 +132,11 @@ fn what_a_child_answers_is_read_as_it_was_meant() {
         ];
         let (model, because) = (Some("local/small".to_owned()), Some("Said in turn 1".to_owned()));
         let staged = StagedAttempt { result, edits, model, reason: because };
-        let said = answer(&staged, &report).unwrap();
-        let read = answered(said, (kind, Layout::Scoped)).unwrap();
+        let said = answer_to_wire(&staged, &report).unwrap();
+        let read = read_answer(said, (kind, Layout::Scoped)).unwrap();
         assert_eq!((read.result, read.report), (staged.result, report.clone()));
-        assert_eq!((read.decided_by, read.escapes), (staged.model, false));
-        assert_eq!(read.because, staged.reason);
+        assert_eq!((read.decided_by, read.has_invalid_path), (staged.model, false));
+        assert_eq!(read.decision_reason, staged.reason);
         let named = |edit: DraftEdit| StagedEdit {
             path: edit.path.to_string(),
             base: edit.base,
@@ -208,15 +208,15 @@ fn what_a_daemon_asks_is_read_as_it_was_meant() {
             let stage = serde_json::from_value(meta(&fields, "stage").unwrap()).unwrap();
             let kind = id.kind().as_str().parse().ok();
             let read = match kind {
-                Some(kind) => asked(stage, from_wire::request(kind, &fields).unwrap()),
-                None => review(stage),
+                Some(kind) => read_request(stage, from_wire::request(kind, &fields).unwrap()),
+                None => read_review(stage),
             };
             let read = read.unwrap();
             assert_eq!((&read.task, &read.request, &read.workspace), (&id, request, &here));
         }
-        let Value::Object(fields) = about(&here) else { panic!("an object") };
+        let Value::Object(fields) = workspace_parameters(&here) else { panic!("an object") };
         let of = serde_json::from_value(meta(&fields, "workspace").unwrap()).unwrap();
-        assert_eq!(workspace(of), Some(here));
+        assert_eq!(read_workspace(of), Some(here));
     }
 }
 
@@ -250,12 +250,12 @@ proptest! {
     ) {
         for result in results() {
             let kind = kind_of(&result);
-            drop(answered(said.clone(), (kind, Layout::Scoped)));
+            drop(read_answer(said.clone(), (kind, Layout::Scoped)));
             // A sound answer with one part that is not.
             let staged = StagedAttempt { result, edits: Vec::new(), model: None, reason: None };
-            let mut sound = answer(&staged, &RunReport::default()).unwrap();
+            let mut sound = answer_to_wire(&staged, &RunReport::default()).unwrap();
             sound[&name] = more.clone();
-            if let Some(read) = answered(sound, (kind, Layout::Flat)) {
+            if let Some(read) = read_answer(sound, (kind, Layout::Flat)) {
                 prop_assert!(read.result.summary.chars().all(|c| !c.is_control()));
             }
         }

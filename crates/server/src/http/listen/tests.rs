@@ -22,14 +22,14 @@ fn connect() -> (DuplexStream, CancellationToken) {
         .route("/large", get(async || Body::from(vec![b'x'; 100 * PIPE_BYTES])))
         .route("/body", post(async |request: Request| body::bytes(request).await));
     let ending = CancellationToken::new();
-    let connections = Connections::new(router, 2, Measures::new(), ending.clone());
+    let connections = Connections::new(router, 2, Metrics::new(), ending.clone());
     let (ours, theirs) = duplex(PIPE_BYTES);
-    connections.begin(Box::new(theirs), Peer::Socket);
+    connections.spawn_connection(Box::new(theirs), Peer::Socket);
     (ours, ending)
 }
 
 /// Sends bytes and reads until the connection ends; returns what came and how long that took.
-async fn say(bytes: &[u8]) -> (String, Duration) {
+async fn exchange(bytes: &[u8]) -> (String, Duration) {
     let begun = Instant::now();
     let (mut stream, _ending) = connect();
     stream.write_all(bytes).await.unwrap();
@@ -41,11 +41,11 @@ async fn say(bytes: &[u8]) -> (String, Duration) {
 #[tokio::test(start_paused = true)]
 async fn a_head_that_does_not_come_ends_the_connection() {
     for begun in ["", "GET / HT", "GET / HTTP/1.1\r\nHost: localhost\r\nX: "] {
-        let (answer, took) = say(begun.as_bytes()).await;
+        let (answer, took) = exchange(begun.as_bytes()).await;
         assert!(!answer.contains("here"), "{begun:?}: {answer}");
         assert_eq!(took, HTTP_HEADERS_WAIT, "{begun:?}");
     }
-    let (answer, took) = say(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let (answer, took) = exchange(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
     assert!(answer.ends_with("here"), "{answer}");
     assert_eq!(took, HTTP_HEADERS_WAIT, "an idle connection is one that sends no head");
 }
@@ -53,7 +53,7 @@ async fn a_head_that_does_not_come_ends_the_connection() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_come_is_answered() {
     let head = "POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n";
-    let (answer, took) = say(format!("{head}Connection: close\r\n\r\nhalf").as_bytes()).await;
+    let (answer, took) = exchange(format!("{head}Connection: close\r\n\r\nhalf").as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("\"code\":\"body_timeout\""), "{answer}");
     assert_eq!(took, HTTP_BODY_WAIT);
@@ -83,13 +83,13 @@ async fn a_server_that_ends_lets_idle_connections_go_at_once() {
 const ELSEWHERE: Peer = Peer::Address(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
 /// A server that takes whoever asks for `/known` for one who has shown the token.
-fn server(connections_max: usize) -> (Connections, Arc<Measures>) {
+fn server(connections_max: usize) -> (Connections, Arc<Metrics>) {
     let known = async |request: Request| {
-        request.extensions().get::<Visitor>().unwrap().is_known();
+        request.extensions().get::<ConnectionState>().unwrap().mark_authenticated();
         "known"
     };
     let router = Router::new().route("/", get(async || "here")).route("/known", get(known));
-    let measures = Measures::new();
+    let measures = Metrics::new();
     let ending = CancellationToken::new();
     let connections = Connections::new(router, connections_max, Arc::clone(&measures), ending);
     (connections, measures)
@@ -98,7 +98,7 @@ fn server(connections_max: usize) -> (Connections, Arc<Measures>) {
 /// Opens a connection to a server.
 fn open(connections: &Connections, peer: Peer) -> DuplexStream {
     let (ours, theirs) = duplex(PIPE_BYTES);
-    connections.begin(Box::new(theirs), peer);
+    connections.spawn_connection(Box::new(theirs), peer);
     ours
 }
 
@@ -149,12 +149,12 @@ async fn who_does_not_show_the_token_makes_room_for_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn one_connection_too_many_is_dropped() {
-    let measures = Measures::new();
+    let measures = Metrics::new();
     let router = Router::new();
     let connections = Connections::new(router, 1, Arc::clone(&measures), CancellationToken::new());
     let ((mut first, one), (mut second, two)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
-    connections.begin(Box::new(one), Peer::Socket);
-    connections.begin(Box::new(two), Peer::Socket);
+    connections.spawn_connection(Box::new(one), Peer::Socket);
+    connections.spawn_connection(Box::new(two), Peer::Socket);
     let mut answer = Vec::new();
     assert_eq!(second.read_to_end(&mut answer).await.unwrap(), 0);
     first.write_all(b"G").await.unwrap();

@@ -11,32 +11,32 @@ use engine::{BaseFolders, BindingRequest, Config, LaneSettings, RunningServices}
 use testkit::ManualClock;
 
 use super::*;
-use crate::http::gate::{Gate, Hosts, Rules, Token};
+use crate::http::guard::{AllowedHosts, BearerToken, GuardConfig, RequestGuard};
 use crate::http::listen::{Connections, Listener};
-use crate::http::measure::Measures;
+use crate::http::metrics::Metrics;
 use crate::mcp::fixture;
 
 const TOKEN: &str = "a-token-for-tests-only";
 
 /// A server at an address of the loopback.
-struct Served {
+struct McpTestServer {
     address: String,
     ending: CancellationToken,
     _folder: tempfile::TempDir,
 }
 
-impl Drop for Served {
+impl Drop for McpTestServer {
     fn drop(&mut self) {
         self.ending.cancel();
     }
 }
 
 /// Makes the end of a workspace.
-type MakeEndpoint = fn(Host, (Arc<Feeds>, String), CancellationToken) -> Endpoint;
+type MakeEndpoint = fn(McpConfig, (Arc<Feeds>, String), CancellationToken) -> McpEndpoint;
 
 /// Serves a workspace behind the gate as the daemon does; but the token is added to what comes, since the
 /// suite brings none.
-async fn serve(endpoint: MakeEndpoint) -> Served {
+async fn serve(endpoint: MakeEndpoint) -> McpTestServer {
     let folder = tempfile::tempdir().unwrap();
     let (data, state) = (folder.path().join("data"), folder.path().join("state"));
     let engine = Engine::open(Config::new(BaseFolders { data, state })).unwrap();
@@ -46,31 +46,31 @@ async fn serve(endpoint: MakeEndpoint) -> Served {
         engine.serve(&workspaces, LaneSettings::default()).await.unwrap();
     let listener = Listener::at_address(([127, 0, 0, 1], 0).into()).unwrap();
     let address = listener.address().unwrap().to_string();
-    let rules = Rules {
-        hosts: Hosts::default(),
+    let rules = GuardConfig {
+        hosts: AllowedHosts::default(),
         origins: vec![format!("http://{address}").parse().unwrap()],
-        token: Token::new(TOKEN).unwrap(),
-        requests_a_second_max: None,
+        token: BearerToken::new(TOKEN).unwrap(),
+        requests_per_second_max: None,
     };
-    let (measures, ending) = (Measures::new(), CancellationToken::new());
+    let (measures, ending) = (Metrics::new(), CancellationToken::new());
     let id = workspaces[0].id.clone();
-    let host = host_of(&engine, &workspaces[0]);
+    let host = config_of(&engine, &workspaces[0]);
     let end = endpoint(host, (Arc::clone(&serving.feeds), id.clone()), ending.clone());
     let mcp = HashMap::from([(id, end)]);
-    let gate = Arc::new(Gate::new(rules, Arc::clone(&measures), None));
+    let gate = Arc::new(RequestGuard::new(rules, Arc::clone(&measures), None));
     let connect = |router| Connections::new(router, 64, Arc::clone(&measures), ending.clone());
     let clock = Arc::new(ManualClock::default());
     let measures = Arc::clone(&measures);
     let logins = Arc::default();
-    let readers = crate::http::readers::Readers::default();
-    let daemon = Daemon {
+    let readers = crate::http::outside_reads::OutsideReads::default();
+    let daemon = AppState {
         engine,
         serving,
         workspaces,
-        measures,
+        metrics: measures,
         clock,
         mcp,
-        readers,
+        outside_reads: readers,
         logins,
         settings: None,
         agents: Vec::new(),
@@ -82,8 +82,8 @@ async fn serve(endpoint: MakeEndpoint) -> Served {
         request
     }));
     let connections = connect(router);
-    tokio::spawn(async move { connections.take(&listener).await });
-    Served { address, ending, _folder: folder }
+    tokio::spawn(async move { connections.accept_loop(&listener).await });
+    McpTestServer { address, ending, _folder: folder }
 }
 
 /// The suite in its stable version and in its newest, which knows what each revision requires.
@@ -102,7 +102,7 @@ fn tool(variable: &str) -> std::path::PathBuf {
 }
 
 /// Runs the suite; its failures are told, but for those that are expected.
-async fn check(served: &Served, expected_failures: Option<&'static str>) {
+async fn check(served: &McpTestServer, expected_failures: Option<&'static str>) {
     for (package, version) in SUITES {
         let script = tool("LUKASA_TEST_NODE_MODULES").join(package).join("dist/index.js");
         let mut suite = Command::new(tool("LUKASA_TEST_NODE"));
@@ -126,5 +126,5 @@ async fn the_conformance_suite_passes_with_what_it_asks_for() {
 #[tokio::test]
 async fn the_conformance_suite_misses_only_what_is_not_offered() {
     let known = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/mcp/not_offered.yml");
-    check(&serve(Endpoint::new).await, Some(known)).await;
+    check(&serve(McpEndpoint::new).await, Some(known)).await;
 }

@@ -200,7 +200,7 @@ fn whatever_it_refers_to_is_there() {
 
 #[test]
 fn the_page_runs_nothing_and_loads_nothing() {
-    let page = page::of(document(), ErrorCode::ALL);
+    let page = docs_page::render(document(), ErrorCode::ALL);
     for hostile in ["<script", "javascript:", "src=", "http://", "https://", "<link", "@import"] {
         assert!(!page.contains(hostile), "{hostile}");
     }

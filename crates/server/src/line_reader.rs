@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
 /// What reading a line came to.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Read {
+pub(crate) enum LineRead {
     /// A line, without its end.
     Line(Vec<u8>),
     /// More bytes than a line may have.
@@ -17,48 +17,48 @@ pub(crate) enum Read {
 
 /// Splits bytes into lines of bounded length.
 #[derive(Debug)]
-pub(crate) struct Lines<R> {
+pub(crate) struct LineReader<R> {
     input: R,
     bytes_max: usize,
     /// The beginning of a line whose end has not come yet.
-    begun: Vec<u8>,
+    partial: Vec<u8>,
 }
 
-impl<R: AsyncBufRead + Unpin> Lines<R> {
+impl<R: AsyncBufRead + Unpin> LineReader<R> {
     /// Returns the lines of some bytes, each of at most so many.
     pub(crate) fn new(input: R, bytes_max: usize) -> Self {
-        Self { input, bytes_max, begun: Vec::new() }
+        Self { input, bytes_max, partial: Vec::new() }
     }
 
     /// Reads on to the end of a line. Safe to drop at any time: what was read so far is kept.
-    pub(crate) async fn next(&mut self) -> Read {
+    pub(crate) async fn next(&mut self) -> LineRead {
         loop {
             let bytes = match self.input.fill_buf().await {
-                Ok([]) if self.begun.is_empty() => return Read::End,
+                Ok([]) if self.partial.is_empty() => return LineRead::End,
                 // The last line may lack its end.
-                Ok([]) => return Read::Line(std::mem::take(&mut self.begun)),
+                Ok([]) => return LineRead::Line(std::mem::take(&mut self.partial)),
                 Ok(bytes) => bytes,
                 Err(error) => {
                     tracing::warn!(%error, "cannot read from the other side");
-                    return Read::End;
+                    return LineRead::End;
                 }
             };
             let (part, ends) = match bytes.iter().position(|&byte| byte == b'\n') {
                 Some(end) => (&bytes[..end], true),
                 None => (bytes, false),
             };
-            if self.begun.len() + part.len() > self.bytes_max {
-                return Read::TooLong;
+            if self.partial.len() + part.len() > self.bytes_max {
+                return LineRead::TooLong;
             }
-            self.begun.extend_from_slice(part);
+            self.partial.extend_from_slice(part);
             let taken = part.len() + usize::from(ends);
             self.input.consume(taken);
             if ends {
-                let mut line = std::mem::take(&mut self.begun);
+                let mut line = std::mem::take(&mut self.partial);
                 if line.last() == Some(&b'\r') {
                     line.pop();
                 }
-                return Read::Line(line);
+                return LineRead::Line(line);
             }
         }
     }

@@ -13,8 +13,8 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
     @media(prefers-color-scheme:dark){body{color:#eee;background:#161616}code,pre{background:#262626}}";
 
 /// Returns the page about these routes and codes.
-pub(super) fn of(value: &Value, codes: &[ErrorCode]) -> String {
-    let mut page = Page(String::new());
+pub(super) fn render(value: &Value, codes: &[ErrorCode]) -> String {
+    let mut page = HtmlPage(String::new());
     page.add(&format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\
@@ -23,7 +23,7 @@ pub(super) fn of(value: &Value, codes: &[ErrorCode]) -> String {
          same for programs: <code>/openapi.json</code>.</p>",
         escaped(text(&value["info"]["title"])),
         escaped(text(&value["info"]["version"])),
-        marked(text(&value["info"]["description"])),
+        with_code_marks(text(&value["info"]["description"])),
     ));
     for tag in tags(value) {
         page.add(&format!("<h2>{}</h2>", escaped(&tag)));
@@ -60,9 +60,9 @@ fn operations(value: &Value) -> impl Iterator<Item = (&String, &String, &Value)>
     })
 }
 
-struct Page(String);
+struct HtmlPage(String);
 
-impl Page {
+impl HtmlPage {
     fn add(&mut self, html: &str) {
         self.0.push_str(html);
     }
@@ -76,11 +76,11 @@ impl Page {
                 "<h3><code><span class=\"method\">{}</span> {}</code></h3><p>{}</p>",
                 escaped(&method.to_uppercase()),
                 escaped(path),
-                marked(text(&operation["summary"])),
+                with_code_marks(text(&operation["summary"])),
             ));
             let more = text(&operation["description"]);
             if !more.is_empty() {
-                self.add(&format!("<p>{}</p>", marked(more)));
+                self.add(&format!("<p>{}</p>", with_code_marks(more)));
             }
             self.parameters(&operation["parameters"]);
             self.bodies(operation);
@@ -96,7 +96,7 @@ impl Page {
                 "<tr><td><code>{}</code></td><td>{} {need}</td><td>{}</td></tr>",
                 escaped(text(&parameter["name"])),
                 escaped(text(&parameter["in"])),
-                marked(text(&parameter["description"])),
+                with_code_marks(text(&parameter["description"])),
             ));
         }
         self.add("</table>");
@@ -113,7 +113,7 @@ impl Page {
                 "<tr><td><code>{}</code></td><td>{}</td><td>{}</td></tr>",
                 escaped(status),
                 content(&response["content"]),
-                marked(text(&response["description"])),
+                with_code_marks(text(&response["description"])),
             ));
         }
         self.add("</table>");
@@ -127,7 +127,7 @@ impl Page {
             self.add(&format!(
                 "<tr><td><code>{code}</code></td><td>{}</td><td>{}</td></tr>",
                 code.status(),
-                marked(code.meaning()),
+                with_code_marks(code.meaning()),
             ));
         }
         self.add("</table>");
@@ -139,7 +139,7 @@ impl Page {
             self.add(&format!(
                 "<h3 id=\"{0}\"><code>{0}</code></h3><p>{1}</p>",
                 escaped(name),
-                marked(text(&schema["description"])),
+                with_code_marks(text(&schema["description"])),
             ));
             let fields = schema["properties"].as_object();
             self.fields(fields.unwrap_or(&Map::new()), &schema["required"]);
@@ -177,7 +177,7 @@ impl Page {
                 escaped(name),
                 if is_there { "" } else { "?" },
                 kind(field),
-                marked(text(&field["description"])),
+                with_code_marks(text(&field["description"])),
             ));
         }
         self.add("</table>");
@@ -223,7 +223,7 @@ fn words_of(words: &[Value]) -> String {
 }
 
 /// Returns a text in which code stands between backticks.
-fn marked(text: &str) -> String {
+fn with_code_marks(text: &str) -> String {
     let mut html = String::new();
     for (index, part) in text.split('`').enumerate() {
         // Writing to a string cannot fail.
@@ -246,6 +246,9 @@ mod tests {
 
     #[test]
     fn nothing_in_a_text_is_taken_for_a_mark() {
-        assert_eq!(marked("a `<b>` & \"c\""), "a <code>&lt;b&gt;</code> &amp; &quot;c&quot;");
+        assert_eq!(
+            with_code_marks("a `<b>` & \"c\""),
+            "a <code>&lt;b&gt;</code> &amp; &quot;c&quot;"
+        );
     }
 }

@@ -12,7 +12,7 @@ fn shown(line: &[u8]) -> Value {
         .into_iter()
         .map(|read| match read {
             Ok(message) => serde_json::to_value(message).unwrap(),
-            Err(Refusal { id, error }) => json!({ "refused": error.code.0, "id": id }),
+            Err(InvalidMessage { id, error }) => json!({ "refused": error.code.0, "id": id }),
         })
         .collect()
 }
@@ -69,12 +69,12 @@ fn what_is_no_text_is_read_with_a_sign_in_its_place() {
 }
 
 /// Reads all lines of an input.
-async fn lines(input: &[u8]) -> Vec<Read> {
-    let mut lines = Lines::new(BufReader::with_capacity(7, input), MCP_LINE_BYTES_MAX);
+async fn lines(input: &[u8]) -> Vec<LineRead> {
+    let mut lines = LineReader::new(BufReader::with_capacity(7, input), MCP_LINE_BYTES_MAX);
     let mut read = Vec::new();
     loop {
         read.push(lines.next().await);
-        if matches!(read.last(), Some(Read::End | Read::TooLong)) {
+        if matches!(read.last(), Some(LineRead::End | LineRead::TooLong)) {
             return read;
         }
     }
@@ -82,8 +82,8 @@ async fn lines(input: &[u8]) -> Vec<Read> {
 
 #[tokio::test]
 async fn lines_end_with_or_without_a_carriage_return_and_at_the_end() {
-    let line = |text: &str| Read::Line(text.as_bytes().to_vec());
-    let expected = vec![line("one"), line("two, longer"), line(""), line("last"), Read::End];
+    let line = |text: &str| LineRead::Line(text.as_bytes().to_vec());
+    let expected = vec![line("one"), line("two, longer"), line(""), line("last"), LineRead::End];
     assert_eq!(lines(b"one\r\ntwo, longer\n\nlast").await, expected);
 }
 
@@ -93,13 +93,13 @@ async fn a_line_has_a_longest_length() {
     input.push(b'\n');
     assert_eq!(lines(&input).await.len(), 2, "the longest line and the end");
     input.insert(0, b' ');
-    assert_eq!(lines(&input).await, vec![Read::TooLong]);
+    assert_eq!(lines(&input).await, vec![LineRead::TooLong]);
 }
 
 #[tokio::test]
 async fn a_line_that_was_begun_is_kept_when_its_reader_is_dropped() {
     let (mut client, server) = tokio::io::duplex(64);
-    let mut lines = Lines::new(BufReader::new(server), MCP_LINE_BYTES_MAX);
+    let mut lines = LineReader::new(BufReader::new(server), MCP_LINE_BYTES_MAX);
     client.write_all(b"first ").await.unwrap();
     tokio::select! {
         biased;
@@ -107,14 +107,14 @@ async fn a_line_that_was_begun_is_kept_when_its_reader_is_dropped() {
         () = tokio::task::yield_now() => {}
     }
     client.write_all(b"half\n").await.unwrap();
-    assert_eq!(lines.next().await, Read::Line(b"first half".to_vec()));
+    assert_eq!(lines.next().await, LineRead::Line(b"first half".to_vec()));
 }
 
 #[tokio::test]
 async fn nothing_is_handed_over_before_the_first_request() {
     let (mut client, server) = tokio::io::duplex(1024);
     let (input, output) = tokio::io::split(server);
-    let (mut wire, writer) = Wire::open(input, output, CancellationToken::new());
+    let (mut wire, writer) = StdioTransport::open(input, output, CancellationToken::new());
     let cancelled = json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 },
     });

@@ -9,27 +9,27 @@ use governor::clock::{Clock, DefaultClock};
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 
-use crate::http::visitors::Peer;
-use crate::limits::{RATED_CLIENTS_AN_ADDRESS, RATED_CLIENTS_MAX};
+use crate::http::connection_state::Peer;
+use crate::limits::{RATED_CLIENTS_MAX, RATED_CLIENTS_PER_ADDRESS_MAX};
 
 /// Where a connection comes from, and a digest of what the client calls itself.
-type Client = (Option<Peer>, u64);
+type ClientKey = (Option<Peer>, u64);
 
 type Buckets<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
 /// The buckets of all clients and addresses.
 #[derive(Debug)]
-pub(super) struct Rates {
+pub(super) struct ClientRateLimiter {
     clock: DefaultClock,
-    clients: Buckets<Client>,
+    clients: Buckets<ClientKey>,
     peers: Buckets<Option<Peer>>,
 }
 
-impl Rates {
+impl ClientRateLimiter {
     /// Returns buckets that hold what may be asked in a second.
     pub(super) fn new(requests_a_second_max: NonZeroU32) -> Self {
         let clock = DefaultClock::default();
-        let many = NonZeroU32::MIN.saturating_add(RATED_CLIENTS_AN_ADDRESS - 1);
+        let many = NonZeroU32::MIN.saturating_add(RATED_CLIENTS_PER_ADDRESS_MAX - 1);
         let of_peer = Quota::per_second(requests_a_second_max.saturating_mul(many));
         Self {
             clients: buckets(Quota::per_second(requests_a_second_max), &clock),

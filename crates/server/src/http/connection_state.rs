@@ -22,67 +22,74 @@ pub(super) enum Peer {
 
 /// The connections whose requests have not shown the token yet.
 #[derive(Debug)]
-pub(super) struct Strangers {
+pub(super) struct UnauthenticatedConnections {
     max: usize,
-    here: Mutex<Here>,
+    open: Mutex<OpenConnections>,
 }
 
 /// Those that are open, in the order of coming.
 #[derive(Debug, Default)]
-struct Here {
+struct OpenConnections {
     last: u64,
-    cut_off: BTreeMap<u64, CancellationToken>,
+    cancellations: BTreeMap<u64, CancellationToken>,
 }
 
 /// The other end of a connection, and whether it has shown the token. Clones are the same one.
 #[derive(Clone, Debug)]
-pub(super) struct Visitor {
+pub(super) struct ConnectionState {
     peer: Peer,
     /// Cancelled when its connection has ended.
-    gone: CancellationToken,
+    closed: CancellationToken,
     /// Where it stands among strangers; `None` if it never was one.
-    place: Option<Arc<Place>>,
+    slot: Option<Arc<ConnectionSlot>>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct ConnectionSlot {
     number: u64,
-    strangers: Arc<Strangers>,
-    is_known: AtomicBool,
+    connections: Arc<UnauthenticatedConnections>,
+    is_authenticated: AtomicBool,
 }
 
-impl Strangers {
+impl UnauthenticatedConnections {
     /// Returns room for at most `max` connections.
     pub(super) fn new(max: usize) -> Arc<Self> {
-        Arc::new(Self { max, here: Mutex::default() })
+        Arc::new(Self { max, open: Mutex::default() })
     }
 
     /// Lets a connection in; returns who that is, and what is cancelled when it has to make room.
-    pub(super) fn arrive(self: &Arc<Self>, peer: Peer) -> (Visitor, CancellationToken) {
-        let mut here = self.here.lock();
-        while here.cut_off.len() >= self.max
-            && let Some((_, first)) = here.cut_off.pop_first()
+    pub(super) fn register(self: &Arc<Self>, peer: Peer) -> (ConnectionState, CancellationToken) {
+        let mut here = self.open.lock();
+        while here.cancellations.len() >= self.max
+            && let Some((_, first)) = here.cancellations.pop_first()
         {
             first.cancel();
         }
         here.last += 1;
         let (number, cut_off) = (here.last, CancellationToken::new());
-        here.cut_off.insert(number, cut_off.clone());
+        here.cancellations.insert(number, cut_off.clone());
         let strangers = Arc::clone(self);
-        let place = Place { number, strangers, is_known: AtomicBool::new(false) };
-        (Visitor { peer, gone: CancellationToken::new(), place: Some(Arc::new(place)) }, cut_off)
+        let place = ConnectionSlot {
+            number,
+            connections: strangers,
+            is_authenticated: AtomicBool::new(false),
+        };
+        (
+            ConnectionState { peer, closed: CancellationToken::new(), slot: Some(Arc::new(place)) },
+            cut_off,
+        )
     }
 }
 
-impl Visitor {
+impl ConnectionState {
     /// Returns one who makes room for nobody, token or not.
-    pub(super) fn no_stranger(peer: Peer) -> Self {
-        Self { peer, gone: CancellationToken::new(), place: None }
+    pub(super) fn exempt(peer: Peer) -> Self {
+        Self { peer, closed: CancellationToken::new(), slot: None }
     }
 
     /// Returns what is cancelled when its connection has ended.
-    pub(super) const fn gone(&self) -> &CancellationToken {
-        &self.gone
+    pub(super) const fn closed(&self) -> &CancellationToken {
+        &self.closed
     }
 
     /// Returns where it comes from.
@@ -91,25 +98,25 @@ impl Visitor {
     }
 
     /// Notes that the token was shown: this connection makes room for nobody any more.
-    pub(super) fn is_known(&self) {
+    pub(super) fn mark_authenticated(&self) {
         // All others wait while one leaves, so it leaves once.
-        if let Some(place) = &self.place
-            && !place.is_known.swap(true, Ordering::Relaxed)
+        if let Some(place) = &self.slot
+            && !place.is_authenticated.swap(true, Ordering::Relaxed)
         {
-            place.leave();
+            place.remove();
         }
     }
 }
 
-impl Place {
-    fn leave(&self) {
-        self.strangers.here.lock().cut_off.remove(&self.number);
+impl ConnectionSlot {
+    fn remove(&self) {
+        self.connections.open.lock().cancellations.remove(&self.number);
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.leave();
+        self.remove();
     }
 }
 
@@ -119,29 +126,29 @@ mod tests {
 
     #[test]
     fn the_one_that_came_first_makes_room() {
-        let strangers = Strangers::new(2);
-        let (first, first_cut) = strangers.arrive(Peer::Socket);
-        let (_second, second_cut) = strangers.arrive(Peer::Socket);
+        let strangers = UnauthenticatedConnections::new(2);
+        let (first, first_cut) = strangers.register(Peer::Socket);
+        let (_second, second_cut) = strangers.register(Peer::Socket);
         assert!(!first_cut.is_cancelled() && !second_cut.is_cancelled());
-        let (_third, third_cut) = strangers.arrive(Peer::Socket);
+        let (_third, third_cut) = strangers.register(Peer::Socket);
         assert!(first_cut.is_cancelled() && !second_cut.is_cancelled());
         drop(first);
-        let (_fourth, _) = strangers.arrive(Peer::Socket);
+        let (_fourth, _) = strangers.register(Peer::Socket);
         assert!(second_cut.is_cancelled() && !third_cut.is_cancelled());
     }
 
     #[test]
     fn who_showed_the_token_or_went_takes_no_room() {
-        let strangers = Strangers::new(1);
-        let (known, known_cut) = strangers.arrive(Peer::Socket);
-        known.is_known();
-        let (gone, gone_cut) = strangers.arrive(Peer::Socket);
+        let strangers = UnauthenticatedConnections::new(1);
+        let (known, known_cut) = strangers.register(Peer::Socket);
+        known.mark_authenticated();
+        let (gone, gone_cut) = strangers.register(Peer::Socket);
         drop(gone);
-        let (here, here_cut) = strangers.arrive(Peer::Socket);
+        let (here, here_cut) = strangers.register(Peer::Socket);
         for cut in [known_cut, gone_cut, here_cut] {
             assert!(!cut.is_cancelled());
         }
         drop((known, here));
-        assert_eq!(strangers.here.lock().cut_off.len(), 0);
+        assert_eq!(strangers.open.lock().cancellations.len(), 0);
     }
 }

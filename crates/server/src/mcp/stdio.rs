@@ -21,21 +21,21 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{MCP_LINE_BYTES_MAX, MCP_LINES_WAITING_MAX};
-use crate::lines::{Lines, Read};
+use crate::line_reader::{LineRead, LineReader};
 
 /// One client's end, as the protocol library reads and writes it.
-pub(super) struct Wire<R> {
-    lines: Lines<BufReader<R>>,
+pub(super) struct StdioTransport<R> {
+    lines: LineReader<BufReader<R>>,
     /// Messages that came in one line and are not handed over yet.
     waiting: VecDeque<ClientJsonRpcMessage>,
     /// Whether a request came. What is no request means nothing before the first one.
-    opened: bool,
+    has_seen_request: bool,
     outgoing: Option<mpsc::Sender<Vec<u8>>>,
     /// Cancelled from outside to stop reading, and from here when there is no more to read.
-    ending: CancellationToken,
+    shutdown: CancellationToken,
 }
 
-impl<R: AsyncRead + Send + Unpin + 'static> Wire<R> {
+impl<R: AsyncRead + Send + Unpin + 'static> StdioTransport<R> {
     /// Opens a wire, with the task that writes to it; that ends when the wire is gone.
     pub(super) fn open<W>(input: R, output: W, ending: CancellationToken) -> (Self, JoinHandle<()>)
     where
@@ -43,18 +43,27 @@ impl<R: AsyncRead + Send + Unpin + 'static> Wire<R> {
     {
         let (outgoing, queued) = mpsc::channel(MCP_LINES_WAITING_MAX);
         let writer = tokio::spawn(write(output, queued, ending.clone()));
-        let lines = Lines::new(BufReader::new(input), MCP_LINE_BYTES_MAX);
+        let lines = LineReader::new(BufReader::new(input), MCP_LINE_BYTES_MAX);
         let waiting = VecDeque::new();
-        (Self { lines, waiting, opened: false, outgoing: Some(outgoing), ending }, writer)
+        (
+            Self {
+                lines,
+                waiting,
+                has_seen_request: false,
+                outgoing: Some(outgoing),
+                shutdown: ending,
+            },
+            writer,
+        )
     }
 
     /// Takes the messages of one line; says what is wrong with the others.
-    fn take(&mut self, line: &[u8]) {
+    fn queue_line(&mut self, line: &[u8]) {
         for read in read_line(line) {
             match read {
                 Ok(message) => {
-                    self.opened |= matches!(message, JsonRpcMessage::Request(_));
-                    if self.opened {
+                    self.has_seen_request |= matches!(message, JsonRpcMessage::Request(_));
+                    if self.has_seen_request {
                         self.waiting.push_back(message);
                     }
                 }
@@ -64,7 +73,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Wire<R> {
     }
 
     /// Says that something was no message, unless the client is not reading: then it does not care.
-    fn refuse(&self, Refusal { id, error }: Refusal) {
+    fn refuse(&self, InvalidMessage { id, error }: InvalidMessage) {
         let sent = encode(&JsonRpcMessage::error(error, id)).map(|line| {
             self.outgoing.as_ref().is_some_and(|outgoing| outgoing.try_send(line).is_ok())
         });
@@ -74,7 +83,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Wire<R> {
     }
 }
 
-impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Wire<R> {
+impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for StdioTransport<R> {
     type Error = io::Error;
 
     fn send(
@@ -97,17 +106,17 @@ impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Wire<R> {
             }
             let read = tokio::select! {
                 biased;
-                () = self.ending.cancelled() => return None,
+                () = self.shutdown.cancelled() => return None,
                 read = self.lines.next() => read,
             };
             match read {
-                Read::Line(line) => self.take(&line),
-                Read::TooLong => {
+                LineRead::Line(line) => self.queue_line(&line),
+                LineRead::TooLong => {
                     let what = format!("a message is at most {MCP_LINE_BYTES_MAX} bytes long");
-                    self.refuse(Refusal::invalid_request(None, what));
-                    self.ending.cancel();
+                    self.refuse(InvalidMessage::invalid_request(None, what));
+                    self.shutdown.cancel();
                 }
-                Read::End => self.ending.cancel(),
+                LineRead::End => self.shutdown.cancel(),
             }
         }
     }
@@ -146,19 +155,19 @@ async fn write<W: AsyncWrite + Unpin>(
 
 /// Why something in a line was no message.
 #[derive(Debug, PartialEq)]
-pub(super) struct Refusal {
+pub(super) struct InvalidMessage {
     /// The request that it was meant to be, if that can be told.
     pub(super) id: Option<RequestId>,
     pub(super) error: ErrorData,
 }
 
-impl From<ErrorData> for Refusal {
+impl From<ErrorData> for InvalidMessage {
     fn from(error: ErrorData) -> Self {
         Self { id: None, error }
     }
 }
 
-impl Refusal {
+impl InvalidMessage {
     fn invalid_request(id: Option<RequestId>, what: String) -> Self {
         Self { id, error: ErrorData::invalid_request(what, None) }
     }
@@ -166,7 +175,7 @@ impl Refusal {
 
 /// Reads the messages of a line. An array is a batch, which revision 2025-03-26 allows; each of its
 /// messages is answered by itself.
-pub(super) fn read_line(line: &[u8]) -> Vec<Result<ClientJsonRpcMessage, Refusal>> {
+pub(super) fn read_line(line: &[u8]) -> Vec<Result<ClientJsonRpcMessage, InvalidMessage>> {
     if line.is_empty() {
         return Vec::new();
     }
@@ -181,19 +190,21 @@ pub(super) fn read_line(line: &[u8]) -> Vec<Result<ClientJsonRpcMessage, Refusal
         Ok(other) => read_value(other).into_iter().collect(),
         Err(error) => {
             let what = format!("not JSON: {error}");
-            vec![Err(Refusal { id: None, error: ErrorData::parse_error(what, None) })]
+            vec![Err(InvalidMessage { id: None, error: ErrorData::parse_error(what, None) })]
         }
     }
 }
 
 /// Reads one message; `None` when it is nothing that asks for an answer.
-fn read_value(value: Value) -> Option<Result<ClientJsonRpcMessage, Refusal>> {
+fn read_value(value: Value) -> Option<Result<ClientJsonRpcMessage, InvalidMessage>> {
     let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
     let notifies = value.get("method").is_some_and(Value::is_string) && value.get("id").is_none();
     match serde_json::from_value(value) {
         Ok(message) => Some(Ok(message)),
         Err(_) if notifies => None,
-        Err(_) => Some(Err(Refusal::invalid_request(id, "not a JSON-RPC message".to_owned()))),
+        Err(_) => {
+            Some(Err(InvalidMessage::invalid_request(id, "not a JSON-RPC message".to_owned())))
+        }
     }
 }
 

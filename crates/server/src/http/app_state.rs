@@ -24,11 +24,11 @@ use serde_json::Value;
 
 use super::body;
 use super::logins::Logins;
-use super::measure::Measures;
-use super::readers::{Reader, Readers};
+use super::metrics::Metrics;
+use super::outside_reads::{OutsideReader, OutsideReads};
 use super::request::{WorkspaceQuery, client_name};
 use crate::error::ErrorResponse;
-use crate::mcp::{CLASSES, Endpoint, SESSION_HEADER};
+use crate::mcp::{CLASSES, McpEndpoint, SESSION_HEADER};
 
 /// By which way changes came in that are made here.
 pub(super) const ORIGIN: &str = "http";
@@ -41,16 +41,16 @@ const AGENT_CLASS_HEADER: &str = "x-lukasa-agent-class";
 
 /// One daemon.
 #[derive(Debug)]
-pub(super) struct Daemon {
+pub(super) struct AppState {
     pub(super) engine: Engine,
     pub(super) serving: RunningServices,
     /// The first one is meant where none is named.
     pub(super) workspaces: Vec<Workspace>,
-    pub(super) measures: Arc<Measures>,
+    pub(super) metrics: Arc<Metrics>,
     pub(super) clock: Arc<dyn Clock>,
     /// Where MCP clients of each workspace are served, by its id.
-    pub(super) mcp: HashMap<String, Endpoint>,
-    pub(super) readers: Readers,
+    pub(super) mcp: HashMap<String, McpEndpoint>,
+    pub(super) outside_reads: OutsideReads,
     pub(super) logins: Arc<Logins>,
     pub(super) settings: Option<Arc<dyn SettingsStore>>,
     /// The agents that are known, with what each shows its model.
@@ -77,22 +77,22 @@ pub trait SettingsStore: fmt::Debug + Send + Sync {
 pub enum SettingsError {
     /// The file, the key or the value is not right.
     #[error("{0}")]
-    Refused(String),
+    Invalid(String),
     /// The file changed while it was being written; nothing was.
     #[error("the settings file was changed at this very moment; try again")]
-    Changed,
+    FileChanged,
     /// The setting has another value than whoever sets it was shown.
     #[error("this setting was changed meanwhile; look at it again")]
-    Differs,
+    ValueChanged,
     /// The machine failed.
     #[error("{0}")]
-    Failed(String),
+    Io(String),
 }
 
 /// What routes are given.
-pub(super) type Shared = Arc<Daemon>;
+pub(super) type SharedState = Arc<AppState>;
 
-impl Daemon {
+impl AppState {
     /// Returns the workspace of this id; without one, the first.
     pub(super) fn workspace(&self, id: Option<&str>) -> Result<&Workspace, ErrorResponse> {
         let found = self.workspaces.iter().find(|workspace| match id {
@@ -104,20 +104,20 @@ impl Daemon {
     }
 
     /// Returns the workspace in this folder.
-    pub(super) fn workspace_in(&self, cwd: &str) -> Result<&Workspace, ErrorResponse> {
+    pub(super) fn workspace_of_folder(&self, cwd: &str) -> Result<&Workspace, ErrorResponse> {
         let wanted = Path::new(cwd);
         let found = self.workspaces.iter().find(|workspace| workspace.cwd == wanted);
         found.ok_or_else(|| ErrorCode::WorkspaceMismatch.into())
     }
 
     /// Returns the workspace of this id, if its memories may be used.
-    pub(super) fn trusted(&self, id: Option<&str>) -> Result<&Workspace, ErrorResponse> {
+    pub(super) fn trusted_workspace(&self, id: Option<&str>) -> Result<&Workspace, ErrorResponse> {
         let workspace = self.workspace(id)?;
         if workspace.trusted { Ok(workspace) } else { Err(ErrorCode::UntrustedWorkspace.into()) }
     }
 
     /// Tells whether a feature is on in the workspace that a request names; everywhere, if it names none that is served.
-    pub(super) fn has(&self, feature: Feature, uri: &Uri) -> bool {
+    pub(super) fn has_feature(&self, feature: Feature, uri: &Uri) -> bool {
         let in_path =
             uri.path().strip_prefix("/workspaces/").and_then(|rest| rest.split('/').next());
         let in_path = in_path.map(|id| percent_decode_str(id).decode_utf8_lossy().into_owned());
@@ -133,7 +133,7 @@ impl Daemon {
     }
 
     /// Returns the client that a request says it comes from, which has to be registered here.
-    pub(super) async fn client(
+    pub(super) async fn client_id(
         &self,
         workspace: &Workspace,
         headers: &HeaderMap,
@@ -150,33 +150,33 @@ impl Daemon {
     }
 
     /// Returns the memories of a workspace as the person whose machine it is may touch them.
-    pub(super) async fn person(
+    pub(super) async fn person_memories(
         &self,
         workspace: Option<&str>,
         headers: &HeaderMap,
     ) -> Result<Memories, ErrorResponse> {
-        let workspace = self.trusted(workspace)?;
+        let workspace = self.trusted_workspace(workspace)?;
         let mut caller = Caller::person(ORIGIN);
         caller.provenance.client = self.client_name(workspace, headers).await?;
         Ok(self.engine.memories(&workspace.binding, caller))
     }
 
     /// Returns the memories of a workspace as the agent that calls the tool may touch them.
-    pub(super) async fn agent(
+    pub(super) async fn agent_memories(
         &self,
         workspace: Option<&str>,
         headers: &HeaderMap,
     ) -> Result<Memories, ErrorResponse> {
-        let mut caller = Caller::agent(class(headers), ORIGIN);
-        let workspace = self.trusted(workspace)?;
+        let mut caller = Caller::agent(requested_class_or_default(headers), ORIGIN);
+        let workspace = self.trusted_workspace(workspace)?;
         caller.provenance.client = self.client_name(workspace, headers).await?;
-        caller.outside_read = self.read_by(caller.provenance.client.clone());
+        caller.outside_read = self.outside_read_of(caller.provenance.client.clone());
         Ok(self.engine.memories(&workspace.binding, caller))
     }
 
     /// Returns what a client has read that nobody here reviewed.
-    pub(super) fn read_by(&self, client: Option<String>) -> OutsideReadFlag {
-        self.readers.of(Reader::Client(client))
+    pub(super) fn outside_read_of(&self, client: Option<String>) -> OutsideReadFlag {
+        self.outside_reads.get_or_insert(OutsideReader::Client(client))
     }
 
     /// Returns the context files of a workspace as the agent may touch them that a request may come from:
@@ -187,9 +187,9 @@ impl Daemon {
         headers: &HeaderMap,
         client: Option<&ClientId>,
     ) -> ContextFiles {
-        let mut caller = Caller::agent(class(headers), ORIGIN);
+        let mut caller = Caller::agent(requested_class_or_default(headers), ORIGIN);
         caller.provenance.client = client.map(ToString::to_string);
-        caller.outside_read = self.read_by(caller.provenance.client.clone());
+        caller.outside_read = self.outside_read_of(caller.provenance.client.clone());
         self.engine.context_files(workspace, caller)
     }
 
@@ -199,15 +199,15 @@ impl Daemon {
         workspace: &Workspace,
         headers: &HeaderMap,
     ) -> Result<(Caller, Option<AgentClass>), ErrorResponse> {
-        let named = named_class(headers)?;
+        let named = requested_class(headers)?;
         let mut caller = Caller::agent(named.unwrap_or(AgentClass::Exec), MCP_ORIGIN);
         caller.provenance.client = self.client_name(workspace, headers).await?;
         // Only a session that was begun here is one: a name that somebody made up begins nothing anew.
         let session = headers.get(SESSION_HEADER).and_then(|name| name.to_str().ok());
         let has = |id: &&str| self.mcp.get(&workspace.id).is_some_and(|end| end.has_session(id));
         caller.outside_read = match session.filter(has) {
-            Some(id) => self.readers.of(Reader::Session(id.to_owned())),
-            None => self.read_by(caller.provenance.client.clone()),
+            Some(id) => self.outside_reads.get_or_insert(OutsideReader::Session(id.to_owned())),
+            None => self.outside_read_of(caller.provenance.client.clone()),
         };
         Ok((caller, named))
     }
@@ -217,13 +217,13 @@ impl Daemon {
         workspace: &Workspace,
         headers: &HeaderMap,
     ) -> Result<Option<String>, ErrorResponse> {
-        Ok(self.client(workspace, headers).await?.map(|client| client.to_string()))
+        Ok(self.client_id(workspace, headers).await?.map(|client| client.to_string()))
     }
 }
 
 /// A request about the memories of a workspace, as the person whose machine it is may touch them.
 #[derive(Debug)]
-pub(super) struct Person<Q = NoQuery> {
+pub(super) struct PersonRequest<Q = NoQuery> {
     pub(super) memories: Memories,
     /// The query beside the workspace.
     pub(super) query: Q,
@@ -231,7 +231,7 @@ pub(super) struct Person<Q = NoQuery> {
 
 /// Such a request with a body, which is read first.
 #[derive(Debug)]
-pub(super) struct PersonWith<B, Q = NoQuery> {
+pub(super) struct PersonRequestWithBody<B, Q = NoQuery> {
     pub(super) memories: Memories,
     pub(super) query: Q,
     pub(super) body: B,
@@ -241,37 +241,45 @@ pub(super) struct PersonWith<B, Q = NoQuery> {
 #[derive(Debug, Deserialize)]
 pub(super) struct NoQuery {}
 
-impl<Q: DeserializeOwned> Person<Q> {
-    async fn of(uri: &Uri, headers: &HeaderMap, daemon: &Daemon) -> Result<Self, ErrorResponse> {
+impl<Q: DeserializeOwned> PersonRequest<Q> {
+    async fn from_uri(
+        uri: &Uri,
+        headers: &HeaderMap,
+        daemon: &AppState,
+    ) -> Result<Self, ErrorResponse> {
         let Query(query) = Query::try_from_uri(uri)?;
         let Query(WorkspaceQuery { workspace }) = Query::try_from_uri(uri)?;
-        Ok(Self { memories: daemon.person(workspace.as_deref(), headers).await?, query })
+        Ok(Self { memories: daemon.person_memories(workspace.as_deref(), headers).await?, query })
     }
 }
 
-impl<Q: DeserializeOwned + Send> FromRequestParts<Shared> for Person<Q> {
+impl<Q: DeserializeOwned + Send> FromRequestParts<SharedState> for PersonRequest<Q> {
     type Rejection = ErrorResponse;
 
-    async fn from_request_parts(parts: &mut Parts, daemon: &Shared) -> Result<Self, ErrorResponse> {
-        Self::of(&parts.uri, &parts.headers, daemon).await
+    async fn from_request_parts(
+        parts: &mut Parts,
+        daemon: &SharedState,
+    ) -> Result<Self, ErrorResponse> {
+        Self::from_uri(&parts.uri, &parts.headers, daemon).await
     }
 }
 
-impl<B: DeserializeOwned + Send, Q: DeserializeOwned + Send> FromRequest<Shared>
-    for PersonWith<B, Q>
+impl<B: DeserializeOwned + Send, Q: DeserializeOwned + Send> FromRequest<SharedState>
+    for PersonRequestWithBody<B, Q>
 {
     type Rejection = ErrorResponse;
 
-    async fn from_request(request: Request, daemon: &Shared) -> Result<Self, ErrorResponse> {
+    async fn from_request(request: Request, daemon: &SharedState) -> Result<Self, ErrorResponse> {
         let (uri, headers) = (request.uri().clone(), request.headers().clone());
         let body = body::value(request).await?;
-        let Person { memories, query } = Person::of(&uri, &headers, daemon).await?;
+        let PersonRequest { memories, query } =
+            PersonRequest::from_uri(&uri, &headers, daemon).await?;
         Ok(Self { memories, query, body })
     }
 }
 
 /// Returns the class of agent that a request names, if it names one.
-fn named_class(headers: &HeaderMap) -> Result<Option<AgentClass>, ErrorResponse> {
+fn requested_class(headers: &HeaderMap) -> Result<Option<AgentClass>, ErrorResponse> {
     let Some(word) = headers.get(AGENT_CLASS_HEADER) else { return Ok(None) };
     let class = word.to_str().ok().and_then(|word| word.parse().ok());
     class.map(Some).ok_or_else(|| {
@@ -282,7 +290,7 @@ fn named_class(headers: &HeaderMap) -> Result<Option<AgentClass>, ErrorResponse>
 }
 
 /// Returns the class of agent that a request names; the one that may do everything, if it names none.
-fn class(headers: &HeaderMap) -> AgentClass {
+fn requested_class_or_default(headers: &HeaderMap) -> AgentClass {
     let named = headers.get(AGENT_CLASS_HEADER);
     named.map_or(AgentClass::Exec, |class| AgentClass::from_name(class.to_str().ok()))
 }

@@ -15,26 +15,26 @@ use tower_service::Service as _;
 
 use super::*;
 use crate::error::ErrorResponse;
+use crate::http::connection_state::Peer;
 use crate::http::request::Path;
-use crate::http::visitors::Peer;
 
 const TOKEN: &str = "correct-horse-battery";
 
 fn router(requests_a_second_max: Option<NonZeroU32>) -> Router {
-    let rules = Rules {
-        hosts: Hosts::default(),
+    let rules = GuardConfig {
+        hosts: AllowedHosts::default(),
         origins: vec!["http://localhost:3000".parse().unwrap()],
-        token: Token::new(TOKEN).unwrap(),
-        requests_a_second_max,
+        token: BearerToken::new(TOKEN).unwrap(),
+        requests_per_second_max: requests_a_second_max,
     };
-    let gate = Arc::new(Gate::new(rules, Measures::new(), None));
+    let gate = Arc::new(RequestGuard::new(rules, Metrics::new(), None));
     Router::new()
         .route("/health", get(async || "ok"))
         .route("/echo", post(async |body: String| body))
         .route("/refused", get(async || ErrorResponse::from(ErrorCode::UntrustedWorkspace)))
         .route("/named/{name}", get(async |Path(name): Path<String>| name))
         .fallback(async || ErrorResponse::from(ErrorCode::RouteNotFound).into_response())
-        .layer(from_fn_with_state(gate, pass))
+        .layer(from_fn_with_state(gate, guard_request))
 }
 
 fn request(method: &str, path: &str, headers: &[(HeaderName, &str)]) -> Request {
@@ -163,10 +163,10 @@ async fn a_caller_that_takes_a_new_name_each_time_waits_too() {
         let name = format!("client-{number}");
         let named = (HeaderName::from_static(protocol::id::CLIENT_ID_HEADER), name.as_str());
         let mut request = request("POST", "/echo", &[OURS, GOOD, named]);
-        request.extensions_mut().insert(Visitor::no_stranger(Peer::Address(address.into())));
+        request.extensions_mut().insert(ConnectionState::exempt(Peer::Address(address.into())));
         request
     };
-    let many = 2 * crate::limits::RATED_CLIENTS_AN_ADDRESS;
+    let many = 2 * crate::limits::RATED_CLIENTS_PER_ADDRESS_MAX;
     // A bucket may have got another token meanwhile, but not as many again.
     let mut answers = Vec::new();
     for number in 0..2 * many {
@@ -215,7 +215,7 @@ async fn what_has_begun_goes_to_its_end_although_nobody_waits_for_it() {
         end.send(()).unwrap();
         StatusCode::OK.into_response()
     };
-    assert!(to_its_end(work).now_or_never().is_none(), "whoever waited goes away");
+    assert!(run_to_completion(work).now_or_never().is_none(), "whoever waited goes away");
     go.send(()).unwrap();
     ended.await.unwrap();
 }

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use strum::VariantArray as _;
 use utoipa::IntoParams;
 
-use super::daemon::{Daemon, Shared};
+use super::app_state::{AppState, SharedState};
 use super::request::{QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -64,7 +64,7 @@ pub(super) fn routes() -> Routes {
 /// How far to look.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Deep {
+struct HealthParams {
     /// `1`: look at the state and at all memories too.
     deep: Option<String>,
 }
@@ -78,7 +78,7 @@ struct Deep {
     path = "/health",
     tag = "daemon",
     security((), ("token" = [])),
-    params(Deep),
+    params(HealthParams),
     responses(
         (status = 200, description = "It does", body = Health),
         (status = "4XX", description = "The request is refused", body = ErrorBody),
@@ -86,10 +86,10 @@ struct Deep {
     ),
 )]
 async fn health(
-    State(daemon): State<Shared>,
-    asked: QueryResult<Deep>,
+    State(daemon): State<SharedState>,
+    asked: QueryResult<HealthParams>,
 ) -> Result<Json<Health>, ErrorResponse> {
-    let Query(Deep { deep }) = asked?;
+    let Query(HealthParams { deep }) = asked?;
     let is_deep = deep.is_some_and(|deep| !["", "0", "false"].contains(&deep.as_str()));
     let workspaces = if is_deep { Some(daemon.examine().await?) } else { None };
     Ok(Json(Health { status: "ok".to_owned(), workspaces }))
@@ -105,7 +105,9 @@ async fn health(
         (status = "4XX", description = "The request is refused", body = ErrorBody),
     ),
 )]
-async fn capabilities(State(daemon): State<Shared>) -> Result<Json<Capabilities>, ErrorResponse> {
+async fn capabilities(
+    State(daemon): State<SharedState>,
+) -> Result<Json<Capabilities>, ErrorResponse> {
     let primary = daemon.workspace(None)?;
     let switches = daemon.engine.switches();
     let has =
@@ -173,14 +175,14 @@ fn limits() -> Limits {
     ),
 )]
 async fn stats(
-    State(daemon): State<Shared>,
+    State(daemon): State<SharedState>,
     asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
 ) -> Result<Json<Stats>, ErrorResponse> {
     let Query(WorkspaceQuery { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let memories = daemon.person_memories(workspace.as_deref(), &headers).await?;
     let health = memories.examine(Depth::Quick).await?;
-    let (connections, event_streams) = daemon.measures.open();
+    let (connections, event_streams) = daemon.metrics.open_counts();
     let workspace = daemon.workspace(workspace.as_deref())?;
     let next_dream = daemon.serving.lanes.next_dream(workspace).await?;
     Ok(Json(Stats {
@@ -210,16 +212,16 @@ async fn stats(
         (status = "5XX", description = "The machine failed", body = ErrorBody),
     ),
 )]
-async fn metrics(State(daemon): State<Shared>) -> Result<Response, ErrorResponse> {
-    daemon.measure().await?;
-    let text = daemon.measures.text().map_err(|_| ErrorCode::Internal)?;
+async fn metrics(State(daemon): State<SharedState>) -> Result<Response, ErrorResponse> {
+    daemon.update_metrics().await?;
+    let text = daemon.metrics.text().map_err(|_| ErrorCode::Internal)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
 
 /// Findings with which memories cannot be used as they should be. All others are for a person to look at
 /// some time.
-const GRAVE: [HealthFindingKind; 4] = [
+const SEVERE_FINDINGS: [HealthFindingKind; 4] = [
     HealthFindingKind::Unwritable,
     HealthFindingKind::DiskFull,
     HealthFindingKind::StateDamaged,
@@ -229,7 +231,7 @@ const GRAVE: [HealthFindingKind; 4] = [
 /// The word for tasks that wait because the state, or the lock file of the lane, cannot be written.
 const TASKS_WAIT: &str = "tasks-wait";
 
-impl Daemon {
+impl AppState {
     /// Looks at the memories and tasks of all workspaces; refuses with what is gravely wrong.
     async fn examine(&self) -> Result<Vec<WorkspaceHealth>, ErrorResponse> {
         let (mut examined, mut grave) = (Vec::new(), Vec::new());
@@ -237,7 +239,7 @@ impl Daemon {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
             let health = memories.health(Depth::Quick).await?;
-            grave.extend(health.findings.iter().filter(|one| GRAVE.contains(&one.kind)).map(
+            grave.extend(health.findings.iter().filter(|one| SEVERE_FINDINGS.contains(&one.kind)).map(
                 |one| {
                     let scope = one.mount.map(to_wire::mount);
                     json!({ "workspace": workspace.id, "scope": scope, "kind": one.kind.as_str() })
@@ -272,24 +274,24 @@ impl Daemon {
     }
 
     /// Notes how much all workspaces hold at this moment.
-    async fn measure(&self) -> Result<(), ErrorResponse> {
+    async fn update_metrics(&self) -> Result<(), ErrorResponse> {
         let counts = self.serving.lanes.counts().await?;
-        self.measures.note_models(&self.serving);
+        self.metrics.set_models(&self.serving);
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
             let health = memories.examine(Depth::Quick).await?;
             for root in &health.roots {
                 let scope = to_wire::mount(root.mount);
-                self.measures.note_scope(&workspace.id, scope, (root.files, root.bytes));
+                self.metrics.set_scope(&workspace.id, scope, (root.files, root.bytes));
             }
-            self.measures.note_history(health.state.changes, health.state.database_bytes);
+            self.metrics.set_history(health.state.changes, health.state.database_bytes);
             for &status in Status::ALL {
                 let mut of_status = counts
                     .iter()
                     .filter(|count| count.workspace == workspace.id && count.status == status);
                 let tasks = of_status.next().map_or(0, |count| count.tasks);
-                self.measures.note_tasks(&workspace.id, status.as_str(), tasks);
+                self.metrics.set_tasks(&workspace.id, status.as_str(), tasks);
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use axum::http::uri::{Authority, Uri};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
-use super::host::is_port_a_number;
+use super::host::has_valid_port;
 
 /// The origin of pages that may call: scheme, host, and port unless it is the scheme's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl FromStr for Origin {
         };
         // A browser never sends those, so they would allow nothing.
         let never_sent = rest.contains(['@', '*', '%'])
-            || !is_port_a_number(&authority)
+            || !has_valid_port(&authority)
             || rest.bytes().any(|byte| byte.is_ascii_uppercase())
             || (own_port.is_some() && authority.port_u16() == own_port);
         let is_origin = is_scheme && !authority.host().is_empty() && !never_sent;
@@ -61,7 +61,7 @@ impl fmt::Display for Origin {
 
 /// Tells whether a request comes from no page, or from one that may call.
 pub(super) fn allows(allowed: &[Origin], headers: &HeaderMap) -> bool {
-    !headers.contains_key(ORIGIN) || allowed_of(allowed, headers).is_some()
+    !headers.contains_key(ORIGIN) || allowed_origin(allowed, headers).is_some()
 }
 
 /// Tells whether a request comes from a page that this daemon served: its origin is the host that the request is for. That the
@@ -76,7 +76,7 @@ pub(super) fn is_own(uri: &Uri, headers: &HeaderMap) -> bool {
 }
 
 /// Returns the origin of the page that a request comes from, if it names one and that may call.
-pub(super) fn allowed_of<'a>(
+pub(super) fn allowed_origin<'a>(
     allowed: &[Origin],
     headers: &'a HeaderMap,
 ) -> Option<&'a HeaderValue> {
@@ -108,7 +108,7 @@ pub(super) fn preflight() -> Response {
 }
 
 /// Lets the page of this origin read an answer.
-pub(super) fn permit(headers: &mut HeaderMap, origin: HeaderValue) {
+pub(super) fn add_cors_headers(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     let exposed = HeaderValue::from_static(
         "etag, mcp-session-id, retry-after, x-lukasa-event-cursor, x-qwen-event-epoch, x-request-id",

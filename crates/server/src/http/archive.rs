@@ -21,8 +21,8 @@ use protocol::memories::{ImportOutcome, ImportedMemory, SkippedImport};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
+use super::app_state::{PersonRequest, SharedState};
 use super::body;
-use super::daemon::{Person, Shared};
 use super::request::{QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
@@ -52,12 +52,15 @@ struct Archive(Vec<u8>);
         (status = "5XX", description = "There is none", body = ErrorBody),
     ),
 )]
-async fn export(Person { memories, .. }: Person) -> Result<Response, ErrorResponse> {
+async fn export(PersonRequest { memories, .. }: PersonRequest) -> Result<Response, ErrorResponse> {
     let listed = memories.list(None).await?.memories;
     let left: Vec<_> = listed.into_iter().map(|listed| listed.path).collect();
-    let packing =
-        Packing { memories, left: left.into_iter(), archive: Some(tar::Builder::new(Vec::new())) };
-    let archive = stream::try_unfold(packing, async |mut packing: Packing| {
+    let packing = ArchiveStream {
+        memories,
+        remaining: left.into_iter(),
+        archive: Some(tar::Builder::new(Vec::new())),
+    };
+    let archive = stream::try_unfold(packing, async |mut packing: ArchiveStream| {
         let bytes = packing.next().await.inspect_err(|error| {
             tracing::error!(error = error_chain(&**error), "an export is cut short");
         })?;
@@ -71,18 +74,18 @@ async fn export(Person { memories, .. }: Person) -> Result<Response, ErrorRespon
 }
 
 /// An archive that is being sent.
-struct Packing {
+struct ArchiveStream {
     memories: Memories,
-    left: std::vec::IntoIter<MemoryPath>,
+    remaining: std::vec::IntoIter<MemoryPath>,
     /// None once its end is sent.
     archive: Option<tar::Builder<Vec<u8>>>,
 }
 
-impl Packing {
+impl ArchiveStream {
     /// Returns what is sent next: a memory, or the end of the archive; none after that.
     async fn next(&mut self) -> Result<Option<Bytes>, BoxError> {
         let Some(mut archive) = self.archive.take() else { return Ok(None) };
-        for path in self.left.by_ref() {
+        for path in self.remaining.by_ref() {
             match self.memories.read(&path).await {
                 Ok(read) => {
                     add(&mut archive, &path, &read)?;
@@ -116,7 +119,7 @@ fn add(
 /// Where an import goes.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Target {
+struct ImportParams {
     /// The id of the workspace; left out, the first one.
     workspace: Option<String>,
     /// The scope or folder, such as `/memories/global`; left out, the folders at the top of the archive
@@ -131,7 +134,7 @@ struct Target {
     post,
     path = "/v1/import",
     tag = "transfer",
-    params(Target),
+    params(ImportParams),
     request_body(content = Archive, content_type = "application/x-tar"),
     responses(
         (status = 200, description = "What was taken over", body = ImportOutcome),
@@ -140,20 +143,20 @@ struct Target {
     ),
 )]
 async fn import(
-    State(daemon): State<Shared>,
-    asked: QueryResult<Target>,
+    State(daemon): State<SharedState>,
+    asked: QueryResult<ImportParams>,
     request: Request,
 ) -> Result<Json<ImportOutcome>, ErrorResponse> {
     let headers = request.headers().clone();
     let archive = body::bytes(request).await?;
-    let Query(Target { workspace, to }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let Query(ImportParams { workspace, to }) = asked?;
+    let memories = daemon.person_memories(workspace.as_deref(), &headers).await?;
     let target = match to {
         Some(to) => memory_path(&memories, &to)?,
         None => memory_path(&memories, "/memories")?,
     };
     let files = unpack(&archive)?;
-    Ok(Json(take_over(&memories, &target, files).await?))
+    Ok(Json(import_files(&memories, &target, files).await?))
 }
 
 /// Returns the files of an archive; links and devices are none. One with more entries than an import looks
@@ -167,7 +170,7 @@ fn unpack(archive: &[u8]) -> Result<Vec<SourceFile>, ErrorResponse> {
         if index >= IMPORT_FILES_MAX {
             let sentence = format!("the archive has more than {IMPORT_FILES_MAX} entries");
             let refused = ErrorResponse::from(ErrorCode::InvalidArchive).with_message(sentence);
-            return Err(refused.with("maxEntries", IMPORT_FILES_MAX));
+            return Err(refused.with_fact("maxEntries", IMPORT_FILES_MAX));
         }
         if !entry.header().entry_type().is_file() {
             continue;
@@ -180,7 +183,7 @@ fn unpack(archive: &[u8]) -> Result<Vec<SourceFile>, ErrorResponse> {
     Ok(files)
 }
 
-async fn take_over(
+async fn import_files(
     memories: &Memories,
     target: &MemoryPath,
     files: Vec<SourceFile>,

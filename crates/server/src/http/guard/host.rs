@@ -12,18 +12,18 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 
 /// The name of the loopback.
-const OURS: &str = "localhost";
+const LOOPBACK_HOSTS: &str = "localhost";
 
 /// The hosts that a person configured, beside those of the loopback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hosts(Vec<String>);
+pub struct AllowedHosts(Vec<String>);
 
 /// A text that is no host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a host is a name or an address, without scheme, path and port, not `{0}`")]
 pub struct BadHost(pub String);
 
-impl Hosts {
+impl AllowedHosts {
     /// Adds a host: a name or an address, without a port.
     pub fn add(&mut self, host: &str) -> Result<(), BadHost> {
         let lower = host.to_ascii_lowercase();
@@ -42,14 +42,15 @@ impl Hosts {
     pub(super) fn allow(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let mut named = headers.get_all(HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else { return false };
-        if uri.host().is_none() && is_plainly_ours(host.as_bytes()) {
+        if uri.host().is_none() && is_loopback_header(host.as_bytes()) {
             return true;
         }
-        let host = host.to_str().ok().and_then(name_of);
-        host.is_some_and(|host| self.knows(&host)) && uri.host().is_none_or(|host| self.knows(host))
+        let host = host.to_str().ok().and_then(host_name);
+        host.is_some_and(|host| self.is_allowed(&host))
+            && uri.host().is_none_or(|host| self.is_allowed(host))
     }
 
-    fn knows(&self, host: &str) -> bool {
+    fn is_allowed(&self, host: &str) -> bool {
         let host = host.to_ascii_lowercase();
         // Only an address of the sixth version stands in brackets.
         if let Some(inside) = host.strip_prefix('[') {
@@ -61,14 +62,14 @@ impl Hosts {
             };
             return inside.strip_suffix(']').is_some_and(known);
         }
-        host == OURS
+        host == LOOPBACK_HOSTS
             || Ipv4Addr::from_str(&host).is_ok_and(|address| address.is_loopback())
             || self.0.contains(&host)
     }
 }
 
 /// Tells whether a `Host` header is one that nearly all callers send: nothing in it is to be taken apart.
-fn is_plainly_ours(header: &[u8]) -> bool {
+fn is_loopback_header(header: &[u8]) -> bool {
     let port = |rest: &[u8]| match rest {
         [] => true,
         [b':', port @ ..] => {
@@ -77,20 +78,20 @@ fn is_plainly_ours(header: &[u8]) -> bool {
         }
         _ => false,
     };
-    [OURS.as_bytes(), b"127.0.0.1"]
+    [LOOPBACK_HOSTS.as_bytes(), b"127.0.0.1"]
         .into_iter()
         .any(|ours| header.strip_prefix(ours).is_some_and(port))
 }
 
 /// Returns the host of a `Host` header without its port; `None` if it is malformed.
-fn name_of(header: &str) -> Option<String> {
+fn host_name(header: &str) -> Option<String> {
     let authority: Authority = header.parse().ok()?;
     // What stands before an `@` is for somebody else's eyes.
-    (!header.contains('@') && is_port_a_number(&authority)).then(|| authority.host().to_owned())
+    (!header.contains('@') && has_valid_port(&authority)).then(|| authority.host().to_owned())
 }
 
 /// Tells whether an authority is its host and perhaps a port that is a number, with nothing between or before.
-pub(super) fn is_port_a_number(authority: &Authority) -> bool {
+pub(super) fn has_valid_port(authority: &Authority) -> bool {
     let (text, host) = (authority.as_str(), authority.host());
     let rest = text.rsplit_once('@').map_or(text, |(_, rest)| rest).strip_prefix(host);
     match rest {
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     fn check(hosts: &[&str], uri: &str, allowed: bool) {
-        let mut configured = Hosts::default();
+        let mut configured = AllowedHosts::default();
         configured.add("box.lan").unwrap();
         configured.add("fd00::7").unwrap();
         let mut headers = HeaderMap::new();
@@ -163,10 +164,10 @@ mod tests {
     #[test]
     fn a_configured_host_is_a_bare_name_or_address() {
         for host in ["box", "box.lan", "10.0.0.7", "fd00::7", "[fd00::7]"] {
-            assert_eq!(Hosts::default().add(host), Ok(()), "{host}");
+            assert_eq!(AllowedHosts::default().add(host), Ok(()), "{host}");
         }
         for host in ["", "http://box", "box/", "box:80", "*", "*.lan", "a b", "a@b"] {
-            assert_eq!(Hosts::default().add(host), Err(BadHost(host.to_owned())), "{host}");
+            assert_eq!(AllowedHosts::default().add(host), Err(BadHost(host.to_owned())), "{host}");
         }
     }
 
@@ -181,7 +182,7 @@ mod tests {
             1..6,
         )) {
             let header = pieces.concat();
-            let mut configured = Hosts::default();
+            let mut configured = AllowedHosts::default();
             configured.add("box.lan").unwrap();
             let mut headers = HeaderMap::new();
             headers.append(HOST, axum::http::HeaderValue::from_bytes(header.as_bytes()).unwrap());

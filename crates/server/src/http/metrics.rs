@@ -22,7 +22,7 @@ const ANSWER_SECONDS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.
 
 /// What an answer is counted under.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answer {
+struct RequestLabels {
     method: &'static str,
     route: String,
     status: u16,
@@ -30,21 +30,21 @@ struct Answer {
 
 /// How many tasks of a workspace are how far.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Tasks {
+struct TaskLabels {
     workspace: String,
     status: &'static str,
 }
 
 /// How much a scope of a workspace holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Held {
+struct ScopeLabels {
     workspace: String,
     scope: String,
 }
 
 /// What a model did.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByModel {
+struct ModelRunLabels {
     task: &'static str,
     model: String,
     ended: &'static str,
@@ -52,32 +52,32 @@ struct ByModel {
 
 /// Which tokens a model took.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TokensOf {
+struct ModelTokenLabels {
     task: &'static str,
     model: String,
     kind: &'static str,
 }
 
 /// The counts.
-pub(super) struct Measures {
+pub(super) struct Metrics {
     registry: Registry,
-    answers: Family<Answer, Counter>,
+    answers: Family<RequestLabels, Counter>,
     answer_time: Histogram,
     connections: Gauge,
-    turned_away: Counter,
+    rejected_connections: Counter,
     event_streams: Gauge,
     events: Counter,
-    tasks: Family<Tasks, Gauge>,
-    memories: Family<Held, Gauge>,
-    memory_bytes: Family<Held, Gauge>,
+    tasks: Family<TaskLabels, Gauge>,
+    memories: Family<ScopeLabels, Gauge>,
+    memory_bytes: Family<ScopeLabels, Gauge>,
     changes: Gauge,
     database_bytes: Gauge,
-    model_runs: Family<ByModel, Gauge>,
-    model_tokens: Family<TokensOf, Gauge>,
-    model_refusals: Family<ByModel, Gauge>,
+    model_runs: Family<ModelRunLabels, Gauge>,
+    model_tokens: Family<ModelTokenLabels, Gauge>,
+    model_refusals: Family<ModelRunLabels, Gauge>,
 }
 
-impl fmt::Debug for Measures {
+impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Measures").finish_non_exhaustive()
     }
@@ -85,29 +85,29 @@ impl fmt::Debug for Measures {
 
 /// One more of something, while this lives.
 #[derive(Debug)]
-pub(super) struct One(Gauge);
+pub(super) struct GaugeGuard(Gauge);
 
-impl One {
-    fn of(gauge: &Gauge) -> Self {
+impl GaugeGuard {
+    fn increment(gauge: &Gauge) -> Self {
         gauge.inc();
         Self(gauge.clone())
     }
 }
 
-impl Drop for One {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
 }
 
-impl Measures {
+impl Metrics {
     pub(super) fn new() -> Arc<Self> {
         let measures = Self {
             registry: Registry::with_prefix("lukasa"),
             answers: Family::default(),
             answer_time: Histogram::new(ANSWER_SECONDS),
             connections: Gauge::default(),
-            turned_away: Counter::default(),
+            rejected_connections: Counter::default(),
             event_streams: Gauge::default(),
             events: Counter::default(),
             tasks: Family::default(),
@@ -119,10 +119,10 @@ impl Measures {
             model_tokens: Family::default(),
             model_refusals: Family::default(),
         };
-        Arc::new(measures.registered())
+        Arc::new(measures.register_all())
     }
 
-    fn registered(mut self) -> Self {
+    fn register_all(mut self) -> Self {
         let registry = &mut self.registry;
         registry.register("http_answers", "Requests answered", self.answers.clone());
         registry.register_with_unit(
@@ -135,7 +135,7 @@ impl Measures {
         registry.register(
             "connections_turned_away",
             "Connections dropped because there were too many",
-            self.turned_away.clone(),
+            self.rejected_connections.clone(),
         );
         registry.register("event_streams", "Streams that read events", self.event_streams.clone());
         registry.register("events", "Frames sent to streams", self.events.clone());
@@ -173,58 +173,65 @@ impl Measures {
     }
 
     /// Counts an answer.
-    pub(super) fn answered(&self, method: &Method, route: &str, status: u16, took: Duration) {
-        let answer = Answer { method: method_word(method), route: route.to_owned(), status };
+    pub(super) fn record_response(
+        &self,
+        method: &Method,
+        route: &str,
+        status: u16,
+        took: Duration,
+    ) {
+        let answer =
+            RequestLabels { method: method_label(method), route: route.to_owned(), status };
         self.answers.get_or_create(&answer).inc();
         self.answer_time.observe(took.as_secs_f64());
     }
 
     /// Counts a connection while the value lives.
-    pub(super) fn connected(&self) -> One {
-        One::of(&self.connections)
+    pub(super) fn track_connection(&self) -> GaugeGuard {
+        GaugeGuard::increment(&self.connections)
     }
 
     /// Counts a connection that was dropped.
-    pub(super) fn turned_away(&self) {
-        self.turned_away.inc();
+    pub(super) fn record_rejected_connection(&self) {
+        self.rejected_connections.inc();
     }
 
     /// Counts a stream while the value lives.
-    pub(super) fn streaming(&self) -> One {
-        One::of(&self.event_streams)
+    pub(super) fn track_event_stream(&self) -> GaugeGuard {
+        GaugeGuard::increment(&self.event_streams)
     }
 
     /// Counts a frame.
-    pub(super) fn told(&self) {
+    pub(super) fn record_event(&self) {
         self.events.inc();
     }
 
     /// Returns how many connections and streams there are.
-    pub(super) fn open(&self) -> (u64, u64) {
+    pub(super) fn open_counts(&self) -> (u64, u64) {
         let count = |gauge: &Gauge| u64::try_from(gauge.get()).unwrap_or(0);
         (count(&self.connections), count(&self.event_streams))
     }
 
     /// Notes how many tasks of a workspace are how far.
-    pub(super) fn note_tasks(&self, workspace: &str, status: &'static str, count: u64) {
-        let tasks = Tasks { workspace: workspace.to_owned(), status };
-        self.tasks.get_or_create(&tasks).set(whole(count));
+    pub(super) fn set_tasks(&self, workspace: &str, status: &'static str, count: u64) {
+        let tasks = TaskLabels { workspace: workspace.to_owned(), status };
+        self.tasks.get_or_create(&tasks).set(to_gauge_value(count));
     }
 
     /// Notes how much a scope holds.
-    pub(super) fn note_scope(&self, workspace: &str, scope: &str, (memories, bytes): (usize, u64)) {
-        let held = Held { workspace: workspace.to_owned(), scope: scope.to_owned() };
-        self.memories.get_or_create(&held).set(whole(memories));
-        self.memory_bytes.get_or_create(&held).set(whole(bytes));
+    pub(super) fn set_scope(&self, workspace: &str, scope: &str, (memories, bytes): (usize, u64)) {
+        let held = ScopeLabels { workspace: workspace.to_owned(), scope: scope.to_owned() };
+        self.memories.get_or_create(&held).set(to_gauge_value(memories));
+        self.memory_bytes.get_or_create(&held).set(to_gauge_value(bytes));
     }
 
     /// Notes what models did.
-    pub(super) fn note_models(&self, serving: &RunningServices) {
+    pub(super) fn set_models(&self, serving: &RunningServices) {
         let mut tokens: BTreeMap<(&'static str, String), [u64; 3]> = BTreeMap::new();
         for ((task, model, ended), spent) in serving.spending() {
-            let by = ByModel { task, model: model.clone(), ended };
-            self.model_runs.get_or_create(&by).set(whole(spent.works));
-            self.model_refusals.get_or_create(&by).set(whole(spent.refused));
+            let by = ModelRunLabels { task, model: model.clone(), ended };
+            self.model_runs.get_or_create(&by).set(to_gauge_value(spent.works));
+            self.model_refusals.get_or_create(&by).set(to_gauge_value(spent.refused));
             let [tokens_in, cached, out] = tokens.entry((task, model)).or_default();
             *tokens_in += spent.tokens_in;
             *cached += spent.tokens_cached;
@@ -232,16 +239,16 @@ impl Measures {
         }
         for ((task, model), counts) in tokens {
             for (kind, count) in ["in", "cached", "out"].into_iter().zip(counts) {
-                let of = TokensOf { task, model: model.clone(), kind };
-                self.model_tokens.get_or_create(&of).set(whole(count));
+                let of = ModelTokenLabels { task, model: model.clone(), kind };
+                self.model_tokens.get_or_create(&of).set(to_gauge_value(count));
             }
         }
     }
 
     /// Notes how much history holds.
-    pub(super) fn note_history(&self, changes: u64, database_bytes: u64) {
-        self.changes.set(whole(changes));
-        self.database_bytes.set(whole(database_bytes));
+    pub(super) fn set_history(&self, changes: u64, database_bytes: u64) {
+        self.changes.set(to_gauge_value(changes));
+        self.database_bytes.set(to_gauge_value(database_bytes));
     }
 
     /// Returns everything as Prometheus reads it.
@@ -252,12 +259,12 @@ impl Measures {
     }
 }
 
-fn whole(count: impl TryInto<i64>) -> i64 {
+fn to_gauge_value(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }
 
 /// Returns a method's word; one that nobody serves has none of its own.
-fn method_word(method: &Method) -> &'static str {
+fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",

@@ -14,7 +14,7 @@ use crate::limits::{OUTSIDE_READERS_MAX, READER_IDLE_MAX};
 
 /// Whose requests belong together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Reader {
+pub(super) enum OutsideReader {
     /// A client, by its name if it has one.
     Client(Option<String>),
     /// A session of MCP.
@@ -23,15 +23,16 @@ pub(super) enum Reader {
 
 /// What they have read.
 #[derive(Debug, Default)]
-pub(super) struct Readers(Mutex<HashMap<Reader, (OutsideReadFlag, Instant)>>);
+pub(super) struct OutsideReads(Mutex<HashMap<OutsideReader, (OutsideReadFlag, Instant)>>);
 
-impl Readers {
+impl OutsideReads {
     /// Returns what this one has read.
-    pub(super) fn of(&self, reader: Reader) -> OutsideReadFlag {
+    pub(super) fn get_or_insert(&self, reader: OutsideReader) -> OutsideReadFlag {
         let mut readers = self.0.lock();
         let now = Instant::now();
-        let is_current = |reader: &Reader, heard: Instant| {
-            matches!(reader, Reader::Session(_)) || now.duration_since(heard) <= READER_IDLE_MAX
+        let is_current = |reader: &OutsideReader, heard: Instant| {
+            matches!(reader, OutsideReader::Session(_))
+                || now.duration_since(heard) <= READER_IDLE_MAX
         };
         if readers.len() >= OUTSIDE_READERS_MAX && !readers.contains_key(&reader) {
             readers.retain(|reader, (read, heard)| is_current(reader, *heard) && read.is_set());
@@ -59,21 +60,21 @@ mod tests {
 
     use super::*;
 
-    fn reader(client: &str) -> Reader {
-        Reader::Client(Some(client.to_owned()))
+    fn reader(client: &str) -> OutsideReader {
+        OutsideReader::Client(Some(client.to_owned()))
     }
 
     #[tokio::test(start_paused = true)]
     async fn requests_of_one_client_share_what_it_read_until_it_rests() {
-        let readers = Readers::default();
-        let first = readers.of(reader("a"));
-        assert!(readers.of(reader("a")).is_same(&first));
-        assert!(!readers.of(reader("b")).is_same(&first));
+        let readers = OutsideReads::default();
+        let first = readers.get_or_insert(reader("a"));
+        assert!(readers.get_or_insert(reader("a")).is_same(&first));
+        assert!(!readers.get_or_insert(reader("b")).is_same(&first));
         tokio::time::advance(READER_IDLE_MAX).await;
-        assert!(readers.of(reader("a")).is_same(&first));
+        assert!(readers.get_or_insert(reader("a")).is_same(&first));
         tokio::time::advance(READER_IDLE_MAX + Duration::from_secs(1)).await;
-        assert!(!readers.of(reader("a")).is_same(&first));
-        let session = || readers.of(Reader::Session("s".to_owned()));
+        assert!(!readers.get_or_insert(reader("a")).is_same(&first));
+        let session = || readers.get_or_insert(OutsideReader::Session("s".to_owned()));
         let first = session();
         tokio::time::advance(READER_IDLE_MAX * 2).await;
         assert!(session().is_same(&first));
@@ -81,9 +82,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn there_are_no_more_than_may_be() {
-        let readers = Readers::default();
+        let readers = OutsideReads::default();
         for number in 0..OUTSIDE_READERS_MAX + 10 {
-            readers.of(reader(&number.to_string()));
+            readers.get_or_insert(reader(&number.to_string()));
         }
         assert!(readers.0.lock().len() <= OUTSIDE_READERS_MAX);
     }

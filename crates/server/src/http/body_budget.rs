@@ -15,18 +15,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The room that all bodies share.
 #[derive(Clone, Debug)]
-pub(super) struct Room(Arc<Semaphore>);
+pub(super) struct BodyBudget(Arc<Semaphore>);
 
 /// What one request holds of it, until the last clone is dropped.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Held(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+pub(super) struct BudgetPermit(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
 
 /// A body did not fit beside the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the bodies of other requests leave no room for this one")]
-pub(super) struct NoRoom;
+pub(super) struct BudgetExhausted;
 
-impl Room {
+impl BodyBudget {
     /// Returns room for so many bytes.
     pub(super) fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new(bytes)))
@@ -34,21 +34,23 @@ impl Room {
 
     /// Lets the body of a request be read as far as there is room; then reading it fails with
     /// [`NoRoom`]. What is returned beside it keeps the room; without a body there is none to keep.
-    pub(super) fn bound(&self, request: Request) -> (Request, Option<Held>) {
+    pub(super) fn limit(&self, request: Request) -> (Request, Option<BudgetPermit>) {
         if request.body().is_end_stream() {
             return (request, None);
         }
-        let held = Held::default();
+        let held = BudgetPermit::default();
         let room = self.clone();
         let taken = held.clone();
-        let request = request.map(|body| Body::new(Bounded { body, room, held: taken }));
+        let request =
+            request.map(|body| Body::new(LimitedBody { body, budget: room, permit: taken }));
         (request, Some(held))
     }
 
     /// Takes room for so many bytes.
-    fn take(&self, bytes: usize, held: &Held) -> Result<(), NoRoom> {
-        let bytes = u32::try_from(bytes).map_err(|_| NoRoom)?;
-        let more = Arc::clone(&self.0).try_acquire_many_owned(bytes).map_err(|_| NoRoom)?;
+    fn acquire(&self, bytes: usize, held: &BudgetPermit) -> Result<(), BudgetExhausted> {
+        let bytes = u32::try_from(bytes).map_err(|_| BudgetExhausted)?;
+        let more =
+            Arc::clone(&self.0).try_acquire_many_owned(bytes).map_err(|_| BudgetExhausted)?;
         let mut held = held.0.lock();
         match held.as_mut() {
             Some(held) => held.merge(more),
@@ -60,13 +62,13 @@ impl Room {
 
 /// A body that takes room.
 #[derive(Debug)]
-struct Bounded {
+struct LimitedBody {
     body: Body,
-    room: Room,
-    held: Held,
+    budget: BodyBudget,
+    permit: BudgetPermit,
 }
 
-impl Frames for Bounded {
+impl Frames for LimitedBody {
     type Data = Bytes;
     type Error = axum::BoxError;
 
@@ -78,7 +80,7 @@ impl Frames for Bounded {
             return Poll::Ready(None);
         };
         let frame = frame.map_err(axum::BoxError::from).and_then(|frame| {
-            self.room.take(frame.data_ref().map_or(0, Bytes::len), &self.held)?;
+            self.budget.acquire(frame.data_ref().map_or(0, Bytes::len), &self.permit)?;
             Ok(frame)
         });
         Poll::Ready(Some(frame))
@@ -98,7 +100,7 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
-    use crate::http::body::{self, cause};
+    use crate::http::body::{self, find_cause};
 
     fn request(bytes: usize) -> Request {
         Request::new(Body::from(vec![b'x'; bytes]))
@@ -106,24 +108,24 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_share_the_room_until_their_requests_are_answered() {
-        let room = Room::new(10);
-        let (first, first_held) = room.bound(request(6));
+        let room = BodyBudget::new(10);
+        let (first, first_held) = room.limit(request(6));
         assert_eq!(first.into_body().collect().await.unwrap().to_bytes().len(), 6);
-        let (second, second_held) = room.bound(request(6));
+        let (second, second_held) = room.limit(request(6));
         let error = second.into_body().collect().await.unwrap_err();
-        assert_eq!(cause::<NoRoom>(&error), Some(&NoRoom));
+        assert_eq!(find_cause::<BudgetExhausted>(&error), Some(&BudgetExhausted));
         drop(second_held);
-        let (small, small_held) = room.bound(request(4));
+        let (small, small_held) = room.limit(request(4));
         assert!(small.into_body().collect().await.is_ok());
         drop((first_held, small_held));
-        let (third, _third_held) = room.bound(request(10));
+        let (third, _third_held) = room.limit(request(10));
         assert!(third.into_body().collect().await.is_ok());
     }
 
     #[tokio::test]
     async fn a_body_without_room_is_answered_with_when_to_try_again() {
         use axum::response::IntoResponse as _;
-        let (request, _held) = Room::new(3).bound(request(4));
+        let (request, _held) = BodyBudget::new(3).limit(request(4));
         let response = body::bytes(request).await.unwrap_err().into_response();
         assert_eq!(response.status(), 503);
         assert_eq!(response.headers()["retry-after"], "1");
@@ -133,7 +135,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_empty_body_needs_no_room() {
-        let (request, _held) = Room::new(0).bound(request(0));
+        let (request, _held) = BodyBudget::new(0).limit(request(0));
         assert_eq!(body::bytes(request).await.unwrap().len(), 0);
     }
 }
