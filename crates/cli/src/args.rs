@@ -23,13 +23,13 @@ mod workspace;
 #[cfg(feature = "child")]
 pub(crate) use agents::Acp;
 pub(crate) use agents::{Hook, Install, Installation, Mcp, Uninstall};
-pub(crate) use context::{Context, Moment, Recall, Trust};
+pub(crate) use context::{Context, Recall, Trust, TurnPhase};
 pub(crate) use ls::{Filter, Ls, Order};
-pub(crate) use models::{Models, Runs};
+pub(crate) use models::{ModelsArgs, Runs};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
-pub(crate) use pending::{Chosen, PendingAction, PendingArgs};
-pub(crate) use reference::{Reference, Topic};
-pub(crate) use serve::{DEFAULT_PORT, Events, Guard, RunnerKind, Serve, Token, Ui};
+pub(crate) use pending::{PendingAction, PendingArgs, ProposalSelection};
+pub(crate) use reference::{Reference, ReferenceTopic};
+pub(crate) use serve::{DEFAULT_PORT, Events, HttpAccess, RunnerKind, Serve, Token, Ui};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};
 pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs, WorkspaceRm};
@@ -176,7 +176,7 @@ pub(crate) enum Command {
     /// (`LUKASA_FEATURES=-recall,+page`), and `[workspace."ID".features]` off in one workspace. What is off leaves no trace
     /// but this list. A daemon and an MCP server read it when they start.
     Features,
-    Models(Models),
+    Models(ModelsArgs),
     Runs(Runs),
     Doctor(Doctor),
     Import(Import),
@@ -244,12 +244,12 @@ pub(crate) struct Create {
     pub(crate) text: Option<String>,
 
     #[command(flatten)]
-    pub(crate) answered: Answered,
+    pub(crate) allow_rules: AllowRules,
 }
 
 /// What a person answers for.
 #[derive(Args, Debug, Default)]
-pub(crate) struct Answered {
+pub(crate) struct AllowRules {
     /// Write it although RULE objects: a screening rule, as the refusal names it, or a family
     #[arg(long = "allow", value_name = "RULE")]
     pub(crate) rules: Vec<String>,
@@ -274,7 +274,7 @@ pub(crate) struct Replace {
     pub(crate) new: String,
 
     #[command(flatten)]
-    pub(crate) answered: Answered,
+    pub(crate) allow_rules: AllowRules,
 }
 
 /// Add lines to a memory
@@ -294,7 +294,7 @@ pub(crate) struct Insert {
     pub(crate) text: Option<String>,
 
     #[command(flatten)]
-    pub(crate) answered: Answered,
+    pub(crate) allow_rules: AllowRules,
 }
 
 /// Delete memories or folders
@@ -340,7 +340,7 @@ pub(crate) struct Mv {
     pub(crate) to: String,
 
     #[command(flatten)]
-    pub(crate) answered: Answered,
+    pub(crate) allow_rules: AllowRules,
 }
 
 /// Edit a memory in your editor
@@ -364,7 +364,7 @@ pub(crate) struct Edit {
     pub(crate) draft: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) answered: Answered,
+    pub(crate) allow_rules: AllowRules,
 }
 
 /// Keep memories in the agents' context
@@ -461,7 +461,7 @@ pub(crate) struct Log {
     pub(crate) task: Option<String>,
 
     #[command(flatten)]
-    pub(crate) span: Span,
+    pub(crate) time_range: TimeRange,
 
     /// At most N changes
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
@@ -470,7 +470,7 @@ pub(crate) struct Log {
 
 /// From when until when.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Span {
+pub(crate) struct TimeRange {
     /// Only changes at or after this time: `2h`, `3 days ago`, `2026-11-01`, `2026-11-01T08:00`
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
@@ -532,7 +532,7 @@ pub(crate) struct Undo {
     pub(crate) task: Option<String>,
 
     #[command(flatten)]
-    pub(crate) span: Span,
+    pub(crate) time_range: TimeRange,
 
     /// Show what would be taken back and change nothing
     #[arg(long)]
@@ -584,7 +584,7 @@ pub(crate) struct Import {
     pub(crate) dry_run: bool,
 
     #[command(flatten)]
-    pub(crate) answered: Answered,
+    pub(crate) allow_rules: AllowRules,
 }
 
 /// The layouts that can be taken over.

@@ -12,8 +12,8 @@ use memory::feature::Feature;
 use memory::path::MemoryPath;
 use serde_json::{Value, json};
 
+use crate::app::App;
 use crate::args::Command;
-use crate::compose::App;
 use crate::exit::{Failure, Status};
 use crate::hooks;
 
@@ -56,7 +56,7 @@ mod workspace;
 mod write;
 
 /// Returns the feature that a command needs, if it needs one.
-const fn needs(command: &Command) -> Option<Feature> {
+const fn required_feature(command: &Command) -> Option<Feature> {
     match command {
         Command::Ls(_)
         | Command::View(_)
@@ -112,7 +112,7 @@ const fn needs(command: &Command) -> Option<Feature> {
 /// Runs a command on memories.
 pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let draft = if let Command::Edit(args) = &command { args.draft.as_deref() } else { None };
-    if let Some(needed) = needs(&command) {
+    if let Some(needed) = required_feature(&command) {
         let features = app.engine.switches().for_workspace(&app.workspace());
         if !features.has(needed) {
             return Err(CommandError::FeatureDisabled { feature: needed }.into());
@@ -173,15 +173,15 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
 }
 
 /// What a command on one memory came to.
-struct Done {
+struct CommandOutcome {
     change: Option<ChangeId>,
     revision: Option<Revision>,
     warnings: Vec<Warning>,
 }
 
-impl Done {
+impl CommandOutcome {
     /// Takes a reply apart; a refusal is a failure.
-    fn of(reply: Reply) -> Result<Self, Failure> {
+    fn from_reply(reply: Reply) -> Result<Self, Failure> {
         match reply {
             Reply::Done { change, revision, warnings, .. } => {
                 Ok(Self { change, revision, warnings })
@@ -191,7 +191,7 @@ impl Done {
     }
 
     /// Tells the person what was done, or a program what there is now.
-    fn tell(&self, app: &App, done: &str, path: &MemoryPath) -> Result<Status, Failure> {
+    fn report(&self, app: &App, done: &str, path: &MemoryPath) -> Result<Status, Failure> {
         if app.output.json {
             app.output.value(&json!({
                 "path": path.to_string(),
@@ -200,7 +200,7 @@ impl Done {
                 "warnings": warning_values(&self.warnings),
             }))?;
         } else {
-            tell_warnings(app, &self.warnings);
+            report_warnings(app, &self.warnings);
             app.output.note(&with_change(done, self.change));
         }
         Ok(Status::Done)
@@ -215,7 +215,7 @@ fn with_change(done: &str, change: Option<ChangeId>) -> String {
     }
 }
 
-fn tell_warnings(app: &App, warnings: &[Warning]) {
+fn report_warnings(app: &App, warnings: &[Warning]) {
     for Warning { rule, line } in warnings {
         app.output.warning(&format!("line {line} matches the screening rule `{rule}`"));
     }
@@ -227,22 +227,22 @@ fn warning_values(warnings: &[Warning]) -> Vec<Value> {
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum There {
+enum PathKind {
     Memory,
     Folder,
 }
 
 /// Finds out what is at a path; nothing is a failure.
-async fn look(memories: &Memories, path: &MemoryPath) -> Result<There, Failure> {
+async fn path_kind(memories: &Memories, path: &MemoryPath) -> Result<PathKind, Failure> {
     if path.relative().is_none() {
-        return Ok(There::Folder);
+        return Ok(PathKind::Folder);
     }
     match memories.read(path).await {
-        Ok(_) => Ok(There::Memory),
+        Ok(_) => Ok(PathKind::Memory),
         Err(error) => match error.code() {
-            MemoryErrorCode::NotAFile => Ok(There::Folder),
+            MemoryErrorCode::NotAFile => Ok(PathKind::Folder),
             // It is there, only not to be read as a text.
-            MemoryErrorCode::NotText | MemoryErrorCode::TooLarge => Ok(There::Memory),
+            MemoryErrorCode::NotText | MemoryErrorCode::TooLarge => Ok(PathKind::Memory),
             _ => Err(error.into()),
         },
     }
@@ -251,7 +251,7 @@ async fn look(memories: &Memories, path: &MemoryPath) -> Result<There, Failure> 
 /// Lists one memory, what is in a folder or scope, or everything.
 async fn listing(memories: &Memories, path: Option<&MemoryPath>) -> Result<Listing, Failure> {
     let Some(path) = path else { return Ok(memories.list(None).await?) };
-    if look(memories, path).await? == There::Folder {
+    if path_kind(memories, path).await? == PathKind::Folder {
         return Ok(memories.list(Some(path)).await?);
     }
     let mut listing = memories.list(Some(&folder_of(path))).await?;

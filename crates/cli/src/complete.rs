@@ -16,12 +16,12 @@ use memory::change::MemoryChange;
 use memory::limits::PROPOSALS_LISTED_MAX;
 use memory::path::MemoryPath;
 
+use crate::app::{self, ReadOnlyApp};
 use crate::args::{Cli, Globals};
 use crate::commands::pending;
-use crate::compose::{self, Glimpse};
 use crate::exit::Status;
-use crate::lane::Lane;
-use crate::render::{change, short};
+use crate::render::{change, short_path};
+use crate::task_client::TaskClient;
 
 /// The variable by which a shell asks.
 pub(crate) const VARIABLE: &str = "COMPLETE";
@@ -43,7 +43,7 @@ type Lookup = fn(&OsStr) -> Vec<CompletionCandidate>;
 
 /// Answers a shell; `None` when none asked. Must come before any thread and any output.
 pub(crate) fn answer() -> Option<Status> {
-    let (words, here) = (compose::words(), compose::here());
+    let (words, here) = (app::raw_args(), app::current_folder());
     let asked = CompleteEnv::with_factory(|| with_lookups(Cli::command())).var(VARIABLE);
     match asked.try_complete(words, here.as_deref()) {
         Ok(answered) => answered.then_some(Status::Done),
@@ -93,18 +93,18 @@ fn folders(typed: &OsStr) -> Vec<CompletionCandidate> {
 /// Offers the newest changes.
 fn changes(typed: &OsStr) -> Vec<CompletionCandidate> {
     let query = ChangesQuery { max: CHANGES_MAX, ..ChangesQuery::default() };
-    ids(typed, async |glimpse: &Glimpse| {
+    ids(typed, async |glimpse: &ReadOnlyApp| {
         let recorded = glimpse.memories.recorded_changes(&query).await.unwrap_or_default();
         let told =
-            |one: &MemoryChange| (one.id.0.to_string(), change::in_short(&glimpse.memories, one));
+            |one: &MemoryChange| (one.id.0.to_string(), change::summary(&glimpse.memories, one));
         recorded.iter().map(told).collect()
     })
 }
 
 /// Offers the newest tasks; none where they cannot be looked at.
 fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
-    ids(typed, async |glimpse: &Glimpse| {
-        let lane = Lane::new(&glimpse.engine, glimpse.workspace());
+    ids(typed, async |glimpse: &ReadOnlyApp| {
+        let lane = TaskClient::new(&glimpse.engine, glimpse.workspace());
         let filter = TaskFilter { max: Some(TASKS_MAX), ..TaskFilter::default() };
         let listed = lane.list(filter).await.unwrap_or_default();
         listed.iter().map(|one| (one.id.to_string(), one.status().as_str().to_owned())).collect()
@@ -113,20 +113,20 @@ fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Offers the proposals that wait.
 fn proposals(typed: &OsStr) -> Vec<CompletionCandidate> {
-    ids(typed, async |glimpse: &Glimpse| {
+    ids(typed, async |glimpse: &ReadOnlyApp| {
         let pending = glimpse.engine.proposal_queue();
         let page = pending.list(&glimpse.memories, None, PROPOSALS_LISTED_MAX).await;
-        page.unwrap_or_default().proposals.iter().map(pending::offered).collect()
+        page.unwrap_or_default().proposals.iter().map(pending::number_and_title).collect()
     })
 }
 
 /// Offers ids that begin as typed, each with what it is about, in the order in which they were found.
 fn ids(
     typed: &OsStr,
-    find: impl AsyncFnOnce(&Glimpse) -> Vec<(String, String)>,
+    find: impl AsyncFnOnce(&ReadOnlyApp) -> Vec<(String, String)>,
 ) -> Vec<CompletionCandidate> {
     let Some(typed) = typed.to_str() else { return Vec::new() };
-    let found = glimpse(find).unwrap_or_default().into_iter().enumerate();
+    let found = with_read_only_app(find).unwrap_or_default().into_iter().enumerate();
     found
         .filter(|(_, (id, _))| id.starts_with(typed))
         .map(|(order, (id, about))| {
@@ -163,7 +163,7 @@ fn paths(typed: &OsStr, with_memories: bool) -> Vec<CompletionCandidate> {
         let offered = whole.starts_with(typed).then(|| CompletionCandidate::new(whole));
         return offered.into_iter().collect();
     }
-    let glanced = glimpse(async |glimpse: &Glimpse| {
+    let glanced = with_read_only_app(async |glimpse: &ReadOnlyApp| {
         let folder = glimpse.path(folder).ok()?;
         Some(glimpse.memories.list_names(&folder, NAMES_MAX).await)
     });
@@ -181,7 +181,7 @@ fn paths(typed: &OsStr, with_memories: bool) -> Vec<CompletionCandidate> {
 }
 
 fn last_name(path: &MemoryPath) -> String {
-    let short = short(path);
+    let short = short_path(path);
     short.rsplit_once('/').map_or(short.clone(), |(_, name)| name.to_owned())
 }
 
@@ -193,22 +193,22 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// Looks with what has been typed so far; `None` when that leads nowhere or takes too long.
-fn glimpse<T>(look: impl AsyncFnOnce(&Glimpse) -> T) -> Option<T> {
-    let glimpse = Glimpse::new(&globals()).ok()?;
+fn with_read_only_app<T>(look: impl AsyncFnOnce(&ReadOnlyApp) -> T) -> Option<T> {
+    let glimpse = ReadOnlyApp::new(&globals()).ok()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let looked = runtime.block_on(async { within(COMPLETE_WAIT, look(&glimpse)).await });
-    runtime.block_on(async { within(COMPLETE_WAIT, glimpse.close()).await });
+    let looked = runtime.block_on(async { with_timeout(COMPLETE_WAIT, look(&glimpse)).await });
+    runtime.block_on(async { with_timeout(COMPLETE_WAIT, glimpse.close()).await });
     runtime.shutdown_background();
     looked
 }
 
-async fn within<T>(wait: Duration, future: impl Future<Output = T>) -> Option<T> {
+async fn with_timeout<T>(wait: Duration, future: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(wait, future).await.ok()
 }
 
 /// Reads the flags among the words typed so far, as far as they make sense.
 fn globals() -> Globals {
-    let typed = compose::words().skip_while(|word| word != "--").skip(1);
+    let typed = app::raw_args().skip_while(|word| word != "--").skip(1);
     let grammar = Cli::command().ignore_errors(true);
     let matches = grammar.try_get_matches_from(typed);
     matches.ok().and_then(|matches| Globals::from_arg_matches(&matches).ok()).unwrap_or_default()

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use state::private_files::create_private_folder;
 use state::{FileLock, FileLockGuard, LockMode};
 
-use crate::compose;
+use crate::app;
 use crate::exit::Failure;
 use crate::files::{self, Overwrite};
 
@@ -21,7 +21,7 @@ const TOKEN_BYTES: usize = 32;
 
 /// Where a daemon listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct DaemonRecord {
     /// Its process.
     pub(crate) pid: u32,
     /// Its address, as the beginning of a URL.
@@ -32,7 +32,7 @@ pub(crate) struct Place {
     pub(crate) token_file: Option<PathBuf>,
 }
 
-impl Place {
+impl DaemonRecord {
     /// Returns somebody who may call it.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         let door = match &self.socket {
@@ -45,7 +45,7 @@ impl Place {
         let door = door.map_err(|error: ParseEndpointError| failed(&error))?;
         let token = match &self.token_file {
             Some(file) => token(file)?,
-            None => compose::token().ok_or_else(|| {
+            None => app::token().ok_or_else(|| {
                 Failure::usage("the daemon was given a token that is in no file")
                     .help("set LUKASA_TOKEN to it")
             })?,
@@ -56,16 +56,16 @@ impl Place {
 
 /// The right to be the daemon of a state folder; given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Lock(FileLockGuard);
+pub(crate) struct DaemonLock(FileLockGuard);
 
-impl Lock {
+impl DaemonLock {
     /// Takes the lock. A failure says where the daemon that has it listens.
-    pub(crate) fn take(state: &Path) -> Result<Self, Failure> {
+    pub(crate) fn acquire(state: &Path) -> Result<Self, Failure> {
         let lock = FileLock::with_folder(lock_file(state)).try_acquire(LockMode::Exclusive);
         let lock = lock.map_err(|error| Failure::file("lock", &error.path, &error.source))?;
         lock.map(Self).ok_or_else(|| {
             let what = match find(state) {
-                Some(Place { pid, url, .. }) => {
+                Some(DaemonRecord { pid, url, .. }) => {
                     format!("a daemon listens at {url} already (process {pid})")
                 }
                 None => "a daemon is starting, or ending, already".to_owned(),
@@ -76,7 +76,7 @@ impl Lock {
     }
 
     /// Says where the daemon listens.
-    pub(crate) fn say(&self, place: &Place) -> Result<(), Failure> {
+    pub(crate) fn write_record(&self, place: &DaemonRecord) -> Result<(), Failure> {
         let text = serde_json::to_string(place).unwrap_or_default();
         let written = self.clear().and_then(|()| self.0.file().write_all(text.as_bytes()));
         written.map_err(|error| Failure::file("write", self.0.path(), &error))
@@ -89,7 +89,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for DaemonLock {
     fn drop(&mut self) {
         // Whoever finds an old place finds nobody there: nothing depends on this.
         self.clear().unwrap_or_default();
@@ -101,8 +101,8 @@ fn lock_file(state: &Path) -> PathBuf {
 }
 
 /// Returns where the daemon of a state folder said that it listens.
-pub(crate) fn find(state: &Path) -> Option<Place> {
-    serde_json::from_str(&files::read_if_there(&lock_file(state)).ok()??).ok()
+pub(crate) fn find(state: &Path) -> Option<DaemonRecord> {
+    serde_json::from_str(&files::read_optional(&lock_file(state)).ok()??).ok()
 }
 
 /// Returns the file that holds the token.
@@ -113,7 +113,7 @@ pub(crate) fn token_file(state: &Path) -> PathBuf {
 /// Returns the token of a file; makes both if they are not there.
 pub(crate) fn token(path: &Path) -> Result<String, Failure> {
     let wrong = |error: &std::io::Error| Failure::file("use the token in", path, error);
-    if let Some(token) = files::read_if_there(path).map_err(|error| wrong(&error))? {
+    if let Some(token) = files::read_optional(path).map_err(|error| wrong(&error))? {
         return Ok(token.trim().to_owned());
     }
     if let Some(folder) = path.parent() {
@@ -122,13 +122,13 @@ pub(crate) fn token(path: &Path) -> Result<String, Failure> {
     let mut made = files::random_hex(TOKEN_BYTES).map_err(|error| wrong(&error))?;
     made.push('\n');
     // The file comes into being whole, and for this person alone.
-    match files::write_out(path, made.as_bytes(), Overwrite::Never) {
+    match files::write_export(path, made.as_bytes(), Overwrite::Never) {
         Ok(()) => {}
         // Somebody else was quicker: theirs it is.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(wrong(&error)),
     }
-    let token = files::read_if_there(path).map_err(|error| wrong(&error))?;
+    let token = files::read_optional(path).map_err(|error| wrong(&error))?;
     token.map(|token| token.trim().to_owned()).ok_or_else(|| {
         Failure::new(
             MemoryErrorCode::NotFound,
@@ -166,21 +166,23 @@ mod tests {
     fn a_state_folder_has_one_daemon() {
         let home = tempfile::tempdir().unwrap();
         let state = home.path().join("state");
-        let lock = Lock::take(&state).unwrap();
+        let lock = DaemonLock::acquire(&state).unwrap();
         assert_eq!(find(&state), None);
-        let place = Place {
+        let place = DaemonRecord {
             pid: 7,
             url: "http://127.0.0.1:1".to_owned(),
             socket: None,
             token_file: Some(token_file(&state)),
         };
-        lock.say(&place).unwrap();
-        lock.say(&place).unwrap();
+        lock.write_record(&place).unwrap();
+        lock.write_record(&place).unwrap();
         assert_eq!(find(&state), Some(place));
-        let Err(Failure::Told(told)) = Lock::take(&state) else { panic!("there are two") };
-        assert_eq!(told.what, "a daemon listens at http://127.0.0.1:1 already (process 7)");
+        let Err(Failure::Message(told)) = DaemonLock::acquire(&state) else {
+            panic!("there are two")
+        };
+        assert_eq!(told.message, "a daemon listens at http://127.0.0.1:1 already (process 7)");
         drop(lock);
         assert_eq!(find(&state), None);
-        Lock::take(&state).unwrap();
+        DaemonLock::acquire(&state).unwrap();
     }
 }

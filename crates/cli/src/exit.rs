@@ -56,7 +56,7 @@ impl Status {
     }
 
     /// Returns the status of a code.
-    pub(crate) const fn of(code: MemoryErrorCode) -> Self {
+    pub(crate) const fn from_code(code: MemoryErrorCode) -> Self {
         match code {
             MemoryErrorCode::NotFound
             | MemoryErrorCode::NotAFile
@@ -95,7 +95,7 @@ pub(crate) fn help() -> String {
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Something to tell the person.
-    Told(Box<Told>),
+    Message(Box<ErrorMessage>),
     /// Whoever read our output has enough of it. Nothing to tell.
     PipeClosed,
     /// A signal ended it; nothing to tell.
@@ -104,20 +104,20 @@ pub(crate) enum Failure {
 
 /// What went wrong and what to do about it.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ErrorMessage {
     /// The stable code; it decides the exit status.
     pub(crate) code: MemoryErrorCode,
     /// What went wrong, without a full stop where we word it ourselves.
-    pub(crate) what: String,
+    pub(crate) message: String,
     /// What to do.
     pub(crate) help: Option<String>,
     /// Differences that explain it, each with a title.
-    pub(crate) differences: Vec<Difference>,
+    pub(crate) differences: Vec<Mismatch>,
 }
 
 /// A difference that stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Difference {
+pub(crate) struct Mismatch {
     /// The memory.
     pub(crate) path: String,
     /// Why it stands in the way.
@@ -129,7 +129,12 @@ pub(crate) struct Difference {
 impl Failure {
     /// Says what went wrong.
     pub(crate) fn new(code: MemoryErrorCode, what: impl Into<String>) -> Self {
-        Self::Told(Box::new(Told { code, what: what.into(), help: None, differences: Vec::new() }))
+        Self::Message(Box::new(ErrorMessage {
+            code,
+            message: what.into(),
+            help: None,
+            differences: Vec::new(),
+        }))
     }
 
     /// Says that the command line or a setting is wrong.
@@ -139,7 +144,7 @@ impl Failure {
 
     /// Says what to do about it.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
-        if let Self::Told(told) = &mut self {
+        if let Self::Message(told) = &mut self {
             told.help = Some(help.into());
         }
         self
@@ -147,7 +152,7 @@ impl Failure {
 
     /// Says what else to do about it.
     pub(crate) fn more_help(mut self, help: impl Into<String>) -> Self {
-        if let Self::Told(told) = &mut self {
+        if let Self::Message(told) = &mut self {
             let before = told.help.take().map(|before| format!("{before}\n")).unwrap_or_default();
             told.help = Some(format!("{before}{}", help.into()));
         }
@@ -155,8 +160,8 @@ impl Failure {
     }
 
     /// Adds a difference that explains it.
-    pub(crate) fn difference(mut self, difference: Difference) -> Self {
-        if let Self::Told(told) = &mut self {
+    pub(crate) fn difference(mut self, difference: Mismatch) -> Self {
+        if let Self::Message(told) = &mut self {
             told.differences.push(difference);
         }
         self
@@ -178,7 +183,7 @@ impl Failure {
     /// Returns the exit status.
     pub(crate) fn status(&self) -> Status {
         match self {
-            Self::Told(told) => Status::of(told.code),
+            Self::Message(told) => Status::from_code(told.code),
             Self::PipeClosed => Status::Done,
             Self::Interrupted(status) => *status,
         }
@@ -243,7 +248,7 @@ impl From<StoreError> for Failure {
                 let what = StoreError::UndoBlocked(blocked.clone()).to_string();
                 let failure = blocked.into_iter().fold(Self::new(code, what), |failure, one| {
                     let (path, why) = (one.path.to_string(), one.reason);
-                    failure.difference(Difference { path, why, diff: one.diff })
+                    failure.difference(Mismatch { path, why, diff: one.diff })
                 });
                 return failure.help("undo the later changes first, or edit the memory by hand");
             }
@@ -345,7 +350,7 @@ mod tests {
     #[test]
     fn no_code_means_success() {
         for &code in MemoryErrorCode::VARIANTS {
-            assert_ne!(Status::of(code), Status::Done, "{code}");
+            assert_ne!(Status::from_code(code), Status::Done, "{code}");
         }
     }
 
@@ -360,10 +365,10 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_used_is_named_with_the_reason() {
         let missing = io::Error::from_raw_os_error(2);
-        let Failure::Told(told) = Failure::file("read", "a.toml".as_ref(), &missing) else {
+        let Failure::Message(told) = Failure::file("read", "a.toml".as_ref(), &missing) else {
             panic!("a missing file is told")
         };
-        assert_eq!(told.what, "cannot read `a.toml`: no such file or directory");
+        assert_eq!(told.message, "cannot read `a.toml`: no such file or directory");
         assert_eq!(told.code, MemoryErrorCode::NotFound);
     }
 }

@@ -21,7 +21,7 @@ const IMPORT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const IMPORT_FOLDER_DEPTH_MAX: usize = 32;
 
 /// Returns the text of a file, `None` when it is not there.
-pub(crate) fn read_if_there(path: &Path) -> io::Result<Option<String>> {
+pub(crate) fn read_optional(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -100,7 +100,7 @@ pub(crate) enum Overwrite {
 }
 
 /// Tells whether something is at `path`, a link that leads nowhere included.
-pub(crate) fn is_there(path: &Path) -> bool {
+pub(crate) fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn is_file(path: &Path) -> bool {
 /// Returns the folders above a file that are missing, the deepest first.
 pub(crate) fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let above = path.ancestors().skip(1);
-    above.take_while(|folder| !is_there(folder)).map(Path::to_owned).collect()
+    above.take_while(|folder| !exists(folder)).map(Path::to_owned).collect()
 }
 
 /// Removes a folder if it holds nothing.
@@ -144,14 +144,14 @@ pub(crate) fn link_below(folder: &Path, path: &Path) -> Option<PathBuf> {
 }
 
 /// Tells whether something that is no folder is at `path`.
-pub(crate) fn is_no_folder(path: &Path) -> bool {
+pub(crate) fn is_not_folder(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| !there.is_dir())
 }
 
 /// Writes a file with the folders that it lies in.
 ///
 /// An overwritten file is replaced as a whole, so that a link there is replaced and not followed.
-pub(crate) fn write_out(path: &Path, bytes: &[u8], overwrite: Overwrite) -> io::Result<()> {
+pub(crate) fn write_export(path: &Path, bytes: &[u8], overwrite: Overwrite) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
@@ -165,16 +165,16 @@ pub(crate) fn write_out(path: &Path, bytes: &[u8], overwrite: Overwrite) -> io::
 
 /// Who may read a file that is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readers {
+pub(crate) enum ReadAccess {
     /// This person alone.
     Owner,
     /// Whoever may read what this person makes.
-    Usual,
+    Default,
 }
 
 /// Why another program's file is not replaced.
 #[derive(Debug)]
-pub(crate) enum NotReplaced {
+pub(crate) enum ReplaceError {
     /// It is a link, to there.
     Link(PathBuf),
     /// Nobody may write it.
@@ -185,26 +185,26 @@ pub(crate) enum NotReplaced {
     System(io::Error),
 }
 
-impl From<io::Error> for NotReplaced {
+impl From<io::Error> for ReplaceError {
     fn from(error: io::Error) -> Self {
         Self::System(error)
     }
 }
 
 /// Tells whether a file of another program may be replaced: it is no link, and may be written.
-pub(crate) fn may_replace(path: &Path) -> Result<(), NotReplaced> {
+pub(crate) fn check_replaceable(path: &Path) -> Result<(), ReplaceError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error.into()),
         Ok(facts) if facts.is_symlink() => Err(link(path)),
-        Ok(facts) if facts.permissions().readonly() => Err(NotReplaced::ReadOnly),
+        Ok(facts) if facts.permissions().readonly() => Err(ReplaceError::ReadOnly),
         Ok(_) => Ok(()),
     }
 }
 
 /// Returns that something is not replaced, since it is a link.
-pub(crate) fn link(path: &Path) -> NotReplaced {
-    fs::read_link(path).map_or_else(NotReplaced::System, NotReplaced::Link)
+pub(crate) fn link(path: &Path) -> ReplaceError {
+    fs::read_link(path).map_or_else(ReplaceError::System, ReplaceError::Link)
 }
 
 /// Replaces a file of another program as a whole, with its permissions, or removes it, if it still holds
@@ -215,19 +215,19 @@ pub(crate) fn replace(
     path: &Path,
     before: Option<&str>,
     after: Option<&str>,
-    readers: Readers,
-) -> Result<(), NotReplaced> {
-    may_replace(path)?;
+    readers: ReadAccess,
+) -> Result<(), ReplaceError> {
+    check_replaceable(path)?;
     let Some(after) = after else {
-        unchanged(path, before)?;
+        check_unchanged(path, before)?;
         return Ok(remove(path)?);
     };
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut builder = tempfile::Builder::new();
     let mode = match readers {
-        Readers::Owner => 0o600,
-        Readers::Usual => 0o666,
+        ReadAccess::Owner => 0o600,
+        ReadAccess::Default => 0o666,
     };
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
     let mut file = builder.tempfile_in(folder)?;
@@ -236,7 +236,7 @@ pub(crate) fn replace(
     }
     file.write_all(after.as_bytes())?;
     file.as_file().sync_all()?;
-    unchanged(path, before)?;
+    check_unchanged(path, before)?;
     match before {
         None => file.persist_noclobber(path).map_err(|error| error.error)?,
         Some(_) => file.persist(path).map_err(|error| error.error)?,
@@ -244,8 +244,8 @@ pub(crate) fn replace(
     Ok(())
 }
 
-fn unchanged(path: &Path, before: Option<&str>) -> Result<(), NotReplaced> {
-    if read_if_there(path)?.as_deref() == before { Ok(()) } else { Err(NotReplaced::Changed) }
+fn check_unchanged(path: &Path, before: Option<&str>) -> Result<(), ReplaceError> {
+    if read_optional(path)?.as_deref() == before { Ok(()) } else { Err(ReplaceError::Changed) }
 }
 
 /// Deletes a file; that it is gone already is no error.
@@ -268,29 +268,29 @@ pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
 
 /// What an import found.
 #[derive(Default)]
-pub(crate) struct Source {
+pub(crate) struct ImportSource {
     /// The files, in byte order of their paths.
     pub(crate) files: Vec<SourceFile>,
     /// What was left out, and why.
-    pub(crate) left_out: Vec<(String, &'static str)>,
+    pub(crate) skipped: Vec<(String, &'static str)>,
 }
 
 /// Reads a folder, or a single file, to import from.
 ///
 /// Links, devices and hidden names are left out: an import takes what a person sees there.
-pub(crate) fn read_source(path: &Path) -> io::Result<Source> {
+pub(crate) fn read_source(path: &Path) -> io::Result<ImportSource> {
     let facts = fs::metadata(path)?;
-    let mut source = Source::default();
+    let mut source = ImportSource::default();
     if facts.is_dir() {
         walk(path, "", 0, &mut source)?;
     } else {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        take(path, name.unwrap_or_default(), &mut source)?;
+        collect_file(path, name.unwrap_or_default(), &mut source)?;
     }
     Ok(source)
 }
 
-fn walk(folder: &Path, prefix: &str, depth: usize, source: &mut Source) -> io::Result<()> {
+fn walk(folder: &Path, prefix: &str, depth: usize, source: &mut ImportSource) -> io::Result<()> {
     let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_unstable_by_key(fs::DirEntry::file_name);
     for entry in entries {
@@ -300,29 +300,29 @@ fn walk(folder: &Path, prefix: &str, depth: usize, source: &mut Source) -> io::R
             continue;
         }
         if source.files.len() >= IMPORT_FILES_MAX {
-            source.left_out.push((shown, "more files than an import reads"));
+            source.skipped.push((shown, "more files than an import reads"));
             return Ok(());
         }
         let kind = entry.file_type()?;
         if kind.is_dir() && depth < IMPORT_FOLDER_DEPTH_MAX {
             walk(&entry.path(), &format!("{shown}/"), depth + 1, source)?;
         } else if kind.is_dir() {
-            source.left_out.push((shown, "too deep"));
+            source.skipped.push((shown, "too deep"));
         } else if kind.is_file() {
-            take(&entry.path(), shown, source)?;
+            collect_file(&entry.path(), shown, source)?;
         } else {
-            source.left_out.push((shown, "a link or device"));
+            source.skipped.push((shown, "a link or device"));
         }
     }
     Ok(())
 }
 
-fn take(path: &Path, shown: String, source: &mut Source) -> io::Result<()> {
+fn collect_file(path: &Path, shown: String, source: &mut ImportSource) -> io::Result<()> {
     let facts = fs::metadata(path)?;
     if !facts.is_file() {
-        source.left_out.push((shown, "a link or device"));
+        source.skipped.push((shown, "a link or device"));
     } else if facts.len() > IMPORT_FILE_BYTES_MAX {
-        source.left_out.push((shown, "too large"));
+        source.skipped.push((shown, "too large"));
     } else {
         let mut bytes = Vec::new();
         fs::File::open(path)?.take(IMPORT_FILE_BYTES_MAX).read_to_end(&mut bytes)?;

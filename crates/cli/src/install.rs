@@ -7,8 +7,8 @@
 
 use serde_json::Value;
 
-use crate::install::entry::Entry;
-use crate::install::jsonc::Step;
+use crate::install::entry::ConfigValue;
+use crate::install::jsonc::PathStep;
 use crate::install::record::{PriorSetting, Replacement};
 
 pub(crate) mod agents;
@@ -28,7 +28,7 @@ pub(crate) const GUARD: &str = "! command -v lukasa >/dev/null 2>&1 || ";
 
 /// How a file says things.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum ConfigPart {
     /// The MCP server, as a member of the JSON object under this name.
     Server {
         /// The name of the object that holds servers.
@@ -40,7 +40,7 @@ pub(crate) enum Part {
         /// How the agent writes a server.
         form: ServerForm,
         /// Further members of the server.
-        members: Vec<(&'static str, Entry)>,
+        members: Vec<(&'static str, ConfigValue)>,
     },
     /// A hook, in the JSON object `hooks`.
     Hook {
@@ -67,7 +67,7 @@ pub(crate) enum Part {
         /// The names.
         at: &'static [&'static str],
         /// The value.
-        value: Setting,
+        value: SettingEdit,
     },
     /// The version of a file that holds our hooks alone.
     Version,
@@ -108,16 +108,16 @@ pub(crate) enum HookForm {
 
 /// A value of an agent's setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Setting {
+pub(crate) enum SettingEdit {
     /// `false`.
     Off,
     /// A text among others in a list.
-    Listed(&'static str),
+    InList(&'static str),
 }
 
 /// Why a file is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Misread {
+pub(crate) enum ConfigError {
     /// The file is not what the agent reads.
     Syntax {
         /// Counted from 1.
@@ -131,7 +131,7 @@ pub(crate) enum Misread {
     Form(String),
 }
 
-impl Misread {
+impl ConfigError {
     /// Returns what is wrong, for a person.
     pub(crate) fn reason(&self) -> String {
         match self {
@@ -144,7 +144,7 @@ impl Misread {
 
 /// What became of a file's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Edited {
+pub(crate) struct EditedText {
     /// The text; `None` when nothing is left of it.
     pub(crate) text: Option<String>,
     /// What a person should know.
@@ -171,13 +171,13 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, part: &Part) {
+    fn add(&mut self, part: &ConfigPart) {
         match part {
-            Part::Server { .. } | Part::TomlServer { .. } => self.servers += 1,
-            Part::Hook { .. } => self.hooks += 1,
-            Part::Plugin { .. } => self.plugins += 1,
-            Part::Setting { .. } => self.settings += 1,
-            Part::Version => {}
+            ConfigPart::Server { .. } | ConfigPart::TomlServer { .. } => self.servers += 1,
+            ConfigPart::Hook { .. } => self.hooks += 1,
+            ConfigPart::Plugin { .. } => self.plugins += 1,
+            ConfigPart::Setting { .. } => self.settings += 1,
+            ConfigPart::Version => {}
         }
     }
 }
@@ -185,24 +185,24 @@ impl Counts {
 /// Returns a file's text with our entries, as few bytes changed as that takes.
 ///
 /// What is there already stays as a person left it; only the program it calls is brought up to date.
-pub(crate) fn install(text: Option<&str>, parts: &[Part]) -> Result<Edited, Misread> {
-    let mut edited = Edited { text: text.map(str::to_owned), ..Edited::default() };
+pub(crate) fn install(text: Option<&str>, parts: &[ConfigPart]) -> Result<EditedText, ConfigError> {
+    let mut edited = EditedText { text: text.map(str::to_owned), ..EditedText::default() };
     for part in parts {
         let before = edited.text.clone().unwrap_or_default();
         let after = match part {
-            Part::Server { .. } => server::add(&before, part)?,
-            Part::Hook { event, .. } => hook::add(&before, event, part)?,
-            Part::TomlServer { program, variables, approved } => {
-                let server = toml::Server { program, variables, approved: *approved };
+            ConfigPart::Server { .. } => server::add(&before, part)?,
+            ConfigPart::Hook { event, .. } => hook::add(&before, event, part)?,
+            ConfigPart::TomlServer { program, variables, approved } => {
+                let server = toml::CodexServer { program, variables, approved: *approved };
                 toml::add(&before, &server)?
             }
-            Part::Setting { at, value } => {
+            ConfigPart::Setting { at, value } => {
                 let (after, prior) = put_setting(&before, at, *value)?;
                 edited.settings.extend(prior);
                 Some(after)
             }
-            Part::Version => Some(put_version(&before)?),
-            Part::Plugin { program } => plugin::add(&before, program),
+            ConfigPart::Version => Some(put_version(&before)?),
+            ConfigPart::Plugin { program } => plugin::add(&before, program),
         };
         match after {
             Some(after) if after != before || edited.text.is_none() => {
@@ -211,7 +211,7 @@ pub(crate) fn install(text: Option<&str>, parts: &[Part]) -> Result<Edited, Misr
                 edited.text = Some(after);
             }
             Some(_) => {}
-            None => edited.notes.extend(foreign(part)),
+            None => edited.notes.extend(foreign_entry(part)),
         }
     }
     Ok(edited)
@@ -221,19 +221,19 @@ pub(crate) fn install(text: Option<&str>, parts: &[Part]) -> Result<Edited, Misr
 /// the values back that they had before `install`.
 pub(crate) fn uninstall(
     text: &str,
-    parts: &[Part],
+    parts: &[ConfigPart],
     priors: &[PriorSetting],
-) -> Result<Edited, Misread> {
-    let mut edited = Edited::default();
+) -> Result<EditedText, ConfigError> {
+    let mut edited = EditedText::default();
     let mut left = text.to_owned();
     for part in parts {
         let without = match part {
-            Part::Server { .. } => server::remove(&left, part)?,
-            Part::Hook { event, .. } => Some(hook::remove(left.clone(), event)?),
-            Part::TomlServer { .. } => Some(toml::remove(&left)?),
-            Part::Setting { at, value } => Some(restore_setting(&left, at, *value, priors)?),
-            Part::Version => Some(remove_version(&left)?),
-            Part::Plugin { .. } => plugin::remove(&left),
+            ConfigPart::Server { .. } => server::remove(&left, part)?,
+            ConfigPart::Hook { event, .. } => Some(hook::remove(left.clone(), event)?),
+            ConfigPart::TomlServer { .. } => Some(toml::remove(&left)?),
+            ConfigPart::Setting { at, value } => Some(restore_setting(&left, at, *value, priors)?),
+            ConfigPart::Version => Some(remove_version(&left)?),
+            ConfigPart::Plugin { .. } => plugin::remove(&left),
         };
         match without {
             Some(without) if without != left => {
@@ -241,7 +241,7 @@ pub(crate) fn uninstall(
                 left = without;
             }
             Some(_) => {}
-            None => edited.notes.extend(foreign(part)),
+            None => edited.notes.extend(foreign_entry(part)),
         }
     }
     let empty = left != text && matches!(left.trim(), "" | "{}");
@@ -250,20 +250,22 @@ pub(crate) fn uninstall(
 }
 
 /// Returns what is left of a file that was there before and says nothing without these parts; `None` if it goes.
-pub(crate) fn left_of_empty(parts: &[Part]) -> Option<String> {
+pub(crate) fn emptied_text(parts: &[ConfigPart]) -> Option<String> {
     match parts.first() {
-        Some(Part::Plugin { .. }) => None,
-        Some(Part::TomlServer { .. }) => Some(String::new()),
+        Some(ConfigPart::Plugin { .. }) => None,
+        Some(ConfigPart::TomlServer { .. }) => Some(String::new()),
         _ => Some("{}\n".to_owned()),
     }
 }
 
-fn foreign(part: &Part) -> Option<String> {
+fn foreign_entry(part: &ConfigPart) -> Option<String> {
     let servers = match part {
-        Part::Server { servers, .. } => servers,
-        Part::TomlServer { .. } => toml::SERVERS,
-        Part::Plugin { .. } => return Some("`lukasa.js` is another plugin; it stays".to_owned()),
-        Part::Hook { .. } | Part::Setting { .. } | Part::Version => return None,
+        ConfigPart::Server { servers, .. } => servers,
+        ConfigPart::TomlServer { .. } => toml::SERVERS,
+        ConfigPart::Plugin { .. } => {
+            return Some("`lukasa.js` is another plugin; it stays".to_owned());
+        }
+        ConfigPart::Hook { .. } | ConfigPart::Setting { .. } | ConfigPart::Version => return None,
     };
     Some(format!("`{servers}.{SERVER}` calls another program; it stays as it is"))
 }
@@ -272,8 +274,8 @@ fn is_our_program(program: &str) -> bool {
     std::path::Path::new(program).file_name().is_some_and(|name| name == SERVER)
 }
 
-fn member_steps<'a>(at: &[&'a str]) -> Vec<Step<'a>> {
-    at.iter().map(|name| Step::Member(name)).collect()
+fn member_steps<'a>(at: &[&'a str]) -> Vec<PathStep<'a>> {
+    at.iter().map(|name| PathStep::Member(name)).collect()
 }
 
 fn value_at<'v>(value: &'v Value, at: &[&str]) -> Option<&'v Value> {
@@ -284,40 +286,42 @@ fn value_at<'v>(value: &'v Value, at: &[&str]) -> Option<&'v Value> {
 fn put_setting(
     text: &str,
     at: &'static [&'static str],
-    setting: Setting,
-) -> Result<(String, Option<PriorSetting>), Misread> {
+    setting: SettingEdit,
+) -> Result<(String, Option<PriorSetting>), ConfigError> {
     let value = jsonc::read(text)?;
     let there = value_at(&value, at);
     let mut steps = member_steps(at);
     let entry = match setting {
-        Setting::Off if there == Some(&Value::Bool(false)) => return Ok((text.to_owned(), None)),
-        Setting::Off => Entry::Bool(false),
-        Setting::Listed(item) => {
+        SettingEdit::Off if there == Some(&Value::Bool(false)) => {
+            return Ok((text.to_owned(), None));
+        }
+        SettingEdit::Off => ConfigValue::Bool(false),
+        SettingEdit::InList(item) => {
             let items = there.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             if items.iter().any(|there| there == item) {
                 return Ok((text.to_owned(), None));
             }
-            steps.push(Step::New);
-            Entry::text(item)
+            steps.push(PathStep::New);
+            ConfigValue::text(item)
         }
     };
     let prior = PriorSetting::new(
         at,
         match setting {
-            Setting::Off => there.and_then(Value::as_bool),
-            Setting::Listed(_) => None,
+            SettingEdit::Off => there.and_then(Value::as_bool),
+            SettingEdit::InList(_) => None,
         },
     );
-    Ok((jsonc::put(text, &steps, &entry)?, Some(prior)))
+    Ok((jsonc::insert(text, &steps, &entry)?, Some(prior)))
 }
 
 /// Gives a setting that `install` changed its value back, unless a person changed it since.
 fn restore_setting(
     text: &str,
     at: &[&str],
-    setting: Setting,
+    setting: SettingEdit,
     priors: &[PriorSetting],
-) -> Result<String, Misread> {
+) -> Result<String, ConfigError> {
     let Some(prior) = priors.iter().find(|prior| prior.at == at) else {
         return Ok(text.to_owned());
     };
@@ -325,33 +329,33 @@ fn restore_setting(
     let there = value_at(&value, at);
     let mut steps = member_steps(at);
     match setting {
-        Setting::Off if there == Some(&Value::Bool(false)) => match prior.value {
-            Some(before) => jsonc::put(text, &steps, &Entry::Bool(before)),
+        SettingEdit::Off if there == Some(&Value::Bool(false)) => match prior.value {
+            Some(before) => jsonc::insert(text, &steps, &ConfigValue::Bool(before)),
             None => jsonc::remove(text, &steps),
         },
-        Setting::Off => Ok(text.to_owned()),
-        Setting::Listed(item) => {
+        SettingEdit::Off => Ok(text.to_owned()),
+        SettingEdit::InList(item) => {
             let items = there.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             let Some(index) = items.iter().rposition(|there| there == item) else {
                 return Ok(text.to_owned());
             };
-            steps.push(Step::Element(index));
+            steps.push(PathStep::Element(index));
             jsonc::remove(text, &steps)
         }
     }
 }
 
-fn put_version(text: &str) -> Result<String, Misread> {
+fn put_version(text: &str) -> Result<String, ConfigError> {
     if jsonc::read(text)?.get("version").is_some() {
         return Ok(text.to_owned());
     }
-    jsonc::put(text, &[Step::Member("version")], &Entry::Number(1))
+    jsonc::insert(text, &[PathStep::Member("version")], &ConfigValue::Number(1))
 }
 
 /// Removes the version if the file says nothing else.
-fn remove_version(text: &str) -> Result<String, Misread> {
+fn remove_version(text: &str) -> Result<String, ConfigError> {
     if jsonc::read(text)? == serde_json::json!({ "version": 1 }) {
-        return jsonc::remove(text, &[Step::Member("version")]);
+        return jsonc::remove(text, &[PathStep::Member("version")]);
     }
     Ok(text.to_owned())
 }

@@ -10,19 +10,19 @@ use crate::exit::Status;
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     editor_has_terminal: AtomicBool,
-    writes: AtomicBool,
+    is_writing: AtomicBool,
 }
 
 /// While this lives, Ctrl-C belongs to another program, or waits for a write.
 #[derive(Debug)]
-pub(crate) struct Lent<'a>(&'a AtomicBool);
+pub(crate) struct InterruptGuard<'a>(&'a AtomicBool);
 
 impl Interrupts {
     /// Waits until the command is to end; returns how that is called. Signals are listened to from this call on, not only
     /// once what it returns is awaited.
     ///
     /// Where signals cannot be listened to, they do what they do to any program.
-    pub(crate) fn wait(&self) -> impl Future<Output = Status> + '_ {
+    pub(crate) fn wait_for_signal(&self) -> impl Future<Output = Status> + '_ {
         let listen = || -> std::io::Result<_> {
             let interrupt = signal(SignalKind::interrupt())?;
             let terminate = signal(SignalKind::terminate())?;
@@ -48,24 +48,24 @@ impl Interrupts {
     }
 
     /// Lends Ctrl-C to a program that this one waits for.
-    pub(crate) fn lend(&self) -> Lent<'_> {
+    pub(crate) fn suspend(&self) -> InterruptGuard<'_> {
         self.editor_has_terminal.store(true, Ordering::Relaxed);
-        Lent(&self.editor_has_terminal)
+        InterruptGuard(&self.editor_has_terminal)
     }
 
     /// Says that something is being written that is to be seen whole.
-    pub(crate) fn finish_first(&self) -> Lent<'_> {
-        self.writes.store(true, Ordering::Relaxed);
-        Lent(&self.writes)
+    pub(crate) fn defer_for_write(&self) -> InterruptGuard<'_> {
+        self.is_writing.store(true, Ordering::Relaxed);
+        InterruptGuard(&self.is_writing)
     }
 
     /// Returns whether a write is on its way.
-    pub(crate) fn must_finish(&self) -> bool {
-        self.writes.load(Ordering::Relaxed)
+    pub(crate) fn is_write_pending(&self) -> bool {
+        self.is_writing.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for InterruptGuard<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }

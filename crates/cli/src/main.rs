@@ -3,19 +3,19 @@
 //! Reads the command line, runs one command, and turns its end into an exit status. What commands do
 //! is in [`commands`], how they end in [`exit`], what is printed in [`render`].
 
+mod app;
 mod args;
 mod commands;
 mod complete;
-mod compose;
 mod daemon;
 mod exit;
 mod files;
 mod hooks;
 mod install;
 mod interrupt;
-mod lane;
 mod render;
 mod service;
+mod task_client;
 
 use std::process::ExitCode;
 
@@ -24,8 +24,8 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::app::App;
 use crate::args::{Cli, Command, Globals};
-use crate::compose::App;
 use crate::exit::{Failure, Status};
 use crate::render::Output;
 
@@ -39,13 +39,13 @@ fn main() -> ExitCode {
     if let Some(answered) = complete::answer() {
         return answered.into();
     }
-    let cli = match read() {
+    let cli = match parse_args() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
     let Some(command) = cli.command else {
         let output = Output::new(&cli.globals);
-        return end(&output, overview(&output));
+        return report_and_exit(&output, overview(&output));
     };
     // An agent is told nothing but the answer, and kept waiting for as little as can be.
     if let Command::Hook(args) = command {
@@ -61,16 +61,16 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo(&output, &args),
         command => match App::compose(cli.globals, output) {
             Ok(app) => return with_memories(&app, command),
-            Err((output, failure)) => return end(&output, Err(failure)),
+            Err((output, failure)) => return report_and_exit(&output, Err(failure)),
         },
     };
-    end(&output, ended)
+    report_and_exit(&output, ended)
 }
 
 /// Reads the command line.
-fn read() -> Result<Cli, clap::Error> {
-    let mut grammar = args::grammar(compose::words());
-    let matches = grammar.try_get_matches_from_mut(compose::words())?;
+fn parse_args() -> Result<Cli, clap::Error> {
+    let mut grammar = args::grammar(app::raw_args());
+    let matches = grammar.try_get_matches_from_mut(app::raw_args())?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))
 }
 
@@ -80,7 +80,7 @@ fn overview(output: &Output) -> Result<Status, Failure> {
         return Err(Failure::usage("`--json` needs a command, and none was given")
             .help("`lukasa help` lists the commands"));
     }
-    let heading = if output.look.color { render::STRONG } else { anstyle::Style::new() };
+    let heading = if output.style.color { render::STRONG } else { anstyle::Style::new() };
     output.text(&args::overview(heading))?;
     Ok(Status::Done)
 }
@@ -106,7 +106,7 @@ fn log(globals: &Globals, output: &Output, is_daemon: bool) {
     let lines = if globals.json && is_daemon {
         lines.json().flatten_event(true).with_span_list(false).with_filter(targets).boxed()
     } else {
-        lines.with_ansi(output.notes.color).without_time().with_filter(targets).boxed()
+        lines.with_ansi(output.note_style.color).without_time().with_filter(targets).boxed()
     };
     tracing_subscriber::registry().with(lines).init();
 }
@@ -114,10 +114,10 @@ fn log(globals: &Globals, output: &Output, is_daemon: bool) {
 /// Prints help to stdout and complaints to stderr, as JSON where that was asked for.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        let color = args::color(compose::words());
+        let color = args::color(app::raw_args());
         let output = Output::new(&Globals { color, ..Globals::default() });
-        let printed = match args::grouped(error, args::grammar(compose::words())) {
-            Some(help) if output.look.color => output.text(&help.ansi().to_string()),
+        let printed = match args::grouped(error, args::grammar(app::raw_args())) {
+            Some(help) if output.style.color => output.text(&help.ansi().to_string()),
             Some(help) => output.text(&help.to_string()),
             None => error.print().map_err(Failure::from),
         };
@@ -125,15 +125,15 @@ fn usage(error: &clap::Error) -> ExitCode {
             Ok(()) | Err(_) => Status::Done.into(),
         };
     }
-    if compose::words().nth(1).is_some_and(|word| word == "hook") {
+    if app::raw_args().nth(1).is_some_and(|word| word == "hook") {
         // To some agents a status that is not 0 is an order to stop.
-        return hooks::misunderstood(error).into();
+        return hooks::report_invalid_args(error).into();
     }
-    if compose::words().any(|word| word == "--json") {
+    if app::raw_args().any(|word| word == "--json") {
         let output = Output::new(&Globals { json: true, ..Globals::default() });
         let text = error.to_string();
         let what = text.trim().trim_start_matches("error: ");
-        return end(&output, Err(Failure::usage(what)));
+        return report_and_exit(&output, Err(Failure::usage(what)));
     }
     match error.print() {
         Ok(()) | Err(_) => Status::Usage.into(),
@@ -160,7 +160,7 @@ fn with_memories(app: &App, command: Command) -> ExitCode {
     };
     let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return end(&app.output, Err(error.into())),
+        Err(error) => return report_and_exit(&app.output, Err(error.into())),
     };
     let ended = runtime.block_on(async {
         let ended = Box::pin(run(app, command)).await;
@@ -169,7 +169,7 @@ fn with_memories(app: &App, command: Command) -> ExitCode {
     });
     // A thread may still wait for a line on stdin that nobody will type.
     runtime.shutdown_background();
-    end(&app.output, ended)
+    report_and_exit(&app.output, ended)
 }
 
 #[cfg(feature = "child")]
@@ -194,18 +194,18 @@ async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let mut running = std::pin::pin!(commands::run(app, command));
     let signal = tokio::select! {
         ended = &mut running => return ended,
-        signal = app.interrupts.wait() => signal,
+        signal = app.interrupts.wait_for_signal() => signal,
     };
-    if app.interrupts.must_finish() {
+    if app.interrupts.is_write_pending() {
         tokio::select! {
             ended = &mut running => { ended?; },
-            _ = app.interrupts.wait() => {},
+            _ = app.interrupts.wait_for_signal() => {},
         }
     }
     Err(Failure::Interrupted(signal))
 }
 
-fn end(output: &Output, ended: Result<Status, Failure>) -> ExitCode {
+fn report_and_exit(output: &Output, ended: Result<Status, Failure>) -> ExitCode {
     match ended {
         Ok(status) => status.into(),
         Err(failure) => {

@@ -12,17 +12,17 @@ use memory::path::{MemoryPath, Mount};
 use serde_json::{Value, json};
 
 use crate::args::Globals;
-use crate::exit::{Failure, Told};
-use crate::render::text::Text;
+use crate::exit::{ErrorMessage, Failure};
+use crate::render::text::TextBuffer;
 
 pub(crate) mod change;
 pub(crate) mod diff;
 pub(crate) mod pager;
 pub(crate) mod progress;
+pub(crate) mod sanitize;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod time;
-pub(crate) mod visible;
 
 /// What stands out: paths, numbers of changes.
 pub(crate) const STRONG: Style = Style::new().bold();
@@ -39,7 +39,7 @@ pub(crate) const MARK: Style = AnsiColor::Cyan.on_default();
 
 /// How one stream is to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct OutputStyle {
     /// Whether it is colored.
     pub(crate) color: bool,
     /// Whether a person looks at it directly.
@@ -50,7 +50,7 @@ pub(crate) struct Look {
     pub(crate) width: Option<usize>,
 }
 
-impl Look {
+impl OutputStyle {
     /// No colors and no terminal.
     pub(crate) const PLAIN: Self =
         Self { color: false, terminal: false, columns: false, width: None };
@@ -62,7 +62,7 @@ impl Look {
 
     /// Returns text of a memory: as it is, unless a terminal would obey what is in it.
     pub(crate) fn memory_text(self, text: &str) -> Cow<'_, str> {
-        if self.terminal || self.color { visible::text(text) } else { Cow::Borrowed(text) }
+        if self.terminal || self.color { sanitize::text(text) } else { Cow::Borrowed(text) }
     }
 }
 
@@ -70,9 +70,9 @@ impl Look {
 #[derive(Debug)]
 pub(crate) struct Output {
     /// How stdout is to look.
-    pub(crate) look: Look,
+    pub(crate) style: OutputStyle,
     /// How stderr is to look.
-    pub(crate) notes: Look,
+    pub(crate) note_style: OutputStyle,
     /// Whether results are JSON.
     pub(crate) json: bool,
     quiet: bool,
@@ -91,24 +91,30 @@ impl Output {
         };
         let (stdout, stderr) = (io::stdout(), io::stderr());
         let always = globals.color == clap::ColorChoice::Always && !globals.json;
-        let look = Look {
+        let look = OutputStyle {
             color: color(anstream::AutoStream::choice(&stdout)) && !globals.json,
             terminal: stdout.is_terminal(),
             columns: stdout.is_terminal() || always,
             width: if stdout.is_terminal() { width } else { None },
         };
-        let notes = Look {
+        let notes = OutputStyle {
             color: color(anstream::AutoStream::choice(&stderr)) && !globals.json,
             terminal: stderr.is_terminal(),
             columns: stderr.is_terminal() || always,
             width,
         };
-        Self { look, notes, json: globals.json, quiet: globals.quiet, pager: None }
+        Self {
+            style: look,
+            note_style: notes,
+            json: globals.json,
+            quiet: globals.quiet,
+            pager: None,
+        }
     }
 
     /// Lets long texts be paged; it has an effect only where stdout is a terminal.
-    pub(crate) fn paged(mut self, pager: Option<pager::Pager>) -> Self {
-        self.pager = if self.look.terminal && !self.json { pager } else { None };
+    pub(crate) fn with_pager(mut self, pager: Option<pager::Pager>) -> Self {
+        self.pager = if self.style.terminal && !self.json { pager } else { None };
         self
     }
 
@@ -122,31 +128,31 @@ impl Output {
 
     /// Prints one JSON value: indented for a person, on one line for a program.
     pub(crate) fn value(&self, value: &Value) -> Result<(), Failure> {
-        let text = if self.look.terminal { format!("{value:#}") } else { value.to_string() };
-        self.text(&format!("{}\n", visible::json(&text)))
+        let text = if self.style.terminal { format!("{value:#}") } else { value.to_string() };
+        self.text(&format!("{}\n", sanitize::json(&text)))
     }
 
     /// Prints JSON values, one a line.
     pub(crate) fn values(&self, values: &[Value]) -> Result<(), Failure> {
-        let mut lines = Text::default();
+        let mut lines = TextBuffer::default();
         for value in values {
             lines.line(value);
         }
-        self.text(&visible::json(&lines.into_string()))
+        self.text(&sanitize::json(&lines.into_string()))
     }
 
     /// Says what was done, on stderr; programs and quiet people are spared.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet && !self.json {
-            complain(&visible::text(text));
+            print_error(&sanitize::text(text));
         }
     }
 
     /// Says what to look at, on stderr, unless the JSON result holds it.
     pub(crate) fn warning(&self, text: &str) {
         if !self.json {
-            let head = self.notes.paint(WARN.bold(), "warning:");
-            complain(&format!("{head} {}", visible::text(text)));
+            let head = self.note_style.paint(WARN.bold(), "warning:");
+            print_error(&format!("{head} {}", sanitize::text(text)));
         }
     }
 
@@ -155,10 +161,10 @@ impl Output {
     pub(crate) fn failure(&self, failure: &Failure) {
         match failure {
             Failure::PipeClosed | Failure::Interrupted(_) => {}
-            Failure::Told(told) if self.json => {
-                complain(&visible::json(&failure_value(told).to_string()));
+            Failure::Message(told) if self.json => {
+                print_error(&sanitize::json(&failure_value(told).to_string()));
             }
-            Failure::Told(told) => complain(&failure_text(told, self.notes)),
+            Failure::Message(told) => print_error(&failure_text(told, self.note_style)),
         }
     }
 }
@@ -170,15 +176,15 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), Failure> {
     Ok(stdout.flush()?)
 }
 
-fn complain(text: &str) {
+fn print_error(text: &str) {
     // Where even stderr is closed, nobody is left to be told.
     let _unread = writeln!(io::stderr().lock(), "{text}");
 }
 
-fn failure_value(told: &Told) -> Value {
+fn failure_value(told: &ErrorMessage) -> Value {
     let mut error = json!({
         "code": told.code.as_ref(),
-        "message": told.what,
+        "message": told.message,
         "help": told.help,
     });
     if !told.differences.is_empty() {
@@ -190,24 +196,24 @@ fn failure_value(told: &Told) -> Value {
     json!({ "error": error })
 }
 
-fn failure_text(told: &Told, look: Look) -> String {
-    let mut text = Text::default();
+fn failure_text(told: &ErrorMessage, look: OutputStyle) -> String {
+    let mut text = TextBuffer::default();
     for one in &told.differences {
         let title = format!("{}: {}", one.path, one.why);
-        text.line(look.paint(STRONG, &visible::text(&title)));
+        text.line(look.paint(STRONG, &sanitize::text(&title)));
         // A failure is for eyes, wherever it goes: it is no patch.
-        text.line(diff::colored(&one.diff, Look { terminal: true, ..look }));
+        text.line(diff::colored(&one.diff, OutputStyle { terminal: true, ..look }));
     }
     let error = look.paint(BAD.bold(), "error:");
-    text.line(format_args!("{error} {}", visible::text(&told.what)));
+    text.line(format_args!("{error} {}", sanitize::text(&told.message)));
     for help in told.help.iter().flat_map(|help| help.lines()) {
-        text.line(format_args!("  {} {}", look.paint(MARK, "help:"), visible::text(help)));
+        text.line(format_args!("  {} {}", look.paint(MARK, "help:"), sanitize::text(help)));
     }
     text.into_string().trim_end().to_owned()
 }
 
 /// Returns a path in its short form: `global/prefs.md`.
-pub(crate) fn short(path: &MemoryPath) -> String {
+pub(crate) fn short_path(path: &MemoryPath) -> String {
     let whole = path.to_string();
     whole.strip_prefix("/memories/").map_or(whole.clone(), str::to_owned)
 }
@@ -228,19 +234,19 @@ pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exit::Difference;
+    use crate::exit::Mismatch;
     use memory::error_code::MemoryErrorCode;
 
-    fn told(failure: Failure) -> Told {
+    fn told(failure: Failure) -> ErrorMessage {
         match failure {
-            Failure::Told(told) => *told,
+            Failure::Message(told) => *told,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn a_failure_says_what_is_wrong_and_what_to_do() {
-        let difference = Difference {
+        let difference = Mismatch {
             path: "global/a.md".to_owned(),
             why: "it was changed since".to_owned(),
             diff: "-old\n+new\u{1b}[2J\n".to_owned(),
@@ -250,7 +256,7 @@ mod tests {
                 .help("look")
                 .difference(difference),
         );
-        insta::assert_snapshot!(failure_text(&failure, Look::PLAIN), @r"
+        insta::assert_snapshot!(failure_text(&failure, OutputStyle::PLAIN), @r"
         global/a.md: it was changed since
         -old
         +new^[[2J
@@ -258,14 +264,14 @@ mod tests {
         error: cannot <U+202E>undo
           help: look
         ");
-        insta::assert_snapshot!(visible::json(&failure_value(&failure).to_string()), @r#"{"error":{"code":"conflict","message":"cannot \u202eundo","help":"look","differences":[{"path":"global/a.md","why":"it was changed since","diff":"-old\n+new\u001b[2J\n"}]}}"#);
+        insta::assert_snapshot!(sanitize::json(&failure_value(&failure).to_string()), @r#"{"error":{"code":"conflict","message":"cannot \u202eundo","help":"look","differences":[{"path":"global/a.md","why":"it was changed since","diff":"-old\n+new\u001b[2J\n"}]}}"#);
     }
 
     #[test]
     fn paths_are_shown_short() {
         fn check(path: &str, expected: &str) {
             let path = MemoryPath::parse(path, memory::path::Layout::Scoped).unwrap();
-            assert_eq!(short(&path), expected);
+            assert_eq!(short_path(&path), expected);
         }
         check("/memories", "/memories");
         check("/memories/global", "global");

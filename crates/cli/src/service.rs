@@ -23,7 +23,7 @@ const MARK: &str = "Written by `lukasa service install`";
 
 /// Who starts services on a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Starter {
+pub(crate) enum InitSystem {
     /// Of most Linux systems
     Systemd,
     /// Of macOS
@@ -45,9 +45,9 @@ pub(crate) struct Service {
     pub(crate) log: PathBuf,
 }
 
-impl Starter {
+impl InitSystem {
     /// Returns the one of this system, if it is known.
-    pub(crate) const fn of_this_system() -> Option<Self> {
+    pub(crate) const fn current() -> Option<Self> {
         if cfg!(target_os = "linux") {
             Some(Self::Systemd)
         } else if cfg!(target_os = "macos") {
@@ -127,7 +127,7 @@ pub(crate) fn is_ours(text: &str) -> bool {
 
 /// How long the daemon may take to end: its tasks and what stops them, calls over MCP, its connections, and a
 /// little for what is left to write.
-const fn seconds_to_end() -> u64 {
+const fn stop_timeout_seconds() -> u64 {
     DRAIN_WAIT.as_secs()
         + 2 * TASK_STOP_WAIT.as_secs()
         + MCP_SHUTDOWN_WAIT.as_secs()
@@ -136,7 +136,7 @@ const fn seconds_to_end() -> u64 {
 }
 
 /// How many files it may have open.
-const fn files() -> usize {
+const fn open_files_max() -> usize {
     HTTP_CONNECTIONS_MAX + FILES_KEPT_FREE
 }
 
@@ -145,7 +145,7 @@ const fn files() -> usize {
 fn unit(service: &Service) -> Result<String, Failure> {
     let mut start = quoted(text_of(&service.program)?);
     for arg in ["serve"].into_iter().chain(service.args.iter().map(String::as_str)) {
-        let arg = quoted(plain(arg)?).replace('$', "$$");
+        let arg = quoted(checked_text(arg)?).replace('$', "$$");
         start = format!("{start} {arg}");
     }
     let mut environment = String::new();
@@ -157,10 +157,10 @@ fn unit(service: &Service) -> Result<String, Failure> {
     let folder = text_of(&service.folder)?;
     if folder.ends_with(|last: char| last == '\\' || last.is_whitespace()) {
         // systemd reads the rest of the line as it is: this would join the next one, or be cut off.
-        return Err(unfit(folder));
+        return Err(invalid_path_error(folder));
     }
     let folder = folder.replace('%', "%%");
-    let (seconds, files, usage) = (seconds_to_end(), files(), Status::Usage as u8);
+    let (seconds, files, usage) = (stop_timeout_seconds(), open_files_max(), Status::Usage as u8);
     Ok(format!(
         "# {MARK}; `systemctl --user edit {NAME}` adds to it.
 [Unit]
@@ -199,7 +199,7 @@ fn agent(service: &Service) -> Result<String, Failure> {
     words.extend(service.args.iter().map(String::as_str));
     let mut arguments = String::new();
     for word in words {
-        let _written = write!(arguments, "\n    <string>{}</string>", escaped(plain(word)?));
+        let _written = write!(arguments, "\n    <string>{}</string>", escaped(checked_text(word)?));
     }
     let mut environment = String::new();
     for (name, value) in &service.environment {
@@ -207,7 +207,7 @@ fn agent(service: &Service) -> Result<String, Failure> {
         let _written = write!(environment, "\n    <key>{name}</key>\n    <string>{value}</string>");
     }
     let (folder, log) = (escaped(text_of(&service.folder)?), escaped(text_of(&service.log)?));
-    let (seconds, files) = (seconds_to_end(), files());
+    let (seconds, files) = (stop_timeout_seconds(), open_files_max());
     Ok(format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -253,16 +253,16 @@ fn agent(service: &Service) -> Result<String, Failure> {
 /// Returns a path as text that a service file can hold.
 fn text_of(path: &Path) -> Result<&str, Failure> {
     let shown = || path.display().to_string();
-    let text = path.to_str().ok_or_else(|| unfit(&shown()))?;
-    plain(text)
+    let text = path.to_str().ok_or_else(|| invalid_path_error(&shown()))?;
+    checked_text(text)
 }
 
 /// Returns a text that has no line breaks and other control characters.
-fn plain(text: &str) -> Result<&str, Failure> {
-    if text.chars().any(char::is_control) { Err(unfit(text)) } else { Ok(text) }
+fn checked_text(text: &str) -> Result<&str, Failure> {
+    if text.chars().any(char::is_control) { Err(invalid_path_error(text)) } else { Ok(text) }
 }
 
-fn unfit(text: &str) -> Failure {
+fn invalid_path_error(text: &str) -> Failure {
     Failure::usage(format!("{text:?} cannot stand in the file of a service"))
         .help("use paths and words of plain text")
 }
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn nothing_in_a_path_or_word_means_anything_to_systemd() {
         let service = service("/opt/q u/lukasa", &["--workspace", "/a $b %c \\d", "--no-tasks"]);
-        let unit = Starter::Systemd.text(&service).unwrap();
+        let unit = InitSystem::Systemd.text(&service).unwrap();
         assert_eq!(
             line(&unit, "ExecStart="),
             r#""/opt/q u/lukasa" "serve" "--workspace" "/a $$b %%c \\d" "--no-tasks""#
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_would_begin_a_line_of_its_own_is_refused() {
-        for manager in [Starter::Systemd, Starter::Launchd] {
+        for manager in [InitSystem::Systemd, InitSystem::Launchd] {
             assert!(manager.text(&service("/a\nExecStartPre=/bin/evil", &[])).is_err());
             assert!(manager.text(&service("/a", &["--workspace", "a\nb"])).is_err());
         }
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn nothing_in_a_path_is_taken_for_xml() {
-        let agent = Starter::Launchd.text(&service("/a<b>&c", &[])).unwrap();
+        let agent = InitSystem::Launchd.text(&service("/a<b>&c", &[])).unwrap();
         assert!(agent.contains("\n    <string>/a&lt;b&gt;&amp;c</string>"), "{agent}");
         assert!(is_ours(&agent));
     }

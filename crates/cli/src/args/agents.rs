@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::install::agents::{AgentName, Reach};
+use crate::install::agents::{AgentName, InstallScope};
 
 /// Let an agent use Lukasa
 ///
@@ -27,10 +27,10 @@ pub(crate) struct Install {
     pub(crate) agent: Option<AgentName>,
 
     #[command(flatten)]
-    pub(crate) what: Installation,
+    pub(crate) installation: Installation,
 
     #[command(flatten)]
-    pub(crate) without: Without,
+    pub(crate) exclusions: Exclusions,
 
     /// Print the configuration that most MCP clients read, and write nothing
     #[arg(long, conflicts_with_all = ["agent", "scope", "dry_run", "yes"])]
@@ -39,7 +39,7 @@ pub(crate) struct Install {
 
 /// What is not written.
 #[derive(Args, Debug)]
-pub(crate) struct Without {
+pub(crate) struct Exclusions {
     /// Let the agent ask before it runs the tools, as it does now
     #[arg(long)]
     pub(crate) no_permissions: bool,
@@ -70,7 +70,7 @@ pub(crate) struct Uninstall {
     pub(crate) agent: AgentName,
 
     #[command(flatten)]
-    pub(crate) what: Installation,
+    pub(crate) installation: Installation,
 }
 
 /// Whose settings, and how.
@@ -78,7 +78,7 @@ pub(crate) struct Uninstall {
 pub(crate) struct Installation {
     /// In whose settings: yours, or those of the project
     #[arg(long, value_name = "SCOPE", default_value = "user")]
-    pub(crate) scope: Reach,
+    pub(crate) scope: InstallScope,
 
     /// Only show what would be written
     #[arg(long, short = 'n')]

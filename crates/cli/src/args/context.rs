@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use crate::hooks::host::Host;
+use crate::hooks::host::HookHost;
 
 /// Show what a model would be shown here
 ///
@@ -27,11 +27,11 @@ pub(crate) struct Context {
 
     /// Show what this agent passes on to its model when a session begins, in bytes
     #[arg(long, value_name = "AGENT")]
-    pub(crate) agent: Option<Host>,
+    pub(crate) agent: Option<HookHost>,
 
     /// Show what is there at a moment of a turn, in a session that begins with it
     #[arg(long, value_name = "MOMENT", requires = "prompt")]
-    pub(crate) at: Option<Moment>,
+    pub(crate) at: Option<TurnPhase>,
 
     /// What a person says in that turn
     #[arg(long, value_name = "TEXT", requires = "at")]
@@ -40,7 +40,7 @@ pub(crate) struct Context {
 
 /// A moment of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Moment {
+pub(crate) enum TurnPhase {
     /// The model is asked
     Prompt,
     /// Tools have answered

@@ -23,7 +23,7 @@ pub(crate) struct Ls {
     pub(crate) path: Option<String>,
 
     #[command(flatten)]
-    pub(crate) show: Show,
+    pub(crate) show: ListingForm,
 
     #[command(flatten)]
     pub(crate) filter: Filter,
@@ -35,7 +35,7 @@ pub(crate) struct Ls {
 
 /// The form of a listing.
 #[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct Show {
+pub(crate) struct ListingForm {
     /// Show folders as a tree
     #[arg(long, short, conflicts_with = "sort")]
     pub(crate) tree: bool,

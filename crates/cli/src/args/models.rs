@@ -5,7 +5,7 @@
 /// `[models]` in config.toml names them. Each is asked to call a tool: the answer shows whether it is reached, whether
 /// the key is taken, how long it takes, and whether it can do the work at all. That costs some hundred tokens.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Models {
+pub(crate) struct ModelsArgs {
     /// List them without asking
     #[arg(long)]
     pub(crate) no_check: bool,

@@ -8,8 +8,8 @@ use clap::builder::styling::{Style, Styles};
 use clap::{ColorChoice, Command, CommandFactory};
 
 use super::Cli;
-use crate::render::text::Text;
-use crate::{compose, exit};
+use crate::render::text::TextBuffer;
+use crate::{app, exit};
 
 /// The commands that serve others.
 #[cfg(feature = "child")]
@@ -66,7 +66,7 @@ pub(crate) fn color(words: impl Iterator<Item = std::ffi::OsString>) -> ColorCho
 pub(crate) fn overview(heading: Style) -> String {
     let grammar = Cli::command();
     let about = grammar.get_about().expect("the program says what it is for");
-    let mut text = Text::default();
+    let mut text = TextBuffer::default();
     text.line(format_args!("{about}\n\n{heading}Start:{heading:#}"));
     for (command, what) in START {
         text.line(format_args!("  {command:<32}{what}"));
@@ -105,7 +105,7 @@ pub(crate) fn with_groups(grammar: Command) -> Command {
 
 fn group_text(grammar: &Command, (group, names): &(&str, &[&str]), styles: &Styles) -> String {
     let (heading, literal) = (styles.get_header(), styles.get_literal());
-    let mut text = Text::default();
+    let mut text = TextBuffer::default();
     text.line(format_args!("{heading}{group}:{heading:#}"));
     for name in *names {
         // There is no `help` where a reference is made.
@@ -134,7 +134,7 @@ Environment:
 
 /// Returns what stands below the options.
 pub(super) fn long_help() -> String {
-    let settings = compose::settings_help();
+    let settings = app::settings_help();
     format!("{SETTINGS}\n{settings}\n\n{ENVIRONMENT}\n\n{}", exit::help())
 }
 
@@ -144,14 +144,14 @@ mod tests {
 
     #[test]
     fn the_settings_of_the_help_are_those_that_are_read() {
-        let text = compose::settings_help();
+        let text = app::settings_help();
         let shown: Vec<_> = text
             .lines()
             // The remark to a setting begins in this column.
             .map(|line| line.get(..32).unwrap_or(line))
             .collect();
         let path = std::path::Path::new("help");
-        let read = compose::Settings::parse(&shown.join("\n"), path);
+        let read = app::ParsedSettings::parse(&shown.join("\n"), path);
         assert!(read.is_ok(), "{shown:?}");
     }
 

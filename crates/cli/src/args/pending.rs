@@ -55,7 +55,7 @@ Examples:
   lukasa pending accept --all -y       without a question, and in scripts")]
 pub(crate) struct PendingAccept {
     #[command(flatten)]
-    pub(crate) chosen: Chosen,
+    pub(crate) selection: ProposalSelection,
 }
 
 /// Say no to changes that are proposed
@@ -65,12 +65,12 @@ pub(crate) struct PendingAccept {
 #[command(after_help = "Examples:\n  lukasa pending reject 4\n  lukasa pending reject --all")]
 pub(crate) struct PendingReject {
     #[command(flatten)]
-    pub(crate) chosen: Chosen,
+    pub(crate) selection: ProposalSelection,
 }
 
 /// The proposals that are meant.
 #[derive(Args, Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct ProposalSelection {
     /// Their numbers, as `lukasa pending` lists them
     #[arg(value_name = "ID", required_unless_present = "all")]
     pub(crate) ids: Vec<i64>,

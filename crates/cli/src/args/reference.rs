@@ -6,12 +6,12 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Debug)]
 pub(crate) struct Reference {
     /// Which one
-    pub(crate) topic: Topic,
+    pub(crate) topic: ReferenceTopic,
 }
 
 /// The references that are generated from the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Topic {
+pub(crate) enum ReferenceTopic {
     /// Commands and flags
     Cli,
     /// Error codes and exit statuses

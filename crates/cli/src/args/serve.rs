@@ -55,7 +55,7 @@ pub(crate) struct Serve {
     pub(crate) untrusted: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) guard: Guard,
+    pub(crate) access: HttpAccess,
 
     /// Take no tasks: nothing is remembered, forgotten or tidied up for clients
     #[arg(long)]
@@ -85,7 +85,7 @@ pub(crate) enum RunnerKind {
 /// Who may call.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Who may call")]
-pub(crate) struct Guard {
+pub(crate) struct HttpAccess {
     /// The token that callers bring; better in `LUKASA_TOKEN` or a file than here for all to see
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
     pub(crate) token: Option<String>,

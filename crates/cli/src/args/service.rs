@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::service::Starter;
+use crate::service::InitSystem;
 
 /// Let the system start the daemon
 ///
@@ -28,7 +28,7 @@ pub(crate) struct Service {
 
     /// Who is to start it, unless that of this system
     #[arg(long, value_name = "MANAGER")]
-    pub(crate) manager: Option<Starter>,
+    pub(crate) manager: Option<InitSystem>,
 
     /// What `lukasa serve` is to be called with
     #[arg(last = true, value_name = "SERVE ARGS")]

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use memory::path::Scope;
 
-use super::{Answered, Consent};
+use super::{AllowRules, Consent};
 
 /// Remember a text where it belongs
 ///
@@ -136,7 +136,7 @@ pub(crate) struct Save {
     pub(crate) scope: Option<SaveScope>,
 
     #[command(flatten)]
-    pub(crate) answered: Answered,
+    pub(crate) allow_rules: AllowRules,
 }
 
 /// Whose context file.

@@ -7,19 +7,19 @@ use memory::error_code::MemoryErrorCode;
 use memory::path::MemoryPath;
 use serde_json::{Value, json};
 
+use crate::app::{App, call};
 use crate::args::Accept;
-use crate::commands::{ask, listing, look, with_change};
-use crate::compose::{App, call};
+use crate::commands::{ask, listing, path_kind, with_change};
 use crate::exit::{Failure, Status};
 use crate::render::table::Column;
-use crate::render::text::Text;
-use crate::render::{FAINT, Look, STRONG, counted, short, table, visible};
+use crate::render::text::TextBuffer;
+use crate::render::{FAINT, OutputStyle, STRONG, counted, sanitize, short_path, table};
 
 /// How many lines of a memory are shown before a person answers for it.
 const SHOWN_LINES_MAX: usize = 60;
 
 /// A memory that nobody here reviewed.
-struct Waiting {
+struct UnreviewedMemory {
     path: MemoryPath,
     why: Unreviewed,
     description: String,
@@ -33,21 +33,21 @@ pub(crate) async fn run(app: &App, args: &Accept) -> Result<Status, Failure> {
     if args.paths.is_empty() {
         return list(app, &memories).await;
     }
-    let mut chosen: Vec<(Waiting, Revision)> = Vec::new();
+    let mut chosen: Vec<(UnreviewedMemory, Revision)> = Vec::new();
     for path in &args.paths {
         let path = app.path(path)?;
         // What is not there is told as such.
-        look(&memories, &path).await?;
-        let found = waiting(app, &memories, Some(&path)).await?;
+        path_kind(&memories, &path).await?;
+        let found = find_unreviewed(app, &memories, Some(&path)).await?;
         if found.is_empty() {
-            app.output.note(&format!("{}: nothing waits for a review", short(&path)));
+            app.output.note(&format!("{}: nothing waits for a review", short_path(&path)));
         }
         for one in found {
             match one.read.as_ref().map(|read| read.revision) {
                 Some(revision) => chosen.push((one, revision)),
                 None => app.output.warning(&format!(
                     "{} is no text, or too large, so nobody can answer for it",
-                    short(&one.path)
+                    short_path(&one.path)
                 )),
             }
         }
@@ -55,8 +55,8 @@ pub(crate) async fn run(app: &App, args: &Accept) -> Result<Status, Failure> {
     if !chosen.is_empty() && !args.consent.yes {
         ask::require_consent(app, args.consent, "accept", "answers for text as it is")?;
         let question = format!("Accept {}?", counted(chosen.len(), "memory", "memories"));
-        let look = app.output.notes;
-        let about: String = chosen.iter().map(|(one, _)| in_full(one, look)).collect();
+        let look = app.output.note_style;
+        let about: String = chosen.iter().map(|(one, _)| full_text(one, look)).collect();
         if !ask::confirm_about(app, &about, &question).await? {
             app.output.note("nothing was accepted");
             return Ok(Status::Refused);
@@ -65,16 +65,17 @@ pub(crate) async fn run(app: &App, args: &Accept) -> Result<Status, Failure> {
     let mut accepted = Vec::new();
     for (one, revision) in &chosen {
         let call = call();
-        let change = app.write("accepting", memories.accept(&one.path, *revision, &call)).await;
+        let change =
+            app.finish_write("accepting", memories.accept(&one.path, *revision, &call)).await;
         let change = change.map_err(|error| match error {
             engine::StoreError::Refused(CommandError::Conflict { path, .. }) => {
-                let what = format!("{} was changed since it was shown", short(&path));
+                let what = format!("{} was changed since it was shown", short_path(&path));
                 Failure::new(MemoryErrorCode::Conflict, what)
                     .help("look at it again, then accept it")
             }
             error => error.into(),
         })?;
-        app.output.note(&with_change(&format!("accepted {}", short(&one.path)), change));
+        app.output.note(&with_change(&format!("accepted {}", short_path(&one.path)), change));
         let number = change.map(|change| change.0);
         accepted.push(json!({ "path": one.path.to_string(), "change": number }));
     }
@@ -85,9 +86,9 @@ pub(crate) async fn run(app: &App, args: &Accept) -> Result<Status, Failure> {
 }
 
 /// Returns a memory as a person has to read it before answering for it.
-fn in_full(one: &Waiting, look: Look) -> String {
-    let mut text = Text::default();
-    let (path, from) = (short(&one.path), from(one.why));
+fn full_text(one: &UnreviewedMemory, look: OutputStyle) -> String {
+    let mut text = TextBuffer::default();
+    let (path, from) = (short_path(&one.path), reason_text(one.why));
     text.line(format_args!("{}  {}", look.paint(STRONG, &path), look.paint(FAINT, from)));
     let lines: Vec<_> = one.read.iter().flat_map(|read| read.text.lines()).collect();
     for line in lines.iter().take(SHOWN_LINES_MAX) {
@@ -102,7 +103,7 @@ fn in_full(one: &Waiting, look: Look) -> String {
 }
 
 async fn list(app: &App, memories: &Memories) -> Result<Status, Failure> {
-    let waiting = waiting(app, memories, None).await?;
+    let waiting = find_unreviewed(app, memories, None).await?;
     if app.output.json {
         let waiting: Vec<_> = waiting.iter().map(value).collect();
         app.output.value(&json!({ "memories": waiting }))?;
@@ -112,13 +113,13 @@ async fn list(app: &App, memories: &Memories) -> Result<Status, Failure> {
         app.output.note("everything was reviewed");
         return Ok(Status::Done);
     }
-    if app.output.look.columns {
-        app.output.text(&columns(&waiting, app.output.look))?;
+    if app.output.style.columns {
+        app.output.text(&columns(&waiting, app.output.style))?;
     } else {
-        let line = |one: &Waiting| format!("{}\t{}\n", one.path, word(one.why));
+        let line = |one: &UnreviewedMemory| format!("{}\t{}\n", one.path, reason_word(one.why));
         app.output.text(&waiting.iter().map(line).collect::<String>())?;
     }
-    if app.output.look.terminal {
+    if app.output.style.terminal {
         app.output
             .note("read one with `lukasa view PATH`; `lukasa accept PATH` answers for it as it is");
     }
@@ -126,12 +127,12 @@ async fn list(app: &App, memories: &Memories) -> Result<Status, Failure> {
 }
 
 /// Returns the memories below a path that nobody here reviewed, as they are now.
-async fn waiting(
+async fn find_unreviewed(
     app: &App,
     memories: &Memories,
     under: Option<&MemoryPath>,
-) -> Result<Vec<Waiting>, Failure> {
-    let listing = app.wait("listing", listing(memories, under)).await?;
+) -> Result<Vec<UnreviewedMemory>, Failure> {
+    let listing = app.wait_with_progress("listing", listing(memories, under)).await?;
     let paths: Vec<_> = listing.memories.iter().map(|one| (&one.path, None)).collect();
     let unreviewed = memories.unreviewed(&paths).await;
     let waiting = listing.memories.iter();
@@ -141,12 +142,12 @@ async fn waiting(
     let texts = memories.read_readable(&paths).await;
     let waiting = waiting.iter().zip(texts).map(|((listed, why), read)| {
         let (path, description) = (listed.path.clone(), listed.description.clone());
-        Waiting { path, why: *why, description, read }
+        UnreviewedMemory { path, why: *why, description, read }
     });
     Ok(waiting.collect())
 }
 
-const fn word(why: Unreviewed) -> &'static str {
+const fn reason_word(why: Unreviewed) -> &'static str {
     match why {
         Unreviewed::Silent | Unreviewed::Marked => "repository",
         Unreviewed::Influenced => "influenced",
@@ -154,7 +155,7 @@ const fn word(why: Unreviewed) -> &'static str {
     }
 }
 
-const fn from(why: Unreviewed) -> &'static str {
+const fn reason_text(why: Unreviewed) -> &'static str {
     match why {
         Unreviewed::Silent => "the repository, not trusted",
         Unreviewed::Marked => "the repository",
@@ -163,24 +164,25 @@ const fn from(why: Unreviewed) -> &'static str {
     }
 }
 
-fn columns(waiting: &[Waiting], look: Look) -> String {
+fn columns(waiting: &[UnreviewedMemory], look: OutputStyle) -> String {
     let columns = [
         Column::left("MEMORY").styled(STRONG),
         Column::left("FROM"),
         Column::left("DESCRIPTION").styled(FAINT),
     ];
-    let row = |one: &Waiting| {
-        let (path, description) = (short(&one.path), visible::line(&one.description).into_owned());
-        vec![visible::line(&path).into_owned(), from(one.why).to_owned(), description]
+    let row = |one: &UnreviewedMemory| {
+        let (path, description) =
+            (short_path(&one.path), sanitize::line(&one.description).into_owned());
+        vec![sanitize::line(&path).into_owned(), reason_text(one.why).to_owned(), description]
     };
     table::aligned(&columns, waiting.iter().map(row), look)
 }
 
-fn value(one: &Waiting) -> Value {
+fn value(one: &UnreviewedMemory) -> Value {
     json!({
         "path": one.path.to_string(),
         "revision": one.read.as_ref().map(|read| read.revision.to_string()),
-        "from": word(one.why),
+        "from": reason_word(one.why),
         "description": one.description,
     })
 }

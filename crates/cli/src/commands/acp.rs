@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::acp::{AcpConfig, serve_stdio};
 use tokio_util::sync::CancellationToken;
 
-use crate::compose::{App, workspace_of};
+use crate::app::{App, workspace_of};
 use crate::exit::{Failure, Status, chain};
 use crate::files;
 
@@ -38,7 +38,7 @@ pub(crate) async fn run(app: &App) -> Result<Status, Failure> {
     let mut serving = std::pin::pin!(serve_stdio(host, stop.clone()));
     let ended = tokio::select! {
         ended = &mut serving => ended,
-        _ = app.interrupts.wait() => {
+        _ = app.interrupts.wait_for_signal() => {
             stop.cancel();
             serving.await
         }
@@ -68,7 +68,7 @@ fn bound_memory(app: &App) {
 fn workspace(folder: &Path, project_root: ProjectRoot) -> Result<Workspace, String> {
     let wrong = || format!("`cwd` names no folder: {}", folder.display());
     let real: PathBuf = files::real_path(folder).map_err(|_| wrong())?;
-    if files::is_no_folder(&real) {
+    if files::is_not_folder(&real) {
         return Err(wrong());
     }
     Ok(workspace_of(real, project_root))

@@ -4,10 +4,10 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use memory::error_code::MemoryErrorCode;
 
+use crate::app::App;
 use crate::args::Consent;
-use crate::compose::App;
 use crate::exit::Failure;
-use crate::render::{WARN, visible};
+use crate::render::{WARN, sanitize};
 
 /// The most that is read from stdin, in bytes: far more than a memory may hold, so that the refusal
 /// can name the size, and not all that a device can give.
@@ -15,7 +15,7 @@ const STDIN_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Tells whether a person can be asked.
 pub(crate) fn can_ask(app: &App) -> bool {
-    !app.globals.json && app.output.notes.terminal && io::stdin().is_terminal()
+    !app.globals.json && app.output.note_style.terminal && io::stdin().is_terminal()
 }
 
 /// Refuses a command that takes text away where its question cannot be asked and `-y` does not answer it.
@@ -53,7 +53,7 @@ pub(crate) async fn confirm(app: &App, question: &str) -> Result<bool, Failure> 
 
 /// Asks a question; `choices` is how it may be answered. Returns the answer in lower case.
 pub(crate) async fn answer(app: &App, question: &str, choices: &str) -> Result<String, Failure> {
-    let question = app.output.notes.paint(WARN, &visible::text(question));
+    let question = app.output.note_style.paint(WARN, &sanitize::text(question));
     write!(io::stderr(), "{question} [{choices}] ")?;
     let answer = blocking(|| {
         let mut answer = String::new();

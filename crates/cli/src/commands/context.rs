@@ -8,18 +8,18 @@ use engine::{
 };
 use serde_json::{Value, json};
 
-use crate::args::{Answered, Context, Moment};
-use crate::compose::App;
+use crate::app::App;
+use crate::args::{AllowRules, Context, TurnPhase};
 use crate::exit::{Failure, Status};
-use crate::hooks::host::Host;
+use crate::hooks::host::HookHost;
 use crate::render::table::Column;
-use crate::render::text::Text;
-use crate::render::{FAINT, Look, MARK, STRONG, WARN, counted, short, table, visible};
+use crate::render::text::TextBuffer;
+use crate::render::{FAINT, MARK, OutputStyle, STRONG, WARN, counted, sanitize, short_path, table};
 
 /// Shows the segment that would begin now.
 pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
     let mut showing = gather(app, args.agent).await?;
-    let recalled = recalled(app, args.prompt.as_deref()).await?;
+    let recalled = recall_prompt(app, args.prompt.as_deref()).await?;
     let found = recalled.as_ref().map_or(&[][..], |recalled| &recalled.memories);
     if let Some(RecallBlock { block, .. }) = &recalled {
         let parts = showing.segment.parts().iter().cloned();
@@ -35,7 +35,7 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
         app.output.value(&value)?;
         return Ok(Status::Done);
     }
-    let (text, look) = (showing.segment.text(), app.output.look);
+    let (text, look) = (showing.segment.text(), app.output.style);
     if args.why {
         let reasons = reasons(&showing, args.at, found, &app.workspace().cwd, look);
         app.output.text(&reasons)?;
@@ -63,7 +63,7 @@ pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
         app.output.value(&json!({ "hot": hot }))?;
         return Ok(Status::Done);
     }
-    let look = app.output.look;
+    let look = app.output.style;
     let text = if look.columns {
         hot_table(&showing.hot, look)
     } else {
@@ -80,22 +80,22 @@ pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
 }
 
 /// Gathers what a session would begin with; for an agent, what its hook answers.
-async fn gather(app: &App, agent: Option<Host>) -> Result<SegmentReport, Failure> {
-    let (mut files, memories) = (app.context_files_with(&Answered::default())?, app.memories());
+async fn gather(app: &App, agent: Option<HookHost>) -> Result<SegmentReport, Failure> {
+    let (mut files, memories) = (app.context_files_with(&AllowRules::default())?, app.memories());
     let mut bytes_max = usize::MAX;
-    if let Some(format) = agent.map(Host::format) {
+    if let Some(format) = agent.map(HookHost::format) {
         files = files.without_host_loaded(format.context_files);
         bytes_max = format.text_bytes_max;
     }
     let gathered = app.engine.segment_within(&memories, &files, bytes_max);
-    Ok(app.wait("gathering", gathered).await?)
+    Ok(app.wait_with_progress("gathering", gathered).await?)
 }
 
 /// Returns what is recalled for a prompt in a session that was shown nothing else.
-async fn recalled(app: &App, prompt: Option<&str>) -> Result<Option<RecallBlock>, Failure> {
+async fn recall_prompt(app: &App, prompt: Option<&str>) -> Result<Option<RecallBlock>, Failure> {
     let Some(prompt) = prompt else { return Ok(None) };
     let memories = app.memories();
-    Ok(app.wait("looking", app.engine.recall(&memories, prompt)).await?)
+    Ok(app.wait_with_progress("looking", app.engine.recall(&memories, prompt)).await?)
 }
 
 fn value(showing: &SegmentReport) -> Value {
@@ -151,12 +151,12 @@ fn hot_value(hot: &HotSetEntry) -> Value {
 /// Returns what there is and why, part by part.
 fn reasons(
     showing: &SegmentReport,
-    at: Option<Moment>,
+    at: Option<TurnPhase>,
     found: &[RetrievedMemory],
     cwd: &Path,
-    look: Look,
+    look: OutputStyle,
 ) -> String {
-    let mut text = Text::default();
+    let mut text = TextBuffer::default();
     let costs = |tokens: usize, bytes: usize| format!("{tokens} tokens, {bytes} bytes");
     for part in showing.segment.parts() {
         let name = look.paint(MARK, part.kind.as_ref());
@@ -179,10 +179,10 @@ fn reasons(
                 }
             }
             PartKind::Recalled => {
-                text.line(format_args!("  {}", place(at)));
+                text.line(format_args!("  {}", context_position(at)));
                 for one in found {
-                    let why = visible::line(&one.why);
-                    text.line(format_args!("  {}: {why}", short(&one.path)));
+                    let why = sanitize::line(&one.why);
+                    text.line(format_args!("  {}: {why}", short_path(&one.path)));
                 }
             }
             PartKind::Delta => {}
@@ -194,7 +194,7 @@ fn reasons(
     if !showing.skipped.is_empty() || !unreviewed.is_empty() {
         text.line(format_args!("{}:", look.paint(WARN, "left out")));
         for one in unreviewed {
-            let path = short(&one.path);
+            let path = short_path(&one.path);
             text.line(format_args!("  {path}: nobody here reviewed it; see `lukasa accept`"));
         }
         for one in &showing.skipped {
@@ -205,19 +205,19 @@ fn reasons(
 }
 
 /// Says where what was recalled stands.
-const fn place(at: Option<Moment>) -> &'static str {
+const fn context_position(at: Option<TurnPhase>) -> &'static str {
     match at {
-        Some(Moment::ToolResult) => {
+        Some(TurnPhase::ToolResult) => {
             "beside the prompt; behind the results, if it was not found by then"
         }
-        Some(Moment::Prompt) | None => "beside the prompt",
+        Some(TurnPhase::Prompt) | None => "beside the prompt",
     }
 }
 
 fn file_line(file: &ShownFile, cwd: &Path) -> String {
-    let path = near(&file.path, cwd);
+    let path = relative_to(&file.path, cwd);
     let why = match &file.parent {
-        Some(parent) => format!("imported by {}", near(parent, cwd)),
+        Some(parent) => format!("imported by {}", relative_to(parent, cwd)),
         None => file.scope.as_str().to_owned(),
     };
     let indent = if file.parent.is_some() { "    " } else { "  " };
@@ -226,26 +226,28 @@ fn file_line(file: &ShownFile, cwd: &Path) -> String {
 }
 
 fn skipped_line(one: &SkippedContextSource, cwd: &Path) -> String {
-    let path = near(&one.path, cwd);
+    let path = relative_to(&one.path, cwd);
     match &one.parent {
-        Some(parent) => format!("  {path}, asked for by {}: {}", near(parent, cwd), one.reason),
+        Some(parent) => {
+            format!("  {path}, asked for by {}: {}", relative_to(parent, cwd), one.reason)
+        }
         None => format!("  {path}: {}", one.reason),
     }
 }
 
 /// Returns a path as somebody who works in a folder would write it.
-fn near(path: &Path, cwd: &Path) -> String {
+fn relative_to(path: &Path, cwd: &Path) -> String {
     let path = path.strip_prefix(cwd).unwrap_or(path);
-    visible::line(&path.display().to_string()).into_owned()
+    sanitize::line(&path.display().to_string()).into_owned()
 }
 
 fn hot_reason(hot: &HotSetEntry) -> String {
     let pin = if hot.pinned { "pinned, " } else { "" };
     let uses = counted(usize::try_from(hot.uses).unwrap_or(usize::MAX), "use", "uses");
-    format!("{}: {pin}{uses}, worth {:.2} now", short(&hot.path), hot.heat)
+    format!("{}: {pin}{uses}, worth {:.2} now", short_path(&hot.path), hot.heat)
 }
 
-fn hot_table(hot: &[HotSetEntry], look: Look) -> String {
+fn hot_table(hot: &[HotSetEntry], look: OutputStyle) -> String {
     let columns = [
         Column::left("SHOWN").styled(WARN),
         Column::left("PIN").styled(WARN),
@@ -257,7 +259,7 @@ fn hot_table(hot: &[HotSetEntry], look: Look) -> String {
     let row = |one: &HotSetEntry| {
         let heat = format!("{:.2}", one.heat);
         let note = if one.unreviewed { "  (not reviewed)" } else { "" };
-        let path = format!("{}{note}", short(&one.path));
+        let path = format!("{}{note}", short_path(&one.path));
         vec![mark(one.shown), mark(one.pinned), one.uses.to_string(), heat, path]
     };
     table::aligned(&columns, hot.iter().map(row), look)
@@ -268,5 +270,5 @@ fn hot_line(hot: &HotSetEntry) -> String {
     let word = |is: bool, word: &'static str| if is { word } else { "" };
     let pinned = word(hot.pinned, "pinned");
     let shown = if hot.unreviewed { "unreviewed" } else { word(hot.shown, "shown") };
-    format!("{}\t{uses}\t{heat:.2}\t{pinned}\t{shown}\n", short(&hot.path))
+    format!("{}\t{uses}\t{heat:.2}\t{pinned}\t{shown}\n", short_path(&hot.path))
 }

@@ -17,30 +17,33 @@ use crate::render::Output;
 mod client;
 mod crash;
 mod daemon;
-mod stage;
+mod narrator;
+mod sandbox;
 mod story;
-mod teller;
 
-use self::stage::Stage;
-use self::teller::Teller;
+use self::narrator::Narrator;
+use self::sandbox::DemoSandbox;
 
 /// Plays the demo to its end, or until a signal comes.
 pub(crate) async fn run(output: &Output, args: &Demo) -> Result<Status, Failure> {
-    let stage = Arc::new(Stage::build()?);
+    let stage = Arc::new(DemoSandbox::build()?);
     // However this ends, no process is left, and no folder.
-    let _cleared = Cleared(Arc::clone(&stage));
+    let _cleared = CleanupGuard(Arc::clone(&stage));
     let (set, teller, keep) =
-        (Arc::clone(&stage), Teller::new(output.look, output.json), args.keep);
+        (Arc::clone(&stage), Narrator::new(output.style, output.json), args.keep);
     let playing = tokio::task::spawn_blocking(move || {
-        story::tell(&teller, &set)?;
+        story::run(&teller, &set)?;
         if keep {
-            teller.say(&format!("The home and the checkout stay in {}", set.keep().display()))?;
+            teller.narrate(&format!(
+                "The home and the checkout stay in {}",
+                set.into_kept_folder().display()
+            ))?;
         }
         Ok(Status::Done)
     });
     let interrupts = Interrupts::default();
     tokio::select! {
-        signal = interrupts.wait() => Err(Failure::Interrupted(signal)),
+        signal = interrupts.wait_for_signal() => Err(Failure::Interrupted(signal)),
         played = playing => played.unwrap_or_else(|crash| {
             Err(Failure::new(MemoryErrorCode::StorageFailed, format!("the demo itself stopped: {crash}")))
         }),
@@ -48,9 +51,9 @@ pub(crate) async fn run(output: &Output, args: &Demo) -> Result<Status, Failure>
 }
 
 /// Clears the stage when it is dropped.
-struct Cleared(Arc<Stage>);
+struct CleanupGuard(Arc<DemoSandbox>);
 
-impl Drop for Cleared {
+impl Drop for CleanupGuard {
     fn drop(&mut self) {
         self.0.clear();
     }

@@ -11,12 +11,12 @@ use memory::path::MemoryPath;
 use memory::screen::{Family, Policy, TextAuthor};
 use state::private_files::create_private_folder;
 
-use crate::args::Answered;
+use crate::app::{App, now};
+use crate::args::AllowRules;
 use crate::commands::ask;
-use crate::compose::{App, now};
 use crate::exit::Failure;
 use crate::files;
-use crate::render::short;
+use crate::render::short_path;
 
 /// The folder of drafts below the state.
 const DRAFTS: &str = "drafts";
@@ -31,22 +31,22 @@ const QUESTIONS_MAX: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) file: PathBuf,
-    pub(crate) kept_at: Timestamp,
+    pub(crate) saved_at: Timestamp,
     pub(crate) holds_secret: bool,
     /// Whether it is deleted when it is old.
-    pub(crate) goes_with_age: bool,
+    pub(crate) expires: bool,
 }
 
 /// What becomes of a text that holds a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
+pub(crate) enum DraftDecision {
     Keep,
     EditAgain,
     Discard,
 }
 
 /// Returns the rule by which a text holds what looks like a secret, unless the person answers for that.
-pub(crate) fn secret_rule(app: &App, bytes: &[u8], answered: &Answered) -> Option<&'static str> {
+pub(crate) fn secret_rule(app: &App, bytes: &[u8], answered: &AllowRules) -> Option<&'static str> {
     let text = String::from_utf8_lossy(bytes);
     let found = app.engine.screen().check(&text, TextAuthor::Person);
     let answers = |name: &str| answered.rules.iter().any(|rule| rule == name);
@@ -60,9 +60,9 @@ pub(crate) fn secret_rule(app: &App, bytes: &[u8], answered: &Answered) -> Optio
 }
 
 /// Asks a person what becomes of a text that holds a secret. Where no question can be asked, it is discarded.
-pub(crate) async fn decide(app: &App, rule: &str) -> Result<Decision, Failure> {
+pub(crate) async fn decide(app: &App, rule: &str) -> Result<DraftDecision, Failure> {
     if !ask::can_ask(app) {
-        return Ok(Decision::Discard);
+        return Ok(DraftDecision::Discard);
     }
     let question = format!(
         "Your text matches the rule `{rule}` for secrets. Edit it again (e), keep it as a draft on this disk (k), or \
@@ -70,13 +70,13 @@ pub(crate) async fn decide(app: &App, rule: &str) -> Result<Decision, Failure> {
     );
     for _ in 0..QUESTIONS_MAX {
         match ask::answer(app, &question, "e/k/d").await?.as_str() {
-            "e" | "edit" => return Ok(Decision::EditAgain),
-            "k" | "keep" => return Ok(Decision::Keep),
-            "d" | "discard" => return Ok(Decision::Discard),
+            "e" | "edit" => return Ok(DraftDecision::EditAgain),
+            "k" | "keep" => return Ok(DraftDecision::Keep),
+            "d" | "discard" => return Ok(DraftDecision::Discard),
             _ => {}
         }
     }
-    Ok(Decision::Discard)
+    Ok(DraftDecision::Discard)
 }
 
 /// Writes a draft of a memory; returns its file. One that holds a secret says so in its name, and is kept for
@@ -89,7 +89,7 @@ pub(crate) fn write(
 ) -> std::io::Result<PathBuf> {
     let folder = folder(app);
     create_private_folder(&folder)?;
-    let name = short(path).replace('/', "-");
+    let name = short_path(path).replace('/', "-");
     let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, "md"));
     let mark = if holds_secret { SECRET_MARK } else { "" };
     for number in 1_usize.. {
@@ -121,9 +121,9 @@ pub(crate) fn list(app: &App) -> Vec<Draft> {
     let mut files = files::names_in(&folder(app)).unwrap_or_default();
     files.sort_unstable();
     let draft = |file: PathBuf| {
-        let (kept_at, holds_secret) = (kept_at(&file)?, holds_secret(app, &file));
+        let (kept_at, holds_secret) = (saved_at(&file)?, holds_secret(app, &file));
         let goes_with_age = is_marked(&file);
-        Some(Draft { file, kept_at, holds_secret, goes_with_age })
+        Some(Draft { file, saved_at: kept_at, holds_secret, expires: goes_with_age })
     };
     files.into_iter().filter_map(draft).collect()
 }
@@ -132,7 +132,7 @@ pub(crate) fn list(app: &App) -> Vec<Draft> {
 pub(crate) fn sweep(app: &App, draft: Option<&Path>) {
     let kept_since = now() - SECRET_DRAFT_KEPT;
     let files = files::names_in(&folder(app)).unwrap_or_default();
-    let is_old = |file: &PathBuf| kept_at(file).is_some_and(|kept_at| kept_at < kept_since);
+    let is_old = |file: &PathBuf| saved_at(file).is_some_and(|kept_at| kept_at < kept_since);
     let in_use = draft.and_then(|draft| files::real_path(draft).ok());
     let is_in_use = |file: &PathBuf| in_use.is_some() && files::real_path(file).ok() == in_use;
     for file in files.iter().filter(|file| is_marked(file) && is_old(file) && !is_in_use(file)) {
@@ -152,13 +152,13 @@ fn is_marked(file: &Path) -> bool {
     file.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with(SECRET_MARK))
 }
 
-fn kept_at(file: &Path) -> Option<Timestamp> {
+fn saved_at(file: &Path) -> Option<Timestamp> {
     Timestamp::try_from(files::modified_at(file).ok()?).ok()
 }
 
 fn holds_secret(app: &App, file: &Path) -> bool {
     let bytes = files::read(file).unwrap_or_default();
-    secret_rule(app, &bytes, &Answered::default()).is_some()
+    secret_rule(app, &bytes, &AllowRules::default()).is_some()
 }
 
 fn folder(app: &App) -> PathBuf {

@@ -11,19 +11,19 @@ use memory::command::CommandError;
 use memory::error_code::MemoryErrorCode;
 use memory::path::MemoryPath;
 
+use crate::app::{App, call};
 use crate::args::Edit;
-use crate::commands::Done;
-use crate::commands::drafts::{self, Decision};
-use crate::commands::editor::{self, Left};
-use crate::compose::{App, call};
-use crate::exit::{Difference, Failure, Status};
+use crate::commands::CommandOutcome;
+use crate::commands::drafts::{self, DraftDecision};
+use crate::commands::editor::{self, EditorExit};
+use crate::exit::{Failure, Mismatch, Status};
 use crate::files;
-use crate::render::short;
+use crate::render::short_path;
 use crate::render::text::shell_word;
 
 /// Edits a memory.
 pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
-    let memories = app.memories_with(&args.answered)?;
+    let memories = app.memories_with(&args.allow_rules)?;
     let path = app.path(&args.path)?;
     let Some(name) = path.relative().map(|relative| relative.file_name().to_owned()) else {
         return Err(CommandError::NotAFile { path }.into());
@@ -40,25 +40,25 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
     loop {
         let left = editor::open(app, &name, &begin).await?;
         let (bytes, failure) = match left {
-            Left::NoText(bytes) => {
+            EditorExit::NoText(bytes) => {
                 let what = format!("what the editor left for {path} is not UTF-8 text");
                 (bytes, Failure::new(MemoryErrorCode::NotText, what))
             }
-            Left::Text(edited) if edited == before => {
+            EditorExit::Text(edited) if edited == before => {
                 let revision = now.map(|now| now.revision);
-                let done = Done { change: None, revision, warnings: Vec::new() };
-                let what = format!("{} is unchanged; nothing was written", short(&path));
-                return done.tell(app, &what, &path);
+                let done = CommandOutcome { change: None, revision, warnings: Vec::new() };
+                let what = format!("{} is unchanged; nothing was written", short_path(&path));
+                return done.report(app, &what, &path);
             }
-            Left::Text(edited) => {
+            EditorExit::Text(edited) => {
                 let call = call();
                 let saving = memories.save(&path, &edited, expected.clone(), &call);
-                match app.write("saving", saving).await {
+                match app.finish_write("saving", saving).await {
                     Ok(saved) => {
                         drafts::remove(app, args.draft.as_deref())?;
                         let SavedMemory { change, revision, warnings, .. } = saved;
-                        let done = Done { change, revision: Some(revision), warnings };
-                        return done.tell(app, &format!("saved {}", short(&path)), &path);
+                        let done = CommandOutcome { change, revision: Some(revision), warnings };
+                        return done.report(app, &format!("saved {}", short_path(&path)), &path);
                     }
                     Err(error) => {
                         let failure = explain(&memories, &path, &edited, error).await;
@@ -67,15 +67,17 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
                 }
             }
         };
-        let rule = drafts::secret_rule(app, &bytes, &args.answered);
+        let rule = drafts::secret_rule(app, &bytes, &args.allow_rules);
         let decision = match rule {
             Some(rule) => drafts::decide(app, rule).await?,
-            None => Decision::Keep,
+            None => DraftDecision::Keep,
         };
         match decision {
-            Decision::EditAgain => begin = String::from_utf8_lossy(&bytes).into_owned(),
-            Decision::Keep => return Err(keep(app, &path, &bytes, rule.is_some(), failure)),
-            Decision::Discard => {
+            DraftDecision::EditAgain => begin = String::from_utf8_lossy(&bytes).into_owned(),
+            DraftDecision::Keep => {
+                return Err(keep_draft(app, &path, &bytes, rule.is_some(), failure));
+            }
+            DraftDecision::Discard => {
                 return Err(failure
                     .more_help("your text was not kept, since it holds what looks like a secret"));
             }
@@ -116,12 +118,15 @@ async fn explain(
     };
     let diff = unified_diff(("there now", &theirs), ("your text", edited));
     let why = "changed while you edited".to_owned();
-    Failure::new(MemoryErrorCode::Conflict, format!("{} was changed while you edited", short(path)))
-        .difference(Difference { path: short(path), why, diff })
+    Failure::new(
+        MemoryErrorCode::Conflict,
+        format!("{} was changed while you edited", short_path(path)),
+    )
+    .difference(Mismatch { path: short_path(path), why, diff })
 }
 
 /// Keeps a text that could not be saved, and adds to the failure how to go on.
-fn keep(
+fn keep_draft(
     app: &App,
     path: &MemoryPath,
     bytes: &[u8],
@@ -132,7 +137,7 @@ fn keep(
     match drafts::write(app, path, bytes, holds_secret) {
         Ok(draft) => failure.more_help(format!(
             "nothing was overwritten; your text is kept{how_long}, `lukasa edit {} --draft {}` goes on with it",
-            shell_word(&short(path)),
+            shell_word(&short_path(path)),
             shell_word(&draft.display().to_string()),
         )),
         Err(error) => failure.help(format!("your text could not be kept either: {error}")),

@@ -6,13 +6,13 @@ use std::process::Command;
 use memory::error_code::MemoryErrorCode;
 
 use super::ask;
-use crate::compose::{self, App};
+use crate::app::{self, App};
 use crate::exit::Failure;
 use crate::files;
 
 /// What the editor left.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum EditorExit {
     /// A text.
     Text(String),
     /// Bytes that are no text.
@@ -23,7 +23,7 @@ pub(crate) enum Left {
 ///
 /// The copy lies in a folder that only this person can enter, and is gone when this returns or is
 /// dropped. An editor that fails is a failure: what it left is not looked at.
-pub(crate) async fn open(app: &App, name: &str, text: &str) -> Result<Left, Failure> {
+pub(crate) async fn open(app: &App, name: &str, text: &str) -> Result<EditorExit, Failure> {
     let told = |path: &Path, error: &std::io::Error| Failure::file("write the copy", path, error);
     let folder = files::private_temporary_folder("lukasa-edit-")
         .map_err(|error| told("in the temporary folder".as_ref(), &error))?;
@@ -33,13 +33,13 @@ pub(crate) async fn open(app: &App, name: &str, text: &str) -> Result<Left, Fail
     let bytes =
         files::read(&copy).map_err(|error| Failure::file("read the copy", &copy, &error))?;
     Ok(match String::from_utf8(bytes) {
-        Ok(text) => Left::Text(text),
-        Err(error) => Left::NoText(error.into_bytes()),
+        Ok(text) => EditorExit::Text(text),
+        Err(error) => EditorExit::NoText(error.into_bytes()),
     })
 }
 
 async fn run(app: &App, copy: &Path) -> Result<(), Failure> {
-    let editor = match compose::editor() {
+    let editor = match app::editor() {
         Some(editor) => editor,
         None if ask::is_piped() => {
             return Err(Failure::usage("there is no terminal for an editor")
@@ -50,7 +50,7 @@ async fn run(app: &App, copy: &Path) -> Result<(), Failure> {
     // The shell parts the editor's words as the person wrote them: `code --wait`.
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(copy);
-    let lent = app.interrupts.lend();
+    let lent = app.interrupts.suspend();
     let ended = tokio::task::spawn_blocking(move || command.status()).await;
     drop(lent);
     let failed = |how: String| {

@@ -5,11 +5,11 @@ use protocol::client::{ClientError, StartFrom};
 use protocol::event::{Envelope, Event, MemoryChanged, ProposalEvent};
 use serde_json::json;
 
+use crate::app::App;
 use crate::args::Events;
-use crate::compose::App;
 use crate::daemon;
 use crate::exit::{Failure, Status};
-use crate::render::{FAINT, Look, MARK, print, visible};
+use crate::render::{FAINT, MARK, OutputStyle, print, sanitize};
 
 /// Prints events as they come, or those that came.
 pub(crate) async fn run(app: &App, args: &Events) -> Result<Status, Failure> {
@@ -22,9 +22,9 @@ pub(crate) async fn run(app: &App, args: &Events) -> Result<Status, Failure> {
             return Ok(Status::Done);
         }
         let line = if app.output.json {
-            visible::json(&json!(envelope).to_string()).into_owned()
+            sanitize::json(&json!(envelope).to_string()).into_owned()
         } else {
-            line(&envelope, app.output.look)
+            line(&envelope, app.output.style)
         };
         print(format!("{line}\n").as_bytes())?;
     }
@@ -43,7 +43,7 @@ fn failure(error: ClientError) -> Failure {
     }
 }
 
-fn line(envelope: &Envelope, look: Look) -> String {
+fn line(envelope: &Envelope, look: OutputStyle) -> String {
     let (what, which) = match &envelope.event {
         Event::MemoryChanged(MemoryChanged::File { path, moved_to, kind, actor, .. }) => {
             let to = moved_to.as_ref().map(|to| format!(" -> {to}")).unwrap_or_default();
@@ -67,6 +67,6 @@ fn line(envelope: &Envelope, look: Look) -> String {
     };
     let id = envelope.id.map(|id| id.to_string()).unwrap_or_default();
     let line =
-        format!("{} {what} {}", look.paint(FAINT, &id), look.paint(MARK, &visible::line(&which)));
+        format!("{} {what} {}", look.paint(FAINT, &id), look.paint(MARK, &sanitize::line(&which)));
     line.trim().to_owned()
 }

@@ -9,13 +9,13 @@ use memory::error_code::MemoryErrorCode;
 use serde_json::{Value, json};
 use store::FILES_READ_AT_ONCE;
 
+use crate::app::{App, now};
 use crate::args::Export;
 use crate::commands::{listing, ls};
-use crate::compose::{App, now};
 use crate::exit::{Failure, Status};
 use crate::files::{self, Overwrite};
-use crate::render::progress::Steps;
-use crate::render::{counted, short, time};
+use crate::render::progress::StepProgress;
+use crate::render::{counted, short_path, time};
 
 /// The file that tells about the others.
 const MANIFEST: &str = "lukasa.json";
@@ -24,7 +24,7 @@ const MANIFEST: &str = "lukasa.json";
 const EXISTING_NAMED_MAX: usize = 3;
 
 /// Where an export goes.
-enum Target {
+enum ExportTarget {
     Tar(tar::Builder<BufWriter<io::Stdout>>),
     Folder { folder: PathBuf, overwrite: Overwrite },
 }
@@ -36,19 +36,19 @@ pub(crate) async fn run(app: &App, args: &Export) -> Result<Status, Failure> {
         return Err(Failure::usage("the archive and the JSON would share stdout")
             .help("give `--to DIR` with `--json`"));
     }
-    if to_stdout && app.output.look.terminal {
+    if to_stdout && app.output.style.terminal {
         return Err(Failure::usage("a tar archive does not belong on a terminal")
             .help("`lukasa export > memories.tar`, or `--to DIR`"));
     }
     let memories = app.memories();
     let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
-    let listing = app.wait("listing", listing(&memories, path.as_ref())).await?;
+    let listing = app.wait_with_progress("listing", listing(&memories, path.as_ref())).await?;
     let mut target = if to_stdout {
-        Target::Tar(tar::Builder::new(BufWriter::new(io::stdout())))
+        ExportTarget::Tar(tar::Builder::new(BufWriter::new(io::stdout())))
     } else {
         let overwrite = if args.force { Overwrite::Always } else { Overwrite::Never };
-        check_free(&args.to, &listing.memories, overwrite)?;
-        Target::Folder { folder: args.to.clone(), overwrite }
+        reject_existing(&args.to, &listing.memories, overwrite)?;
+        ExportTarget::Folder { folder: args.to.clone(), overwrite }
     };
     let (known, left_out) = write_all(app, &memories, &listing.memories, &mut target).await?;
     let manifest = json!({
@@ -72,18 +72,22 @@ async fn write_all(
     app: &App,
     memories: &Memories,
     all: &[MemoryEntry],
-    target: &mut Target,
+    target: &mut ExportTarget,
 ) -> Result<(Vec<Value>, usize), Failure> {
     let mut known = Vec::new();
     let mut left_out = 0;
-    let mut steps = Steps::new("exporting", all.len(), app.shows_progress());
+    let mut steps = StepProgress::new("exporting", all.len(), app.shows_progress());
     for part in all.chunks(FILES_READ_AT_ONCE) {
         let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
         for (listed, read) in part.iter().zip(memories.read_many(&paths).await) {
             steps.step();
             match read {
                 Ok(read) => {
-                    target.write(&short(&listed.path), read.text.as_bytes(), read.modified_at)?;
+                    target.write(
+                        &short_path(&listed.path),
+                        read.text.as_bytes(),
+                        read.modified_at,
+                    )?;
                     let mut value = ls::memory_value(listed);
                     value["revision"] = read.revision.to_string().into();
                     known.push(value);
@@ -101,14 +105,18 @@ async fn write_all(
 }
 
 /// Refuses, before the first file is written, when any of them is there already.
-fn check_free(folder: &Path, listed: &[MemoryEntry], overwrite: Overwrite) -> Result<(), Failure> {
+fn reject_existing(
+    folder: &Path,
+    listed: &[MemoryEntry],
+    overwrite: Overwrite,
+) -> Result<(), Failure> {
     if overwrite == Overwrite::Always {
         return Ok(());
     }
-    let names = listed.iter().map(|listed| short(&listed.path));
+    let names = listed.iter().map(|listed| short_path(&listed.path));
     let there: Vec<_> = names
         .chain([MANIFEST.to_owned()])
-        .filter(|name| files::is_there(&folder.join(name)))
+        .filter(|name| files::exists(&folder.join(name)))
         .collect();
     if there.is_empty() {
         return Ok(());
@@ -123,7 +131,7 @@ fn check_free(folder: &Path, listed: &[MemoryEntry], overwrite: Overwrite) -> Re
         .help("nothing was written; `--force` overwrites"))
 }
 
-impl Target {
+impl ExportTarget {
     fn write(&mut self, name: &str, bytes: &[u8], at: Timestamp) -> Result<(), Failure> {
         match self {
             Self::Tar(tar) => {
@@ -135,7 +143,7 @@ impl Target {
             }
             Self::Folder { folder, overwrite } => {
                 let path = folder.join(name);
-                files::write_out(&path, bytes, *overwrite)
+                files::write_export(&path, bytes, *overwrite)
                     .map_err(|error| Failure::file("write", &path, &error))
             }
         }

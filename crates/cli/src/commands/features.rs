@@ -4,10 +4,10 @@ use memory::feature::Feature;
 use serde_json::json;
 use strum::VariantArray as _;
 
-use crate::compose::{App, FeatureOrigin};
+use crate::app::{App, FeatureOrigin};
 use crate::exit::{Failure, Status};
 use crate::render::table::Column;
-use crate::render::{FAINT, GOOD, STRONG, WARN, table, visible};
+use crate::render::{FAINT, GOOD, STRONG, WARN, sanitize, table};
 
 /// Lists the features, each with its value and where that is from.
 pub(crate) fn run(app: &App) -> Result<Status, Failure> {
@@ -20,7 +20,7 @@ pub(crate) fn run(app: &App) -> Result<Status, Failure> {
                 FeatureOrigin::Default => "default".to_owned(),
                 FeatureOrigin::Environment => "LUKASA_FEATURES".to_owned(),
                 FeatureOrigin::Settings(file, line) => {
-                    visible::line(&format!("{}:{line}", file.display())).into_owned()
+                    sanitize::line(&format!("{}:{line}", file.display())).into_owned()
                 }
             };
             (*feature, features.has(*feature), from)
@@ -45,7 +45,7 @@ pub(crate) fn run(app: &App) -> Result<Status, Failure> {
         (true, true) => "on",
         (true, false) => "off",
     };
-    let look = app.output.look;
+    let look = app.output.style;
     if !look.columns {
         let line = |(feature, is_on, from): &(Feature, bool, String)| {
             format!("{feature}\t{}\t{from}\n", state(*feature, *is_on))

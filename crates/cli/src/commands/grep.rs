@@ -7,20 +7,20 @@ use regex::{Regex, RegexBuilder};
 use serde_json::{Value, json};
 use store::FILES_READ_AT_ONCE;
 
+use crate::app::App;
 use crate::args::Grep;
 use crate::commands::listing;
-use crate::compose::App;
 use crate::exit::{Failure, Status, chain};
-use crate::render::progress::Steps;
-use crate::render::text::Text;
-use crate::render::{BAD, FAINT, Look, MARK, counted, short, visible};
+use crate::render::progress::StepProgress;
+use crate::render::text::TextBuffer;
+use crate::render::{BAD, FAINT, MARK, OutputStyle, counted, sanitize, short_path};
 
 /// The largest compiled expression, in bytes: a slip must not take the machine's memory.
 const REGEX_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A line that matches.
 #[derive(Debug, PartialEq, Eq)]
-struct Match<'a> {
+struct LineMatch<'a> {
     number: usize,
     line: &'a str,
     /// Where in the line, in bytes.
@@ -32,9 +32,9 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
     let regex = compile(args)?;
     let memories = app.memories();
     let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
-    let listing = app.wait("listing", listing(&memories, path.as_ref())).await?;
-    let mut steps = Steps::new("searching", listing.memories.len(), app.shows_progress());
-    let mut text = Text::default();
+    let listing = app.wait_with_progress("listing", listing(&memories, path.as_ref())).await?;
+    let mut steps = StepProgress::new("searching", listing.memories.len(), app.shows_progress());
+    let mut text = TextBuffer::default();
     let mut values = Vec::new();
     for part in listing.memories.chunks(FILES_READ_AT_ONCE) {
         let paths: Vec<_> = part.iter().map(|listed| &listed.path).collect();
@@ -45,7 +45,7 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
                 // It went while we searched.
                 Err(error) if error.code() == MemoryErrorCode::NotFound => continue,
                 Err(error) => {
-                    let (path, cause) = (short(path), chain(&error));
+                    let (path, cause) = (short_path(path), chain(&error));
                     app.output.warning(&format!("`{path}` was not searched: {cause}"));
                     continue;
                 }
@@ -56,11 +56,12 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
             }
             if args.print.files_with_matches {
                 values.push(json!({ "path": path.to_string() }));
-                text.line(short(path));
+                text.line(short_path(path));
             } else {
                 values.extend(matches.iter().map(|one| value(&path.to_string(), one)));
-                let view = Shown { numbers: args.print.line_number, look: app.output.look };
-                view.write(&short(path), &matches, &mut text);
+                let view =
+                    MatchPrinter { numbers: args.print.line_number, style: app.output.style };
+                view.write(&short_path(path), &matches, &mut text);
             }
         }
     }
@@ -89,29 +90,29 @@ fn compile(args: &Grep) -> Result<Regex, Failure> {
     })
 }
 
-fn find<'a>(regex: &Regex, text: &'a str) -> Vec<Match<'a>> {
+fn find<'a>(regex: &Regex, text: &'a str) -> Vec<LineMatch<'a>> {
     let matching = |(index, line): (usize, &'a str)| {
         let ranges: Vec<_> = regex.find_iter(line).map(|found| found.range()).collect();
-        (!ranges.is_empty()).then_some(Match { number: index + 1, line, ranges })
+        (!ranges.is_empty()).then_some(LineMatch { number: index + 1, line, ranges })
     };
     text.lines().enumerate().filter_map(matching).collect()
 }
 
-fn value(path: &str, one: &Match<'_>) -> Value {
+fn value(path: &str, one: &LineMatch<'_>) -> Value {
     let ranges: Vec<_> = one.ranges.iter().map(|range| json!([range.start, range.end])).collect();
     json!({ "path": path, "line": one.number, "text": one.line, "ranges": ranges })
 }
 
 /// How matches are shown: below their memory on a terminal, one self-contained line each otherwise.
 #[derive(Clone, Copy)]
-struct Shown {
+struct MatchPrinter {
     numbers: bool,
-    look: Look,
+    style: OutputStyle,
 }
 
-impl Shown {
-    fn write(self, path: &str, matches: &[Match<'_>], text: &mut Text) {
-        let look = self.look;
+impl MatchPrinter {
+    fn write(self, path: &str, matches: &[LineMatch<'_>], text: &mut TextBuffer) {
+        let look = self.style;
         if look.terminal {
             if !text.is_empty() {
                 text.add("\n");
@@ -131,10 +132,10 @@ impl Shown {
     }
 }
 
-fn highlighted(one: &Match<'_>, look: Look) -> String {
+fn highlighted(one: &LineMatch<'_>, look: OutputStyle) -> String {
     let mut shown = String::new();
     let mut at = 0;
-    let part = |range: Range<usize>| visible::text(one.line.get(range).unwrap_or_default());
+    let part = |range: Range<usize>| sanitize::text(one.line.get(range).unwrap_or_default());
     for range in &one.ranges {
         shown.push_str(&part(at..range.start));
         if !range.is_empty() {

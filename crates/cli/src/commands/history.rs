@@ -8,12 +8,12 @@ use memory::error_code::MemoryErrorCode;
 use memory::path::MemoryPath;
 use serde_json::json;
 
-use crate::args::{Diff, Log, Show, Span};
+use crate::app::{App, now};
+use crate::args::{Diff, Log, Show, TimeRange};
 use crate::commands::origin;
-use crate::compose::{App, now};
 use crate::exit::{Failure, Status};
-use crate::render::time::{self, Edge};
-use crate::render::{change, diff, short};
+use crate::render::time::{self, RangeEnd};
+use crate::render::{change, diff, short_path};
 
 /// How far back a revision is looked for in the history of its memory.
 const SEARCHED_CHANGES_MAX: usize = 10_000;
@@ -24,7 +24,7 @@ const REVISION_DIGITS_MIN: usize = 6;
 /// Shows changes, newest first.
 pub(crate) async fn log(app: &App, args: &Log) -> Result<Status, Failure> {
     let memories = app.memories();
-    let (since, until) = span(&args.span)?;
+    let (since, until) = span(&args.time_range)?;
     let query = ChangesQuery {
         path: args.path.as_deref().map(|path| app.path(path)).transpose()?,
         task: args.task.clone(),
@@ -34,20 +34,21 @@ pub(crate) async fn log(app: &App, args: &Log) -> Result<Status, Failure> {
         max: args.max,
         ..ChangesQuery::default()
     };
-    let changes = app.wait("looking for changes", followed(&memories, query)).await?;
+    let changes =
+        app.wait_with_progress("looking for changes", follow_renames(&memories, query)).await?;
     if app.output.json {
         let values: Vec<_> = changes.iter().map(|one| change::value(&memories, one)).collect();
         app.output.values(&values)?;
     } else if changes.is_empty() {
         app.output.note("no changes");
     } else {
-        app.output.text(&change::log(&memories, &changes, now(), app.output.look))?;
+        app.output.text(&change::log(&memories, &changes, now(), app.output.style))?;
     }
     Ok(Status::Done)
 }
 
 /// Returns changes, newest first; those of one memory or folder under the paths that it had before too.
-async fn followed(
+async fn follow_renames(
     memories: &Memories,
     mut query: ChangesQuery,
 ) -> Result<Vec<MemoryChange>, Failure> {
@@ -56,7 +57,7 @@ async fn followed(
         let mut changes = memories.changes(&query).await?;
         let path = query.path.clone().filter(|path| path.relative().is_some());
         let moved = path.and_then(|path| {
-            let from = |change: &MemoryChange| origin::came_from(memories, change, &path);
+            let from = |change: &MemoryChange| origin::path_before_change(memories, change, &path);
             let mut found = changes.iter().enumerate();
             found.find_map(|(at, change)| Some((at, change.id, from(change)?)))
         });
@@ -77,7 +78,7 @@ async fn followed(
 }
 
 /// Reads from when until when.
-pub(crate) fn span(span: &Span) -> Result<(Option<Timestamp>, Option<Timestamp>), Failure> {
+pub(crate) fn span(span: &TimeRange) -> Result<(Option<Timestamp>, Option<Timestamp>), Failure> {
     let now = now().to_zoned(jiff::tz::TimeZone::system());
     let read = |text: &Option<String>, edge, flag| match text {
         None => Ok(None),
@@ -87,8 +88,8 @@ pub(crate) fn span(span: &Span) -> Result<(Option<Timestamp>, Option<Timestamp>)
                 .help("write `2h`, `3 days ago`, `2026-11-01` or `2026-11-01T08:00`")),
         },
     };
-    let since = read(&span.since, Edge::Since, "--since")?;
-    let until = read(&span.until, Edge::Until, "--until")?;
+    let since = read(&span.since, RangeEnd::Since, "--since")?;
+    let until = read(&span.until, RangeEnd::Until, "--until")?;
     match (since, until) {
         (Some(since), Some(until)) if until < since => {
             Err(Failure::usage("--until is before --since"))
@@ -107,7 +108,7 @@ pub(crate) async fn show(app: &App, args: &Show) -> Result<Status, Failure> {
         value["diffs"] = change::diff_values(&diffs).into();
         app.output.value(&value)?;
     } else {
-        let look = app.output.look;
+        let look = app.output.style;
         let heading = change::heading(&memories, &shown, now(), look);
         app.output.text(&format!("{heading}\n{}", change::diffs(&diffs, look)))?;
     }
@@ -118,42 +119,42 @@ pub(crate) async fn show(app: &App, args: &Show) -> Result<Status, Failure> {
 pub(crate) async fn diff(app: &App, args: &Diff) -> Result<Status, Failure> {
     let memories = app.memories();
     let Some(subject) = &args.subject else {
-        return of_newest(app, &memories, None).await;
+        return diff_newest(app, &memories, None).await;
     };
     match (subject.parse::<i64>(), &args.revision) {
         (Ok(id), None) => {
             let change = memories.change(ChangeId(id)).await?;
-            of_change(app, &memories, &change, None).await
+            diff_change(app, &memories, &change, None).await
         }
         (Ok(_), Some(_)) => Err(Failure::usage("a change is shown against what was before it")
             .help("`lukasa diff PATH CHANGE` shows what became of a memory since")),
         (Err(_), None) => {
             let path = app.path(subject)?;
-            of_newest(app, &memories, Some(path)).await
+            diff_newest(app, &memories, Some(path)).await
         }
         (Err(_), Some(revision)) => {
             let path = app.path(subject)?;
-            since(app, &memories, &path, revision).await
+            diff_since(app, &memories, &path, revision).await
         }
     }
 }
 
-async fn of_newest(
+async fn diff_newest(
     app: &App,
     memories: &Memories,
     path: Option<MemoryPath>,
 ) -> Result<Status, Failure> {
     let query = ChangesQuery { path: path.clone(), max: 1, ..ChangesQuery::default() };
-    let newest = app.wait("looking for changes", memories.changes(&query)).await?;
+    let newest = app.wait_with_progress("looking for changes", memories.changes(&query)).await?;
     if let [newest, ..] = newest.as_slice() {
-        return of_change(app, memories, newest, path.as_ref()).await;
+        return diff_change(app, memories, newest, path.as_ref()).await;
     }
-    let of = path.map_or(String::new(), |path| format!(" of {}", short(&path)));
+    let of = path.map_or(String::new(), |path| format!(" of {}", short_path(&path)));
     Err(Failure::new(MemoryErrorCode::NotFound, format!("there is no change{of} in history")))
 }
 
 /// Prints what a change did; to one memory or folder alone if one is given.
-async fn of_change(
+async fn diff_change(
     app: &App,
     memories: &Memories,
     shown: &MemoryChange,
@@ -169,7 +170,7 @@ async fn of_change(
         let diffs = change::diff_values(&diffs);
         app.output.value(&json!({ "change": shown.id.0, "diffs": diffs }))?;
     } else {
-        app.output.text(&change::diffs(&diffs, app.output.look))?;
+        app.output.text(&change::diffs(&diffs, app.output.style))?;
     }
     Ok(Status::Done)
 }
@@ -186,7 +187,7 @@ fn is_within(path: &MemoryPath, folder: &MemoryPath) -> bool {
 }
 
 /// Prints the difference from an earlier state of a memory to what is there now.
-async fn since(
+async fn diff_since(
     app: &App,
     memories: &Memories,
     path: &MemoryPath,
@@ -212,7 +213,7 @@ async fn since(
             "diff": unified,
         }))?;
     } else {
-        app.output.text(&diff::colored(&unified, app.output.look))?;
+        app.output.text(&diff::colored(&unified, app.output.style))?;
     }
     Ok(Status::Done)
 }
@@ -225,7 +226,7 @@ async fn content(
     if let Some(bytes) = memories.content(revision).await? {
         return Ok(String::from_utf8_lossy(&bytes).into_owned());
     }
-    let what = format!("history no longer has revision {revision} of {}", short(path));
+    let what = format!("history no longer has revision {revision} of {}", short_path(path));
     Err(Failure::new(MemoryErrorCode::NotFound, what))
 }
 
@@ -244,7 +245,7 @@ async fn find(
     let changes = memories.changes(&query).await?;
     let told = |what: String| {
         Failure::new(MemoryErrorCode::NotFound, what)
-            .help(format!("`lukasa log {}` lists them", short(path)))
+            .help(format!("`lukasa log {}` lists them", short_path(path)))
     };
     let files = |change: &MemoryChange| -> Vec<(Option<Revision>, Option<Revision>)> {
         let ours = change.files.iter().filter(|file| {
@@ -264,7 +265,7 @@ async fn find(
         let left = change.and_then(|change| files(change).last().copied());
         return match left {
             Some((_, after)) => Ok(after),
-            None => Err(told(format!("change {id} did nothing to {}", short(path)))),
+            None => Err(told(format!("change {id} did nothing to {}", short_path(path)))),
         };
     }
     let mut found: Vec<Revision> = changes
@@ -278,7 +279,7 @@ async fn find(
     found.dedup();
     match found.as_slice() {
         [one] => Ok(Some(*one)),
-        [] => Err(told(format!("{} has no revision {wanted} in history", short(path)))),
+        [] => Err(told(format!("{} has no revision {wanted} in history", short_path(path)))),
         _ => Err(Failure::usage(format!("more than one revision begins with {wanted}"))
             .help("give more of its digits")),
     }

@@ -7,17 +7,17 @@ use memory::command::CommandError;
 use memory::path::MemoryPath;
 use serde_json::json;
 
+use crate::app::{App, call, with_allowed_rules};
 use crate::args::{Import, ImportFormat};
 use crate::commands::with_change;
-use crate::compose::{App, answering_for, call};
 use crate::exit::{Failure, Status};
 use crate::files;
-use crate::render::progress::Steps;
-use crate::render::text::Text;
-use crate::render::{FAINT, GOOD, WARN, counted, short, visible};
+use crate::render::progress::StepProgress;
+use crate::render::text::TextBuffer;
+use crate::render::{FAINT, GOOD, WARN, counted, sanitize, short_path};
 
 /// A memory that an import makes.
-struct Made {
+struct ImportedEntry {
     path: MemoryPath,
     source: String,
     notes: Vec<String>,
@@ -33,16 +33,16 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
         .map_err(|error| Failure::file("read", &args.source, &error))?;
     let format = format(args, &source.files);
     let ImportPlan { memories: planned, mut skipped } = import::plan(format, source.files);
-    let left_out = source.left_out.into_iter();
+    let left_out = source.skipped.into_iter();
     let left_out = left_out.map(|(source, why)| (source, why.to_owned()));
     skipped.extend(left_out.map(|(source, why)| SkippedSource {
         source,
         reason: why,
         is_loss: true,
     }));
-    let origin = format!("import:{}", word(format));
+    let origin = format!("import:{}", format_word(format));
     let provenance = Provenance::new(Actor::Person, Trust::Imported, &origin);
-    let memories = answering_for(app.memories_of(provenance), &args.answered)?;
+    let memories = with_allowed_rules(app.memories_of(provenance), &args.allow_rules)?;
     let limit = memories.files_max();
     if let (Some(mount), true) = (target.mount(), planned.len() > limit) {
         // Whatever of it is there already: more than a scope holds does not fit. Said before any of it is worked on.
@@ -50,22 +50,23 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     }
     let mut draft = memories.draft(ChangeKind::Import, call());
     let mut made = Vec::new();
-    let mut steps = Steps::new("importing", planned.len(), app.shows_progress());
+    let mut steps = StepProgress::new("importing", planned.len(), app.shows_progress());
     for one in planned {
         steps.step();
         let (source, notes) = (one.source.clone(), one.notes.clone());
         match engine::import_memory(&memories, &mut draft, &target, one).await {
-            Ok(path) => made.push(Made { path, source, notes }),
+            Ok(path) => made.push(ImportedEntry { path, source, notes }),
             Err(ImportRejection::Store(fault)) => return Err(fault.into()),
             Err(not) => {
                 let is_loss = !matches!(not, ImportRejection::AlreadyExists);
-                skipped.push(SkippedSource { source, reason: why(&not), is_loss });
+                skipped.push(SkippedSource { source, reason: skip_reason(&not), is_loss });
             }
         }
     }
     drop(steps);
-    let change = if args.dry_run { None } else { app.write("writing", draft.commit()).await? };
-    tell(app, args, format, &Outcome { made, skipped, change })
+    let change =
+        if args.dry_run { None } else { app.finish_write("writing", draft.commit()).await? };
+    report(app, args, format, &ImportSummary { imported: made, skipped, change })
 }
 
 fn format(args: &Import, files: &[SourceFile]) -> Format {
@@ -83,7 +84,7 @@ fn format(args: &Import, files: &[SourceFile]) -> Format {
 }
 
 /// Returns a format's word, as flags and history have it.
-const fn word(format: Format) -> &'static str {
+const fn format_word(format: Format) -> &'static str {
     match format {
         Format::Folder => "folder",
         Format::ClaudeCode => "claude-code",
@@ -93,10 +94,10 @@ const fn word(format: Format) -> &'static str {
 }
 
 /// Says why a memory is not made, and what the person can do about it.
-fn why(not: &ImportRejection) -> String {
+fn skip_reason(not: &ImportRejection) -> String {
     match not {
         ImportRejection::DifferentText(path) => {
-            format!("{} is there with another text", short(path))
+            format!("{} is there with another text", short_path(path))
         }
         ImportRejection::Refused(CommandError::Screened { family, rule, line, .. }) => format!(
             "line {line} matches the {family} rule `{rule}`; `--allow {rule}` takes it all the same"
@@ -105,14 +106,19 @@ fn why(not: &ImportRejection) -> String {
     }
 }
 
-struct Outcome {
-    made: Vec<Made>,
+struct ImportSummary {
+    imported: Vec<ImportedEntry>,
     skipped: Vec<SkippedSource>,
     change: Option<ChangeId>,
 }
 
-fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<Status, Failure> {
-    let Outcome { made, skipped, change } = outcome;
+fn report(
+    app: &App,
+    args: &Import,
+    format: Format,
+    outcome: &ImportSummary,
+) -> Result<Status, Failure> {
+    let ImportSummary { imported: made, skipped, change } = outcome;
     let losses = skipped.iter().filter(|one| one.is_loss).count();
     let status = if losses == 0 { Status::Done } else { Status::Refused };
     if app.output.json {
@@ -125,7 +131,7 @@ fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<S
             .map(|one| json!({ "source": one.source, "why": one.reason, "is_loss": one.is_loss }))
             .collect();
         app.output.value(&json!({
-            "format": word(format),
+            "format": format_word(format),
             "dry_run": args.dry_run,
             "memories": made,
             "skipped": skipped,
@@ -133,17 +139,17 @@ fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<S
         }))?;
         return Ok(status);
     }
-    let look = app.output.look;
-    let mut text = Text::default();
+    let look = app.output.style;
+    let mut text = TextBuffer::default();
     for one in made {
-        let from = look.paint(FAINT, &format!("from {}", visible::line(&one.source)));
-        text.line(format_args!("{} {}  {from}", look.paint(GOOD, "+"), short(&one.path)));
+        let from = look.paint(FAINT, &format!("from {}", sanitize::line(&one.source)));
+        text.line(format_args!("{} {}  {from}", look.paint(GOOD, "+"), short_path(&one.path)));
         for note in &one.notes {
-            text.line(format_args!("    {}", look.paint(FAINT, &visible::line(note))));
+            text.line(format_args!("    {}", look.paint(FAINT, &sanitize::line(note))));
         }
     }
     for one in skipped {
-        let (source, why) = (visible::line(&one.source), visible::line(&one.reason));
+        let (source, why) = (sanitize::line(&one.source), sanitize::line(&one.reason));
         text.line(format_args!("{} {source}: {why}", look.paint(WARN, "skipped")));
     }
     app.output.text(&text.into_string())?;
@@ -151,7 +157,7 @@ fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<S
     let count = counted(made.len(), "memory", "memories");
     let left =
         if skipped.is_empty() { String::new() } else { format!(", {} skipped", skipped.len()) };
-    let done = format!("{verb} {count} ({} format){left}", word(format));
+    let done = format!("{verb} {count} ({} format){left}", format_word(format));
     app.output.note(&with_change(&done, *change));
     if losses > 0 {
         let pieces = counted(losses, "piece", "pieces");

@@ -10,14 +10,16 @@ use memory::error_code::MemoryErrorCode;
 use serde_json::json;
 use state::private_files::create_private_folder;
 
+use crate::app::{self, App};
 use crate::args::{Globals, Install, Installation, Uninstall};
 use crate::commands::ask;
-use crate::compose::{self, App};
 use crate::exit::{Failure, Status};
-use crate::files::{self, NotReplaced, Overwrite, Readers};
-use crate::install::agents::{self, AgentName, Consent, Homes, Reach, Target, Wanted};
-use crate::install::record::{Before, FileRecord, Record, digest};
-use crate::install::{self, Counts, Edited, Misread};
+use crate::files::{self, Overwrite, ReadAccess, ReplaceError};
+use crate::install::agents::{
+    self, AgentDirs, AgentName, ConfigTarget, Consent, InstallScope, InstallSpec,
+};
+use crate::install::record::{FileRecord, InstallRecord, PriorText, digest};
+use crate::install::{self, ConfigError, Counts, EditedText};
 use crate::render::diff;
 
 /// The file of the state folder that holds the record of installations.
@@ -28,26 +30,26 @@ const PLUGIN_NOTE: &str = "for its plugin opencode downloads `@opencode-ai/plugi
                            waits for that, about a minute (`--no-plugin` writes none)";
 
 /// A file, as it is and as it is to be.
-struct Change {
+struct ConfigChange {
     path: PathBuf,
     before: Option<String>,
-    edited: Edited,
+    edited: EditedText,
     diff: String,
 }
 
 /// What is done.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum InstallAction {
     Install,
     Uninstall,
 }
 
 /// An agent's files, and what the person did not consent to.
-struct Plan {
-    wanted: Wanted,
-    doing: Doing,
-    changes: Vec<Change>,
-    left_out: Vec<String>,
+struct InstallPlan {
+    spec: InstallSpec,
+    action: InstallAction,
+    changes: Vec<ConfigChange>,
+    declined: Vec<String>,
 }
 
 /// Lets an agent use Lukasa, or offers the agents on this machine.
@@ -59,22 +61,27 @@ pub(crate) async fn install(app: &App, args: &Install) -> Result<Status, Failure
     }
     match args.agent {
         Some(agent) => install_one(app, agent, args).await,
-        None => offer(app, args).await,
+        None => list_agents(app, args).await,
     }
 }
 
 /// Takes from an agent what `install` gave it.
 pub(crate) async fn uninstall(app: &App, args: &Uninstall) -> Result<Status, Failure> {
-    let wanted = wanted(app, args.agent, args.what.scope)?;
-    let wanted = Wanted { consent: Consent::ALL, ..wanted };
-    let changes = changes(&wanted, Doing::Uninstall)?;
-    let plan = Plan { wanted, doing: Doing::Uninstall, changes, left_out: Vec::new() };
-    carry_out(app, &plan, &args.what).await
+    let wanted = install_spec(app, args.agent, args.installation.scope)?;
+    let wanted = InstallSpec { consent: Consent::ALL, ..wanted };
+    let changes = changes(&wanted, InstallAction::Uninstall)?;
+    let plan = InstallPlan {
+        spec: wanted,
+        action: InstallAction::Uninstall,
+        changes,
+        declined: Vec::new(),
+    };
+    execute(app, &plan, &args.installation).await
 }
 
 /// Lists the agents on this machine, and installs those that the person wants.
-async fn offer(app: &App, args: &Install) -> Result<Status, Failure> {
-    let homes = compose::agent_homes()?;
+async fn list_agents(app: &App, args: &Install) -> Result<Status, Failure> {
+    let homes = app::agent_homes()?;
     let all = AgentName::value_variants().iter().copied();
     let (found, missing): (Vec<_>, Vec<_>) = all.partition(|agent| agent.is_installed(&homes));
     if app.output.json {
@@ -87,7 +94,7 @@ async fn offer(app: &App, args: &Install) -> Result<Status, Failure> {
     }
     let titles: Vec<_> = missing.iter().map(|agent| agent.agent().title).collect();
     app.output.note(&format!("not found on this machine: {}", titles.join(", ")));
-    let all = args.what.yes || args.what.dry_run;
+    let all = args.installation.yes || args.installation.dry_run;
     if !all && !ask::can_ask(app) {
         app.output
             .note("nothing was written: name an agent, or give `--yes` for all that were found");
@@ -103,54 +110,61 @@ async fn offer(app: &App, args: &Install) -> Result<Status, Failure> {
 }
 
 async fn install_one(app: &App, agent: AgentName, args: &Install) -> Result<Status, Failure> {
-    let mut wanted =
-        Wanted { plugin: !args.without.no_plugin, ..wanted(app, agent, args.what.scope)? };
-    if !agent.is_installed(&compose::agent_homes()?) {
+    let mut wanted = InstallSpec {
+        plugin: !args.exclusions.no_plugin,
+        ..install_spec(app, agent, args.installation.scope)?
+    };
+    if !agent.is_installed(&app::agent_homes()?) {
         let title = agent.agent().title;
         app.output.warning(&format!(
             "{title} is not found on this machine; its settings are written all the same"
         ));
     }
-    let left_out = consent(app, &mut wanted, args).await?;
-    let changes = changes(&wanted, Doing::Install)?;
-    let plan = Plan { wanted, doing: Doing::Install, changes, left_out };
-    carry_out(app, &plan, &args.what).await
+    let left_out = ask_consent(app, &mut wanted, args).await?;
+    let changes = changes(&wanted, InstallAction::Install)?;
+    let plan =
+        InstallPlan { spec: wanted, action: InstallAction::Install, changes, declined: left_out };
+    execute(app, &plan, &args.installation).await
 }
 
 /// Asks for what is not harmless, one by one, and returns what the person did not consent to. The settings of a
 /// project decide nothing for others.
-async fn consent(app: &App, wanted: &mut Wanted, args: &Install) -> Result<Vec<String>, Failure> {
+async fn ask_consent(
+    app: &App,
+    wanted: &mut InstallSpec,
+    args: &Install,
+) -> Result<Vec<String>, Failure> {
     let mut left_out = Vec::new();
     if wanted.project.is_some() {
         return Ok(left_out);
     }
     let agent = wanted.agent.agent();
     let title = agent.title;
-    let permission = agent.permission.filter(|_| !args.without.no_permissions).map(|how| {
+    let permission = agent.permission.filter(|_| !args.exclusions.no_permissions).map(|how| {
         (
             Consent { permissions: true, ..wanted.consent },
             format!("let {title} run Lukasa's tools without asking ({how})"),
         )
     });
-    let memory = agent.own_memory.filter(|_| !args.without.no_replace_memory).map(|how| {
+    let memory = agent.own_memory.filter(|_| !args.exclusions.no_replace_memory).map(|how| {
         (
             Consent { replace_memory: true, ..wanted.consent },
             format!("switch off {title}'s own memory ({how})"),
         )
     });
     for (wider, what) in permission.into_iter().chain(memory) {
-        let with = Wanted { consent: wider, ..wanted.clone() };
-        if texts(&changes(&with, Doing::Install)?)
+        let with = InstallSpec { consent: wider, ..wanted.clone() };
+        if texts(&changes(&with, InstallAction::Install)?)
             == texts(&changes(
-                &Wanted { consent: Consent::default(), ..wanted.clone() },
-                Doing::Install,
+                &InstallSpec { consent: Consent::default(), ..wanted.clone() },
+                InstallAction::Install,
             )?)
         {
             continue;
         }
         let question = format!("Shall it {what}?");
-        let asks = ask::can_ask(app) && !args.what.dry_run;
-        if args.what.yes || asks && ask::confirm(app, &question).await? {
+        let asks = ask::can_ask(app) && !args.installation.dry_run;
+        if args.installation.yes || asks && ask::confirm(app, &question).await? {
             wanted.consent.permissions |= wider.permissions;
             wanted.consent.replace_memory |= wider.replace_memory;
         } else {
@@ -161,14 +175,14 @@ async fn consent(app: &App, wanted: &mut Wanted, args: &Install) -> Result<Vec<S
 }
 
 /// Returns the texts that would be written.
-fn texts(changes: &[Change]) -> Vec<(&Path, &str)> {
+fn texts(changes: &[ConfigChange]) -> Vec<(&Path, &str)> {
     let written = changes.iter().filter(|change| !change.diff.is_empty());
     written
         .map(|change| (change.path.as_path(), change.edited.text.as_deref().unwrap_or_default()))
         .collect()
 }
 
-async fn carry_out(app: &App, plan: &Plan, args: &Installation) -> Result<Status, Failure> {
+async fn execute(app: &App, plan: &InstallPlan, args: &Installation) -> Result<Status, Failure> {
     let changed: Vec<_> = plan.changes.iter().filter(|change| !change.diff.is_empty()).collect();
     if !app.output.json {
         if args.dry_run || args.diff {
@@ -178,12 +192,14 @@ async fn carry_out(app: &App, plan: &Plan, args: &Installation) -> Result<Status
             app.output.warning(note);
         }
     }
-    let title = plan.wanted.agent.agent().title;
+    let title = plan.spec.agent.agent().title;
     let summary = summary(&changed);
     if changed.is_empty() {
-        app.output.note(&match plan.doing {
-            Doing::Install => format!("{title} is told already; nothing to write"),
-            Doing::Uninstall => format!("{title} has nothing of Lukasa there; nothing to write"),
+        app.output.note(&match plan.action {
+            InstallAction::Install => format!("{title} is told already; nothing to write"),
+            InstallAction::Uninstall => {
+                format!("{title} has nothing of Lukasa there; nothing to write")
+            }
         });
     } else if args.dry_run {
         app.output.note(&format!("{title}: would change {summary}"));
@@ -200,9 +216,9 @@ async fn carry_out(app: &App, plan: &Plan, args: &Installation) -> Result<Status
 }
 
 /// Returns how many files and entries are changed, and in which files.
-fn summary(changed: &[&Change]) -> String {
+fn summary(changed: &[&ConfigChange]) -> String {
     let mut counts = Counts::default();
-    for Change { edited: Edited { counts: here, .. }, .. } in changed {
+    for ConfigChange { edited: EditedText { counts: here, .. }, .. } in changed {
         counts.hooks += here.hooks;
         counts.plugins += here.plugins;
         counts.servers += here.servers;
@@ -222,18 +238,18 @@ fn summary(changed: &[&Change]) -> String {
     format!("{} ({})", words.collect::<Vec<_>>().join(", "), paths.join(", "))
 }
 
-fn wanted(app: &App, agent: AgentName, scope: Reach) -> Result<Wanted, Failure> {
+fn install_spec(app: &App, agent: AgentName, scope: InstallScope) -> Result<InstallSpec, Failure> {
     let Globals { project, project_root, workspace_id, flat, .. } = &app.globals;
     if project_root.is_some() || workspace_id.is_some() || flat.is_some() {
         return Err(Failure::usage("an agent is not told which memories to mount")
             .help("add such flags to `args` of the server in the agent's settings"));
     }
     let project = match scope {
-        Reach::User if project.is_some() => {
+        InstallScope::User if project.is_some() => {
             return Err(Failure::usage("`--project` goes with `--scope project`"));
         }
-        Reach::User => None,
-        Reach::Project => Some(project_folder(app)?),
+        InstallScope::User => None,
+        InstallScope::Project => Some(project_folder(app)?),
     };
     let program = match &project {
         // The settings of a project are shared: others have the program elsewhere.
@@ -242,15 +258,22 @@ fn wanted(app: &App, agent: AgentName, scope: Reach) -> Result<Wanted, Failure> 
     };
     let variables = match (agent, &project) {
         (AgentName::Codex, None) => {
-            compose::folder_variables().into_iter().map(|(name, _)| name).collect()
+            app::folder_variables().into_iter().map(|(name, _)| name).collect()
         }
         _ => Vec::new(),
     };
-    Ok(Wanted { agent, project, program, variables, consent: Consent::default(), plugin: true })
+    Ok(InstallSpec {
+        agent,
+        project,
+        program,
+        variables,
+        consent: Consent::default(),
+        plugin: true,
+    })
 }
 
 fn this_program() -> Result<String, Failure> {
-    let program = compose::this_program()?;
+    let program = app::this_program()?;
     program.to_str().map(str::to_owned).ok_or_else(|| {
         Failure::usage(format!("`{}` cannot stand in settings", program.display()))
             .help("install the program where the path is plain text")
@@ -261,12 +284,12 @@ fn this_program() -> Result<String, Failure> {
 fn project_folder(app: &App) -> Result<PathBuf, Failure> {
     let folder = app.binding.project_dir.clone();
     let folder = folder.ok_or_else(|| Failure::usage("there is no current folder"))?;
-    let top = folder.ancestors().find(|above| files::is_there(&above.join(".git")));
+    let top = folder.ancestors().find(|above| files::exists(&above.join(".git")));
     Ok(top.unwrap_or(&folder).to_owned())
 }
 
-fn changes(wanted: &Wanted, doing: Doing) -> Result<Vec<Change>, Failure> {
-    let homes: Homes = compose::agent_homes()?;
+fn changes(wanted: &InstallSpec, doing: InstallAction) -> Result<Vec<ConfigChange>, Failure> {
+    let homes: AgentDirs = app::agent_homes()?;
     let targets = wanted.targets(&homes);
     if targets.is_empty() {
         let title = wanted.agent.agent().title;
@@ -279,23 +302,25 @@ fn changes(wanted: &Wanted, doing: Doing) -> Result<Vec<Change>, Failure> {
 }
 
 fn change(
-    target: Target,
-    doing: Doing,
-    record: &Record,
+    target: ConfigTarget,
+    doing: InstallAction,
+    record: &InstallRecord,
     project: Option<&Path>,
-) -> Result<Change, Failure> {
-    let Target { path, parts } = target;
+) -> Result<ConfigChange, Failure> {
+    let ConfigTarget { path, parts } = target;
     // A checkout must not have its settings written elsewhere.
     if let Some(link) = project.and_then(|project| files::link_below(project, &path)) {
-        return Err(not_replaced(&link, &files::link(&link)));
+        return Err(replace_failure(&link, &files::link(&link)));
     }
-    let before = files::read_if_there(&path).map_err(|error| unreadable(&path, &error))?;
+    let before = files::read_optional(&path).map_err(|error| unreadable(&path, &error))?;
     let edited = match (doing, &before) {
-        (Doing::Install, before) => install::install(before.as_deref(), &parts),
-        (Doing::Uninstall, Some(before)) => uninstalled(before, &parts, record.of(&path)),
-        (Doing::Uninstall, None) => Ok(Edited::default()),
+        (InstallAction::Install, before) => install::install(before.as_deref(), &parts),
+        (InstallAction::Uninstall, Some(before)) => {
+            uninstall_parts(before, &parts, record.file_record(&path))
+        }
+        (InstallAction::Uninstall, None) => Ok(EditedText::default()),
     };
-    let edited = edited.map_err(|misread| unchanged(&path, &misread))?;
+    let edited = edited.map_err(|misread| unchanged_failure(&path, &misread))?;
     let shown = path.display().to_string();
     let old = before.as_deref().unwrap_or_default();
     let new = edited.text.as_deref().unwrap_or_default();
@@ -304,46 +329,46 @@ fn change(
         diff = format!("--- {shown}\n+++ {shown}\n");
     }
     if !diff.is_empty() {
-        files::may_replace(&path).map_err(|why| not_replaced(&path, &why))?;
+        files::check_replaceable(&path).map_err(|why| replace_failure(&path, &why))?;
     }
-    Ok(Change { path, before, edited, diff })
+    Ok(ConfigChange { path, before, edited, diff })
 }
 
 /// Returns a file without our entries: its bytes before `install` if it was not edited since, else the text without
 /// our entries.
-fn uninstalled(
+fn uninstall_parts(
     text: &str,
-    parts: &[install::Part],
+    parts: &[install::ConfigPart],
     record: Option<&FileRecord>,
-) -> Result<Edited, Misread> {
+) -> Result<EditedText, ConfigError> {
     let priors = record.map(|record| record.settings.as_slice()).unwrap_or_default();
     let mut edited = install::uninstall(text, parts, priors)?;
-    match record.map_or(Before::Unknown, |record| record.before(text)) {
-        Before::Absent => edited.text = None,
+    match record.map_or(PriorText::Unknown, |record| record.before(text)) {
+        PriorText::Absent => edited.text = None,
         // An older installation may have put entries there of which there is no record.
-        Before::Text(before) => {
+        PriorText::Text(before) => {
             let without = install::uninstall(&before, parts, &[])?;
             let is_clean = without.counts == Counts::default();
             edited.text = if is_clean { Some(before) } else { without.text };
         }
-        Before::Unknown if edited.text.is_none() && record.is_some_and(|one| !one.made) => {
-            edited.text = install::left_of_empty(parts);
+        PriorText::Unknown if edited.text.is_none() && record.is_some_and(|one| !one.made) => {
+            edited.text = install::emptied_text(parts);
         }
-        Before::Unknown => {}
+        PriorText::Unknown => {}
     }
     Ok(edited)
 }
 
 fn record_file() -> Result<PathBuf, Failure> {
-    Ok(compose::state_folder()?.join(RECORD))
+    Ok(app::state_folder()?.join(RECORD))
 }
 
 /// Returns the record of installations. A damaged one is an error: the next write would replace it, and with it
 /// what `uninstall` needs to give files their exact bytes back.
-fn read_record() -> Result<Record, Failure> {
+fn read_record() -> Result<InstallRecord, Failure> {
     let file = record_file()?;
-    let text = files::read_if_there(&file).map_err(|error| Failure::file("read", &file, &error))?;
-    let Some(text) = text else { return Ok(Record::default()) };
+    let text = files::read_optional(&file).map_err(|error| Failure::file("read", &file, &error))?;
+    let Some(text) = text else { return Ok(InstallRecord::default()) };
     serde_json::from_str(&text).map_err(|error| {
         let what = format!("the record of installations `{}` is damaged: {error}", file.display());
         Failure::new(MemoryErrorCode::StorageFailed, what)
@@ -351,7 +376,7 @@ fn read_record() -> Result<Record, Failure> {
     })
 }
 
-fn write_record(record: &Record) -> Result<(), Failure> {
+fn write_record(record: &InstallRecord) -> Result<(), Failure> {
     let file = record_file()?;
     let written = if record.is_empty() {
         files::remove(&file)
@@ -359,7 +384,7 @@ fn write_record(record: &Record) -> Result<(), Failure> {
         let folder = file.parent().unwrap_or(Path::new("."));
         let text = json!(record).to_string();
         let made = create_private_folder(folder);
-        made.and_then(|()| files::write_out(&file, text.as_bytes(), Overwrite::Always))
+        made.and_then(|()| files::write_export(&file, text.as_bytes(), Overwrite::Always))
     };
     written.map_err(|error| Failure::file("write", &file, &error))
 }
@@ -372,46 +397,48 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::file("read", path, error)
 }
 
-fn unchanged(path: &Path, misread: &Misread) -> Failure {
+fn unchanged_failure(path: &Path, misread: &ConfigError) -> Failure {
     let what = format!("`{}`: {}; nothing was written", path.display(), misread.reason());
     Failure::usage(what).help(match misread {
-        Misread::Syntax { .. } => "mend the file, which the agent does not understand either",
-        Misread::Shape(_) | Misread::Form(_) => "edit it by hand: the README shows what goes in",
+        ConfigError::Syntax { .. } => "mend the file, which the agent does not understand either",
+        ConfigError::Shape(_) | ConfigError::Form(_) => {
+            "edit it by hand: the README shows what goes in"
+        }
     })
 }
 
-fn not_replaced(path: &Path, why: &NotReplaced) -> Failure {
+fn replace_failure(path: &Path, why: &ReplaceError) -> Failure {
     let shown = path.display();
     match why {
-        NotReplaced::Link(target) => {
+        ReplaceError::Link(target) => {
             let what = format!("`{shown}` is a link to `{}`", target.display());
             Failure::new(MemoryErrorCode::ReadOnly, what)
                 .help("links are not written through: edit that file, or put a file in its place")
         }
-        NotReplaced::ReadOnly => {
+        ReplaceError::ReadOnly => {
             Failure::new(MemoryErrorCode::ReadOnly, format!("`{shown}` is read-only"))
                 .help("`chmod u+w` lets it be written")
         }
-        NotReplaced::Changed => {
+        ReplaceError::Changed => {
             let what = format!("`{shown}` was changed by another program at this very moment");
             Failure::new(MemoryErrorCode::Conflict, what).help("run the same command again")
         }
-        NotReplaced::System(error) => Failure::file("write", path, error),
+        ReplaceError::System(error) => Failure::file("write", path, error),
     }
 }
 
 /// Writes the files. The record comes first, so that no file is ever changed without one.
-fn write_all(plan: &Plan, scope: Reach) -> Result<(), Failure> {
+fn write_all(plan: &InstallPlan, scope: InstallScope) -> Result<(), Failure> {
     let mut record = read_record()?;
     for change in plan.changes.iter().filter(|change| !change.diff.is_empty()) {
-        if plan.doing == Doing::Install {
-            record.put(file_record(change), change.before.as_deref());
+        if plan.action == InstallAction::Install {
+            record.insert(file_record(change), change.before.as_deref());
             write_record(&record)?;
         }
         write(change, scope)?;
     }
-    if plan.doing == Doing::Uninstall {
-        let records = plan.changes.iter().filter_map(|change| record.of(&change.path));
+    if plan.action == InstallAction::Uninstall {
+        let records = plan.changes.iter().filter_map(|change| record.file_record(&change.path));
         let mut folders: Vec<_> = records.flat_map(|record| record.folders.clone()).collect();
         // Folders within folders go first.
         folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
@@ -427,8 +454,8 @@ fn write_all(plan: &Plan, scope: Reach) -> Result<(), Failure> {
     Ok(())
 }
 
-fn file_record(change: &Change) -> FileRecord {
-    let Change { path, before, edited, .. } = change;
+fn file_record(change: &ConfigChange) -> FileRecord {
+    let ConfigChange { path, before, edited, .. } = change;
     FileRecord {
         file: path.clone(),
         made: before.is_none(),
@@ -439,26 +466,26 @@ fn file_record(change: &Change) -> FileRecord {
     }
 }
 
-fn write(change: &Change, scope: Reach) -> Result<(), Failure> {
+fn write(change: &ConfigChange, scope: InstallScope) -> Result<(), Failure> {
     let readers = match scope {
         // Agents keep keys beside what is written here.
-        Reach::User => Readers::Owner,
-        Reach::Project => Readers::Usual,
+        InstallScope::User => ReadAccess::Owner,
+        InstallScope::Project => ReadAccess::Default,
     };
     let (before, after) = (change.before.as_deref(), change.edited.text.as_deref());
     files::replace(&change.path, before, after, readers)
-        .map_err(|why| not_replaced(&change.path, &why))
+        .map_err(|why| replace_failure(&change.path, &why))
 }
 
-fn show_difference(app: &App, changes: &[Change]) -> Result<(), Failure> {
-    let shown = changes.iter().map(|change| diff::colored(&change.diff, app.output.look));
+fn show_difference(app: &App, changes: &[ConfigChange]) -> Result<(), Failure> {
+    let shown = changes.iter().map(|change| diff::colored(&change.diff, app.output.style));
     app.output.text(&shown.collect::<String>())
 }
 
-fn report(app: &App, plan: &Plan, args: &Installation) -> Result<Status, Failure> {
+fn report(app: &App, plan: &InstallPlan, args: &Installation) -> Result<Status, Failure> {
     let anything = plan.changes.iter().any(|change| !change.diff.is_empty());
-    let agent = plan.wanted.agent;
-    let next = (plan.doing == Doing::Install && anything).then(|| agent.agent().next);
+    let agent = plan.spec.agent;
+    let next = (plan.action == InstallAction::Install && anything).then(|| agent.agent().next);
     if app.output.json {
         let files = plan.changes.iter().map(|change| {
             let does = match &change.edited.text {
@@ -474,15 +501,15 @@ fn report(app: &App, plan: &Plan, args: &Installation) -> Result<Status, Failure
         app.output.value(&json!({
             "files": files.collect::<Vec<_>>(),
             "dry_run": args.dry_run,
-            "left_out": plan.left_out,
+            "left_out": plan.declined,
             "next": next,
         }))?;
         return Ok(Status::Done);
     }
-    for what in &plan.left_out {
+    for what in &plan.declined {
         app.output.note(&format!("left out: {what}"));
     }
-    if !plan.left_out.is_empty() {
+    if !plan.declined.is_empty() {
         let word = agent.word();
         app.output.note(&format!("`lukasa install {word} --yes` writes that too"));
     }

@@ -8,15 +8,15 @@ use memory::clock::Timestamp;
 use memory::command::view::human_size;
 use serde_json::{Value, json};
 
-use crate::args::{Filter, Ls, Order, Span};
-use crate::commands::origin::{Origin, Origins, origins};
+use crate::app::{App, now};
+use crate::args::{Filter, Ls, Order, TimeRange};
+use crate::commands::origin::{Authorship, Authorships, authorships};
 use crate::commands::{history, listing};
-use crate::compose::{App, now};
 use crate::exit::{Failure, Status};
 use crate::render::table::Column;
-use crate::render::text::Text;
+use crate::render::text::TextBuffer;
 use crate::render::{
-    FAINT, Look, MARK, STRONG, WARN, counted, mount_word, short, table, time, visible,
+    FAINT, MARK, OutputStyle, STRONG, WARN, counted, mount_word, sanitize, short_path, table, time,
 };
 
 /// Lists memories.
@@ -24,24 +24,26 @@ pub(crate) async fn run(app: &App, args: &Ls) -> Result<Status, Failure> {
     let memories = app.memories();
     let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
     let since = args.filter.since.clone();
-    let (since, _) = history::span(&Span { since, until: None })?;
-    let mut listing = app.wait("listing", listing(&memories, path.as_ref())).await?;
+    let (since, _) = history::span(&TimeRange { since, until: None })?;
+    let mut listing = app.wait_with_progress("listing", listing(&memories, path.as_ref())).await?;
     let all = listing.memories.len();
     let filter = &args.filter;
     let asks_origin = filter.by.is_some() || filter.trust.is_some() || filter.unused;
     let origins = if app.output.json || args.show.long || asks_origin {
         let paths = listing.memories.iter().map(|listed| &listed.path);
-        app.wait("listing", origins(&memories, paths)).await?
+        app.wait_with_progress("listing", authorships(&memories, paths)).await?
     } else {
-        Origins::new()
+        Authorships::new()
     };
-    listing.memories.retain(|listed| is_wanted(listed, origins.get(&listed.path), filter, since));
+    listing
+        .memories
+        .retain(|listed| matches_filter(listed, origins.get(&listed.path), filter, since));
     sort(&mut listing.memories, args.sort);
     if app.output.json {
         app.output.value(&value(&memories, &listing, &origins))?;
         return Ok(Status::Done);
     }
-    let look = app.output.look;
+    let look = app.output.style;
     let long = args.show.long.then_some(&origins);
     let text = if args.show.tree {
         tree(&listing.memories, look)
@@ -63,9 +65,9 @@ pub(crate) async fn run(app: &App, args: &Ls) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-fn is_wanted(
+fn matches_filter(
     listed: &MemoryEntry,
-    origin: Option<&Origin>,
+    origin: Option<&Authorship>,
     filter: &Filter,
     since: Option<Timestamp>,
 ) -> bool {
@@ -92,7 +94,7 @@ fn sort(memories: &mut [MemoryEntry], order: Order) {
 }
 
 /// Returns a listing as programs read it.
-fn value(memories: &Memories, listing: &Listing, origins: &Origins) -> Value {
+fn value(memories: &Memories, listing: &Listing, origins: &Authorships) -> Value {
     let with_origin = |listed: &MemoryEntry| {
         let mut value = memory_value(listed);
         let origin = origins.get(&listed.path);
@@ -131,7 +133,12 @@ pub(crate) fn memory_value(listed: &MemoryEntry) -> Value {
     })
 }
 
-fn columns(memories: &[MemoryEntry], long: Option<&Origins>, now: Timestamp, look: Look) -> String {
+fn columns(
+    memories: &[MemoryEntry],
+    long: Option<&Authorships>,
+    now: Timestamp,
+    look: OutputStyle,
+) -> String {
     let mut columns = vec![
         Column::left("PIN").styled(WARN),
         Column::right("SIZE"),
@@ -155,23 +162,23 @@ fn columns(memories: &[MemoryEntry], long: Option<&Origins>, now: Timestamp, loo
             row.push(used.unwrap_or_default());
             row.extend(origin_words(origins, listed).map(str::to_owned));
         }
-        row.extend([short(&listed.path), visible::line(&listed.description).into_owned()]);
+        row.extend([short_path(&listed.path), sanitize::line(&listed.description).into_owned()]);
         row
     };
     table::aligned(&columns, memories.iter().map(row), look)
 }
 
 /// Returns author and trust in words; nothing where history does not know them.
-fn origin_words(origins: &Origins, listed: &MemoryEntry) -> [&'static str; 2] {
+fn origin_words(origins: &Authorships, listed: &MemoryEntry) -> [&'static str; 2] {
     let origin = origins.get(&listed.path);
     origin.map_or(["", ""], |origin| [origin.author.into(), origin.trust.into()])
 }
 
-fn plain_line(listed: &MemoryEntry, long: Option<&Origins>) -> String {
+fn plain_line(listed: &MemoryEntry, long: Option<&Authorships>) -> String {
     let MemoryEntry { bytes, usage, .. } = listed;
-    let (path, modified) = (short(&listed.path), time::exact(listed.modified_at));
+    let (path, modified) = (short_path(&listed.path), time::exact(listed.modified_at));
     let pin = if listed.pinned { "pinned" } else { "" };
-    let description = visible::line(&listed.description);
+    let description = sanitize::line(&listed.description);
     let mut line = format!("{path}\t{bytes}\t{modified}\t{}\t{pin}\t{description}", usage.uses);
     if let Some(origins) = long {
         let used = usage.last_used_at.map(time::exact).unwrap_or_default();
@@ -196,7 +203,7 @@ impl Branch<'_> {
     }
 }
 
-fn tree(memories: &[MemoryEntry], look: Look) -> String {
+fn tree(memories: &[MemoryEntry], look: OutputStyle) -> String {
     let paths: Vec<String> = memories.iter().map(|listed| listed.path.to_string()).collect();
     let mut root = Branch::default();
     for (listed, path) in memories.iter().zip(&paths) {
@@ -206,13 +213,13 @@ fn tree(memories: &[MemoryEntry], look: Look) -> String {
         }
         branch.memory = Some(listed);
     }
-    let mut text = Text::default();
+    let mut text = TextBuffer::default();
     text.line(look.paint(MARK, "/memories"));
     draw(&root, "", look, &mut text);
     text.into_string()
 }
 
-fn draw(branch: &Branch<'_>, indent: &str, look: Look, text: &mut Text) {
+fn draw(branch: &Branch<'_>, indent: &str, look: OutputStyle, text: &mut TextBuffer) {
     let last = branch.below.len().saturating_sub(1);
     for (index, (name, below)) in branch.below.iter().enumerate() {
         let (arm, deeper) =
@@ -232,10 +239,10 @@ fn draw(branch: &Branch<'_>, indent: &str, look: Look, text: &mut Text) {
     }
 }
 
-fn leaf(name: &str, listed: &MemoryEntry, columns_max: Option<usize>, look: Look) -> String {
+fn leaf(name: &str, listed: &MemoryEntry, columns_max: Option<usize>, look: OutputStyle) -> String {
     let pin = if listed.pinned { look.paint(WARN, " *") } else { String::new() };
     let size = human_size(listed.bytes);
-    let about = format!("{size}  {}", visible::line(&listed.description));
+    let about = format!("{size}  {}", sanitize::line(&listed.description));
     let about = match columns_max {
         Some(columns_max) => table::cut(about.trim_end(), columns_max),
         None => about.trim_end().to_owned(),

@@ -6,8 +6,8 @@ use memory::change::Provenance;
 use memory::error_code::MemoryErrorCode;
 use server::mcp::{McpConfig, ProjectSource, serve_stdio};
 
+use crate::app::App;
 use crate::args::Mcp;
-use crate::compose::App;
 use crate::exit::{Failure, Status, chain};
 
 /// Serves until the client leaves.

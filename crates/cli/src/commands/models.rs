@@ -4,24 +4,26 @@ use engine::{AgentModels, ChatError, Fallback, ModelCheck, ModelJob, check_model
 use serde_json::{Value, json};
 use strum::VariantArray as _;
 
+use crate::app::App;
 use crate::args;
-use crate::compose::App;
 use crate::exit::{Failure, Status};
 use crate::render::table::Column;
-use crate::render::{BAD, FAINT, GOOD, Look, STRONG, table, visible};
+use crate::render::{BAD, FAINT, GOOD, OutputStyle, STRONG, sanitize, table};
 
 /// What a model did when it was asked.
-type Asked<'a> = (&'a str, String, Result<ModelCheck, ChatError>);
+type CheckedModel<'a> = (&'a str, String, Result<ModelCheck, ChatError>);
 
 /// Lists the models by what they do, then asks each once.
-pub(crate) async fn run(app: &App, args: &args::Models) -> Result<Status, Failure> {
+pub(crate) async fn run(app: &App, args: &args::ModelsArgs) -> Result<Status, Failure> {
     let models = app.engine.models();
-    let mut asked: Vec<Asked<'_>> = Vec::new();
+    let mut asked: Vec<CheckedModel<'_>> = Vec::new();
     if !args.no_check {
         for &job in ModelJob::VARIANTS {
             let Some(chat) = models.of(job) else { continue };
             if asked.iter().all(|(name, ..)| *name != chat.name()) {
-                let answer = app.wait(&format!("asking {}", chat.name()), check_model(chat)).await;
+                let answer = app
+                    .wait_with_progress(&format!("asking {}", chat.name()), check_model(chat))
+                    .await;
                 asked.push((chat.name(), chat.location(), answer));
             }
         }
@@ -29,8 +31,8 @@ pub(crate) async fn run(app: &App, args: &args::Models) -> Result<Status, Failur
     if app.output.json {
         app.output.value(&value(models, &asked))?;
     } else {
-        app.output.text(&text(models, &asked, app.output.look))?;
-        if models.is_empty() && app.output.look.terminal {
+        app.output.text(&text(models, &asked, app.output.style))?;
+        if models.is_empty() && app.output.style.terminal {
             app.output.note("`[models]` in config.toml names a model; `lukasa --help` shows how");
         }
     }
@@ -39,11 +41,11 @@ pub(crate) async fn run(app: &App, args: &args::Models) -> Result<Status, Failur
     Ok(if all_well { Status::Done } else { Status::Refused })
 }
 
-fn text(models: &AgentModels, asked: &[Asked<'_>], look: Look) -> String {
+fn text(models: &AgentModels, asked: &[CheckedModel<'_>], look: OutputStyle) -> String {
     let jobs: Vec<Vec<String>> = ModelJob::VARIANTS
         .iter()
         .map(|job| {
-            let model = models.of(*job).map(|chat| visible::line(chat.name()).into_owned());
+            let model = models.of(*job).map(|chat| sanitize::line(chat.name()).into_owned());
             vec![job.to_string(), model.unwrap_or_else(|| "rules".to_owned())]
         })
         .collect();
@@ -64,9 +66,11 @@ fn text(models: &AgentModels, asked: &[Asked<'_>], look: Look) -> String {
                     };
                     (format!("{} ms", took.as_millis()), tools)
                 }
-                Err(error) => ("-".to_owned(), look.paint(BAD, &visible::line(&error.to_string()))),
+                Err(error) => {
+                    ("-".to_owned(), look.paint(BAD, &sanitize::line(&error.to_string())))
+                }
             };
-            vec![visible::line(name).into_owned(), visible::line(place).into_owned(), took, tools]
+            vec![sanitize::line(name).into_owned(), sanitize::line(place).into_owned(), took, tools]
         })
         .collect();
     let columns = [
@@ -79,9 +83,9 @@ fn text(models: &AgentModels, asked: &[Asked<'_>], look: Look) -> String {
     text + &table::lines(&columns, rows, look)
 }
 
-fn value(models: &AgentModels, asked: &[Asked<'_>]) -> Value {
+fn value(models: &AgentModels, asked: &[CheckedModel<'_>]) -> Value {
     let job = |job: &ModelJob| json!({ "job": job.as_ref(), "model": models.of(*job).map(engine::Chat::name) });
-    let one = |(name, place, answer): &Asked<'_>| match answer {
+    let one = |(name, place, answer): &CheckedModel<'_>| match answer {
         Ok(ModelCheck { elapsed: took, calls_tools }) => json!({
             "model": name,
             "at": place,

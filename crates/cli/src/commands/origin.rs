@@ -14,24 +14,24 @@ const CHANGES_AT_ONCE: usize = 1_000;
 
 /// The write that the text of a memory comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct Authorship {
     pub(crate) author: Actor,
     pub(crate) trust: Trust,
     pub(crate) at: Timestamp,
 }
 
 /// Origins by path.
-pub(crate) type Origins = HashMap<MemoryPath, Origin>;
+pub(crate) type Authorships = HashMap<MemoryPath, Authorship>;
 
 /// Returns the origin of each of these memories; those that history does not know have none.
-pub(crate) async fn origins(
+pub(crate) async fn authorships(
     memories: &Memories,
     paths: impl IntoIterator<Item = &MemoryPath>,
-) -> Result<Origins, Failure> {
+) -> Result<Authorships, Failure> {
     // By the path that a memory had at the time that is looked at, the path that it has now.
     let mut sought: HashMap<MemoryPath, MemoryPath> =
         paths.into_iter().map(|path| (path.clone(), path.clone())).collect();
-    let mut found = Origins::new();
+    let mut found = Authorships::new();
     let mut query = ChangesQuery { max: CHANGES_AT_ONCE, ..ChangesQuery::default() };
     // What was written outside is noticed, unless the state cannot be written.
     let mut noticed = memories.changes(&query).await.ok();
@@ -41,7 +41,7 @@ pub(crate) async fn origins(
             None => memories.recorded_changes(&query).await?,
         };
         for change in &changes {
-            look(memories, change, &mut sought, &mut found);
+            trace_change(memories, change, &mut sought, &mut found);
         }
         match changes.last() {
             Some(oldest) if changes.len() == CHANGES_AT_ONCE => query.before = Some(oldest.id),
@@ -51,11 +51,11 @@ pub(crate) async fn origins(
     Ok(found)
 }
 
-fn look(
+fn trace_change(
     memories: &Memories,
     change: &MemoryChange,
     sought: &mut HashMap<MemoryPath, MemoryPath>,
-    found: &mut Origins,
+    found: &mut Authorships,
 ) {
     for file in change.files.iter().filter(|file| file.after.is_some() || file.moved_to.is_some()) {
         let path = path_after(memories, file);
@@ -66,7 +66,7 @@ fn look(
             }
             _ => {
                 let (author, trust) = (change.provenance.actor, file.trust);
-                found.insert(now, Origin { author, trust, at: change.at });
+                found.insert(now, Authorship { author, trust, at: change.at });
             }
         }
     }
@@ -74,7 +74,7 @@ fn look(
 
 /// Returns the path that a memory had before a change that gave it `path`: it was renamed, alone or with its folder,
 /// or moved here from another scope.
-pub(crate) fn came_from(
+pub(crate) fn path_before_change(
     memories: &Memories,
     change: &MemoryChange,
     path: &MemoryPath,

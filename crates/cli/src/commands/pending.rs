@@ -7,14 +7,14 @@ use memory::path::MemoryPath;
 use memory::proposal::ProposalId;
 use serde_json::{Value, json};
 
-use crate::args::{Chosen, PendingAction, PendingArgs};
+use crate::app::{App, call, now};
+use crate::args::{PendingAction, PendingArgs, ProposalSelection};
 use crate::commands::{ask, with_change};
-use crate::compose::{App, call, now};
 use crate::exit::{Failure, Status};
 use crate::render::table::Column;
-use crate::render::text::Text;
+use crate::render::text::TextBuffer;
 use crate::render::{
-    FAINT, Look, MARK, STRONG, WARN, change, counted, short, table, time, visible,
+    FAINT, MARK, OutputStyle, STRONG, WARN, change, counted, sanitize, short_path, table, time,
 };
 
 /// How many memories of one proposal a line of the list names.
@@ -25,8 +25,8 @@ pub(crate) async fn run(app: &App, args: &PendingArgs) -> Result<Status, Failure
     match &args.action {
         None | Some(PendingAction::Ls) => list(app).await,
         Some(PendingAction::Show(args)) => show(app, ProposalId(args.id)).await,
-        Some(PendingAction::Accept(args)) => decide(app, &args.chosen, Verb::Accept).await,
-        Some(PendingAction::Reject(args)) => decide(app, &args.chosen, Verb::Reject).await,
+        Some(PendingAction::Accept(args)) => decide(app, &args.selection, Verb::Accept).await,
+        Some(PendingAction::Reject(args)) => decide(app, &args.selection, Verb::Reject).await,
     }
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn waiting_line(count: u64) -> Option<String> {
 
 async fn list(app: &App) -> Result<Status, Failure> {
     let memories = app.memories();
-    let waiting = app.wait("looking", all(app, &memories)).await?;
+    let waiting = app.wait_with_progress("looking", all(app, &memories)).await?;
     if app.output.json {
         let proposals: Vec<_> = waiting.iter().map(value).collect();
         app.output.value(&json!({ "proposals": proposals }))?;
@@ -50,12 +50,12 @@ async fn list(app: &App) -> Result<Status, Failure> {
     }
     if waiting.is_empty() {
         app.output.note("no proposals wait");
-    } else if app.output.look.columns {
-        app.output.text(&columns(&waiting, now(), app.output.look))?;
+    } else if app.output.style.columns {
+        app.output.text(&columns(&waiting, now(), app.output.style))?;
     } else {
         app.output.text(&waiting.iter().map(plain_line).collect::<String>())?;
     }
-    if !waiting.is_empty() && app.output.look.terminal {
+    if !waiting.is_empty() && app.output.style.terminal {
         app.output.note("`lukasa pending show ID` says more; `accept ID` and `reject ID` decide");
     }
     Ok(Status::Done)
@@ -75,7 +75,7 @@ async fn all(app: &App, memories: &Memories) -> Result<Vec<PendingProposal>, Fai
     }
 }
 
-fn columns(waiting: &[PendingProposal], now: Timestamp, look: Look) -> String {
+fn columns(waiting: &[PendingProposal], now: Timestamp, look: OutputStyle) -> String {
     let columns = [
         Column::right("ID").styled(MARK),
         Column::right("AGE").styled(FAINT),
@@ -86,16 +86,16 @@ fn columns(waiting: &[PendingProposal], now: Timestamp, look: Look) -> String {
     let row = |one: &PendingProposal| {
         let (kind, why) = match &one.stale {
             None => (one.proposal.kind.as_ref(), one.proposal.reason.clone()),
-            Some(why) => ("stale", without_path(why, one)),
+            Some(why) => ("stale", reason_without_path(why, one)),
         };
         let (id, age) = (one.id.to_string(), time::ago(one.made_at, now));
-        vec![id, age, kind.to_owned(), named(one), visible::line(&why).into_owned()]
+        vec![id, age, kind.to_owned(), named(one), sanitize::line(&why).into_owned()]
     };
     table::aligned(&columns, waiting.iter().map(row), look)
 }
 
 /// Returns why a proposal is stale, without the path of the only memory that it names.
-fn without_path(why: &str, one: &PendingProposal) -> String {
+fn reason_without_path(why: &str, one: &PendingProposal) -> String {
     let why = match paths(one)[..] {
         [path] => why.strip_prefix(&format!("{path}: ")).unwrap_or(why),
         _ => why,
@@ -106,8 +106,8 @@ fn without_path(why: &str, one: &PendingProposal) -> String {
 fn plain_line(one: &PendingProposal) -> String {
     let (made_at, kind, score) = (time::exact(one.made_at), one.proposal.kind, one.proposal.score);
     let state = if one.stale.is_some() { "stale" } else { "waiting" };
-    let paths: Vec<_> = paths(one).into_iter().map(short).collect();
-    let (paths, reason) = (paths.join(","), visible::line(&one.proposal.reason));
+    let paths: Vec<_> = paths(one).into_iter().map(short_path).collect();
+    let (paths, reason) = (paths.join(","), sanitize::line(&one.proposal.reason));
     format!("{}\t{made_at}\t{state}\t{kind}\t{score}\t{paths}\t{reason}\n", one.id)
 }
 
@@ -123,11 +123,11 @@ fn paths(one: &PendingProposal) -> Vec<&MemoryPath> {
 
 fn named(one: &PendingProposal) -> String {
     let paths = paths(one);
-    let mut named: Vec<_> = paths.iter().take(NAMED_MAX).map(|path| short(path)).collect();
+    let mut named: Vec<_> = paths.iter().take(NAMED_MAX).map(|path| short_path(path)).collect();
     if let Some(more) = paths.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
         named.push(format!("and {more} more"));
     }
-    visible::line(&named.join(", ")).into_owned()
+    sanitize::line(&named.join(", ")).into_owned()
 }
 
 async fn show(app: &App, id: ProposalId) -> Result<Status, Failure> {
@@ -136,12 +136,12 @@ async fn show(app: &App, id: ProposalId) -> Result<Status, Failure> {
     if app.output.json {
         app.output.value(&value(&shown))?;
     } else {
-        app.output.text(&in_full(&shown, now(), app.output.look))?;
+        app.output.text(&full_text(&shown, now(), app.output.style))?;
     }
     Ok(Status::Done)
 }
 
-fn in_full(one: &PendingProposal, now: Timestamp, look: Look) -> String {
+fn full_text(one: &PendingProposal, now: Timestamp, look: OutputStyle) -> String {
     let proposal = &one.proposal;
     let mut lines = vec![
         ("kind", proposal.kind.to_string()),
@@ -151,19 +151,19 @@ fn in_full(one: &PendingProposal, now: Timestamp, look: Look) -> String {
         ("by", one.task.clone().unwrap_or_else(|| one.origin.clone())),
     ];
     for kept in &proposal.relies_on {
-        lines.push(("relies on", format!("{}: {}", short(&kept.path), kept.text)));
+        lines.push(("relies on", format!("{}: {}", short_path(&kept.path), kept.text)));
     }
-    let mut text = Text::default();
+    let mut text = TextBuffer::default();
     text.line(look.paint(STRONG, &format!("proposal {}", one.id)));
     for (name, value) in lines {
         let name = look.paint(FAINT, &format!("{name:<9}"));
-        text.line(format_args!("{name} {}", visible::line(&value)));
+        text.line(format_args!("{name} {}", sanitize::line(&value)));
     }
     if let Some(why) = &one.stale {
         let name = look.paint(WARN, &format!("{:<9}", "stale"));
-        text.line(format_args!("{name} {}", visible::line(&without_path(why, one))));
+        text.line(format_args!("{name} {}", sanitize::line(&reason_without_path(why, one))));
         for change in &proposal.changes {
-            text.line(format_args!("\n  {}", look.paint(STRONG, &short(&change.path))));
+            text.line(format_args!("\n  {}", look.paint(STRONG, &short_path(&change.path))));
             let sides = [("-", &change.old), ("+", &change.new)];
             for (sign, entry) in
                 sides.iter().filter_map(|(sign, side)| Some((sign, side.as_ref()?)))
@@ -218,7 +218,7 @@ enum Verb {
 }
 
 impl Verb {
-    const fn done(self) -> &'static str {
+    const fn past_tense(self) -> &'static str {
         match self {
             Self::Accept => "accepted",
             Self::Reject => "rejected",
@@ -226,10 +226,10 @@ impl Verb {
     }
 }
 
-async fn decide(app: &App, chosen: &Chosen, verb: Verb) -> Result<Status, Failure> {
+async fn decide(app: &App, chosen: &ProposalSelection, verb: Verb) -> Result<Status, Failure> {
     let memories = app.memories();
     let ids = if chosen.all {
-        let Some(ids) = all_agreed(app, &memories, chosen, verb).await? else {
+        let Some(ids) = confirm_all(app, &memories, chosen, verb).await? else {
             app.output.note("nothing was decided");
             return Ok(Status::Refused);
         };
@@ -242,18 +242,18 @@ async fn decide(app: &App, chosen: &Chosen, verb: Verb) -> Result<Status, Failur
         Verb::Accept => {
             // Boxed, since the future of an acceptance is too large for the stack of its callers.
             let accepting = Box::pin(pending.accept(&memories, &ids, &call));
-            app.write("accepting", accepting).await
+            app.finish_write("accepting", accepting).await
         }
-        Verb::Reject => app.write("rejecting", pending.reject(&memories, &ids)).await,
+        Verb::Reject => app.finish_write("rejecting", pending.reject(&memories, &ids)).await,
     };
-    tell(app, decisions, verb)
+    report(app, decisions, verb)
 }
 
 /// Returns all that wait, if the person agrees to decide on all of them.
-async fn all_agreed(
+async fn confirm_all(
     app: &App,
     memories: &Memories,
-    chosen: &Chosen,
+    chosen: &ProposalSelection,
     verb: Verb,
 ) -> Result<Option<Vec<ProposalId>>, Failure> {
     let (command, does, word) = match verb {
@@ -276,12 +276,12 @@ async fn all_agreed(
     if chosen.consent.yes || waiting.is_empty() {
         return Ok(Some(ids));
     }
-    let about = columns(&waiting, now(), app.output.notes);
+    let about = columns(&waiting, now(), app.output.note_style);
     let question = format!("{word} {}?", counted(waiting.len(), "proposal", "proposals"));
     Ok(ask::confirm_about(app, &about, &question).await?.then_some(ids))
 }
 
-fn tell(app: &App, mut decisions: Vec<ProposalDecision>, verb: Verb) -> Result<Status, Failure> {
+fn report(app: &App, mut decisions: Vec<ProposalDecision>, verb: Verb) -> Result<Status, Failure> {
     if let [ProposalDecision { outcome: Err(_), .. }] = decisions.as_slice()
         && let Some(ProposalDecision { outcome: Err(error), .. }) = decisions.pop()
     {
@@ -297,7 +297,8 @@ fn tell(app: &App, mut decisions: Vec<ProposalDecision>, verb: Verb) -> Result<S
     for ProposalDecision { id, outcome } in decisions {
         match outcome {
             Ok(change) => {
-                app.output.note(&with_change(&format!("{} proposal {id}", verb.done()), change));
+                app.output
+                    .note(&with_change(&format!("{} proposal {id}", verb.past_tense()), change));
             }
             Err(error) => {
                 refused += 1;
@@ -334,6 +335,6 @@ fn failure(error: DecisionError) -> Failure {
 }
 
 /// Returns a number that a person types for a proposal, with what it is about.
-pub(crate) fn offered(one: &PendingProposal) -> (String, String) {
+pub(crate) fn number_and_title(one: &PendingProposal) -> (String, String) {
     (one.id.to_string(), format!("{} {}", one.proposal.kind, named(one)))
 }

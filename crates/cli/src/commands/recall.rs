@@ -3,24 +3,24 @@
 use engine::RetrievedMemory;
 use serde_json::{Value, json};
 
+use crate::app::App;
 use crate::args::Recall;
-use crate::compose::App;
 use crate::exit::{Failure, Status};
-use crate::render::text::Text;
-use crate::render::{FAINT, Look, MARK, short, visible};
+use crate::render::text::TextBuffer;
+use crate::render::{FAINT, MARK, OutputStyle, sanitize, short_path};
 
 /// Finds what an agent would be shown beside a prompt.
 pub(crate) async fn run(app: &App, args: &Recall) -> Result<Status, Failure> {
     let prompt = args.prompt.join(" ");
     let memories = app.memories();
     let recaller = app.engine.recaller();
-    let found = app.wait("looking", recaller.recall(&memories, &prompt)).await?;
+    let found = app.wait_with_progress("looking", recaller.recall(&memories, &prompt)).await?;
     if app.output.json {
         app.output.values(&found.iter().map(value).collect::<Vec<_>>())?;
     } else {
-        let mut text = Text::default();
+        let mut text = TextBuffer::default();
         for found in &found {
-            write(found, args.explain, app.output.look, &mut text);
+            write(found, args.explain, app.output.style, &mut text);
         }
         app.output.text(&text.into_string())?;
         if found.is_empty() {
@@ -42,15 +42,15 @@ fn value(found: &RetrievedMemory) -> Value {
     })
 }
 
-fn write(found: &RetrievedMemory, explain: bool, look: Look, text: &mut Text) {
-    text.line(look.paint(MARK, &short(&found.path)));
+fn write(found: &RetrievedMemory, explain: bool, look: OutputStyle, text: &mut TextBuffer) {
+    text.line(look.paint(MARK, &short_path(&found.path)));
     if let Some(mark) = found.mark {
         text.line(look.paint(FAINT, &format!("  {}", mark.before_text())));
     }
     if explain {
-        text.line(look.paint(FAINT, &format!("  {}", visible::line(&found.why))));
+        text.line(look.paint(FAINT, &format!("  {}", sanitize::line(&found.why))));
     }
-    for line in visible::text(&found.text).lines() {
+    for line in sanitize::text(&found.text).lines() {
         text.line(format!("  {line}"));
     }
 }

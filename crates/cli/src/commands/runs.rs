@@ -3,11 +3,11 @@
 use engine::ModelWork;
 use serde_json::json;
 
+use crate::app::{App, now};
 use crate::args::Runs;
-use crate::compose::{App, now};
 use crate::exit::{Failure, Status};
 use crate::render::table::Column;
-use crate::render::{BAD, FAINT, GOOD, STRONG, table, time, visible};
+use crate::render::{BAD, FAINT, GOOD, STRONG, sanitize, table, time};
 
 /// Lists the latest.
 pub(crate) async fn run(app: &App, args: &Runs) -> Result<Status, Failure> {
@@ -18,7 +18,7 @@ pub(crate) async fn run(app: &App, args: &Runs) -> Result<Status, Failure> {
         }
         return Ok(Status::Done);
     }
-    let look = app.output.look;
+    let look = app.output.style;
     if page.works.is_empty() {
         app.output
             .note("no model did anything yet; `lukasa models` lists those that the settings name");
@@ -38,12 +38,12 @@ pub(crate) async fn run(app: &App, args: &Runs) -> Result<Status, Failure> {
             let mut ended = look.paint(style, &work.ended);
             if let Some(why) = &work.why {
                 ended.push_str(": ");
-                ended.push_str(&visible::line(why));
+                ended.push_str(&sanitize::line(why));
             }
             vec![
                 time::ago(work.ended_at, now),
                 work.agent.rsplit('-').next().unwrap_or_default().to_owned(),
-                visible::line(&work.model).into_owned(),
+                sanitize::line(&work.model).into_owned(),
                 format!("{took:.1} s"),
                 work.turns.to_string(),
                 work.refused.to_string(),

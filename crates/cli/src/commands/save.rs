@@ -3,10 +3,10 @@
 use engine::{ContextFiles, ContextScope};
 use serde_json::json;
 
-use super::editor::{self, Left};
-use super::{ask, tell_warnings, warning_values};
+use super::editor::{self, EditorExit};
+use super::{ask, report_warnings, warning_values};
+use crate::app::App;
 use crate::args::{Save, SaveScope};
-use crate::compose::App;
 use crate::exit::{Failure, Status};
 
 /// Adds a fact to the context file of the person or of the project.
@@ -17,20 +17,20 @@ pub(crate) async fn run(app: &App, args: Save) -> Result<Status, Failure> {
             Failure::usage("nothing to save").help("give the fact as an argument or pipe it in")
         );
     };
-    let fact = if args.edit { edited(app, &fact).await? } else { fact };
+    let fact = if args.edit { edit_fact(app, &fact).await? } else { fact };
     if memory::context_file::fact(&fact).is_none() {
         return Err(Failure::usage("nothing to save: the text is blank"));
     }
-    let files = app.context_files_with(&args.answered)?.select_for_client();
+    let files = app.context_files_with(&args.allow_rules)?.select_for_client();
     let scope = match args.scope {
         Some(SaveScope::Global) => ContextScope::Global,
         Some(SaveScope::Project) => ContextScope::Project,
-        None => which(app, &files).await?,
+        None => choose_scope(app, &files).await?,
     };
     let saved = if args.edit {
-        app.write("writing", files.append(scope, &fact)).await?
+        app.finish_write("writing", files.append(scope, &fact)).await?
     } else {
-        app.write("writing", files.save(scope, &fact)).await?
+        app.finish_write("writing", files.save(scope, &fact)).await?
     };
     if app.output.json {
         app.output.value(&json!({
@@ -41,7 +41,7 @@ pub(crate) async fn run(app: &App, args: Save) -> Result<Status, Failure> {
             "warnings": warning_values(&saved.warnings),
         }))?;
     } else if saved.changed {
-        tell_warnings(app, &saved.warnings);
+        report_warnings(app, &saved.warnings);
         app.output.note(&format!("added to {}", saved.path.display()));
     } else {
         let path = saved.path.display();
@@ -51,16 +51,16 @@ pub(crate) async fn run(app: &App, args: Save) -> Result<Status, Failure> {
 }
 
 /// Lets the person edit the fact before it is saved.
-async fn edited(app: &App, fact: &str) -> Result<String, Failure> {
+async fn edit_fact(app: &App, fact: &str) -> Result<String, Failure> {
     match editor::open(app, "fact.md", fact).await? {
-        Left::Text(text) => Ok(text),
-        Left::NoText(_) => Err(Failure::usage("the editor left bytes that are no text")
+        EditorExit::Text(text) => Ok(text),
+        EditorExit::NoText(_) => Err(Failure::usage("the editor left bytes that are no text")
             .help("nothing was saved; save the text as UTF-8")),
     }
 }
 
 /// Asks which file is meant. Where nobody can be asked, both are named.
-async fn which(app: &App, files: &ContextFiles) -> Result<ContextScope, Failure> {
+async fn choose_scope(app: &App, files: &ContextFiles) -> Result<ContextScope, Failure> {
     let path = |scope| files.target(scope).map(|path| path.display().to_string());
     let (project, global) = (path(ContextScope::Project)?, path(ContextScope::Global)?);
     if !ask::can_ask(app) {

@@ -14,28 +14,28 @@ use state::private_files::restrict_to_owner;
 use store::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Guard, Serve};
-use crate::compose::{self, App, SettingsFile};
-use crate::daemon::{self, Lock, Place};
+use crate::app::{self, App, SettingsFile};
+use crate::args::{HttpAccess, Serve};
+use crate::daemon::{self, DaemonLock, DaemonRecord};
 use crate::exit::{Failure, Status};
 use crate::files;
 use crate::hooks::host;
 use crate::render::text::quoted;
-use crate::render::{print, visible};
+use crate::render::{print, sanitize};
 
 /// Serves until a signal comes; a second one does not wait for what is under way.
 pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
-    let (rules, token_file) = rules(app, &args.guard)?;
-    if !args.host.is_loopback() && !args.guard.behind_proxy {
+    let (rules, token_file) = rules(app, &args.access)?;
+    if !args.host.is_loopback() && !args.access.behind_proxy {
         return Err(Failure::usage(format!("{} is reached by other machines", args.host))
             .help("give `--allow-remote --behind-proxy` when a proxy before it speaks TLS"));
     }
     let workspaces = workspaces(app, args)?;
-    let lock = Lock::take(&app.folders.state)?;
+    let lock = DaemonLock::acquire(&app.folders.state)?;
     let socket = daemon::socket(&app.folders.state);
     let (listeners, address) = listen((args.host, args.port).into(), socket.as_deref())?;
     let url = format!("http://{address}");
-    let place = Place { pid: std::process::id(), url, socket, token_file };
+    let place = DaemonRecord { pid: std::process::id(), url, socket, token_file };
     let mut settings = app.engine.lane_settings();
     if let Some(concurrent_max) = args.max_concurrent_tasks {
         settings.concurrent_max = concurrent_max.get();
@@ -44,7 +44,7 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     let flag = args.runner;
     #[cfg(not(feature = "child"))]
     let flag = None;
-    let chosen = app.runners.of_daemon(&app.engine, flag);
+    let chosen = app.runners.for_daemon(&app.engine, flag);
     let runner = Arc::clone(&chosen.runner);
     let host = HttpConfig {
         engine: app.engine.clone(),
@@ -54,11 +54,11 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
         rules,
         connections_max: connections_max(),
         settings: Some(Arc::new(SettingsFile::new(app.features.clone())?)),
-        agents: host::Host::all(),
+        agents: host::HookHost::all(),
     };
-    lock.say(&place)?;
+    lock.write_record(&place)?;
     // Whoever reads where it listens may end it at once.
-    let interrupted = app.interrupts.wait();
+    let interrupted = app.interrupts.wait_for_signal();
     announce(app, &host, &place)?;
     let stop = CancellationToken::new();
     let mut serving = std::pin::pin!(http::serve(host, listeners, stop.clone()));
@@ -69,7 +69,7 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
             stop.cancel();
             tokio::select! {
                 () = &mut serving => {}
-                _ = app.interrupts.wait() => {}
+                _ = app.interrupts.wait_for_signal() => {}
             }
         }
     }
@@ -82,8 +82,8 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
 }
 
 /// Returns who may call, and the file that holds the token if one does.
-fn rules(app: &App, guard: &Guard) -> Result<(GuardConfig, Option<PathBuf>), Failure> {
-    let given = guard.token.clone().or_else(compose::token);
+fn rules(app: &App, guard: &HttpAccess) -> Result<(GuardConfig, Option<PathBuf>), Failure> {
+    let given = guard.token.clone().or_else(app::token);
     let file = match (&given, &guard.token_file) {
         (Some(_), None) => None,
         // Other commands find it by the word of this one, in whatever folder they run.
@@ -143,9 +143,9 @@ fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
 }
 
 fn workspace(app: &App, folder: &Path) -> Result<Workspace, Failure> {
-    let real = files::real_path(&compose::expand(folder.to_owned()))
+    let real = files::real_path(&app::expand(folder.to_owned()))
         .map_err(|error| Failure::file("serve the workspace", folder, &error))?;
-    Ok(compose::workspace_of(real, app.binding.project_root))
+    Ok(app::workspace_of(real, app.binding.project_root))
 }
 
 /// Listens at an address and at a socket; returns the address that was bound, too.
@@ -182,8 +182,8 @@ fn connections_max() -> usize {
 }
 
 /// Says where the daemon listens and what to try next.
-fn announce(app: &App, host: &HttpConfig, place: &Place) -> Result<(), Failure> {
-    let Place { pid, url, socket, token_file } = place;
+fn announce(app: &App, host: &HttpConfig, place: &DaemonRecord) -> Result<(), Failure> {
+    let DaemonRecord { pid, url, socket, token_file } = place;
     let folders: Vec<_> = host.workspaces.iter().map(|one| one.cwd.display().to_string()).collect();
     if app.output.json {
         let value = json!({
@@ -208,7 +208,7 @@ fn announce(app: &App, host: &HttpConfig, place: &Place) -> Result<(), Failure> 
          For an agent that speaks MCP over HTTP:\n\
          \n  claude mcp add --transport http lukasa {url}/mcp --header \"Authorization: Bearer {token}\"\n\n\
          `{url}/docs`, asked for with that header, describes the rest. Ctrl-C ends it.\n",
-        visible::line(&folders.join(", "))
+        sanitize::line(&folders.join(", "))
     );
     print(text.as_bytes())
 }

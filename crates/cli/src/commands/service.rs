@@ -11,19 +11,19 @@ use clap::Parser as _;
 use memory::error_code::MemoryErrorCode;
 use serde_json::json;
 
-use crate::args::{Cli, Command, Guard, Serve, ServiceAction};
+use crate::app::{self, App};
+use crate::args::{Cli, Command, HttpAccess, Serve, ServiceAction};
 use crate::args::{Globals, Service as Args};
-use crate::compose::{self, App};
-use crate::daemon::{self, Place};
+use crate::daemon::{self, DaemonRecord};
 use crate::exit::{Failure, Status};
 use crate::files::{self, Overwrite};
-use crate::render::text::Text;
-use crate::render::{FAINT, print, visible};
-use crate::service::{self, Service, Starter};
+use crate::render::text::TextBuffer;
+use crate::render::{FAINT, print, sanitize};
+use crate::service::{self, InitSystem, Service};
 
 /// Writes, removes or looks at the service.
 pub(crate) fn run(app: &App, args: &Args) -> Result<Status, Failure> {
-    let manager = args.manager.or(Starter::of_this_system()).ok_or_else(|| {
+    let manager = args.manager.or(InitSystem::current()).ok_or_else(|| {
         Failure::usage("no service manager of this system is known")
             .help("let the system start `lukasa serve` in its own way")
     })?;
@@ -35,7 +35,7 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<Status, Failure> {
     if args.action != ServiceAction::Install && !args.serve.is_empty() {
         return Err(Failure::usage("only `install` takes arguments for the daemon"));
     }
-    let (home, config) = compose::system_folders()?;
+    let (home, config) = app::system_folders()?;
     let file = manager.file(&home, &config);
     match args.action {
         ServiceAction::Install => install(app, args, manager, &file),
@@ -44,14 +44,15 @@ pub(crate) fn run(app: &App, args: &Args) -> Result<Status, Failure> {
     }
 }
 
-fn install(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Status, Failure> {
+fn install(app: &App, args: &Args, manager: InitSystem, file: &Path) -> Result<Status, Failure> {
     check(&args.serve)?;
     let log = app.folders.state.join("daemon.log");
     let service = Service {
-        program: compose::this_program()?,
+        program: app::this_program()?,
         args: args.serve.clone(),
-        folder: compose::here().ok_or_else(|| Failure::usage("there is no current folder"))?,
-        environment: compose::folder_variables(),
+        folder: app::current_folder()
+            .ok_or_else(|| Failure::usage("there is no current folder"))?,
+        environment: app::folder_variables(),
         log: log.clone(),
     };
     let text = manager.text(&service)?;
@@ -63,15 +64,15 @@ fn install(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Stat
         app.output.note(&format!("would write {}", file.display()));
         return print(text.as_bytes()).map(|()| Status::Done);
     }
-    ours(file)?;
-    files::write_out(file, text.as_bytes(), Overwrite::Always)
+    is_our_file(file)?;
+    files::write_export(file, text.as_bytes(), Overwrite::Always)
         .map_err(|error| Failure::file("write", file, &error))?;
-    if compose::token().is_some() {
+    if app::token().is_some() {
         app.output.warning(
             "LUKASA_TOKEN is not handed on: the service makes a token, or takes --token-file",
         );
     }
-    tell(app, "wrote", file, &manager.steps_to_start(file, &log))
+    report(app, "wrote", file, &manager.steps_to_start(file, &log))
 }
 
 /// Refuses what the daemon would not understand, and a token that everybody could read.
@@ -83,7 +84,7 @@ fn check(serve: &[String]) -> Result<(), Failure> {
         Failure::usage(format!("`lukasa serve` does not understand this: {what}"))
     })?;
     match parsed.command {
-        Some(Command::Serve(Serve { guard: Guard { token: Some(_), .. }, .. })) => {
+        Some(Command::Serve(Serve { access: HttpAccess { token: Some(_), .. }, .. })) => {
             Err(Failure::usage("a token in the file of a service is there for all to see")
                 .help("leave it out, or give `--token-file FILE`"))
         }
@@ -91,14 +92,14 @@ fn check(serve: &[String]) -> Result<(), Failure> {
     }
 }
 
-fn uninstall(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Status, Failure> {
-    if !ours(file)? {
+fn uninstall(app: &App, args: &Args, manager: InitSystem, file: &Path) -> Result<Status, Failure> {
+    if !is_our_file(file)? {
         return Err(Failure::new(
             MemoryErrorCode::NotFound,
             format!("{} is not there", file.display()),
         ));
     }
-    let link = manager.link(file).filter(|link| files::is_there(link));
+    let link = manager.link(file).filter(|link| files::exists(link));
     if args.dry_run {
         if app.output.json {
             app.output.value(&json!({ "file": file, "would": "remove" }))?;
@@ -113,12 +114,12 @@ fn uninstall(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<St
     for path in link.iter().map(PathBuf::as_path).chain([file]) {
         files::remove(path).map_err(|error| Failure::file("remove", path, &error))?;
     }
-    tell(app, "removed", file, &manager.steps_to_end())
+    report(app, "removed", file, &manager.steps_to_end())
 }
 
 /// Tells whether the file is there; refuses to touch one that was not written here.
-fn ours(file: &Path) -> Result<bool, Failure> {
-    let there = files::read_if_there(file).map_err(|error| Failure::file("read", file, &error))?;
+fn is_our_file(file: &Path) -> Result<bool, Failure> {
+    let there = files::read_optional(file).map_err(|error| Failure::file("read", file, &error))?;
     match there {
         None => Ok(false),
         Some(text) if service::is_ours(&text) => Ok(true),
@@ -129,7 +130,7 @@ fn ours(file: &Path) -> Result<bool, Failure> {
     }
 }
 
-fn tell(
+fn report(
     app: &App,
     done: &str,
     file: &Path,
@@ -141,20 +142,20 @@ fn tell(
         return Ok(Status::Done);
     }
     let width = steps.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
-    let mut text = Text::default();
-    text.line(format_args!("{done} {}\n\nNext:", visible::line(&file.display().to_string())));
+    let mut text = TextBuffer::default();
+    text.line(format_args!("{done} {}\n\nNext:", sanitize::line(&file.display().to_string())));
     for (command, why) in steps {
-        let why = app.output.look.paint(FAINT, &format!("# {why}"));
+        let why = app.output.style.paint(FAINT, &format!("# {why}"));
         text.line(format_args!("  {command:width$}  {why}"));
     }
     app.output.text(&text.into_string())?;
     Ok(Status::Done)
 }
 
-fn status(app: &App, manager: Starter, file: &Path) -> Result<Status, Failure> {
-    let is_installed = ours(file)?;
-    let starts = manager.link(file).map(|link| files::is_there(&link));
-    let place = daemon::find(&app.folders.state).filter(is_answered);
+fn status(app: &App, manager: InitSystem, file: &Path) -> Result<Status, Failure> {
+    let is_installed = is_our_file(file)?;
+    let starts = manager.link(file).map(|link| files::exists(&link));
+    let place = daemon::find(&app.folders.state).filter(is_reachable);
     let status = if is_installed { Status::Done } else { Status::Refused };
     if app.output.json {
         let url = place.as_ref().map(|place| &place.url);
@@ -163,8 +164,8 @@ fn status(app: &App, manager: Starter, file: &Path) -> Result<Status, Failure> {
         }))?;
         return Ok(status);
     }
-    let mut text = Text::default();
-    let shown = |path: &Path| visible::line(&path.display().to_string()).into_owned();
+    let mut text = TextBuffer::default();
+    let shown = |path: &Path| sanitize::line(&path.display().to_string()).into_owned();
     if is_installed {
         text.line(format_args!("installed: {}", shown(file)));
     } else {
@@ -176,7 +177,7 @@ fn status(app: &App, manager: Starter, file: &Path) -> Result<Status, Failure> {
         None => {}
     }
     match &place {
-        Some(Place { url, pid, .. }) => {
+        Some(DaemonRecord { url, pid, .. }) => {
             text.line(format_args!("a daemon listens at {url} (process {pid})"));
         }
         None => text.line(format_args!("no daemon runs")),
@@ -189,7 +190,7 @@ fn status(app: &App, manager: Starter, file: &Path) -> Result<Status, Failure> {
 }
 
 /// Tells whether somebody listens where a daemon said that it does: it may have died since.
-fn is_answered(place: &Place) -> bool {
+fn is_reachable(place: &DaemonRecord) -> bool {
     match &place.socket {
         Some(socket) => UnixStream::connect(socket).is_ok(),
         None => TcpStream::connect(place.url.trim_start_matches("http://")).is_ok(),

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap_complete::env::Shells;
 
+use crate::app;
 use crate::args::{Cli, Completions, Man};
 use crate::complete::VARIABLE;
-use crate::compose;
 use crate::exit::{Failure, Status};
 use crate::files::{self, Overwrite};
 use crate::render::{Output, print};
@@ -30,8 +30,8 @@ pub(crate) fn completions(args: &Completions) -> Result<Status, Failure> {
 
 /// Returns how a shell finds this program: by its name, or where it was when it was called by a path.
 fn program() -> String {
-    let called = compose::words().next().map(PathBuf::from).unwrap_or_default();
-    match compose::here() {
+    let called = app::raw_args().next().map(PathBuf::from).unwrap_or_default();
+    match app::current_folder() {
         Some(here) if called.components().count() > 1 => here.join(called).display().to_string(),
         _ => NAME.to_owned(),
     }
@@ -50,7 +50,7 @@ pub(crate) fn man(output: &Output, args: &Man) -> Result<Status, Failure> {
     for command in pages {
         let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
         let path = folder.join(format!("{name}.1"));
-        files::write_out(&path, &page(command)?, Overwrite::Always)
+        files::write_export(&path, &page(command)?, Overwrite::Always)
             .map_err(|error| Failure::file("write", &path, &error))?;
         output.note(&path.display().to_string());
     }

@@ -12,15 +12,17 @@ use memory::command::view::human_size;
 use memory::limits::SECRET_DRAFT_KEPT;
 use serde_json::{Value, json};
 
+use crate::app::{App, now};
 use crate::args::Doctor;
 use crate::commands::drafts::{self, Draft};
 use crate::commands::pending;
-use crate::compose::{App, now};
 use crate::exit::{Failure, Status};
-use crate::lane::Lane;
-use crate::render::text::Text;
+use crate::render::text::TextBuffer;
 use crate::render::time;
-use crate::render::{BAD, FAINT, GOOD, Look, MARK, STRONG, WARN, counted, mount_word, visible};
+use crate::render::{
+    BAD, FAINT, GOOD, MARK, OutputStyle, STRONG, WARN, counted, mount_word, sanitize,
+};
+use crate::task_client::TaskClient;
 
 /// How many pieces of advice are shown to a person, beside missing descriptions.
 const ADVICE_MAX: usize = 20;
@@ -31,8 +33,8 @@ const MISSING_NAMED_MAX: usize = 10;
 /// Shows where memories lie and how much there is.
 pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
     let memories = app.memories();
-    let health = app.wait("looking", memories.health(Depth::Quick)).await?;
-    let next_dream = Lane::open(app).next_dream().await;
+    let health = app.wait_with_progress("looking", memories.health(Depth::Quick)).await?;
+    let next_dream = TaskClient::open(app).next_dream().await;
     // What is wrong with the state is among the findings.
     let pending = app.engine.proposal_queue().count(&memories).await.unwrap_or_default();
     let state_file = app.engine.state_file();
@@ -55,7 +57,7 @@ pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
         let next_dream = next_dream.map(|next| dream_line(next, now()));
         let pending = pending::waiting_line(pending);
         let lines = [("dream", next_dream), ("pending", pending)];
-        app.output.text(&status_text(&health, state_file, &set_aside, lines, app.output.look))?;
+        app.output.text(&status_text(&health, state_file, &set_aside, lines, app.output.style))?;
     }
     Ok(Status::Done)
 }
@@ -120,9 +122,9 @@ fn status_text(
     state_file: &Path,
     set_aside: &[PathBuf],
     lines: [(&str, Option<String>); 2],
-    look: Look,
+    look: OutputStyle,
 ) -> String {
-    let mut text = Text::default();
+    let mut text = TextBuffer::default();
     for root in &health.roots {
         root_lines(root, look, &mut text);
     }
@@ -130,11 +132,11 @@ fn status_text(
     let changes = usize::try_from(state.changes).unwrap_or(usize::MAX);
     let facts = [counted(changes, "change", "changes"), human_size(state.database_bytes)];
     text.line(format_args!("{} {}", heading("state", look), facts.join(", ")));
-    let file = visible::line(&state_file.display().to_string()).into_owned();
-    text.line(below(&file, FAINT, look));
+    let file = sanitize::line(&state_file.display().to_string()).into_owned();
+    text.line(indented(&file, FAINT, look));
     for old in set_aside {
-        let old = visible::line(&old.display().to_string()).into_owned();
-        text.line(below(&format!("damaged and set aside: {old}"), WARN, look));
+        let old = sanitize::line(&old.display().to_string()).into_owned();
+        text.line(indented(&format!("damaged and set aside: {old}"), WARN, look));
     }
     for (word, line) in lines {
         if let Some(line) = line {
@@ -148,10 +150,10 @@ fn status_text(
     text.into_string()
 }
 
-fn root_lines(root: &RootHealth, look: Look, text: &mut Text) {
+fn root_lines(root: &RootHealth, look: OutputStyle, text: &mut TextBuffer) {
     let scope = heading(mount_word(root.mount), look);
     if let Some(reason) = &root.unavailable {
-        let reason = visible::line(&format!("unavailable: {reason}")).into_owned();
+        let reason = sanitize::line(&format!("unavailable: {reason}")).into_owned();
         text.line(format_args!("{scope} {}", look.paint(FAINT, &reason)));
     } else {
         let count = format!("{} of {}", root.files, root.files_max);
@@ -162,19 +164,19 @@ fn root_lines(root: &RootHealth, look: Look, text: &mut Text) {
     }
     if let Some(folder) = &root.folder {
         let made = if root.exists { "" } else { " (made by the first write)" };
-        let folder = visible::line(&folder.display().to_string()).into_owned();
-        text.line(below(&format!("{folder}{made}"), FAINT, look));
+        let folder = sanitize::line(&folder.display().to_string()).into_owned();
+        text.line(indented(&format!("{folder}{made}"), FAINT, look));
     }
     if let Some(holder) = &root.holder {
-        text.line(below(&format!("held by {}", visible::line(holder)), WARN, look));
+        text.line(indented(&format!("held by {}", sanitize::line(holder)), WARN, look));
     }
 }
 
-fn heading(word: &str, look: Look) -> String {
+fn heading(word: &str, look: OutputStyle) -> String {
     look.paint(STRONG, &format!("{word:<10}"))
 }
 
-fn below(fact: &str, style: Style, look: Look) -> String {
+fn indented(fact: &str, style: Style, look: OutputStyle) -> String {
     format!("{:<10} {}", "", look.paint(style, fact))
 }
 
@@ -182,9 +184,9 @@ fn below(fact: &str, style: Style, look: Look) -> String {
 pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> {
     let memories = app.memories();
     let looked = if args.fix {
-        app.wait("mending", mend(app, &memories)).await?
+        app.wait_with_progress("mending", repair_state_and_roots(app, &memories)).await?
     } else {
-        let health = app.wait("looking", memories.health(Depth::Thorough)).await?;
+        let health = app.wait_with_progress("looking", memories.health(Depth::Thorough)).await?;
         RepairReport { actions: Vec::new(), remaining: health.findings, advice: health.advice }
     };
     let drafts = drafts::list(app);
@@ -198,7 +200,7 @@ pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> 
             "drafts": drafts.iter().map(draft_value).collect::<Vec<_>>(),
         }))?;
     } else {
-        let look = app.output.look;
+        let look = app.output.style;
         let text = doctor_text(&looked, args.fix, look);
         app.output.text(&format!("{text}{}", drafts_text(&drafts, now(), look)))?;
     }
@@ -206,7 +208,7 @@ pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> 
 }
 
 /// Mends the state first, so that the roots are mended with what it knows.
-async fn mend(app: &App, memories: &Memories) -> Result<RepairReport, Failure> {
+async fn repair_state_and_roots(app: &App, memories: &Memories) -> Result<RepairReport, Failure> {
     let mut done = Vec::new();
     if let Some(repair) = app.engine.repair_state().await? {
         done.push(format!("state: {repair}"));
@@ -216,11 +218,11 @@ async fn mend(app: &App, memories: &Memories) -> Result<RepairReport, Failure> {
     Ok(repaired)
 }
 
-fn doctor_text(looked: &RepairReport, fixed: bool, look: Look) -> String {
-    let mut text = Text::default();
+fn doctor_text(looked: &RepairReport, fixed: bool, look: OutputStyle) -> String {
+    let mut text = TextBuffer::default();
     let left = &looked.remaining;
     for one in &looked.actions {
-        text.line(format_args!("{} {}", look.paint(GOOD, "mended"), visible::line(one)));
+        text.line(format_args!("{} {}", look.paint(GOOD, "mended"), sanitize::line(one)));
     }
     for one in left {
         text.add(&finding_text(one, BAD, look));
@@ -236,10 +238,10 @@ fn doctor_text(looked: &RepairReport, fixed: bool, look: Look) -> String {
     text.into_string()
 }
 
-fn finding_text(one: &HealthFinding, style: Style, look: Look) -> String {
+fn finding_text(one: &HealthFinding, style: Style, look: OutputStyle) -> String {
     let kind = look.paint(style, one.kind.as_str());
-    let subject = look.paint(MARK, &visible::line(&subject(one)));
-    format!("{kind} {subject}\n    {}\n", visible::line(&one.detail))
+    let subject = look.paint(MARK, &sanitize::line(&subject(one)));
+    format!("{kind} {subject}\n    {}\n", sanitize::line(&one.detail))
 }
 
 fn subject(one: &HealthFinding) -> String {
@@ -253,14 +255,14 @@ fn subject(one: &HealthFinding) -> String {
 fn draft_value(draft: &Draft) -> Value {
     json!({
         "file": draft.file.display().to_string(),
-        "kept_at": time::exact(draft.kept_at),
+        "kept_at": time::exact(draft.saved_at),
         "holds_secret": draft.holds_secret,
     })
 }
 
 /// Returns the texts that could not be saved and are kept.
-fn drafts_text(drafts: &[Draft], now: Timestamp, look: Look) -> String {
-    let mut text = Text::default();
+fn drafts_text(drafts: &[Draft], now: Timestamp, look: OutputStyle) -> String {
+    let mut text = TextBuffer::default();
     if !drafts.is_empty() {
         text.line(format_args!(
             "\n{}",
@@ -268,11 +270,11 @@ fn drafts_text(drafts: &[Draft], now: Timestamp, look: Look) -> String {
         ));
     }
     for draft in drafts {
-        let file = look.paint(MARK, &visible::line(&draft.file.display().to_string()));
-        text.line(format_args!("{file}  {}", look.paint(FAINT, &time::ago(draft.kept_at, now))));
+        let file = look.paint(MARK, &sanitize::line(&draft.file.display().to_string()));
+        text.line(format_args!("{file}  {}", look.paint(FAINT, &time::ago(draft.saved_at, now))));
         if draft.holds_secret {
             let days = SECRET_DRAFT_KEPT.as_secs() / (24 * 60 * 60);
-            let goes = if draft.goes_with_age {
+            let goes = if draft.expires {
                 format!("; it is deleted {days} days after it was kept")
             } else {
                 String::new()
@@ -288,8 +290,8 @@ fn drafts_text(drafts: &[Draft], now: Timestamp, look: Look) -> String {
 }
 
 /// Returns what could be better. Memories that lack a description are named together: there may be hundreds.
-fn advice_text(advice: &[HealthFinding], look: Look) -> String {
-    let mut text = Text::default();
+fn advice_text(advice: &[HealthFinding], look: OutputStyle) -> String {
+    let mut text = TextBuffer::default();
     if advice.is_empty() {
         return text.into_string();
     }
@@ -307,7 +309,7 @@ fn advice_text(advice: &[HealthFinding], look: Look) -> String {
         let kind = look.paint(WARN, HealthFindingKind::MissingDescription.as_str());
         let count = look.paint(MARK, &counted(missing.len(), "memory", "memories"));
         let named =
-            missing.iter().take(MISSING_NAMED_MAX).map(|path| visible::line(path).into_owned());
+            missing.iter().take(MISSING_NAMED_MAX).map(|path| sanitize::line(path).into_owned());
         let mut named = named.collect::<Vec<_>>().join(", ");
         if let Some(more) = missing.len().checked_sub(MISSING_NAMED_MAX).filter(|more| *more > 0) {
             named = format!("{named} and {more} more");

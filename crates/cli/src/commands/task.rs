@@ -11,16 +11,17 @@ use memory::path::{Mount, Scope};
 use protocol::task::TASK_TEXT_BYTES_MAX;
 use serde_json::{Value, json};
 
+use crate::app::{App, now};
 use crate::args::{Consent, Dream, Forget, Remember, Tasks};
 use crate::commands::{ask, pending};
-use crate::compose::{App, now};
 use crate::exit::{Failure, Status};
-use crate::lane::Lane;
 use crate::render::table::Column;
-use crate::render::text::Text;
+use crate::render::text::TextBuffer;
 use crate::render::{
-    BAD, FAINT, GOOD, Look, STRONG, change, counted, mount_word, short, table, time, visible,
+    BAD, FAINT, GOOD, OutputStyle, STRONG, change, counted, mount_word, sanitize, short_path,
+    table, time,
 };
+use crate::task_client::TaskClient;
 
 /// Takes a text in.
 pub(crate) async fn remember(app: &App, args: Remember) -> Result<Status, Failure> {
@@ -47,7 +48,7 @@ pub(crate) async fn forget(app: &App, args: Forget) -> Result<Status, Failure> {
         CuratorRequest::Forget(request)
     } else {
         ask::require_consent(app, consent, "forget", "removes entries")?;
-        let Some(request) = chosen(app, consent, request).await? else {
+        let Some(request) = confirm_forget(app, consent, request).await? else {
             return Ok(Status::Refused);
         };
         request
@@ -57,7 +58,7 @@ pub(crate) async fn forget(app: &App, args: Forget) -> Result<Status, Failure> {
 
 /// Shows a person what would be forgotten, or lets them choose where it is not clear what is meant. Returns what they
 /// agreed to.
-async fn chosen(
+async fn confirm_forget(
     app: &App,
     consent: Consent,
     request: ForgetRequest,
@@ -66,13 +67,14 @@ async fn chosen(
         return Ok(Some(CuratorRequest::Forget(request)));
     }
     let asked = CuratorRequest::Forget(request.clone());
-    let TaskPreview { result, diffs } = Lane::open(app).rehearse(app, &asked, "looking").await?;
+    let TaskPreview { result, diffs } =
+        TaskClient::open(app).rehearse(app, &asked, "looking").await?;
     if let TaskDetails::Forget { candidates, .. } = &result.details
         && !candidates.is_empty()
     {
         return Ok(choose(app, &request, &result, candidates).await?.map(CuratorRequest::Forget));
     }
-    Ok(agreed(app, &result, &diffs).await?.then_some(asked))
+    Ok(confirm_changes(app, &result, &diffs).await?.then_some(asked))
 }
 
 /// Lets a person choose one of the entries that may be meant.
@@ -82,7 +84,7 @@ async fn choose(
     result: &TaskResult,
     candidates: &[EntryCandidate],
 ) -> Result<Option<ForgetRequest>, Failure> {
-    let mut text = Text::default();
+    let mut text = TextBuffer::default();
     text.line(&result.summary);
     for line in candidate_lines(candidates) {
         text.line(line);
@@ -102,7 +104,7 @@ async fn choose(
 
 fn candidate_lines(candidates: &[EntryCandidate]) -> impl Iterator<Item = String> {
     candidates.iter().enumerate().map(|(at, EntryCandidate { path, summary, .. })| {
-        format!("  {}  {}: {}", at + 1, short(path), visible::line(summary))
+        format!("  {}  {}: {}", at + 1, short_path(path), sanitize::line(summary))
     })
 }
 
@@ -127,8 +129,8 @@ pub(crate) async fn dream(app: &App, args: &Dream) -> Result<Status, Failure> {
         ask::require_consent(app, consent, "dream", "rewrites memories")?;
         if !consent.yes {
             let rehearsed =
-                Lane::open(app).rehearse(app, &CuratorRequest::Dream, "looking").await?;
-            if !agreed(app, &rehearsed.result, &rehearsed.diffs).await? {
+                TaskClient::open(app).rehearse(app, &CuratorRequest::Dream, "looking").await?;
+            if !confirm_changes(app, &rehearsed.result, &rehearsed.diffs).await? {
                 return Ok(Status::Refused);
             }
         }
@@ -137,7 +139,11 @@ pub(crate) async fn dream(app: &App, args: &Dream) -> Result<Status, Failure> {
 }
 
 /// Shows what would change, and asks whether it may.
-async fn agreed(app: &App, result: &TaskResult, diffs: &[FileDiff]) -> Result<bool, Failure> {
+async fn confirm_changes(
+    app: &App,
+    result: &TaskResult,
+    diffs: &[FileDiff],
+) -> Result<bool, Failure> {
     if diffs.is_empty() {
         return Ok(true);
     }
@@ -146,7 +152,7 @@ async fn agreed(app: &App, result: &TaskResult, diffs: &[FileDiff]) -> Result<bo
     } else {
         format!("Change {} in this way?", counted(diffs.len(), "memory", "memories"))
     };
-    let about = change::diffs(diffs, app.output.notes);
+    let about = change::diffs(diffs, app.output.note_style);
     let goes_on = ask::confirm_about(app, &about, &question).await?;
     if !goes_on {
         app.output.note("nothing was changed");
@@ -160,7 +166,7 @@ async fn run(
     dry: bool,
     doing: &str,
 ) -> Result<Status, Failure> {
-    let lane = Lane::open(app);
+    let lane = TaskClient::open(app);
     if dry {
         let TaskPreview { result, diffs } = lane.rehearse(app, &request, doing).await?;
         if app.output.json {
@@ -168,12 +174,12 @@ async fn run(
             value["diffs"] = change::diff_values(&diffs).into();
             app.output.value(&value)?;
         } else {
-            app.output.note(format!("rehearsed: {}", told(&result)).trim_end());
-            app.output.text(&change::diffs(&diffs, app.output.look))?;
+            app.output.note(format!("rehearsed: {}", result_text(&result)).trim_end());
+            app.output.text(&change::diffs(&diffs, app.output.style))?;
         }
         return Ok(status(&result));
     }
-    let task = lane.carry_out(app, request, doing).await?;
+    let task = lane.run_task(app, request, doing).await?;
     let TaskState::Completed(result) = &task.state else {
         return Err(Failure::new(
             MemoryErrorCode::StorageFailed,
@@ -214,8 +220,8 @@ fn status(result: &TaskResult) -> Status {
 }
 
 fn done_text(task: &Task, result: &TaskResult) -> String {
-    let mut text = Text::default();
-    text.add(&told(result));
+    let mut text = TextBuffer::default();
+    text.add(&result_text(result));
     if !result.scopes.is_empty() {
         text.line(format_args!("`lukasa undo --task {}` takes it back", task.id));
     }
@@ -223,13 +229,13 @@ fn done_text(task: &Task, result: &TaskResult) -> String {
 }
 
 /// Returns what a task did, entry by entry.
-fn told(result: &TaskResult) -> String {
-    let mut text = Text::default();
+fn result_text(result: &TaskResult) -> String {
+    let mut text = TextBuffer::default();
     text.line(&result.summary);
     match &result.details {
         TaskDetails::Forget { removed, candidates, .. } => {
             for ForgottenEntry { path, summary, .. } in removed {
-                text.line(format_args!("  {}: {}", short(path), visible::line(summary)));
+                text.line(format_args!("  {}: {}", short_path(path), sanitize::line(summary)));
             }
             for line in candidate_lines(candidates) {
                 text.line(line);
@@ -242,14 +248,14 @@ fn told(result: &TaskResult) -> String {
         }
         TaskDetails::Remember { .. } | TaskDetails::Dream { .. } | TaskDetails::Review { .. } => {
             for EntryOutcome { path, action, summary } in &result.changes {
-                let (path, summary) = (short(path), visible::line(summary));
+                let (path, summary) = (short_path(path), sanitize::line(summary));
                 text.line(format_args!("  {} {path}: {summary}", action.as_ref()));
             }
         }
     }
     if let TaskProposals::Unstored(proposals) = &result.proposals {
         for proposal in proposals {
-            text.line(format_args!("  proposed: {}", visible::line(&proposal.reason)));
+            text.line(format_args!("  proposed: {}", sanitize::line(&proposal.reason)));
         }
     }
     text.into_string()
@@ -313,7 +319,7 @@ fn removed_value(removed: &ForgottenEntry) -> Value {
 
 /// Lists the tasks of this workspace, or takes one back.
 pub(crate) async fn tasks(app: &App, args: &Tasks) -> Result<Status, Failure> {
-    let lane = Lane::open(app);
+    let lane = TaskClient::open(app);
     if let Some(id) = &args.cancel {
         return cancel(app, &lane, id).await;
     }
@@ -321,8 +327,8 @@ pub(crate) async fn tasks(app: &App, args: &Tasks) -> Result<Status, Failure> {
     if app.output.json {
         let tasks: Vec<_> = tasks.iter().map(task_value).collect();
         app.output.value(&json!({ "tasks": tasks }))?;
-    } else if app.output.look.columns {
-        app.output.text(&columns(&tasks, now(), app.output.look))?;
+    } else if app.output.style.columns {
+        app.output.text(&columns(&tasks, now(), app.output.style))?;
     } else {
         app.output.text(&tasks.iter().map(plain_line).collect::<String>())?;
     }
@@ -332,7 +338,7 @@ pub(crate) async fn tasks(app: &App, args: &Tasks) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-async fn cancel(app: &App, lane: &Lane, id: &str) -> Result<Status, Failure> {
+async fn cancel(app: &App, lane: &TaskClient, id: &str) -> Result<Status, Failure> {
     let unknown = || {
         Failure::new(MemoryErrorCode::NotFound, format!("there is no task `{id}` here"))
             .help("`lukasa tasks` lists those of this workspace")
@@ -340,7 +346,7 @@ async fn cancel(app: &App, lane: &Lane, id: &str) -> Result<Status, Failure> {
     let parsed: TaskId = id.parse().map_err(|_| unknown())?;
     let (task, done) = match lane.cancel(&parsed).await?.ok_or_else(unknown)? {
         CancelOutcome::AlreadyEnded(task) => {
-            let word = format!("{id}: {}", what(&task));
+            let word = format!("{id}: {}", outcome_line(&task));
             (task, word)
         }
         CancelOutcome::Requested(task) => (task, format!("{id}: it is being written already")),
@@ -380,16 +386,16 @@ fn task_value(task: &Task) -> Value {
 }
 
 /// Says in a line what came of a task.
-fn what(task: &Task) -> String {
+fn outcome_line(task: &Task) -> String {
     let told = match &task.state {
         TaskState::Queued | TaskState::Running => String::new(),
         TaskState::Completed(result) => result.summary.clone(),
         TaskState::Failed(error) => error.code.message().to_owned(),
     };
-    visible::line(&told).into_owned()
+    sanitize::line(&told).into_owned()
 }
 
-fn columns(tasks: &[Task], now: Timestamp, look: Look) -> String {
+fn columns(tasks: &[Task], now: Timestamp, look: OutputStyle) -> String {
     let columns = [
         Column::left("STATUS"),
         Column::right("AGE").styled(FAINT),
@@ -403,12 +409,12 @@ fn columns(tasks: &[Task], now: Timestamp, look: Look) -> String {
             TaskState::Queued | TaskState::Running => FAINT,
         };
         let status = look.paint(style, task.status().as_str());
-        vec![status, time::ago(task.created_at, now), task.id.to_string(), what(task)]
+        vec![status, time::ago(task.created_at, now), task.id.to_string(), outcome_line(task)]
     };
     table::aligned(&columns, tasks.iter().map(row), look)
 }
 
 fn plain_line(task: &Task) -> String {
     let created = time::exact(task.created_at);
-    format!("{}\t{}\t{created}\t{}\n", task.id, task.status(), what(task))
+    format!("{}\t{}\t{created}\t{}\n", task.id, task.status(), outcome_line(task))
 }

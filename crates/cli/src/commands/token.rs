@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::compose::App;
+use crate::app::App;
 use crate::daemon;
 use crate::exit::{Failure, Status};
 

@@ -5,12 +5,12 @@ use std::path::Path;
 use engine::Checkout;
 use serde_json::json;
 
-use crate::args::{Answered, Trust};
+use crate::app::{self, App};
+use crate::args::{AllowRules, Trust};
 use crate::commands::ask;
-use crate::compose::{self, App};
 use crate::exit::{Failure, Status};
-use crate::render::text::Text;
-use crate::render::{short, visible};
+use crate::render::text::TextBuffer;
+use crate::render::{sanitize, short_path};
 
 /// How many files and memories are named before a folder is trusted.
 const SPEAKING_MAX: usize = 20;
@@ -21,7 +21,7 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
         return list(app).await;
     }
     let folder = match (&args.dir, &app.binding.project_dir) {
-        (Some(dir), _) => compose::here().unwrap_or_default().join(dir),
+        (Some(dir), _) => app::current_folder().unwrap_or_default().join(dir),
         (None, Some(here)) => {
             Checkout::find(here).map_or_else(|| here.clone(), |checkout| checkout.root)
         }
@@ -29,10 +29,10 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
     };
     let trusted = app.engine.trusted_folders();
     let (path, changed) = if args.remove {
-        let removed = app.write("writing", trusted.remove(&folder)).await?;
+        let removed = app.finish_write("writing", trusted.remove(&folder)).await?;
         (folder, removed)
     } else {
-        let speaks = what_speaks(app, &folder).await?;
+        let speaks = instruction_sources(app, &folder).await?;
         let asks = !speaks.is_empty() && !app.output.json;
         if asks && !args.yes && ask::can_ask(app) {
             if !ask::confirm_about(app, &speaks, "Trust it?").await? {
@@ -42,14 +42,14 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
         } else if asks {
             app.output.note(speaks.trim_end());
         }
-        app.write("writing", trusted.add(&folder)).await?
+        app.finish_write("writing", trusted.add(&folder)).await?
     };
     let shown = path.display().to_string();
     if app.output.json {
         app.output.value(&json!({ "path": shown, "trusted": !args.remove, "changed": changed }))?;
         return Ok(Status::Done);
     }
-    let shown = visible::line(&shown);
+    let shown = sanitize::line(&shown);
     app.output.note(&match (args.remove, changed) {
         (false, true) => format!("{shown} is trusted"),
         (false, false) => format!("{shown} is trusted already"),
@@ -60,7 +60,7 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
         let above = trusted.list().await?;
         if let Some(above) = above.iter().find(|above| is_below(&path, above)) {
             let above = above.display().to_string();
-            let above = visible::line(&above);
+            let above = sanitize::line(&above);
             app.output.warning(&format!("it is trusted all the same, since {above} is"));
         }
     }
@@ -72,26 +72,27 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
 
 /// Says what of a folder reaches models once it is trusted: context files, and memories that nobody here reviewed. Empty if
 /// there is nothing.
-async fn what_speaks(app: &App, folder: &Path) -> Result<String, Failure> {
+async fn instruction_sources(app: &App, folder: &Path) -> Result<String, Failure> {
     let Some(here) = app.binding.project_dir.clone().filter(|here| is_below(here, folder)) else {
         return Ok("its context files will instruct models, and its memories are shown to them\n"
             .to_owned());
     };
-    let files = app.context_files_with(&Answered::default())?;
+    let files = app.context_files_with(&AllowRules::default())?;
     let memories = app.memories();
-    let speaking = app.wait("listing", app.engine.untrusted_content(&files, &memories)).await?;
-    let mut text = Text::default();
+    let speaking =
+        app.wait_with_progress("listing", app.engine.untrusted_content(&files, &memories)).await?;
+    let mut text = TextBuffer::default();
     let mut lines: Vec<String> = speaking
         .files
         .iter()
         .map(|path| {
             let path = path.strip_prefix(&here).unwrap_or(path);
-            format!("{}  instructs models", visible::line(&path.display().to_string()))
+            format!("{}  instructs models", sanitize::line(&path.display().to_string()))
         })
         .collect();
     lines.extend(speaking.memories.iter().map(|one| {
-        let (path, description) = (short(&one.path), visible::line(&one.description));
-        format!("{}  {description}", visible::line(&path))
+        let (path, description) = (short_path(&one.path), sanitize::line(&one.description));
+        format!("{}  {description}", sanitize::line(&path))
     }));
     let more = lines.len().saturating_sub(SPEAKING_MAX);
     lines.truncate(SPEAKING_MAX);
@@ -120,9 +121,9 @@ async fn list(app: &App) -> Result<Status, Failure> {
         app.output.value(&json!({ "folders": folders }))?;
         return Ok(Status::Done);
     }
-    let mut text = Text::default();
+    let mut text = TextBuffer::default();
     for folder in &folders {
-        text.line(format_args!("{}", visible::line(folder)));
+        text.line(format_args!("{}", sanitize::line(folder)));
     }
     app.output.text(&text.into_string())?;
     if folders.is_empty() {

@@ -8,9 +8,9 @@ use memory::error_code::MemoryErrorCode;
 use protocol::client::ClientError;
 use serde_json::json;
 
+use crate::app::{App, this_program};
 use crate::args::{DEFAULT_PORT, Ui};
-use crate::compose::{App, this_program};
-use crate::daemon::{self, Place};
+use crate::daemon::{self, DaemonRecord};
 use crate::exit::{Failure, Status};
 
 /// How long to wait before looking again whether a daemon has started, and how often.
@@ -20,13 +20,13 @@ const START_POLLS: usize = 200;
 /// Opens the page; starts a daemon if none runs.
 pub(crate) async fn run(app: &App, args: &Ui) -> Result<Status, Failure> {
     let state = &app.folders.state;
-    let running = entry(state).await?;
+    let running = find_entry(state).await?;
     let started = running.is_none();
     let (place, ticket) = if let Some(running) = running {
         running
     } else {
         start(app)?;
-        app.wait("starting a daemon", started_in(state)).await?
+        app.wait_with_progress("starting a daemon", wait_for_start(state)).await?
     };
     // A fragment reaches no server and no log; a ticket is good once, for a minute.
     let url = format!("{}/ui/#ticket={ticket}", place.url);
@@ -54,7 +54,7 @@ pub(crate) async fn run(app: &App, args: &Ui) -> Result<Status, Failure> {
 }
 
 /// Returns the daemon of a state folder with a ticket for its page; `None` if there is none that answers.
-async fn entry(state: &Path) -> Result<Option<(Place, String)>, Failure> {
+async fn find_entry(state: &Path) -> Result<Option<(DaemonRecord, String)>, Failure> {
     let Some(place) = daemon::find(state) else { return Ok(None) };
     match place.client()?.ui_ticket().await {
         Ok(ticket) => Ok(Some((place, ticket.ticket))),
@@ -87,9 +87,9 @@ fn start(app: &App) -> Result<(), Failure> {
 }
 
 /// Waits for a daemon that is starting.
-async fn started_in(state: &Path) -> Result<(Place, String), Failure> {
+async fn wait_for_start(state: &Path) -> Result<(DaemonRecord, String), Failure> {
     for _ in 0..START_POLLS {
-        if let Some(entered) = entry(state).await? {
+        if let Some(entered) = find_entry(state).await? {
             return Ok(entered);
         }
         tokio::time::sleep(START_POLL).await;

@@ -7,11 +7,11 @@ use memory::change::{ChangeId, ChangeKind, MemoryChange};
 use memory::error_code::MemoryErrorCode;
 use serde_json::json;
 
+use crate::app::{App, call, now};
 use crate::args::Undo;
-use crate::commands::{ask, history, tell_warnings, warning_values};
-use crate::compose::{App, call, now};
+use crate::commands::{ask, history, report_warnings, warning_values};
 use crate::exit::{Failure, Status};
-use crate::render::{change, counted, short};
+use crate::render::{change, counted, short_path};
 
 /// How many changes are read at once while one is looked for that was made through Lukasa.
 const CHANGES_READ_AT_ONCE: usize = 100;
@@ -25,11 +25,11 @@ pub(crate) async fn run(app: &App, args: &Undo) -> Result<Status, Failure> {
     let memories = app.memories();
     let (target, goes_on) = if let Some(target) = target(args)? {
         let several = !matches!(target, UndoTarget::Change(_));
-        let goes_on = !(asks && several) || may_take_all_back(app, &memories, &target).await?;
+        let goes_on = !(asks && several) || confirm_undo_all(app, &memories, &target).await?;
         (target, goes_on)
     } else {
         let last = last_change(app, &memories).await?;
-        let goes_on = !asks || may_take_back(app, &memories, &last).await?;
+        let goes_on = !asks || confirm_undo(app, &memories, &last).await?;
         (UndoTarget::Change(last.id), goes_on)
     };
     if !goes_on {
@@ -39,18 +39,18 @@ pub(crate) async fn run(app: &App, args: &Undo) -> Result<Status, Failure> {
     let (dry, verb) =
         if args.dry_run { (DryRun::Yes, "would take back") } else { (DryRun::No, "took back") };
     let undone = undo(app, &memories, &target, dry).await?;
-    tell(app, &undone, verb)
+    report(app, &undone, verb)
 }
 
 /// Says which changes go, and asks whether to take them back.
-async fn may_take_all_back(
+async fn confirm_undo_all(
     app: &App,
     memories: &Memories,
     target: &UndoTarget,
 ) -> Result<bool, Failure> {
     let plan = undo(app, memories, target, DryRun::Yes).await?;
     app.output.note(&sentence(&plan, "This takes back"));
-    tell_left(app, &plan);
+    report_remaining(app, &plan);
     ask::confirm(app, "Go on?").await
 }
 
@@ -59,7 +59,8 @@ async fn may_take_all_back(
 async fn last_change(app: &App, memories: &Memories) -> Result<MemoryChange, Failure> {
     let mut query = ChangesQuery { max: CHANGES_READ_AT_ONCE, ..ChangesQuery::default() };
     loop {
-        let newest = app.wait("looking for changes", memories.changes(&query)).await?;
+        let newest =
+            app.wait_with_progress("looking for changes", memories.changes(&query)).await?;
         query.before = newest.last().map(|change| change.id);
         let is_last = newest.len() < query.max;
         let found = newest.into_iter().find(|change| change.kind != ChangeKind::Outside);
@@ -76,13 +77,13 @@ async fn last_change(app: &App, memories: &Memories) -> Result<MemoryChange, Fai
 }
 
 /// Shows a change as `lukasa show` does, and asks whether to take it back.
-async fn may_take_back(
+async fn confirm_undo(
     app: &App,
     memories: &Memories,
     last: &MemoryChange,
 ) -> Result<bool, Failure> {
     let diffs = memories.diffs(last).await?;
-    let look = app.output.notes;
+    let look = app.output.note_style;
     let heading = change::heading(memories, last, now(), look);
     let about = format!("{heading}\n{}\n", change::diffs(&diffs, look));
     let question = match last.undoes {
@@ -99,7 +100,7 @@ async fn undo(
     dry: DryRun,
 ) -> Result<UndoReport, Failure> {
     let call = call();
-    let mut undone = app.write("undoing", memories.undo(target, dry, &call)).await?;
+    let mut undone = app.finish_write("undoing", memories.undo(target, dry, &call)).await?;
     undone.paths.sort_unstable();
     Ok(undone)
 }
@@ -112,7 +113,7 @@ fn target(args: &Undo) -> Result<Option<UndoTarget>, Failure> {
     if let Some(task) = &args.task {
         return Ok(Some(UndoTarget::Task(task.clone())));
     }
-    match history::span(&args.span)? {
+    match history::span(&args.time_range)? {
         (None, None) => Ok(None),
         (Some(since), until) => {
             Ok(Some(UndoTarget::Span { since, until: until.unwrap_or_else(now) }))
@@ -125,12 +126,13 @@ fn target(args: &Undo) -> Result<Option<UndoTarget>, Failure> {
 fn sentence(undone: &UndoReport, verb: &str) -> String {
     let ids: Vec<_> = undone.undone.iter().map(ToString::to_string).collect();
     let noun = if ids.len() == 1 { "change" } else { "changes" };
-    let paths: Vec<_> = undone.paths.iter().map(|path| format!("\n  {}", short(path))).collect();
+    let paths: Vec<_> =
+        undone.paths.iter().map(|path| format!("\n  {}", short_path(path))).collect();
     let count = counted(paths.len(), "memory", "memories");
     format!("{verb} {noun} {} in {count}:{}", ids.join(", "), paths.concat())
 }
 
-fn tell(app: &App, undone: &UndoReport, verb: &str) -> Result<Status, Failure> {
+fn report(app: &App, undone: &UndoReport, verb: &str) -> Result<Status, Failure> {
     if app.output.json {
         let undone_ids: Vec<_> = undone.undone.iter().map(|id| id.0).collect();
         let paths: Vec<_> = undone.paths.iter().map(ToString::to_string).collect();
@@ -148,8 +150,8 @@ fn tell(app: &App, undone: &UndoReport, verb: &str) -> Result<Status, Failure> {
         Some(change) => app.output.note(&format!("{text}\n(change {change})")),
         None => app.output.text(&format!("{text}\n"))?,
     }
-    tell_warnings(app, &undone.warnings);
-    tell_left(app, undone);
+    report_warnings(app, &undone.warnings);
+    report_remaining(app, undone);
     Ok(status(undone))
 }
 
@@ -159,7 +161,7 @@ fn status(undone: &UndoReport) -> Status {
 }
 
 /// Says which changes of a task stay as they are, and how to take them back.
-fn tell_left(app: &App, undone: &UndoReport) {
+fn report_remaining(app: &App, undone: &UndoReport) {
     let mut by_owner: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for ChangeInOtherRoot { change, identity } in &undone.elsewhere {
         by_owner.entry(identity).or_default().push(change.to_string());

@@ -6,17 +6,17 @@ use memory::error_code::MemoryErrorCode;
 use memory::path::MemoryPath;
 use serde_json::json;
 
+use crate::app::{App, call};
 use crate::args::{LineRange, View};
-use crate::compose::{App, call};
 use crate::exit::{Failure, Status};
-use crate::render::text::Text;
+use crate::render::text::TextBuffer;
 use crate::render::{FAINT, time};
 
 /// Prints a memory.
 pub(crate) async fn run(app: &App, args: &View) -> Result<Status, Failure> {
     let memories = app.memories();
     let path = app.path(&args.path)?;
-    let read = match (app.wait("reading", memories.read(&path)).await, args.lines) {
+    let read = match (app.wait_with_progress("reading", memories.read(&path)).await, args.lines) {
         (Err(StoreError::Refused(refusal @ CommandError::OutgrewCap { .. })), lines) => {
             return match lines {
                 Some(range) => part(app, &memories, path, range).await,
@@ -40,10 +40,10 @@ pub(crate) async fn run(app: &App, args: &View) -> Result<Status, Failure> {
         }))?;
         return Ok(Status::Done);
     }
-    let look = app.output.look;
+    let look = app.output.style;
     let mut shown = look.memory_text(text).into_owned();
     if args.number {
-        let mut numbered = Text::default();
+        let mut numbered = TextBuffer::default();
         for (number, line) in (first..).zip(shown.lines()) {
             let number = look.paint(FAINT, &format!("{number:>6}"));
             numbered.line(format_args!("{number} {line}"));
@@ -73,7 +73,7 @@ async fn part(
         Reply::Refused(refusal) => return Err(refusal.into()),
     };
     // Below its heading the reply has each line with its number and a tab before it.
-    let mut lines = Text::default();
+    let mut lines = TextBuffer::default();
     for line in text.lines().skip(1) {
         lines.line(line.split_once('\t').map_or(line, |(_, line)| line));
     }
@@ -81,7 +81,7 @@ async fn part(
     if app.output.json {
         app.output.value(&json!({ "path": shown, "text": text, "first_line": range.first }))?;
     } else {
-        app.output.text(&app.output.look.memory_text(&text))?;
+        app.output.text(&app.output.style.memory_text(&text))?;
     }
     Ok(Status::Done)
 }
@@ -120,7 +120,7 @@ mod tests {
         fn check(text: &str, range: &str, expected: Result<&str, &str>) {
             let cut = match cut(text, range.parse().unwrap()) {
                 Ok(cut) => Ok(cut),
-                Err(Failure::Told(told)) => Err(told.what),
+                Err(Failure::Message(told)) => Err(told.message),
                 Err(other) => panic!("{other:?}"),
             };
             assert_eq!(cut, expected.map_err(str::to_owned), "{text:?} {range}");

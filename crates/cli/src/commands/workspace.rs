@@ -5,12 +5,12 @@ use memory::command::view::human_size;
 use memory::error_code::MemoryErrorCode;
 use serde_json::{Value, json};
 
+use crate::app::App;
 use crate::args::{WorkspaceAction, WorkspaceArgs, WorkspaceRm};
 use crate::commands::ask;
-use crate::compose::App;
 use crate::exit::{Failure, Status};
 use crate::render::table::Column;
-use crate::render::{FAINT, STRONG, counted, table, visible};
+use crate::render::{FAINT, STRONG, counted, sanitize, table};
 
 /// Lists workspaces, or removes some.
 pub(crate) async fn run(app: &App, args: &WorkspaceArgs) -> Result<Status, Failure> {
@@ -21,13 +21,13 @@ pub(crate) async fn run(app: &App, args: &WorkspaceArgs) -> Result<Status, Failu
 }
 
 async fn list(app: &App) -> Result<Status, Failure> {
-    let found = app.wait("listing", app.engine.workspaces()).await?;
+    let found = app.wait_with_progress("listing", app.engine.workspaces()).await?;
     if app.output.json {
         let workspaces: Vec<_> = found.iter().map(value).collect();
         app.output.value(&json!({ "workspaces": workspaces }))?;
         return Ok(Status::Done);
     }
-    let text = if app.output.look.columns {
+    let text = if app.output.style.columns {
         let columns = [
             Column::left("ID").styled(STRONG),
             Column::right("MEMORIES"),
@@ -38,7 +38,7 @@ async fn list(app: &App) -> Result<Status, Failure> {
             let (id, memories) = (one.id.to_string(), one.memories.to_string());
             vec![id, memories, human_size(one.bytes), worktree(one)]
         };
-        table::aligned(&columns, found.iter().map(row), app.output.look)
+        table::aligned(&columns, found.iter().map(row), app.output.style)
     } else {
         let line = |one: &HostWorkspace| {
             format!("{}\t{}\t{}\t{}\n", one.id, one.memories, one.bytes, worktree(one))
@@ -67,7 +67,7 @@ fn value(one: &HostWorkspace) -> Value {
 fn worktree(one: &HostWorkspace) -> String {
     let Some(folder) = &one.checkout else { return "none, named by --workspace-id".to_owned() };
     let gone = if one.checkout_exists { "" } else { " (no longer exists)" };
-    format!("{}{gone}", visible::line(&folder.display().to_string()))
+    format!("{}{gone}", sanitize::line(&folder.display().to_string()))
 }
 
 async fn remove(app: &App, args: &WorkspaceRm) -> Result<Status, Failure> {
@@ -76,12 +76,12 @@ async fn remove(app: &App, args: &WorkspaceRm) -> Result<Status, Failure> {
         found.iter().filter(|one| one.checkout_was_removed()).collect()
     } else {
         let mut chosen =
-            args.ids.iter().map(|id| known(&found, id)).collect::<Result<Vec<_>, _>>()?;
+            args.ids.iter().map(|id| find_workspace(&found, id)).collect::<Result<Vec<_>, _>>()?;
         chosen.sort_by_key(|one| one.id.to_string());
         chosen.dedup_by(|one, other| one.id == other.id);
         chosen
     };
-    if !may_remove(app, args, &chosen).await? {
+    if !confirm_remove(app, args, &chosen).await? {
         app.output.note("nothing was removed");
         return Ok(Status::Refused);
     }
@@ -90,14 +90,14 @@ async fn remove(app: &App, args: &WorkspaceRm) -> Result<Status, Failure> {
         // Boxed, since the future of a removal is too large for the stack of its callers.
         let removal = Box::pin(app.engine.remove_workspace(&one.id, Caller::person("cli"), &[]));
         // Also after a failure, the folders that are gone already are named.
-        let removal = match app.write("removing", removal).await {
+        let removal = match app.finish_write("removing", removal).await {
             Ok(removal) => removal,
             Err(error) => {
                 failed = Some(error);
                 break;
             }
         };
-        tell(app, &one.id, &removal);
+        report(app, &one.id, &removal);
         removals.push(json!({
             "id": one.id.to_string(),
             "memories": removal.memories.iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -113,13 +113,16 @@ async fn remove(app: &App, args: &WorkspaceRm) -> Result<Status, Failure> {
     failed.map_or(Ok(Status::Done), |error| Err(error.into()))
 }
 
-fn known<'a>(found: &'a [HostWorkspace], id: &WorkspaceId) -> Result<&'a HostWorkspace, Failure> {
+fn find_workspace<'a>(
+    found: &'a [HostWorkspace],
+    id: &WorkspaceId,
+) -> Result<&'a HostWorkspace, Failure> {
     let known = found.iter().find(|one| one.id == *id);
     known.ok_or_else(|| WorkspaceRemovalError::NotFound(id.clone()).into())
 }
 
 /// Asks before memories go. Where no person can be asked, that is a failure.
-async fn may_remove(
+async fn confirm_remove(
     app: &App,
     args: &WorkspaceRm,
     chosen: &[&HostWorkspace],
@@ -141,7 +144,7 @@ async fn may_remove(
     ask::confirm(app, &format!("Remove {what} ({})?", ids.join(", "))).await
 }
 
-fn tell(app: &App, id: &WorkspaceId, removal: &WorkspaceRemoval) {
+fn report(app: &App, id: &WorkspaceId, removal: &WorkspaceRemoval) {
     let memories = counted(removal.memories.len(), "memory", "memories");
     app.output.note(&match removal.change {
         Some(change) => format!(
@@ -150,7 +153,7 @@ fn tell(app: &App, id: &WorkspaceId, removal: &WorkspaceRemoval) {
         None => format!("removed the workspace {id}, which had no memories"),
     });
     if let Some(folder) = &removal.remaining_folder {
-        let folder = visible::line(&folder.display().to_string()).into_owned();
+        let folder = sanitize::line(&folder.display().to_string()).into_owned();
         app.output.warning(&format!("{folder} stays: files that are not memories are in it"));
     }
 }

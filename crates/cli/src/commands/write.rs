@@ -7,17 +7,17 @@ use memory::error_code::MemoryErrorCode;
 use memory::path::MemoryPath;
 use serde_json::json;
 
+use crate::app::{App, call, with_allowed_rules};
 use crate::args::{Create, Insert, Mv, Pin, Replace, Rm};
-use crate::commands::editor::{self, Left};
-use crate::commands::origin::origins;
-use crate::commands::{Done, There, ask, listing, look, with_change};
-use crate::compose::{App, answering_for, call};
+use crate::commands::editor::{self, EditorExit};
+use crate::commands::origin::authorships;
+use crate::commands::{CommandOutcome, PathKind, ask, listing, path_kind, with_change};
 use crate::exit::{Failure, Status};
-use crate::render::{counted, short};
+use crate::render::{counted, short_path};
 
 /// Makes a memory.
 pub(crate) async fn create(app: &App, args: Create) -> Result<Status, Failure> {
-    let memories = app.memories_with(&args.answered)?;
+    let memories = app.memories_with(&args.allow_rules)?;
     let path = memory_path(app, &args.path)?;
     let file_text = match text(args.text).await? {
         Some(text) => text,
@@ -25,22 +25,22 @@ pub(crate) async fn create(app: &App, args: Create) -> Result<Status, Failure> {
     };
     let done =
         apply(app, &memories, MemoryCommand::Create { path: path.clone(), file_text }).await?;
-    done.tell(app, &format!("created {}", short(&path)), &path)
+    done.report(app, &format!("created {}", short_path(&path)), &path)
 }
 
 /// Replaces a text.
 pub(crate) async fn replace(app: &App, args: Replace) -> Result<Status, Failure> {
-    let memories = app.memories_with(&args.answered)?;
+    let memories = app.memories_with(&args.allow_rules)?;
     let path = app.path(&args.path)?;
     let command =
         MemoryCommand::StrReplace { path: path.clone(), old_str: args.old, new_str: args.new };
     let done = apply(app, &memories, command).await?;
-    done.tell(app, &format!("edited {}", short(&path)), &path)
+    done.report(app, &format!("edited {}", short_path(&path)), &path)
 }
 
 /// Adds lines.
 pub(crate) async fn insert(app: &App, args: Insert) -> Result<Status, Failure> {
-    let memories = app.memories_with(&args.answered)?;
+    let memories = app.memories_with(&args.allow_rules)?;
     let path = app.path(&args.path)?;
     let Some(insert_text) = text(args.text).await? else {
         return Err(
@@ -49,7 +49,7 @@ pub(crate) async fn insert(app: &App, args: Insert) -> Result<Status, Failure> {
     };
     let command = MemoryCommand::Insert { path: path.clone(), insert_line: args.line, insert_text };
     let done = apply(app, &memories, command).await?;
-    done.tell(app, &format!("edited {}", short(&path)), &path)
+    done.report(app, &format!("edited {}", short_path(&path)), &path)
 }
 
 /// Deletes memories and folders, all or none.
@@ -60,7 +60,7 @@ pub(crate) async fn rm(app: &App, args: &Rm) -> Result<Status, Failure> {
         args.paths.iter().map(|path| app.path(path)).collect::<Result<Vec<_>, Failure>>()?;
     if !args.consent.yes {
         for path in &paths {
-            if !may_delete(app, &memories, path).await? {
+            if !confirm_delete(app, &memories, path).await? {
                 app.output.note("nothing was deleted");
                 return Ok(Status::Refused);
             }
@@ -71,35 +71,41 @@ pub(crate) async fn rm(app: &App, args: &Rm) -> Result<Status, Failure> {
         paths => {
             let mut draft = memories.draft(ChangeKind::Delete, call());
             for path in paths {
-                Done::of(draft.apply(MemoryCommand::Delete { path: path.clone() }).await?)?;
+                CommandOutcome::from_reply(
+                    draft.apply(MemoryCommand::Delete { path: path.clone() }).await?,
+                )?;
             }
-            app.write("deleting", draft.commit()).await?
+            app.finish_write("deleting", draft.commit()).await?
         }
     };
     if app.output.json {
         let paths: Vec<_> = paths.iter().map(ToString::to_string).collect();
         app.output.value(&json!({ "paths": paths, "change": change.map(|id| id.0) }))?;
     }
-    let shown: Vec<_> = paths.iter().map(short).collect();
+    let shown: Vec<_> = paths.iter().map(short_path).collect();
     app.output.note(&with_change(&format!("deleted {}", shown.join(", ")), change));
     Ok(Status::Done)
 }
 
 /// Asks before a folder goes.
-async fn may_delete(app: &App, memories: &Memories, path: &MemoryPath) -> Result<bool, Failure> {
+async fn confirm_delete(
+    app: &App,
+    memories: &Memories,
+    path: &MemoryPath,
+) -> Result<bool, Failure> {
     // A root is refused by the store, with its own words.
-    if path.relative().is_none() || look(memories, path).await? == There::Memory {
+    if path.relative().is_none() || path_kind(memories, path).await? == PathKind::Memory {
         return Ok(true);
     }
     let listing = memories.list(Some(path)).await?;
     let count = counted(listing.memories.len() + listing.omitted, "memory", "memories");
-    let folder = short(path);
+    let folder = short_path(path);
     ask::confirm(app, &format!("Delete the folder {folder} with {count}?")).await
 }
 
 /// Renames a memory or folder.
 pub(crate) async fn mv(app: &App, args: &Mv) -> Result<Status, Failure> {
-    let memories = app.memories_with(&args.answered)?;
+    let memories = app.memories_with(&args.allow_rules)?;
     let old_path = app.path(&args.from)?;
     let mut new_path = app.path(&args.to)?;
     if args.to.trim().ends_with('/')
@@ -112,7 +118,11 @@ pub(crate) async fn mv(app: &App, args: &Mv) -> Result<Status, Failure> {
     }
     let command = MemoryCommand::Rename { old_path: old_path.clone(), new_path: new_path.clone() };
     let done = apply(app, &memories, command).await?;
-    done.tell(app, &format!("renamed {} to {}", short(&old_path), short(&new_path)), &new_path)
+    done.report(
+        app,
+        &format!("renamed {} to {}", short_path(&old_path), short_path(&new_path)),
+        &new_path,
+    )
 }
 
 /// Moves a memory or folder to another scope, as one change. Pins go with it, usage starts anew. A change has one trust,
@@ -129,7 +139,7 @@ async fn move_across(
     let memories = app.memories();
     let listing = listing(&memories, Some(old_path)).await?;
     if listing.omitted > 0 {
-        let what = format!("{} holds more memories than are moved at once", short(old_path));
+        let what = format!("{} holds more memories than are moved at once", short_path(old_path));
         return Err(
             Failure::new(MemoryErrorCode::TooLarge, what).help("move its folders one by one")
         );
@@ -137,7 +147,7 @@ async fn move_across(
     let moved: Vec<_> = listing.memories.iter().map(|listed| &listed.path).collect();
     let trust = least_trust(&memories, &moved).await?;
     let writer = app.memories_of(Provenance::new(Actor::Person, trust, "cli"));
-    let writer = answering_for(writer, &args.answered)?;
+    let writer = with_allowed_rules(writer, &args.allow_rules)?;
     let mut draft = writer.draft(ChangeKind::Rename, call());
     let (old, mut pins) = (old_path.to_string(), Vec::new());
     for listed in &listing.memories {
@@ -148,22 +158,30 @@ async fn move_across(
             to = to.join(segment).map_err(CommandError::from)?;
         }
         // The removal comes first: a memory that is edited after it was read here is not removed by the commit.
-        Done::of(draft.apply(MemoryCommand::Delete { path: listed.path.clone() }).await?)?;
+        CommandOutcome::from_reply(
+            draft.apply(MemoryCommand::Delete { path: listed.path.clone() }).await?,
+        )?;
         let file_text = writer.read(&listed.path).await?.text;
-        Done::of(draft.apply(MemoryCommand::Create { path: to.clone(), file_text }).await?)?;
+        CommandOutcome::from_reply(
+            draft.apply(MemoryCommand::Create { path: to.clone(), file_text }).await?,
+        )?;
         pins.extend(listed.pinned.then_some(to));
     }
-    let change = app.write("moving", draft.commit()).await?;
+    let change = app.finish_write("moving", draft.commit()).await?;
     for path in &pins {
         writer.set_pin(path, true).await?;
     }
-    let done = Done { change, revision: None, warnings: Vec::new() };
-    done.tell(app, &format!("moved {} to {}", short(old_path), short(&new_path)), &new_path)
+    let done = CommandOutcome { change, revision: None, warnings: Vec::new() };
+    done.report(
+        app,
+        &format!("moved {} to {}", short_path(old_path), short_path(&new_path)),
+        &new_path,
+    )
 }
 
 /// Returns the least trust of some memories. What history does not know was written outside.
 async fn least_trust(memories: &Memories, paths: &[&MemoryPath]) -> Result<Trust, Failure> {
-    let known = origins(memories, paths.iter().copied()).await?;
+    let known = authorships(memories, paths.iter().copied()).await?;
     let trust = |path: &&MemoryPath| known.get(*path).map_or(Trust::Outside, |one| one.trust);
     Ok(paths.iter().map(trust).min().unwrap_or(Trust::Person))
 }
@@ -175,7 +193,7 @@ pub(crate) async fn pin(app: &App, args: &Pin, pinned: bool) -> Result<Status, F
         args.paths.iter().map(|path| app.path(path)).collect::<Result<Vec<_>, Failure>>()?;
     // All are looked at before the first pin is set, so that a typing error sets none.
     for path in &paths {
-        if look(&memories, path).await? == There::Folder {
+        if path_kind(&memories, path).await? == PathKind::Folder {
             return Err(CommandError::NotAFile { path: path.clone() }.into());
         }
     }
@@ -186,9 +204,9 @@ pub(crate) async fn pin(app: &App, args: &Pin, pinned: bool) -> Result<Status, F
     for path in &paths {
         let changed = memories.set_pin(path, pinned).await?;
         let already = if changed { "" } else { " already" };
-        app.output.note(&format!("{}: {word}{already}", short(path)));
+        app.output.note(&format!("{}: {word}{already}", short_path(path)));
         if pinned && unreviewed.get(path).is_some_and(|why| *why != Unreviewed::Marked) {
-            let path = short(path);
+            let path = short_path(path);
             app.output.warning(&format!(
                 "{path} is kept out of context until somebody reviewed it: `lukasa accept {path}`"
             ));
@@ -201,9 +219,13 @@ pub(crate) async fn pin(app: &App, args: &Pin, pinned: bool) -> Result<Status, F
     Ok(Status::Done)
 }
 
-async fn apply(app: &App, memories: &Memories, command: MemoryCommand) -> Result<Done, Failure> {
+async fn apply(
+    app: &App,
+    memories: &Memories,
+    command: MemoryCommand,
+) -> Result<CommandOutcome, Failure> {
     let call = call();
-    Done::of(app.write("writing", memories.apply(command, &call)).await?)
+    CommandOutcome::from_reply(app.finish_write("writing", memories.apply(command, &call)).await?)
 }
 
 /// Reads the path of a memory that is to be made: a slash at its end is a slip.
@@ -229,8 +251,8 @@ async fn text(argument: Option<String>) -> Result<Option<String>, Failure> {
 async fn from_editor(app: &App, path: &MemoryPath) -> Result<String, Failure> {
     let name = path.relative().map_or("memory.md", |relative| relative.file_name());
     match editor::open(app, name, "").await? {
-        Left::Text(text) if !text.trim().is_empty() => Ok(text),
-        Left::Text(_) => Err(Failure::usage("the text is empty; nothing was written")),
-        Left::NoText(_) => Err(Failure::usage("what the editor left is not UTF-8 text")),
+        EditorExit::Text(text) if !text.trim().is_empty() => Ok(text),
+        EditorExit::Text(_) => Err(Failure::usage("the text is empty; nothing was written")),
+        EditorExit::NoText(_) => Err(Failure::usage("what the editor left is not UTF-8 text")),
     }
 }

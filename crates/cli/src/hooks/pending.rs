@@ -8,9 +8,9 @@ use memory::document::Revision;
 use state::private_files::create_private_folder;
 
 use crate::exit::Failure;
-use crate::hooks::host::{Event, Format};
-use crate::hooks::wire::Told;
-use crate::{compose, files};
+use crate::hooks::host::{HookEvent, HookFormat};
+use crate::hooks::wire::HookInput;
+use crate::{app, files};
 
 /// How long a text is kept of a session that ended without a word.
 const AGE_MAX: Duration = Duration::from_hours(24);
@@ -20,37 +20,41 @@ const DIGEST_CHARS: usize = 32;
 
 /// Returns what the agent is answered now, of what was found now and what was kept before.
 pub(super) fn deliver(
-    format: &Format,
-    told: &Told,
+    format: &HookFormat,
+    told: &HookInput,
     found: Option<String>,
 ) -> Result<Option<String>, Failure> {
-    if format.answered.contains(&Event::UserPrompt) {
+    if format.answerable.contains(&HookEvent::UserPrompt) {
         return Ok(found);
     }
     let file = file_of(&told.session)?;
     match told.event {
-        Event::UserPrompt => {
+        HookEvent::UserPrompt => {
             if let (Some(text), Some(folder)) = (found, file.parent()) {
                 create_private_folder(folder)?;
                 files::write_new_private(&file, text.as_bytes())?;
             }
             Ok(None)
         }
-        Event::PostToolUse => {
-            let kept = files::read_if_there(&file)?;
+        HookEvent::PostToolUse => {
+            let kept = files::read_optional(&file)?;
             files::remove(&file)?;
             let texts: Vec<_> = kept.into_iter().chain(found).collect();
             Ok(Some(texts.join("\n")).filter(|text| !text.is_empty()))
         }
-        Event::SessionStart | Event::PreCompact | Event::Stop | Event::SessionEnd => Ok(found),
+        HookEvent::SessionStart
+        | HookEvent::PreCompact
+        | HookEvent::Stop
+        | HookEvent::SessionEnd => Ok(found),
     }
 }
 
 /// Removes the text kept for the previous prompt when a new prompt arrives or the turn ends. This runs before the search,
 /// so that nothing is left when the search fails.
-pub(super) fn forget(format: &Format, told: &Told) -> Result<(), Failure> {
-    let ends = matches!(told.event, Event::UserPrompt | Event::Stop | Event::SessionEnd);
-    if ends && !format.answered.contains(&Event::UserPrompt) {
+pub(super) fn forget(format: &HookFormat, told: &HookInput) -> Result<(), Failure> {
+    let ends =
+        matches!(told.event, HookEvent::UserPrompt | HookEvent::Stop | HookEvent::SessionEnd);
+    if ends && !format.answerable.contains(&HookEvent::UserPrompt) {
         let file = file_of(&told.session)?;
         files::remove(&file)?;
         for old in files::names_in(file.parent().unwrap_or(&file)).unwrap_or_default() {
@@ -67,5 +71,5 @@ pub(super) fn forget(format: &Format, told: &Told) -> Result<(), Failure> {
 fn file_of(session: &str) -> Result<PathBuf, Failure> {
     let digest = Revision::digest(session.as_bytes()).to_string();
     let name: String = digest.chars().take(DIGEST_CHARS).collect();
-    Ok(compose::state_folder()?.join("hooks").join(name))
+    Ok(app::state_folder()?.join("hooks").join(name))
 }

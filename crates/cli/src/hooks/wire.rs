@@ -9,19 +9,19 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::exit::Failure;
-use crate::hooks::host::{Answered, Event, Format};
+use crate::hooks::host::{AnswerPlacement, HookEvent, HookFormat};
 
 /// What an agent told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct HookInput {
     /// What happened.
-    pub(super) event: Event,
+    pub(super) event: HookEvent,
     /// In which session, as the agent calls it.
     pub(super) session: String,
     /// The folder that the agent works in.
     pub(super) folder: Option<PathBuf>,
     /// Whether the agent says that it works in no folder or in several, so that none is its project.
-    pub(super) has_no_one_folder: bool,
+    pub(super) has_several_folders: bool,
     /// What a person asked for.
     pub(super) prompt: Option<String>,
     /// Whether a session that begins goes on with what its model knew.
@@ -35,7 +35,7 @@ pub(super) struct Told {
 }
 
 #[derive(Deserialize)]
-struct Wire {
+struct RawHookInput {
     hook_event_name: Option<String>,
     #[serde(alias = "sessionId")]
     session_id: Option<String>,
@@ -53,20 +53,25 @@ struct Wire {
     tool_input: serde_json::Value,
 }
 
-impl Told {
+impl HookInput {
     /// Reads what was told of an event.
-    pub(super) fn read(format: &Format, event: Event, bytes: &[u8]) -> Result<Self, Failure> {
-        let wire: Wire = serde_json::from_slice(&memory::json::mend(bytes)).map_err(|error| {
-            // What is in it is not repeated: it may be a person's prompt.
-            let (line, column) = (error.line(), error.column());
-            Failure::usage(format!("what was told is not understood at {line}:{column}"))
-        })?;
-        let Wire { hook_event_name, session_id, conversation_id, .. } = wire;
-        let Wire { cwd, workspace_roots, prompt, source, tool_name, tool_input, .. } = wire;
+    pub(super) fn read(
+        format: &HookFormat,
+        event: HookEvent,
+        bytes: &[u8],
+    ) -> Result<Self, Failure> {
+        let wire: RawHookInput =
+            serde_json::from_slice(&memory::json::mend(bytes)).map_err(|error| {
+                // What is in it is not repeated: it may be a person's prompt.
+                let (line, column) = (error.line(), error.column());
+                Failure::usage(format!("what was told is not understood at {line}:{column}"))
+            })?;
+        let RawHookInput { hook_event_name, session_id, conversation_id, .. } = wire;
+        let RawHookInput { cwd, workspace_roots, prompt, source, tool_name, tool_input, .. } = wire;
         let Some(session) = session_id.or(conversation_id) else {
             return Err(Failure::usage("no session is named in what was told"));
         };
-        let unnamed = matches!(format.answers, Answered::In(_));
+        let unnamed = matches!(format.answer_placement, AnswerPlacement::Field(_));
         let named = hook_event_name.as_deref().or(format.name(event).filter(|_| unnamed));
         if format.name(event) != named || named.is_none() {
             return Err(Failure::usage("another event was told than the one that was called for"));
@@ -82,7 +87,7 @@ impl Told {
             event,
             session,
             folder,
-            has_no_one_folder,
+            has_several_folders: has_no_one_folder,
             prompt,
             resumes,
             answer: wire.last_assistant_message,
@@ -114,11 +119,11 @@ fn without_hook_context(prompt: &str) -> &str {
 }
 
 /// Writes a text for the model; `None` where the agent has no place for it.
-pub(super) fn answer(format: &Format, event: Event, text: &str) -> Option<String> {
-    let name = format.name(event).filter(|_| format.answered.contains(&event))?;
-    let answer = match format.answers {
-        Answered::In(field) => json!({ field: text }),
-        Answered::Named => {
+pub(super) fn answer(format: &HookFormat, event: HookEvent, text: &str) -> Option<String> {
+    let name = format.name(event).filter(|_| format.answerable.contains(&event))?;
+    let answer = match format.answer_placement {
+        AnswerPlacement::Field(field) => json!({ field: text }),
+        AnswerPlacement::HookSpecificOutput => {
             let answer = json!({ "hookEventName": name, "additionalContext": text });
             json!({ "hookSpecificOutput": answer })
         }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 
 use crate::files;
-use crate::hooks::host::{self, Host};
-use crate::install::entry::Entry;
-use crate::install::{GUARD, HookForm, Part, ServerForm, Setting};
+use crate::hooks::host::{self, HookHost};
+use crate::install::entry::ConfigValue;
+use crate::install::{ConfigPart, GUARD, HookForm, ServerForm, SettingEdit};
 use crate::render::text::shell_word;
 
 /// How long an agent waits for a hook before it goes on, in seconds; a hook gives up far earlier by itself.
@@ -50,7 +50,7 @@ pub(crate) enum AgentName {
 
 /// For whom an agent is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Reach {
+pub(crate) enum InstallScope {
     /// For you, in all projects
     #[default]
     User,
@@ -60,7 +60,7 @@ pub(crate) enum Reach {
 
 /// Where agents keep what they are told.
 #[derive(Clone, Debug)]
-pub(crate) struct Homes {
+pub(crate) struct AgentDirs {
     /// The person's home.
     pub(crate) home: PathBuf,
     /// The system's folder for settings of command-line programs.
@@ -101,7 +101,7 @@ impl Consent {
 
 /// What is to be written, and for whom.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct InstallSpec {
     /// The agent.
     pub(crate) agent: AgentName,
     /// The project's folder, unless it is for all projects.
@@ -118,22 +118,22 @@ pub(crate) struct Wanted {
 
 /// A file, and what of it is ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct ConfigTarget {
     /// The file.
     pub(crate) path: PathBuf,
     /// What is ours.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<ConfigPart>,
 }
 
 /// A row of the table of agents.
 #[derive(Debug)]
-pub(crate) struct Agent {
+pub(crate) struct AgentSpec {
     /// The product's name.
     pub(crate) title: &'static str,
     /// What is left to do for the person.
     pub(crate) next: &'static str,
     /// Whose hooks it has.
-    host: Option<Host>,
+    host: Option<HookHost>,
     /// The name of its program.
     program: &'static str,
     /// The name of the object that holds servers.
@@ -147,10 +147,10 @@ pub(crate) struct Agent {
     pub(crate) own_memory: Option<&'static str>,
 }
 
-const CLAUDE_CODE: Agent = Agent {
+const CLAUDE_CODE: AgentSpec = AgentSpec {
     title: "Claude Code",
     next: "start Claude Code again; `/hooks` and `/mcp` show what it found",
-    host: Some(Host::ClaudeCode),
+    host: Some(HookHost::ClaudeCode),
     program: "claude",
     servers: "mcpServers",
     form: ServerForm::Typed,
@@ -159,10 +159,10 @@ const CLAUDE_CODE: Agent = Agent {
     own_memory: Some("`autoMemoryEnabled: false`"),
 };
 
-const CODEX: Agent = Agent {
+const CODEX: AgentSpec = AgentSpec {
     title: "Codex CLI",
     next: "start Codex again and let it trust the hooks: it asks, or `/hooks` does",
-    host: Some(Host::Codex),
+    host: Some(HookHost::Codex),
     program: "codex",
     servers: "mcp_servers",
     form: ServerForm::Plain,
@@ -171,10 +171,10 @@ const CODEX: Agent = Agent {
     own_memory: None,
 };
 
-const GEMINI: Agent = Agent {
+const GEMINI: AgentSpec = AgentSpec {
     title: "Gemini CLI",
     next: "start Gemini CLI again; `/hooks` and `/mcp` show what it found",
-    host: Some(Host::Gemini),
+    host: Some(HookHost::Gemini),
     program: "gemini",
     servers: "mcpServers",
     form: ServerForm::Plain,
@@ -183,10 +183,10 @@ const GEMINI: Agent = Agent {
     own_memory: None,
 };
 
-const QWEN: Agent = Agent {
+const QWEN: AgentSpec = AgentSpec {
     title: "Qwen Code",
     next: "start Qwen Code again; `/hooks` and `/mcp` show what it found",
-    host: Some(Host::Qwen),
+    host: Some(HookHost::Qwen),
     program: "qwen",
     servers: "mcpServers",
     form: ServerForm::Plain,
@@ -195,10 +195,10 @@ const QWEN: Agent = Agent {
     own_memory: Some("`memory.enableManagedAutoMemory: false`"),
 };
 
-const COPILOT: Agent = Agent {
+const COPILOT: AgentSpec = AgentSpec {
     title: "Copilot CLI",
     next: "start Copilot CLI again; headless runs need `--allow-tool lukasa` to write",
-    host: Some(Host::Copilot),
+    host: Some(HookHost::Copilot),
     program: "copilot",
     servers: "mcpServers",
     form: ServerForm::Tools,
@@ -208,8 +208,8 @@ const COPILOT: Agent = Agent {
 };
 
 /// An agent of which only the MCP server is known.
-const fn client(title: &'static str, next: &'static str, program: &'static str) -> Agent {
-    Agent {
+const fn client(title: &'static str, next: &'static str, program: &'static str) -> AgentSpec {
+    AgentSpec {
         title,
         next,
         host: None,
@@ -222,44 +222,44 @@ const fn client(title: &'static str, next: &'static str, program: &'static str) 
     }
 }
 
-const OPENCODE: Agent = Agent {
-    host: Some(Host::Opencode),
+const OPENCODE: AgentSpec = AgentSpec {
+    host: Some(HookHost::Opencode),
     servers: "mcp",
     form: ServerForm::OneList,
     ..client("opencode", "start opencode again; `opencode mcp list` shows the server", "opencode")
 };
 
-const CLINE: Agent = Agent {
+const CLINE: AgentSpec = AgentSpec {
     form: ServerForm::Transport,
     ..client("Cline", "start Cline again; it shows the server among its MCP servers", "cline")
 };
 
-const CURSOR: Agent = Agent {
-    host: Some(Host::Cursor),
+const CURSOR: AgentSpec = AgentSpec {
+    host: Some(HookHost::Cursor),
     form: ServerForm::Typed,
     ..client("Cursor", "start Cursor again; it asks once whether the server may run", "cursor")
 };
 
-const VSCODE: Agent = Agent {
+const VSCODE: AgentSpec = AgentSpec {
     servers: "servers",
     form: ServerForm::Typed,
     ..client("VS Code", "VS Code asks once whether the server may run", "code")
 };
 
-const WINDSURF: Agent =
+const WINDSURF: AgentSpec =
     client("Windsurf", "refresh the servers in Windsurf's settings, or start it again", "windsurf");
 
-const CLAUDE_DESKTOP: Agent =
+const CLAUDE_DESKTOP: AgentSpec =
     client("Claude Desktop", "quit Claude Desktop and start it again", "claude-desktop");
 
-const ZED: Agent = Agent {
+const ZED: AgentSpec = AgentSpec {
     servers: "context_servers",
     ..client("Zed", "Zed shows the server in its agent settings", "zed")
 };
 
 impl AgentName {
     /// Returns the agent's row.
-    pub(crate) const fn agent(self) -> &'static Agent {
+    pub(crate) const fn agent(self) -> &'static AgentSpec {
         match self {
             Self::ClaudeCode => &CLAUDE_CODE,
             Self::Codex => &CODEX,
@@ -282,14 +282,14 @@ impl AgentName {
     }
 
     /// Tells whether the agent is on this machine: its program, or a folder of its settings.
-    pub(crate) fn is_installed(self, homes: &Homes) -> bool {
+    pub(crate) fn is_installed(self, homes: &AgentDirs) -> bool {
         let program = self.agent().program;
         homes.programs.iter().any(|folder| files::is_file(&folder.join(program)))
-            || files::is_there(&self.folder(homes))
+            || files::exists(&self.folder(homes))
     }
 
     /// Returns the folder of its settings.
-    fn folder(self, homes: &Homes) -> PathBuf {
+    fn folder(self, homes: &AgentDirs) -> PathBuf {
         let home =
             |set: &Option<PathBuf>, name| set.clone().unwrap_or_else(|| homes.home.join(name));
         match self {
@@ -309,20 +309,20 @@ impl AgentName {
     }
 }
 
-impl Wanted {
+impl InstallSpec {
     /// Returns the files, in the order in which they are written; none if the agent has no settings of a project.
-    pub(crate) fn targets(&self, homes: &Homes) -> Vec<Target> {
+    pub(crate) fn targets(&self, homes: &AgentDirs) -> Vec<ConfigTarget> {
         let mut targets = match &self.project {
             Some(project) => self.project_targets(project),
             None => self.user_targets(homes),
         };
-        let is_plugin = |part: &Part| matches!(part, Part::Plugin { .. });
+        let is_plugin = |part: &ConfigPart| matches!(part, ConfigPart::Plugin { .. });
         targets.retain(|target| self.plugin || !target.parts.iter().any(is_plugin));
         targets
     }
 
-    fn project_targets(&self, project: &Path) -> Vec<Target> {
-        let one = |path: &str, parts| vec![Target { path: project.join(path), parts }];
+    fn project_targets(&self, project: &Path) -> Vec<ConfigTarget> {
+        let one = |path: &str, parts| vec![ConfigTarget { path: project.join(path), parts }];
         let server = || vec![self.server()];
         match self.agent {
             AgentName::ClaudeCode => {
@@ -351,9 +351,9 @@ impl Wanted {
         }
     }
 
-    fn user_targets(&self, homes: &Homes) -> Vec<Target> {
+    fn user_targets(&self, homes: &AgentDirs) -> Vec<ConfigTarget> {
         let folder = self.agent.folder(homes);
-        let one = |path: PathBuf, parts| vec![Target { path, parts }];
+        let one = |path: PathBuf, parts| vec![ConfigTarget { path, parts }];
         let in_folder = |path: &str, parts| one(folder.join(path), parts);
         let server = || vec![self.server()];
         match self.agent {
@@ -397,13 +397,13 @@ impl Wanted {
     }
 
     /// Returns settings of the agent's own, as far as the person consents.
-    fn settings(&self) -> Vec<Part> {
+    fn settings(&self) -> Vec<ConfigPart> {
         let Consent { permissions, replace_memory } = self.consent;
-        let off = |at: &'static [&'static str]| Part::Setting { at, value: Setting::Off };
+        let off = |at: &'static [&'static str]| ConfigPart::Setting { at, value: SettingEdit::Off };
         let mut settings = Vec::new();
         if permissions && self.agent == AgentName::ClaudeCode {
-            let value = Setting::Listed(CLAUDE_RULE);
-            settings.push(Part::Setting { at: &["permissions", "allow"], value });
+            let value = SettingEdit::InList(CLAUDE_RULE);
+            settings.push(ConfigPart::Setting { at: &["permissions", "allow"], value });
         }
         match self.agent {
             AgentName::ClaudeCode if replace_memory => settings.push(off(&["autoMemoryEnabled"])),
@@ -416,13 +416,13 @@ impl Wanted {
         settings
     }
 
-    fn server(&self) -> Part {
+    fn server(&self) -> ConfigPart {
         let agent = self.agent.agent();
         let Consent { permissions, .. } = self.consent;
         let program = self.program.clone();
         if self.agent == AgentName::Codex {
             let variables = self.variables.clone();
-            return Part::TomlServer { program, variables, approved: permissions };
+            return ConfigPart::TomlServer { program, variables, approved: permissions };
         }
         let mut args = vec!["mcp".to_owned()];
         if let (AgentName::Zed, Some(project)) = (self.agent, &self.project) {
@@ -430,23 +430,23 @@ impl Wanted {
             args.extend(["--project".to_owned(), project.display().to_string()]);
         }
         let mut members: Vec<_> =
-            agent.always.iter().map(|name| (*name, Entry::Bool(true))).collect();
+            agent.always.iter().map(|name| (*name, ConfigValue::Bool(true))).collect();
         if permissions && matches!(self.agent, AgentName::Gemini | AgentName::Qwen) {
-            members.push(("trust", Entry::Bool(true)));
+            members.push(("trust", ConfigValue::Bool(true)));
         }
-        Part::Server { servers: agent.servers, program, args, form: agent.form, members }
+        ConfigPart::Server { servers: agent.servers, program, args, form: agent.form, members }
     }
 
     /// Returns the hooks of a file that says its version. It comes first when it is added, and last when it goes.
-    fn hooks_of_file(&self) -> Vec<Part> {
-        [vec![Part::Version], self.hooks(), vec![Part::Version]].concat()
+    fn hooks_of_file(&self) -> Vec<ConfigPart> {
+        [vec![ConfigPart::Version], self.hooks(), vec![ConfigPart::Version]].concat()
     }
 
-    fn plugin(&self) -> Part {
-        Part::Plugin { program: self.program.clone() }
+    fn plugin(&self) -> ConfigPart {
+        ConfigPart::Plugin { program: self.program.clone() }
     }
 
-    fn hooks(&self) -> Vec<Part> {
+    fn hooks(&self) -> Vec<ConfigPart> {
         let Some(host) = self.agent.agent().host else { return Vec::new() };
         let (word, format) = (host::word(&host), host.format());
         let program = shell_word(&self.program);
@@ -454,13 +454,13 @@ impl Wanted {
         let guard = if self.project.is_some() { GUARD } else { "" };
         let events = format.names.iter();
         events
-            .map(|(event, name)| Part::Hook {
+            .map(|(event, name)| ConfigPart::Hook {
                 event: name,
                 command: format!("{guard}{program} hook {} --agent {word}", host::word(event)),
-                timeout: HOOK_SECONDS * format.second,
+                timeout: HOOK_SECONDS * format.units_per_second,
                 form: match host {
-                    Host::Copilot => HookForm::Flat,
-                    Host::Cursor => HookForm::Bare,
+                    HookHost::Copilot => HookForm::Flat,
+                    HookHost::Cursor => HookForm::Bare,
                     _ if format.has_names => HookForm::Named,
                     _ => HookForm::Grouped,
                 },
@@ -472,7 +472,7 @@ impl Wanted {
 /// Returns the name of opencode's settings in a folder.
 fn opencode_file(folder: &Path) -> &'static str {
     let with_notes = "opencode.jsonc";
-    if files::is_there(&folder.join(with_notes)) { with_notes } else { "opencode.json" }
+    if files::exists(&folder.join(with_notes)) { with_notes } else { "opencode.json" }
 }
 
 /// Returns a generic configuration of the MCP server, for clients that are not in the table.

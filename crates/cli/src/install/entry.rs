@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A value that is written, its members in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum ConfigValue {
     /// A string.
     Text(String),
     /// A number.
@@ -12,14 +12,14 @@ pub(crate) enum Entry {
     /// A switch.
     Bool(bool),
     /// A list.
-    List(Vec<Entry>),
+    List(Vec<ConfigValue>),
     /// An object.
-    Object(Vec<(&'static str, Entry)>),
+    Object(Vec<(&'static str, ConfigValue)>),
 }
 
 /// How lines are broken.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lines<'a> {
+pub(super) struct LineStyle<'a> {
     /// What ends a line.
     pub(super) end: &'a str,
     /// What one level is indented by.
@@ -28,7 +28,7 @@ pub(super) struct Lines<'a> {
     pub(super) indent: &'a str,
 }
 
-impl Entry {
+impl ConfigValue {
     /// Returns a string.
     pub(super) fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
@@ -48,7 +48,7 @@ impl Entry {
     }
 
     /// Writes it, on one line where there are no lines to break it into.
-    pub(super) fn written(&self, lines: Option<Lines<'_>>) -> String {
+    pub(super) fn render(&self, lines: Option<LineStyle<'_>>) -> String {
         match self {
             Self::Text(text) => quoted(text),
             Self::Number(number) => number.to_string(),
@@ -56,14 +56,14 @@ impl Entry {
             Self::List(items) => {
                 let nested = items.iter().any(|item| matches!(item, Self::Object(_)));
                 let lines = lines.filter(|_| nested);
-                let deeper = lines.map(Lines::indent_of_items);
-                let items = items.iter().map(|item| item.written(within(lines, deeper.as_deref())));
+                let deeper = lines.map(LineStyle::indent_of_items);
+                let items = items.iter().map(|item| item.render(within(lines, deeper.as_deref())));
                 bracketed(('[', ']'), "", &items.collect::<Vec<_>>(), lines)
             }
             Self::Object(members) => {
-                let deeper = lines.map(Lines::indent_of_items);
+                let deeper = lines.map(LineStyle::indent_of_items);
                 let members = members.iter().map(|(name, value)| {
-                    let value = value.written(within(lines, deeper.as_deref()));
+                    let value = value.render(within(lines, deeper.as_deref()));
                     format!("{}: {value}", quoted(name))
                 });
                 bracketed(('{', '}'), " ", &members.collect::<Vec<_>>(), lines)
@@ -72,22 +72,22 @@ impl Entry {
     }
 }
 
-impl Lines<'_> {
+impl LineStyle<'_> {
     /// Returns what items of a value on this line are indented by.
     pub(super) fn indent_of_items(self) -> String {
         format!("{}{}", self.indent, self.unit)
     }
 }
 
-fn within<'a>(lines: Option<Lines<'a>>, indent: Option<&'a str>) -> Option<Lines<'a>> {
-    Some(Lines { indent: indent?, ..lines? })
+fn within<'a>(lines: Option<LineStyle<'a>>, indent: Option<&'a str>) -> Option<LineStyle<'a>> {
+    Some(LineStyle { indent: indent?, ..lines? })
 }
 
 fn bracketed(
     (open, close): (char, char),
     inside: &str,
     items: &[String],
-    lines: Option<Lines<'_>>,
+    lines: Option<LineStyle<'_>>,
 ) -> String {
     match lines {
         _ if items.is_empty() => format!("{open}{close}"),

@@ -2,31 +2,35 @@
 
 use serde_json::Value;
 
-use crate::install::entry::Entry;
-use crate::install::jsonc::{self, Step};
-use crate::install::{GUARD, HookForm, Misread, Part, SERVER, is_our_program};
+use crate::install::entry::ConfigValue;
+use crate::install::jsonc::{self, PathStep};
+use crate::install::{ConfigError, ConfigPart, GUARD, HookForm, SERVER, is_our_program};
 
 /// The members in which agents have a hook's command.
 const COMMANDS: [&str; 2] = ["command", "bash"];
 
 /// A hook of ours in a file.
-struct Place<'a> {
+struct HookLocation<'a> {
     /// The steps to it.
-    at: Vec<Step<'a>>,
+    at: Vec<PathStep<'a>>,
     /// The member that has its command.
     member: &'static str,
     command: String,
     /// Whether it is the only one of its group.
-    alone: bool,
+    is_only_member: bool,
 }
 
 /// Adds a hook; one that is there and ours is only brought up to date.
-pub(super) fn add(text: &str, event: &str, part: &Part) -> Result<Option<String>, Misread> {
-    let Part::Hook { command, timeout, form, .. } = part else { return Ok(None) };
+pub(super) fn add(
+    text: &str,
+    event: &str,
+    part: &ConfigPart,
+) -> Result<Option<String>, ConfigError> {
+    let ConfigPart::Hook { command, timeout, form, .. } = part else { return Ok(None) };
     let value = jsonc::read(text)?;
-    let Some(place) = ours(&value, event).into_iter().next() else {
-        let at = [Step::Member("hooks"), Step::Member(event), Step::New];
-        return jsonc::put(text, &at, &entry(command, *timeout, *form)).map(Some);
+    let Some(place) = our_hooks(&value, event).into_iter().next() else {
+        let at = [PathStep::Member("hooks"), PathStep::Member(event), PathStep::New];
+        return jsonc::insert(text, &at, &entry(command, *timeout, *form)).map(Some);
     };
     let Some(new) = program_of(command) else { return Ok(None) };
     let old = program_of(&place.command).unwrap_or(new);
@@ -34,54 +38,59 @@ pub(super) fn add(text: &str, event: &str, part: &Part) -> Result<Option<String>
         return Ok(Some(text.to_owned()));
     }
     let mut at = place.at;
-    at.push(Step::Member(place.member));
-    jsonc::put(text, &at, &Entry::text(&place.command.replacen(old, new, 1))).map(Some)
+    at.push(PathStep::Member(place.member));
+    jsonc::insert(text, &at, &ConfigValue::text(&place.command.replacen(old, new, 1))).map(Some)
 }
 
 /// Removes our hooks of an event.
-pub(super) fn remove(mut text: String, event: &str) -> Result<String, Misread> {
-    while let Some(place) = ours(&jsonc::read(&text)?, event).pop() {
+pub(super) fn remove(mut text: String, event: &str) -> Result<String, ConfigError> {
+    while let Some(place) = our_hooks(&jsonc::read(&text)?, event).pop() {
         // A group without handlers says nothing, whatever else it has, such as a matcher.
-        let at = if place.alone { place.at.get(..3) } else { None };
+        let at = if place.is_only_member { place.at.get(..3) } else { None };
         text = jsonc::remove(&text, at.unwrap_or(&place.at))?;
     }
     Ok(text)
 }
 
-fn entry(command: &str, timeout: u64, form: HookForm) -> Entry {
+fn entry(command: &str, timeout: u64, form: HookForm) -> ConfigValue {
     let (member, limit) = match form {
         HookForm::Grouped | HookForm::Named | HookForm::Bare => ("command", "timeout"),
         HookForm::Flat => ("bash", "timeoutSec"),
     };
     let mut handler = vec![
-        ("type", Entry::text("command")),
-        (member, Entry::text(command)),
-        (limit, Entry::Number(timeout)),
+        ("type", ConfigValue::text("command")),
+        (member, ConfigValue::text(command)),
+        (limit, ConfigValue::Number(timeout)),
     ];
     match form {
-        HookForm::Flat => return Entry::Object(handler),
-        HookForm::Bare => return Entry::Object(handler.split_off(1)),
-        HookForm::Named => handler.insert(0, ("name", Entry::text(SERVER))),
+        HookForm::Flat => return ConfigValue::Object(handler),
+        HookForm::Bare => return ConfigValue::Object(handler.split_off(1)),
+        HookForm::Named => handler.insert(0, ("name", ConfigValue::text(SERVER))),
         HookForm::Grouped => {}
     }
-    Entry::Object(vec![("hooks", Entry::List(vec![Entry::Object(handler)]))])
+    ConfigValue::Object(vec![("hooks", ConfigValue::List(vec![ConfigValue::Object(handler)]))])
 }
 
 /// Returns our hooks of an event, in the order of the file.
-fn ours<'a>(value: &Value, event: &'a str) -> Vec<Place<'a>> {
+fn our_hooks<'a>(value: &Value, event: &'a str) -> Vec<HookLocation<'a>> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut found = Vec::new();
     for (index, group) in list(&value["hooks"][event]).iter().enumerate() {
-        let at = vec![Step::Member("hooks"), Step::Member(event), Step::Element(index)];
+        let at = vec![PathStep::Member("hooks"), PathStep::Member(event), PathStep::Element(index)];
         if let Some((member, command)) = our_command(group) {
-            found.push(Place { at, member, command, alone: false });
+            found.push(HookLocation { at, member, command, is_only_member: false });
             continue;
         }
         let handlers = list(&group["hooks"]);
         for (index, handler) in handlers.iter().enumerate() {
             if let Some((member, command)) = our_command(handler) {
-                let at = [&at[..], &[Step::Member("hooks"), Step::Element(index)]].concat();
-                found.push(Place { at, member, command, alone: handlers.len() == 1 });
+                let at = [&at[..], &[PathStep::Member("hooks"), PathStep::Element(index)]].concat();
+                found.push(HookLocation {
+                    at,
+                    member,
+                    command,
+                    is_only_member: handlers.len() == 1,
+                });
             }
         }
     }

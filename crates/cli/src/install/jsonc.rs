@@ -11,15 +11,15 @@ use jsonc_parser::tokens::{Token, TokenAndRange};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
-use crate::install::Misread;
-use crate::install::entry::{Entry, Lines, quoted};
+use crate::install::ConfigError;
+use crate::install::entry::{ConfigValue, LineStyle, quoted};
 
 /// Why a range that the parser gave can be cut out of the text.
 const IN_TEXT: &str = "a range of the parser lies within the text, between characters";
 
 /// A step on the way to a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step<'a> {
+pub(super) enum PathStep<'a> {
     /// The member of an object with this name.
     Member(&'a str),
     /// The item of a list at this place.
@@ -29,109 +29,115 @@ pub(super) enum Step<'a> {
 }
 
 /// Returns what a text says. A text that holds nothing is an empty object.
-pub(super) fn read(text: &str) -> Result<Value, Misread> {
+pub(super) fn read(text: &str) -> Result<Value, ConfigError> {
     if text.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
     }
-    Ok(Parsed::new(text)?.root.into())
+    Ok(ParsedText::new(text)?.root.into())
 }
 
 /// Puts a value at a place, and what is missing on the way there.
-pub(super) fn put(text: &str, at: &[Step<'_>], entry: &Entry) -> Result<String, Misread> {
+pub(super) fn insert(
+    text: &str,
+    at: &[PathStep<'_>],
+    entry: &ConfigValue,
+) -> Result<String, ConfigError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let mut meant = read(text)?;
     let known = reach(&mut meant, at);
-    let Some(place) = known.place else { return Err(Misread::Shape(named(at))) };
+    let Some(place) = known.value else { return Err(ConfigError::Shape(path_text(at))) };
     *place = entry.value();
-    let parsed = Parsed::new(text)?;
-    let splices = match at.get(..known.there).filter(|there| there.len() == at.len()) {
+    let parsed = ParsedText::new(text)?;
+    let splices = match at.get(..known.existing_steps).filter(|there| there.len() == at.len()) {
         Some(whole) => {
-            let old = parsed.find(whole).ok_or_else(|| Misread::Form(named(at)))?;
+            let old = parsed.find(whole).ok_or_else(|| ConfigError::Form(path_text(at)))?;
             let indent = parsed.indent_of_line(old.start);
-            vec![Splice { at: old, with: entry.written(parsed.lines(indent)) }]
+            vec![Splice { at: old, with: entry.render(parsed.lines(indent)) }]
         }
-        None => parsed.insertion(at, known.there, entry).ok_or_else(|| Misread::Form(named(at)))?,
+        None => parsed
+            .insertion(at, known.existing_steps, entry)
+            .ok_or_else(|| ConfigError::Form(path_text(at)))?,
     };
-    checked(spliced(text, splices), &meant, at)
+    check_result(apply_splices(text, splices), &meant, at)
 }
 
 /// Leaves out what is at a place, and what then holds nothing; the object that is the whole file stays.
-pub(super) fn remove(text: &str, at: &[Step<'_>]) -> Result<String, Misread> {
-    let parsed = Parsed::new(text)?;
+pub(super) fn remove(text: &str, at: &[PathStep<'_>]) -> Result<String, ConfigError> {
+    let parsed = ParsedText::new(text)?;
     let mut at = at;
     // What holds our entry alone goes with it.
     while let [above @ .., _] = at
         && !above.is_empty()
-        && parsed.is_alone(at)
+        && parsed.is_only_element(at)
     {
         at = above;
     }
     let mut meant = read(text)?;
-    leave_out(&mut meant, at);
-    let splices = parsed.removal(at).ok_or_else(|| Misread::Form(named(at)))?;
-    checked(spliced(text, splices), &meant, at)
+    remove_value(&mut meant, at);
+    let splices = parsed.removal(at).ok_or_else(|| ConfigError::Form(path_text(at)))?;
+    check_result(apply_splices(text, splices), &meant, at)
 }
 
-fn checked(text: String, meant: &Value, at: &[Step<'_>]) -> Result<String, Misread> {
+fn check_result(text: String, meant: &Value, at: &[PathStep<'_>]) -> Result<String, ConfigError> {
     match read(&text) {
         Ok(read) if read == *meant => Ok(text),
-        Ok(_) | Err(_) => Err(Misread::Form(named(at))),
+        Ok(_) | Err(_) => Err(ConfigError::Form(path_text(at))),
     }
 }
 
-fn named(at: &[Step<'_>]) -> String {
+fn path_text(at: &[PathStep<'_>]) -> String {
     let names = at.iter().filter_map(|step| match step {
-        Step::Member(name) => Some(*name),
-        Step::Element(_) | Step::New => None,
+        PathStep::Member(name) => Some(*name),
+        PathStep::Element(_) | PathStep::New => None,
     });
     names.collect::<Vec<_>>().join(".")
 }
 
 /// A place in a value, and how many steps towards it were there.
-struct Reached<'v> {
-    place: Option<&'v mut Value>,
-    there: usize,
+struct ReachedValue<'v> {
+    value: Option<&'v mut Value>,
+    existing_steps: usize,
 }
 
 /// Goes to a place, making what is missing.
-fn reach<'v>(value: &'v mut Value, at: &[Step<'_>]) -> Reached<'v> {
+fn reach<'v>(value: &'v mut Value, at: &[PathStep<'_>]) -> ReachedValue<'v> {
     let mut place = value;
     let mut there = 0;
     let mut missing = false;
     for step in at {
         if missing && place.is_null() {
             *place = match step {
-                Step::Member(_) => Value::Object(Map::new()),
-                Step::Element(_) | Step::New => Value::Array(Vec::new()),
+                PathStep::Member(_) => Value::Object(Map::new()),
+                PathStep::Element(_) | PathStep::New => Value::Array(Vec::new()),
             };
         }
         let next = match (step, place) {
-            (Step::Member(name), Value::Object(members)) => {
+            (PathStep::Member(name), Value::Object(members)) => {
                 missing |= !members.contains_key(*name);
                 Some(members.entry(*name).or_insert(Value::Null))
             }
-            (Step::Element(index), Value::Array(items)) => items.get_mut(*index),
-            (Step::New, Value::Array(items)) => {
+            (PathStep::Element(index), Value::Array(items)) => items.get_mut(*index),
+            (PathStep::New, Value::Array(items)) => {
                 missing = true;
                 items.push(Value::Null);
                 items.last_mut()
             }
             _ => None,
         };
-        let Some(next) = next else { return Reached { place: None, there } };
+        let Some(next) = next else { return ReachedValue { value: None, existing_steps: there } };
         place = next;
         there += usize::from(!missing);
     }
-    Reached { place: Some(place), there }
+    ReachedValue { value: Some(place), existing_steps: there }
 }
 
-fn leave_out(value: &mut Value, at: &[Step<'_>]) {
+fn remove_value(value: &mut Value, at: &[PathStep<'_>]) {
     let [way @ .., last] = at else { return };
-    match (reach(value, way).place, last) {
-        (Some(Value::Object(members)), Step::Member(name)) => {
+    match (reach(value, way).value, last) {
+        (Some(Value::Object(members)), PathStep::Member(name)) => {
             members.remove(*name);
         }
-        (Some(Value::Array(items)), Step::Element(index)) if *index < items.len() => {
+        (Some(Value::Array(items)), PathStep::Element(index)) if *index < items.len() => {
             items.remove(*index);
         }
         _ => {}
@@ -145,7 +151,7 @@ struct Splice {
 }
 
 /// Replaces parts of a text that do not overlap, given in order.
-fn spliced(text: &str, splices: Vec<Splice>) -> String {
+fn apply_splices(text: &str, splices: Vec<Splice>) -> String {
     let mut made = String::with_capacity(text.len());
     let mut done = 0;
     for Splice { at, with } in splices {
@@ -158,7 +164,7 @@ fn spliced(text: &str, splices: Vec<Splice>) -> String {
 }
 
 /// A text, and where things are in it.
-struct Parsed<'t> {
+struct ParsedText<'t> {
     text: &'t str,
     root: ast::Value<'t>,
     tokens: Vec<TokenAndRange<'t>>,
@@ -172,8 +178,8 @@ struct Container {
     items: Vec<Range<usize>>,
 }
 
-impl<'t> Parsed<'t> {
-    fn new(text: &'t str) -> Result<Self, Misread> {
+impl<'t> ParsedText<'t> {
+    fn new(text: &'t str) -> Result<Self, ConfigError> {
         let options = ParseOptions {
             allow_loose_object_property_names: false,
             allow_missing_commas: false,
@@ -186,31 +192,32 @@ impl<'t> Parsed<'t> {
             ..ParseOptions::default()
         };
         let collect = CollectOptions { tokens: true, ..CollectOptions::default() };
-        let parsed = parse_to_ast(text, &collect, &options).map_err(|error| Misread::Syntax {
-            line: error.line_display(),
-            what: error.kind().to_string().to_lowercase(),
-        })?;
+        let parsed =
+            parse_to_ast(text, &collect, &options).map_err(|error| ConfigError::Syntax {
+                line: error.line_display(),
+                what: error.kind().to_string().to_lowercase(),
+            })?;
         match (parsed.value, parsed.tokens) {
             (Some(root @ ast::Value::Object(_)), Some(tokens)) => Ok(Self { text, root, tokens }),
-            _ => Err(Misread::Syntax { line: 1, what: "an object is expected".to_owned() }),
+            _ => Err(ConfigError::Syntax { line: 1, what: "an object is expected".to_owned() }),
         }
     }
 
-    fn value(&self, at: &[Step<'_>]) -> Option<&ast::Value<'t>> {
+    fn value(&self, at: &[PathStep<'_>]) -> Option<&ast::Value<'t>> {
         at.iter().try_fold(&self.root, |value, step| match (step, value) {
-            (Step::Member(name), ast::Value::Object(object)) => {
+            (PathStep::Member(name), ast::Value::Object(object)) => {
                 object.get(name).map(|property| &property.value)
             }
-            (Step::Element(index), ast::Value::Array(list)) => list.elements.get(*index),
+            (PathStep::Element(index), ast::Value::Array(list)) => list.elements.get(*index),
             _ => None,
         })
     }
 
-    fn find(&self, at: &[Step<'_>]) -> Option<Range<usize>> {
+    fn find(&self, at: &[PathStep<'_>]) -> Option<Range<usize>> {
         self.value(at).map(range)
     }
 
-    fn container(&self, at: &[Step<'_>]) -> Option<Container> {
+    fn container(&self, at: &[PathStep<'_>]) -> Option<Container> {
         let value = self.value(at)?;
         let whole = range(value);
         let items = match value {
@@ -222,7 +229,7 @@ impl<'t> Parsed<'t> {
     }
 
     /// Returns how lines are broken here, `None` in a text of one line.
-    fn lines<'a>(&self, indent: &'a str) -> Option<Lines<'a>>
+    fn lines<'a>(&self, indent: &'a str) -> Option<LineStyle<'a>>
     where
         't: 'a,
     {
@@ -232,7 +239,7 @@ impl<'t> Parsed<'t> {
             None => Some("  "),
         };
         let end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
-        Some(Lines { end, unit: unit?, indent })
+        Some(LineStyle { end, unit: unit?, indent })
     }
 
     /// Returns the white space before something that begins its line.
@@ -252,23 +259,28 @@ impl<'t> Parsed<'t> {
     }
 
     /// Adds a value, and what is missing on the way to it. `there` steps are there already.
-    fn insertion(&self, at: &[Step<'_>], there: usize, entry: &Entry) -> Option<Vec<Splice>> {
+    fn insertion(
+        &self,
+        at: &[PathStep<'_>],
+        there: usize,
+        entry: &ConfigValue,
+    ) -> Option<Vec<Splice>> {
         let (known, missing) = at.split_at_checked(there)?;
         let (first, deeper) = missing.split_first()?;
         let container = self.container(known)?;
         let outer = self.indent_of_line(container.inside.start);
         let inner = match container.items.first() {
             Some(item) => self.indent_of(item.start).map(str::to_owned),
-            None => self.lines(outer).map(Lines::indent_of_items),
+            None => self.lines(outer).map(LineStyle::indent_of_items),
         };
         let lines = inner.as_deref().and_then(|inner| self.lines(inner));
-        let written = written(first, deeper, entry, lines);
+        let written = render_entry(first, deeper, entry, lines);
         match (container.items.last(), lines) {
             (None, None) => Some(vec![Splice { at: container.inside, with: written }]),
             (None, Some(lines)) => {
                 let notes = self.text.get(container.inside.clone())?.trim_end();
                 let at = container.inside.start + notes.len()..container.inside.end;
-                let Lines { end, indent, .. } = lines;
+                let LineStyle { end, indent, .. } = lines;
                 Some(vec![Splice { at, with: format!("{end}{indent}{written}{end}{outer}") }])
             }
             (Some(last), lines) => {
@@ -279,8 +291,9 @@ impl<'t> Parsed<'t> {
                 }
                 let after = comma.as_ref().map_or(last.end, |comma| comma.end);
                 let place = if lines.is_some() { self.end_of_line(after) } else { after };
-                let lead = lines
-                    .map_or(" ".to_owned(), |Lines { end, indent, .. }| format!("{end}{indent}"));
+                let lead = lines.map_or(" ".to_owned(), |LineStyle { end, indent, .. }| {
+                    format!("{end}{indent}")
+                });
                 let tail = if comma.is_some() { "," } else { "" };
                 splices.push(Splice { at: place..place, with: format!("{lead}{written}{tail}") });
                 Some(splices)
@@ -289,7 +302,7 @@ impl<'t> Parsed<'t> {
     }
 
     /// Tells whether nothing but this is in what it is in.
-    fn is_alone(&self, at: &[Step<'_>]) -> bool {
+    fn is_only_element(&self, at: &[PathStep<'_>]) -> bool {
         let [way @ .., _] = at else { return false };
         self.container(way).is_some_and(|container| match container.items.as_slice() {
             [only] => {
@@ -306,15 +319,15 @@ impl<'t> Parsed<'t> {
         text.chars().all(|c| c.is_whitespace() || c == ',')
     }
 
-    fn removal(&self, at: &[Step<'_>]) -> Option<Vec<Splice>> {
+    fn removal(&self, at: &[PathStep<'_>]) -> Option<Vec<Splice>> {
         let [way @ .., last] = at else { return None };
         let container = self.container(way)?;
-        if self.is_alone(at) {
+        if self.is_only_element(at) {
             return Some(vec![Splice { at: container.inside, with: String::new() }]);
         }
         let index = match (last, self.value(way)?) {
-            (Step::Element(index), _) => *index,
-            (Step::Member(name), ast::Value::Object(object)) => {
+            (PathStep::Element(index), _) => *index,
+            (PathStep::Member(name), ast::Value::Object(object)) => {
                 object.properties.iter().position(|member| member.name.as_str() == *name)?
             }
             _ => return None,
@@ -364,24 +377,24 @@ fn range(node: &impl jsonc_parser::common::Ranged) -> Range<usize> {
 }
 
 /// Writes an item with what is missing on the way to the entry around it.
-fn written(
-    first: &Step<'_>,
-    deeper: &[Step<'_>],
-    entry: &Entry,
-    lines: Option<Lines<'_>>,
+fn render_entry(
+    first: &PathStep<'_>,
+    deeper: &[PathStep<'_>],
+    entry: &ConfigValue,
+    lines: Option<LineStyle<'_>>,
 ) -> String {
     let inner = match deeper.split_first() {
-        None => entry.written(lines),
+        None => entry.render(lines),
         Some((next, deeper)) => {
-            let indent = lines.map(Lines::indent_of_items);
-            let within = indent.as_deref().and_then(|indent| Some(Lines { indent, ..lines? }));
-            let inner = written(next, deeper, entry, within);
+            let indent = lines.map(LineStyle::indent_of_items);
+            let within = indent.as_deref().and_then(|indent| Some(LineStyle { indent, ..lines? }));
+            let inner = render_entry(next, deeper, entry, within);
             let (open, close) = match next {
-                Step::Member(_) => ('{', '}'),
-                Step::Element(_) | Step::New => ('[', ']'),
+                PathStep::Member(_) => ('{', '}'),
+                PathStep::Element(_) | PathStep::New => ('[', ']'),
             };
             match (within, lines) {
-                (Some(Lines { end, indent, .. }), Some(outer)) => {
+                (Some(LineStyle { end, indent, .. }), Some(outer)) => {
                     format!("{open}{end}{indent}{inner}{end}{}{close}", outer.indent)
                 }
                 _ => format!("{open}{inner}{close}"),
@@ -389,7 +402,7 @@ fn written(
         }
     };
     match first {
-        Step::Member(name) => format!("{}: {inner}", quoted(name)),
-        Step::Element(_) | Step::New => inner,
+        PathStep::Member(name) => format!("{}: {inner}", quoted(name)),
+        PathStep::Element(_) | PathStep::New => inner,
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// The files that were written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct InstallRecord {
     files: Vec<FileRecord>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct PriorSetting {
 
 /// A file before `install` wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Before {
+pub(crate) enum PriorText {
     /// There was none.
     Absent,
     /// Its text.
@@ -81,16 +81,16 @@ impl Replacement {
         Self { at, bytes: after.len() - end, before }
     }
 
-    fn undone(&self, text: &str) -> Option<String> {
+    fn revert(&self, text: &str) -> Option<String> {
         let (head, rest) = text.split_at_checked(self.at)?;
         let (_, tail) = rest.split_at_checked(self.bytes)?;
         Some([head, &self.before, tail].concat())
     }
 }
 
-impl Record {
+impl InstallRecord {
     /// Returns the record of a file.
-    pub(crate) fn of(&self, file: &Path) -> Option<&FileRecord> {
+    pub(crate) fn file_record(&self, file: &Path) -> Option<&FileRecord> {
         self.files.iter().find(|record| record.file == file)
     }
 
@@ -100,8 +100,8 @@ impl Record {
     }
 
     /// Notes down a file that is about to be written, with what was known of it.
-    pub(crate) fn put(&mut self, mut new: FileRecord, before: Option<&str>) {
-        if let Some(old) = self.of(&new.file).filter(|_| before.is_some()) {
+    pub(crate) fn insert(&mut self, mut new: FileRecord, before: Option<&str>) {
+        if let Some(old) = self.file_record(&new.file).filter(|_| before.is_some()) {
             let unchanged = before.is_some_and(|text| old.revision == digest(text));
             let earlier = old.replaced.clone().filter(|_| unchanged);
             new.replaced = new.replaced.zip(earlier).map(|(new, old)| [new, old].concat());
@@ -123,17 +123,17 @@ impl Record {
 
 impl FileRecord {
     /// Returns the file as it was before `install`, if it was not edited since.
-    pub(crate) fn before(&self, text: &str) -> Before {
+    pub(crate) fn before(&self, text: &str) -> PriorText {
         if self.revision != digest(text) {
-            return Before::Unknown;
+            return PriorText::Unknown;
         }
         if self.made {
-            return Before::Absent;
+            return PriorText::Absent;
         }
-        let undo = |text: String, replaced: &Replacement| replaced.undone(&text);
+        let undo = |text: String, replaced: &Replacement| replaced.revert(&text);
         let replaced = self.replaced.as_ref();
         let before = replaced.and_then(|all| all.iter().try_fold(text.to_owned(), undo));
-        before.map_or(Before::Unknown, Before::Text)
+        before.map_or(PriorText::Unknown, PriorText::Text)
     }
 }
 

@@ -5,9 +5,9 @@ use testkit::Random;
 
 use super::*;
 
-fn server() -> Part {
+fn server() -> ConfigPart {
     let (program, args) = ("/opt/lukasa".to_owned(), vec!["mcp".to_owned()]);
-    Part::Server {
+    ConfigPart::Server {
         servers: "mcpServers",
         program,
         args,
@@ -16,12 +16,12 @@ fn server() -> Part {
     }
 }
 
-fn hook(event: &'static str) -> Part {
+fn hook(event: &'static str) -> ConfigPart {
     let command = format!("/opt/lukasa hook {event} --agent qwen");
-    Part::Hook { event, command, timeout: 5_000, form: HookForm::Named }
+    ConfigPart::Hook { event, command, timeout: 5_000, form: HookForm::Named }
 }
 
-fn parts() -> Vec<Part> {
+fn parts() -> Vec<ConfigPart> {
     vec![server(), hook("SessionStart"), hook("Stop")]
 }
 
@@ -31,7 +31,7 @@ fn installed(text: &str) -> String {
     edited.text.unwrap()
 }
 
-fn uninstalled(text: &str) -> Edited {
+fn uninstalled(text: &str) -> EditedText {
     uninstall(text, &parts(), &[]).unwrap()
 }
 
@@ -244,11 +244,11 @@ fn another_program_of_our_name_stays_and_is_told() {
     let edited = install(Some(text), &[server()]).unwrap();
     assert_eq!(
         edited,
-        Edited { text: Some(text.to_owned()), notes: told.clone(), ..Edited::default() }
+        EditedText { text: Some(text.to_owned()), notes: told.clone(), ..EditedText::default() }
     );
     assert_eq!(
         uninstalled(text),
-        Edited { text: Some(text.to_owned()), notes: told, ..Edited::default() }
+        EditedText { text: Some(text.to_owned()), notes: told, ..EditedText::default() }
     );
 }
 
@@ -281,9 +281,9 @@ fn a_file_that_is_not_understood_is_named_with_its_line() {
 mod codex {
     use super::*;
 
-    fn part() -> [Part; 1] {
+    fn part() -> [ConfigPart; 1] {
         let program = "/opt/lukasa".to_owned();
-        [Part::TomlServer { program, variables: vec!["LUKASA_HOME"], approved: false }]
+        [ConfigPart::TomlServer { program, variables: vec!["LUKASA_HOME"], approved: false }]
     }
 
     fn installed(text: &str) -> String {
@@ -314,7 +314,7 @@ mod codex {
         }
         // A text that only looks like our table is not taken for it.
         let with = installed(texts[4]);
-        let form = Misread::Form("mcp_servers.lukasa".to_owned());
+        let form = ConfigError::Form("mcp_servers.lukasa".to_owned());
         assert_eq!(uninstall(&with, &part(), &[]), Err(form));
         let made = install(None, &part()).unwrap().text.unwrap();
         assert_eq!(uninstall(&made, &part(), &[]).unwrap().text, None);
@@ -355,8 +355,10 @@ mod codex {
     #[test]
     fn the_tools_are_approved_only_if_that_is_wanted() {
         let approved = |text: &str| {
-            let Part::TomlServer { program, variables, .. } = part()[0].clone() else { panic!() };
-            let part = Part::TomlServer { program, variables, approved: true };
+            let ConfigPart::TomlServer { program, variables, .. } = part()[0].clone() else {
+                panic!()
+            };
+            let part = ConfigPart::TomlServer { program, variables, approved: true };
             install(Some(text), &[part]).unwrap().text.unwrap()
         };
         let mode = "default_tools_approval_mode = \"approve\"\n";
@@ -371,7 +373,7 @@ mod codex {
 
     #[test]
     fn another_form_is_refused_and_another_program_stays() {
-        let form = Misread::Form("mcp_servers.lukasa".to_owned());
+        let form = ConfigError::Form("mcp_servers.lukasa".to_owned());
         let dotted = "mcp_servers.lukasa.command = 'lukasa'\nmcp_servers.lukasa.args = ['mcp']\n";
         assert_eq!(uninstall(dotted, &part(), &[]), Err(form.clone()));
         assert_eq!(install(Some("mcp_servers = {}\n"), &part()), Err(form));
@@ -395,9 +397,9 @@ mod codex {
 }
 
 /// Gives a file its bytes back as `lukasa uninstall` does.
-fn undone(edited: &Edited, before: Option<&str>) -> Option<String> {
+fn undone(edited: &EditedText, before: Option<&str>) -> Option<String> {
     let text = edited.text.clone().unwrap();
-    let mut record = record::Record::default();
+    let mut record = record::InstallRecord::default();
     let file = record::FileRecord {
         file: "settings.json".into(),
         made: before.is_none(),
@@ -406,13 +408,13 @@ fn undone(edited: &Edited, before: Option<&str>) -> Option<String> {
         replaced: Some(edited.replaced.clone()),
         settings: edited.settings.clone(),
     };
-    record.put(file, before);
-    let known = record.of("settings.json".as_ref()).unwrap();
-    assert_eq!(known.before(&format!("{text} ")), record::Before::Unknown);
+    record.insert(file, before);
+    let known = record.file_record("settings.json".as_ref()).unwrap();
+    assert_eq!(known.before(&format!("{text} ")), record::PriorText::Unknown);
     match known.before(&text) {
-        record::Before::Absent => None,
-        record::Before::Text(text) => Some(text),
-        record::Before::Unknown => panic!("the text was not edited"),
+        record::PriorText::Absent => None,
+        record::PriorText::Text(text) => Some(text),
+        record::PriorText::Unknown => panic!("the text was not edited"),
     }
 }
 
@@ -430,9 +432,11 @@ fn a_file_that_was_not_edited_since_gets_its_bytes_back_whatever_it_held() {
 mod settings {
     use super::*;
 
-    const OFF: Part = Part::Setting { at: &["memory", "on"], value: Setting::Off };
-    const RULE: Part =
-        Part::Setting { at: &["permissions", "allow"], value: Setting::Listed("mcp__lukasa") };
+    const OFF: ConfigPart = ConfigPart::Setting { at: &["memory", "on"], value: SettingEdit::Off };
+    const RULE: ConfigPart = ConfigPart::Setting {
+        at: &["permissions", "allow"],
+        value: SettingEdit::InList("mcp__lukasa"),
+    };
 
     #[test]
     fn only_what_was_changed_gets_its_value_back() {
@@ -463,14 +467,14 @@ mod settings {
 }
 
 /// Writes JSON in all the ways in which people and programs do.
-struct Writer {
+struct JsonGenerator {
     random: Random,
     end: &'static str,
     text: String,
 }
 
-impl Writer {
-    fn gap(&mut self) {
+impl JsonGenerator {
+    fn write_gap(&mut self) {
         let end = self.end;
         for _ in 0..self.random.below(3) {
             let gaps = [" ", "\t", end, "  ", end, "/* é */", "// x, \"y\": {", "// \u{1f600}"];
@@ -491,14 +495,14 @@ impl Writer {
     ) {
         self.text.push(brackets[0]);
         for index in 0..count {
-            self.gap();
+            self.write_gap();
             item(self, index);
-            self.gap();
+            self.write_gap();
             if index + 1 < count || self.random.one_in(5) {
                 self.text.push(',');
             }
         }
-        self.gap();
+        self.write_gap();
         self.text.push(brackets[1]);
     }
 
@@ -516,9 +520,9 @@ impl Writer {
 
     fn member(&mut self, name: &str, value: impl FnOnce(&mut Self)) {
         self.text.extend(["\"", name, "\""]);
-        self.gap();
+        self.write_gap();
         self.text.push(':');
-        self.gap();
+        self.write_gap();
         value(self);
     }
 
@@ -526,7 +530,7 @@ impl Writer {
         let count = 1 + self.random.below(4);
         let names = ["model", "mcpServers", "hooks", "z"];
         let from = self.random.below(2);
-        self.gap();
+        self.write_gap();
         self.within(['{', '}'], count - from.min(count - 1), |writer, index| {
             match names[(index + from) % 4] {
                 "mcpServers" => writer.member("mcpServers", |writer| {
@@ -542,7 +546,7 @@ impl Writer {
                 other => writer.member(other, |writer| writer.value(3)),
             }
         });
-        self.gap();
+        self.write_gap();
     }
 }
 
@@ -551,7 +555,7 @@ fn however_a_file_is_written_it_comes_back_to_the_byte() {
     for seed in 0..3_000 {
         let mut random = Random::new(seed);
         let end = if random.one_in(4) { "\r\n" } else { "\n" };
-        let mut writer = Writer { random, end, text: String::new() };
+        let mut writer = JsonGenerator { random, end, text: String::new() };
         writer.document();
         let text = writer.text;
         let edited = install(Some(&text), &parts()).unwrap();
@@ -576,5 +580,5 @@ fn a_hook_is_ours_by_what_it_calls() {
     {
         assert!(!hook::is_ours(command), "{command}");
     }
-    assert_eq!(Value::from("a"), Entry::text("a").value());
+    assert_eq!(Value::from("a"), ConfigValue::text("a").value());
 }

@@ -7,7 +7,7 @@
 use toml::de::DeTable;
 use toml::{Table, Value};
 
-use crate::install::{Misread, SERVER};
+use crate::install::{ConfigError, SERVER};
 
 /// The table that holds servers.
 pub(super) const SERVERS: &str = "mcp_servers";
@@ -19,7 +19,7 @@ const APPROVAL: &str = "default_tools_approval_mode";
 const APPROVED: &str = "approve";
 
 /// The server that is added.
-pub(super) struct Server<'a> {
+pub(super) struct CodexServer<'a> {
     pub(super) program: &'a str,
     pub(super) variables: &'a [&'static str],
     pub(super) approved: bool,
@@ -27,17 +27,19 @@ pub(super) struct Server<'a> {
 
 /// Adds the server; one that is there and calls us is only brought up to date. `None` when another program stands
 /// there.
-pub(super) fn add(text: &str, server: &Server<'_>) -> Result<Option<String>, Misread> {
+pub(super) fn add(text: &str, server: &CodexServer<'_>) -> Result<Option<String>, ConfigError> {
     let mut meant = read(text)?;
-    let Some(there) = server_of(&meant) else { return added(text, meant, server).map(Some) };
-    if !calls_us(there) {
+    let Some(there) = server_of(&meant) else {
+        return append_server(text, meant, server).map(Some);
+    };
+    if !is_our_server(there) {
         return Ok(None);
     }
     let command = there.get("command").and_then(Value::as_str).unwrap_or_default();
     let approves = server.approved && there.get(APPROVAL).is_none();
     let renames = command != server.program && command != SERVER;
     let mut after = text.to_owned();
-    let Some(Value::Table(table)) = server_mut(&mut meant) else { return Err(form()) };
+    let Some(Value::Table(table)) = server_mut(&mut meant) else { return Err(unexpected_form()) };
     if renames {
         after = replace_command(&after, server.program);
         table.insert("command".to_owned(), server.program.into());
@@ -46,11 +48,15 @@ pub(super) fn add(text: &str, server: &Server<'_>) -> Result<Option<String>, Mis
         after = with_line(&after, &format!("{APPROVAL} = {}", Value::from(APPROVED)));
         table.insert(APPROVAL.to_owned(), APPROVED.into());
     }
-    checked(after, &meant).map(Some)
+    check_result(after, &meant).map(Some)
 }
 
 /// Adds the table of the server at the end. A text whose last line has no end gets none.
-fn added(text: &str, mut meant: Table, server: &Server<'_>) -> Result<String, Misread> {
+fn append_server(
+    text: &str,
+    mut meant: Table,
+    server: &CodexServer<'_>,
+) -> Result<String, ConfigError> {
     let end = line_end(text);
     let names = server.variables.iter().map(|name| Value::from(*name)).collect::<Vec<_>>();
     let mut said = vec![("command", Value::from(server.program)), ("args", vec!["mcp"].into())];
@@ -70,9 +76,9 @@ fn added(text: &str, mut meant: Table, server: &Server<'_>) -> Result<String, Mi
     let after = format!("{text}{lead}[{SERVERS}.{SERVER}]{lines}{tail}");
     let table: Table = said.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     let servers = meant.entry(SERVERS).or_insert_with(|| Value::Table(Table::new()));
-    let Value::Table(servers) = servers else { return Err(Misread::Shape(SERVERS.to_owned())) };
+    let Value::Table(servers) = servers else { return Err(ConfigError::Shape(SERVERS.to_owned())) };
     servers.insert(SERVER.to_owned(), Value::Table(table));
-    checked(after, &meant)
+    check_result(after, &meant)
 }
 
 fn line_end(text: &str) -> &'static str {
@@ -80,16 +86,16 @@ fn line_end(text: &str) -> &'static str {
 }
 
 /// Removes the server, if it calls us.
-pub(super) fn remove(text: &str) -> Result<String, Misread> {
+pub(super) fn remove(text: &str) -> Result<String, ConfigError> {
     let mut meant = read(text)?;
-    if !server_of(&meant).is_some_and(calls_us) {
+    if !server_of(&meant).is_some_and(is_our_server) {
         return Ok(text.to_owned());
     }
     if let Some(Value::Table(servers)) = meant.get_mut(SERVERS) {
         servers.remove(SERVER);
     }
     let inline = without_member(text).unwrap_or_else(|| text.to_owned());
-    checked(without_tables(text), &meant).or_else(|_| checked(inline, &meant))
+    check_result(without_tables(text), &meant).or_else(|_| check_result(inline, &meant))
 }
 
 /// Leaves out a server that is written as an inline table, with its comma or its line.
@@ -110,11 +116,11 @@ fn without_member(text: &str) -> Option<String> {
     Some([head, tail].concat())
 }
 
-fn read(text: &str) -> Result<Table, Misread> {
+fn read(text: &str) -> Result<Table, ConfigError> {
     text.parse::<Table>().map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
-        Misread::Syntax { line, what: error.message().to_owned() }
+        ConfigError::Syntax { line, what: error.message().to_owned() }
     })
 }
 
@@ -126,27 +132,27 @@ fn server_mut(table: &mut Table) -> Option<&mut Value> {
     table.get_mut(SERVERS)?.get_mut(SERVER)
 }
 
-fn calls_us(server: &Value) -> bool {
+fn is_our_server(server: &Value) -> bool {
     let program = server.get("command").and_then(Value::as_str).unwrap_or_default();
     let first = server.get("args").and_then(|args| args.get(0)).and_then(Value::as_str);
     super::is_our_program(program) && first == Some("mcp")
 }
 
 /// Lets only a text out that means what it should. A table that holds nothing means nothing.
-fn checked(text: String, meant: &Table) -> Result<String, Misread> {
+fn check_result(text: String, meant: &Table) -> Result<String, ConfigError> {
     let empty = |table: &Table| table.get(SERVERS) == Some(&Value::Table(Table::new()));
     let mut meant = meant.clone();
-    let mut read = read(&text).map_err(|_| form())?;
+    let mut read = read(&text).map_err(|_| unexpected_form())?;
     for table in [&mut meant, &mut read] {
         if empty(table) {
             table.remove(SERVERS);
         }
     }
-    if read == meant { Ok(text) } else { Err(form()) }
+    if read == meant { Ok(text) } else { Err(unexpected_form()) }
 }
 
-fn form() -> Misread {
-    Misread::Form(format!("{SERVERS}.{SERVER}"))
+fn unexpected_form() -> ConfigError {
+    ConfigError::Form(format!("{SERVERS}.{SERVER}"))
 }
 
 /// Returns the parts of a table's header, such as `["mcp_servers", "lukasa"]`.

@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 
 use crate::commands::origin::moved_from;
 use crate::render::table::Column;
-use crate::render::text::Text;
-use crate::render::{FAINT, Look, MARK, STRONG, counted, diff, short, table, time, visible};
+use crate::render::text::TextBuffer;
+use crate::render::{
+    FAINT, MARK, OutputStyle, STRONG, counted, diff, sanitize, short_path, table, time,
+};
 
 /// How many memories of one change a line of the log names.
 const NAMED_MAX: usize = 2;
@@ -27,28 +29,28 @@ fn full_path(memories: &Memories, root: &RootKey, path: &RelativePath) -> String
 }
 
 /// Returns a path as people read it.
-fn short_path(memories: &Memories, root: &RootKey, path: &RelativePath) -> String {
+fn file_path(memories: &Memories, root: &RootKey, path: &RelativePath) -> String {
     let mounted = memories.virtual_path(root, path);
-    mounted.map_or_else(|| format!("{}:{path}", root.identity), |path| short(&path))
+    mounted.map_or_else(|| format!("{}:{path}", root.identity), |path| short_path(&path))
 }
 
 /// Returns the path of a memory, and the one that it got.
 fn paths(memories: &Memories, file: &FileChange) -> String {
-    let from = short_path(memories, &file.root, &file.path);
+    let from = file_path(memories, &file.root, &file.path);
     match &file.moved_to {
-        Some(to) => format!("{from} → {}", short_path(memories, &file.root, to)),
+        Some(to) => format!("{from} → {}", file_path(memories, &file.root, to)),
         None => from,
     }
 }
 
 /// Returns who made a change, in a few words.
-fn who(provenance: &Provenance) -> String {
+fn actor_text(provenance: &Provenance) -> String {
     let by = provenance.client.as_deref().unwrap_or(&provenance.origin);
     let actor = provenance.actor.as_ref();
     if by == actor {
         return actor.to_owned();
     }
-    visible::line(&format!("{actor} ({by})")).into_owned()
+    sanitize::line(&format!("{actor} ({by})")).into_owned()
 }
 
 /// Returns the action that led to a change: for a task what was asked for, such as `remember`, else what was done.
@@ -64,15 +66,15 @@ fn action(change: &MemoryChange) -> &'static str {
 }
 
 /// Returns what was done to what, in a few words.
-pub(crate) fn in_short(memories: &Memories, change: &MemoryChange) -> String {
-    format!("{} {}", action(change), visible::line(&what(memories, change)))
+pub(crate) fn summary(memories: &Memories, change: &MemoryChange) -> String {
+    format!("{} {}", action(change), sanitize::line(&touched_text(memories, change)))
 }
 
 /// Returns what a change touched, in a few words.
-fn what(memories: &Memories, change: &MemoryChange) -> String {
+fn touched_text(memories: &Memories, change: &MemoryChange) -> String {
     let mut named: Vec<String> = Vec::new();
     if let Some(folder) = &change.folder {
-        let shown = |path| short_path(memories, &folder.root, path) + "/";
+        let shown = |path| file_path(memories, &folder.root, path) + "/";
         named.push(match &folder.moved_to {
             Some(to) => format!("{} → {}", shown(&folder.path), shown(to)),
             None => shown(&folder.path),
@@ -96,7 +98,7 @@ fn what(memories: &Memories, change: &MemoryChange) -> String {
     for file in files.iter().take(NAMED_MAX) {
         let path = paths(memories, file);
         named.push(match moved_from(change, file) {
-            Some(from) => format!("{} → {path}", short_path(memories, &from.root, &from.path)),
+            Some(from) => format!("{} → {path}", file_path(memories, &from.root, &from.path)),
             None => path,
         });
     }
@@ -116,7 +118,7 @@ pub(crate) fn log(
     memories: &Memories,
     changes: &[MemoryChange],
     now: Timestamp,
-    look: Look,
+    look: OutputStyle,
 ) -> String {
     if !look.columns {
         return changes.iter().map(|change| plain_line(memories, change)).collect();
@@ -133,16 +135,16 @@ pub(crate) fn log(
             change.id.to_string(),
             time::ago(change.at, now),
             action(change).to_owned(),
-            who(&change.provenance),
-            what(memories, change),
+            actor_text(&change.provenance),
+            touched_text(memories, change),
         ]
     };
     table::aligned(&columns, changes.iter().map(row), look)
 }
 
 fn plain_line(memories: &Memories, change: &MemoryChange) -> String {
-    let (at, who) = (time::exact(change.at), who(&change.provenance));
-    format!("{}\t{at}\t{}\t{who}\t{}\n", change.id, action(change), what(memories, change))
+    let (at, who) = (time::exact(change.at), actor_text(&change.provenance));
+    format!("{}\t{at}\t{}\t{who}\t{}\n", change.id, action(change), touched_text(memories, change))
 }
 
 /// Returns what a change says about itself, before its differences.
@@ -150,7 +152,7 @@ pub(crate) fn heading(
     memories: &Memories,
     change: &MemoryChange,
     now: Timestamp,
-    look: Look,
+    look: OutputStyle,
 ) -> String {
     let by = &change.provenance;
     let mut lines = vec![
@@ -172,11 +174,11 @@ pub(crate) fn heading(
     if let Some(undone) = change.undoes {
         lines.push(("takes back", format!("change {undone}")));
     }
-    let mut text = Text::default();
+    let mut text = TextBuffer::default();
     text.line(look.paint(STRONG, &format!("change {}", change.id)));
     for (name, value) in lines {
         let name = look.paint(FAINT, &format!("{name:<11}"));
-        text.line(format_args!("{name} {}", visible::line(&value)));
+        text.line(format_args!("{name} {}", sanitize::line(&value)));
     }
     for file in &change.files {
         text.line(file_line(memories, file, look));
@@ -184,7 +186,7 @@ pub(crate) fn heading(
     text.into_string()
 }
 
-fn file_line(memories: &Memories, file: &FileChange, look: Look) -> String {
+fn file_line(memories: &Memories, file: &FileChange, look: OutputStyle) -> String {
     let digits = |revision: Option<&Revision>| match revision {
         Some(revision) => revision.to_string().chars().take(REVISION_DIGITS).collect(),
         None => "nothing".to_owned(),
@@ -195,14 +197,14 @@ fn file_line(memories: &Memories, file: &FileChange, look: Look) -> String {
 }
 
 /// Returns what a change did to each memory.
-pub(crate) fn diffs(diffs: &[FileDiff], look: Look) -> String {
-    let mut text = Text::default();
+pub(crate) fn diffs(diffs: &[FileDiff], look: OutputStyle) -> String {
+    let mut text = TextBuffer::default();
     for one in diffs {
         if !one.is_complete {
-            let gone = format!("{}: history no longer has the text", short(&one.path));
+            let gone = format!("{}: history no longer has the text", short_path(&one.path));
             text.line(look.paint(FAINT, &gone));
         } else if let (Some(to), true) = (&one.moved_to, one.unified.is_empty()) {
-            let moved = format!("{} → {}", short(&one.path), short(to));
+            let moved = format!("{} → {}", short_path(&one.path), short_path(to));
             text.line(look.paint(STRONG, &moved));
         } else {
             text.add(&diff::colored(&one.unified, look));

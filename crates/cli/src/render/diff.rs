@@ -1,11 +1,11 @@
 //! Unified diffs in color.
 
-use crate::render::{BAD, FAINT, GOOD, Look, MARK};
+use crate::render::{BAD, FAINT, GOOD, MARK, OutputStyle};
 
 /// Returns a diff for a person: its signs colored, what a terminal would obey made visible.
 ///
 /// Where there is neither color nor a terminal it stays a patch, byte for byte.
-pub(crate) fn colored(diff: &str, look: Look) -> String {
+pub(crate) fn colored(diff: &str, look: OutputStyle) -> String {
     let mut shown = String::with_capacity(diff.len());
     let mut in_hunk = false;
     for line in diff.split_inclusive('\n') {
@@ -41,12 +41,12 @@ mod tests {
 
     #[test]
     fn a_piped_diff_stays_a_patch() {
-        assert_eq!(colored(DIFF, Look::PLAIN), DIFF);
+        assert_eq!(colored(DIFF, OutputStyle::PLAIN), DIFF);
     }
 
     #[test]
     fn signs_are_colored_and_escapes_are_not_obeyed() {
-        let look = Look { color: true, terminal: true, columns: true, width: None };
+        let look = OutputStyle { color: true, terminal: true, columns: true, width: None };
         let shown = colored(DIFF, look).replace('\u{1b}', "ESC");
         insta::assert_snapshot!(shown, @r"
         ESC[2m--- aESC[0m

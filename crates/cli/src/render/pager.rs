@@ -10,7 +10,7 @@ const NOT_FOUND: i32 = 127;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pager {
     /// What the person set, as a shell reads it.
-    Theirs(String),
+    Configured(String),
     /// `less`, which leaves at once when all fits the screen. `with_flags` is false when the person
     /// has flags of their own in `LESS`.
     Less {
@@ -37,7 +37,7 @@ impl Pager {
 
     fn command(&self) -> Command {
         match self {
-            Self::Theirs(line) => {
+            Self::Configured(line) => {
                 let mut command = Command::new("sh");
                 command.args(["-c", line]);
                 command

@@ -11,10 +11,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PROGRESS_SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// How often a spinner turns.
-const TURN: Duration = Duration::from_millis(120);
+const SPINNER_INTERVAL: Duration = Duration::from_millis(120);
 
 /// Waits for something and shows `doing` meanwhile, if it takes long and `shown` is true.
-pub(crate) async fn patiently<T>(doing: &str, shown: bool, future: impl Future<Output = T>) -> T {
+pub(crate) async fn with_spinner<T>(
+    doing: &str,
+    shown: bool,
+    future: impl Future<Output = T>,
+) -> T {
     let mut future = std::pin::pin!(future);
     if !shown {
         return future.await;
@@ -23,7 +27,7 @@ pub(crate) async fn patiently<T>(doing: &str, shown: bool, future: impl Future<O
         return done;
     }
     let spinner = ProgressBar::new_spinner().with_message(doing.to_owned());
-    spinner.enable_steady_tick(TURN);
+    spinner.enable_steady_tick(SPINNER_INTERVAL);
     let done = future.await;
     spinner.finish_and_clear();
     done
@@ -31,12 +35,12 @@ pub(crate) async fn patiently<T>(doing: &str, shown: bool, future: impl Future<O
 
 /// Counts steps, in a bar that appears after a second.
 #[derive(Debug)]
-pub(crate) struct Steps {
+pub(crate) struct StepProgress {
     bar: ProgressBar,
     visible: bool,
 }
 
-impl Steps {
+impl StepProgress {
     /// Begins to count up to `total`; with `shown` false nothing is ever drawn.
     pub(crate) fn new(doing: &str, total: usize, shown: bool) -> Self {
         let total = u64::try_from(total).expect("a length fits 64 bits");
@@ -58,7 +62,7 @@ impl Steps {
     }
 }
 
-impl Drop for Steps {
+impl Drop for StepProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -4,7 +4,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use anstyle::Style;
 
-use crate::render::{FAINT, Look};
+use crate::render::{FAINT, OutputStyle};
 
 /// How a column is laid out.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +41,7 @@ impl Column {
 pub(crate) fn aligned(
     columns: &[Column],
     rows: impl IntoIterator<Item = Vec<String>>,
-    look: Look,
+    look: OutputStyle,
 ) -> String {
     let rows: Vec<_> = rows.into_iter().collect();
     if rows.is_empty() {
@@ -54,7 +54,8 @@ pub(crate) fn aligned(
     };
     let widths: Vec<usize> = (0..columns.len()).map(width_of).collect();
     let heads: Vec<String> = columns.iter().map(|column| column.head.to_owned()).collect();
-    let mut table = look.paint(FAINT, line(columns, &widths, &heads, Look::PLAIN).trim_end());
+    let mut table =
+        look.paint(FAINT, line(columns, &widths, &heads, OutputStyle::PLAIN).trim_end());
     table.push('\n');
     for row in &rows {
         table.push_str(line(columns, &widths, row, look).trim_end());
@@ -64,14 +65,14 @@ pub(crate) fn aligned(
 }
 
 /// Returns rows in columns for a person, and with tabs between the cells for a program.
-pub(crate) fn lines(columns: &[Column], rows: Vec<Vec<String>>, look: Look) -> String {
+pub(crate) fn lines(columns: &[Column], rows: Vec<Vec<String>>, look: OutputStyle) -> String {
     if look.columns {
         return aligned(columns, rows, look);
     }
     rows.iter().map(|row| row.join("\t") + "\n").collect()
 }
 
-fn line(columns: &[Column], widths: &[usize], row: &[String], look: Look) -> String {
+fn line(columns: &[Column], widths: &[usize], row: &[String], look: OutputStyle) -> String {
     let mut line = String::new();
     let mut used = 0;
     for (index, ((column, &width), cell)) in columns.iter().zip(widths).zip(row).enumerate() {
@@ -128,7 +129,7 @@ mod tests {
             vec!["1.5K".to_owned(), "a.md".to_owned(), "日本語 and so on and on".to_owned()],
             vec!["12B".to_owned(), "notes/long.md".to_owned(), String::new()],
         ];
-        let look = Look { width: Some(36), ..Look::PLAIN };
+        let look = OutputStyle { width: Some(36), ..OutputStyle::PLAIN };
         insta::assert_snapshot!(aligned(&columns, rows, look), @r"
         SIZE  PATH           ABOUT
         1.5K  a.md           日本語 and so …

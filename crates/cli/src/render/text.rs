@@ -15,9 +15,9 @@ pub(crate) fn shell_word(text: &str) -> String {
 
 /// A text that grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Text(String);
+pub(crate) struct TextBuffer(String);
 
-impl Text {
+impl TextBuffer {
     /// Adds a line.
     pub(crate) fn line(&mut self, line: impl fmt::Display) {
         // Writing to a string cannot fail.

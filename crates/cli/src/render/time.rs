@@ -33,7 +33,7 @@ pub(crate) fn local(time: Timestamp) -> String {
 
 /// Whether a day stands for its beginning or its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Edge {
+pub(crate) enum RangeEnd {
     /// Its first instant.
     Since,
     /// Its last instant.
@@ -42,7 +42,7 @@ pub(crate) enum Edge {
 
 /// Reads what a person wrote for a time: how long ago, a day, a time of day, or an instant. What
 /// names no zone is in the zone of `now`.
-pub(crate) fn parse(text: &str, now: &Zoned, edge: Edge) -> Option<Timestamp> {
+pub(crate) fn parse(text: &str, now: &Zoned, edge: RangeEnd) -> Option<Timestamp> {
     let text = text.trim();
     match text {
         "now" => return Some(now.timestamp()),
@@ -63,11 +63,11 @@ pub(crate) fn parse(text: &str, now: &Zoned, edge: Edge) -> Option<Timestamp> {
     Some(written.to_zoned(now.time_zone().clone()).ok()?.timestamp())
 }
 
-fn day(date: Date, zone: &TimeZone, edge: Edge) -> Option<Timestamp> {
+fn day(date: Date, zone: &TimeZone, edge: RangeEnd) -> Option<Timestamp> {
     let start = date.to_zoned(zone.clone()).ok()?;
     let instant = match edge {
-        Edge::Since => start,
-        Edge::Until => start.end_of_day().ok()?,
+        RangeEnd::Since => start,
+        RangeEnd::Until => start.end_of_day().ok()?,
     };
     Some(instant.timestamp())
 }
@@ -93,25 +93,25 @@ mod tests {
 
     #[test]
     fn people_write_times_in_many_ways() {
-        fn check(text: &str, edge: Edge, expected: Option<&str>) {
+        fn check(text: &str, edge: RangeEnd, expected: Option<&str>) {
             let zone = TimeZone::fixed(jiff::tz::offset(2));
             let now = "2026-11-22T01:30:00Z".parse::<Timestamp>().unwrap().to_zoned(zone);
             let read = parse(text, &now, edge).map(|instant| format!("{instant:.0}"));
             assert_eq!(read.as_deref(), expected, "{text}");
         }
-        check("2h", Edge::Since, Some("2026-11-21T23:30:00Z"));
-        check("2 hours ago", Edge::Since, Some("2026-11-21T23:30:00Z"));
-        check("1w", Edge::Since, Some("2026-11-15T01:30:00Z"));
-        check("now", Edge::Until, Some("2026-11-22T01:30:00Z"));
-        check("today", Edge::Since, Some("2026-11-21T22:00:00Z"));
-        check("yesterday", Edge::Since, Some("2026-11-20T22:00:00Z"));
-        check("2026-11-01", Edge::Since, Some("2026-10-31T22:00:00Z"));
-        check("2026-11-01", Edge::Until, Some("2026-11-01T21:59:59Z"));
-        check("2026-11-01 08:00", Edge::Since, Some("2026-11-01T06:00:00Z"));
-        check("2026-11-01T08:00", Edge::Since, Some("2026-11-01T06:00:00Z"));
-        check("2026-11-01T08:00Z", Edge::Since, Some("2026-11-01T08:00:00Z"));
-        check("soon", Edge::Since, None);
-        check("", Edge::Since, None);
-        check("2026-13-01", Edge::Since, None);
+        check("2h", RangeEnd::Since, Some("2026-11-21T23:30:00Z"));
+        check("2 hours ago", RangeEnd::Since, Some("2026-11-21T23:30:00Z"));
+        check("1w", RangeEnd::Since, Some("2026-11-15T01:30:00Z"));
+        check("now", RangeEnd::Until, Some("2026-11-22T01:30:00Z"));
+        check("today", RangeEnd::Since, Some("2026-11-21T22:00:00Z"));
+        check("yesterday", RangeEnd::Since, Some("2026-11-20T22:00:00Z"));
+        check("2026-11-01", RangeEnd::Since, Some("2026-10-31T22:00:00Z"));
+        check("2026-11-01", RangeEnd::Until, Some("2026-11-01T21:59:59Z"));
+        check("2026-11-01 08:00", RangeEnd::Since, Some("2026-11-01T06:00:00Z"));
+        check("2026-11-01T08:00", RangeEnd::Since, Some("2026-11-01T06:00:00Z"));
+        check("2026-11-01T08:00Z", RangeEnd::Since, Some("2026-11-01T08:00:00Z"));
+        check("soon", RangeEnd::Since, None);
+        check("", RangeEnd::Since, None);
+        check("2026-13-01", RangeEnd::Since, None);
     }
 }

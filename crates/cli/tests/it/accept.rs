@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
-use crate::served::Served;
+use crate::sandbox::Sandbox;
+use crate::served::McpServerProcess;
 
 /// A checkout that brings a memory.
-fn cloned() -> Place {
-    let place = Place::new();
+fn cloned() -> Sandbox {
+    let place = Sandbox::new();
     let root = place.checkout().join(".lukasa/memory");
     fs::create_dir_all(&root).unwrap();
     let text = "---\nname: Build\ndescription: how to build\n---\n\n- Build with make\n";
@@ -18,31 +18,31 @@ fn cloned() -> Place {
     place
 }
 
-fn save(served: &mut Served) -> Value {
+fn save(served: &mut McpServerProcess) -> Value {
     let arguments = json!({ "fact": "Builds take an hour", "scope": "global" });
     let params = json!({ "name": "save_memory", "arguments": arguments });
     served.request("tools/call", &params)["result"].clone()
 }
 
 /// Lets an agent read the clone's memory and write one for all projects.
-fn influenced() -> Place {
+fn influenced() -> Sandbox {
     let place = cloned();
-    let mut served = Served::start(&place);
+    let mut served = McpServerProcess::start(&place);
     served.create("/memories/global/before.md", "- Likes tea\n");
     served.done(&json!({ "command": "view", "path": "/memories/project/build.md" }));
     served.create("/memories/global/after.md", "- Every project builds with make\n");
-    served.leave();
+    served.close_input();
     place
 }
 
 #[test]
 fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
     let place = influenced();
-    insta::assert_snapshot!(place.done(&["accept"]), @r"
+    insta::assert_snapshot!(place.run_ok(&["accept"]), @r"
     /memories/global/after.md	influenced
     /memories/project/build.md	repository
     ");
-    let shown = place.done(&["pending", "show", "1"]);
+    let shown = place.run_ok(&["pending", "show", "1"]);
     let shown: Vec<_> = shown.lines().filter(|line| !line.starts_with("made ")).collect();
     insta::assert_snapshot!(shown.join("\n"), @r"
     proposal 1
@@ -62,7 +62,7 @@ fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
     assert_eq!(of("before.md").unwrap()["shown"], true);
     assert_eq!(of("after.md").unwrap()["shown"], false);
     assert_eq!(of("after.md").unwrap()["unreviewed"], true);
-    let context = place.done(&["context"]);
+    let context = place.run_ok(&["context"]);
     let line =
         "- /memories/global/after.md — \"(an agent wrote it after it had read unreviewed text";
     assert!(context.contains(line), "{context}");
@@ -73,7 +73,7 @@ fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
     });
     let hook = ["hook", "user-prompt", "--agent", "claude-code"];
     assert_eq!(place.run_with(&hook, &told.to_string()).stdout, "", "nobody asked for it");
-    let recalled = place.done(&["recall", "what does every project build with?"]);
+    let recalled = place.run_ok(&["recall", "what does every project build with?"]);
     assert!(!recalled.contains("Build with make\n"), "the clone's own words: {recalled}");
     let recalled = place.json(&["recall", "what does every project build with?"]);
     assert_eq!(recalled["unreviewed"], "influenced", "{recalled}");
@@ -87,74 +87,74 @@ fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
 fn a_person_accepts_by_path_by_proposal_or_by_folder() {
     let place = influenced();
     insta::assert_snapshot!(place.run(&["accept", "global/after.md", "-y"]).stderr, @"accepted global/after.md (change 3)");
-    assert_eq!(place.done(&["pending"]), "");
-    assert_eq!(place.done(&["accept"]), "/memories/project/build.md\trepository\n");
-    assert!(place.done(&["context"]).contains("\"Every project builds with make\"\n"));
+    assert_eq!(place.run_ok(&["pending"]), "");
+    assert_eq!(place.run_ok(&["accept"]), "/memories/project/build.md\trepository\n");
+    assert!(place.run_ok(&["context"]).contains("\"Every project builds with make\"\n"));
     let again = place.run(&["accept", "global/after.md"]);
     assert!(again.stderr.contains("nothing waits for a review"), "{}", again.stderr);
-    place.done(&["undo", "-y"]);
-    assert!(place.done(&["pending"]).contains("global/after.md"), "taken back, it waits again");
-    place.done(&["accept", "global/after.md", "-y"]);
+    place.run_ok(&["undo", "-y"]);
+    assert!(place.run_ok(&["pending"]).contains("global/after.md"), "taken back, it waits again");
+    place.run_ok(&["accept", "global/after.md", "-y"]);
     let folder = place.run(&["accept", "project"]);
     assert_eq!(folder.status, 2, "{}", folder.stderr);
-    place.done(&["accept", "project", "-y"]);
-    assert_eq!(place.done(&["accept"]), "");
-    assert!(place.done(&["context"]).contains("\"how to build\"\n"));
+    place.run_ok(&["accept", "project", "-y"]);
+    assert_eq!(place.run_ok(&["accept"]), "");
+    assert!(place.run_ok(&["context"]).contains("\"how to build\"\n"));
     assert_eq!(place.run(&["accept", "global/none.md"]).status, 1);
 
     let place = influenced();
     let stale = place.json(&["pending", "show", "1"]);
     assert_eq!(stale["review"]["path"], "/memories/global/after.md");
-    place.done(&["pending", "accept", "1"]);
-    assert_eq!(place.done(&["accept"]), "/memories/project/build.md\trepository\n");
+    place.run_ok(&["pending", "accept", "1"]);
+    assert_eq!(place.run_ok(&["accept"]), "/memories/project/build.md\trepository\n");
     assert_eq!(place.run(&["pending", "accept", "1"]).status, 3);
 
     // What waits is known whatever became of it meanwhile.
     let place = influenced();
-    place.done(&["pending"]);
-    place.done(&["rm", "global/after.md", "-y"]);
-    assert_eq!(place.done(&["pending"]), "");
-    place.done(&["undo", "-y"]);
-    assert!(place.done(&["pending"]).contains("global/after.md"));
+    place.run_ok(&["pending"]);
+    place.run_ok(&["rm", "global/after.md", "-y"]);
+    assert_eq!(place.run_ok(&["pending"]), "");
+    place.run_ok(&["undo", "-y"]);
+    assert!(place.run_ok(&["pending"]).contains("global/after.md"));
 
     let place = influenced();
-    place.done(&["pending", "reject", "1"]);
-    assert_eq!(place.done(&["pending"]), "", "it is not offered again");
-    assert!(place.done(&["accept"]).contains("global/after.md\tinfluenced"), "and not trusted");
+    place.run_ok(&["pending", "reject", "1"]);
+    assert_eq!(place.run_ok(&["pending"]), "", "it is not offered again");
+    assert!(place.run_ok(&["accept"]).contains("global/after.md\tinfluenced"), "and not trusted");
 }
 
 #[test]
 fn an_instruction_file_is_added_to_only_with_the_persons_agreement_then() {
     let place = cloned();
-    let mut served = Served::start(&place);
+    let mut served = McpServerProcess::start(&place);
     assert_eq!(save(&mut served)["isError"], false);
     served.done(&json!({ "command": "view", "path": "/memories/project/build.md" }));
     let refused = save(&mut served);
     assert_eq!(refused["isError"], true);
     let text = refused["content"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("Nothing was saved: this session has read memories"), "{text}");
-    served.leave();
+    served.close_input();
 }
 
 #[test]
 fn a_resource_and_a_recall_count_as_reading() {
-    let read = |served: &mut Served, scope: &str, name: &str| {
+    let read = |served: &mut McpServerProcess, scope: &str, name: &str| {
         let uri = format!("lukasa://memories/{scope}/{name}.md");
         served.request("resources/read", &json!({ "uri": uri })).to_string()
     };
     let place = cloned();
-    let mut first = Served::start(&place);
+    let mut first = McpServerProcess::start(&place);
     assert!(read(&mut first, "project", "build").contains("Build with make"));
     first.create("/memories/global/first.md", "- Every project builds with make\n");
-    first.leave();
-    let mut second = Served::start(&place);
+    first.close_input();
+    let mut second = McpServerProcess::start(&place);
     let arguments = json!({ "prompt": "what does every project build with?" });
     let params = json!({ "name": "recall", "arguments": arguments });
     let recalled = second.request("tools/call", &params).to_string();
     assert!(recalled.contains("nobody here reviewed"), "{recalled}");
     second.create("/memories/global/second.md", "- Make builds all\n");
-    second.leave();
-    let listed = place.done(&["accept"]);
+    second.close_input();
+    let listed = place.run_ok(&["accept"]);
     for name in ["first", "second"] {
         assert!(listed.contains(&format!("global/{name}.md\tinfluenced")), "{listed}");
     }
@@ -163,24 +163,24 @@ fn a_resource_and_a_recall_count_as_reading() {
 #[test]
 fn what_a_trusted_project_says_is_no_influence() {
     let place = cloned();
-    place.done(&["trust", "-y"]);
-    let mut served = Served::start(&place);
+    place.run_ok(&["trust", "-y"]);
+    let mut served = McpServerProcess::start(&place);
     served.done(&json!({ "command": "view", "path": "/memories/project/build.md" }));
     served.create("/memories/global/after.md", "- Every project builds with make\n");
-    served.leave();
-    assert_eq!(place.done(&["accept"]), "/memories/project/build.md\trepository\n");
+    served.close_input();
+    assert_eq!(place.run_ok(&["accept"]), "/memories/project/build.md\trepository\n");
 }
 
 #[test]
 fn many_memories_that_wait_are_listed_at_once() {
     let place = cloned();
-    let mut served = Served::start(&place);
+    let mut served = McpServerProcess::start(&place);
     served.done(&json!({ "command": "view", "path": "/memories/project/build.md" }));
     for number in 0..300 {
         served.create(&format!("/memories/global/m{number}.md"), &format!("- fact {number}\n"));
     }
-    served.leave();
+    served.close_input();
     let begun = Instant::now();
-    assert_eq!(place.done(&["pending"]).lines().count(), 300);
+    assert_eq!(place.run_ok(&["pending"]).lines().count(), 300);
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }

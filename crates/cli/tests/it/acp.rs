@@ -13,27 +13,27 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
 use crate::daemon::PATIENCE;
 use crate::mcp_clients::tool;
-use crate::place::{Place, pretty};
+use crate::sandbox::{Sandbox, pretty};
 
 const METHODS: &str = "qwen/control/workspace/memory/";
 
 /// An agent that is killed when the test ends.
-struct Agent {
+struct AcpAgent {
     process: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     calls: u64,
 }
 
-impl Drop for Agent {
+impl Drop for AcpAgent {
     fn drop(&mut self) {
         self.process.kill().unwrap_or_default();
         self.process.wait().map(drop).unwrap_or_default();
     }
 }
 
-impl Agent {
-    fn start(place: &Place) -> Self {
+impl AcpAgent {
+    fn start(place: &Sandbox) -> Self {
         Self::start_by(place.command(&["acp"]))
     }
 
@@ -50,7 +50,7 @@ impl Agent {
     }
 
     /// Starts one that was greeted.
-    fn greeted(place: &Place) -> Self {
+    fn start_initialized(place: &Sandbox) -> Self {
         let mut agent = Self::start(place);
         agent.call("initialize", &json!({ "protocolVersion": 1, "clientCapabilities": {} }));
         agent
@@ -64,7 +64,7 @@ impl Agent {
         self.calls
     }
 
-    fn hear(&mut self) -> Value {
+    fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or(Value::Null)
@@ -74,7 +74,7 @@ impl Agent {
     fn call(&mut self, method: &str, params: &Value) -> Value {
         let id = self.send(method, params);
         loop {
-            let heard = self.hear();
+            let heard = self.receive();
             assert_ne!(heard, Value::Null, "the agent ended at `{method}`");
             if heard["id"] == id {
                 return heard;
@@ -100,16 +100,16 @@ impl Agent {
     }
 }
 
-fn told(answer: &Value) -> String {
+fn answer_text(answer: &Value) -> String {
     let error = &answer["error"];
     format!("{} {} {}", error["code"], error["data"]["errorKind"], error["message"])
 }
 
 #[test]
 fn an_agent_says_what_it_is_and_claims_no_more() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for asked in [1, 0, 7, 65_535] {
-        let mut agent = Agent::start(&place);
+        let mut agent = AcpAgent::start(&place);
         let early = agent.ask("remember/availability", &json!({}));
         assert_eq!(early["error"]["code"], -32600, "nobody greeted it: {early}");
         let greeting = agent
@@ -160,8 +160,8 @@ fn an_agent_says_what_it_is_and_claims_no_more() {
 
 #[test]
 fn there_are_no_sessions_and_an_unknown_method_is_none() {
-    let place = Place::new();
-    let mut agent = Agent::greeted(&place);
+    let place = Sandbox::new();
+    let mut agent = AcpAgent::start_initialized(&place);
     let session = json!({ "sessionId": "s", "cwd": place.checkout(), "mcpServers": [] });
     for method in [
         "session/new",
@@ -173,7 +173,11 @@ fn there_are_no_sessions_and_an_unknown_method_is_none() {
         "authenticate",
     ] {
         let refused = agent.call(method, &session);
-        assert_eq!(told(&refused), "-32601 \"no_sessions\" \"Method not found\"", "{method}");
+        assert_eq!(
+            answer_text(&refused),
+            "-32601 \"no_sessions\" \"Method not found\"",
+            "{method}"
+        );
     }
     for method in ["somebody/else", "_somebody/else", "__qwen/control/workspace/memory/dream"] {
         assert_eq!(agent.call(method, &json!({}))["error"]["code"], -32601, "{method}");
@@ -185,8 +189,8 @@ fn there_are_no_sessions_and_an_unknown_method_is_none() {
 
 #[test]
 fn a_task_of_any_client_is_one_in_the_lane() {
-    let place = Place::new();
-    let mut agent = Agent::greeted(&place);
+    let place = Sandbox::new();
+    let mut agent = AcpAgent::start_initialized(&place);
     let bare = format!("{METHODS}remember");
     let answer = agent.call(&bare, &json!({ "content": "I keep bees in the garden." }));
     insta::assert_snapshot!(pretty(&answer["result"]), @r#"
@@ -225,17 +229,17 @@ fn a_task_of_any_client_is_one_in_the_lane() {
     let dreamt = agent.done("dream", &json!({}));
     assert_eq!(dreamt["summary"], "Managed auto-memory dream completed. Nothing to tidy up.");
     assert_eq!(dreamt["dedupedEntries"], 0);
-    place.done(&["undo", "-y"]);
-    place.needs_nothing();
+    place.run_ok(&["undo", "-y"]);
+    place.check_healthy();
 }
 
 #[test]
 fn what_is_wrong_is_told_in_the_words_of_http() {
-    let place = Place::new();
-    let mut agent = Agent::greeted(&place);
+    let place = Sandbox::new();
+    let mut agent = AcpAgent::start_initialized(&place);
     let mut check = |name: &str, params: Value, expected: &str| {
         let answer = agent.ask(name, &params);
-        assert_eq!(told(&answer), expected, "{name} {params:.80}");
+        assert_eq!(answer_text(&answer), expected, "{name} {params:.80}");
     };
     let content = "-32602 \"invalid_content\" \"`content` must be a text that is not blank and has at most 65,536 bytes of UTF-8.\"";
     check("remember", json!({}), content);
@@ -260,31 +264,31 @@ fn what_is_wrong_is_told_in_the_words_of_http() {
     let screened =
         "-32099 \"screened\" \"The text looks like a secret or like an attack on a model.\"";
     check("remember", json!({ "content": secret }), screened);
-    assert_eq!(place.done(&["ls"]), "");
+    assert_eq!(place.run_ok(&["ls"]), "");
 }
 
 #[test]
 fn memory_that_is_off_is_unavailable() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let mut command = place.command(&["acp"]);
     command.env("LUKASA_FEATURES", "-tasks");
-    let mut agent = Agent::start_by(command);
+    let mut agent = AcpAgent::start_by(command);
     agent.call("initialize", &json!({ "protocolVersion": 1 }));
     assert_eq!(agent.done("remember/availability", &json!({})), json!({ "available": false }));
     let refused = agent.ask("remember", &json!({ "content": "I keep bees." }));
     assert_eq!(
-        told(&refused),
+        answer_text(&refused),
         "-32009 \"feature_disabled\" \"A person switched this off. `feature` names it.\""
     );
     let mut command = place.lukasa(&["acp"]);
-    let ended = place.end(command.env("LUKASA_FEATURES", "-child").write_stdin(""));
+    let ended = place.run_command(command.env("LUKASA_FEATURES", "-child").write_stdin(""));
     assert_eq!(ended.status, 4, "{}", ended.stderr);
 }
 
 #[test]
 fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
-    let place = Place::with(&[("global/user/tea.md", "---\ntype: user\n---\n\n- I drink tea\n")]);
-    let mut agent = Agent::greeted(&place);
+    let place = Sandbox::with(&[("global/user/tea.md", "---\ntype: user\n---\n\n- I drink tea\n")]);
+    let mut agent = AcpAgent::start_initialized(&place);
     let workspace = json!({
         "cwd": { "Unix": place.checkout().as_os_str().as_encoded_bytes() },
         "projectDir": { "Unix": place.checkout().as_os_str().as_encoded_bytes() },
@@ -320,15 +324,15 @@ fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
         assert_eq!(agent.ask("remember", &asked)["error"]["code"], -32602, "{wrong}");
     }
     assert_eq!(place.view("global/user/tea.md"), "---\ntype: user\n---\n\n- I drink tea\n");
-    assert_eq!(place.done(&["ls", "--json"]).matches("\"path\"").count(), 1);
+    assert_eq!(place.run_ok(&["ls", "--json"]).matches("\"path\"").count(), 1);
     assert_eq!(place.json(&["tasks"])["tasks"], json!([]));
 }
 
 #[test]
 fn an_agent_whose_client_is_gone_goes_too_in_the_middle_of_what_a_model_does() {
     let server = ModelServer::start(|_, _| ModelReply::Nothing).unwrap();
-    let place = Place::new();
-    let (mut agent, _) = waiting(&place, &server);
+    let place = Sandbox::new();
+    let (mut agent, _) = start_waiting_task(&place, &server);
     let began = Instant::now();
     drop(agent.input.take());
     assert_eq!(agent.ended(), Some(0));
@@ -339,12 +343,12 @@ fn an_agent_whose_client_is_gone_goes_too_in_the_middle_of_what_a_model_does() {
 }
 
 /// Starts an agent whose model never answers, and asks it to remember something; returns once the model was asked.
-fn waiting(place: &Place, server: &ModelServer) -> (Agent, u64) {
+fn start_waiting_task(place: &Sandbox, server: &ModelServer) -> (AcpAgent, u64) {
     let url = server.url();
     let settings =
         format!("[models]\ndefault = 'local/m'\n[models.providers.local]\nurl = \"{url}\"\n");
     fs::write(place.home().join("config.toml"), settings).unwrap();
-    let mut agent = Agent::greeted(place);
+    let mut agent = AcpAgent::start_initialized(place);
     let id = agent.send(&format!("_{METHODS}remember"), &json!({ "content": "I keep bees." }));
     server.wait_for_requests(1);
     assert_eq!(server.requests().len(), 1);
@@ -354,28 +358,28 @@ fn waiting(place: &Place, server: &ModelServer) -> (Agent, u64) {
 #[test]
 fn a_call_that_is_taken_back_is_a_task_that_is() {
     let server = ModelServer::start(|_, _| ModelReply::Nothing).unwrap();
-    let place = Place::new();
-    let (mut agent, id) = waiting(&place, &server);
+    let place = Sandbox::new();
+    let (mut agent, id) = start_waiting_task(&place, &server);
     // Others are answered meanwhile.
     assert_eq!(agent.done("remember/availability", &json!({})), json!({ "available": true }));
     let cancel =
         json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } });
     writeln!(agent.input.as_mut().unwrap(), "{cancel}").unwrap();
-    let answer = agent.hear();
+    let answer = agent.receive();
     assert_eq!(answer["id"], id);
-    assert_eq!(told(&answer), "-32099 \"cancelled\" \"The task was cancelled.\"");
+    assert_eq!(answer_text(&answer), "-32099 \"cancelled\" \"The task was cancelled.\"");
     // It is told at once, and stopped a little later.
     drop(agent.input.take());
     agent.ended();
     let task = &place.json(&["tasks"])["tasks"][0];
     assert_eq!(task["status"], "failed", "{task}");
-    assert_eq!(place.done(&["ls"]), "");
+    assert_eq!(place.run_ok(&["ls"]), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_is_given_up_in_time() {
     let server = ModelServer::start(|_, _| ModelReply::Nothing).unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     let folders = engine::BaseFolders { state: place.home().join("state"), data: place.home() };
     let mut config = engine::Config::new(folders);
     let address =
@@ -406,7 +410,7 @@ async fn a_task_is_given_up_in_time() {
         answers.push(serde_json::from_str::<Value>(&line).unwrap());
     }
     let expected = "-32099 \"timeout\" \"The task took too long and was given up.\"";
-    assert_eq!(told(&answers[1]), expected);
+    assert_eq!(answer_text(&answers[1]), expected);
     input.shutdown().await.unwrap();
     drop((input, answered));
     serving.await.unwrap().unwrap();
@@ -415,8 +419,8 @@ async fn a_task_is_given_up_in_time() {
 
 #[test]
 fn a_line_without_end_ends_the_agent() {
-    let place = Place::new();
-    let mut agent = Agent::greeted(&place);
+    let place = Sandbox::new();
+    let mut agent = AcpAgent::start_initialized(&place);
     let mut input = agent.input.take().unwrap();
     let part = vec![b'x'; 1024 * 1024];
     for _ in 0..100 {
@@ -430,7 +434,7 @@ fn a_line_without_end_ends_the_agent() {
 #[test]
 fn libraries_that_nobody_here_wrote_drive_the_agent() {
     for library in ["@agentclientprotocol/sdk", "@zed-industries/agent-client-protocol"] {
-        let place = Place::new();
+        let place = Sandbox::new();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/acp.mjs");
         let mut client = place.program(tool("LUKASA_TEST_NODE").to_str().unwrap());
         client

@@ -1,8 +1,8 @@
 //! Tasks in a child process: the same outcome as in this one, whatever the child does, and nothing left behind.
 
+mod equivalence;
 mod hostile;
 mod load;
-mod same;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,33 +14,33 @@ use engine::{
 };
 use server::acp::{ChildRunner, ChildSettings};
 
-use crate::place::Place;
 use crate::processes::stat;
+use crate::sandbox::Sandbox;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// An engine of this process on a place, whose tasks some runner does.
-struct World {
-    place: Place,
+struct ChildTestEngine {
+    sandbox: Sandbox,
     engine: Engine,
     lanes: Lanes,
     workspace: Workspace,
 }
 
-impl World {
+impl ChildTestEngine {
     /// Opens one whose tasks are done in children.
-    fn open(place: Place, child: ChildRunner) -> Self {
+    fn open(place: Sandbox, child: ChildRunner) -> Self {
         let engine = Self::engine(&place);
         Self::with(place, engine, Arc::new(child))
     }
 
-    fn engine(place: &Place) -> Engine {
+    fn engine(place: &Sandbox) -> Engine {
         let home = place.home();
         let folders = BaseFolders { state: home.join("state"), data: home };
         Engine::open(Config::new(folders)).unwrap()
     }
 
-    fn with(place: Place, engine: Engine, runner: Arc<dyn Runner>) -> Self {
+    fn with(place: Sandbox, engine: Engine, runner: Arc<dyn Runner>) -> Self {
         let settings =
             LaneSettings { retry_delay: Duration::from_millis(5), ..engine.lane_settings() };
         let lanes = engine.lanes_with(runner, settings, Arc::new(NullFeed));
@@ -50,7 +50,7 @@ impl World {
             ..engine::BindingRequest::default()
         };
         let workspace = Workspace::new(place.checkout(), binding);
-        Self { place, engine, lanes, workspace }
+        Self { sandbox: place, engine, lanes, workspace }
     }
 
     /// Has a task done.
@@ -70,10 +70,10 @@ impl World {
         }
     }
 
-    async fn close(self) -> Place {
+    async fn close(self) -> Sandbox {
         self.lanes.drain(Duration::from_secs(5)).await;
         self.engine.close().await;
-        self.place
+        self.sandbox
     }
 }
 
@@ -94,7 +94,7 @@ fn forget(query: &str) -> CuratorRequest {
 }
 
 /// Returns how the program itself is started as a child in a place.
-fn ours(place: &Place) -> ChildSettings {
+fn own_child_settings(place: &Sandbox) -> ChildSettings {
     let mut settings = ChildSettings::new(PathBuf::from(env!("CARGO_BIN_EXE_lukasa")), VERSION);
     let variables = [
         ("PATH", std::env::var_os("PATH").unwrap()),
@@ -107,8 +107,8 @@ fn ours(place: &Place) -> ChildSettings {
 }
 
 /// Returns how a shell script is started as a child: it reads calls as lines and answers as it likes.
-fn script(place: &Place, body: &str) -> ChildSettings {
-    let mut settings = ours(place);
+fn script(place: &Sandbox, body: &str) -> ChildSettings {
+    let mut settings = own_child_settings(place);
     settings.program = PathBuf::from("/bin/sh");
     settings.arguments = vec![place.script("child", body)];
     settings
@@ -119,7 +119,7 @@ fn runner(settings: ChildSettings) -> ChildRunner {
 }
 
 /// Tells whether anybody is left in a process group.
-fn is_left(group: u32) -> bool {
+fn is_group_alive(group: u32) -> bool {
     let entries = std::fs::read_dir("/proc").unwrap();
     let ids = entries.filter_map(|entry| entry.unwrap().file_name().to_string_lossy().parse().ok());
     ids.into_iter().any(|id| stat(id).is_some_and(|(_, of)| of == group))

@@ -6,26 +6,26 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::pending::propose;
-use crate::place::{Ended, Place};
+use crate::sandbox::{CommandOutput, Sandbox};
 
 /// Asks as the script of bash does, for the last word.
-fn ask(place: &Place, words: &[&str]) -> Ended {
+fn ask(place: &Sandbox, words: &[&str]) -> CommandOutput {
     let mut command = place.lukasa(&[&["--", "lukasa"], words].concat());
     let index = words.len().to_string();
     command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index).env("_CLAP_IFS", "\n");
-    place.end(&mut command)
+    place.run_command(&mut command)
 }
 
 /// Returns what is offered for the last word, but for flags.
-fn offered(place: &Place, words: &[&str]) -> Vec<String> {
+fn completions(place: &Sandbox, words: &[&str]) -> Vec<String> {
     let ended = ask(place, words);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{words:?}");
     let offered = ended.stdout.lines().filter(|word| !word.starts_with("--"));
     offered.map(str::to_owned).collect()
 }
 
-fn filled() -> Place {
-    let place = Place::new();
+fn filled() -> Sandbox {
+    let place = Sandbox::new();
     place.create("global/prefs.md", "a\n");
     place.create("global/notes/x.md", "b\n");
     place.create("project/build.md", "c\n");
@@ -34,24 +34,24 @@ fn filled() -> Place {
 
 #[test]
 fn tasks_are_offered_latest_first() {
-    let place = Place::new();
-    assert_eq!(offered(&place, &["undo", "--task", ""]), [""; 0]);
+    let place = Sandbox::new();
+    assert_eq!(completions(&place, &["undo", "--task", ""]), [""; 0]);
     let one = place.json(&["remember", "I keep bees"])["task"].as_str().unwrap().to_owned();
     let two = place.json(&["forget", "-y", "bees"])["task"].as_str().unwrap().to_owned();
     for words in [["undo", "--task"], ["log", "--task"], ["tasks", "--cancel"]] {
-        assert_eq!(offered(&place, &[words[0], words[1], ""]), [two.clone(), one.clone()]);
-        assert_eq!(offered(&place, &[words[0], words[1], "rem"]), [&*one]);
+        assert_eq!(completions(&place, &[words[0], words[1], ""]), [two.clone(), one.clone()]);
+        assert_eq!(completions(&place, &[words[0], words[1], "rem"]), [&*one]);
     }
 }
 
 #[tokio::test]
 async fn proposals_are_offered_with_what_they_are_about() {
-    let place = Place::with(&[("global/tea.md", "- Likes tea\n- Drinks tea\n")]);
+    let place = Sandbox::with(&[("global/tea.md", "- Likes tea\n- Drinks tea\n")]);
     for entry in ["Likes tea", "Drinks tea"] {
         propose(&place, "why", &[("global", "tea.md", Some(entry), None)]).await;
     }
     for words in [["pending", "show"], ["pending", "accept"], ["pending", "reject"]] {
-        assert_eq!(offered(&place, &[words[0], words[1], ""]), ["1", "2"]);
+        assert_eq!(completions(&place, &[words[0], words[1], ""]), ["1", "2"]);
     }
 }
 
@@ -59,7 +59,7 @@ async fn proposals_are_offered_with_what_they_are_about() {
 fn memories_folders_and_scopes_are_offered_where_they_belong() {
     let place = filled();
     let check = |words: &[&str], expected: &[&str]| {
-        assert_eq!(offered(&place, words), expected, "{words:?}");
+        assert_eq!(completions(&place, words), expected, "{words:?}");
     };
     check(&["view", ""], &["global/", "project/", "workspace/"]);
     check(&["view", "g"], &["global/"]);
@@ -87,13 +87,13 @@ fn memories_folders_and_scopes_are_offered_where_they_belong() {
 fn the_newest_changes_are_offered_by_number() {
     let place = filled();
     for command in ["show", "undo"] {
-        assert_eq!(offered(&place, &[command, ""]), ["3", "2", "1"], "{command}");
-        assert_eq!(offered(&place, &[command, "2"]), ["2"], "{command}");
+        assert_eq!(completions(&place, &[command, ""]), ["3", "2", "1"], "{command}");
+        assert_eq!(completions(&place, &[command, "2"]), ["2"], "{command}");
     }
-    assert_eq!(offered(&place, &["diff", "global/prefs.md", ""]), ["3", "2", "1"]);
+    assert_eq!(completions(&place, &["diff", "global/prefs.md", ""]), ["3", "2", "1"]);
     let mut command = place.lukasa(&["--", "lukasa", "show", ""]);
     command.env("COMPLETE", "fish");
-    let told = place.end(&mut command).stdout;
+    let told = place.run_command(&mut command).stdout;
     assert!(
         told.starts_with("3\tcreate project/build.md\n2\tcreate global/notes/x.md\n"),
         "{told}"
@@ -109,7 +109,7 @@ fn flags_that_stand_before_say_where_to_look() {
         let mut command = place.lukasa(&[&["--", "lukasa"], words].concat());
         let index = words.len().to_string();
         command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index);
-        let ended = place.end(command.current_dir(place.temporary()));
+        let ended = place.run_command(command.current_dir(place.temporary()));
         ended.stdout.lines().filter(|word| !word.starts_with("--")).map(str::to_owned).collect()
     };
     let check = |words: &[&str], expected: &[&str]| {
@@ -130,7 +130,7 @@ fn a_name_that_a_shell_would_obey_is_not_offered() {
     {
         fs::write(folder.join(name), "x\n").unwrap();
     }
-    assert_eq!(offered(&place, &["view", "project/"]), ["project/build.md"]);
+    assert_eq!(completions(&place, &["view", "project/"]), ["project/build.md"]);
 }
 
 /// Returns every file and folder with its bytes and when it was last written.
@@ -149,7 +149,7 @@ fn all(folder: &Path, found: &mut BTreeMap<String, (Vec<u8>, SystemTime)>) {
 
 #[test]
 fn a_question_makes_and_changes_nothing() {
-    let check = |place: &Place| {
+    let check = |place: &Sandbox| {
         let look = || {
             let mut found = BTreeMap::new();
             all(place.path(), &mut found);
@@ -163,7 +163,7 @@ fn a_question_makes_and_changes_nothing() {
         }
         assert!(look() == before, "something was written");
     };
-    check(&Place::new());
+    check(&Sandbox::new());
     let place = filled();
     // An edit from outside is not recorded by a question either.
     fs::write(place.home().join("memory/prefs.md"), "edited\n").unwrap();
@@ -175,12 +175,12 @@ fn what_is_broken_offers_no_memories_and_says_nothing() {
     let place = filled();
     let database = place.home().join("state/lukasa.db");
     fs::write(&database, "no database").unwrap();
-    assert_eq!(offered(&place, &["undo", ""]), [""; 0]);
-    assert_eq!(offered(&place, &["view", "global/p"]), ["global/prefs.md"]);
+    assert_eq!(completions(&place, &["undo", ""]), [""; 0]);
+    assert_eq!(completions(&place, &["view", "global/p"]), ["global/prefs.md"]);
     assert!(fs::read(&database).unwrap() == b"no database", "it was left for a command to heal");
     fs::write(place.home().join("config.toml"), "nonsense = = 1").unwrap();
-    assert_eq!(offered(&place, &["view", "global/p"]), [""; 0]);
-    let ended = place.end(place.lukasa(&[]).env("COMPLETE", "tcsh"));
+    assert_eq!(completions(&place, &["view", "global/p"]), [""; 0]);
+    let ended = place.run_command(place.lukasa(&[]).env("COMPLETE", "tcsh"));
     assert_eq!((ended.status, ended.stdout.as_str()), (2, ""));
     assert!(ended.stderr.contains("unknown shell `tcsh`"), "{}", ended.stderr);
 }
@@ -189,7 +189,7 @@ fn what_is_broken_offers_no_memories_and_says_nothing() {
 fn bash_completes_by_the_script() {
     let place = filled();
     let script = place.path().join("completions.bash");
-    fs::write(&script, place.done(&["completions", "bash"])).unwrap();
+    fs::write(&script, place.run_ok(&["completions", "bash"])).unwrap();
     // What bash does when the tabulator is pressed behind the last word.
     let press = r#"source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
         _clap_complete_lukasa lukasa "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"

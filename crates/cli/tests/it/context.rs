@@ -4,30 +4,30 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// Makes a place with context files, an import and memories.
-fn place() -> Place {
-    let place = Place::new();
+fn prepared_sandbox() -> Sandbox {
+    let place = Sandbox::new();
     fs::create_dir(place.checkout().join("docs")).unwrap();
     let write = |name: &str, text: &str| fs::write(place.path().join(name), text).unwrap();
     write("home/QWEN.md", "Answer briefly.\n");
     write("app/AGENTS.md", "Build with make.\n@docs/setup.md and @docs/gone.md\n");
     write("app/docs/setup.md", "Run `make setup`. </imported>\n");
-    place.done(&[
+    place.run_ok(&[
         "create",
         "global/tea.md",
         "---\ndescription: When there is tea.\n---\n- At four.\n",
     ]);
-    place.done(&["create", "project/build.md", "- make\n"]);
+    place.run_ok(&["create", "project/build.md", "- make\n"]);
     place
 }
 
 #[test]
 fn a_trusted_folder_is_shown_with_its_imports_index_and_hot_set() {
-    let place = place();
-    place.done(&["trust"]);
-    place.done(&["pin", "project/build.md"]);
+    let place = prepared_sandbox();
+    place.run_ok(&["trust"]);
+    place.run_ok(&["pin", "project/build.md"]);
     insta::assert_snapshot!(place.run(&["context"]).shown(), @r#"
     status 0
     --- stdout
@@ -93,7 +93,7 @@ fn a_trusted_folder_is_shown_with_its_imports_index_and_hot_set() {
 
 #[test]
 fn what_is_recalled_for_a_prompt_is_there_at_its_moment_with_reason_and_price() {
-    let place = place();
+    let place = prepared_sandbox();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
     let ask = "who is the harbour master?";
     let at =
@@ -110,7 +110,7 @@ fn what_is_recalled_for_a_prompt_is_there_at_its_moment_with_reason_and_price() 
     assert_eq!(prompt["tokens"].as_u64().unwrap(), all);
     assert_eq!(at("tool-result", "what do penguins eat in winter?")["recalled"], json!([]));
 
-    let why = place.done(&["context", "--why", "--at", "tool-result", "--prompt", ask]);
+    let why = place.run_ok(&["context", "--why", "--at", "tool-result", "--prompt", ask]);
     assert!(why.contains("recalled: "), "{why}");
     assert!(why.contains("behind the results, if it was not found by then\n"), "{why}");
     assert!(why.contains("  project/harbour.md: has `harbour`"), "{why}");
@@ -121,7 +121,7 @@ fn what_is_recalled_for_a_prompt_is_there_at_its_moment_with_reason_and_price() 
 
 #[test]
 fn an_untrusted_folder_shows_nothing_of_its_own_and_says_how_to_trust_it() {
-    let place = place();
+    let place = prepared_sandbox();
     let ended = place.run(&["context"]);
     assert!(ended.stdout.contains("Answer briefly."), "{}", ended.stdout);
     assert!(!ended.stdout.contains("Build with make."), "{}", ended.stdout);
@@ -131,7 +131,7 @@ fn an_untrusted_folder_shows_nothing_of_its_own_and_says_how_to_trust_it() {
 
 #[test]
 fn trust_is_given_listed_and_taken_away() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::create_dir(place.checkout().join("src")).unwrap();
     assert_eq!(place.json(&["trust", "--list"]), json!({ "folders": [] }));
     insta::assert_snapshot!(place.run(&["trust"]).shown(), @r"
@@ -143,26 +143,26 @@ fn trust_is_given_listed_and_taken_away() {
     assert_eq!(from_below["changed"], json!(false), "the top of the checkout is meant");
     let below = place.json(&["trust", "src"]);
     assert_eq!((&below["trusted"], &below["changed"]), (&json!(true), &json!(true)));
-    assert_eq!(place.done(&["trust", "--list"]).lines().count(), 2);
+    assert_eq!(place.run_ok(&["trust", "--list"]).lines().count(), 2);
     assert_eq!(place.json(&["trust", "--remove", "src"])["changed"], json!(true));
     let again = place.run(&["trust", "--remove", "src"]);
     assert!(again.status == 1 && again.stderr.contains("trusted all the same"), "{again:?}");
     assert_eq!(place.run(&["trust", "gone"]).status, 1);
     assert_eq!(place.run(&["trust", "/"]).status, 2);
     assert_eq!(place.run(&["trust", "--list", "src"]).status, 2);
-    assert_eq!(place.done(&["trust", "--list"]).lines().count(), 1);
+    assert_eq!(place.run_ok(&["trust", "--list"]).lines().count(), 1);
 }
 
 #[test]
 fn the_hot_set_is_listed_with_its_reasons() {
-    let place = place();
+    let place = prepared_sandbox();
     assert_eq!(place.json(&["hot"])["hot"][0]["path"], json!("/memories/project/build.md"));
-    place.done(&["pin", "global/tea.md"]);
+    place.run_ok(&["pin", "global/tea.md"]);
     let ended = place.run(&["hot"]);
     let lines: Vec<_> = ended.stdout.lines().collect();
     assert!(lines[0].starts_with("global/tea.md\t2\t2.00\tpinned\tshown"), "{lines:?}");
     assert!(lines[1].starts_with("project/build.md\t1\t1.00\t\tshown"), "{lines:?}");
-    let empty = Place::new();
+    let empty = Sandbox::new();
     assert_eq!(
         empty.run(&["hot"]).stderr,
         "no memory is pinned or used yet; `lukasa pin PATH` pins one\n"
@@ -171,8 +171,8 @@ fn the_hot_set_is_listed_with_its_reasons() {
 
 #[test]
 fn settings_say_which_files_are_loaded_and_how() {
-    let place = place();
-    place.done(&["trust"]);
+    let place = prepared_sandbox();
+    place.run_ok(&["trust"]);
     fs::create_dir(place.home().join(".qwen")).unwrap();
     fs::write(place.home().join(".qwen/QWEN.md"), "Of the other product.\n").unwrap();
     fs::write(place.home().join("me.md"), "My own.\n").unwrap();

@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{Random, delay_fault};
 
-use crate::place::Place;
-use crate::served::Served;
+use crate::sandbox::Sandbox;
+use crate::served::McpServerProcess;
 use crate::storm::texts;
 
 const KILLS: usize = 200;
@@ -44,7 +44,7 @@ enum Effect {
 }
 
 /// What is known to be there.
-struct World {
+struct ExpectedState {
     files: BTreeMap<String, String>,
     journals: [BTreeSet<String>; JOURNALS],
     /// How many changes were made.
@@ -59,9 +59,9 @@ fn text(name: &str) -> String {
     format!("- head of {name}\n{}", format!("- body of {name}\n").repeat(60))
 }
 
-impl World {
+impl ExpectedState {
     /// Makes up the writes of a round; no two touch the same file but a journal.
-    fn storm(&self, round: usize, dice: &mut Random) -> Vec<Write> {
+    fn plan_writes(&self, round: usize, dice: &mut Random) -> Vec<Write> {
         let mut writes = Vec::new();
         for number in 0..12 {
             let (journal, line) = (dice.below(JOURNALS), format!("{round}-{number}"));
@@ -94,7 +94,7 @@ impl World {
     }
 
     /// Compares what is on the disk with what was known and asked for, and learns from it.
-    fn examine(&mut self, place: &Place, writes: Vec<(Write, bool)>) {
+    fn examine(&mut self, place: &Sandbox, writes: Vec<(Write, bool)>) {
         let mut found = texts(&place.home().join("memory"));
         found.remove("MEMORY.md");
         let mut expected = self.files.clone();
@@ -159,7 +159,11 @@ fn edit(round: usize, name: String, before: &str) -> Write {
 }
 
 /// Sends all writes at once and kills the server; returns which of them were acknowledged.
-fn strike(mut served: Served, writes: Vec<Write>, dice: &mut Random) -> Vec<(Write, bool)> {
+fn write_and_kill(
+    mut served: McpServerProcess,
+    writes: Vec<Write>,
+    dice: &mut Random,
+) -> Vec<(Write, bool)> {
     let ids: Vec<u64> = writes.iter().map(|write| served.ask(&write.call)).collect();
     let read = dice.below(writes.len());
     let mut answers: Vec<_> = (0..read).map(|_| served.answer()).collect();
@@ -173,7 +177,7 @@ fn strike(mut served: Served, writes: Vec<Write>, dice: &mut Random) -> Vec<(Wri
 }
 
 /// Returns whether the lock file says that its holder died while it wrote.
-fn interrupted(place: &Place) -> bool {
+fn interrupted(place: &Sandbox) -> bool {
     let locks = fs::read_dir(place.home().join("state/locks")).unwrap();
     let mut locks = locks.map(|lock| fs::read_to_string(lock.unwrap().path()).unwrap());
     locks.any(|text| text.ends_with(" writing\n"))
@@ -192,11 +196,12 @@ fn kills_in_the_first_moments_of_a_root_lose_nothing_that_was_acknowledged() {
     let mut hits = 0;
     for _ in 0..NEW_ROOTS {
         // Nothing is there yet: no root, no lock file, no state.
-        let place = Place::new();
-        let mut world = World { files: BTreeMap::new(), journals: Default::default(), changes: 0 };
-        let mut served = Served::start(&place);
+        let place = Sandbox::new();
+        let mut world =
+            ExpectedState { files: BTreeMap::new(), journals: Default::default(), changes: 0 };
+        let mut served = McpServerProcess::start(&place);
         let writes: Vec<_> =
-            world.storm(0, &mut dice).into_iter().filter(Write::is_of_files).collect();
+            world.plan_writes(0, &mut dice).into_iter().filter(Write::is_of_files).collect();
         let ids: Vec<u64> = writes.iter().map(|write| served.ask(&write.call)).collect();
         let mut answers: Vec<_> = (0..dice.below(3)).map(|_| served.answer()).collect();
         delay_fault(Duration::from_micros(dice.below(8_000) as u64));
@@ -205,16 +210,16 @@ fn kills_in_the_first_moments_of_a_root_lose_nothing_that_was_acknowledged() {
         hits += usize::from(done.len() < ids.len());
         let writes = writes.into_iter().zip(ids).map(|(write, id)| (write, done.contains(&id)));
         let writes: Vec<_> = writes.collect();
-        let mut served = Served::start(&place);
+        let mut served = McpServerProcess::start(&place);
         for journal in 0..JOURNALS {
             served.create(&path(&format!("journal-{journal}.md")), "");
             world.changes += 1;
         }
         world.examine(&place, writes);
-        served.leave();
-        let log = place.done(&["log", "--json", "-n", "1000000"]);
+        served.close_input();
+        let log = place.run_ok(&["log", "--json", "-n", "1000000"]);
         assert_eq!(log.lines().count(), world.changes);
-        place.needs_nothing();
+        place.check_healthy();
     }
     assert!(hits > NEW_ROOTS / 4, "only {hits} of {NEW_ROOTS} kills came before the last answer");
 }
@@ -224,20 +229,21 @@ fn two_hundred_kills_lose_nothing_that_was_acknowledged() {
     let seed = seed();
     println!("the same writes again: LUKASA_TEST_SEED={seed}");
     let mut dice = Random::new(seed);
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::write(place.home().join("config.toml"), "files_max = 5000\n").unwrap();
-    let mut world = World { files: BTreeMap::new(), journals: Default::default(), changes: 0 };
-    let mut served = Served::start(&place);
+    let mut world =
+        ExpectedState { files: BTreeMap::new(), journals: Default::default(), changes: 0 };
+    let mut served = McpServerProcess::start(&place);
     for journal in 0..JOURNALS {
         served.create(&path(&format!("journal-{journal}.md")), "");
         world.changes += 1;
     }
     let mut hits = 0;
     for round in 0..KILLS {
-        let writes = world.storm(round, &mut dice);
-        let mut writes = strike(served, writes, &mut dice);
+        let writes = world.plan_writes(round, &mut dice);
+        let mut writes = write_and_kill(served, writes, &mut dice);
         hits += usize::from(interrupted(&place));
-        served = Served::start(&place);
+        served = McpServerProcess::start(&place);
         let line = format!("{round}-after");
         let call = json!({
             "command": "insert", "path": path("journal-0.md"), "insert_line": 0,
@@ -247,15 +253,15 @@ fn two_hundred_kills_lose_nothing_that_was_acknowledged() {
         writes.push((Write { call, effect: Effect::Line(0, line) }, true));
         world.examine(&place, writes);
         if round % EXAMINED_EVERY == EXAMINED_EVERY - 1 {
-            served.leave();
+            served.close_input();
             // This would record what is on the disk and not in history as one more change.
-            let log = place.done(&["log", "--json", "-n", "1000000"]);
+            let log = place.run_ok(&["log", "--json", "-n", "1000000"]);
             assert_eq!(log.lines().count(), world.changes, "history, after {round} kills");
-            place.needs_nothing();
-            served = Served::start(&place);
+            place.check_healthy();
+            served = McpServerProcess::start(&place);
         }
     }
-    served.leave();
+    served.close_input();
     // Otherwise this would have tested nothing.
     assert!(hits > KILLS / 10, "only {hits} of {KILLS} kills fell into a commit");
 }

@@ -1,22 +1,22 @@
 //! `lukasa serve` as a process of its own, on the loopback.
 
 mod abuse;
+mod concurrent_writers;
 mod context_files;
 mod conversations;
 pub(crate) mod crash;
 mod curation;
-mod described;
 mod events;
 mod mcp;
 mod mcp_session;
 mod memories;
+mod openapi_contract;
 mod page;
 mod pending;
 mod published_client;
 mod rust_client;
 mod start;
 mod tasks;
-mod together;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -30,7 +30,7 @@ use protocol::sse;
 use serde_json::Value;
 use testkit::eventually;
 
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// How long a test waits for anything before it fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -43,7 +43,7 @@ pub(crate) struct Daemon {
     child: Child,
     stdout: BufReader<ChildStdout>,
     /// What it said when it was ready.
-    pub(crate) said: Value,
+    pub(crate) log_lines: Value,
 }
 
 impl Drop for Daemon {
@@ -55,24 +55,24 @@ impl Drop for Daemon {
 
 impl Daemon {
     /// Starts one for the checkout of a place of its own.
-    pub(crate) fn in_new_place() -> (Place, Self) {
-        let place = Place::new();
+    pub(crate) fn in_new_sandbox() -> (Sandbox, Self) {
+        let place = Sandbox::new();
         let daemon = Self::start(&place);
         (place, daemon)
     }
 
     /// Starts one for the place's checkout.
-    pub(crate) fn start(place: &Place) -> Self {
+    pub(crate) fn start(place: &Sandbox) -> Self {
         Self::start_with(place, &[])
     }
 
-    pub(crate) fn start_with(place: &Place, args: &[&str]) -> Self {
+    pub(crate) fn start_with(place: &Sandbox, args: &[&str]) -> Self {
         let mut command = Self::command(place, args);
         command.env("LUKASA_TOKEN", TOKEN);
         Self::start_by(command)
     }
 
-    pub(crate) fn command(place: &Place, args: &[&str]) -> Command {
+    pub(crate) fn command(place: &Sandbox, args: &[&str]) -> Command {
         let mut command = place.command(&["serve", "--port", "0", "--json"]);
         command.args(args);
         // All of these tests hold whoever does the tasks.
@@ -95,16 +95,16 @@ impl Daemon {
             child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
             panic!("the daemon did not start: {line}{complaint}")
         });
-        Self { child, stdout, said }
+        Self { child, stdout, log_lines: said }
     }
 
     /// Where it listens, as `host:port`.
     pub(crate) fn address(&self) -> &str {
-        self.said["url"].as_str().unwrap().strip_prefix("http://").unwrap()
+        self.log_lines["url"].as_str().unwrap().strip_prefix("http://").unwrap()
     }
 
     pub(crate) fn workspace(&self, index: usize) -> &str {
-        self.said["workspaces"][index]["id"].as_str().unwrap()
+        self.log_lines["workspaces"][index]["id"].as_str().unwrap()
     }
 
     /// Sends a signal by its name.
@@ -162,20 +162,20 @@ impl Daemon {
     }
 
     /// Prepares a request with everything that it needs.
-    pub(crate) fn ask(&self, method: &str, path: &str) -> Ask<'_> {
+    pub(crate) fn ask(&self, method: &str, path: &str) -> HttpRequest<'_> {
         let headers = vec![
             ("Host".to_owned(), "localhost".to_owned()),
             ("Authorization".to_owned(), format!("Bearer {TOKEN}")),
         ];
         let line = format!("{method} {path}");
-        Ask { daemon: self, line, headers, body: Vec::new() }
+        HttpRequest { daemon: self, line, headers, body: Vec::new() }
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> HttpResponse {
         self.ask("GET", path).send()
     }
 
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> HttpResponse {
         self.ask("POST", path).json(body).send()
     }
 
@@ -200,7 +200,7 @@ impl Daemon {
     }
 
     /// Waits until the task at a path has a status.
-    pub(crate) fn reaches(&self, path: &str, status: &str) {
+    pub(crate) fn wait_for_status(&self, path: &str, status: &str) {
         eventually(|| {
             let task = self.get(path).json();
             if task["status"] == status { Ok(()) } else { Err(task) }
@@ -217,17 +217,17 @@ impl Daemon {
     }
 
     /// Opens a stream of events.
-    pub(crate) fn stream(&self, path: &str, headers: &[(&str, &str)]) -> Stream {
+    pub(crate) fn stream(&self, path: &str, headers: &[(&str, &str)]) -> EventStreamReader {
         let mut ask = self.ask("GET", path);
         for (name, value) in headers {
             ask = ask.header(name, value);
         }
-        Stream::open(ask)
+        EventStreamReader::open(ask)
     }
 }
 
 /// A request that is about to be sent.
-pub(crate) struct Ask<'a> {
+pub(crate) struct HttpRequest<'a> {
     daemon: &'a Daemon,
     line: String,
     headers: Vec<(String, String)>,
@@ -236,13 +236,13 @@ pub(crate) struct Ask<'a> {
 
 /// What was answered.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     head: String,
     body: Vec<u8>,
 }
 
-impl Ask<'_> {
+impl HttpRequest<'_> {
     /// Sets a header, instead of the one that is there.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -251,7 +251,7 @@ impl Ask<'_> {
     }
 
     /// Leaves a header out.
-    pub(crate) fn without(mut self, name: &str) -> Self {
+    pub(crate) fn without_header(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
         self
     }
@@ -280,11 +280,11 @@ impl Ask<'_> {
         stream
     }
 
-    pub(crate) fn send(self) -> Answer {
+    pub(crate) fn send(self) -> HttpResponse {
         let mut bytes = Vec::new();
         // What was answered counts, even if the connection was reset after it.
         self.open().read_to_end(&mut bytes).map(drop).unwrap_or_default();
-        Answer::of(&bytes)
+        HttpResponse::parse(&bytes)
     }
 
     /// Sends it and returns status and code of the answer.
@@ -295,8 +295,8 @@ impl Ask<'_> {
     }
 }
 
-impl Answer {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
+impl HttpResponse {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
         let end = end.unwrap_or_else(|| panic!("no answer: {}", String::from_utf8_lossy(bytes)));
         let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
@@ -331,21 +331,21 @@ impl Answer {
 }
 
 /// A stream of events, read by a thread of its own.
-pub(crate) struct Stream {
-    pub(crate) head: Answer,
+pub(crate) struct EventStreamReader {
+    pub(crate) head: HttpResponse,
     events: Receiver<Envelope>,
     connection: TcpStream,
 }
 
-impl Stream {
-    fn open(ask: Ask<'_>) -> Self {
+impl EventStreamReader {
+    fn open(ask: HttpRequest<'_>) -> Self {
         let stream = ask.open();
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             assert_ne!(reader.read_until(b'\n', &mut head).unwrap(), 0, "the stream ended");
         }
-        let head = Answer::of(&head);
+        let head = HttpResponse::parse(&head);
         let (sender, events) = channel();
         // Ends with the connection.
         std::thread::spawn(move || {
@@ -393,6 +393,6 @@ impl Stream {
 }
 
 /// Where the daemon of a place has its socket.
-pub(crate) fn socket(place: &Place) -> PathBuf {
+pub(crate) fn socket(place: &Sandbox) -> PathBuf {
     place.home().join("state/daemon.sock")
 }

@@ -6,18 +6,18 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::place::Place;
 use crate::processes::children_of;
+use crate::sandbox::Sandbox;
 
 /// Returns what a command left in the temporary folder.
-fn left_over(place: &Place) -> Vec<String> {
+fn leftover_files(place: &Sandbox) -> Vec<String> {
     let entries = fs::read_dir(place.temporary()).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 #[test]
 fn the_demo_keeps_every_claim_and_leaves_nothing() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let ended = place.run(&["demo"]);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
     let chapters: Vec<_> = ended
@@ -35,17 +35,17 @@ fn the_demo_keeps_every_claim_and_leaves_nothing() {
     7. A daemon
     ");
     assert!(!ended.stdout.contains('\u{1b}'), "piped text has no colors");
-    assert_eq!(left_over(&place), [""; 0]);
+    assert_eq!(leftover_files(&place), [""; 0]);
     assert_eq!(fs::read_dir(place.home()).unwrap().count(), 0, "the person's home is untouched");
 }
 
 #[test]
 fn a_kept_stage_can_be_looked_at() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let ended = place.run(&["demo", "--keep", "--color", "always"]);
     assert_eq!(ended.status, 0, "{}", ended.stderr);
     assert!(ended.stdout.contains("\u{1b}["), "colors where they are asked for");
-    let [kept] = &left_over(&place)[..] else { panic!("one folder is kept") };
+    let [kept] = &leftover_files(&place)[..] else { panic!("one folder is kept") };
     let memory = place.temporary().join(kept).join("home/memory/preferences.md");
     let text = fs::read_to_string(memory).unwrap();
     assert_eq!(text, "- Prefers very short answers\n- Writes Rust\n");
@@ -53,7 +53,7 @@ fn a_kept_stage_can_be_looked_at() {
 
 #[test]
 fn a_program_is_told_the_story_in_json() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let ended = place.run(&["demo", "--json"]);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
     let steps: Vec<Value> =
@@ -65,20 +65,20 @@ fn a_program_is_told_the_story_in_json() {
 
 #[test]
 fn without_git_the_demo_says_what_to_install() {
-    let place = Place::new();
-    let ended = place.end(place.lukasa(&["demo"]).env("PATH", place.path()));
+    let place = Sandbox::new();
+    let ended = place.run_command(place.lukasa(&["demo"]).env("PATH", place.path()));
     assert_eq!(ended.status, 1);
     insta::assert_snapshot!(ended.stderr, @r"
     error: the demo needs git, which is not installed
       help: install it, for example with `apt-get install git`
     ");
-    assert_eq!(left_over(&place), [""; 0]);
+    assert_eq!(leftover_files(&place), [""; 0]);
 }
 
 #[test]
 fn an_interrupted_demo_ends_its_processes_and_leaves_nothing() {
     for (signal, status) in [("INT", 130), ("TERM", 143)] {
-        let place = Place::new();
+        let place = Sandbox::new();
         let mut command = place.program(env!("CARGO_BIN_EXE_lukasa"));
         let mut demo = command.arg("demo").stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(demo.stdout.take().unwrap());
@@ -96,6 +96,6 @@ fn an_interrupted_demo_ends_its_processes_and_leaves_nothing() {
         for child in children {
             assert!(!fs::exists(format!("/proc/{child}")).unwrap(), "{child} still runs");
         }
-        assert_eq!(left_over(&place), [""; 0]);
+        assert_eq!(leftover_files(&place), [""; 0]);
     }
 }

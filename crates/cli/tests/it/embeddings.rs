@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use testkit::{EmbeddingReply, EmbeddingServer, TlsProxy, eventually};
 
 use crate::daemon::{Daemon, PATIENCE, TOKEN};
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// Asks for the harbour in words that no memory has.
 const QUAY: &str = "wer leitet den Kai?";
@@ -25,8 +25,8 @@ fn settings(server: &EmbeddingServer, more: &str) -> String {
     format!("[embeddings]\nurl = \"{}\"\nmodel = \"small\"\n{more}", server.url())
 }
 
-fn filled(server: &EmbeddingServer, more: &str) -> Place {
-    let place = Place::new();
+fn filled(server: &EmbeddingServer, more: &str) -> Sandbox {
+    let place = Sandbox::new();
     fs::write(place.home().join("config.toml"), settings(server, more)).unwrap();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga Tveit.\n");
     place.create("global/bread.md", "- The sourdough rests for eleven hours.\n");
@@ -39,21 +39,21 @@ fn recall_finds_by_vectors_and_explains_it() {
     let server = server();
     let place = filled(&server, "");
     assert_eq!(server.requests().len(), 0, "writing sends nothing");
-    insta::assert_snapshot!(place.done(&["recall", "--explain", QUAY]), @r"
+    insta::assert_snapshot!(place.run_ok(&["recall", "--explain", QUAY]), @r"
     project/harbour.md
       is near to the prompt as a whole (1.00)
       - The harbour master of Brenn is called Olga Tveit.
     ");
     let sent = server.texts().len();
     assert_eq!(sent, 4, "three entries and a prompt");
-    place.done(&["recall", QUAY]);
+    place.run_ok(&["recall", QUAY]);
     assert_eq!(server.texts()[sent..], [QUAY], "vectors of entries are kept");
 }
 
 #[test]
 fn a_checkout_cannot_name_an_endpoint() {
     let server = server();
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga Tveit.\n");
     let planted = settings(&server, "");
     for name in [
@@ -69,7 +69,7 @@ fn a_checkout_cannot_name_an_endpoint() {
     fs::write(place.checkout().join(".lukasa/memory/embeddings.md"), front).unwrap();
     let env = format!("LUKASA_EMBEDDINGS_URL={}\nOPENAI_BASE_URL={}\n", server.url(), server.url());
     fs::write(place.checkout().join(".env"), env).unwrap();
-    place.done(&["recall", "who is the harbour master?"]);
+    place.run_ok(&["recall", "who is the harbour master?"]);
     assert_eq!(place.run(&["recall", QUAY]).status, 1);
     assert_eq!(server.requests().len(), 0);
 }
@@ -79,7 +79,7 @@ fn the_key_is_read_from_the_environment_and_shown_nowhere() {
     let server = server();
     let place = filled(&server, "key_variable = \"TEST_KEY\"\n");
     let mut recall = place.lukasa(&["recall", "-vv", QUAY]);
-    let ended = place.end(recall.env("TEST_KEY", "sk-very-secret"));
+    let ended = place.run_command(recall.env("TEST_KEY", "sk-very-secret"));
     assert_eq!(ended.status, 0, "{}", ended.stderr);
     assert!(!ended.shown().contains("very-secret"), "{}", ended.shown());
     for sent in server.requests() {
@@ -88,7 +88,7 @@ fn the_key_is_read_from_the_environment_and_shown_nowhere() {
     }
     server.set_reply(EmbeddingReply::Status(401));
     let mut recall = place.lukasa(&["recall", "-vv", "und der Kai?"]);
-    let ended = place.end(recall.env("TEST_KEY", "sk-very-secret"));
+    let ended = place.run_command(recall.env("TEST_KEY", "sk-very-secret"));
     assert!(!ended.shown().contains("very-secret"), "{}", ended.shown());
     assert!(ended.stderr.contains("the endpoint answered with status 401"), "{}", ended.stderr);
 }
@@ -121,13 +121,13 @@ fn an_encrypted_endpoint_is_asked_if_this_machine_trusts_it() {
     let certificate = place.path().join("authority.pem");
     fs::write(&certificate, encrypted.certificate()).unwrap();
     let mut command = place.lukasa(&["recall", QUAY]);
-    let trusted = place.end(command.env("SSL_CERT_FILE", certificate));
+    let trusted = place.run_command(command.env("SSL_CERT_FILE", certificate));
     assert_eq!(trusted.status, 0, "{}", trusted.stderr);
     assert!(trusted.stdout.contains("Olga Tveit"), "{}", trusted.stdout);
 }
 
 /// Tells an event of Claude Code; returns what the agent is answered.
-fn hook(place: &Place, event: &str, more: &Value) -> String {
+fn hook(place: &Sandbox, event: &str, more: &Value) -> String {
     let mut told = json!({ "session_id": "s-1", "cwd": place.checkout(), "transcript_path": "/t" });
     let fields = told.as_object_mut().unwrap();
     fields.extend(more.as_object().unwrap().clone());
@@ -136,7 +136,7 @@ fn hook(place: &Place, event: &str, more: &Value) -> String {
     ended.stdout
 }
 
-fn prompt(place: &Place, text: &str) -> String {
+fn prompt(place: &Sandbox, text: &str) -> String {
     hook(place, "user-prompt", &json!({ "hook_event_name": "UserPromptSubmit", "prompt": text }))
 }
 
@@ -144,7 +144,7 @@ fn prompt(place: &Place, text: &str) -> String {
 fn a_hook_that_finds_no_daemon_sends_nothing_and_answers_by_words() {
     let server = server();
     let place = filled(&server, "");
-    place.done(&["recall", QUAY]);
+    place.run_ok(&["recall", QUAY]);
     let before = server.requests().len();
     assert_eq!(prompt(&place, QUAY), "");
     assert!(prompt(&place, "who is the harbour master?").contains("Olga Tveit"));

@@ -7,34 +7,34 @@ use memory::feature::Feature;
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, TOKEN};
-use crate::place::Place;
-use crate::served::Served;
+use crate::sandbox::Sandbox;
+use crate::served::McpServerProcess;
 
 /// What each door says.
 type Tour = BTreeMap<&'static str, String>;
 
 /// A person's memories and a trusted project with a context file.
-fn place() -> Place {
-    let place = Place::new();
+fn prepared_sandbox() -> Sandbox {
+    let place = Sandbox::new();
     place.create(
         "global/tea.md",
         "---\ndescription: drinks\n---\n\n- I drink green tea in the morning\n",
     );
-    place.done(&["pin", "global/tea.md"]);
+    place.run_ok(&["pin", "global/tea.md"]);
     fs::write(place.checkout().join("AGENTS.md"), "Build with make.\n").unwrap();
-    place.done(&["trust", "-y"]);
+    place.run_ok(&["trust", "-y"]);
     // What is saved once more is there already, so that a tour changes nothing.
-    place.done(&["save", "--scope", "project", "Builds take an hour"]);
+    place.run_ok(&["save", "--scope", "project", "Builds take an hour"]);
     place
 }
 
 /// Goes to every door with these features off.
-fn tour(place: &Place, off: &str) -> Tour {
+fn tour(place: &Sandbox, off: &str) -> Tour {
     let mut tour = Tour::new();
     let run = |args: &[&str], stdin: &str| {
         let mut command = place.lukasa(args);
         command.env("LUKASA_FEATURES", off).write_stdin(stdin);
-        place.end(&mut command)
+        place.run_command(&mut command)
     };
     let folder = place.checkout().display().to_string();
     let told = |event: &str, session: &str, more: &Value| {
@@ -65,7 +65,7 @@ fn tour(place: &Place, off: &str) -> Tour {
 
     let mut command = place.program(env!("CARGO_BIN_EXE_lukasa"));
     command.env("LUKASA_FEATURES", off).args(["mcp", "--workspace-id", "w"]);
-    let mut served = Served::start_as(command);
+    let mut served = McpServerProcess::start_as(command);
     tour.insert("mcp server", served.greeting()["result"].to_string());
     for (door, method) in [
         ("mcp tools", "tools/list"),
@@ -75,7 +75,7 @@ fn tour(place: &Place, off: &str) -> Tour {
         let answer = served.request(method, &json!({}));
         tour.insert(door, answer.get("result").unwrap_or(&answer["error"]["code"]).to_string());
     }
-    served.leave();
+    served.close_input();
     let greeting = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1 } });
     let ended = run(&["acp"], &format!("{greeting}\n"));
     let refused = if ended.stderr.contains("is switched off") { " off" } else { "" };
@@ -85,14 +85,14 @@ fn tour(place: &Place, off: &str) -> Tour {
 }
 
 /// Goes to the doors of a daemon with these features off.
-fn at_daemon(place: &Place, off: &str, tour: &mut Tour) {
+fn at_daemon(place: &Sandbox, off: &str, tour: &mut Tour) {
     let mut command = Daemon::command(place, &[]);
     command.env("LUKASA_TOKEN", TOKEN).env("LUKASA_FEATURES", off);
     let daemon = Daemon::start_by(command);
     tour.insert("capabilities", daemon.get("/capabilities").json()["features"].to_string());
     tour.insert("health", daemon.get("/health").text());
     let view = json!({ "command": "view", "path": "/memories/global/none.md" });
-    let code = |answer: crate::daemon::Answer| {
+    let code = |answer: crate::daemon::HttpResponse| {
         let status = answer.status;
         let body = answer.json();
         format!("{status} {} {}", body["code"], body["feature"])
@@ -127,7 +127,7 @@ fn off(feature: Feature) -> String {
 
 #[test]
 fn what_is_off_is_off_at_its_doors_and_nothing_else_changes() {
-    let place = place();
+    let place = prepared_sandbox();
     let all = tour(&place, "");
     assert!(all["session start"].contains("memory_index"), "{all:#?}");
     assert!(all["session start"].contains("hot_memories") && all["session start"].contains("make"));
@@ -182,7 +182,7 @@ fn what_is_off_is_off_at_its_doors_and_nothing_else_changes() {
 
 #[test]
 fn without_memory_nothing_is_there_and_nothing_is_made() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let tour = tour(&place, "-memory");
     for door in ["session start", "prompt"] {
         assert_eq!(tour[door], "", "{door}");
@@ -207,7 +207,7 @@ fn without_memory_nothing_is_there_and_nothing_is_made() {
 
 #[test]
 fn every_route_but_those_about_the_daemon_is_refused_without_memory() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let mut command = Daemon::command(&place, &[]);
     command.env("LUKASA_TOKEN", TOKEN).env("LUKASA_FEATURES", "-memory");
     let daemon = Daemon::start_by(command);
@@ -234,7 +234,7 @@ fn every_route_but_those_about_the_daemon_is_refused_without_memory() {
 
 #[test]
 fn a_workspace_can_only_take_away() {
-    let place = place();
+    let place = prepared_sandbox();
     let id = place.json(&["features"])["workspace"].as_str().unwrap().to_owned();
     let settings = place.home().join("config.toml");
     fs::write(&settings, format!("[workspace.\"{id}\".features]\nrecall = false\n")).unwrap();
@@ -270,12 +270,12 @@ fn a_workspace_can_only_take_away() {
 
 #[test]
 fn the_environment_is_for_one_process_and_its_mistakes_are_named() {
-    let place = place();
+    let place = prepared_sandbox();
     fs::write(place.home().join("config.toml"), "[features]\nrecall = false\n").unwrap();
     let with = |value: &str, args: &[&str]| {
         let mut command = place.lukasa(args);
         command.env("LUKASA_FEATURES", value);
-        place.end(&mut command)
+        place.run_command(&mut command)
     };
     assert_eq!(with("+recall", &["recall", "green", "tea"]).status, 0);
     assert!(with("+recall", &["features"]).stdout.contains("recall\ton\tLUKASA_FEATURES\n"));

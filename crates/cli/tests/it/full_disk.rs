@@ -22,8 +22,8 @@ use store::{Binding, Store, StoreSettings};
 use testkit::{delay_fault, eventually};
 
 use crate::daemon::Daemon;
-use crate::place::{Ended, Place};
-use crate::served::Served;
+use crate::sandbox::{CommandOutput, Sandbox};
+use crate::served::McpServerProcess;
 
 /// Set in a process that has a mount namespace of its own.
 const OWN_MOUNTS: &str = "LUKASA_TEST_OWN_MOUNTS";
@@ -73,7 +73,7 @@ fn free(disk: &Path) {
 }
 
 /// Returns the status and the code of a command that failed with `--json`.
-fn code(ended: &Ended) -> (i32, String) {
+fn code(ended: &CommandOutput) -> (i32, String) {
     let error: Value = serde_json::from_str(&ended.stderr)
         .unwrap_or_else(|error| panic!("{error}: {:?}", ended.stderr));
     (ended.status, error["error"]["code"].as_str().unwrap().to_owned())
@@ -88,17 +88,18 @@ fn large() -> String {
 /// Fills the disk at a folder of the home: what is there stays readable, what cannot be written is
 /// refused whole, and with room again everything works.
 fn check_full(disk: &str, kilobytes: usize) {
-    let place = Place::new();
+    let place = Sandbox::new();
     let disk = place.home().join(disk);
     small_disk(&disk, kilobytes);
     place.create("global/kept.md", "kept\n");
     place.create("global/edited.md", "before\n");
     fill(&disk);
     let full = (6, "storage_full".to_owned());
-    let ended =
-        place.end(place.lukasa(&["create", "global/new.md", "-", "--json"]).write_stdin(large()));
+    let ended = place.run_command(
+        place.lukasa(&["create", "global/new.md", "-", "--json"]).write_stdin(large()),
+    );
     assert_eq!(code(&ended), full, "create: {}", ended.stderr);
-    let mut served = Served::start(&place);
+    let mut served = McpServerProcess::start(&place);
     let answer = served.call(&json!({
         "command": "insert", "path": "/memories/global/edited.md", "insert_line": 0,
         "insert_text": large(),
@@ -113,11 +114,11 @@ fn check_full(disk: &str, kilobytes: usize) {
         "command": "str_replace", "path": "/memories/global/edited.md", "old_str": "before",
         "new_str": "after",
     }));
-    served.leave();
+    served.close_input();
     let texts = ["kept", "edited", "new"].map(|name| place.view(&format!("global/{name}.md")));
     assert_eq!(texts, ["kept\n", "after\n", "new\n"]);
-    assert_eq!(place.done(&["log", "--json"]).lines().count(), 4, "history has what was done");
-    place.needs_nothing();
+    assert_eq!(place.run_ok(&["log", "--json"]).lines().count(), 4, "history has what was done");
+    place.check_healthy();
 }
 
 #[test]
@@ -147,7 +148,7 @@ fn fill_but(disk: &Path, pages: u64) {
 }
 
 /// Waits until a task of the daemon is not told to be running any more.
-fn not_running(daemon: &Daemon, task: &Value) {
+fn wait_until_not_running(daemon: &Daemon, task: &Value) {
     let path = format!("/workspace/memory/remember/{}", task["taskId"].as_str().unwrap());
     eventually(|| {
         let task = daemon.get(&path).json();
@@ -158,7 +159,7 @@ fn not_running(daemon: &Daemon, task: &Value) {
 #[test]
 fn a_full_disk_under_the_state_leaves_no_task_running() {
     with_own_mounts("full_disk::a_full_disk_under_the_state_leaves_no_task_running", || {
-        let place = Place::new();
+        let place = Sandbox::new();
         let disk = place.home().join("state");
         small_disk(&disk, 4_096);
         let daemon = Daemon::start(&place);
@@ -179,7 +180,7 @@ fn a_full_disk_under_the_state_leaves_no_task_running() {
             // Time to begin what was queued, before the disk has more room.
             delay_fault(Duration::from_millis(100));
             for task in &taken {
-                not_running(&daemon, task);
+                wait_until_not_running(&daemon, task);
             }
         }
         assert!(!taken.is_empty(), "no task was taken: there was no room for one at all");
@@ -207,7 +208,7 @@ fn a_full_disk_under_the_state_leaves_no_task_running() {
 #[test]
 fn a_root_that_may_not_be_written_to_can_still_be_viewed() {
     with_own_mounts("full_disk::a_root_that_may_not_be_written_to_can_still_be_viewed", || {
-        let place = Place::new();
+        let place = Sandbox::new();
         let root = place.home().join("memory");
         small_disk(&root, 256);
         place.create("global/kept.md", "kept\n");
@@ -220,21 +221,21 @@ fn a_root_that_may_not_be_written_to_can_still_be_viewed() {
         mount(&["-o", "remount,rw"], &root);
         place.create("global/new.md", "new\n");
         assert_eq!(place.view("global/kept.md"), "kept\n");
-        assert_eq!(place.done(&["log", "--json"]).lines().count(), 2);
-        place.needs_nothing();
+        assert_eq!(place.run_ok(&["log", "--json"]).lines().count(), 2);
+        place.check_healthy();
     });
 }
 
 #[test]
 fn a_limit_on_the_size_of_files_fails_a_write_and_loses_nothing() {
-    let place = Place::with(&[("global/kept.md", "kept\n")]);
+    let place = Sandbox::with(&[("global/kept.md", "kept\n")]);
     // With the signal ignored the write fails; with it, the process is killed in the middle.
     for ignore in ["trap '' XFSZ;", ""] {
         let limited = format!("{ignore} ulimit -f 40; exec \"$0\" create global/new.md - --json");
         let mut command = place.program("sh");
         command.args(["-c", &limited, env!("CARGO_BIN_EXE_lukasa")]);
         let mut command = assert_cmd::Command::from_std(command);
-        let ended = place.end(command.write_stdin(large()));
+        let ended = place.run_command(command.write_stdin(large()));
         if ignore.is_empty() {
             assert_eq!(ended.status, -1, "killed: {}", ended.stderr);
         } else {
@@ -246,12 +247,12 @@ fn a_limit_on_the_size_of_files_fails_a_write_and_loses_nothing() {
     }
     place.create("global/after.md", "after\n");
     assert_eq!(place.view("global/kept.md"), "kept\n");
-    place.needs_nothing();
+    place.check_healthy();
 }
 
 #[test]
 fn a_state_that_cannot_be_opened_leaves_memories_to_be_viewed() {
-    let place = Place::with(&[("global/kept.md", "kept\n")]);
+    let place = Sandbox::with(&[("global/kept.md", "kept\n")]);
     let state = place.home().join("state/lukasa.db");
     let aside = place.home().join("state/aside.db");
     fs::rename(&state, &aside).unwrap();
@@ -266,15 +267,15 @@ fn a_state_that_cannot_be_opened_leaves_memories_to_be_viewed() {
     fs::remove_dir(&state).unwrap();
     fs::rename(&aside, &state).unwrap();
     place.create("global/new.md", "new\n");
-    assert_eq!(place.done(&["log", "--json"]).lines().count(), 2);
-    place.needs_nothing();
+    assert_eq!(place.run_ok(&["log", "--json"]).lines().count(), 2);
+    place.check_healthy();
 }
 
 /// The clock of a host that believes that it is the first of January 2100.
 #[derive(Debug)]
-struct Far;
+struct FarFutureClock;
 
-impl Clock for Far {
+impl Clock for FarFutureClock {
     fn now(&self) -> Timestamp {
         Timestamp::constant(4_102_444_800, 0)
     }
@@ -282,7 +283,7 @@ impl Clock for Far {
 
 #[test]
 fn a_clock_that_went_back_does_no_harm() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let folders = BaseFolders { data: place.home(), state: place.home().join("state") };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -290,7 +291,7 @@ fn a_clock_that_went_back_does_no_harm() {
             Arc::new(SqliteState::new(folders.state.join("lukasa.db"))),
             folders.clone(),
             Screen::default(),
-            Arc::new(Far),
+            Arc::new(FarFutureClock),
             StoreSettings::default(),
         );
         let binding = Binding::resolve(&BindingRequest::default(), &folders);
@@ -303,14 +304,14 @@ fn a_clock_that_went_back_does_no_harm() {
         memories.apply(create, &CallContext::default()).await.unwrap();
         store.close().await;
     });
-    place.done(&["replace", "global/a.md", "2100", "this year"]);
-    let log = place.done(&["log", "--json"]);
+    place.run_ok(&["replace", "global/a.md", "2100", "this year"]);
+    let log = place.run_ok(&["log", "--json"]);
     let kinds: Vec<Value> = log
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].clone())
         .collect();
     assert_eq!(kinds, ["edit", "create"], "newest first is by the order of changes");
-    place.done(&["undo", "2", "--yes"]);
+    place.run_ok(&["undo", "2", "--yes"]);
     assert_eq!(place.view("global/a.md"), "written in 2100\n");
-    place.needs_nothing();
+    place.check_healthy();
 }

@@ -6,43 +6,43 @@ use engine::{BaseFolders, BindingRequest, CallContext, Caller, Config, Engine};
 use memory::command::MemoryCommand;
 use memory::path::{Layout, MemoryPath};
 
-use crate::place::{Place, pretty};
+use crate::sandbox::{Sandbox, pretty};
 
-fn with_history() -> Place {
-    let place = Place::with(&[("global/a.md", "one\ntwo\n")]);
-    place.done(&["replace", "global/a.md", "two", "2"]);
+fn with_history() -> Sandbox {
+    let place = Sandbox::with(&[("global/a.md", "one\ntwo\n")]);
+    place.run_ok(&["replace", "global/a.md", "two", "2"]);
     place.create("project/b.md", "b\n");
-    place.done(&["mv", "global/a.md", "global/c.md"]);
+    place.run_ok(&["mv", "global/a.md", "global/c.md"]);
     place
 }
 
 #[test]
 fn the_log_is_newest_first() {
     let place = with_history();
-    insta::assert_snapshot!(place.done(&["log"]), @r"
+    insta::assert_snapshot!(place.run_ok(&["log"]), @r"
     4	<time>	rename	person (cli)	global/a.md → global/c.md
     3	<time>	create	person (cli)	project/b.md
     2	<time>	edit	person (cli)	global/a.md
     1	<time>	create	person (cli)	global/a.md
     ");
-    assert_eq!(place.done(&["log", "-n", "2"]).lines().count(), 2);
-    assert_eq!(place.done(&["log", "project"]).lines().count(), 1);
-    assert_eq!(place.done(&["log", "--since", "1h"]).lines().count(), 4);
-    assert_eq!(place.done(&["log", "--until", "1h"]), "");
-    assert_eq!(place.done(&["log", "--task", "none"]), "");
+    assert_eq!(place.run_ok(&["log", "-n", "2"]).lines().count(), 2);
+    assert_eq!(place.run_ok(&["log", "project"]).lines().count(), 1);
+    assert_eq!(place.run_ok(&["log", "--since", "1h"]).lines().count(), 4);
+    assert_eq!(place.run_ok(&["log", "--until", "1h"]), "");
+    assert_eq!(place.run_ok(&["log", "--task", "none"]), "");
     assert_eq!(place.run(&["log", "--since", "soon"]).status, 2);
     assert_eq!(place.run(&["log", "--since", "1h", "--until", "2h"]).status, 2);
 }
 
 #[test]
 fn json_has_one_change_a_line() {
-    insta::assert_snapshot!(with_history().done(&["log", "global/c.md", "-n", "1", "--json"]), @r#"{"id":4,"at":"<time>","kind":"rename","action":"rename","actor":"person","trust":"person","origin":"cli","client":null,"model":null,"session":null,"task":null,"tool_call":null,"note":null,"undoes":null,"folder":null,"files":[{"path":"/memories/global/a.md","moved_to":"/memories/global/c.md","before":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","after":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","trust":"person"}]}"#);
+    insta::assert_snapshot!(with_history().run_ok(&["log", "global/c.md", "-n", "1", "--json"]), @r#"{"id":4,"at":"<time>","kind":"rename","action":"rename","actor":"person","trust":"person","origin":"cli","client":null,"model":null,"session":null,"task":null,"tool_call":null,"note":null,"undoes":null,"folder":null,"files":[{"path":"/memories/global/a.md","moved_to":"/memories/global/c.md","before":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","after":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","trust":"person"}]}"#);
 }
 
 #[test]
 fn a_change_is_shown_in_full() {
     let place = with_history();
-    let shown = place.done(&["show", "2"]);
+    let shown = place.run_ok(&["show", "2"]);
     let when = shown.lines().find(|line| line.starts_with("when")).unwrap();
     insta::assert_snapshot!(shown.replace(when, "when        <local>"), @r"
     change 2
@@ -80,11 +80,11 @@ fn a_change_is_shown_in_full() {
 
 #[test]
 fn an_edit_made_outside_is_noticed_and_shown() {
-    let place = Place::with(&[("global/a.md", "one\n")]);
+    let place = Sandbox::with(&[("global/a.md", "one\n")]);
     fs::write(place.home().join("memory/a.md"), "one\nby hand\n").unwrap();
-    let log = place.done(&["log"]);
+    let log = place.run_ok(&["log"]);
     assert!(log.lines().next().unwrap().contains("\toutside\t"), "{log}");
-    assert!(place.done(&["diff", "global/a.md"]).ends_with(" one\n+by hand\n"));
+    assert!(place.run_ok(&["diff", "global/a.md"]).ends_with(" one\n+by hand\n"));
 }
 
 #[test]
@@ -114,12 +114,12 @@ fn a_diff_has_a_change_or_a_memory_as_its_subject() {
 
 #[test]
 fn a_diff_reaches_back_to_a_revision() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let made = place.json(&["create", "global/a.md", "one"]);
-    place.done(&["replace", "global/a.md", "one", "two"]);
+    place.run_ok(&["replace", "global/a.md", "one", "two"]);
     let revision = made["revision"].as_str().unwrap();
     for named in [revision, revision.get(..8).unwrap(), "1"] {
-        let diff = place.done(&["diff", "global/a.md", named]);
+        let diff = place.run_ok(&["diff", "global/a.md", named]);
         assert!(diff.ends_with("@@ -1 +1 @@\n-one\n+two\n"), "{named}: {diff}");
     }
 }
@@ -127,7 +127,7 @@ fn a_diff_reaches_back_to_a_revision() {
 #[test]
 fn an_undo_takes_a_change_back_and_can_be_undone() {
     let place = with_history();
-    place.done(&["rm", "-y", "project/b.md"]);
+    place.run_ok(&["rm", "-y", "project/b.md"]);
     let ended = place.run(&["undo", "-y", "5"]);
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
@@ -137,15 +137,15 @@ fn an_undo_takes_a_change_back_and_can_be_undone() {
     (change 6)
     ");
     assert_eq!(place.view("project/b.md"), "b\n");
-    place.done(&["undo", "-y", "6"]);
+    place.run_ok(&["undo", "-y", "6"]);
     assert_eq!(place.run(&["view", "project/b.md"]).status, 1);
 }
 
 #[test]
 fn a_folder_without_memories_is_deleted_and_that_is_no_trouble() {
-    let place = Place::new();
+    let place = Sandbox::new();
     std::fs::create_dir_all(place.home().join("memory/empty")).unwrap();
-    place.done(&["rm", "-y", "global/empty"]);
+    place.run_ok(&["rm", "-y", "global/empty"]);
     let log = place.run(&["log"]);
     assert!(log.stdout.ends_with("\tdelete\tperson (cli)\tglobal/empty/ (0 memories)\n"));
     assert_eq!(log.stderr, "");
@@ -154,9 +154,9 @@ fn a_folder_without_memories_is_deleted_and_that_is_no_trouble() {
 
 #[test]
 fn an_undo_is_refused_with_the_difference_when_a_memory_changed_since() {
-    let place = Place::with(&[("global/a.md", "one\n")]);
-    place.done(&["replace", "global/a.md", "one", "two"]);
-    place.done(&["replace", "global/a.md", "two", "three"]);
+    let place = Sandbox::with(&[("global/a.md", "one\n")]);
+    place.run_ok(&["replace", "global/a.md", "one", "two"]);
+    place.run_ok(&["replace", "global/a.md", "two", "three"]);
     insta::assert_snapshot!(place.run(&["undo", "-y", "2"]).shown(), @r"
     status 3
     --- stderr
@@ -181,7 +181,7 @@ fn an_undo_is_refused_with_the_difference_when_a_memory_changed_since() {
 #[test]
 fn a_stretch_of_time_is_taken_back_as_one() {
     let place = with_history();
-    let plan = place.done(&["undo", "--since", "1h", "--dry-run"]);
+    let plan = place.run_ok(&["undo", "--since", "1h", "--dry-run"]);
     insta::assert_snapshot!(plan, @r"
     would take back changes 4, 3, 2, 1 in 2 memories:
       global/c.md
@@ -190,11 +190,11 @@ fn a_stretch_of_time_is_taken_back_as_one() {
     assert_eq!(place.view("project/b.md"), "b\n");
     let undone = place.json(&["undo", "-y", "--since", "1h"]);
     insta::assert_snapshot!(undone, @r#"{"change":5,"undone":[4,3,2,1],"paths":["/memories/global/c.md","/memories/project/b.md"],"warnings":[],"left":[]}"#);
-    assert_eq!(place.done(&["ls"]), "");
+    assert_eq!(place.run_ok(&["ls"]), "");
 }
 
 /// Makes a memory in the project of a folder as a part of a task.
-async fn make_in_task(place: &Place, folder: &str, name: &str) {
+async fn make_in_task(place: &Sandbox, folder: &str, name: &str) {
     let folders = BaseFolders { data: place.home(), state: place.home().join("state") };
     let engine = Engine::open(Config::new(folders)).unwrap();
     let request =
@@ -209,7 +209,7 @@ async fn make_in_task(place: &Place, folder: &str, name: &str) {
 
 #[tokio::test]
 async fn undoing_a_task_tells_what_of_it_is_left_in_another_project() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::create_dir_all(place.path().join("other/.git")).unwrap();
     make_in_task(&place, "other", "b.md").await;
     make_in_task(&place, "app", "a.md").await;
@@ -232,7 +232,7 @@ async fn undoing_a_task_tells_what_of_it_is_left_in_another_project() {
 
 #[test]
 fn an_undo_needs_to_know_what() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let none = place.run(&["undo", "-y"]);
     assert_eq!(none.status, 1);
     assert!(none.stderr.contains("no change in history"), "{}", none.stderr);
@@ -244,29 +244,29 @@ fn an_undo_needs_to_know_what() {
 
 #[test]
 fn an_undo_that_names_nothing_takes_the_last_change_back() {
-    let place = Place::with(&[("global/a.md", "one\n")]);
-    place.done(&["replace", "global/a.md", "one", "two"]);
+    let place = Sandbox::with(&[("global/a.md", "one\n")]);
+    place.run_ok(&["replace", "global/a.md", "one", "two"]);
     let plan = place.run(&["undo", "--dry-run"]);
     assert_eq!(plan.stdout, "would take back change 2 in 1 memory:\n  global/a.md\n");
     assert_eq!(place.view("global/a.md"), "two\n");
     assert_eq!(place.json(&["undo", "-y"])["undone"], serde_json::json!([2]));
     assert_eq!(place.view("global/a.md"), "one\n");
     // An undo is a change too.
-    place.done(&["undo", "--yes"]);
+    place.run_ok(&["undo", "--yes"]);
     assert_eq!(place.view("global/a.md"), "two\n");
 }
 
 #[test]
 fn a_memory_is_followed_to_the_paths_that_it_had_before() {
-    let place = Place::with(&[("global/a.md", "one\n"), ("global/c.md", "another\n")]);
-    place.done(&["replace", "global/a.md", "one", "two"]);
-    place.done(&["mv", "global/a.md", "global/deep/b.md"]);
-    place.done(&["replace", "global/deep/b.md", "two", "three"]);
-    place.done(&["mv", "global/deep", "global/deeper"]);
-    place.done(&["pin", "global/deeper/b.md"]);
-    place.done(&["mv", "global/deeper/b.md", "project/"]);
+    let place = Sandbox::with(&[("global/a.md", "one\n"), ("global/c.md", "another\n")]);
+    place.run_ok(&["replace", "global/a.md", "one", "two"]);
+    place.run_ok(&["mv", "global/a.md", "global/deep/b.md"]);
+    place.run_ok(&["replace", "global/deep/b.md", "two", "three"]);
+    place.run_ok(&["mv", "global/deep", "global/deeper"]);
+    place.run_ok(&["pin", "global/deeper/b.md"]);
+    place.run_ok(&["mv", "global/deeper/b.md", "project/"]);
     let told = |path: &str| {
-        let lines = place.done(&["log", path]);
+        let lines = place.run_ok(&["log", path]);
         let line = |line: &str| {
             let fields: Vec<_> = line.split('\t').collect();
             [fields[0], fields[2], fields[4]].join(" ")
@@ -284,26 +284,26 @@ fn a_memory_is_followed_to_the_paths_that_it_had_before() {
             "1 create global/a.md",
         ]
     );
-    assert_eq!(place.done(&["log", "project/b.md", "-n", "3"]).lines().count(), 3);
+    assert_eq!(place.run_ok(&["log", "project/b.md", "-n", "3"]).lines().count(), 3);
     assert_eq!(place.json(&["ls", "project"])["memories"][0]["pinned"], true);
     assert_eq!(place.view("project/b.md"), "three\n");
-    place.done(&["undo", "-y"]);
+    place.run_ok(&["undo", "-y"]);
     assert_eq!(place.view("global/deeper/b.md"), "three\n");
     assert_eq!(place.run(&["view", "project/b.md"]).status, 1);
 }
 
 #[test]
 fn the_log_calls_what_was_done_as_the_person_did() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("global/a.md", "- I keep bees\n- Tea at four\n");
     place.create("global/a-2.md", "- I keep  bees.\n");
-    place.done(&["remember", "I drink tea"]);
-    place.done(&["forget", "-y", "tea at four"]);
-    place.done(&["dream", "-y"]);
-    place.done(&["undo", "-y"]);
-    let lines = place.done(&["log"]);
+    place.run_ok(&["remember", "I drink tea"]);
+    place.run_ok(&["forget", "-y", "tea at four"]);
+    place.run_ok(&["dream", "-y"]);
+    place.run_ok(&["undo", "-y"]);
+    let lines = place.run_ok(&["log"]);
     let actions: Vec<_> = lines.lines().map(|line| line.split('\t').nth(2).unwrap()).collect();
     assert_eq!(actions, ["undo", "dream", "forget", "remember", "create", "create"]);
-    let values = place.done(&["log", "--json", "-n", "2"]);
+    let values = place.run_ok(&["log", "--json", "-n", "2"]);
     assert!(values.contains(r#""action":"dream""#) && values.contains(r#""kind":"draft""#));
 }

@@ -14,8 +14,8 @@ use testkit::eventually;
 
 use crate::daemon::{Daemon, PATIENCE};
 use crate::mcp_clients::tool;
-use crate::place::{Ended, Place};
 use crate::processes::hold_root;
+use crate::sandbox::{CommandOutput, Sandbox};
 
 fn fixtures() -> Vec<(String, String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hooks");
@@ -34,39 +34,39 @@ fn fixtures() -> Vec<(String, String, String)> {
     paths(&folder).iter().flat_map(of_agent).collect()
 }
 
-fn told(place: &Place, text: &str) -> String {
+fn hook_input(place: &Sandbox, text: &str) -> String {
     let text = text.replace("<checkout>", &place.checkout().display().to_string());
     text.replace("<home>", &place.home().display().to_string())
 }
 
-pub(crate) fn fixture(place: &Place, agent: &str, event: &str) -> String {
+pub(crate) fn fixture(place: &Sandbox, agent: &str, event: &str) -> String {
     let all = fixtures();
     let found = all.iter().find(|(one, other, _)| one == agent && other == event);
-    told(place, &found.unwrap().2)
+    hook_input(place, &found.unwrap().2)
 }
 
 /// Tells an event from a folder in which no memories are.
-pub(crate) fn hook(place: &Place, args: &[&str], stdin: &str) -> Ended {
+pub(crate) fn hook(place: &Sandbox, args: &[&str], stdin: &str) -> CommandOutput {
     let mut command = place.lukasa(&[&["hook"], args].concat());
     command.current_dir(place.temporary()).write_stdin(stdin);
-    place.end(&mut command)
+    place.run_command(&mut command)
 }
 
 /// The log of hooks.
-fn log(place: &Place) -> String {
+fn log(place: &Sandbox) -> String {
     let text = fs::read_to_string(place.home().join("state/hooks.log")).unwrap_or_default();
     place.stable(&text)
 }
 
-fn nothing() -> Ended {
-    Ended { status: 0, stdout: String::new(), stderr: String::new() }
+fn nothing() -> CommandOutput {
+    CommandOutput { status: 0, stdout: String::new(), stderr: String::new() }
 }
 
 /// Tells all that the fixtures have, and returns the answers.
-fn answers_to_all(place: &Place) -> Vec<String> {
+fn answers_to_all(place: &Sandbox) -> Vec<String> {
     let mut answers = Vec::new();
     for (agent, event, text) in fixtures() {
-        let ended = hook(place, &[&event, "--agent", &agent], &told(place, &text));
+        let ended = hook(place, &[&event, "--agent", &agent], &hook_input(place, &text));
         assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{agent} {event}");
         let answer = match ended.stdout.as_str() {
             "" => "nothing\n".to_owned(),
@@ -79,10 +79,10 @@ fn answers_to_all(place: &Place) -> Vec<String> {
 
 #[test]
 fn every_event_of_every_agent_is_understood() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("project/build.md", "---\ndescription: How <this> is built\n---\nWith make.\n");
     place.create("global/prefs.md", "- Short answers.\n");
-    place.done(&["pin", "global/prefs.md"]);
+    place.run_ok(&["pin", "global/prefs.md"]);
     let answers = answers_to_all(&place);
     let (silent, said): (Vec<_>, Vec<_>) =
         answers.iter().partition(|answer| answer.ends_with(": nothing\n"));
@@ -128,7 +128,7 @@ fn every_event_of_every_agent_is_understood() {
 
 #[test]
 fn the_index_is_of_the_project_that_the_agent_works_in_and_counts_no_use() {
-    let place = Place::with(&[("project/build.md", "With make.\n")]);
+    let place = Sandbox::with(&[("project/build.md", "With make.\n")]);
     let before = place.json(&["ls"]);
     let start = fixture(&place, "qwen", "session-start");
     let answer = hook(&place, &["session-start", "--agent", "qwen"], &start).stdout;
@@ -141,7 +141,7 @@ fn the_index_is_of_the_project_that_the_agent_works_in_and_counts_no_use() {
 
 #[test]
 fn cursor_is_told_behind_a_tool_and_a_window_of_several_folders_has_no_project() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("global/bread.md", "- The sourdough rests for eleven hours.\n");
     place.create("project/plan.md", "- The sourdough is sold in May.\n");
     let event = |event: &str| {
@@ -168,7 +168,7 @@ fn cursor_is_told_behind_a_tool_and_a_window_of_several_folders_has_no_project()
 
 #[test]
 fn copilot_keeps_what_its_session_began_with() {
-    let place = Place::with(&[("project/build.md", "With make.\n")]);
+    let place = Sandbox::with(&[("project/build.md", "With make.\n")]);
     let start = fixture(&place, "copilot", "session-start");
     let args = ["session-start", "--agent", "copilot"];
     assert!(hook(&place, &args, &start).stdout.contains("/memories/project/build.md"));
@@ -179,8 +179,8 @@ fn copilot_keeps_what_its_session_began_with() {
 
 #[test]
 fn the_plugin_for_opencode_shows_each_text_once_in_a_session() {
-    let place = Place::with(&[("project/tea.md", "Oolong is the tea for the afternoon.\n")]);
-    place.done(&["install", "opencode"]);
+    let place = Sandbox::with(&[("project/tea.md", "Oolong is the tea for the afternoon.\n")]);
+    place.run_ok(&["install", "opencode"]);
     let plugin = place.home().join(".config/opencode/plugin/lukasa.js");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/opencode_plugin.mjs");
     let mut client = place.program(tool("LUKASA_TEST_NODE").to_str().unwrap());
@@ -204,8 +204,8 @@ fn the_plugin_for_opencode_shows_each_text_once_in_a_session() {
 
 #[test]
 fn the_plugin_for_opencode_fails_no_turn_when_the_program_is_broken() {
-    let place = Place::new();
-    place.done(&["install", "opencode"]);
+    let place = Sandbox::new();
+    place.run_ok(&["install", "opencode"]);
     let plugin = place.home().join(".config/opencode/plugin/lukasa.js");
     let text = fs::read_to_string(&plugin).unwrap();
     let broken = place.home().join("broken");
@@ -240,7 +240,7 @@ fn the_plugin_for_opencode_fails_no_turn_when_the_program_is_broken() {
 
 #[test]
 fn a_prompt_that_was_cut_in_the_middle_of_a_character_is_answered() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("project/build.md", "The release is built with make and signed with minisign.\n");
     let prompt = fixture(&place, "claude-code", "user-prompt");
     let mut prompt: Value = serde_json::from_str(&prompt).unwrap();
@@ -252,7 +252,7 @@ fn a_prompt_that_was_cut_in_the_middle_of_a_character_is_answered() {
 
 #[test]
 fn whatever_is_wrong_the_agent_is_told_nothing_and_the_log_says_why() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let start = fixture(&place, "claude-code", "session-start");
     let secret = start.replace("startup", "my secret prompt");
     let cases: &[(&[&str], String)] = &[
@@ -294,7 +294,7 @@ fn whatever_is_wrong_the_agent_is_told_nothing_and_the_log_says_why() {
 
 #[test]
 fn too_much_is_read_to_its_end_and_answered_with_nothing() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let mut huge = fixture(&place, "claude-code", "post-tool-use");
     huge.push_str(&" ".repeat(17 * 1024 * 1024));
     // `write_stdin` fails where a pipe is closed early.
@@ -304,7 +304,7 @@ fn too_much_is_read_to_its_end_and_answered_with_nothing() {
 
 #[test]
 fn settings_and_a_home_that_are_of_no_use_do_not_reach_the_agent() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let start = fixture(&place, "gemini", "session-start");
     let args = ["session-start", "--agent", "gemini"];
     fs::write(place.home().join("config.toml"), "files_max = 'many'\n").unwrap();
@@ -322,20 +322,20 @@ fn settings_and_a_home_that_are_of_no_use_do_not_reach_the_agent() {
     // Neither is a home that is a file, or none at all.
     let mut command = place.lukasa(&[&["hook"], &args[..]].concat());
     command.env("LUKASA_HOME", place.checkout().join(".git/HEAD")).write_stdin(start.as_bytes());
-    let ended = place.end(&mut command);
+    let ended = place.run_command(&mut command);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
     let mut command = place.lukasa(&[&["hook"], &args[..]].concat());
     command
         .env_remove("LUKASA_HOME")
         .env("HOME", place.checkout().join(".git/HEAD/x"))
         .write_stdin(start.as_bytes());
-    let ended = place.end(&mut command);
+    let ended = place.run_command(&mut command);
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
 }
 
 #[test]
 fn a_root_that_somebody_writes_to_is_read_all_the_same() {
-    let place = Place::with(&[("global/a.md", "a")]);
+    let place = Sandbox::with(&[("global/a.md", "a")]);
     let held = hold_root(&place);
     let start = fixture(&place, "codex", "session-start");
     let ended = hook(&place, &["session-start", "--agent", "codex"], &start);
@@ -345,7 +345,7 @@ fn a_root_that_somebody_writes_to_is_read_all_the_same() {
 
 #[test]
 fn an_agent_that_says_nothing_more_is_not_waited_for() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let mut command = place.command(&["hook", "stop"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -358,7 +358,7 @@ fn an_agent_that_says_nothing_more_is_not_waited_for() {
 
 #[test]
 fn the_log_stays_small() {
-    let place = Place::new();
+    let place = Sandbox::new();
     hook(&place, &["nothing"], "");
     let file = place.home().join("state/hooks.log");
     fs::write(&file, "x".repeat(300 * 1024)).unwrap();
@@ -367,14 +367,14 @@ fn the_log_stays_small() {
 }
 
 /// Returns what an agent tells of a prompt.
-pub(crate) fn prompted(place: &Place, agent: &str, prompt: &str) -> String {
+pub(crate) fn prompted(place: &Sandbox, agent: &str, prompt: &str) -> String {
     let mut told: Value = serde_json::from_str(&fixture(place, agent, "user-prompt")).unwrap();
     told["prompt"] = prompt.into();
     told.to_string()
 }
 
 /// Returns what the model is shown.
-fn shown(ended: &Ended) -> String {
+fn visible_output(ended: &CommandOutput) -> String {
     assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
     if ended.stdout.is_empty() {
         return String::new();
@@ -386,49 +386,49 @@ fn shown(ended: &Ended) -> String {
 #[test]
 fn a_prompt_is_answered_with_what_fits_it_and_once_in_a_session() {
     for agent in ["claude-code", "codex", "gemini", "qwen"] {
-        let place = Place::new();
+        let place = Sandbox::new();
         place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
         place.create("project/bread.md", "- The sourdough rests for eleven hours.\n");
         let args = ["user-prompt", "--agent", agent];
         let asked = prompted(&place, agent, "who is the harbour master?");
-        let first = shown(&hook(&place, &args, &asked));
+        let first = visible_output(&hook(&place, &args, &asked));
         assert!(first.starts_with("<recalled_memories>\n"), "{agent}: {first}");
         assert!(first.contains("is called Olga.") && !first.contains("sourdough"), "{first}");
-        assert_eq!(shown(&hook(&place, &args, &asked)), "", "{agent} is shown it twice");
+        assert_eq!(visible_output(&hook(&place, &args, &asked)), "", "{agent} is shown it twice");
         let other = prompted(&place, agent, "how long does the sourdough rest?");
-        assert!(shown(&hook(&place, &args, &other)).contains("eleven hours"), "{agent}");
+        assert!(visible_output(&hook(&place, &args, &other)).contains("eleven hours"), "{agent}");
         let nothing = prompted(&place, agent, "what do penguins eat in winter?");
-        assert_eq!(shown(&hook(&place, &args, &nothing)), "", "{agent}");
+        assert_eq!(visible_output(&hook(&place, &args, &nothing)), "", "{agent}");
         assert_eq!(log(&place), "");
     }
 }
 
 #[test]
 fn a_daemon_that_serves_the_folder_is_asked_and_another_one_is_not() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
-    let daemon = serving(&place);
+    let daemon = start_daemon(&place);
     let asked = prompted(&place, "qwen", "who is the harbour master?");
     let result = fixture(&place, "qwen", "post-tool-use");
-    let told = told_by_then(&place, &asked);
+    let told = reviewed_text(&place, &asked);
     assert!(told.contains("is called Olga."), "{told}");
-    assert_eq!(shown(&hook(&place, &["post-tool-use", "--agent", "qwen"], &result)), "");
+    assert_eq!(visible_output(&hook(&place, &["post-tool-use", "--agent", "qwen"], &result)), "");
     for event in ["stop", "pre-compact", "session-end"] {
         let ended = hook(&place, &[event, "--agent", "qwen"], &fixture(&place, "qwen", event));
         assert_eq!(ended, nothing(), "{event}");
     }
-    was_asked(&place, &daemon, &["", "/{id}/prompts", "/{id}/tool-results", "/{id}/turns"]);
+    check_requested(&place, &daemon, &["", "/{id}/prompts", "/{id}/tool-results", "/{id}/turns"]);
     // The next life of the session knows what was shown, also where no daemon is asked.
     daemon.signal("TERM");
     assert_eq!(daemon.end().0, Some(0));
-    assert_eq!(shown(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked)), "");
+    assert_eq!(visible_output(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked)), "");
     assert_eq!(log(&place), "");
 }
 
 #[test]
 fn a_daemon_that_hangs_is_not_waited_for() {
-    let place = Place::with(&[("project/tea.md", "Oolong is the tea for the afternoon.\n")]);
-    let daemon = serving(&place);
+    let place = Sandbox::with(&[("project/tea.md", "Oolong is the tea for the afternoon.\n")]);
+    let daemon = start_daemon(&place);
     daemon.signal("STOP");
     let start = fixture(&place, "claude-code", "session-start");
     let prompt = fixture(&place, "claude-code", "user-prompt");
@@ -451,26 +451,26 @@ fn a_daemon_that_hangs_is_not_waited_for() {
 }
 
 /// Returns what a model is shown beside a prompt, or behind a tool's result after it.
-fn told_by_then(place: &Place, asked: &str) -> String {
-    let beside = shown(&hook(place, &["user-prompt", "--agent", "qwen"], asked));
+fn reviewed_text(place: &Sandbox, asked: &str) -> String {
+    let beside = visible_output(&hook(place, &["user-prompt", "--agent", "qwen"], asked));
     if !beside.is_empty() {
         return beside;
     }
     let result = fixture(place, "qwen", "post-tool-use");
     eventually(|| {
-        let behind = shown(&hook(place, &["post-tool-use", "--agent", "qwen"], &result));
+        let behind = visible_output(&hook(place, &["post-tool-use", "--agent", "qwen"], &result));
         if behind.is_empty() { Err("nothing is shown") } else { Ok(behind) }
     })
 }
 
 /// Starts a daemon whose token is in its file, where hooks find it.
-fn serving(place: &Place) -> Daemon {
+fn start_daemon(place: &Sandbox) -> Daemon {
     Daemon::start_by(Daemon::command(place, &[]))
 }
 
 /// It was the daemon that answered, at these routes of sessions, and no hook by itself.
-fn was_asked(place: &Place, daemon: &Daemon, routes: &[&str]) {
-    let bearer = format!("Bearer {}", place.done(&["token"]).trim());
+fn check_requested(place: &Sandbox, daemon: &Daemon, routes: &[&str]) {
+    let bearer = format!("Bearer {}", place.run_ok(&["token"]).trim());
     let metrics = daemon.ask("GET", "/metrics").header("Authorization", &bearer).send().text();
     for route in routes {
         let counted = format!("method=\"POST\",route=\"/v1/sessions{route}\",status=\"200\"");
@@ -479,7 +479,7 @@ fn was_asked(place: &Place, daemon: &Daemon, routes: &[&str]) {
 }
 
 /// Returns what an agent tells of a session that begins.
-fn begun(place: &Place, agent: &str, source: &str) -> String {
+fn session_start(place: &Sandbox, agent: &str, source: &str) -> String {
     let mut told: Value = serde_json::from_str(&fixture(place, agent, "session-start")).unwrap();
     told["source"] = source.into();
     told.to_string()
@@ -487,13 +487,13 @@ fn begun(place: &Place, agent: &str, source: &str) -> String {
 
 #[test]
 fn a_session_that_goes_on_keeps_its_bytes_and_is_told_what_changed() {
-    let place = Place::with(&[("project/a.md", "a\n")]);
-    goes_on(&place);
+    let place = Sandbox::with(&[("project/a.md", "a\n")]);
+    continue_session(&place);
 
     // A prompt tells of it too, behind what was recalled.
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
     let asked = prompted(&place, "claude-code", "who is the harbour master?");
-    let beside = shown(&hook(&place, &["user-prompt", "--agent", "claude-code"], &asked));
+    let beside = visible_output(&hook(&place, &["user-prompt", "--agent", "claude-code"], &asked));
     assert!(beside.starts_with("<recalled_memories>\n"), "{beside}");
     assert!(beside.contains("\n\n<memory_changes>\n"), "{beside}");
     assert!(
@@ -504,21 +504,25 @@ fn a_session_that_goes_on_keeps_its_bytes_and_is_told_what_changed() {
 
 #[test]
 fn a_daemon_lets_a_session_go_on_in_the_same_way() {
-    let place = Place::with(&[("project/a.md", "a\n")]);
+    let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let args = ["session-start", "--agent", "codex"];
-    let start = |source: &str| shown(&hook(&place, &args, &begun(&place, "codex", source)));
+    let start = |source: &str| {
+        visible_output(&hook(&place, &args, &session_start(&place, "codex", source)))
+    };
     let alone = start("startup");
-    let daemon = serving(&place);
+    let daemon = start_daemon(&place);
     assert!(alone.contains("/memories/project/a.md"), "{alone}");
     assert_eq!(start("resume"), "", "the daemon knows what was given before it");
-    goes_on(&place);
-    was_asked(&place, &daemon, &[""]);
+    continue_session(&place);
+    check_requested(&place, &daemon, &[""]);
 }
 
 /// Starts a session, writes, and starts it again in all ways.
-fn goes_on(place: &Place) {
+fn continue_session(place: &Sandbox) {
     let args = ["session-start", "--agent", "claude-code"];
-    let start = |source: &str| shown(&hook(place, &args, &begun(place, "claude-code", source)));
+    let start = |source: &str| {
+        visible_output(&hook(place, &args, &session_start(place, "claude-code", source)))
+    };
     assert!(start("startup").contains("/memories/project/a.md"));
     place.create("project/b.md", "b\n");
     let changes = start("resume");
@@ -537,9 +541,11 @@ fn goes_on(place: &Place) {
 
 #[test]
 fn an_agent_that_does_not_keep_it_is_given_the_same_bytes_again() {
-    let place = Place::with(&[("project/a.md", "a\n")]);
+    let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let args = ["session-start", "--agent", "gemini"];
-    let start = |source: &str| shown(&hook(&place, &args, &begun(&place, "gemini", source)));
+    let start = |source: &str| {
+        visible_output(&hook(&place, &args, &session_start(&place, "gemini", source)))
+    };
     let first = start("startup");
     assert!(first.contains("/memories/project/a.md"), "{first}");
     assert_eq!(start("resume"), first);
@@ -547,50 +553,52 @@ fn an_agent_that_does_not_keep_it_is_given_the_same_bytes_again() {
 
 #[test]
 fn pins_come_first_where_an_agent_passes_on_less_than_there_is() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for n in 0..120 {
         let text =
             format!("---\ndescription: What is to be known of part {n} of the works\n---\nx\n");
         place.create(&format!("project/parts/{n:03}.md"), &text);
     }
     place.create("global/rules.md", "- Never deploy on a Friday.\n");
-    place.done(&["pin", "global/rules.md"]);
+    place.run_ok(&["pin", "global/rules.md"]);
     for agent in ["claude-code", "codex"] {
-        let text = shown(&hook(
+        let text = visible_output(&hook(
             &place,
             &["session-start", "--agent", agent],
-            &begun(&place, agent, "startup"),
+            &session_start(&place, agent, "startup"),
         ));
         assert!(text.len() <= 10_000, "{agent}: {} bytes", text.len());
         assert!(text.contains("- Never deploy on a Friday."), "{agent}: {text}");
         assert!(text.contains("- /memories/project/parts/ ("), "{agent}: {text}");
-        let shown = place.done(&["context", "--agent", agent]);
+        let shown = place.run_ok(&["context", "--agent", agent]);
         assert_eq!(shown, text, "{agent} is given what the command shows");
     }
 }
 
 #[test]
 fn what_a_session_began_with_is_not_recalled_beside_its_first_prompt() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
     let question = "who is the harbour master?";
     let ask = |agent: &str| {
         let told = prompted(&place, agent, question);
-        shown(&hook(&place, &["user-prompt", "--agent", agent], &told))
+        visible_output(&hook(&place, &["user-prompt", "--agent", agent], &told))
     };
     assert!(ask("codex").contains("Olga"), "nothing was shown before");
     let start = ["session-start", "--agent", "claude-code"];
-    let first = shown(&hook(&place, &start, &begun(&place, "claude-code", "startup")));
+    let first =
+        visible_output(&hook(&place, &start, &session_start(&place, "claude-code", "startup")));
     assert!(first.contains("Olga"), "it is in use, so it is shown whole: {first}");
     assert_eq!(ask("claude-code"), "");
 }
 
 #[test]
 fn what_gemini_puts_in_front_of_a_prompt_is_not_asked_for() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
     let args = ["user-prompt", "--agent", "gemini"];
-    let ask = |prompt: &str| shown(&hook(&place, &args, &prompted(&place, "gemini", prompt)));
+    let ask =
+        |prompt: &str| visible_output(&hook(&place, &args, &prompted(&place, "gemini", prompt)));
     let block = "<hook_context>&lt;memory_index&gt; The harbour master of Brenn</hook_context>\n\n";
     assert_eq!(ask(&format!("{block}thanks")), "");
     assert!(ask(&format!("{block}who is the harbour master?")).contains("Olga"));
@@ -598,16 +606,19 @@ fn what_gemini_puts_in_front_of_a_prompt_is_not_asked_for() {
 
 #[test]
 fn a_daemon_tells_what_changed_since_a_hook_began_the_session() {
-    let place = Place::with(&[("project/a.md", "a\n")]);
-    let daemon = serving(&place);
+    let place = Sandbox::with(&[("project/a.md", "a\n")]);
+    let daemon = start_daemon(&place);
     let args = ["session-start", "--agent", "qwen"];
-    assert!(shown(&hook(&place, &args, &begun(&place, "qwen", "startup"))).contains("a.md"));
+    assert!(
+        visible_output(&hook(&place, &args, &session_start(&place, "qwen", "startup")))
+            .contains("a.md")
+    );
     place.create("project/b.md", "b\n");
     let asked = prompted(&place, "qwen", "what do penguins eat in winter?");
-    let told = told_by_then(&place, &asked);
+    let told = reviewed_text(&place, &asked);
     assert!(
         told.starts_with("<memory_changes>\n") && told.contains("b.md — \"b\" [new]"),
         "{told}"
     );
-    was_asked(&place, &daemon, &["", "/{id}/prompts"]);
+    check_requested(&place, &daemon, &["", "/{id}/prompts"]);
 }

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::place::{Ended, Place};
-use crate::served::Served;
+use crate::sandbox::{CommandOutput, Sandbox};
+use crate::served::McpServerProcess;
 
 /// How long a command may take before it counts as hanging, on the slowest of machines.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -43,15 +43,15 @@ const REFUSED: [(&str, &str); 9] = [
 ];
 
 /// A place whose checkout is hostile.
-struct Checkout {
-    place: Place,
+struct HostileCheckout {
+    sandbox: Sandbox,
     root: PathBuf,
 }
 
-impl Checkout {
+impl HostileCheckout {
     /// Lays out a checkout with so many memories in one folder.
     fn with(files: usize) -> Self {
-        let place = Place::new();
+        let place = Sandbox::new();
         let root = place.checkout().join(".lukasa/memory");
         fs::create_dir_all(&root).unwrap();
         let outside = place.path().join("outside");
@@ -91,7 +91,7 @@ impl Checkout {
         fs::write(root.join(OsStr::from_bytes(b"latin\xe9.md")), "hidden\n").unwrap();
         fs::write(root.join("bytes.md"), [0xff, 0xfe, b'x']).unwrap();
         fs::write(root.join("zero.md"), "a\0b").unwrap();
-        let checkout = Self { place, root };
+        let checkout = Self { sandbox: place, root };
         checkout.fill_with_text(files);
         checkout
     }
@@ -120,10 +120,10 @@ impl Checkout {
     }
 
     /// Runs a command that must come to an end and show nothing that it should not.
-    fn run(&self, args: &[&str], stdin: &str) -> Ended {
-        let mut command = self.place.lukasa(args);
+    fn run(&self, args: &[&str], stdin: &str) -> CommandOutput {
+        let mut command = self.sandbox.lukasa(args);
         command.env("EDITOR", "true").timeout(PATIENCE).write_stdin(stdin);
-        let ended = self.place.end(&mut command);
+        let ended = self.sandbox.run_command(&mut command);
         assert_ne!(ended.status, -1, "{args:?} hangs or dies: {}", ended.stderr);
         assert!(!ended.stderr.contains("panicked"), "{args:?}: {}", ended.stderr);
         for text in [&ended.stdout, &ended.stderr] {
@@ -133,7 +133,7 @@ impl Checkout {
     }
 
     /// Runs a command that lists.
-    fn lists(&self, args: &[&str], status: i32) -> String {
+    fn check_lists(&self, args: &[&str], status: i32) -> String {
         let ended = self.run(args, "");
         assert_eq!(ended.status, status, "{args:?}: {}", ended.stderr);
         let unseen =
@@ -159,7 +159,7 @@ impl Checkout {
     }
 }
 
-fn shows_memories_alone(shown: &str, what: &str) {
+fn check_only_memories(shown: &str, what: &str) {
     for name in HIDDEN {
         assert!(!shown.contains(name), "{what} shows {name}");
     }
@@ -170,17 +170,17 @@ fn shows_memories_alone(shown: &str, what: &str) {
 
 #[test]
 fn every_listing_of_the_command_line_shows_memories_alone() {
-    let checkout = Checkout::with(FILES);
+    let checkout = HostileCheckout::with(FILES);
     for args in [&["ls"][..], &["ls", "project"], &["ls", "--json"], &["ls", "--tree"]] {
-        shows_memories_alone(&checkout.lists(args, 0), &format!("{args:?}"));
+        check_only_memories(&checkout.check_lists(args, 0), &format!("{args:?}"));
     }
-    assert_eq!(checkout.lists(&["ls", "project/zmany"], 0).lines().count(), FILES);
-    let grep = checkout.lists(&["grep", "one of many"], 0);
+    assert_eq!(checkout.check_lists(&["ls", "project/zmany"], 0).lines().count(), FILES);
+    let grep = checkout.check_lists(&["grep", "one of many"], 0);
     assert_eq!(grep.lines().count(), FILES);
-    assert_eq!(checkout.lists(&["grep", "hidden|outside", "-E"], 1), "");
-    let status = checkout.lists(&["status"], 0);
+    assert_eq!(checkout.check_lists(&["grep", "hidden|outside", "-E"], 1), "");
+    let status = checkout.check_lists(&["status"], 0);
     assert!(status.contains("findings; `lukasa doctor` tells more"), "{status}");
-    let doctor = checkout.lists(&["doctor"], 1);
+    let doctor = checkout.check_lists(&["doctor"], 1);
     for found in [
         "link project: link.md",
         "link project: links",
@@ -203,7 +203,7 @@ fn every_listing_of_the_command_line_shows_memories_alone() {
         checkout.run(args, "");
     }
     // What came with the clone was recorded as one change; it is shown in parts that a terminal bears.
-    let log = checkout.lists(&["log", "--json", "-n", "1"], 0);
+    let log = checkout.check_lists(&["log", "--json", "-n", "1"], 0);
     let change: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
     let id = change["id"].to_string();
     let shown = checkout.run(&["show", &id], "");
@@ -216,7 +216,7 @@ fn every_listing_of_the_command_line_shows_memories_alone() {
 
 #[test]
 fn every_command_refuses_what_is_no_memory_and_changes_nothing() {
-    let checkout = Checkout::with(10);
+    let checkout = HostileCheckout::with(10);
     let before = checkout.names();
     for (name, code) in REFUSED {
         let path = format!("project/{name}");
@@ -251,14 +251,14 @@ fn every_command_refuses_what_is_no_memory_and_changes_nothing() {
         }
     }
     assert_eq!(checkout.names(), before);
-    let outside = checkout.place.path().join("outside/a.md");
+    let outside = checkout.sandbox.path().join("outside/a.md");
     assert_eq!(fs::read_to_string(outside).unwrap(), OUTSIDE);
 }
 
 #[test]
 fn a_hostile_checkout_is_exported_and_imported_without_what_is_no_memory() {
-    let checkout = Checkout::with(FILES);
-    let to = checkout.place.path().join("exported");
+    let checkout = HostileCheckout::with(FILES);
+    let to = checkout.sandbox.path().join("exported");
     let ended = checkout.run(&["export", "--to", to.to_str().unwrap()], "");
     assert!(ended.status == 0 || ended.status == 1, "{}", ended.shown());
     assert_eq!(
@@ -270,23 +270,23 @@ fn a_hostile_checkout_is_exported_and_imported_without_what_is_no_memory() {
         assert!(fs::symlink_metadata(to.join("project").join(name)).is_err(), "{name} is exported");
     }
     let source = checkout.root.to_str().unwrap();
-    let elsewhere = Place::new();
+    let elsewhere = Sandbox::new();
     let import = |args: &[&str]| {
         let mut import = elsewhere.lukasa(&[&["import", source][..], args].concat());
-        let ended = elsewhere.end(import.timeout(PATIENCE));
+        let ended = elsewhere.run_command(import.timeout(PATIENCE));
         assert_ne!(ended.status, -1, "{args:?} hangs");
         assert!(!ended.stdout.contains(OUTSIDE), "{args:?}: {}", ended.stdout);
         ended
     };
     // All or nothing, and all is more than a scope may hold.
     assert_eq!(import(&[]).status, 5);
-    assert_eq!(elsewhere.done(&["ls"]), "");
+    assert_eq!(elsewhere.run_ok(&["ls"]), "");
     fs::remove_dir_all(checkout.root.join("zmany")).unwrap();
     for format in ["auto", "folder", "claude-code", "qwen", "server-memory"] {
         import(&["--dry-run", "--format", format]);
     }
     import(&[]);
-    let listed = elsewhere.done(&["ls"]);
+    let listed = elsewhere.run_ok(&["ls"]);
     assert!(listed.contains("global/good.md"), "{listed}");
     for name in ["link", "pipe", "socket", "inside", "round", "device"] {
         assert!(!listed.contains(name), "{name} is imported: {listed}");
@@ -296,15 +296,15 @@ fn a_hostile_checkout_is_exported_and_imported_without_what_is_no_memory() {
 
 #[test]
 fn what_is_in_the_way_can_be_removed_and_what_links_lead_to_stays() {
-    let checkout = Checkout::with(FILES);
+    let checkout = HostileCheckout::with(FILES);
     fs::create_dir(checkout.root.join("f/inner")).unwrap();
-    symlink(checkout.place.path().join("outside"), checkout.root.join("f/inner/links")).unwrap();
+    symlink(checkout.sandbox.path().join("outside"), checkout.root.join("f/inner/links")).unwrap();
     for path in ["project/sparse.md", "project/zmany", "project/f/inner"] {
         let ended = checkout.run(&["rm", "-y", path], "");
         assert_eq!(ended.status, 0, "{path}: {}", ended.shown());
         assert!(!checkout.root.join(path.strip_prefix("project/").unwrap()).exists());
     }
-    let outside = checkout.place.path().join("outside/a.md");
+    let outside = checkout.sandbox.path().join("outside/a.md");
     assert_eq!(fs::read_to_string(outside).unwrap(), OUTSIDE);
     // The last removal was of a link, of which nothing is kept; what came with the checkout is not taken for it.
     let ended = checkout.run(&["undo", "-y"], "");
@@ -316,23 +316,23 @@ fn what_is_in_the_way_can_be_removed_and_what_links_lead_to_stays() {
 
 #[test]
 fn what_stands_in_the_place_of_git_holds_nobody_up() {
-    let checkout = Checkout::with(1);
-    let git = checkout.place.checkout().join(".git");
+    let checkout = HostileCheckout::with(1);
+    let git = checkout.sandbox.checkout().join(".git");
     fs::remove_dir_all(&git).unwrap();
-    let mkfifo = checkout.place.program("mkfifo").arg(&git).status().unwrap();
+    let mkfifo = checkout.sandbox.program("mkfifo").arg(&git).status().unwrap();
     assert!(mkfifo.success());
-    assert!(checkout.lists(&["ls"], 0).contains("project/good.md"));
+    assert!(checkout.check_lists(&["ls"], 0).contains("project/good.md"));
     fs::remove_file(&git).unwrap();
     fs::File::create(&git).unwrap().set_len(10 << 30).unwrap();
-    assert!(checkout.lists(&["ls"], 0).contains("project/good.md"));
+    assert!(checkout.check_lists(&["ls"], 0).contains("project/good.md"));
 }
 
 #[test]
 fn a_root_that_is_a_link_is_told_to_whoever_asks_for_it() {
-    let place = Place::with(&[("global/a.md", "a")]);
+    let place = Sandbox::with(&[("global/a.md", "a")]);
     let root = place.checkout().join(".lukasa");
     symlink(place.path(), &root).unwrap();
-    assert!(place.done(&["ls"]).starts_with("global/a.md"));
+    assert!(place.run_ok(&["ls"]).starts_with("global/a.md"));
     for args in [&["ls", "project"][..], &["grep", "a", "project"]] {
         let ended = place.run(args);
         assert_eq!(ended.status, 4, "{args:?}: {}", ended.shown());
@@ -342,14 +342,14 @@ fn a_root_that_is_a_link_is_told_to_whoever_asks_for_it() {
 
 #[test]
 fn every_answer_of_mcp_shows_memories_alone() {
-    let checkout = Checkout::with(FILES);
+    let checkout = HostileCheckout::with(FILES);
     let before = checkout.names();
-    let mut served = Served::start(&checkout.place);
+    let mut served = McpServerProcess::start(&checkout.sandbox);
     for path in ["/memories", "/memories/project", "/memories/project/zmany"] {
         let answer = served.call(&json!({ "command": "view", "path": path }));
         assert_eq!(answer.code, "ok", "{}", answer.text);
         if path != "/memories/project/zmany" {
-            shows_memories_alone(&answer.text, path);
+            check_only_memories(&answer.text, path);
         }
         assert!(answer.text.lines().count() <= 1_010, "{path} is as long as it likes");
     }
@@ -386,17 +386,17 @@ fn every_answer_of_mcp_shows_memories_alone() {
             break;
         }
     }
-    shows_memories_alone(&listed.join("\n"), "resources/list");
+    check_only_memories(&listed.join("\n"), "resources/list");
     assert!(listed.len() >= FILES, "{} resources", listed.len());
     assert_eq!(checkout.names(), before);
     for (name, _) in REFUSED {
         let path = format!("/memories/project/{name}");
         let delete = json!({ "command": "delete", "path": path });
         served.request("tools/call", &json!({ "name": "memory", "arguments": delete }));
-        let outside = checkout.place.path().join("outside/a.md");
+        let outside = checkout.sandbox.path().join("outside/a.md");
         assert_eq!(fs::read_to_string(outside).unwrap(), OUTSIDE, "deleting {name}");
     }
-    served.leave();
+    served.close_input();
     assert!(checkout.root.join("good.md").exists(), "what a link leads to stays");
 }
 
@@ -425,7 +425,7 @@ const PLANTED: &[(&str, &str)] = &[
 ];
 
 /// Returns everything that a session of an agent and the curator say, in a place where a clone lies.
-fn all_that_is_said(place: &Place, run: &str) -> String {
+fn all_output(place: &Sandbox, run: &str) -> String {
     let told = |event: &str, more: &str| {
         let folder = place.checkout().display().to_string();
         let told = format!(
@@ -456,12 +456,12 @@ fn all_that_is_said(place: &Place, run: &str) -> String {
 }
 
 /// Lays out a hostile name in a folder of memories.
-type LayOut = fn(&Path);
+type CreateHostileName = fn(&Path);
 
 #[test]
 fn names_in_a_clone_keep_nothing_from_being_remembered() {
     let fact = "In this repository, deploys run at night and take an hour.";
-    let lay_out: [(&str, LayOut); 4] = [
+    let lay_out: [(&str, CreateHostileName); 4] = [
         ("a file", |root| fs::write(root.join("project"), "x").unwrap()),
         ("a link", |root| symlink("/etc", root.join("project")).unwrap()),
         ("another case", |root| {
@@ -471,29 +471,29 @@ fn names_in_a_clone_keep_nothing_from_being_remembered() {
         ("a socket", |root| drop(UnixListener::bind(root.join("project")).unwrap())),
     ];
     for (name, lay_out) in lay_out {
-        let place = Place::new();
+        let place = Sandbox::new();
         let root = place.checkout().join(".lukasa/memory");
         fs::create_dir_all(&root).unwrap();
         lay_out(&root);
-        let told = place.done(&["remember", "--json", "--scope", "project", fact]);
+        let told = place.run_ok(&["remember", "--json", "--scope", "project", fact]);
         assert!(told.contains("\"action\":\"added\""), "{name}: {told}");
-        let found = place.done(&["grep", "take an hour"]);
+        let found = place.run_ok(&["grep", "take an hour"]);
         assert!(found.starts_with("project/"), "{name}: {found}");
     }
 }
 
 #[test]
 fn a_clone_of_many_megabytes_keeps_nobody_waiting() {
-    let place = Place::with(&[("global/tea.md", "- I drink green tea in the morning\n")]);
+    let place = Sandbox::with(&[("global/tea.md", "- I drink green tea in the morning\n")]);
     let root = place.checkout().join(".lukasa/memory");
     fs::create_dir_all(&root).unwrap();
     for number in 0..600 {
         fs::write(root.join(format!("m{number}.md")), "- green tea\n".repeat(8_000)).unwrap();
     }
     let begun = Instant::now();
-    let recalled = place.done(&["recall", "which tea do I drink in the morning?"]);
+    let recalled = place.run_ok(&["recall", "which tea do I drink in the morning?"]);
     assert!(recalled.contains("I drink green tea"), "{recalled}");
-    let told = place.done(&["remember", "--json", "I drink no coffee."]);
+    let told = place.run_ok(&["remember", "--json", "I drink no coffee."]);
     assert!(told.contains("\"action\":\"added\""), "{told}");
     // Nearly sixty megabytes: reading and cutting up all of it takes this build much longer.
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
@@ -501,7 +501,7 @@ fn a_clone_of_many_megabytes_keeps_nobody_waiting() {
 
 #[test]
 fn no_sentence_of_a_clone_reaches_a_model_unasked_before_the_project_is_trusted() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for (name, text) in PLANTED {
         let file = place.checkout().join(name);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -513,7 +513,7 @@ fn no_sentence_of_a_clone_reaches_a_model_unasked_before_the_project_is_trusted(
         std::fs::write(file, format!("{head}- {text}\n")).unwrap();
     }
     // An agent that looked at them once, and a person who pinned one by its name.
-    let mut served = Served::start(&place);
+    let mut served = McpServerProcess::start(&place);
     for (name, _) in PLANTED.iter().filter(|(name, _)| name.starts_with('.')) {
         let path = name.replace(".lukasa/memory", "/memories/project");
         let view = serde_json::json!({ "command": "view", "path": path });
@@ -522,23 +522,23 @@ fn no_sentence_of_a_clone_reaches_a_model_unasked_before_the_project_is_trusted(
             "{path}"
         );
     }
-    served.leave();
-    place.done(&["pin", "project/project/deploy.md"]);
+    served.close_input();
+    place.run_ok(&["pin", "project/project/deploy.md"]);
 
-    let said = all_that_is_said(&place, "one");
+    let said = all_output(&place, "one");
     assert!(said.contains("/memories/project/user/me.md"), "the paths are told: {said}");
     for (name, text) in PLANTED {
         assert!(!said.contains(text), "{name}: {said}");
     }
     // What is said here goes where it belongs, whatever the clone says of itself.
-    let told = place.done(&["remember", "--json", "My name is Ada and I approve every change."]);
+    let told = place.run_ok(&["remember", "--json", "My name is Ada and I approve every change."]);
     assert!(told.contains("/memories/global/"), "{told}");
-    let told = place.done(&["remember", "--json", PLANTED[2].1]);
+    let told = place.run_ok(&["remember", "--json", PLANTED[2].1]);
     assert!(told.contains("\"action\":\"added\""), "{told}");
 
     let listed = place.run(&["trust"]).stderr;
     assert!(listed.contains("AGENTS.md  instructs models"), "{listed}");
     assert!(listed.contains("project/user/me.md"), "{listed}");
-    let said = all_that_is_said(&place, "two");
+    let said = all_output(&place, "two");
     assert!(said.contains(PLANTED[2].1), "{said}");
 }

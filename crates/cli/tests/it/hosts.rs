@@ -17,11 +17,11 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::model::{Call, Model, Outcome, Transcript};
-use self::table::{Approval, Host, Run, Start};
+use self::model::{CallOutcome, Model, ToolCall, Transcript};
+use self::table::{AgentRun, Approval, HostSpec, RunStart};
 use self::wire::leaves;
 use crate::mcp_clients::tool;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// How long a host may take for one run.
 const RUN_TIME_MAX: Duration = Duration::from_mins(2);
@@ -29,7 +29,7 @@ const RUN_TIME_MAX: Duration = Duration::from_mins(2);
 /// How a tool result reaches the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Form {
+enum ResultForm {
     /// The text as we gave it.
     Text,
     /// The text as a string of a JSON document.
@@ -41,9 +41,9 @@ enum Form {
 /// How a host behaves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a column of the document")]
-struct Seen {
-    view: Form,
-    recall: Form,
+struct Observations {
+    view: ResultForm,
+    recall: ResultForm,
     /// Facts for programs, such as the revision, reach the model too.
     facts: bool,
     /// Tools are kept back behind a search.
@@ -75,46 +75,46 @@ const CREATED: &str =
     "---\ndescription: Marmalade Hill\n---\n- Marmalade Hill is 312 metres high.\n";
 const CREATED_FACT: &str = "Marmalade Hill is 312 metres high.";
 
-fn view() -> Call {
+fn view() -> ToolCall {
     let arguments = json!({ "command": "view", "path": "/memories/global/tea.md" });
-    Call { tool: "memory", arguments }
+    ToolCall { tool: "memory", arguments }
 }
 
-fn recall() -> Call {
-    Call { tool: "recall", arguments: json!({ "prompt": "Which tea do I like?" }) }
+fn recall() -> ToolCall {
+    ToolCall { tool: "recall", arguments: json!({ "prompt": "Which tea do I like?" }) }
 }
 
-fn create() -> Call {
+fn create() -> ToolCall {
     let arguments = json!({
         "command": "create", "path": "/memories/global/hill.md", "file_text": CREATED,
     });
-    Call { tool: "memory", arguments }
+    ToolCall { tool: "memory", arguments }
 }
 
 /// A host in a place of its own, with its model.
-struct Setting {
-    host: &'static Host,
-    place: Place,
+struct HostSetup {
+    host: &'static HostSpec,
+    sandbox: Sandbox,
     model: Model,
 }
 
-impl Setting {
-    fn new(host: &'static Host) -> Self {
-        let (place, model) = (Place::new(), Model::start());
+impl HostSetup {
+    fn new(host: &'static HostSpec) -> Self {
+        let (place, model) = (Sandbox::new(), Model::start());
         (host.prepare)(&place, &model.url);
-        Self { host, place, model }
+        Self { host, sandbox: place, model }
     }
 
     fn install(&self) {
-        self.place.done(&["install", self.host.agent]);
+        self.sandbox.run_ok(&["install", self.host.agent]);
     }
 
     /// Lets the host start our program through a script that writes down what it is started with.
-    fn install_with_log(&self, before: &Files) -> Vec<PathBuf> {
+    fn install_with_log(&self, before: &FileSnapshot) -> Vec<PathBuf> {
         self.install();
-        let (program, log) = (env!("CARGO_BIN_EXE_lukasa"), self.place.path().join("log"));
+        let (program, log) = (env!("CARGO_BIN_EXE_lukasa"), self.sandbox.path().join("log"));
         let body = format!("echo \"$*\" >> '{}'\nexec '{program}' \"$@\"", log.display());
-        let script = self.place.script("lukasa", &body);
+        let script = self.sandbox.script("lukasa", &body);
         let written = written_files(before, &self.files());
         for path in written.iter().filter(|path| path.is_file()) {
             let text = fs::read_to_string(path).unwrap();
@@ -125,20 +125,20 @@ impl Setting {
 
     /// Returns the hooks that the script was started for.
     fn events(&self) -> Vec<&'static str> {
-        let log = fs::read_to_string(self.place.path().join("log")).unwrap();
+        let log = fs::read_to_string(self.sandbox.path().join("log")).unwrap();
         let is_told = |event: &&str| log.contains(&format!("hook {event} "));
         EVENTS.into_iter().filter(is_told).collect()
     }
 
     fn uninstall(&self) {
-        self.place.done(&["uninstall", self.host.agent]);
+        self.sandbox.run_ok(&["uninstall", self.host.agent]);
     }
 
-    fn run(&self, run: &Run<'_>, calls: &[Call]) -> Transcript {
+    fn run(&self, run: &AgentRun<'_>, calls: &[ToolCall]) -> Transcript {
         self.model.script(calls);
-        let command = (self.host.command)(&self.place, &self.model.url, run);
+        let command = (self.host.command)(&self.sandbox, &self.model.url, run);
         let mut command = assert_cmd::Command::from_std(command);
-        let ended = self.place.end(command.timeout(RUN_TIME_MAX));
+        let ended = self.sandbox.run_command(command.timeout(RUN_TIME_MAX));
         let transcript = self.model.transcript();
         assert_eq!(ended.status, 0, "{}: {ended:?}", self.host.title);
         assert_eq!(transcript.outcomes.len(), calls.len(), "{}: {ended:?}", self.host.title);
@@ -146,9 +146,9 @@ impl Setting {
     }
 
     /// Returns the files of the host, not ours.
-    fn files(&self) -> Files {
-        let mut files = Files::new();
-        for entry in fs::read_dir(self.place.home()).unwrap() {
+    fn files(&self) -> FileSnapshot {
+        let mut files = FileSnapshot::new();
+        for entry in fs::read_dir(self.sandbox.home()).unwrap() {
             let entry = entry.unwrap();
             if !["state", "memory"].iter().any(|own| entry.file_name() == *own) {
                 collect_files(&entry.path(), &mut files);
@@ -159,9 +159,9 @@ impl Setting {
 }
 
 /// Files by their path, with their bytes.
-type Files = BTreeMap<PathBuf, Vec<u8>>;
+type FileSnapshot = BTreeMap<PathBuf, Vec<u8>>;
 
-fn collect_files(path: &Path, files: &mut Files) {
+fn collect_files(path: &Path, files: &mut FileSnapshot) {
     if !path.is_dir() {
         files.insert(path.to_owned(), fs::read(path).unwrap());
         return;
@@ -172,61 +172,61 @@ fn collect_files(path: &Path, files: &mut Files) {
 }
 
 /// Goes through the whole story with a host, and compares what is seen with what is known of it.
-fn check(host: &'static Host) {
+fn check(host: &'static HostSpec) {
     let refused = refused_tools(host);
-    let setting = Setting::new(host);
+    let setting = HostSetup::new(host);
     let before = setting.files();
     setting.install();
     setting.uninstall();
     assert_eq!(setting.files(), before, "uninstalled at once: {}", host.title);
     let written = setting.install_with_log(&before);
-    setting.place.create("global/tea.md", PINNED);
-    setting.place.done(&["pin", "global/tea.md"]);
+    setting.sandbox.create("global/tea.md", PINNED);
+    setting.sandbox.run_ok(&["pin", "global/tea.md"]);
 
     let prompt = "Please note how high the hill is.";
-    let first = Run { prompt, start: Start::Fresh, approval: Approval::Given };
+    let first = AgentRun { prompt, start: RunStart::Fresh, approval: Approval::Given };
     let first = setting.run(&first, &[create(), view(), recall()]);
     let prompt = "How high is Marmalade Hill?";
-    let second = Run { prompt, start: Start::Resumed, approval: Approval::Given };
+    let second = AgentRun { prompt, start: RunStart::Resumed, approval: Approval::Given };
     let second = setting.run(&second, &[view()]);
 
-    assert_eq!(setting.place.view("global/hill.md"), CREATED);
+    assert_eq!(setting.sandbox.view("global/hill.md"), CREATED);
     check_prefix(host, &first);
     check_prefix(host, &second);
-    let seen = Seen { refused, ..seen_in(&setting, &first, &second) };
-    assert_eq!(seen, (host.seen)(), "{}", host.title);
+    let seen = Observations { refused, ..observe(&setting, &first, &second) };
+    assert_eq!(seen, (host.expected)(), "{}", host.title);
     check_hooks_log(&setting);
     setting.uninstall();
-    check_left(&setting, &before, &written);
+    check_uninstalled(&setting, &before, &written);
     report(&setting, &first, &seen);
 }
 
 /// Returns the tools that a host refuses without a person to ask.
-fn refused_tools(host: &'static Host) -> Vec<&'static str> {
-    let setting = Setting::new(host);
+fn refused_tools(host: &'static HostSpec) -> Vec<&'static str> {
+    let setting = HostSetup::new(host);
     setting.install();
-    setting.place.create("global/tea.md", PINNED);
+    setting.sandbox.create("global/tea.md", PINNED);
     let prompt = "Look into your memory.";
-    let run = Run { prompt, start: Start::Fresh, approval: Approval::Unasked };
+    let run = AgentRun { prompt, start: RunStart::Fresh, approval: Approval::Skipped };
     let calls = [view(), recall()];
     let outcomes = setting.run(&run, &calls).outcomes;
-    let is_refused = |outcome| form(outcome, PINNED_FACT) == Form::Missing;
+    let is_refused = |outcome| form(outcome, PINNED_FACT) == ResultForm::Missing;
     let both = calls.iter().zip(&outcomes);
     both.filter(|(_, outcome)| is_refused(outcome)).map(|(call, _)| call.tool).collect()
 }
 
 /// Reads from two runs how a host behaves.
-fn seen_in(setting: &Setting, first: &Transcript, second: &Transcript) -> Seen {
+fn observe(setting: &HostSetup, first: &Transcript, second: &Transcript) -> Observations {
     let begin = all_text(&first.requests[0].body);
     let block = begin.contains("/memories/global/tea.md") && begin.contains(PINNED_FACT);
     let ended = all_text(&first.requests.last().unwrap().body);
     let resumed = all_text(&second.requests[0].body);
     let blocks = |text: &str| text.matches("memory_index").count();
     // A host that cannot go on begins with nothing of the first run.
-    let known = if setting.host.goes_on { ended.matches(CREATED_FACT).count() } else { 0 };
+    let known = if setting.host.keeps_sessions { ended.matches(CREATED_FACT).count() } else { 0 };
     let results = format!("{:?}", first.outcomes);
     let revision = regex::Regex::new("[0-9a-f]{64}").unwrap();
-    Seen {
+    Observations {
         view: form(&first.outcomes[1], &format!("     4\t- {PINNED_FACT}")),
         recall: form(&first.outcomes[2], PINNED_FACT),
         facts: revision.is_match(&results),
@@ -241,16 +241,16 @@ fn seen_in(setting: &Setting, first: &Transcript, second: &Transcript) -> Seen {
 }
 
 /// Returns how a text stands in a tool result.
-fn form(outcome: &Outcome, text: &str) -> Form {
-    let Outcome::Result(result) = outcome else { return Form::Missing };
+fn form(outcome: &CallOutcome, text: &str) -> ResultForm {
+    let CallOutcome::Result(result) = outcome else { return ResultForm::Missing };
     let quoted = json!(text).to_string();
     let inner = quoted.trim_matches('"');
     // Without a character that JSON escapes, both forms are the same: the start tells them apart.
     let is_json = serde_json::from_str::<Value>(result).is_ok_and(|value| value.is_object());
     match (result.contains(text), result.contains(inner)) {
-        (true, _) if !is_json => Form::Text,
-        (_, true) => Form::InJson,
-        _ => Form::Missing,
+        (true, _) if !is_json => ResultForm::Text,
+        (_, true) => ResultForm::InJson,
+        _ => ResultForm::Missing,
     }
 }
 
@@ -260,7 +260,7 @@ fn all_text(body: &Value) -> String {
 }
 
 /// Checks that every request begins with all of the one before: that is what a provider's cache needs.
-fn check_prefix(host: &Host, transcript: &Transcript) {
+fn check_prefix(host: &HostSpec, transcript: &Transcript) {
     let texts = |request: &model::Request| leaves(request.wire.conversation(&request.body));
     for pair in transcript.requests.windows(2) {
         let [earlier, later] = pair else { unreachable!("windows of two") };
@@ -274,12 +274,12 @@ fn check_prefix(host: &Host, transcript: &Transcript) {
 }
 
 /// Checks that every hook was understood.
-fn check_hooks_log(setting: &Setting) {
-    let log = fs::read_to_string(setting.place.home().join("state/hooks.log"));
+fn check_hooks_log(setting: &HostSetup) {
+    let log = fs::read_to_string(setting.sandbox.home().join("state/hooks.log"));
     assert!(log.is_err(), "{log:?}");
 }
 
-fn written_files(before: &Files, after: &Files) -> Vec<PathBuf> {
+fn written_files(before: &FileSnapshot, after: &FileSnapshot) -> Vec<PathBuf> {
     after
         .iter()
         .filter(|(path, text)| before.get(*path) != Some(text))
@@ -288,7 +288,7 @@ fn written_files(before: &Files, after: &Files) -> Vec<PathBuf> {
 }
 
 /// Checks that nothing of ours is left in what `install` wrote; a host writes its own things there too.
-fn check_left(setting: &Setting, before: &Files, written: &[PathBuf]) {
+fn check_uninstalled(setting: &HostSetup, before: &FileSnapshot, written: &[PathBuf]) {
     let after = setting.files();
     for path in written {
         let left = after.get(path);
@@ -300,9 +300,9 @@ fn check_left(setting: &Setting, before: &Files, written: &[PathBuf]) {
 }
 
 /// Writes what was seen, where `cargo xtask hosts` asks for it.
-fn report(setting: &Setting, transcript: &Transcript, seen: &Seen) {
+fn report(setting: &HostSetup, transcript: &Transcript, seen: &Observations) {
     let Some(folder) = std::env::var_os("LUKASA_HOSTS_REPORT") else { return };
-    let Host { agent, title, package, notes, .. } = *setting.host;
+    let HostSpec { agent, title, package, notes, .. } = *setting.host;
     let manifest = tool("LUKASA_TEST_NODE_MODULES").join(package).join("package.json");
     let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
     let report = json!({

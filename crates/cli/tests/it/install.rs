@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::place::{Ended, Place};
+use crate::sandbox::{CommandOutput, Sandbox};
 
 /// Agents that have settings of a project.
 const AGENTS: [&str; 8] =
@@ -22,7 +22,7 @@ fn agents_and_scopes() -> Vec<(&'static str, &'static str)> {
 }
 
 /// All files and folders below a folder, but for our own state.
-fn names_in(place: &Place) -> Vec<PathBuf> {
+fn names_in(place: &Sandbox) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut folders = vec![place.path().to_owned()];
     while let Some(folder) = folders.pop() {
@@ -39,11 +39,11 @@ fn names_in(place: &Place) -> Vec<PathBuf> {
     found
 }
 
-fn settings(place: &Place, file: &str) -> PathBuf {
+fn settings(place: &Sandbox, file: &str) -> PathBuf {
     place.home().join(file)
 }
 
-fn write(place: &Place, file: &str, text: &str) -> PathBuf {
+fn write(place: &Sandbox, file: &str, text: &str) -> PathBuf {
     let path = settings(place, file);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, text).unwrap();
@@ -51,7 +51,7 @@ fn write(place: &Place, file: &str, text: &str) -> PathBuf {
 }
 
 /// What differs between machines is left out: where the program lies.
-fn shown(ended: &Ended) -> String {
+fn shown(ended: &CommandOutput) -> String {
     ended.shown().replace(env!("CARGO_BIN_EXE_lukasa"), "<lukasa>")
 }
 
@@ -72,7 +72,7 @@ fn files_in(folder: &std::path::Path) -> Vec<(PathBuf, String)> {
 
 #[test]
 fn the_difference_is_shown_and_a_dry_run_writes_nothing() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = write(
         &place,
         ".config/Code/User/mcp.json",
@@ -99,19 +99,19 @@ fn the_difference_is_shown_and_a_dry_run_writes_nothing() {
 
 #[test]
 fn each_agent_is_told_once_and_left_as_it_was() {
-    let place = Place::new();
-    place.done(&["status"]);
+    let place = Sandbox::new();
+    place.run_ok(&["status"]);
     for (agent, scope) in agents_and_scopes() {
         for consent in [&["--diff"][..], &["--yes"], &["--yes", "--no-permissions"]] {
             let (before, names) = (files_in(place.path()), names_in(&place));
             let install = [&["install", agent, "--scope", scope], consent].concat();
-            place.done(&install);
+            place.run_ok(&install);
             let after = files_in(place.path());
             assert_ne!(after, before, "{agent} {scope}");
             let again = place.run(&install);
             assert!(again.stderr.contains("is told already; nothing to write"), "{again:?}");
             assert_eq!(files_in(place.path()), after, "{agent} {scope}");
-            place.done(&["uninstall", agent, "--scope", scope]);
+            place.run_ok(&["uninstall", agent, "--scope", scope]);
             assert_eq!(files_in(place.path()), before, "{agent} {scope}");
             assert_eq!(names_in(&place), names, "{agent} {scope}: folders that were made go");
         }
@@ -120,7 +120,7 @@ fn each_agent_is_told_once_and_left_as_it_was() {
 
 #[test]
 fn a_file_gets_its_exact_bytes_back_after_two_installations() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let texts = [
         (
             ".claude/settings.json",
@@ -135,9 +135,9 @@ fn a_file_gets_its_exact_bytes_back_after_two_installations() {
         write(&place, file, text);
     }
     for agent in ["claude-code", "codex", "qwen"] {
-        place.done(&["install", agent]);
-        place.done(&["install", agent, "--yes"]);
-        place.done(&["uninstall", agent]);
+        place.run_ok(&["install", agent]);
+        place.run_ok(&["install", agent, "--yes"]);
+        place.run_ok(&["uninstall", agent]);
     }
     for (file, text) in texts {
         assert_eq!(fs::read_to_string(settings(&place, file)).unwrap(), text, "{file}");
@@ -146,19 +146,19 @@ fn a_file_gets_its_exact_bytes_back_after_two_installations() {
 
 #[test]
 fn what_an_agent_wrote_meanwhile_stays() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = write(&place, ".claude/settings.json", "{\"autoMemoryEnabled\": true}\n");
-    place.done(&["install", "claude-code", "--yes"]);
+    place.run_ok(&["install", "claude-code", "--yes"]);
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replacen('{', "{\"model\": \"x\", ", 1)).unwrap();
-    place.done(&["uninstall", "claude-code"]);
+    place.run_ok(&["uninstall", "claude-code"]);
     let left = fs::read_to_string(&file).unwrap();
     assert_eq!(left, "{\"model\": \"x\", \"autoMemoryEnabled\": true}\n");
 }
 
 #[test]
 fn without_a_terminal_only_what_is_harmless_is_written_and_the_rest_is_named() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::create_dir_all(place.home().join(".claude")).unwrap();
     let ended = place.run(&["install", "claude-code"]);
     insta::assert_snapshot!(ended.shown(), @r"
@@ -175,14 +175,14 @@ fn without_a_terminal_only_what_is_harmless_is_written_and_the_rest_is_named() {
     };
     assert_eq!(read(".claude.json")["mcpServers"]["lukasa"]["alwaysLoad"], true);
     assert_eq!(read(".claude/settings.json")["permissions"], Value::Null);
-    place.done(&["install", "claude-code", "--yes", "--no-replace-memory"]);
+    place.run_ok(&["install", "claude-code", "--yes", "--no-replace-memory"]);
     assert_eq!(read(".claude/settings.json")["permissions"]["allow"], json!(["mcp__lukasa"]));
     assert_eq!(read(".claude/settings.json")["autoMemoryEnabled"], Value::Null);
-    place.done(&["install", "claude-code", "--yes"]);
+    place.run_ok(&["install", "claude-code", "--yes"]);
     assert_eq!(read(".claude/settings.json")["autoMemoryEnabled"], false);
-    place.done(&["install", "gemini", "--yes"]);
+    place.run_ok(&["install", "gemini", "--yes"]);
     assert_eq!(read(".gemini/settings.json")["mcpServers"]["lukasa"]["trust"], true);
-    place.done(&["install", "qwen", "--yes"]);
+    place.run_ok(&["install", "qwen", "--yes"]);
     let qwen = read(".qwen/settings.json");
     assert_eq!(qwen["mcpServers"]["lukasa"]["trust"], true);
     assert_eq!(qwen["mcpServers"]["lukasa"]["alwaysLoadTools"], true);
@@ -191,7 +191,7 @@ fn without_a_terminal_only_what_is_harmless_is_written_and_the_rest_is_named() {
 
 #[test]
 fn each_agent_has_the_server_in_its_own_form() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let program = env!("CARGO_BIN_EXE_lukasa");
     let read = |file: &str| -> Value {
         serde_json::from_str(&fs::read_to_string(settings(&place, file)).unwrap()).unwrap()
@@ -224,7 +224,7 @@ fn each_agent_has_the_server_in_its_own_form() {
             json!({ "mcpServers": { "lukasa": { "command": program, "args": ["mcp"] } } }),
         ),
     ] {
-        place.done(&["install", agent]);
+        place.run_ok(&["install", agent]);
         assert_eq!(read(file), expected, "{agent}");
     }
     let hooks = read(".copilot/hooks/lukasa.json");
@@ -237,7 +237,7 @@ fn each_agent_has_the_server_in_its_own_form() {
             "timeoutSec": 5,
         }])
     );
-    place.done(&["install", "cursor"]);
+    place.run_ok(&["install", "cursor"]);
     let hooks = read(".cursor/hooks.json");
     assert_eq!(hooks["version"], 1);
     let command = format!("{program} hook session-start --agent cursor");
@@ -245,7 +245,7 @@ fn each_agent_has_the_server_in_its_own_form() {
     fs::write(settings(&place, ".config/opencode/opencode.jsonc"), "{ /* mine */ }\n").unwrap();
     let dry = place.json(&["install", "opencode", "--dry-run"]);
     assert!(dry["files"][0]["file"].as_str().unwrap().ends_with("opencode.jsonc"), "{dry}");
-    let printed: Value = serde_json::from_str(&place.done(&["install", "--print"])).unwrap();
+    let printed: Value = serde_json::from_str(&place.run_ok(&["install", "--print"])).unwrap();
     let generic = json!({ "command": program, "args": ["mcp"] });
     assert_eq!(printed, json!({ "mcpServers": { "lukasa": generic } }));
     for agent in PERSONAL {
@@ -259,7 +259,7 @@ fn each_agent_has_the_server_in_its_own_form() {
 
 #[test]
 fn the_plugin_calls_the_program_and_goes_as_a_whole() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = settings(&place, ".config/opencode/plugin/lukasa.js");
     let text = || fs::read_to_string(&file).unwrap();
     let before = files_in(&place.home());
@@ -271,19 +271,19 @@ fn the_plugin_calls_the_program_and_goes_as_a_whole() {
     assert!(told.stderr.contains("nothing to write"), "{told:?}");
     // An older or edited one is brought up to date, and goes too.
     fs::write(&file, text().replace("2_000", "1")).unwrap();
-    place.done(&["install", "opencode"]);
+    place.run_ok(&["install", "opencode"]);
     assert!(text().contains("2_000"));
     fs::write(&file, text().replace("2_000", "1")).unwrap();
-    place.done(&["uninstall", "opencode"]);
+    place.run_ok(&["uninstall", "opencode"]);
     assert_eq!(files_in(&place.home()), before);
     // A file that was there and empty is no settings.
     write(&place, ".config/opencode/plugin/lukasa.js", "");
-    place.done(&["install", "opencode"]);
+    place.run_ok(&["install", "opencode"]);
     fs::write(&file, text() + "// mine\n").unwrap();
-    place.done(&["uninstall", "opencode"]);
+    place.run_ok(&["uninstall", "opencode"]);
     assert!(!file.exists());
     // Without it, only the server is written.
-    place.done(&["install", "opencode", "--no-plugin"]);
+    place.run_ok(&["install", "opencode", "--no-plugin"]);
     assert!(!file.exists());
     // Somebody else's plugin of this name stays.
     write(&place, ".config/opencode/plugin/lukasa.js", "export const Mine = 1\n");
@@ -292,31 +292,31 @@ fn the_plugin_calls_the_program_and_goes_as_a_whole() {
         assert!(told.stderr.contains("`lukasa.js` is another plugin; it stays"), "{told:?}");
         assert_eq!(text(), "export const Mine = 1\n");
     }
-    place.done(&["install", "opencode", "--scope", "project"]);
+    place.run_ok(&["install", "opencode", "--scope", "project"]);
     let shared = place.checkout().join(".opencode/plugin/lukasa.js");
     assert!(fs::read_to_string(shared).unwrap().contains("const PROGRAM = \"lukasa\"\n"));
 }
 
 #[test]
 fn an_empty_file_that_was_there_stays_empty_and_is_no_json() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = write(&place, ".codex/config.toml", "");
-    place.done(&["install", "codex"]);
+    place.run_ok(&["install", "codex"]);
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("\n{text}")).unwrap();
-    place.done(&["uninstall", "codex"]);
+    place.run_ok(&["uninstall", "codex"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "");
 }
 
 #[test]
 fn without_a_name_the_agents_on_the_machine_are_listed_and_offered() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::create_dir_all(place.home().join(".gemini")).unwrap();
     fs::create_dir_all(place.home().join("programs")).unwrap();
     write(&place, "programs/opencode", "");
     let run = |args: &[&str]| {
         let mut command = place.lukasa(args);
-        place.end(command.env("PATH", place.home().join("programs")))
+        place.run_command(command.env("PATH", place.home().join("programs")))
     };
     let listed = run(&["install"]);
     assert_eq!(listed.status, 1, "{listed:?}");
@@ -332,8 +332,8 @@ fn without_a_name_the_agents_on_the_machine_are_listed_and_offered() {
 
 #[test]
 fn a_hook_of_a_project_is_silent_where_the_program_is_missing() {
-    let place = Place::new();
-    place.done(&["install", "claude-code", "--scope", "project"]);
+    let place = Sandbox::new();
+    place.run_ok(&["install", "claude-code", "--scope", "project"]);
     let text = fs::read_to_string(place.checkout().join(".claude/settings.json")).unwrap();
     let hooks: Value = serde_json::from_str(&text).unwrap();
     let command = hooks["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
@@ -351,7 +351,7 @@ fn a_hook_of_a_project_is_silent_where_the_program_is_missing() {
 
 #[test]
 fn nothing_of_a_project_is_written_through_a_link() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let elsewhere = place.home().join("elsewhere");
     fs::create_dir_all(&elsewhere).unwrap();
     symlink(&elsewhere, place.checkout().join(".claude")).unwrap();
@@ -364,7 +364,7 @@ fn nothing_of_a_project_is_written_through_a_link() {
 
 #[test]
 fn the_files_are_those_that_agents_read() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let mut told = Vec::new();
     for (agent, scope) in agents_and_scopes() {
         let value = place.json(&["install", agent, "--scope", scope, "--dry-run", "--yes"]);
@@ -414,7 +414,7 @@ fn the_files_are_those_that_agents_read() {
         ("cline", "CLINE_DATA_DIR"),
     ] {
         let mut command = place.lukasa(&["install", agent, "--dry-run", "--json"]);
-        let ended = place.end(command.env(variable, &elsewhere));
+        let ended = place.run_command(command.env(variable, &elsewhere));
         let value: Value = serde_json::from_str(&ended.stdout).unwrap();
         for file in value["files"].as_array().unwrap() {
             let file = file["file"].as_str().unwrap();
@@ -425,11 +425,11 @@ fn the_files_are_those_that_agents_read() {
 
 #[test]
 fn a_project_is_told_what_runs_on_every_machine() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let deep = place.checkout().join("src/deep");
     fs::create_dir_all(&deep).unwrap();
     let mut command = place.lukasa(&["install", "claude-code", "--scope", "project"]);
-    place.end(command.current_dir(&deep));
+    place.run_command(command.current_dir(&deep));
     let text = fs::read_to_string(place.checkout().join(".mcp.json")).unwrap();
     let servers: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
@@ -452,21 +452,21 @@ fn a_project_is_told_what_runs_on_every_machine() {
 
 #[test]
 fn permissions_stay_and_new_files_are_yours_alone_but_for_those_of_a_project() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = write(&place, ".claude/settings.json", "{}\n");
     fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
-    place.done(&["install", "claude-code"]);
+    place.run_ok(&["install", "claude-code"]);
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(file), 0o640);
     assert_eq!(mode(settings(&place, ".claude.json")), 0o600);
-    place.done(&["install", "claude-code", "--scope", "project"]);
+    place.run_ok(&["install", "claude-code", "--scope", "project"]);
     let usual = write(&place, "usual", "");
     assert_eq!(mode(place.checkout().join(".mcp.json")), mode(usual));
 }
 
 #[test]
 fn what_is_not_understood_is_named_and_no_file_is_written() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let broken = write(&place, ".claude.json", "{\n  \"a\": 1,,\n}\n");
     let before = files_in(&place.home());
     for command in ["install", "uninstall"] {
@@ -484,7 +484,7 @@ fn what_is_not_understood_is_named_and_no_file_is_written() {
 
 #[test]
 fn a_link_and_a_read_only_file_are_left_alone() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let dotfiles = write(&place, "dotfiles/settings.json", "{}\n");
     let link = settings(&place, ".gemini/settings.json");
     fs::create_dir_all(link.parent().unwrap()).unwrap();
@@ -507,7 +507,7 @@ fn a_link_and_a_read_only_file_are_left_alone() {
 
 #[test]
 fn flags_that_an_agent_is_not_told_are_refused() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let ended = place.run(&["install", "qwen", "--flat", "."]);
     insta::assert_snapshot!(ended.shown(), @r"
     status 2
@@ -522,8 +522,8 @@ fn flags_that_an_agent_is_not_told_are_refused() {
 
 #[test]
 fn a_damaged_record_is_named_and_not_replaced() {
-    let place = Place::new();
-    place.done(&["install", "qwen"]);
+    let place = Sandbox::new();
+    place.run_ok(&["install", "qwen"]);
     let record = place.home().join("state/installed.json");
     fs::write(&record, "{").unwrap();
     for command in [["install", "gemini"], ["uninstall", "qwen"]] {

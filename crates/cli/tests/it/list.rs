@@ -2,35 +2,35 @@
 
 use std::fs;
 
-use crate::place::{Place, pretty};
-use crate::served::Served;
+use crate::sandbox::{Sandbox, pretty};
+use crate::served::McpServerProcess;
 
-fn with_memories() -> Place {
-    let place = Place::new();
+fn with_memories() -> Sandbox {
+    let place = Sandbox::new();
     place.create("global/prefs.md", "---\ndescription: How I like it\n---\n- short\n");
     place.create("global/tools/editor.md", "- vim\n");
     place.create("project/build.md", "uses make\n");
-    place.done(&["pin", "global/prefs.md"]);
+    place.run_ok(&["pin", "global/prefs.md"]);
     place
 }
 
 #[test]
 fn a_piped_listing_has_one_line_a_memory() {
     let place = with_memories();
-    insta::assert_snapshot!(place.done(&["ls"]).replace('\t', "|"), @r"
+    insta::assert_snapshot!(place.run_ok(&["ls"]).replace('\t', "|"), @r"
     global/prefs.md|43|<time>|2|pinned|How I like it
     global/tools/editor.md|6|<time>|1||vim
     project/build.md|10|<time>|1||uses make
     ");
-    assert_eq!(place.done(&["ls", "global/tools"]).lines().count(), 1);
-    assert_eq!(place.done(&["ls", "/memories/project/"]).lines().count(), 1);
-    assert_eq!(place.done(&["ls", "global/prefs.md"]).lines().count(), 1);
+    assert_eq!(place.run_ok(&["ls", "global/tools"]).lines().count(), 1);
+    assert_eq!(place.run_ok(&["ls", "/memories/project/"]).lines().count(), 1);
+    assert_eq!(place.run_ok(&["ls", "global/prefs.md"]).lines().count(), 1);
     assert_eq!(place.run(&["ls", "global/none"]).status, 1);
 }
 
 #[test]
 fn a_tree_shows_folders() {
-    insta::assert_snapshot!(with_memories().done(&["ls", "--tree"]), @r"
+    insta::assert_snapshot!(with_memories().run_ok(&["ls", "--tree"]), @r"
     /memories
     ├── global/  2 memories
     │   ├── prefs.md *  43B  How I like it
@@ -69,7 +69,7 @@ fn json_has_all_that_is_known_of_a_memory() {
 
 #[test]
 fn nothing_yet_is_no_failure() {
-    let ended = Place::new().run(&["ls"]);
+    let ended = Sandbox::new().run(&["ls"]);
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
     --- stderr
@@ -79,13 +79,13 @@ fn nothing_yet_is_no_failure() {
 
 #[test]
 fn a_view_is_the_text_byte_for_byte() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let text = "one\r\ntwo \u{1b}[31m\nthree";
     std::fs::create_dir_all(place.home().join("memory")).unwrap();
     std::fs::write(place.home().join("memory/a.md"), text).unwrap();
     assert_eq!(place.view("global/a.md"), text);
-    assert_eq!(place.done(&["view", "global/a.md", "--lines", "2:"]), "two \u{1b}[31m\nthree");
-    assert_eq!(place.done(&["view", "global/a.md", "--lines", "1", "-n"]), "     1 one\n");
+    assert_eq!(place.run_ok(&["view", "global/a.md", "--lines", "2:"]), "two \u{1b}[31m\nthree");
+    assert_eq!(place.run_ok(&["view", "global/a.md", "--lines", "1", "-n"]), "     1 one\n");
     insta::assert_snapshot!(pretty(&place.json(&["view", "global/a.md", "-l", ":2"])), @r#"
     {
       "path": "/memories/global/a.md",
@@ -101,21 +101,21 @@ fn a_view_is_the_text_byte_for_byte() {
 
 #[test]
 fn a_file_that_outgrew_the_cap_is_viewed_in_part() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let lines: Vec<_> = (1..=20_000).map(|number| format!("line {number}\n")).collect();
     std::fs::create_dir_all(place.home().join("memory")).unwrap();
     std::fs::write(place.home().join("memory/big.md"), lines.concat()).unwrap();
     let whole = place.run(&["view", "global/big.md"]);
     assert_eq!(whole.status, 5);
     assert!(whole.stderr.ends_with("help: `--lines A:B` shows a part of it\n"), "{}", whole.stderr);
-    let part = place.done(&["view", "global/big.md", "--lines", "19999:20000"]);
+    let part = place.run_ok(&["view", "global/big.md", "--lines", "19999:20000"]);
     assert_eq!(part, "line 19999\nline 20000\n");
 }
 
 #[test]
 fn viewing_and_listing_are_no_use() {
-    let place = Place::with(&[("global/a.md", "a")]);
-    let uses = |place: &Place| place.json(&["ls"])["memories"][0]["uses"].clone();
+    let place = Sandbox::with(&[("global/a.md", "a")]);
+    let uses = |place: &Sandbox| place.json(&["ls"])["memories"][0]["uses"].clone();
     let before = uses(&place);
     place.view("global/a.md");
     assert_eq!(uses(&place), before);
@@ -124,13 +124,13 @@ fn viewing_and_listing_are_no_use() {
 #[test]
 fn a_listing_says_who_wrote_what_and_leaves_out_what_is_not_asked_for() {
     let place = with_memories();
-    let mut served = Served::start(&place);
+    let mut served = McpServerProcess::start(&place);
     served.create("/memories/project/agent.md", "- by an agent\n");
-    served.leave();
+    served.close_input();
     fs::write(place.checkout().join(".lukasa/memory/outside.md"), "- by an editor\n").unwrap();
-    place.done(&["remember", "I keep bees"]);
+    place.run_ok(&["remember", "I keep bees"]);
     let listed = |flags: &[&str]| {
-        let lines = place.done(&[&["ls"], flags].concat());
+        let lines = place.run_ok(&[&["ls"], flags].concat());
         let paths = lines.lines().map(|line| line.split('\t').next().unwrap().to_owned());
         paths.collect::<Vec<_>>()
     };
@@ -146,7 +146,7 @@ fn a_listing_says_who_wrote_what_and_leaves_out_what_is_not_asked_for() {
     assert_eq!(listed(&["--unused"]).len(), 5);
     assert_eq!(listed(&["--sort", "size"])[0], "global/user/keep-bees.md");
     assert_eq!(listed(&["--sort", "uses"])[0], "global/prefs.md");
-    let long = place.done(&["ls", "project", "--long"]).replace('\t', "|");
+    let long = place.run_ok(&["ls", "project", "--long"]).replace('\t', "|");
     insta::assert_snapshot!(long, @r"
     project/agent.md|14|<time>|1||by an agent|agent|agent|<time>
     project/build.md|10|<time>|1||uses make|person|person|<time>
@@ -163,12 +163,12 @@ fn a_listing_says_who_wrote_what_and_leaves_out_what_is_not_asked_for() {
 
 #[test]
 fn a_memory_that_moved_has_the_author_who_wrote_it() {
-    let place = Place::new();
-    let mut served = Served::start(&place);
+    let place = Sandbox::new();
+    let mut served = McpServerProcess::start(&place);
     served.create("/memories/project/a.md", "- by an agent\n");
-    served.leave();
-    place.done(&["mv", "project/a.md", "project/deep/b.md"]);
-    place.done(&["mv", "project/deep/b.md", "global/"]);
+    served.close_input();
+    place.run_ok(&["mv", "project/a.md", "project/deep/b.md"]);
+    place.run_ok(&["mv", "project/deep/b.md", "global/"]);
     let json = place.json(&["ls", "global/b.md"]);
     let moved = &json["memories"][0];
     assert_eq!((&moved["author"], &moved["trust"]), (&"agent".into(), &"agent".into()), "{json}");
@@ -176,13 +176,13 @@ fn a_memory_that_moved_has_the_author_who_wrote_it() {
 
 #[test]
 fn memories_of_the_same_text_keep_their_own_origin_in_another_scope() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for name in ["one", "two"] {
         place.create(&format!("project/d/{name}.md"), "same\n");
     }
-    place.done(&["mv", "project/d", "global/d"]);
+    place.run_ok(&["mv", "project/d", "global/d"]);
     for name in ["one", "two"] {
-        let log = place.done(&["log", &format!("global/d/{name}.md")]);
+        let log = place.run_ok(&["log", &format!("global/d/{name}.md")]);
         assert!(log.contains(&format!("project/d/{name}.md")), "{log}");
     }
     let listed = place.json(&["ls"]);

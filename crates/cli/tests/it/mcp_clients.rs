@@ -85,13 +85,13 @@ fn json_of(command: &mut Command) -> Value {
 }
 
 /// How a call is refused.
-struct Refusal {
+struct ExpectedRefusal {
     code: &'static str,
     text: &'static str,
 }
 
 /// The arguments of each call, and what is answered.
-fn calls() -> Vec<(Value, Result<&'static str, Refusal>)> {
+fn calls() -> Vec<(Value, Result<&'static str, ExpectedRefusal>)> {
     let (first, kept) = ("/memories/global/first.md", "/memories/global/kept.md");
     vec![
         (
@@ -100,7 +100,7 @@ fn calls() -> Vec<(Value, Result<&'static str, Refusal>)> {
         ),
         (
             json!({ "command": "create", "path": first, "file_text": "again" }),
-            Err(Refusal {
+            Err(ExpectedRefusal {
                 code: "already_exists",
                 text: "File /memories/global/first.md already exists",
             }),
@@ -137,11 +137,11 @@ fn calls() -> Vec<(Value, Result<&'static str, Refusal>)> {
 }
 
 /// Runs a client that goes through all of it with the program or the daemon, and compares what it saw.
-fn check(revision: &str, way: Way, client: impl FnOnce(&Home, &str) -> Command) {
+fn check(revision: &str, way: TransportKind, client: impl FnOnce(&Home, &str) -> Command) {
     let home = Home::new();
-    let daemon = (way == Way::Http).then(|| home.daemon());
+    let daemon = (way == TransportKind::Http).then(|| home.daemon());
     let server = daemon.as_ref().map_or(LUKASA.to_owned(), |daemon| {
-        format!("{}/mcp", daemon.said["url"].as_str().unwrap())
+        format!("{}/mcp", daemon.log_lines["url"].as_str().unwrap())
     });
     let arguments: Vec<Value> = calls().into_iter().map(|(arguments, _)| arguments).collect();
     let mut client = client(&home, &server);
@@ -151,7 +151,7 @@ fn check(revision: &str, way: Way, client: impl FnOnce(&Home, &str) -> Command) 
         .into_iter()
         .map(|(_, answer)| match answer {
             Ok(text) => json!({ "ok": true, "code": null, "isError": false, "text": text }),
-            Err(Refusal { code, text }) => {
+            Err(ExpectedRefusal { code, text }) => {
                 json!({ "ok": false, "code": code, "isError": true, "text": text })
             }
         })
@@ -170,13 +170,13 @@ fn check(revision: &str, way: Way, client: impl FnOnce(&Home, &str) -> Command) 
 
 /// How a client gets at memories.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum TransportKind {
     /// It starts the program and speaks to it over a pair of pipes.
     Pipes,
     Http,
 }
 
-fn npm_client(revision: &str, way: Way) {
+fn npm_client(revision: &str, way: TransportKind) {
     check(revision, way, |home, server| {
         let mut command = home.command(tool("LUKASA_TEST_NODE"));
         command.arg(client_script("sdk.mjs")).arg(tool("LUKASA_TEST_NODE_MODULES"));
@@ -185,7 +185,7 @@ fn npm_client(revision: &str, way: Way) {
     });
 }
 
-fn python_client(revision: &str, way: Way) {
+fn python_client(revision: &str, way: TransportKind) {
     check(revision, way, |home, server| {
         let mut command = home.command(tool("LUKASA_TEST_PYTHON"));
         command.arg(client_script("sdk.py")).args([server, revision]).arg(home.memory());
@@ -195,26 +195,26 @@ fn python_client(revision: &str, way: Way) {
 
 #[test]
 fn the_npm_client_is_served_in_the_oldest_and_the_last_revision_with_a_handshake() {
-    npm_client("2024-11-05", Way::Pipes);
-    npm_client("2025-11-25", Way::Pipes);
+    npm_client("2024-11-05", TransportKind::Pipes);
+    npm_client("2025-11-25", TransportKind::Pipes);
 }
 
 #[test]
 fn the_npm_client_is_served_so_over_http() {
-    npm_client("2024-11-05", Way::Http);
-    npm_client("2025-11-25", Way::Http);
+    npm_client("2024-11-05", TransportKind::Http);
+    npm_client("2025-11-25", TransportKind::Http);
 }
 
 #[test]
 fn the_python_client_is_served_in_the_newest_revision_and_the_one_before() {
-    python_client("2025-11-25", Way::Pipes);
-    python_client("2026-07-28", Way::Pipes);
+    python_client("2025-11-25", TransportKind::Pipes);
+    python_client("2026-07-28", TransportKind::Pipes);
 }
 
 #[test]
 fn the_python_client_is_served_so_over_http() {
-    python_client("2025-11-25", Way::Http);
-    python_client("2026-07-28", Way::Http);
+    python_client("2025-11-25", TransportKind::Http);
+    python_client("2026-07-28", TransportKind::Http);
 }
 
 /// Every keyword of a schema that is a list of types, a `null` in an `enum`, or `additionalProperties`.
@@ -296,7 +296,7 @@ fn inspect(era: &str) {
         let shown = (output.status.success(), result["content"][0]["text"].as_str());
         match answer {
             Ok(text) => assert_eq!(shown, (true, Some(text)), "{era} {arguments}"),
-            Err(Refusal { code, text }) => {
+            Err(ExpectedRefusal { code, text }) => {
                 assert_eq!(shown, (false, Some(text)), "{era} {arguments}");
                 assert_eq!(result["_meta"]["lukasa"]["code"], code);
             }
@@ -326,13 +326,13 @@ fn the_memory_tool_of_the_python_sdk_is_kept_by_the_daemon() {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/EMBEDDING.md");
     let mut client = home.command(tool("LUKASA_TEST_PYTHON"));
     client.arg(client_script("memory_tool.py")).arg(document);
-    client.env("LUKASA_URL", daemon.said["url"].as_str().unwrap()).env("LUKASA_TOKEN", TOKEN);
+    client.env("LUKASA_URL", daemon.log_lines["url"].as_str().unwrap()).env("LUKASA_TOKEN", TOKEN);
     let arguments: Vec<Value> = calls().into_iter().map(|(arguments, _)| arguments).collect();
     let seen = json_of(client.write_stdin(json!(arguments).to_string()));
     assert_eq!(seen["declared"], json!({ "type": "memory_20250818", "name": "memory" }));
     let answers = calls().into_iter().map(|(_, answer)| match answer {
         Ok(text) => json!({ "ok": true, "text": text }),
-        Err(Refusal { text, .. }) => json!({ "ok": false, "text": text }),
+        Err(ExpectedRefusal { text, .. }) => json!({ "ok": false, "text": text }),
     });
     assert_eq!(seen["answers"], answers.collect::<Value>());
     assert_eq!(fs::read_to_string(home.memory()).unwrap(), "one\nsecond\nthree\n");

@@ -7,11 +7,11 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
-use crate::served::Served;
+use crate::sandbox::Sandbox;
+use crate::served::McpServerProcess;
 
 /// A server that was asked nothing yet.
-struct Server {
+struct McpProcess {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -19,7 +19,7 @@ struct Server {
     _home: tempfile::TempDir,
 }
 
-impl Server {
+impl McpProcess {
     fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_lukasa"))
@@ -72,7 +72,7 @@ impl Server {
 
 #[test]
 fn a_client_that_leaves_ends_the_process_quietly() {
-    let mut server = Server::start();
+    let mut server = McpProcess::start();
     server.initialize();
     assert_eq!(server.ended(true), (true, String::new(), String::new()));
 }
@@ -80,7 +80,7 @@ fn a_client_that_leaves_ends_the_process_quietly() {
 #[test]
 fn a_signal_ends_the_process_while_its_input_is_open() {
     for signal in ["-TERM", "-INT"] {
-        let mut server = Server::start();
+        let mut server = McpProcess::start();
         server.initialize();
         let process = server.child.id().to_string();
         assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
@@ -90,15 +90,15 @@ fn a_signal_ends_the_process_while_its_input_is_open() {
 
 #[test]
 fn a_server_whose_parent_died_ends_although_its_input_is_open() {
-    let place = Place::new();
+    let place = Sandbox::new();
     // The shell is the parent; what it hands on is held open here.
     let mut command = place.program("sh");
     let script = r#"exec 3<&0; "$0" mcp <&3 3<&- & wait"#;
     command.args(["-c", script, env!("CARGO_BIN_EXE_lukasa")]);
-    let mut served = Served::start_as(command);
+    let mut served = McpServerProcess::start_as(command);
     served.create("/memories/global/a.md", "kept\n");
     served.kill_parent_only();
-    assert_eq!(served.rest(), []);
+    assert_eq!(served.read_remaining(), []);
     assert_eq!(place.view("global/a.md"), "kept\n");
     let doctor = place.run(&["doctor"]);
     assert_eq!(doctor.status, 0, "{}", doctor.stdout);
@@ -106,7 +106,7 @@ fn a_server_whose_parent_died_ends_although_its_input_is_open() {
 
 #[test]
 fn half_a_surrogate_pair_is_answered_with_its_id_and_stored_as_a_replacement() {
-    let mut server = Server::start();
+    let mut server = McpProcess::start();
     server.initialize();
     let call = |id: u32, arguments: &str| {
         let params = format!(r#"{{"name":"memory","arguments":{arguments}}}"#);
@@ -126,7 +126,7 @@ fn half_a_surrogate_pair_is_answered_with_its_id_and_stored_as_a_replacement() {
 
 #[test]
 fn memory_text_is_written_into_no_log() {
-    let mut server = Server::start();
+    let mut server = McpProcess::start();
     server.initialize();
     let arguments =
         json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "a whisper" });
@@ -140,11 +140,11 @@ fn memory_text_is_written_into_no_log() {
 
 #[test]
 fn the_flags_decide_where_an_agent_may_write() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let writes = |flags: &[&str]| {
         let mut command = place.command(&["mcp", "--workspace-id", "w"]);
         command.args(flags);
-        let mut served = Served::start_as(command);
+        let mut served = McpServerProcess::start_as(command);
         let mut write = |scope: &str| {
             let path = format!("/memories/{scope}/a.md");
             let made = json!({ "command": "create", "path": path, "file_text": "x" });
@@ -156,7 +156,7 @@ fn the_flags_decide_where_an_agent_may_write() {
             code
         };
         let codes = ["global", "project", "workspace"].map(&mut write);
-        served.leave();
+        served.close_input();
         codes
     };
     assert_eq!(writes(&[]), ["ok", "ok", "ok"]);

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use testkit::{ModelReply, ModelServer, eventually};
 
 use crate::daemon::Daemon;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// Names a server as the provider `local`.
-fn settings(place: &Place, server: &ModelServer, more: &str) {
+fn settings(place: &Sandbox, server: &ModelServer, more: &str) {
     let text = format!("[models]\n{more}\n[models.providers.local]\nurl = \"{}\"\n", server.url());
     fs::write(place.home().join("config.toml"), text).unwrap();
 }
@@ -24,9 +24,9 @@ fn models_are_listed_and_asked_once_each() {
         }
     })
     .unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, &server, "default = 'local/works'\nforget = 'rules'");
-    let listed = place.done(&["models"]);
+    let listed = place.run_ok(&["models"]);
     // The default chooses nothing that is recalled: that costs a question for each prompt.
     let expected = "remember\tlocal/works\nforget\trules\ndream\tlocal/works\nreview\tlocal/works\nrecall\trules\n";
     assert!(listed.starts_with(expected), "{listed}");
@@ -37,7 +37,7 @@ fn models_are_listed_and_asked_once_each() {
     assert_eq!(ended.status, 1);
     assert!(ended.stdout.contains("calls no tools"), "{}", ended.stdout);
     let asked = server.requests().len();
-    place.done(&["models", "--no-check"]);
+    place.run_ok(&["models", "--no-check"]);
     assert_eq!(server.requests().len(), asked, "nothing is asked");
 }
 
@@ -46,7 +46,7 @@ fn what_is_wrong_with_a_model_is_told_without_the_key() {
     let server =
         ModelServer::scripted(vec![ModelReply::Status(401, None, "the key k-123 is wrong")])
             .unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, &server, "default = 'local/small'");
     let file = place.home().join("config.toml");
     let keyed = fs::read_to_string(&file).unwrap() + "key_variable = 'TEST_KEY'\n";
@@ -59,7 +59,7 @@ fn what_is_wrong_with_a_model_is_told_without_the_key() {
     );
     assert_eq!(server.requests().len(), 0);
     let mut command = place.lukasa(&["models", "--json"]);
-    let ended = place.end(command.env("TEST_KEY", "k-123"));
+    let ended = place.run_command(command.env("TEST_KEY", "k-123"));
     assert_eq!(ended.status, 1);
     let told: Value = serde_json::from_str(&ended.stdout).unwrap();
     let error = told["checked"][0]["error"].as_str().unwrap();
@@ -68,15 +68,15 @@ fn what_is_wrong_with_a_model_is_told_without_the_key() {
 
 #[test]
 fn without_models_the_rules_do_everything() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let listed = "remember\trules\nforget\trules\ndream\trules\nreview\trules\nrecall\trules\n";
-    assert_eq!(place.done(&["models"]), listed);
+    assert_eq!(place.run_ok(&["models"]), listed);
 }
 
 #[test]
 fn a_checkout_cannot_name_a_model() {
     let server = ModelServer::scripted(vec![ModelReply::text("yes")]).unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     let planted = format!(
         "[models]\ndefault = 'local/m'\n[models.providers.local]\nurl = \"{}\"\n",
         server.url()
@@ -87,7 +87,7 @@ fn a_checkout_cannot_name_a_model() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, &planted).unwrap();
     }
-    assert!(place.done(&["models"]).starts_with("remember\trules\n"));
+    assert!(place.run_ok(&["models"]).starts_with("remember\trules\n"));
     assert_eq!(server.requests().len(), 0);
 }
 
@@ -106,7 +106,7 @@ fn keeper() -> Vec<ModelReply> {
 #[test]
 fn a_model_remembers_and_what_it_took_is_on_record() {
     let server = ModelServer::scripted(keeper()).unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, &server, "default = 'local/small'");
     let said = place.run(&["remember", "I keep bees."]).stderr;
     assert!(said.contains("Saved to /memories/global/user/bees.md: 1 new, 0 updated."), "{said}");
@@ -132,23 +132,23 @@ fn a_model_remembers_and_what_it_took_is_on_record() {
         told.join(" "),
         "\"managed-auto-memory-remember\" \"local/small\" \"completed\" 2 1 0 200 80 14 0.5 false"
     );
-    let listed = place.done(&["runs"]);
+    let listed = place.run_ok(&["runs"]);
     assert!(listed.contains("remember\tlocal/small\t"), "{listed}");
-    place.done(&["undo", "-y"]);
-    assert!(!place.done(&["ls"]).contains("bees"));
+    place.run_ok(&["undo", "-y"]);
+    assert!(!place.run_ok(&["ls"]).contains("bees"));
 }
 
 #[test]
 fn what_a_model_fails_to_do_fails_and_is_on_record() {
     let server =
         ModelServer::scripted(vec![ModelReply::Status(400, None, "no such model")]).unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, &server, "default = 'local/small'");
     let ended = place.run(&["remember", "I keep bees."]);
     assert_ne!(ended.status, 0);
     assert!(ended.stderr.contains("The model cannot be reached"), "{}", ended.stderr);
     assert!(ended.stderr.contains("status 400: no such model"), "{}", ended.stderr);
-    assert_eq!(place.done(&["ls"]), "");
+    assert_eq!(place.run_ok(&["ls"]), "");
     let run = place.json(&["runs"]);
     assert_eq!(
         (&run["ended"], &run["why"]),
@@ -160,29 +160,29 @@ fn what_a_model_fails_to_do_fails_and_is_on_record() {
 fn the_rules_do_it_if_a_person_says_so_and_the_result_tells() {
     let server =
         ModelServer::scripted(vec![ModelReply::Status(400, None, "no such model")]).unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, &server, "default = 'local/small'\nfallback = 'rules'");
     let said = place.run(&["remember", "I keep bees."]).stderr;
     assert!(said.contains("The rules did it, since the model failed."), "{said}");
     assert_eq!(place.json(&["runs"])["ended"], "fallback");
-    assert!(place.done(&["ls"]).contains("bees"));
+    assert!(place.run_ok(&["ls"]).contains("bees"));
 }
 
 #[test]
 fn with_models_switched_off_the_rules_do_it_and_nobody_is_asked() {
     let server = ModelServer::scripted(keeper()).unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, &server, "default = 'local/small'");
     let mut command = place.lukasa(&["remember", "I keep bees."]);
-    assert_eq!(place.end(command.env("LUKASA_FEATURES", "-models")).status, 0);
+    assert_eq!(place.run_command(command.env("LUKASA_FEATURES", "-models")).status, 0);
     assert_eq!(server.requests().len(), 0);
-    assert!(place.done(&["ls"]).contains("bees"));
+    assert!(place.run_ok(&["ls"]).contains("bees"));
 }
 
 #[test]
 fn a_daemon_tells_of_models_over_http_and_in_its_metrics() {
     let server = ModelServer::scripted(keeper()).unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, &server, "default = 'local/small'");
     let daemon = Daemon::start(&place);
     let task = daemon.task("remember", &json!({ "content": "I keep bees." }));
@@ -213,11 +213,11 @@ fn choosing(word: &'static str) -> ModelServer {
 #[test]
 fn a_model_chooses_what_a_daemon_recalls_beside_a_turn_and_what_it_took_is_told() {
     let server = choosing("Olga");
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, &server, "recall = 'local/small'");
     place.create("global/harbour.md", "- The harbour master of Brenn is called Olga.\n");
     place.create("global/ferry.md", "- The ferry leaves the harbour of Brenn at noon.\n");
-    assert!(place.done(&["models", "--no-check"]).contains("recall\tlocal/small\n"));
+    assert!(place.run_ok(&["models", "--no-check"]).contains("recall\tlocal/small\n"));
     let daemon = Daemon::start(&place);
     let opened = daemon.post("/v1/sessions", &json!({ "sessionId": "talk" }));
     assert_eq!(opened.status, 200, "{}", opened.text());
@@ -250,13 +250,13 @@ fn a_model_chooses_what_a_daemon_recalls_beside_a_turn_and_what_it_took_is_told(
     let metrics = daemon.get("/metrics").text();
     let line = "lukasa_model_tokens{task=\"recall\",model=\"local/small\",kind=\"in\"} 100";
     assert!(metrics.contains(line), "{metrics}");
-    assert!(place.done(&["runs"]).contains("recall\tlocal/small\t"));
+    assert!(place.run_ok(&["runs"]).contains("recall\tlocal/small\t"));
 }
 
 #[test]
 fn a_hook_without_a_daemon_asks_no_model_and_shows_what_the_ranker_found() {
     let server = choosing("nothing");
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, &server, "recall = 'local/small'");
     place.create("global/harbour.md", "- The harbour master of Brenn is called Olga.\n");
     place.create("global/ferry.md", "- The ferry leaves the harbour of Brenn at noon.\n");
@@ -265,7 +265,7 @@ fn a_hook_without_a_daemon_asks_no_model_and_shows_what_the_ranker_found() {
         "prompt": "who is the harbour master of Brenn?",
     });
     let mut hook = place.lukasa(&["hook", "user-prompt", "--agent", "claude-code"]);
-    let answer = place.end(hook.write_stdin(told.to_string()));
+    let answer = place.run_command(hook.write_stdin(told.to_string()));
     assert!(answer.stdout.contains("Olga"), "{}{}", answer.stdout, answer.stderr);
     assert_eq!(server.requests().len(), 0);
 }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// Plays a scenario of `tests/page/scenarios.mjs` in a place of its own.
 fn play(scenario: &str) {
-    let place = Place::new();
+    let place = Sandbox::new();
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/scenarios.mjs");
     let mut node =
         place.program(&crate::mcp_clients::tool("LUKASA_TEST_NODE").display().to_string());

@@ -10,13 +10,13 @@ use memory::path::Mount;
 use serde_json::{Value, json};
 use state::{HistoryStore as _, NewProposal, SqliteState, TaskStore as _};
 
-use crate::place::{Place, pretty};
+use crate::sandbox::{Sandbox, pretty};
 
 /// A change that is proposed: the scope and name of a memory, the old entry, the new one.
-type Proposed<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
+type ProposedChange<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
 
 /// Puts proposals into the queue, as a dream does that is over.
-pub(crate) async fn propose(place: &Place, reason: &str, changes: &[Proposed<'_>]) {
+pub(crate) async fn propose(place: &Sandbox, reason: &str, changes: &[ProposedChange<'_>]) {
     let folders = BaseFolders { data: place.home(), state: place.home().join("state") };
     let engine = Engine::open(Config::new(folders)).unwrap();
     let request = BindingRequest { project_dir: Some(place.checkout()), ..Default::default() };
@@ -52,8 +52,8 @@ pub(crate) async fn propose(place: &Place, reason: &str, changes: &[Proposed<'_>
     state.close().await;
 }
 
-async fn with_three() -> Place {
-    let place = Place::new();
+async fn with_three() -> Sandbox {
+    let place = Sandbox::new();
     place.create("global/tea.md", "- Likes tea\n- Drinks tea\n- Green tea\n");
     place.create("project/build.md", "- Build with make\n");
     propose(
@@ -74,7 +74,7 @@ async fn with_three() -> Place {
 #[tokio::test]
 async fn what_waits_is_listed_with_reason_and_memories() {
     let place = with_three().await;
-    insta::assert_snapshot!(place.done(&["pending"]), @r"
+    insta::assert_snapshot!(place.run_ok(&["pending"]), @r"
     1	<time>	waiting	repetition	80	global/tea.md	both say that tea is liked
     2	<time>	waiting	repetition	80	global/tea.md,project/build.md	it belongs to the project
     3	<time>	stale	repetition	80	project/build.md	gone
@@ -111,7 +111,7 @@ async fn what_waits_is_listed_with_reason_and_memories() {
     "#);
     assert_eq!(listed["proposals"].as_array().unwrap().len(), 3);
     assert!(listed["proposals"][2]["stale"].is_string(), "{listed}");
-    let colored = place.done(&["pending", "--color", "always"]);
+    let colored = place.run_ok(&["pending", "--color", "always"]);
     let plain = anstream::adapter::strip_str(&colored).to_string();
     let age = regex::Regex::new(r" +(now|\d+s) ").unwrap();
     insta::assert_snapshot!(age.replace_all(&plain, " <age> "), @r"
@@ -121,7 +121,7 @@ async fn what_waits_is_listed_with_reason_and_memories() {
      3 <age>  stale       project/build.md                 the entry was changed or removed since
     ");
     assert_eq!(place.json(&["status"])["pending"], 3);
-    let status = place.done(&["status"]);
+    let status = place.run_ok(&["status"]);
     assert!(status.contains("pending    3 proposals wait: `lukasa pending`\n"), "{status}");
     // The project is another one there.
     let elsewhere = place.path().join("tmp").display().to_string();
@@ -131,7 +131,7 @@ async fn what_waits_is_listed_with_reason_and_memories() {
 
 #[tokio::test]
 async fn nothing_waits_at_first() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let ended = place.run(&["pending"]);
     assert_eq!((ended.status, ended.stdout.as_str()), (0, ""));
     assert_eq!(ended.stderr, "no proposals wait\n");
@@ -151,7 +151,7 @@ async fn nothing_waits_at_first() {
 async fn one_is_shown_in_full() {
     let place = with_three().await;
     let shown = |id: &str| {
-        let text = place.done(&["pending", "show", id]);
+        let text = place.run_ok(&["pending", "show", id]);
         let when = regex::Regex::new(r"made      .*").unwrap();
         when.replace(&text, "made      <when>").into_owned()
     };
@@ -213,13 +213,13 @@ async fn several_are_accepted_each_on_its_own() {
     error: the proposal 3 is stale: /memories/project/build.md: the entry was changed or removed since
       help: `lukasa pending reject 3` takes it out of the list
     ");
-    insta::assert_snapshot!(place.done(&["log", "-n", "2"]), @r"
+    insta::assert_snapshot!(place.run_ok(&["log", "-n", "2"]), @r"
     4	<time>	proposal	person (cli)	global/tea.md, project/build.md
     3	<time>	proposal	person (cli)	global/tea.md
     ");
-    place.done(&["undo", "-y", "4"]);
+    place.run_ok(&["undo", "-y", "4"]);
     assert_eq!(place.view("global/tea.md"), "- Likes tea\n- Green tea\n");
-    place.needs_nothing();
+    place.check_healthy();
 }
 
 #[tokio::test]
@@ -282,7 +282,7 @@ async fn a_dream_says_how_many_wait() {
 
 #[test]
 fn what_a_remember_is_not_sure_of_waits_and_is_accepted() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let kept = "- Uses VS Code with vim keys\n- I switched from VS Code to Zed\n";
     place.create("global/a.md", "- Uses VS Code with vim keys\n");
     let ended = place.run(&["remember", "I switched from VS Code to Zed"]);
@@ -293,6 +293,6 @@ fn what_a_remember_is_not_sure_of_waits_and_is_accepted() {
     assert_eq!((&proposal["kind"], &proposal["origin"]), (&json!("update"), &json!("remember")));
     let change = place.json(&["pending", "accept", "1"])["decisions"][0]["change"].to_string();
     assert_eq!(place.view("global/a.md"), "- I switched from VS Code to Zed\n");
-    place.done(&["undo", "-y", &change]);
+    place.run_ok(&["undo", "-y", &change]);
     assert_eq!(place.view("global/a.md"), kept);
 }

@@ -11,32 +11,32 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::daemon::{Answer, Daemon, TOKEN};
-use crate::place::{Ended, Place};
-use crate::served::Served;
+use crate::daemon::{Daemon, HttpResponse, TOKEN};
+use crate::sandbox::{CommandOutput, Sandbox};
+use crate::served::McpServerProcess;
 
 /// Somebody whom no machine knows.
-const SOMEBODY: u32 = 23_456;
+const UNPRIVILEGED_UID: u32 = 23_456;
 
 /// A place of somebody who is not root.
-struct Person {
-    place: Place,
+struct UnprivilegedUser {
+    sandbox: Sandbox,
     program: PathBuf,
     /// Whether the tests run as root, so that the program must not.
     is_root: bool,
 }
 
-impl Person {
+impl UnprivilegedUser {
     fn new() -> Self {
-        let place = Place::new();
+        let place = Sandbox::new();
         let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
         if is_root {
-            give(place.path(), SOMEBODY);
+            give(place.path(), UNPRIVILEGED_UID);
         }
         // Where the tests were built, somebody else may not look.
         let program = place.path().join("lukasa");
         fs::copy(env!("CARGO_BIN_EXE_lukasa"), &program).unwrap();
-        let person = Self { place, program, is_root };
+        let person = Self { sandbox: place, program, is_root };
         for (path, text) in
             [("global/a.md", "the a\n"), ("global/d/b.md", "the b\n"), ("project/p.md", "the p\n")]
         {
@@ -46,16 +46,16 @@ impl Person {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = self.place.program(self.program.to_str().unwrap());
+        let mut command = self.sandbox.program(self.program.to_str().unwrap());
         command.args(args);
         if self.is_root {
-            command.uid(SOMEBODY).gid(SOMEBODY);
+            command.uid(UNPRIVILEGED_UID).gid(UNPRIVILEGED_UID);
         }
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ended {
-        self.place.end(&mut assert_cmd::Command::from_std(self.command(args)))
+    fn run(&self, args: &[&str]) -> CommandOutput {
+        self.sandbox.run_command(&mut assert_cmd::Command::from_std(self.command(args)))
     }
 
     fn done(&self, args: &[&str]) -> String {
@@ -66,15 +66,15 @@ impl Person {
 
     /// Runs what the machine must fail at, and says so in a way that helps.
     fn fails(&self, args: &[&str]) {
-        self.ends(args, (6, "storage_failed"));
+        self.check_exit(args, (6, "storage_failed"));
     }
 
     /// Runs what cannot be written, and says so in a way that helps.
     fn cannot_write(&self, args: &[&str]) {
-        self.ends(args, (4, "read_only"));
+        self.check_exit(args, (4, "read_only"));
     }
 
-    fn ends(&self, args: &[&str], expected: (i32, &str)) {
+    fn check_exit(&self, args: &[&str], expected: (i32, &str)) {
         let ended = self.run(&[args, &["--json"]].concat());
         let last = ended.stderr.lines().last().unwrap_or_default();
         let error: Value =
@@ -86,33 +86,33 @@ impl Person {
         assert!(tells_why.iter().any(|why| what.contains(why)), "{args:?}: {what}");
     }
 
-    fn served(&self) -> Served {
-        Served::start_as(self.command(&["mcp", "--workspace-id", "w"]))
+    fn served(&self) -> McpServerProcess {
+        McpServerProcess::start_as(self.command(&["mcp", "--workspace-id", "w"]))
     }
 
     /// Tells what a model is told.
-    fn tells_a_model(&self, call: &Value, code: &str) {
+    fn check_tool_refusal(&self, call: &Value, code: &str) {
         let mut served = self.served();
         let answer = served.call(call);
         assert_eq!(answer.code, code, "{call}: {}", answer.text);
-        let place = self.place.path().to_str().unwrap();
+        let place = self.sandbox.path().to_str().unwrap();
         assert!(!answer.text.contains(place), "it shows a physical path: {}", answer.text);
-        served.leave();
+        served.close_input();
     }
 
     /// Asserts that `doctor` finds this.
-    fn needs_attention(&self, finding: &str) {
+    fn check_finding(&self, finding: &str) {
         let ended = self.run(&["doctor"]);
         assert_eq!(ended.status, 1, "{}", ended.shown());
         assert!(ended.stdout.contains(finding), "{}", ended.shown());
     }
 
     fn home(&self, below: &str) -> PathBuf {
-        self.place.home().join(below)
+        self.sandbox.home().join(below)
     }
 
     /// Asserts that all is as it was laid out, and that everything works.
-    fn is_whole(&self) {
+    fn check_healthy(&self) {
         for (path, text) in
             [("global/a.md", "the a\n"), ("global/d/b.md", "the b\n"), ("project/p.md", "the p\n")]
         {
@@ -146,9 +146,9 @@ fn view(path: &str) -> Value {
 
 #[test]
 fn a_memory_that_cannot_be_read_is_named_and_hides_no_other() {
-    let person = Person::new();
+    let person = UnprivilegedUser::new();
     let file = person.home("memory/a.md");
-    let mut ways: Vec<(u32, u32)> = vec![(0o000, SOMEBODY)];
+    let mut ways: Vec<(u32, u32)> = vec![(0o000, UNPRIVILEGED_UID)];
     if person.is_root {
         // One that another account wrote for itself.
         ways.push((0o600, 0));
@@ -168,23 +168,23 @@ fn a_memory_that_cannot_be_read_is_named_and_hides_no_other() {
         let grep = person.run(&["grep", "the"]);
         assert_eq!(grep.stdout, "global/d/b.md:the b\nproject/p.md:the p\n");
         assert!(grep.stderr.contains("`global/a.md` was not searched"), "{}", grep.stderr);
-        person.needs_attention("unreadable global/a.md");
-        person.tells_a_model(&view("/memories/global/a.md"), "storage_failed");
+        person.check_finding("unreadable global/a.md");
+        person.check_tool_refusal(&view("/memories/global/a.md"), "storage_failed");
         let delete = json!({ "command": "delete", "path": "/memories/global/a.md" });
-        person.tells_a_model(&delete, "storage_failed");
-        person.tells_a_model(&view("/memories/global/d/b.md"), "ok");
-        person.tells_a_model(&view("/memories"), "ok");
+        person.check_tool_refusal(&delete, "storage_failed");
+        person.check_tool_refusal(&view("/memories/global/d/b.md"), "ok");
+        person.check_tool_refusal(&view("/memories"), "ok");
     }
     if person.is_root {
-        give(&file, SOMEBODY);
+        give(&file, UNPRIVILEGED_UID);
     }
     mode(&file, 0o600);
-    person.is_whole();
+    person.check_healthy();
 }
 
 #[test]
 fn facts_are_found_remembered_and_forgotten_beside_a_memory_that_cannot_be_read() {
-    let person = Person::new();
+    let person = UnprivilegedUser::new();
     let file = person.home("memory/a.md");
     mode(&file, 0o000);
     person.done(&["remember", "--scope", "global", "The sourdough rests for eleven hours."]);
@@ -193,11 +193,11 @@ fn facts_are_found_remembered_and_forgotten_beside_a_memory_that_cannot_be_read(
     let event = json!({
         "hook_event_name": "UserPromptSubmit",
         "session_id": "s",
-        "cwd": person.place.checkout(),
+        "cwd": person.sandbox.checkout(),
         "prompt": "how long does the sourdough rest?",
     });
     let mut hook = assert_cmd::Command::from_std(person.command(&["hook", "user-prompt"]));
-    let shown = person.place.end(hook.write_stdin(event.to_string()));
+    let shown = person.sandbox.run_command(hook.write_stdin(event.to_string()));
     assert!(shown.stdout.contains("eleven hours"), "{}", shown.shown());
     person.done(&["dream", "-y"]);
     let forgotten = person.run(&["forget", "-y", "\"The sourdough rests for eleven hours.\""]);
@@ -210,7 +210,7 @@ fn facts_are_found_remembered_and_forgotten_beside_a_memory_that_cannot_be_read(
 
 #[test]
 fn a_root_that_cannot_be_written_is_served_for_reading() {
-    let person = Person::new();
+    let person = UnprivilegedUser::new();
     let root = person.home("memory");
     mode(&root, 0o500);
     mode(&root.join("d"), 0o500);
@@ -226,33 +226,33 @@ fn a_root_that_cannot_be_written_is_served_for_reading() {
         person.cannot_write(refused);
     }
     let create = json!({ "command": "create", "path": "/memories/global/n.md", "file_text": "x" });
-    person.tells_a_model(&create, "read_only");
+    person.check_tool_refusal(&create, "read_only");
     assert_eq!(person.done(&["view", "global/a.md"]), "the a\n");
     assert_eq!(person.done(&["view", "global/d/b.md"]), "the b\n");
     person.done(&["create", "project/q.md", "the q\n"]);
-    person.needs_attention("unwritable global");
+    person.check_finding("unwritable global");
     mode(&root.join("d"), 0o700);
     mode(&root, 0o700);
-    person.is_whole();
+    person.check_healthy();
 }
 
 #[test]
 fn a_checkout_that_cannot_be_written_is_told_as_such_over_http() {
-    let person = Person::new();
-    let root = person.place.checkout().join(".lukasa/memory");
-    let kept = person.place.checkout().join("AGENTS.md");
+    let person = UnprivilegedUser::new();
+    let root = person.sandbox.checkout().join(".lukasa/memory");
+    let kept = person.sandbox.checkout().join("AGENTS.md");
     fs::write(&kept, "kept\n").unwrap();
     if person.is_root {
-        chown(&kept, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
+        chown(&kept, Some(UNPRIVILEGED_UID), Some(UNPRIVILEGED_UID)).unwrap();
     }
-    for folder in [&root, &person.place.checkout()] {
+    for folder in [&root, &person.sandbox.checkout()] {
         mode(folder, 0o500);
     }
     let mut command = person.command(&["serve", "--port", "0", "--json"]);
     command.env("LUKASA_TOKEN", TOKEN);
     let daemon = Daemon::start_by(command);
     let why = "The project memory scope cannot be written on this machine: permission denied";
-    let refused = |answer: &Answer, why: &str| {
+    let refused = |answer: &HttpResponse, why: &str| {
         let told = answer.json();
         let said = (answer.status, told["code"].as_str().unwrap_or_default());
         assert_eq!(said, (403, "read_only"), "{told}");
@@ -274,7 +274,7 @@ fn a_checkout_that_cannot_be_written_is_told_as_such_over_http() {
     let told = daemon.post("/v1/tool", &create).json();
     assert_eq!((&told["ok"], &told["code"]), (&json!(false), &json!("read_only")), "{told}");
     assert!(told["text"].as_str().unwrap().starts_with(why), "{told}");
-    person.tells_a_model(&create, "read_only");
+    person.check_tool_refusal(&create, "read_only");
     let remember = json!({ "content": "The tests run with nextest.", "scope": "project" });
     let task = daemon.task("remember", &remember);
     assert_eq!(task["error"]["cause"], "read_only", "{task}");
@@ -285,7 +285,7 @@ fn a_checkout_that_cannot_be_written_is_told_as_such_over_http() {
     assert_eq!(made.send().status, 201);
     person.done(&["rm", "-y", "global/new.md"]);
     assert_eq!(fs::read_to_string(&kept).unwrap(), "kept\n");
-    for folder in [&root, &person.place.checkout()] {
+    for folder in [&root, &person.sandbox.checkout()] {
         mode(folder, 0o700);
     }
     assert_eq!(old().send().status, 200);
@@ -293,7 +293,7 @@ fn a_checkout_that_cannot_be_written_is_told_as_such_over_http() {
 
 #[test]
 fn a_daemon_for_programs_logs_what_failed_as_json() {
-    let person = Person::new();
+    let person = UnprivilegedUser::new();
     let file = person.home("memory/a.md");
     mode(&file, 0o000);
     let mut command = person.command(&["serve", "--port", "0", "--json"]);
@@ -310,12 +310,12 @@ fn a_daemon_for_programs_logs_what_failed_as_json() {
     assert!(failed["error"].as_str().unwrap().contains("ermission denied"), "{failed}");
     assert!(failed["timestamp"].as_str().unwrap().ends_with('Z'), "{failed}");
     mode(&file, 0o600);
-    person.is_whole();
+    person.check_healthy();
 }
 
 #[test]
 fn a_state_that_cannot_be_written_or_read_leaves_memories_to_be_viewed() {
-    let person = Person::new();
+    let person = UnprivilegedUser::new();
     let (state, database) = (person.home("state"), person.home("state/lukasa.db"));
     for (folder_bits, file_bits) in [(0o500, 0o400), (0o000, 0o600), (0o700, 0o000)] {
         mode(&database, file_bits);
@@ -334,23 +334,23 @@ fn a_state_that_cannot_be_written_or_read_leaves_memories_to_be_viewed() {
             person.fails(&["log"]);
         }
         // It is not damaged, so nothing is set aside.
-        person.needs_attention("state-unavailable");
+        person.check_finding("state-unavailable");
         person.fails(&["doctor", "--fix"]);
-        person.tells_a_model(&view("/memories/global/a.md"), "ok");
+        person.check_tool_refusal(&view("/memories/global/a.md"), "ok");
         let delete = json!({ "command": "delete", "path": "/memories/global/a.md" });
-        person.tells_a_model(&delete, "storage_failed");
+        person.check_tool_refusal(&delete, "storage_failed");
         mode(&state, 0o700);
         mode(&database, 0o600);
     }
     let names = fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().file_name());
     let aside = names.filter(|name| name.to_string_lossy().contains("damaged")).count();
     assert_eq!(aside, 0, "a state that could not be opened was set aside");
-    person.is_whole();
+    person.check_healthy();
 }
 
 #[test]
 fn a_home_that_is_only_for_reading_still_has_its_pins_and_serves_hooks() {
-    let person = Person::new();
+    let person = UnprivilegedUser::new();
     person.done(&["create", "global/tea.md", "- Bea drinks green tea at four.\n"]);
     person.done(&["pin", "global/d/b.md"]);
     let folders = ["memory/d", "memory", "state", ""].map(|below| person.home(below));
@@ -369,12 +369,12 @@ fn a_home_that_is_only_for_reading_still_has_its_pins_and_serves_hooks() {
         let event = json!({
             "hook_event_name": name,
             "session_id": "s",
-            "cwd": person.place.checkout(),
+            "cwd": person.sandbox.checkout(),
             "source": "startup",
             "prompt": "when does Bea drink green tea?",
         });
         let mut command = assert_cmd::Command::from_std(person.command(&["hook", hook]));
-        person.place.end(command.write_stdin(event.to_string()))
+        person.sandbox.run_command(command.write_stdin(event.to_string()))
     };
     let begun = hook("session-start", "SessionStart");
     assert!(begun.stdout.contains("the b"), "{}", begun.shown());
@@ -387,7 +387,7 @@ fn a_home_that_is_only_for_reading_still_has_its_pins_and_serves_hooks() {
 
 #[test]
 fn pins_in_a_folder_that_cannot_be_looked_into_are_kept() {
-    let person = Person::new();
+    let person = UnprivilegedUser::new();
     person.done(&["pin", "global/d/b.md"]);
     let folder = person.home("memory/d");
     mode(&folder, 0o000);
@@ -395,7 +395,7 @@ fn pins_in_a_folder_that_cannot_be_looked_into_are_kept() {
     person.fails(&["create", "global/d/n.md", "x"]);
     person.fails(&["rm", "-y", "global/d"]);
     assert_eq!(person.done(&["ls"]).lines().count(), 2);
-    person.needs_attention("unreadable global: d");
+    person.check_finding("unreadable global: d");
     let fixed = person.run(&["doctor", "--fix"]);
     assert!(!fixed.stdout.contains("forgot"), "{}", fixed.shown());
     mode(&folder, 0o700);
@@ -403,30 +403,30 @@ fn pins_in_a_folder_that_cannot_be_looked_into_are_kept() {
     let listed: Value = serde_json::from_str(&listed).unwrap();
     let pinned = listed["memories"].as_array().unwrap().iter().filter(|one| one["pinned"] == true);
     assert_eq!(pinned.map(|one| &one["path"]).collect::<Vec<_>>(), ["/memories/global/d/b.md"]);
-    person.is_whole();
+    person.check_healthy();
 }
 
 #[test]
 fn a_root_that_cannot_be_read_hides_no_other() {
-    let person = Person::new();
+    let person = UnprivilegedUser::new();
     let root = person.home("memory");
     mode(&root, 0o000);
     person.fails(&["view", "global/a.md"]);
     person.fails(&["create", "global/n.md", "x"]);
     let listed = person.done(&["ls"]);
     assert!(listed.starts_with("project/p.md\t") && listed.lines().count() == 1, "{listed}");
-    person.needs_attention("root-refused global");
+    person.check_finding("root-refused global");
     person.done(&["create", "project/q.md", "the q\n"]);
-    person.tells_a_model(&view("/memories"), "ok");
-    person.tells_a_model(&view("/memories/project/p.md"), "ok");
+    person.check_tool_refusal(&view("/memories"), "ok");
+    person.check_tool_refusal(&view("/memories/project/p.md"), "ok");
     mode(&root, 0o700);
-    person.is_whole();
+    person.check_healthy();
 }
 
 #[test]
 fn a_home_of_somebody_else_is_not_touched() {
-    let person = Person::new();
-    let (home, mine) = (person.place.home(), person.place.path().join("mine"));
+    let person = UnprivilegedUser::new();
+    let (home, mine) = (person.sandbox.home(), person.sandbox.path().join("mine"));
     fs::rename(&home, &mine).unwrap();
     fs::create_dir(&home).unwrap();
     // As root it is root's; else a folder of our own stands for it, closed to ourselves.
@@ -436,7 +436,7 @@ fn a_home_of_somebody_else_is_not_touched() {
     assert_eq!(person.done(&["ls"]).lines().count(), 1);
     person.fails(&["create", "global/n.md", "x"]);
     person.fails(&["replace", "project/p.md", "the", "a"]);
-    person.needs_attention("unwritable");
+    person.check_finding("unwritable");
     assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
     // Settings that cannot be read may say anything: screening, limits. So nothing is done.
     mode(&home, closed);
@@ -449,5 +449,5 @@ fn a_home_of_somebody_else_is_not_touched() {
     mode(&home, 0o700);
     fs::remove_dir(&home).unwrap();
     fs::rename(&mine, &home).unwrap();
-    person.is_whole();
+    person.check_healthy();
 }

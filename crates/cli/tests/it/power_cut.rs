@@ -16,8 +16,8 @@ use serde_json::json;
 use testkit::{Random, delay_fault};
 
 use crate::full_disk::{mount, with_own_mounts};
-use crate::place::Place;
-use crate::served::Served;
+use crate::sandbox::Sandbox;
+use crate::served::McpServerProcess;
 use crate::storm::texts;
 
 /// How long after the first write the power goes at the latest, in milliseconds. A file system writes what was not
@@ -33,7 +33,7 @@ enum Disk {
 }
 
 impl Disk {
-    fn new(place: &Place) -> Self {
+    fn new(place: &Sandbox) -> Self {
         let image = place.path().join("disk.img");
         fs::File::create(&image).unwrap().set_len(64 * 1024 * 1024).unwrap();
         let made = succeeds("mkfs.ext4", &["-q", image.to_str().unwrap()]);
@@ -41,7 +41,7 @@ impl Disk {
     }
 
     /// Does what a power cut does while a writer writes.
-    fn cut(&self, place: &Place, writer: Served, dice: &mut Random) {
+    fn cut(&self, place: &Sandbox, writer: McpServerProcess, dice: &mut Random) {
         match self {
             Self::Image(image) => {
                 writer.signal("STOP");
@@ -90,7 +90,7 @@ fn mount_image(image: &Path, at: &Path) -> bool {
 }
 
 /// Makes lock files look as if the machine had been started anew since.
-fn restart(place: &Place) {
+fn restart(place: &Sandbox) {
     let Ok(locks) = fs::read_dir(place.home().join("state/locks")) else { return };
     for lock in locks {
         let path = lock.unwrap().path();
@@ -102,7 +102,11 @@ fn restart(place: &Place) {
 }
 
 /// Writes until the power goes; returns what was acknowledged.
-fn write(writer: &mut Served, until: Instant, dice: &mut Random) -> BTreeMap<String, String> {
+fn write(
+    writer: &mut McpServerProcess,
+    until: Instant,
+    dice: &mut Random,
+) -> BTreeMap<String, String> {
     let mut acknowledged: BTreeMap<String, String> = BTreeMap::new();
     while acknowledged.is_empty() || Instant::now() < until {
         let number = acknowledged.len();
@@ -135,20 +139,20 @@ fn a_power_cut_in_the_first_seconds_of_a_root_loses_nothing_that_was_acknowledge
         println!("the same writes again: LUKASA_TEST_SEED={seed}");
         let mut dice = Random::new(seed);
         for most in CUTS {
-            let place = Place::new();
+            let place = Sandbox::new();
             let disk = Disk::new(&place);
-            let mut writer = Served::start(&place);
+            let mut writer = McpServerProcess::start(&place);
             let until =
                 Instant::now() + Duration::from_millis((most / 2 + dice.below(most)) as u64);
             let acknowledged = write(&mut writer, until, &mut dice);
             disk.cut(&place, writer, &mut dice);
-            place.done(&["ls"]);
+            place.run_ok(&["ls"]);
             let mut found = texts(&place.home().join("memory"));
             found.remove("MEMORY.md");
             assert_eq!(found, acknowledged, "after {most} ms at the most");
-            let log = place.done(&["log", "--json", "-n", "100000"]);
+            let log = place.run_ok(&["log", "--json", "-n", "100000"]);
             assert!(!log.contains("\"outside\""), "our own write looks like somebody else's");
-            place.needs_nothing();
+            place.check_healthy();
             if let Disk::Image(_) = disk {
                 assert!(succeeds("umount", &[place.home().to_str().unwrap()]));
             }

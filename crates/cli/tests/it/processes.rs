@@ -12,8 +12,8 @@ use store::backend::{Backend, RootLock};
 use testkit::{delay_fault, eventually};
 use tokio::runtime::Runtime;
 
-use crate::place::Place;
-use crate::served::Served;
+use crate::sandbox::Sandbox;
+use crate::served::McpServerProcess;
 
 const SHARED: &str = "/memories/project/shared.md";
 
@@ -22,7 +22,7 @@ fn insert(line: &str) -> serde_json::Value {
 }
 
 /// Returns the lines of the memory that all share, each of which must be there once.
-fn lines(place: &Place) -> BTreeSet<String> {
+fn lines(place: &Sandbox) -> BTreeSet<String> {
     let text = place.view("project/shared.md");
     let lines: BTreeSet<_> = text.lines().map(str::to_owned).collect();
     assert_eq!(lines.len(), text.lines().count(), "a line is there twice");
@@ -51,7 +51,7 @@ pub(crate) fn stat(id: u32) -> Option<(u32, u32)> {
 }
 
 /// Holds the root of the person's memories, as a process that writes there does; lets go when it is dropped.
-pub(crate) fn hold_root(place: &Place) -> (Box<dyn RootLock>, Runtime) {
+pub(crate) fn hold_root(place: &Sandbox) -> (Box<dyn RootLock>, Runtime) {
     let root = RootDir::new(place.home(), &["memory"], Privacy::Private);
     let backend = LocalBackend::new(root, lock_file(place));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -67,7 +67,7 @@ pub(crate) enum Locks {
 }
 
 /// Holds locks as a process does that writes or has work there; lets go when they are dropped.
-pub(crate) fn hold_locks(place: &Place, which: Locks) -> Vec<File> {
+pub(crate) fn hold_locks(place: &Sandbox, which: Locks) -> Vec<File> {
     let locks = fs::read_dir(place.home().join("state/locks")).unwrap();
     let paths = locks.map(|lock| lock.unwrap().path());
     let is_of_lane = |path: &PathBuf| path.to_string_lossy().contains("/lane-");
@@ -80,7 +80,7 @@ pub(crate) fn hold_locks(place: &Place, which: Locks) -> Vec<File> {
 }
 
 /// Returns the lock file of the one root that was written to.
-pub(crate) fn lock_file(place: &Place) -> PathBuf {
+pub(crate) fn lock_file(place: &Sandbox) -> PathBuf {
     let locks = fs::read_dir(place.home().join("state/locks")).unwrap();
     let locks: Vec<_> = locks.map(|lock| lock.unwrap().path()).collect();
     let [lock] = &locks[..] else { panic!("one root was written to: {locks:?}") };
@@ -89,23 +89,23 @@ pub(crate) fn lock_file(place: &Place) -> PathBuf {
 
 #[test]
 fn the_command_line_and_two_servers_share_a_root() {
-    let place = Place::with(&[("project/shared.md", "")]);
+    let place = Sandbox::with(&[("project/shared.md", "")]);
     std::thread::scope(|scope| {
         for server in 0..2 {
             let place = &place;
             scope.spawn(move || {
-                let mut served = Served::start(place);
+                let mut served = McpServerProcess::start(place);
                 for number in 0..100 {
                     served.done(&insert(&format!("server {server}, {number}")));
                 }
-                served.leave();
+                served.close_input();
             });
         }
         let place = &place;
         scope.spawn(move || {
             for number in 0..20 {
                 let line = format!("person, {number}");
-                place.done(&["insert", "project/shared.md", "0", &line]);
+                place.run_ok(&["insert", "project/shared.md", "0", &line]);
             }
         });
     });
@@ -113,14 +113,14 @@ fn the_command_line_and_two_servers_share_a_root() {
     let expected: BTreeSet<_> =
         servers.chain((0..20).map(|number| format!("person, {number}"))).collect();
     assert_eq!(lines(&place), expected);
-    assert_eq!(place.done(&["log", "--json", "-n", "1000"]).lines().count(), 221);
-    place.needs_nothing();
+    assert_eq!(place.run_ok(&["log", "--json", "-n", "1000"]).lines().count(), 221);
+    place.check_healthy();
 }
 
 #[test]
 fn a_server_sees_at_once_what_another_process_wrote() {
-    let place = Place::new();
-    let (mut one, mut two) = (Served::start(&place), Served::start(&place));
+    let place = Sandbox::new();
+    let (mut one, mut two) = (McpServerProcess::start(&place), McpServerProcess::start(&place));
     for number in 0..20 {
         let path = format!("/memories/global/{number}.md");
         one.create(&path, "by one\n");
@@ -137,21 +137,21 @@ fn a_server_sees_at_once_what_another_process_wrote() {
         assert_eq!(two.call(&rename).code, "not_found");
         assert_eq!(place.view(&format!("global/done/{number}.md")), "by two\n");
     }
-    one.leave();
-    two.leave();
-    place.needs_nothing();
+    one.close_input();
+    two.close_input();
+    place.check_healthy();
 }
 
 #[test]
 fn a_root_held_for_too_long_is_told_and_shown() {
-    let place = Place::with(&[("global/a.md", "a\n")]);
-    let mut served = Served::start(&place);
+    let place = Sandbox::with(&[("global/a.md", "a\n")]);
+    let mut served = McpServerProcess::start(&place);
     let (mut held, _runtime) = hold_root(&place);
     // It has written, so the lock file says who it is.
     held.begin().unwrap();
     held.end(None).unwrap();
     let pid = std::process::id();
-    let status = place.done(&["status"]);
+    let status = place.run_ok(&["status"]);
     assert!(status.contains(&format!("held by another process (pid {pid})")), "{status}");
     assert_eq!(place.view("global/a.md"), "a\n", "reading needs no lock");
     // Both wait at the same time.
@@ -165,16 +165,16 @@ fn a_root_held_for_too_long_is_told_and_shown() {
     assert_eq!(served.answer().code, "locked");
     drop(held);
     served.done(&edit);
-    served.leave();
+    served.close_input();
     assert_eq!(place.view("global/a.md"), "x\na\n");
-    place.needs_nothing();
+    place.check_healthy();
 }
 
 #[test]
 fn a_server_told_to_end_while_it_writes_ends_cleanly() {
     for signal in ["INT", "TERM"] {
-        let place = Place::with(&[("project/shared.md", "")]);
-        let mut served = Served::start(&place);
+        let place = Sandbox::with(&[("project/shared.md", "")]);
+        let mut served = McpServerProcess::start(&place);
         let asked: Vec<_> = (0..100)
             .map(|number| {
                 let line = format!("line {number}");
@@ -194,13 +194,13 @@ fn a_server_told_to_end_while_it_writes_ends_cleanly() {
         assert_eq!(lines(&place), acknowledged, "{signal}");
         let lock = fs::read_to_string(lock_file(&place)).unwrap();
         assert!(lock.ends_with(" resting\n"), "{lock}");
-        place.needs_nothing();
+        place.check_healthy();
     }
 }
 
 #[test]
 fn a_command_told_to_end_leaves_all_or_nothing() {
-    let place = Place::with(&[("project/shared.md", "")]);
+    let place = Sandbox::with(&[("project/shared.md", "")]);
     let text = "- a line of some length\n".repeat(2_000);
     for (round, signal) in (0..40).zip(["INT", "TERM"].into_iter().cycle()) {
         let path = format!("project/{round}.md");
@@ -226,13 +226,13 @@ fn a_command_told_to_end_leaves_all_or_nothing() {
         .filter(|name| name.starts_with('.'))
         .collect();
     assert_eq!(left_over, [""; 0]);
-    place.done(&["insert", "project/shared.md", "0", "after"]);
-    place.needs_nothing();
+    place.run_ok(&["insert", "project/shared.md", "0", "after"]);
+    place.check_healthy();
 }
 
 #[test]
 fn an_import_told_to_end_leaves_all_or_nothing() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let count = 600;
     fs::write(place.home().join("config.toml"), "files_max = 100000\n").unwrap();
     let source = place.path().join("source");
@@ -267,5 +267,5 @@ fn an_import_told_to_end_leaves_all_or_nothing() {
         finished_late += usize::from(status == Some(130) && found == count);
     }
     assert!(finished_late > 0, "no signal came while files were being written");
-    place.needs_nothing();
+    place.check_healthy();
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, TOKEN};
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// A fenced code block of a document.
 struct Example {
@@ -77,7 +77,7 @@ fn every_client_is_given_a_server_that_starts() {
         assert!(server["type"].is_null() || server["type"] == "stdio", "{client}");
         let args: Vec<&str> =
             server["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
-        let place = Place::new();
+        let place = Sandbox::new();
         let checkout = place.checkout().display().to_string();
         let args: Vec<&str> = args
             .into_iter()
@@ -93,18 +93,18 @@ fn every_client_is_given_a_server_that_starts() {
 
 #[test]
 fn the_settings_are_understood() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let all = examples_of("docs/SETTINGS.md");
     let settings = all.iter().find(|one| one.heading == "All settings" && one.language == "toml");
     let text = &settings.unwrap().text;
     // The one that is commented out as well.
     fs::write(place.home().join("config.toml"), text.replace("# \"secrets", "\"secrets")).unwrap();
-    place.done(&["ls"]);
+    place.run_ok(&["ls"]);
 }
 
 #[test]
 fn the_commands_of_the_start_and_of_completion_are_understood() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for example in examples().iter().filter(|one| one.language == "sh") {
         for line in example.text.lines().filter(|line| line.starts_with("lukasa ")) {
             let line = line.split(" | ").next().unwrap().split("  #").next().unwrap();
@@ -119,11 +119,11 @@ fn the_commands_of_the_start_and_of_completion_are_understood() {
 fn a_client_that_is_given_the_daemon_is_let_in() {
     let server = &parsed("Over HTTP", "json")["mcpServers"]["lukasa"];
     assert_eq!(server["type"], "http");
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let path = server["url"].as_str().unwrap().strip_prefix("http://127.0.0.1:4170").unwrap();
     let header = server["headers"]["Authorization"].as_str().unwrap();
     let shown = examples().into_iter().find(|one| one.heading == "Over HTTP").unwrap().text;
-    let command = place.done(&["serve", "--help"]);
+    let command = place.run_ok(&["serve", "--help"]);
     assert!(command.contains("4170") && shown.contains("lukasa token"), "{shown}");
     let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {},

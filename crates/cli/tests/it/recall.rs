@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
-fn filled() -> Place {
-    let place = Place::new();
+fn filled() -> Sandbox {
+    let place = Sandbox::new();
     for (name, text) in [
         ("project/harbour.md", "- The harbour master of Brenn is called Olga Tveit.\n"),
         ("global/bread.md", "---\nname: Bread\n---\n- The sourdough rests for eleven hours.\n"),
@@ -19,14 +19,14 @@ fn filled() -> Place {
 #[test]
 fn what_fits_is_shown_and_explained() {
     let place = filled();
-    let shown = place.done(&["recall", "who", "is", "the", "harbour", "master?"]);
+    let shown = place.run_ok(&["recall", "who", "is", "the", "harbour", "master?"]);
     assert_eq!(
         shown,
         "project/harbour.md\n  - The harbour master of Brenn is called Olga Tveit.\n"
     );
-    let explained = place.done(&["recall", "--explain", "how long does the sourdough rest?"]);
+    let explained = place.run_ok(&["recall", "--explain", "how long does the sourdough rest?"]);
     assert!(explained.starts_with("global/bread.md\n  has `sourdough`"), "{explained}");
-    let json = place.done(&["recall", "--json", "TARN_URL variable"]);
+    let json = place.run_ok(&["recall", "--json", "TARN_URL variable"]);
     let value: Value = serde_json::from_str(json.trim_end()).unwrap();
     assert_eq!(value["path"], "/memories/project/tests.md");
     assert_eq!(value["text"], "- Integration tests need the variable TARN_URL.");
@@ -34,9 +34,9 @@ fn what_fits_is_shown_and_explained() {
 
 #[test]
 fn one_memory_is_enough_to_find_it() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("project/ferry.md", "- The ferry to Brenn leaves from quay four.\n");
-    let found = place.done(&["recall", "where does the ferry leave?"]);
+    let found = place.run_ok(&["recall", "where does the ferry leave?"]);
     assert!(found.starts_with("project/ferry.md\n"), "{found}");
     assert_eq!(place.run(&["recall", "what is the capital of France?"]).status, 1);
 }

@@ -6,10 +6,10 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::place::{Ended, Place};
+use crate::sandbox::{CommandOutput, Sandbox};
 
 /// Returns a command that runs in a folder that no longer exists.
-fn in_removed_folder(place: &Place, args: &[&str]) -> Command {
+fn in_removed_folder(place: &Sandbox, args: &[&str]) -> Command {
     let gone = place.path().join("gone");
     fs::create_dir(&gone).unwrap();
     let mut command = place.program("sh");
@@ -21,14 +21,14 @@ fn in_removed_folder(place: &Place, args: &[&str]) -> Command {
     command
 }
 
-fn run(place: &Place, args: &[&str], stdin: &str) -> Ended {
+fn run(place: &Sandbox, args: &[&str], stdin: &str) -> CommandOutput {
     let mut command = assert_cmd::Command::from_std(in_removed_folder(place, args));
-    place.end(command.write_stdin(stdin))
+    place.run_command(command.write_stdin(stdin))
 }
 
 #[test]
 fn the_command_line_serves_what_needs_no_project() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("global/tea.md", "- Bea drinks green tea at four.\n");
     place.create("project/plan.md", "- Ship in May.\n");
     let warning = "warning: the current folder no longer exists, so there is no project\n";
@@ -57,7 +57,7 @@ fn the_command_line_serves_what_needs_no_project() {
 
 #[test]
 fn hooks_and_tools_serve_what_needs_no_project() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("global/tea.md", "- Bea drinks green tea at four.\n");
     place.create("project/plan.md", "- Ship the green release in May.\n");
     let event = |name: &str| {
@@ -75,7 +75,7 @@ fn hooks_and_tools_serve_what_needs_no_project() {
         assert!(shown.stdout.contains("Bea drinks"), "{}", shown.shown());
         // The folder of the hook itself is not meant.
         let mut elsewhere = place.lukasa(&["hook", hook]);
-        let other = place.end(elsewhere.write_stdin(event(name).replace("\"s\"", "\"t\"")));
+        let other = place.run_command(elsewhere.write_stdin(event(name).replace("\"s\"", "\"t\"")));
         assert!(other.stdout.contains("Bea drinks"), "{}", other.shown());
         assert!(!other.stdout.contains("release in May"), "{}", other.shown());
     }

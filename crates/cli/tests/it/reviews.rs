@@ -10,13 +10,13 @@ use testkit::{ModelReply, ModelServer, Random, delay_fault, eventually};
 
 use crate::daemon::{Daemon, PATIENCE};
 use crate::hooks::{fixture, hook, prompted};
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// Turns of the conversation that is killed again and again, and between how many of them a review is due.
 const TURNS: u64 = 100;
 const INTERVAL: u64 = 3;
 
-fn settings(place: &Place, text: &str, server: Option<&ModelServer>) {
+fn settings(place: &Sandbox, text: &str, server: Option<&ModelServer>) {
     let models = server.map(|server| {
         let url = server.url();
         format!("[models]\nreview = 'local/small'\n[models.providers.local]\nurl = \"{url}\"\n")
@@ -46,7 +46,7 @@ fn kills_between_any_two_steps_leave_every_third_turn_its_one_review() {
     println!("the same moments again: LUKASA_TEST_SEED={seed}");
     let mut random = Random::new(seed);
     let server = ModelServer::scripted(vec![ModelReply::text("Nothing to save.")]).unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, &format!("memory_review_interval = {INTERVAL}"), Some(&server));
     let mut daemon = Daemon::start(&place);
     daemon.post("/v1/sessions", &json!({ "sessionId": "talk" }));
@@ -60,7 +60,12 @@ fn kills_between_any_two_steps_leave_every_third_turn_its_one_review() {
             let address = daemon.address().to_owned();
             let body = turn.clone();
             let asked = thread::spawn(move || {
-                crate::daemon::crash::answered(&address, "POST", "/v1/sessions/talk/turns", &body)
+                crate::daemon::crash::try_request(
+                    &address,
+                    "POST",
+                    "/v1/sessions/talk/turns",
+                    &body,
+                )
             });
             delay_fault(Duration::from_micros(u64::try_from(random.below(12_000)).unwrap()));
             daemon.kill();
@@ -97,7 +102,7 @@ fn what_a_review_saved_is_shown_to_people_everywhere() {
     };
     let script = vec![add("I prefer tabs everywhere"), ModelReply::text("Saved one.")];
     let server = ModelServer::scripted(script).unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, "memory_review_interval = 1\nmemory_review_verbose = true", Some(&server));
     let daemon = Daemon::start(&place);
     let stream = daemon.stream("/v1/events", &[]);
@@ -122,18 +127,18 @@ fn what_a_review_saved_is_shown_to_people_everywhere() {
     assert_eq!(daemon.post("/workspace/memory/review", &json!({})).status, 404);
     let change = place.json(&["log", "-n", "1"]);
     assert_eq!(change["note"], "Said in turn 1: “I prefer tabs everywhere”");
-    let waiting = place.done(&["pending"]);
+    let waiting = place.run_ok(&["pending"]);
     assert!(waiting.contains("A background review"), "{waiting}");
-    let runs = place.done(&["runs"]);
+    let runs = place.run_ok(&["runs"]);
     assert!(runs.contains("review\tlocal/small"), "{runs}");
-    assert!(place.done(&["accept"]).contains("background_review"));
-    place.done(&["undo", "--task", id, "-y"]);
-    assert!(!place.done(&["ls"]).contains("tabs"));
+    assert!(place.run_ok(&["accept"]).contains("background_review"));
+    place.run_ok(&["undo", "--task", id, "-y"]);
+    assert!(!place.run_ok(&["ls"]).contains("tabs"));
 }
 
 #[test]
 fn wrong_settings_are_told_with_their_line() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for (text, what) in [
         ("memory_review_interval = -1", "config.toml:1: invalid value: integer `-1`"),
         ("memory_review_interval = 20000", "config.toml:1: memory_review_interval must be at most"),
@@ -148,7 +153,7 @@ fn wrong_settings_are_told_with_their_line() {
 }
 
 /// Has an agent tell of a turn, as its hooks do.
-fn turn(place: &Place, agent: &str, prompt: &str) {
+fn turn(place: &Sandbox, agent: &str, prompt: &str) {
     let said = hook(place, &["user-prompt", "--agent", agent], &prompted(place, agent, prompt));
     assert_eq!((said.status, said.stderr.as_str()), (0, ""));
     for _ in 0..2 {
@@ -161,20 +166,20 @@ fn turn(place: &Place, agent: &str, prompt: &str) {
 #[test]
 fn hooks_alone_are_enough_for_a_review_by_the_rules() {
     for agent in ["claude-code", "codex", "gemini", "qwen", "copilot", "cursor"] {
-        let place = Place::new();
+        let place = Sandbox::new();
         settings(&place, "memory_review_interval = 2", None);
         turn(&place, agent, "From now on always answer me in German.");
-        assert_eq!(place.done(&["ls"]), "", "{agent}: one turn is not enough");
+        assert_eq!(place.run_ok(&["ls"]), "", "{agent}: one turn is not enough");
         turn(&place, agent, "Now list the files.");
         let begun = Instant::now();
-        let mut listed = place.done(&["ls"]);
+        let mut listed = place.run_ok(&["ls"]);
         while listed.is_empty() && begun.elapsed() < PATIENCE {
             // On a busy machine a hook may end before the review; the next one goes on with it.
             hook(&place, &["stop", "--agent", agent], &fixture(&place, agent, "stop"));
-            listed = place.done(&["ls"]);
+            listed = place.run_ok(&["ls"]);
         }
         assert!(listed.contains("global/"), "{agent}: {listed}");
-        let found = place.done(&["search", "German"]);
+        let found = place.run_ok(&["search", "German"]);
         assert!(found.contains("German"), "{agent}: {found}");
     }
 }
@@ -182,7 +187,7 @@ fn hooks_alone_are_enough_for_a_review_by_the_rules() {
 #[test]
 fn hooks_tell_a_daemon_and_a_transcript_is_read_where_the_agent_says_too_little() {
     let server = ModelServer::scripted(vec![ModelReply::text("Nothing to save.")]).unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     settings(&place, "memory_review_interval = 1", Some(&server));
     let transcript = place.home().join("transcript.jsonl");
     let line = json!({ "type": "assistant.message", "data": { "content": "I ran the parser." } });

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use testkit::{Random, delay_fault};
 
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn a_fact_is_added_to_the_file_of_its_scope() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let ended = place.run(&["save", "--scope", "project", "- Builds with make"]);
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
@@ -32,16 +32,16 @@ fn a_fact_is_added_to_the_file_of_its_scope() {
             "path": path, "scope": "global", "changed": true, "bytesWritten": 37, "warnings": [],
         })
     );
-    assert!(!place.done(&["log"]).contains("make"), "it is in no history");
+    assert!(!place.run_ok(&["log"]).contains("make"), "it is in no history");
 }
 
 #[test]
 fn a_fact_can_be_edited_before_it_is_saved() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let save = |args: &[&str], editor: &str| {
         let editor = place.script("editor", editor);
         let mut command = place.lukasa(&[&["save", "--edit", "--scope", "project"], args].concat());
-        place.end(command.env("EDITOR", editor))
+        place.run_command(command.env("EDITOR", editor))
     };
     assert_eq!(save(&["Builds with make"], r#"sed -i s/make/just/ "$1""#).status, 0);
     assert_eq!(save(&[], r#"printf '%s\n' '- one' '- two' > "$1""#).status, 0);
@@ -57,11 +57,11 @@ fn a_fact_can_be_edited_before_it_is_saved() {
 
 #[test]
 fn the_file_that_is_there_is_added_to_and_no_line_twice() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for file in ["QWEN.md", "GEMINI.md", "CLAUDE.md", "AGENTS.md"] {
         fs::write(place.checkout().join(file), "# Rules\n").unwrap();
         for _ in 0..3 {
-            place.done(&["save", "--scope", "project", "Builds with make"]);
+            place.run_ok(&["save", "--scope", "project", "Builds with make"]);
         }
         let text = fs::read_to_string(place.checkout().join(file)).unwrap();
         assert_eq!(text, "# Rules\n\n## Lukasa Added Memories\n- Builds with make\n", "{file}");
@@ -78,7 +78,7 @@ fn the_file_that_is_there_is_added_to_and_no_line_twice() {
 
 #[test]
 fn without_a_scope_both_files_are_named() {
-    let place = Place::new();
+    let place = Sandbox::new();
     insta::assert_snapshot!(place.run(&["save", "x"]).shown(), @r"
     status 2
     --- stderr
@@ -91,7 +91,7 @@ fn without_a_scope_both_files_are_named() {
 
 #[test]
 fn what_cannot_be_saved_is_said_and_nothing_is_made() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let save = |fact: &str| place.run(&["save", "--scope", "global", fact]);
     assert_eq!(save(" - ").status, 2);
     assert_eq!(place.run_with(&["save", "--scope", "global"], "\n").status, 2);
@@ -112,10 +112,10 @@ fn what_cannot_be_saved_is_said_and_nothing_is_made() {
 
 #[test]
 fn the_names_of_context_files_can_be_set() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::write(place.home().join("config.toml"), "[context]\nfile_names = 'CLAUDE.md'\n").unwrap();
     fs::write(place.checkout().join("AGENTS.md"), "# Rules\n").unwrap();
-    place.done(&["save", "--scope", "project", "x"]);
+    place.run_ok(&["save", "--scope", "project", "x"]);
     let text = fs::read_to_string(place.checkout().join("CLAUDE.md")).unwrap();
     assert_eq!(text, "## Lukasa Added Memories\n- x\n");
     assert_eq!(fs::read_to_string(place.checkout().join("AGENTS.md")).unwrap(), "# Rules\n");
@@ -126,16 +126,16 @@ const KILLS: usize = 60;
 
 #[test]
 fn a_kill_leaves_whole_lines_and_all_that_was_said_to_be_saved() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let seed = RandomState::new().hash_one("save");
     println!("the same moments again: {seed}");
     let mut dice = Random::new(seed);
     let file = place.checkout().join("AGENTS.md");
     let head = "# Rules\n\n## Lukasa Added Memories\n";
     fs::write(&file, head).unwrap();
-    place.done(&["save", "--scope", "project", "first"]);
+    place.run_ok(&["save", "--scope", "project", "first"]);
     let begun = Instant::now();
-    place.done(&["save", "--scope", "project", "second"]);
+    place.run_ok(&["save", "--scope", "project", "second"]);
     fs::write(&file, head).unwrap();
     // Files are written in the last part of the time that it takes.
     let taken = usize::try_from(begun.elapsed().as_micros()).unwrap();
@@ -155,7 +155,7 @@ fn a_kill_leaves_whole_lines_and_all_that_was_said_to_be_saved() {
         expected = text;
     }
     println!("killed {killed} of {KILLS}");
-    place.done(&["save", "--scope", "project", "last"]);
+    place.run_ok(&["save", "--scope", "project", "last"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), format!("{expected}- last\n"));
     let names = fs::read_dir(place.checkout()).unwrap().map(|entry| entry.unwrap().file_name());
     let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();

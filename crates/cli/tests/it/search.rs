@@ -1,9 +1,9 @@
 //! `grep`.
 
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
-fn with_memories() -> Place {
-    let place = Place::new();
+fn with_memories() -> Sandbox {
+    let place = Sandbox::new();
     place.create("global/a.md", "uses pnpm\nnever npm (yet)\n");
     place.create("project/b.md", "node 20\nPNPM\n");
     place
@@ -30,7 +30,7 @@ fn matches_are_lines_with_their_memory() {
 
 #[test]
 fn json_has_one_match_a_line() {
-    insta::assert_snapshot!(with_memories().done(&["grep", "npm", "--json"]), @r#"
+    insta::assert_snapshot!(with_memories().run_ok(&["grep", "npm", "--json"]), @r#"
     {"path":"/memories/global/a.md","line":1,"text":"uses pnpm","ranges":[[6,9]]}
     {"path":"/memories/global/a.md","line":2,"text":"never npm (yet)","ranges":[[6,9]]}
     "#);
@@ -38,17 +38,17 @@ fn json_has_one_match_a_line() {
 
 #[test]
 fn a_terminal_is_not_reached_through_a_match() {
-    let place = Place::with(&[("global/a.md", "clear \u{1b}[2J\n")]);
-    assert_eq!(place.done(&["grep", "clear"]), "global/a.md:clear ^[[2J\n");
+    let place = Sandbox::with(&[("global/a.md", "clear \u{1b}[2J\n")]);
+    assert_eq!(place.run_ok(&["grep", "clear"]), "global/a.md:clear ^[[2J\n");
 }
 
 #[test]
 fn color_comes_when_it_is_asked_for() {
     let place = with_memories();
-    let colored = place.done(&["grep", "pnpm", "--color", "always"]);
+    let colored = place.run_ok(&["grep", "pnpm", "--color", "always"]);
     assert_eq!(colored.replace('\u{1b}', "^"), "^[36mglobal/a.md^[0m:uses ^[1m^[31mpnpm^[0m\n");
-    let forced = place.end(place.lukasa(&["grep", "pnpm"]).env("CLICOLOR_FORCE", "1"));
+    let forced = place.run_command(place.lukasa(&["grep", "pnpm"]).env("CLICOLOR_FORCE", "1"));
     assert_eq!(forced.stdout, colored);
-    let plain = place.end(place.lukasa(&["grep", "pnpm"]).env("NO_COLOR", "1"));
+    let plain = place.run_command(place.lukasa(&["grep", "pnpm"]).env("NO_COLOR", "1"));
     assert_eq!(plain.stdout, "global/a.md:uses pnpm\n");
 }

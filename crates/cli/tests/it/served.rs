@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// How long a test waits for an answer before it fails: longer than a command waits for a root.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server and the pipes to it.
-pub(crate) struct Served {
+pub(crate) struct McpServerProcess {
     child: Child,
     stdin: Option<ChildStdin>,
     answers: Receiver<Value>,
@@ -23,16 +23,16 @@ pub(crate) struct Served {
 
 /// What a call came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ToolAnswer {
     pub(crate) id: u64,
     /// `ok`, or the code of the refusal.
     pub(crate) code: String,
     pub(crate) text: String,
 }
 
-impl Served {
+impl McpServerProcess {
     /// Starts a server for the place's checkout.
-    pub(crate) fn start(place: &Place) -> Self {
+    pub(crate) fn start(place: &Sandbox) -> Self {
         Self::start_as(place.command(&["mcp", "--workspace-id", "w"]))
     }
 
@@ -105,12 +105,12 @@ impl Served {
     }
 
     /// Waits for the next call to be answered.
-    pub(crate) fn answer(&self) -> Answer {
-        Answer::of(&self.message()).unwrap()
+    pub(crate) fn answer(&self) -> ToolAnswer {
+        ToolAnswer::parse(&self.message()).unwrap()
     }
 
     /// Sends a call and waits for what it comes to; no other may be in flight.
-    pub(crate) fn call(&mut self, arguments: &Value) -> Answer {
+    pub(crate) fn call(&mut self, arguments: &Value) -> ToolAnswer {
         let id = self.ask(arguments);
         let answer = self.answer();
         assert_eq!(answer.id, id);
@@ -129,10 +129,10 @@ impl Served {
     }
 
     /// Kills the server as `kill -9` does; returns the answers that had been given and not read.
-    pub(crate) fn kill(mut self) -> Vec<Answer> {
+    pub(crate) fn kill(mut self) -> Vec<ToolAnswer> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        self.answers.iter().filter_map(|message| Answer::of(&message)).collect()
+        self.answers.iter().filter_map(|message| ToolAnswer::parse(&message)).collect()
     }
 
     /// Kills the process that was started, and not those that it has started.
@@ -142,11 +142,11 @@ impl Served {
     }
 
     /// Waits until nothing writes answers any more, with the input open; returns those that were not read.
-    pub(crate) fn rest(&self) -> Vec<Answer> {
+    pub(crate) fn read_remaining(&self) -> Vec<ToolAnswer> {
         let mut answers = Vec::new();
         loop {
             match self.answers.recv_timeout(PATIENCE) {
-                Ok(message) => answers.extend(Answer::of(&message)),
+                Ok(message) => answers.extend(ToolAnswer::parse(&message)),
                 Err(RecvTimeoutError::Disconnected) => return answers,
                 Err(RecvTimeoutError::Timeout) => panic!("the server did not end"),
             }
@@ -160,13 +160,14 @@ impl Served {
     }
 
     /// Waits for the end of the server; returns how it ended and the answers not read.
-    pub(crate) fn end(mut self) -> (ExitStatus, Vec<Answer>) {
-        let answers = self.answers.iter().filter_map(|message| Answer::of(&message)).collect();
+    pub(crate) fn end(mut self) -> (ExitStatus, Vec<ToolAnswer>) {
+        let answers =
+            self.answers.iter().filter_map(|message| ToolAnswer::parse(&message)).collect();
         (self.child.wait().unwrap(), answers)
     }
 
     /// Leaves as a client does, by closing the pipe.
-    pub(crate) fn leave(mut self) {
+    pub(crate) fn close_input(mut self) {
         drop(self.stdin.take());
         let (status, answers) = self.end();
         assert!(status.success(), "{status}");
@@ -174,9 +175,9 @@ impl Served {
     }
 }
 
-impl Answer {
+impl ToolAnswer {
     /// Reads an answer to a call; `None` for anything else.
-    fn of(message: &Value) -> Option<Self> {
+    fn parse(message: &Value) -> Option<Self> {
         let id = message["id"].as_u64()?;
         let result = &message["result"];
         let facts = &result["_meta"]["lukasa"];

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
 use crate::mcp_clients::tool;
-use crate::place::{Ended, Place};
+use crate::sandbox::{CommandOutput, Sandbox};
 
 const UNIT: &str = ".config/systemd/user/lukasa.service";
 
 /// Returns what systemd has to say against a unit: nothing, if it is as it should be.
-fn complaints(place: &Place, unit: &Path) -> String {
+fn complaints(place: &Sandbox, unit: &Path) -> String {
     let mut verify = place.program("systemd-analyze");
     verify.env("XDG_RUNTIME_DIR", place.temporary()).args(["--user", "verify"]).arg(unit);
     let output = verify.output().expect("systemd-analyze is there; Debian has it in `systemd`");
@@ -23,7 +23,7 @@ fn complaints(place: &Place, unit: &Path) -> String {
 
 #[test]
 fn systemd_understands_the_unit() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let shop = place.path().join("a $shop of 100%");
     fs::create_dir(&shop).unwrap();
     let shop = shop.display().to_string();
@@ -50,8 +50,8 @@ fn systemd_understands_the_unit() {
 
 #[test]
 fn what_the_unit_starts_is_a_daemon_for_the_folder_in_which_it_was_installed() {
-    let place = Place::new();
-    place.done(&["service", "install", "--", "--port", "0", "--json"]);
+    let place = Sandbox::new();
+    place.run_ok(&["service", "install", "--", "--port", "0", "--json"]);
     let text = fs::read_to_string(place.home().join(UNIT)).unwrap();
     let value = |key: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
@@ -68,13 +68,13 @@ fn what_the_unit_starts_is_a_daemon_for_the_folder_in_which_it_was_installed() {
         command
     });
     let checkout = place.checkout().canonicalize().unwrap();
-    assert_eq!(daemon.said["workspaces"][0]["cwd"], json!(checkout));
+    assert_eq!(daemon.log_lines["workspaces"][0]["cwd"], json!(checkout));
     let status = place.json(&["service", "status"]);
     assert_eq!(
         status,
         json!({
             "file": format!("<place>/home/{UNIT}"), "installed": true, "enabled": false,
-            "url": daemon.said["url"],
+            "url": daemon.log_lines["url"],
         })
     );
     daemon.kill();
@@ -83,9 +83,9 @@ fn what_the_unit_starts_is_a_daemon_for_the_folder_in_which_it_was_installed() {
 
 #[test]
 fn launchd_understands_the_agent() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let install = ["service", "install", "--manager", "launchd", "--", "--workspace", "a & <b>"];
-    place.done(&install);
+    place.run_ok(&install);
     let file = place.home().join("Library/LaunchAgents/lukasa.plist");
     let script = "import json, plistlib, sys; print(json.dumps(plistlib.load(sys.stdin.buffer)))";
     let python = Command::new(tool("LUKASA_TEST_PYTHON"))
@@ -110,10 +110,10 @@ fn launchd_understands_the_agent() {
 
 #[test]
 fn it_is_there_and_it_is_gone() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let unit = place.home().join(UNIT);
     let run = |args: &[&str]| place.run(&[&["service"], args].concat());
-    let shown = |ended: Ended| (ended.status, ended.stdout);
+    let shown = |ended: CommandOutput| (ended.status, ended.stdout);
     let nothing = "not installed: `lukasa service install`\nno daemon runs\n".to_owned();
     assert_eq!(shown(run(&["status"])), (1, nothing.clone()));
     let dry = run(&["install", "--dry-run"]);
@@ -125,10 +125,10 @@ fn it_is_there_and_it_is_gone() {
     assert_eq!(place.stable(told["text"].as_str().unwrap()), dry.stdout);
     assert!(!unit.exists());
 
-    place.done(&["service", "install"]);
+    place.run_ok(&["service", "install"]);
     let written = fs::read_to_string(&unit).unwrap();
     assert_eq!(place.stable(&written), dry.stdout);
-    place.done(&["service", "install", "--", "--no-tasks"]);
+    place.run_ok(&["service", "install", "--", "--no-tasks"]);
     assert!(fs::read_to_string(&unit).unwrap().contains("\"--no-tasks\""), "it is replaced");
     // What `systemctl enable` makes.
     let link = unit.parent().unwrap().join("default.target.wants/lukasa.service");
@@ -148,7 +148,7 @@ fn it_is_there_and_it_is_gone() {
 
 #[test]
 fn what_is_not_ours_or_not_understood_is_refused() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let check = |args: &[&str], status: i32, told: &str| {
         let ended = place.run(&[&["service"], args].concat());
         assert_eq!(ended.status, status, "{args:?}: {}", ended.stderr);

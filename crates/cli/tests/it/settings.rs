@@ -2,15 +2,15 @@
 
 use std::fs;
 
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
-fn set(place: &Place, text: &str) {
+fn set(place: &Sandbox, text: &str) {
     fs::write(place.home().join("config.toml"), text).unwrap();
 }
 
 #[test]
 fn a_mistake_in_the_settings_stops_every_command_and_is_named() {
-    let place = Place::new();
+    let place = Sandbox::new();
     set(&place, "files_max = 10\nfile_max = 3\n");
     insta::assert_snapshot!(place.run(&["ls"]).shown(), @"
     status 2
@@ -27,26 +27,26 @@ fn a_mistake_in_the_settings_stops_every_command_and_is_named() {
 
 #[test]
 fn settings_take_effect() {
-    let place = Place::new();
+    let place = Sandbox::new();
     set(&place, "files_max = 1\nproject_root = \"host\"\n");
     place.create("project/a.md", "a\n");
     assert!(!place.checkout().join(".lukasa").exists());
     assert_eq!(place.run(&["create", "project/b.md", "b"]).status, 5);
     let in_repo = ["create", "project/c.md", "c", "--project-root", "repo"];
-    place.done(&in_repo);
+    place.run_ok(&in_repo);
     assert!(place.checkout().join(".lukasa/memory/c.md").exists());
 }
 
 #[test]
 fn a_tilde_that_no_shell_expanded_means_the_home_folder() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let done = |variables: &[(&str, &str)], args: &[&str]| {
         let mut command = place.lukasa(args);
         let homes = ["LUKASA_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
         for name in homes {
             command.env_remove(name);
         }
-        let ended = place.end(command.envs(variables.iter().copied()));
+        let ended = place.run_command(command.envs(variables.iter().copied()));
         assert_eq!(ended.status, 0, "{args:?}: {}", ended.stderr);
         ended.stdout
     };
@@ -78,7 +78,7 @@ fn a_tilde_that_no_shell_expanded_means_the_home_folder() {
 
 #[test]
 fn a_rule_can_be_relaxed() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let key = ["AK", "IA", "QYLPMN5HHHFPZAM2"].concat();
     assert_eq!(place.run(&["create", "global/k.md", &key]).status, 4);
     set(&place, "[screening.policies]\nsecrets = \"warn\"\n");
@@ -89,7 +89,7 @@ fn a_rule_can_be_relaxed() {
 
 #[test]
 fn a_refusal_says_how_to_let_the_text_pass_once_or_always() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let key = ["AK", "IA", "QYLPMN5HHHFPZAM2"].concat();
     insta::assert_snapshot!(place.run(&["create", "global/k.md", &key]).shown(), @r#"
     status 4
@@ -107,21 +107,21 @@ fn a_refusal_says_how_to_let_the_text_pass_once_or_always() {
     ");
     // Once: the next text is looked at anew, an edit elsewhere in this one is not.
     assert_eq!(place.run(&["create", "global/again.md", &key]).status, 4);
-    place.done(&["insert", "global/once.md", "1", "more"]);
+    place.run_ok(&["insert", "global/once.md", "1", "more"]);
     // Always: the digest that the refusal names, and no other value of the rule.
     let refused = place.run(&["create", "global/k.md", &key, "--json"]);
     let error: serde_json::Value = serde_json::from_str(&refused.stderr).unwrap();
     let help = error["error"]["help"].as_str().unwrap();
     let digest = help.split('"').nth(1).unwrap();
     set(&place, &format!("[screening]\nallowed = [\"{digest}\"]\n"));
-    place.done(&["create", "global/always.md", &key]);
+    place.run_ok(&["create", "global/always.md", &key]);
     let other = ["AK", "IA", "QYLPMN5HHHFPZAM3"].concat();
     assert_eq!(place.run(&["create", "global/other.md", &other]).status, 4);
 }
 
 #[test]
 fn a_rule_is_answered_for_by_every_command_that_writes() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let key = ["AK", "IA", "QYLPMN5HHHFPZAM2"].concat();
     place.create("global/a.md", "x\n");
     let editor = place.script("editor", &format!("echo {key} > \"$1\""));
@@ -136,7 +136,8 @@ fn a_rule_is_answered_for_by_every_command_that_writes() {
         &["mv", "global/a.md", &format!("global/{key}.md")],
     ];
     for line in lines {
-        let run = |args: &[&str]| place.end(place.lukasa(args).env("EDITOR", &editor)).status;
+        let run =
+            |args: &[&str]| place.run_command(place.lukasa(args).env("EDITOR", &editor)).status;
         assert_eq!(run(line), 4, "{line:?}");
         assert_eq!(run(&[line, &["--allow", "secrets"]].concat()), 0, "{line:?}");
     }
@@ -144,7 +145,7 @@ fn a_rule_is_answered_for_by_every_command_that_writes() {
     assert_eq!(skipped.status, 1, "{}", skipped.shown());
     let help = "`--allow secrets.aws-access-key` takes it";
     assert!(skipped.stdout.contains(help), "{}", skipped.shown());
-    place.done(&["import", &source, "--to", "global/new", "--allow", "secrets.aws-access-key"]);
+    place.run_ok(&["import", &source, "--to", "global/new", "--allow", "secrets.aws-access-key"]);
     assert_eq!(place.view("global/new/k.md"), format!("{key}\n"));
     let ended = place.run(&["create", "global/b.md", "x", "--allow", "secrets.none"]);
     insta::assert_snapshot!(ended.shown(), @r"
@@ -157,10 +158,10 @@ fn a_rule_is_answered_for_by_every_command_that_writes() {
 
 #[test]
 fn without_a_home_of_its_own_the_folders_are_those_of_the_system() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let mut command = place.lukasa(&["create", "global/a.md", "a"]);
     command.env_remove("LUKASA_HOME").env("XDG_DATA_HOME", place.path().join("data"));
-    let ended = place.end(&mut command);
+    let ended = place.run_command(&mut command);
     assert_eq!(ended.status, 0, "{}", ended.stderr);
     assert!(place.path().join("data/lukasa/memory/a.md").exists());
     assert!(place.home().join(".local/state/lukasa").is_dir());
@@ -168,10 +169,10 @@ fn without_a_home_of_its_own_the_folders_are_those_of_the_system() {
 
 #[test]
 fn a_project_is_given_by_flag_or_folder() {
-    let place = Place::with(&[("project/a.md", "a\n")]);
+    let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let elsewhere = |args: &[&str]| {
         let mut command = place.lukasa(args);
-        place.end(command.current_dir(place.temporary()))
+        place.run_command(command.current_dir(place.temporary()))
     };
     let app = place.checkout().display().to_string();
     assert_eq!(elsewhere(&["view", "project/a.md", "--project", &app]).stdout, "a\n");

@@ -4,11 +4,11 @@ use std::fs;
 use std::io::Read;
 use std::process::Stdio;
 
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 #[test]
 fn the_help_lists_the_commands() {
-    let help = Place::new().done(&["-h"]);
+    let help = Sandbox::new().run_ok(&["-h"]);
     let (commands, _) = help.split_once("\nOptions:\n").unwrap();
     insta::assert_snapshot!(commands, @"
     A memory for AI agents: plain Markdown in three scopes, safe, with undo
@@ -83,7 +83,7 @@ fn the_help_lists_the_commands() {
 
 #[test]
 fn the_help_lists_the_flags_after_the_commands() {
-    let help = Place::new().done(&["-h"]);
+    let help = Sandbox::new().run_ok(&["-h"]);
     let (_, flags) = help.split_once("\nOptions:\n").unwrap();
     insta::assert_snapshot!(flags, @r"
       -h, --help     Print help (see more with '--help')
@@ -110,7 +110,7 @@ fn the_help_lists_the_flags_after_the_commands() {
 
 #[test]
 fn without_a_command_a_start_is_shown() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let ended = place.run(&[]);
     insta::assert_snapshot!(ended.shown(), @"
     status 0
@@ -137,47 +137,47 @@ fn without_a_command_a_start_is_shown() {
     `lukasa help` says what each is for, `lukasa help COMMAND` shows examples.
     ");
     assert_eq!(place.run(&["--project", "."]), ended);
-    assert_eq!(place.done(&["help"]), place.done(&["--help"]));
+    assert_eq!(place.run_ok(&["help"]), place.run_ok(&["--help"]));
 }
 
 #[test]
 fn the_verbs_of_the_tool_and_of_other_programs_are_understood() {
-    let place = Place::with(&[("global/a.md", "tea\n")]);
-    assert_eq!(place.done(&["cat", "global/a.md"]), "tea\n");
-    assert_eq!(place.done(&["list"]), place.done(&["ls"]));
-    assert_eq!(place.done(&["search", "tea"]), place.done(&["grep", "tea"]));
-    place.done(&["str_replace", "global/a.md", "tea", "coffee"]);
-    place.done(&["rename", "global/a.md", "global/b.md"]);
+    let place = Sandbox::with(&[("global/a.md", "tea\n")]);
+    assert_eq!(place.run_ok(&["cat", "global/a.md"]), "tea\n");
+    assert_eq!(place.run_ok(&["list"]), place.run_ok(&["ls"]));
+    assert_eq!(place.run_ok(&["search", "tea"]), place.run_ok(&["grep", "tea"]));
+    place.run_ok(&["str_replace", "global/a.md", "tea", "coffee"]);
+    place.run_ok(&["rename", "global/a.md", "global/b.md"]);
     assert_eq!(place.view("global/b.md"), "coffee\n");
-    place.done(&["delete", "-y", "global/b.md"]);
-    assert_eq!(place.done(&["ls"]), "");
-    assert!(place.done(&["help", "cat"]).contains("Usage: lukasa view"));
+    place.run_ok(&["delete", "-y", "global/b.md"]);
+    assert_eq!(place.run_ok(&["ls"]), "");
+    assert!(place.run_ok(&["help", "cat"]).contains("Usage: lukasa view"));
 }
 
 #[test]
 fn color_that_is_asked_for_is_given_to_a_pipe_too() {
-    let place = Place::with(&[("global/a.md", "---\ndescription: About me\n---\n")]);
-    place.done(&["pin", "global/a.md"]);
+    let place = Sandbox::with(&[("global/a.md", "---\ndescription: About me\n---\n")]);
+    place.run_ok(&["pin", "global/a.md"]);
     for words in
         [&["ls"][..], &["log"], &["hot"], &["diff"], &["help"], &["-h"], &[], &["ls", "-h"]]
     {
-        let colored = place.done(&[&["--color", "always"], words].concat());
+        let colored = place.run_ok(&[&["--color", "always"], words].concat());
         assert!(colored.contains('\u{1b}'), "{words:?}: {colored}");
-        assert!(!place.done(words).contains('\u{1b}'), "{words:?}");
+        assert!(!place.run_ok(words).contains('\u{1b}'), "{words:?}");
     }
-    insta::assert_snapshot!(place.done(&["ls", "--color=always"]).replace('\u{1b}', "^"), @r"
+    insta::assert_snapshot!(place.run_ok(&["ls", "--color=always"]).replace('\u{1b}', "^"), @r"
     ^[2mPIN  SIZE  AGE  USES  PATH         DESCRIPTION^[0m
     ^[33m*^[0m     30B  ^[2mnow^[0m     ^[2m2^[0m  ^[1mglobal/a.md^[0m  About me
     ");
     let wrong = place.run(&["frob", "--color=always"]);
     assert!(wrong.stderr.contains("\u{1b}[1m"), "{}", wrong.stderr);
-    let value = place.done(&["ls", "--json", "--color", "always"]);
+    let value = place.run_ok(&["ls", "--json", "--color", "always"]);
     assert!(value.starts_with("{\"memories\""), "{value}");
 }
 
 #[test]
 fn a_wrong_command_line_is_a_usage_error_with_a_suggestion() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let check = |args: &[&str], expected: &str| {
         let ended = place.run(args);
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{args:?}");
@@ -195,26 +195,26 @@ fn a_wrong_command_line_is_a_usage_error_with_a_suggestion() {
 
 #[test]
 fn completions_are_understood_by_their_shells() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = place.done(&["completions", shell]);
+        let script = place.run_ok(&["completions", shell]);
         // It asks the very program that printed it.
         assert!(script.contains(env!("CARGO_BIN_EXE_lukasa")), "{shell}: {script}");
         assert!(script.contains("COMPLETE"), "{shell}: {script}");
     }
     let script = place.path().join("completions.bash");
-    fs::write(&script, place.done(&["completions", "bash"])).unwrap();
+    fs::write(&script, place.run_ok(&["completions", "bash"])).unwrap();
     let parsed = place.program("bash").arg("-n").arg(&script).output().unwrap();
     assert!(parsed.status.success(), "{}", String::from_utf8_lossy(&parsed.stderr));
 }
 
 #[test]
 fn manual_pages_are_there_for_every_command() {
-    let place = Place::new();
-    let page = place.done(&["man"]);
+    let place = Sandbox::new();
+    let page = place.run_ok(&["man"]);
     assert!(page.contains(".TH lukasa 1"), "{page}");
     let folder = place.path().join("man");
-    place.done(&["man", "--dir", &folder.display().to_string()]);
+    place.run_ok(&["man", "--dir", &folder.display().to_string()]);
     let mut pages: Vec<_> = fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -230,14 +230,14 @@ fn manual_pages_are_there_for_every_command() {
 
 #[test]
 fn references_are_markdown() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for (topic, heading) in [
         ("cli", "# Commands\n"),
         ("codes", "# Error codes and exit statuses\n"),
         ("rules", "# Screening rules\n"),
         ("limits", "# Limits\n"),
     ] {
-        let text = place.done(&["reference", topic]);
+        let text = place.run_ok(&["reference", topic]);
         assert!(text.starts_with(heading), "{text}");
         assert!(text.lines().all(|line| line.trim_end() == line), "{topic} has no trailing space");
     }
@@ -245,7 +245,7 @@ fn references_are_markdown() {
 
 #[test]
 fn a_reader_that_has_enough_is_no_failure() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("global/a.md", &"a line of text\n".repeat(6000));
     let mut child = place
         .program(env!("CARGO_BIN_EXE_lukasa"))
@@ -264,7 +264,7 @@ fn a_reader_that_has_enough_is_no_failure() {
 
 #[test]
 fn a_server_without_a_client_ends() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let ended = place.run_with(&["mcp"], "");
     assert_eq!((ended.status, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", ""));
     let ended = place.run_with(&["mcp", "--agent-class", "robot"], "");

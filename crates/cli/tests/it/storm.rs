@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::place::Place;
-use crate::served::Served;
+use crate::sandbox::Sandbox;
+use crate::served::McpServerProcess;
 
 const PROCESSES: usize = 8;
 const WRITES: usize = 1_000;
@@ -31,7 +31,7 @@ fn write(process: usize, number: usize) -> Value {
         0 => json!({
             "command": "create",
             "path": format!("/memories/global/{process}/{number}.md"),
-            "file_text": made(&name),
+            "file_text": create_call(&name),
         }),
         1..=3 => json!({
             "command": "str_replace",
@@ -48,7 +48,7 @@ fn write(process: usize, number: usize) -> Value {
     }
 }
 
-fn made(name: &str) -> String {
+fn create_call(name: &str) -> String {
     format!("- written by {name}\n").repeat(30)
 }
 
@@ -58,8 +58,8 @@ fn slots(word: &str) -> String {
 }
 
 /// Does all writes of one process; each must be done.
-fn blow(place: &Place, process: usize) {
-    let mut served = Served::start(place);
+fn run_writer(place: &Sandbox, process: usize) {
+    let mut served = McpServerProcess::start(place);
     for number in 0..WRITES + IN_FLIGHT {
         if number >= IN_FLIGHT {
             let answer = served.answer();
@@ -69,7 +69,7 @@ fn blow(place: &Place, process: usize) {
             served.ask(&write(process, number));
         }
     }
-    served.leave();
+    served.close_input();
 }
 
 /// Returns the texts of all files below a folder by their paths.
@@ -91,19 +91,19 @@ pub(crate) fn texts(root: &Path) -> BTreeMap<String, String> {
 }
 
 /// How long a person waits at most for a look while a writer of the root is stopped.
-const LOOK: Duration = Duration::from_secs(5);
+const READ_WAIT_MAX: Duration = Duration::from_secs(5);
 
 #[test]
 fn writers_that_are_stopped_now_and_then_lose_nothing_and_keep_no_reader_waiting() {
     // All begin at once where nothing is there yet, so that the first moments of the root are part of it.
-    let place = Place::new();
+    let place = Sandbox::new();
     let each = |process: usize| {
-        let mut served = Served::start(&place);
+        let mut served = McpServerProcess::start(&place);
         for number in 0..STOPPED_WRITES {
             served.ask(&json!({
                 "command": "create",
                 "path": format!("/memories/global/{process}/{number}.md"),
-                "file_text": made(&format!("{process}-{number}")),
+                "file_text": create_call(&format!("{process}-{number}")),
             }));
             if number % 25 == 7 {
                 served.signal("STOP");
@@ -111,7 +111,7 @@ fn writers_that_are_stopped_now_and_then_lose_nothing_and_keep_no_reader_waiting
                 for args in [&["context"][..], &["ls"], &["recall", "what was written by whom?"]] {
                     let begun = Instant::now();
                     let ended = place.run(args);
-                    assert!(begun.elapsed() < LOOK, "{args:?} took {:?}", begun.elapsed());
+                    assert!(begun.elapsed() < READ_WAIT_MAX, "{args:?} took {:?}", begun.elapsed());
                     assert!(ended.status < 2, "{args:?}: {}", ended.stderr);
                 }
                 served.signal("CONT");
@@ -119,7 +119,7 @@ fn writers_that_are_stopped_now_and_then_lose_nothing_and_keep_no_reader_waiting
             let answer = served.answer();
             assert_eq!(answer.code, "ok", "process {process}: {}", answer.text);
         }
-        served.leave();
+        served.close_input();
     };
     std::thread::scope(|scope| {
         for process in 0..STOPPED {
@@ -130,29 +130,29 @@ fn writers_that_are_stopped_now_and_then_lose_nothing_and_keep_no_reader_waiting
     found.remove("MEMORY.md");
     let all = (0..STOPPED).flat_map(|p| (0..STOPPED_WRITES).map(move |number| (p, number)));
     let expected: BTreeMap<_, _> = all
-        .map(|(p, number)| (format!("{p}/{number}.md"), made(&format!("{p}-{number}"))))
+        .map(|(p, number)| (format!("{p}/{number}.md"), create_call(&format!("{p}-{number}"))))
         .collect();
     assert!(found == expected, "a file is missing, torn or left over: {:?}", found.keys());
-    let log = place.done(&["log", "--json", "-n", "100000"]);
+    let log = place.run_ok(&["log", "--json", "-n", "100000"]);
     assert_eq!(log.lines().count(), STOPPED * STOPPED_WRITES);
-    place.needs_nothing();
+    place.check_healthy();
 }
 
 #[test]
 fn eight_processes_write_a_thousand_times_each_and_nothing_is_lost_or_torn() {
-    let place = Place::new();
-    let mut first = Served::start(&place);
+    let place = Sandbox::new();
+    let mut first = McpServerProcess::start(&place);
     for shared in 0..SHARED {
         first.create(&format!("/memories/global/shared-{shared}.md"), "");
     }
     for process in 0..PROCESSES {
         first.create(&format!("/memories/global/own-{process}.md"), &slots("free"));
     }
-    first.leave();
+    first.close_input();
     std::thread::scope(|scope| {
         for process in 0..PROCESSES {
             let place = &place;
-            scope.spawn(move || blow(place, process));
+            scope.spawn(move || run_writer(place, process));
         }
     });
     let mut found = texts(&place.home().join("memory"));
@@ -170,12 +170,12 @@ fn eight_processes_write_a_thousand_times_each_and_nothing_is_lost_or_torn() {
         each(|n| n > 3).map(|(p, number)| format!("{p}-{number}")).collect();
     assert_eq!(lines, inserted);
     let mut expected: BTreeMap<_, _> = each(|n| n == 0)
-        .map(|(p, number)| (format!("{p}/{number}.md"), made(&format!("{p}-{number}"))))
+        .map(|(p, number)| (format!("{p}/{number}.md"), create_call(&format!("{p}-{number}"))))
         .collect();
     expected.extend((0..PROCESSES).map(|p| (format!("own-{p}.md"), slots("taken"))));
     assert!(found == expected, "a file is missing, torn or left over: {:?}", found.keys());
     // Asking for the log would record what is on the disk and not in history as an outside edit.
-    let log = place.done(&["log", "--json", "-n", "100000"]);
+    let log = place.run_ok(&["log", "--json", "-n", "100000"]);
     assert_eq!(log.lines().count(), SHARED + PROCESSES + PROCESSES * WRITES);
-    place.needs_nothing();
+    place.check_healthy();
 }

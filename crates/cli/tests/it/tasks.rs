@@ -8,8 +8,8 @@ use regex::Regex;
 use serde_json::Value;
 use testkit::delay_fault;
 
-use crate::place::Place;
 use crate::processes::{Locks, hold_locks};
+use crate::sandbox::Sandbox;
 
 /// Replaces the part of task ids that differs from run to run.
 fn stable(text: &str) -> String {
@@ -19,7 +19,7 @@ fn stable(text: &str) -> String {
 
 #[test]
 fn a_text_goes_where_it_belongs_and_is_taken_back_as_one() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let ended = place.run(&["remember", "I keep bees"]);
     insta::assert_snapshot!(stable(&ended.shown()), @r"
     status 0
@@ -28,16 +28,16 @@ fn a_text_goes_where_it_belongs_and_is_taken_back_as_one() {
       added global/user/keep-bees.md: I keep bees
     `lukasa undo --task remember-<id>` takes it back
     ");
-    assert_eq!(place.done(&["ls"]).lines().count(), 1);
+    assert_eq!(place.run_ok(&["ls"]).lines().count(), 1);
     let task = ended.stderr.split('`').nth(1).unwrap().rsplit_once(' ').unwrap().1.to_owned();
-    place.done(&["undo", "-y", "--task", &task]);
-    assert_eq!(place.done(&["ls"]), "");
+    place.run_ok(&["undo", "-y", "--task", &task]);
+    assert_eq!(place.run_ok(&["ls"]), "");
 }
 
 #[test]
 fn json_says_what_was_done() {
-    let place = Place::new();
-    let told = |args: &[&str]| stable(&place.done(&[args, &["--json"]].concat()));
+    let place = Sandbox::new();
+    let told = |args: &[&str]| stable(&place.run_ok(&[args, &["--json"]].concat()));
     insta::assert_snapshot!(told(&["remember", "--scope", "project", "The pier gate opens at six"]), @r#"{"summary":"Saved to the project memories: 1 new, 0 updated, 0 known already.","scopes":["project"],"changes":[{"path":"/memories/project/project/pier-gate-opens-six.md","action":"added","summary":"The pier gate opens at six"}],"proposals":0,"paths":["/memories/project/project/pier-gate-opens-six.md"],"task":"remember-<id>"}"#);
     insta::assert_snapshot!(told(&["remember", "The pier gate opens at six"]), @r#"{"summary":"Nothing to save: it is known already.","scopes":[],"changes":[{"path":"/memories/project/project/pier-gate-opens-six.md","action":"known","summary":"The pier gate opens at six"}],"proposals":0,"paths":[],"task":"remember-<id>"}"#);
     insta::assert_snapshot!(told(&["forget", "--dry-run", "pier gate"]), @r#"{"summary":"Forgot 1 memory entry.","scopes":["project"],"changes":[{"path":"/memories/project/project/pier-gate-opens-six.md","action":"removed","summary":"The pier gate opens at six"}],"proposals":0,"candidates":[],"removed":[{"path":"/memories/project/project/pier-gate-opens-six.md","topic":"project","summary":"The pier gate opens at six"}],"topics":["project"],"diffs":[{"path":"/memories/project/project/pier-gate-opens-six.md","moved_to":null,"diff":"--- /memories/project/project/pier-gate-opens-six.md\n+++ /memories/project/project/pier-gate-opens-six.md\n@@ -1,7 +0,0 @@\n----\n-type: project\n-description: The pier gate opens at six\n-name: pier gate opens six\n----\n-\n-- The pier gate opens at six\n","kept":true}]}"#);
@@ -48,7 +48,7 @@ fn json_says_what_was_done() {
 
 #[test]
 fn a_text_may_be_piped_and_may_not_be_blank() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for args in [&["remember"][..], &["remember", "-"]] {
         assert_eq!(place.run_with(args, "I keep bees\n").status, 0, "{args:?}");
         assert_eq!(place.run_with(args, " \n").status, 2, "{args:?}");
@@ -61,15 +61,15 @@ fn a_text_may_be_piped_and_may_not_be_blank() {
         assert_eq!(long.status, 5, "{args:?}");
         assert!(long.stderr.contains("has 65540 bytes"), "{}", long.stderr);
     }
-    assert_eq!(place.done(&["tasks"]).lines().count(), 2);
+    assert_eq!(place.run_ok(&["tasks"]).lines().count(), 2);
 }
 
 #[test]
 fn a_rehearsal_shows_the_difference_and_changes_nothing() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("project/a.md", "- The pier gate opens at six\n- Gates are green\n");
     place.create("project/a-2.md", "- the pier gate opens at six.\n");
-    let before = place.done(&["log"]);
+    let before = place.run_ok(&["log"]);
     insta::assert_snapshot!(place.run(&["dream", "--dry-run"]).shown(), @r"
     status 0
     --- stdout
@@ -110,15 +110,15 @@ fn a_rehearsal_shows_the_difference_and_changes_nothing() {
     rehearsed: Saved to the global memories: 1 new, 0 updated, 0 known already.
       added global/user/keep-bees.md: I keep bees
     ");
-    assert_eq!(place.done(&["log"]), before);
-    assert_eq!(place.done(&["tasks"]), "");
-    place.done(&["dream", "-y"]);
-    assert_eq!(place.done(&["ls"]).lines().count(), 1);
+    assert_eq!(place.run_ok(&["log"]), before);
+    assert_eq!(place.run_ok(&["tasks"]), "");
+    place.run_ok(&["dream", "-y"]);
+    assert_eq!(place.run_ok(&["ls"]).lines().count(), 1);
 }
 
 #[test]
 fn what_cannot_be_done_has_its_status() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let secret = "the key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
     let check = |args: &[&str], status: i32, expected: &str| {
         let ended = place.run(args);
@@ -134,41 +134,41 @@ fn what_cannot_be_done_has_its_status() {
     check(&["remember", "--scope", "everywhere", "x is y"], 2, "possible values");
     check(&["forget", "-y", "what nobody said"], 1, "No managed auto-memory entries matched.");
     check(&["tasks", "--cancel", "remember-1"], 1, "there is no task");
-    assert_eq!(place.done(&["ls"]), "");
+    assert_eq!(place.run_ok(&["ls"]), "");
 }
 
 #[test]
 fn what_is_over_is_not_taken_back() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let done = place.json(&["remember", "I keep bees"]);
     let task = done["task"].as_str().unwrap();
     let ended = place.run(&["tasks", "--cancel", task]);
     assert_eq!(ended.status, 1);
     assert!(ended.stderr.contains("Saved to the global memories"), "{}", ended.stderr);
-    assert_eq!(place.done(&["ls"]).lines().count(), 1);
+    assert_eq!(place.run_ok(&["ls"]).lines().count(), 1);
 }
 
 /// Returns the tasks of a place, latest first.
-fn tasks(place: &Place) -> Vec<Value> {
+fn tasks(place: &Sandbox) -> Vec<Value> {
     place.json(&["tasks"])["tasks"].as_array().unwrap().clone()
 }
 
 /// Returns the tasks that history has a change of, each as often as it has one.
-fn changed(place: &Place) -> Vec<String> {
-    let log = place.done(&["log", "--json", "-n", "1000"]);
+fn changed(place: &Sandbox) -> Vec<String> {
+    let log = place.run_ok(&["log", "--json", "-n", "1000"]);
     let changes = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     changes.filter_map(|change| Some(change["task"].as_str()?.to_owned())).collect()
 }
 
 #[test]
 fn many_at_once_are_done_one_after_the_other() {
-    let place = Place::new();
+    let place = Sandbox::new();
     std::thread::scope(|scope| {
         for number in 0..8 {
             let place = &place;
             scope.spawn(move || {
                 let text = format!("Berth {number} belongs to boat {number}{number}");
-                place.done(&["remember", "--scope", "project", &text]);
+                place.run_ok(&["remember", "--scope", "project", &text]);
             });
         }
     });
@@ -176,7 +176,7 @@ fn many_at_once_are_done_one_after_the_other() {
     assert_eq!(tasks.len(), 8);
     assert!(tasks.iter().all(|task| task["status"] == "completed"), "{tasks:?}");
     for number in 0..8 {
-        let found = place.done(&["grep", &format!("boat {number}{number}")]);
+        let found = place.run_ok(&["grep", &format!("boat {number}{number}")]);
         assert_eq!(found.lines().filter(|line| line.contains(":- ")).count(), 1, "{found}");
     }
     let changed = changed(&place);
@@ -186,16 +186,16 @@ fn many_at_once_are_done_one_after_the_other() {
 
 #[test]
 fn a_task_waits_for_another_process_and_is_taken_back_by_a_signal() {
-    let place = Place::new();
-    place.done(&["remember", "I keep bees"]);
+    let place = Sandbox::new();
+    place.run_ok(&["remember", "I keep bees"]);
     let held = hold_locks(&place, Locks::Lanes);
     let waiting = |text: &str| {
         let mut command = place.command(&["remember", text]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
         let deadline = Instant::now() + Duration::from_mins(1);
-        while !place.done(&["tasks", "-n", "1"]).contains("\tqueued\t") {
-            assert!(Instant::now() < deadline, "{}", place.done(&["tasks"]));
+        while !place.run_ok(&["tasks", "-n", "1"]).contains("\tqueued\t") {
+            assert!(Instant::now() < deadline, "{}", place.run_ok(&["tasks"]));
         }
         child
     };
@@ -207,7 +207,7 @@ fn a_task_waits_for_another_process_and_is_taken_back_by_a_signal() {
     // Another one is taken back by hand.
     let mut two = waiting("I keep hens");
     let id = tasks(&place)[0]["task"].as_str().unwrap().to_owned();
-    assert!(place.done(&["tasks", "--cancel", &id, "--json"]).contains(r#""code":"cancelled""#));
+    assert!(place.run_ok(&["tasks", "--cancel", &id, "--json"]).contains(r#""code":"cancelled""#));
     assert_eq!(two.wait().unwrap().code(), Some(3));
     let mut three = waiting("I keep sheep");
     drop(held);
@@ -218,10 +218,10 @@ fn a_task_waits_for_another_process_and_is_taken_back_by_a_signal() {
 
 #[test]
 fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
-    let place = Place::new();
+    let place = Sandbox::new();
     // How long it takes when nobody kills it.
     let started = Instant::now();
-    place.done(&["remember", "--scope", "project", "The slipway is north of the pier"]);
+    place.run_ok(&["remember", "--scope", "project", "The slipway is north of the pier"]);
     let whole = started.elapsed();
     let kills = 24;
     for kill in 0..kills {
@@ -239,14 +239,14 @@ fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
         child.wait().unwrap();
     }
     // The next one does what is left.
-    place.done(&["remember", "--scope", "project", "The crane is south of the pier"]);
+    place.run_ok(&["remember", "--scope", "project", "The crane is south of the pier"]);
     let deadline = Instant::now() + Duration::from_mins(1);
     while tasks(&place)
         .iter()
         .any(|task| ["queued", "running"].iter().any(|s| task["status"] == *s))
     {
         assert!(Instant::now() < deadline, "{:?}", tasks(&place));
-        place.done(&["dream", "-y"]);
+        place.run_ok(&["dream", "-y"]);
     }
     let changed = changed(&place);
     let once: BTreeSet<_> = changed.iter().cloned().collect();
@@ -256,12 +256,12 @@ fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
         let touched = !task["result"]["paths"].as_array().is_none_or(Vec::is_empty);
         assert_eq!(touched, once.contains(id), "{task}");
     }
-    place.needs_nothing();
+    place.check_healthy();
 }
 
 #[test]
 fn a_full_scope_is_told_by_its_own_code_and_nothing_beside_it() {
-    let place = Place::new();
+    let place = Sandbox::new();
     std::fs::write(place.home().join("config.toml"), "files_max = 1\n").unwrap();
     assert_eq!(place.run_with(&["create", "global/a.md"], "- x\n").status, 0);
     let told = place.run(&["remember", "I keep bees"]);

@@ -7,17 +7,17 @@ use std::process::{Child, Command, Stdio};
 use regex::Regex;
 
 use crate::pending::propose;
-use crate::place::Place;
 use crate::processes::hold_root;
+use crate::sandbox::Sandbox;
 
 /// A command line that runs in a terminal.
-struct Session {
+struct TerminalSession {
     child: Child,
     bytes: Vec<u8>,
-    seen: String,
+    screen: String,
 }
 
-fn in_terminal(place: &Place, line: &str) -> Command {
+fn in_terminal(place: &Sandbox, line: &str) -> Command {
     let mut command = place.program("script");
     let line = line.replace("lukasa ", &format!("{} ", env!("CARGO_BIN_EXE_lukasa")));
     command
@@ -29,19 +29,19 @@ fn in_terminal(place: &Place, line: &str) -> Command {
     command
 }
 
-impl Session {
+impl TerminalSession {
     fn begin(mut command: Command) -> Self {
-        Self { child: command.spawn().unwrap(), bytes: Vec::new(), seen: String::new() }
+        Self { child: command.spawn().unwrap(), bytes: Vec::new(), screen: String::new() }
     }
 
     /// Reads until a text is on the screen.
     fn wait_for(&mut self, text: &str) {
         let stdout = self.child.stdout.as_mut().unwrap();
         let mut byte = [0];
-        while !self.seen.contains(text) {
-            assert_eq!(stdout.read(&mut byte).unwrap(), 1, "the screen had: {}", self.seen);
+        while !self.screen.contains(text) {
+            assert_eq!(stdout.read(&mut byte).unwrap(), 1, "the screen had: {}", self.screen);
             self.bytes.extend(byte);
-            self.seen = String::from_utf8_lossy(&self.bytes).into_owned();
+            self.screen = String::from_utf8_lossy(&self.bytes).into_owned();
         }
     }
 
@@ -53,28 +53,28 @@ impl Session {
     fn end(mut self) -> (i32, String) {
         let stdout = self.child.stdout.as_mut().unwrap();
         stdout.read_to_end(&mut self.bytes).unwrap();
-        self.seen = String::from_utf8_lossy(&self.bytes).into_owned();
+        self.screen = String::from_utf8_lossy(&self.bytes).into_owned();
         let status = self.child.wait().unwrap().code().unwrap_or(-1);
-        (status, self.seen.replace("\r\n", "\n"))
+        (status, self.screen.replace("\r\n", "\n"))
     }
 }
 
 /// Replaces what differs from run to run: times and the ids of tasks.
-fn stable(place: &Place, screen: &str) -> String {
+fn stable(place: &Sandbox, screen: &str) -> String {
     let time = Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.*\((now|\d+s)\)").unwrap();
     let id = Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap();
     let screen = time.replace_all(screen, "<when>").into_owned();
     id.replace_all(&place.stable(&screen), "<id>").into_owned()
 }
 
-fn run(place: &Place, line: &str) -> (i32, String) {
-    Session::begin(in_terminal(place, line)).end()
+fn run(place: &Sandbox, line: &str) -> (i32, String) {
+    TerminalSession::begin(in_terminal(place, line)).end()
 }
 
 #[test]
 fn a_listing_has_columns_and_color() {
-    let place = Place::with(&[("global/a.md", "---\ndescription: About me\n---\n")]);
-    place.done(&["pin", "global/a.md"]);
+    let place = Sandbox::with(&[("global/a.md", "---\ndescription: About me\n---\n")]);
+    place.run_ok(&["pin", "global/a.md"]);
     let (status, screen) = run(&place, "lukasa ls");
     assert_eq!(status, 0);
     insta::assert_snapshot!(screen.replace('\u{1b}', "^"), @r"
@@ -83,7 +83,7 @@ fn a_listing_has_columns_and_color() {
     ");
     let mut command = in_terminal(&place, "lukasa ls");
     command.env("NO_COLOR", "1");
-    let (_, plain) = Session::begin(command).end();
+    let (_, plain) = TerminalSession::begin(command).end();
     insta::assert_snapshot!(plain, @r"
     PIN  SIZE  AGE  USES  PATH         DESCRIPTION
     *     30B  now     2  global/a.md  About me
@@ -94,7 +94,7 @@ fn a_listing_has_columns_and_color() {
 
 #[test]
 fn a_terminal_does_not_obey_a_memory() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::create_dir_all(place.home().join("memory")).unwrap();
     let text = "clear \u{1b}[2J bell \u{7} hidden\u{200b}word \u{202e}reversed\n";
     fs::write(place.home().join("memory/a.md"), text).unwrap();
@@ -105,11 +105,11 @@ fn a_terminal_does_not_obey_a_memory() {
 
 #[test]
 fn a_long_text_goes_through_the_pager_unless_it_shall_not() {
-    let place = Place::with(&[("global/a.md", "one\n")]);
+    let place = Sandbox::with(&[("global/a.md", "one\n")]);
     let paged = |line: &str, pager: &str| {
         let mut command = in_terminal(&place, line);
         command.env("LUKASA_PAGER", pager);
-        Session::begin(command).end()
+        TerminalSession::begin(command).end()
     };
     assert_eq!(paged("lukasa view global/a.md", "sed s/^/paged:/"), (0, "paged:one\n".to_owned()));
     assert_eq!(paged("lukasa --no-pager view global/a.md", "sed s/^/x/"), (0, "one\n".to_owned()));
@@ -121,9 +121,9 @@ fn a_long_text_goes_through_the_pager_unless_it_shall_not() {
 
 #[test]
 fn a_folder_is_deleted_after_a_yes() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let answer = |keys: &str| {
-        let mut session = Session::begin(in_terminal(&place, "lukasa rm global/notes"));
+        let mut session = TerminalSession::begin(in_terminal(&place, "lukasa rm global/notes"));
         session.wait_for("Delete the folder global/notes with 1 memory?");
         session.wait_for("[y/N] ");
         session.press(keys);
@@ -134,15 +134,15 @@ fn a_folder_is_deleted_after_a_yes() {
     assert_eq!(place.view("global/notes/a.md"), "a");
     assert_eq!(answer("\n"), 1);
     assert_eq!(answer("y\n"), 0);
-    assert_eq!(place.done(&["ls"]), "");
+    assert_eq!(place.run_ok(&["ls"]), "");
 }
 
 #[test]
 fn the_last_change_is_shown_before_it_is_taken_back() {
-    let place = Place::with(&[("global/a.md", "one\n")]);
-    place.done(&["replace", "global/a.md", "one", "two"]);
+    let place = Sandbox::with(&[("global/a.md", "one\n")]);
+    place.run_ok(&["replace", "global/a.md", "one", "two"]);
     let answer = |keys: &str| {
-        let mut session = Session::begin(in_terminal(&place, "lukasa undo --color never"));
+        let mut session = TerminalSession::begin(in_terminal(&place, "lukasa undo --color never"));
         session.wait_for("[y/N] ");
         session.press(keys);
         session.end()
@@ -177,11 +177,11 @@ fn the_last_change_is_shown_before_it_is_taken_back() {
 
 #[test]
 fn what_a_task_would_take_away_is_shown_before_it_is_done() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("global/a.md", "- I keep bees\n- I drink tea\n");
     place.create("global/a-2.md", "- I keep  bees.\n");
     let answer = |line: &str, keys: &str| {
-        let mut session = Session::begin(in_terminal(&place, line));
+        let mut session = TerminalSession::begin(in_terminal(&place, line));
         session.wait_for("[y/N] ");
         session.press(keys);
         session.end()
@@ -214,7 +214,7 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
     place.create("global/pier.md", "- The gate opens at six\n- The gate is green\n");
     let choose = |keys: &str| {
         let mut session =
-            Session::begin(in_terminal(&place, "lukasa forget the gate --color never"));
+            TerminalSession::begin(in_terminal(&place, "lukasa forget the gate --color never"));
         session.wait_for("or nothing] ");
         session.press(keys);
         session.end()
@@ -238,7 +238,7 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
 
 #[test]
 fn a_text_with_a_secret_is_kept_or_edited_again_as_the_person_says() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let secret =
         r#"test -e again && echo fine > "$1" || printf '%s%s\n' AKIA QYLPMN5HHHFPZAM2 > "$1""#;
     let editor = place.script("editor", secret);
@@ -246,7 +246,7 @@ fn a_text_with_a_secret_is_kept_or_edited_again_as_the_person_says() {
     let answer = |key: &str, before: &dyn Fn()| {
         let mut command = in_terminal(&place, "lukasa edit global/a.md");
         command.env("EDITOR", &editor);
-        let mut session = Session::begin(command);
+        let mut session = TerminalSession::begin(command);
         session.wait_for("[e/k/d] ");
         before();
         session.press(key);
@@ -265,10 +265,11 @@ fn a_text_with_a_secret_is_kept_or_edited_again_as_the_person_says() {
 
 #[tokio::test]
 async fn all_proposals_are_listed_before_a_person_agrees() {
-    let place = Place::with(&[("global/tea.md", "- Likes tea\n- Drinks tea\n")]);
+    let place = Sandbox::with(&[("global/tea.md", "- Likes tea\n- Drinks tea\n")]);
     propose(&place, "both say it", &[("global", "tea.md", Some("Drinks tea"), None)]).await;
     let choose = |key: &str| {
-        let mut session = Session::begin(in_terminal(&place, "lukasa pending accept --all"));
+        let mut session =
+            TerminalSession::begin(in_terminal(&place, "lukasa pending accept --all"));
         session.wait_for("[y/N] ");
         session.press(key);
         session.end()
@@ -291,8 +292,8 @@ async fn all_proposals_are_listed_before_a_person_agrees() {
 
 #[test]
 fn ctrl_c_at_a_question_changes_nothing() {
-    let place = Place::with(&[("global/notes/a.md", "a")]);
-    let mut session = Session::begin(in_terminal(&place, "lukasa rm global/notes"));
+    let place = Sandbox::with(&[("global/notes/a.md", "a")]);
+    let mut session = TerminalSession::begin(in_terminal(&place, "lukasa rm global/notes"));
     session.wait_for("[y/N] ");
     session.press("\u{3}");
     assert_eq!(session.end().0, 130);
@@ -301,10 +302,10 @@ fn ctrl_c_at_a_question_changes_nothing() {
 
 #[test]
 fn what_takes_long_shows_what_it_does_until_it_is_done() {
-    let place = Place::with(&[("global/a.md", "a")]);
+    let place = Sandbox::with(&[("global/a.md", "a")]);
     // Somebody holds the root, so that the command has to wait.
     let held = hold_root(&place);
-    let mut session = Session::begin(in_terminal(&place, "lukasa create global/b.md b"));
+    let mut session = TerminalSession::begin(in_terminal(&place, "lukasa create global/b.md b"));
     session.wait_for("writing");
     drop(held);
     let (status, screen) = session.end();
@@ -314,13 +315,13 @@ fn what_takes_long_shows_what_it_does_until_it_is_done() {
 
 #[test]
 fn who_does_not_say_where_a_fact_goes_is_asked() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let save = |key: &str| {
-        let mut session = Session::begin(in_terminal(&place, "lukasa save tea"));
+        let mut session = TerminalSession::begin(in_terminal(&place, "lukasa save tea"));
         session.wait_for("[p/g] ");
         assert!(
-            session.seen.contains("app/AGENTS.md (p)")
-                && session.seen.contains("home/AGENTS.md (g)")
+            session.screen.contains("app/AGENTS.md (p)")
+                && session.screen.contains("home/AGENTS.md (g)")
         );
         session.press(key);
         session.end().0
@@ -334,7 +335,7 @@ fn who_does_not_say_where_a_fact_goes_is_asked() {
 
 #[test]
 fn an_archive_is_not_printed_on_a_terminal() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let (status, screen) = run(&place, "lukasa export");
     assert_eq!(status, 2);
     assert!(screen.contains("a tar archive does not belong on a terminal"), "{screen}");
@@ -342,7 +343,7 @@ fn an_archive_is_not_printed_on_a_terminal() {
 
 #[test]
 fn an_edit_that_is_ended_leaves_no_file_behind() {
-    let place = Place::with(&[("global/a.md", "one\n")]);
+    let place = Sandbox::with(&[("global/a.md", "one\n")]);
     let (begun, go) = (place.path().join("begun"), place.path().join("go"));
     for pipe in [&begun, &go] {
         assert!(Command::new("mkfifo").arg(pipe).status().unwrap().success());
@@ -362,13 +363,14 @@ fn an_edit_that_is_ended_leaves_no_file_behind() {
 
 #[test]
 fn an_agent_is_told_only_after_a_yes() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = place.home().join(".config/Code/User/mcp.json");
     for (answer, status, written) in [("n\n", 1, false), ("y\n", 0, true)] {
-        let mut session = Session::begin(in_terminal(&place, "lukasa install vscode --diff"));
+        let mut session =
+            TerminalSession::begin(in_terminal(&place, "lukasa install vscode --diff"));
         session.wait_for("[y/N]");
-        assert!(session.seen.contains("change 1 file, 1 server"), "{}", session.seen);
-        assert!(session.seen.contains("\"servers\": {"), "{}", session.seen);
+        assert!(session.screen.contains("change 1 file, 1 server"), "{}", session.screen);
+        assert!(session.screen.contains("\"servers\": {"), "{}", session.screen);
         assert!(!file.exists());
         session.press(answer);
         let (ended, screen) = session.end();
@@ -381,8 +383,8 @@ fn an_agent_is_told_only_after_a_yes() {
 
 #[test]
 fn permissions_and_an_agents_own_memory_are_asked_one_by_one() {
-    let place = Place::new();
-    let mut session = Session::begin(in_terminal(&place, "lukasa install claude-code"));
+    let place = Sandbox::new();
+    let mut session = TerminalSession::begin(in_terminal(&place, "lukasa install claude-code"));
     session.wait_for("in `permissions.allow`)?");
     session.press("y\n");
     session.wait_for("(`autoMemoryEnabled: false`)?");

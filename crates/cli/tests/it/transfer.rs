@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::place::{Place, pretty};
+use crate::sandbox::{Sandbox, pretty};
 
-fn source(place: &Place, files: &[(&str, &str)]) -> String {
+fn source(place: &Sandbox, files: &[(&str, &str)]) -> String {
     let folder = place.path().join("source");
     for (name, text) in files {
         let path = folder.join(name);
@@ -19,7 +19,7 @@ fn source(place: &Place, files: &[(&str, &str)]) -> String {
 
 #[test]
 fn a_folder_of_markdown_is_taken_over_as_one_change() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let from = source(&place, &[("a.md", "a\n"), ("deep/b.md", "b\n"), ("image.png", "\u{0}")]);
     let plan = place.run(&["import", &from, "--to", "global/notes", "--dry-run"]);
     insta::assert_snapshot!(plan.shown(), @r"
@@ -31,7 +31,7 @@ fn a_folder_of_markdown_is_taken_over_as_one_change() {
     --- stderr
     would import 2 memories (folder format), 1 skipped
     ");
-    assert_eq!(place.done(&["ls"]), "");
+    assert_eq!(place.run_ok(&["ls"]), "");
     let done = place.json(&["import", &from, "--to", "global/notes"]);
     insta::assert_snapshot!(pretty(&done), @r#"
     {
@@ -64,13 +64,13 @@ fn a_folder_of_markdown_is_taken_over_as_one_change() {
     assert_eq!(change["kind"], "import");
     assert_eq!(change["trust"], "imported");
     assert_eq!(change["origin"], "import:folder");
-    place.done(&["undo", "-y", "1"]);
-    assert_eq!(place.done(&["ls"]), "");
+    place.run_ok(&["undo", "-y", "1"]);
+    assert_eq!(place.run_ok(&["ls"]), "");
 }
 
 #[test]
 fn what_is_there_is_not_overwritten() {
-    let place = Place::with(&[("global/a.md", "mine\n"), ("global/b.md", "b\n")]);
+    let place = Sandbox::with(&[("global/a.md", "mine\n"), ("global/b.md", "b\n")]);
     let from = source(&place, &[("a.md", "theirs\n"), ("b.md", "b\n"), ("c.md", "c\n")]);
     insta::assert_snapshot!(place.run(&["import", &from]).shown(), @r"
     status 1
@@ -87,19 +87,19 @@ fn what_is_there_is_not_overwritten() {
 
 #[test]
 fn a_secret_in_a_source_is_left_out_and_named_by_rule() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let key = ["AK", "IA", "QYLPMN5HHHFPZAM2\n"].concat();
     let from = source(&place, &[("a.md", "a\n"), ("key.md", &key)]);
     let ended = place.run(&["import", &from]);
     assert_eq!(ended.status, 1, "{}", ended.stderr);
     assert!(ended.stdout.contains("key.md: "), "{}", ended.stdout);
     assert!(!ended.stdout.contains("QYLPMN5HHHFPZAM2"), "{}", ended.stdout);
-    assert_eq!(place.done(&["ls"]).lines().count(), 1);
+    assert_eq!(place.run_ok(&["ls"]).lines().count(), 1);
 }
 
 #[test]
 fn a_source_with_more_than_a_scope_holds_is_refused_before_it_is_worked_on() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let entity = |n: usize| json!({ "type": "entity", "name": format!("thing {n}"), "entityType": "x", "observations": ["a fact"] });
     let lines = (0..20_000).map(|n| entity(n).to_string()).collect::<Vec<_>>().join("\n");
     let file = place.temporary().join("memory.jsonl");
@@ -108,12 +108,12 @@ fn a_source_with_more_than_a_scope_holds_is_refused_before_it_is_worked_on() {
     let ended = place.run(&["import", file.to_str().unwrap()]);
     assert!(ended.stderr.contains("is limited to 1000 files"), "{ended:?}");
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert_eq!(place.done(&["ls"]), "");
+    assert_eq!(place.run_ok(&["ls"]), "");
 }
 
 #[test]
 fn a_server_memory_file_is_recognized() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let line = r#"{"type":"entity","name":"Ada","entityType":"person","observations":["codes"]}"#;
     let folder = source(&place, &[("memory.jsonl", &format!("{line}\n"))]);
     let done = place.json(&["import", &format!("{folder}/memory.jsonl")]);
@@ -123,7 +123,7 @@ fn a_server_memory_file_is_recognized() {
 
 #[test]
 fn an_import_of_a_damaged_file_says_so_with_its_status() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let line = r#"{"type":"entity","name":"Ada","entityType":"person","observations":["codes"]}"#;
     let cut: String = line.chars().take(40).collect();
     let folder = source(&place, &[("memory.jsonl", &format!("{line}\n{cut}\n"))]);
@@ -141,7 +141,7 @@ fn an_import_of_a_damaged_file_says_so_with_its_status() {
 
 #[test]
 fn a_source_that_is_not_there_is_named() {
-    let place = Place::new();
+    let place = Sandbox::new();
     insta::assert_snapshot!(place.run(&["import", "nowhere"]).shown(), @r"
     status 1
     --- stderr
@@ -153,8 +153,8 @@ fn a_source_that_is_not_there_is_named() {
 
 #[test]
 fn an_export_is_an_archive_of_the_files_and_what_is_known() {
-    let place = Place::with(&[("global/a.md", "a\n"), ("project/deep/b.md", "b\n")]);
-    place.done(&["pin", "global/a.md"]);
+    let place = Sandbox::with(&[("global/a.md", "a\n"), ("project/deep/b.md", "b\n")]);
+    place.run_ok(&["pin", "global/a.md"]);
     let archive = place.path().join("out.tar");
     let output = place.lukasa(&["export"]).output().unwrap();
     assert!(output.status.success());
@@ -177,10 +177,10 @@ fn an_export_is_an_archive_of_the_files_and_what_is_known() {
 
 #[test]
 fn an_export_to_a_folder_overwrites_nothing_unless_it_must() {
-    let place = Place::with(&[("global/a.md", "a\n")]);
+    let place = Sandbox::with(&[("global/a.md", "a\n")]);
     let to = place.path().join("out");
     let to_text = to.display().to_string();
-    place.done(&["export", "global", "--to", &to_text]);
+    place.run_ok(&["export", "global", "--to", &to_text]);
     assert_eq!(fs::read_to_string(to.join("global/a.md")).unwrap(), "a\n");
     fs::write(to.join("global/a.md"), "mine\n").unwrap();
     insta::assert_snapshot!(place.run(&["export", "--to", &to_text]).shown(), @r"
@@ -190,16 +190,16 @@ fn an_export_to_a_folder_overwrites_nothing_unless_it_must() {
       help: nothing was written; `--force` overwrites
     ");
     assert_eq!(fs::read_to_string(to.join("global/a.md")).unwrap(), "mine\n");
-    place.done(&["export", "--to", &to_text, "--force"]);
+    place.run_ok(&["export", "--to", &to_text, "--force"]);
     assert_eq!(fs::read_to_string(to.join("global/a.md")).unwrap(), "a\n");
 }
 
 #[test]
 fn an_export_is_taken_over_again() {
-    let place = Place::with(&[("global/deep/a.md", "a\n")]);
+    let place = Sandbox::with(&[("global/deep/a.md", "a\n")]);
     let out = place.path().join("out").display().to_string();
-    place.done(&["export", "--to", &out]);
-    place.done(&["rm", "-y", "global/deep/a.md"]);
-    place.done(&["import", &format!("{out}/global")]);
+    place.run_ok(&["export", "--to", &out]);
+    place.run_ok(&["rm", "-y", "global/deep/a.md"]);
+    place.run_ok(&["import", &format!("{out}/global")]);
     assert_eq!(place.view("global/deep/a.md"), "a\n");
 }

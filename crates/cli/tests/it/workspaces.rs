@@ -5,20 +5,20 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::daemon::Daemon;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
-fn workspaces(place: &Place) -> Vec<Value> {
+fn workspaces(place: &Sandbox) -> Vec<Value> {
     place.json(&["workspace", "ls"])["workspaces"].as_array().unwrap().clone()
 }
 
 #[test]
 fn a_workspace_is_listed_and_its_removal_is_undone() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let none = place.run(&["workspace", "ls"]);
     assert_eq!((none.status, none.stdout.as_str()), (0, ""));
     assert!(none.stderr.contains("no workspace has memories yet"), "{}", none.stderr);
     place.create("workspace/plan.md", "- Tea.\n");
-    place.done(&["create", "workspace/named.md", "one", "--workspace-id", "ws-1"]);
+    place.run_ok(&["create", "workspace/named.md", "one", "--workspace-id", "ws-1"]);
     let listed = workspaces(&place);
     let own = listed.iter().find(|one| one["id"] != "ws-1").unwrap();
     assert_eq!(own["checkout"], "<place>/app");
@@ -40,18 +40,18 @@ fn a_workspace_is_listed_and_its_removal_is_undone() {
     assert_eq!(workspaces(&place).len(), 1);
     assert_eq!(place.run(&["view", "workspace/plan.md"]).status, 1);
     let change = removed["change"].to_string();
-    place.done(&["--workspace-id", id, "undo", "-y", &change]);
+    place.run_ok(&["--workspace-id", id, "undo", "-y", &change]);
     assert_eq!(place.view("workspace/plan.md"), "- Tea.\n");
 }
 
 #[test]
 fn workspaces_of_worktrees_that_no_longer_exist_are_removed_together() {
-    let place = Place::with(&[("workspace/plan.md", "- Tea.\n")]);
+    let place = Sandbox::with(&[("workspace/plan.md", "- Tea.\n")]);
     let gone = place.home().join("gone");
     fs::create_dir_all(gone.join(".git")).unwrap();
     let at = gone.to_str().unwrap();
-    place.done(&["create", "workspace/plan.md", "one", "--project", at]);
-    place.done(&["create", "workspace/named.md", "one", "--workspace-id", "ws-1"]);
+    place.run_ok(&["create", "workspace/plan.md", "one", "--project", at]);
+    place.run_ok(&["create", "workspace/named.md", "one", "--workspace-id", "ws-1"]);
     let nothing = place.run(&["workspace", "rm", "--gone"]);
     assert_eq!(nothing.status, 0, "{}", nothing.stderr);
     assert_eq!(workspaces(&place).len(), 3);
@@ -66,8 +66,8 @@ fn workspaces_of_worktrees_that_no_longer_exist_are_removed_together() {
 
 #[test]
 fn a_daemon_lists_and_removes_workspaces() {
-    let place = Place::with(&[("workspace/plan.md", "- Tea.\n")]);
-    place.done(&["create", "workspace/named.md", "one", "--workspace-id", "ws-1"]);
+    let place = Sandbox::with(&[("workspace/plan.md", "- Tea.\n")]);
+    place.run_ok(&["create", "workspace/named.md", "one", "--workspace-id", "ws-1"]);
     let daemon = Daemon::start(&place);
     let listed = daemon.get("/v1/workspaces").json()["workspaces"].as_array().unwrap().clone();
     let served: Vec<_> = listed.iter().filter(|one| one["servedAs"] != json!([])).collect();
@@ -95,11 +95,11 @@ fn a_daemon_lists_and_removes_workspaces() {
 
 #[test]
 fn a_daemon_neither_lists_nor_removes_a_workspace_that_it_does_not_trust() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let other = place.home().join("other");
     fs::create_dir_all(other.join(".git")).unwrap();
     let at = other.to_str().unwrap();
-    place.done(&["create", "workspace/plan.md", "one", "--project", at]);
+    place.run_ok(&["create", "workspace/plan.md", "one", "--project", at]);
     let id = workspaces(&place)[0]["id"].as_str().unwrap().to_owned();
     let daemon = Daemon::start_with(&place, &["--untrusted", at]);
     assert_eq!(daemon.get("/v1/workspaces").json()["workspaces"], json!([]));

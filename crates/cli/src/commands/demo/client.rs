@@ -9,7 +9,7 @@ use std::time::Duration;
 use memory::error_code::MemoryErrorCode;
 use serde_json::{Value, json};
 
-use super::stage::Stage;
+use super::sandbox::DemoSandbox;
 use crate::exit::Failure;
 
 /// How long the server may take for an answer: longer than it waits for anybody else.
@@ -22,8 +22,8 @@ const ANSWERS_WAITING_MAX: usize = 1_024;
 const REVISION: &str = "2025-11-25";
 
 /// A client and the server that it started.
-pub(super) struct Client<'a> {
-    stage: &'a Stage,
+pub(super) struct DemoClient<'a> {
+    sandbox: &'a DemoSandbox,
     id: u32,
     stdin: ChildStdin,
     answers: Receiver<Value>,
@@ -32,7 +32,7 @@ pub(super) struct Client<'a> {
 
 /// What a call of the tool came to.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ToolAnswer {
     /// Whether it was done.
     pub(super) ok: bool,
     /// The stable code of a refusal.
@@ -43,9 +43,9 @@ pub(super) struct Answer {
     pub(super) text: String,
 }
 
-impl<'a> Client<'a> {
+impl<'a> DemoClient<'a> {
     /// Starts `lukasa mcp` for the project on the stage. It says nothing until it is asked.
-    pub(super) fn start(stage: &'a Stage) -> Result<Self, Failure> {
+    pub(super) fn start(stage: &'a DemoSandbox) -> Result<Self, Failure> {
         let checkout = stage.checkout();
         let mut command = stage.lukasa(&["mcp", "--workspace-id", "demo", "--session", "demo"]);
         command.arg("--project").arg(checkout);
@@ -53,7 +53,13 @@ impl<'a> Client<'a> {
         let (id, (stdin, stdout)) =
             stage.start(command, |child| (child.stdin.take(), child.stdout.take()))?;
         let answers = read(stdout.expect("the output is piped"));
-        Ok(Self { stage, id, stdin: stdin.expect("the input is piped"), answers, last_id: 0 })
+        Ok(Self {
+            sandbox: stage,
+            id,
+            stdin: stdin.expect("the input is piped"),
+            answers,
+            last_id: 0,
+        })
     }
 
     /// Goes through the handshake; returns what the server says about itself.
@@ -81,9 +87,9 @@ impl<'a> Client<'a> {
     }
 
     /// Calls the tool and waits for what it came to.
-    pub(super) fn call(&mut self, arguments: &Value) -> Result<Answer, Failure> {
+    pub(super) fn call(&mut self, arguments: &Value) -> Result<ToolAnswer, Failure> {
         let params = json!({ "name": "memory", "arguments": arguments });
-        Ok(Answer::of(&self.request("tools/call", &params)?))
+        Ok(ToolAnswer::from_result(&self.request("tools/call", &params)?))
     }
 
     /// Sends a call of the tool and does not wait; returns its number.
@@ -99,7 +105,7 @@ impl<'a> Client<'a> {
     }
 
     fn write(&mut self, message: &Value) -> Result<(), Failure> {
-        self.stdin.write_all(format!("{message}\n").as_bytes()).map_err(|_| gone())
+        self.stdin.write_all(format!("{message}\n").as_bytes()).map_err(|_| server_gone())
     }
 
     /// Returns the next answer with the number of its request.
@@ -117,37 +123,36 @@ impl<'a> Client<'a> {
                         "the server does not answer",
                     ));
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+                Err(RecvTimeoutError::Disconnected) => return Err(server_gone()),
             }
         }
     }
 
     /// Returns the next call that was answered, with what it came to.
-    pub(super) fn next_call(&self) -> Result<(u64, Answer), Failure> {
+    pub(super) fn next_call(&self) -> Result<(u64, ToolAnswer), Failure> {
         let (id, answer) = self.next()?;
-        Ok((id, Answer::of(&answer["result"])))
+        Ok((id, ToolAnswer::from_result(&answer["result"])))
     }
 
     /// Kills the server without a warning; returns the calls whose answers had arrived.
-    pub(super) fn kill(self) -> Result<Vec<(u64, Answer)>, Failure> {
-        self.stage.kill(self.id)?;
+    pub(super) fn kill(self) -> Result<Vec<(u64, ToolAnswer)>, Failure> {
+        self.sandbox.kill(self.id)?;
         // Its end of the pipe is closed, so this ends.
-        let rest = self
-            .answers
-            .iter()
-            .filter_map(|message| Some((message["id"].as_u64()?, Answer::of(&message["result"]))));
+        let rest = self.answers.iter().filter_map(|message| {
+            Some((message["id"].as_u64()?, ToolAnswer::from_result(&message["result"])))
+        });
         Ok(rest.collect())
     }
 
     /// Leaves as a client does, by closing the pipe; returns whether the server ended well.
-    pub(super) fn leave(self) -> Result<bool, Failure> {
+    pub(super) fn shut_down(self) -> Result<bool, Failure> {
         drop(self.stdin);
-        Ok(self.stage.wait(self.id)?.success())
+        Ok(self.sandbox.wait(self.id)?.success())
     }
 }
 
-impl Answer {
-    fn of(result: &Value) -> Self {
+impl ToolAnswer {
+    fn from_result(result: &Value) -> Self {
         let facts = &result["_meta"]["lukasa"];
         Self {
             ok: facts["ok"] == true,
@@ -158,7 +163,7 @@ impl Answer {
     }
 }
 
-fn gone() -> Failure {
+fn server_gone() -> Failure {
     Failure::new(
         MemoryErrorCode::StorageFailed,
         "the server ended in the middle of the conversation",

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::client::Client;
-use super::stage::{Stage, names_in, text_of};
-use super::teller::Teller;
-use crate::compose;
+use super::client::DemoClient;
+use super::narrator::Narrator;
+use super::sandbox::{DemoSandbox, names_in, text_of};
+use crate::app;
 use crate::exit::Failure;
 use crate::render::counted;
 
@@ -23,45 +23,49 @@ const JOURNAL: &str = "/memories/global/journal.md";
 
 /// The entries of the journal: those that were sent, and those of them that were acknowledged.
 #[derive(Default)]
-struct Storm {
+struct CrashRun {
     sent: BTreeSet<String>,
     acknowledged: BTreeSet<String>,
 }
 
 /// Plays the chapter.
-pub(super) fn play(teller: &Teller, stage: &Stage) -> Result<(), Failure> {
+pub(super) fn run(teller: &Narrator, stage: &DemoSandbox) -> Result<(), Failure> {
     teller.chapter("5. A crash in the middle of a commit")?;
-    let mut storm = Storm::default();
-    let mut client = Client::start(stage)?;
+    let mut storm = CrashRun::default();
+    let mut client = DemoClient::start(stage)?;
     client.initialize()?;
     let made = client.call(&json!({ "command": "create", "path": JOURNAL, "file_text": "" }))?;
-    teller.claim(made.ok, "a journal is there to be written to")?;
+    teller.check(made.ok, "a journal is there to be written to")?;
     for attempt in 1..=ATTEMPTS_MAX {
         let before = storm.acknowledged.len();
-        blow(&mut storm, client, attempt)?;
-        teller.say(&format!(
+        kill_repeatedly(&mut storm, client, attempt)?;
+        teller.narrate(&format!(
             "Attempt {attempt}: {CALLS} writes are sent at once; kill -9 after {} answers.",
             storm.acknowledged.len() - before
         ))?;
         if interrupted(stage)? {
             return recover(teller, stage, &storm);
         }
-        teller.say("  The kill fell between two commits; once more.")?;
-        client = Client::start(stage)?;
+        teller.narrate("  The kill fell between two commits; once more.")?;
+        client = DemoClient::start(stage)?;
         client.initialize()?;
     }
-    teller.claim(false, "a kill hits the middle of a commit")
+    teller.check(false, "a kill hits the middle of a commit")
 }
 
 /// Sends many writes at once and kills the server at a moment that nobody chose.
-fn blow(storm: &mut Storm, mut client: Client<'_>, attempt: usize) -> Result<(), Failure> {
+fn kill_repeatedly(
+    storm: &mut CrashRun,
+    mut client: DemoClient<'_>,
+    attempt: usize,
+) -> Result<(), Failure> {
     let mut sent = BTreeMap::new();
     for number in 0..CALLS {
         let entry = format!("- entry {attempt}-{number}");
         sent.insert(client.send_call(&insert(&entry))?, entry.clone());
         storm.sent.insert(entry);
     }
-    let answers = 20 + usize::try_from(compose::now().as_nanosecond() % 100).unwrap_or(0);
+    let answers = 20 + usize::try_from(app::now().as_nanosecond() % 100).unwrap_or(0);
     let mut answered = Vec::new();
     while answered.len() < answers {
         answered.push(client.next_call()?);
@@ -77,7 +81,7 @@ fn insert(entry: &str) -> Value {
 }
 
 /// Tells whether the lock file of the global root says that its last holder died while writing.
-fn interrupted(stage: &Stage) -> Result<bool, Failure> {
+fn interrupted(stage: &DemoSandbox) -> Result<bool, Failure> {
     for lock in names_in(&stage.home().join("state/locks"))? {
         if text_of(&lock)?.is_some_and(|text| text.ends_with(" writing\n")) {
             return Ok(true);
@@ -86,49 +90,56 @@ fn interrupted(stage: &Stage) -> Result<bool, Failure> {
     Ok(false)
 }
 
-fn recover(teller: &Teller, stage: &Stage, storm: &Storm) -> Result<(), Failure> {
+fn recover(teller: &Narrator, stage: &DemoSandbox, storm: &CrashRun) -> Result<(), Failure> {
     teller
-        .claim(true, "the lock file says `writing`: the server died in the middle of a commit")?;
+        .check(true, "the lock file says `writing`: the server died in the middle of a commit")?;
     let acknowledged = counted(storm.acknowledged.len(), "write was", "writes were");
-    teller.say(&format!("  {acknowledged} acknowledged until then."))?;
+    teller.narrate(&format!("  {acknowledged} acknowledged until then."))?;
     teller.sent("$ lukasa doctor")?;
     let doctor = stage.run_lukasa(&["doctor"])?;
-    teller.got(&doctor.stdout)?;
-    teller.claim(
+    teller.received(&doctor.stdout)?;
+    teller.check(
         doctor.status == 1 && doctor.stdout.contains("interrupted-commit"),
         "the doctor sees the interrupted commit",
     )?;
-    teller.say("Another server starts and writes once; whoever holds a root next recovers it.")?;
-    let mut client = Client::start(stage)?;
+    teller
+        .narrate("Another server starts and writes once; whoever holds a root next recovers it.")?;
+    let mut client = DemoClient::start(stage)?;
     client.initialize()?;
     let last = "- after the crash";
     let arguments = insert(last);
     teller.sent(&format!("memory {arguments}"))?;
     let answer = client.call(&arguments)?;
-    teller.got(&answer.text)?;
-    teller.claim(answer.ok, "the next write goes through")?;
-    teller.claim(client.leave()? && !interrupted(stage)?, "the lock file says `resting` again")?;
+    teller.received(&answer.text)?;
+    teller.check(answer.ok, "the next write goes through")?;
+    teller
+        .check(client.shut_down()? && !interrupted(stage)?, "the lock file says `resting` again")?;
     examine(teller, stage, storm, last)
 }
 
 /// Looks for everything that was acknowledged, and for anything that should not be there.
-fn examine(teller: &Teller, stage: &Stage, storm: &Storm, last: &str) -> Result<(), Failure> {
+fn examine(
+    teller: &Narrator,
+    stage: &DemoSandbox,
+    storm: &CrashRun,
+    last: &str,
+) -> Result<(), Failure> {
     let journal = text_of(&stage.home().join("memory/journal.md"))?.unwrap_or_default();
     let lines: Vec<&str> = journal.lines().collect();
     let once: BTreeSet<&str> = lines.iter().copied().collect();
     let count = storm.acknowledged.len();
     let all_there = storm.acknowledged.iter().all(|entry| once.contains(entry.as_str()));
-    teller.claim(all_there, &format!("all {count} acknowledged writes are there, to the byte"))?;
+    teller.check(all_there, &format!("all {count} acknowledged writes are there, to the byte"))?;
     let known = |line: &&str| *line == last || storm.sent.contains(*line);
-    teller.claim(
+    teller.check(
         once.len() == lines.len() && lines.iter().all(known),
         "no line of the journal is torn, and none is there twice",
     )?;
     let names = names_in(&stage.home().join("memory"))?;
     let is_left = |file: &PathBuf| file.extension().is_none_or(|extension| extension != "md");
-    teller.claim(!names.iter().any(is_left), "no temporary file is left")?;
+    teller.check(!names.iter().any(is_left), "no temporary file is left")?;
     let log = stage.run_lukasa(&["log", "global/journal.md", "--json", "-n", "100000"])?;
-    teller.claim(
+    teller.check(
         log.stdout.lines().count() == lines.len() + 1,
         &format!("history has each of the journal's {} changes", lines.len() + 1),
     )

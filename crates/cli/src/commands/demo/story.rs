@@ -5,11 +5,11 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::client::{Answer, Client};
+use super::client::{DemoClient, ToolAnswer};
 use super::crash;
 use super::daemon;
-use super::stage::{Ended, Stage, text_of};
-use super::teller::Teller;
+use super::narrator::Narrator;
+use super::sandbox::{DemoSandbox, ProcessOutput, text_of};
 use crate::exit::Failure;
 
 const PREFERENCES: &str = "/memories/global/preferences.md";
@@ -18,31 +18,35 @@ const PLAN: &str = "/memories/workspace/plan.md";
 const PLAN_DONE: &str = "/memories/workspace/done/plan.md";
 
 /// Plays all chapters.
-pub(super) fn tell(teller: &Teller, stage: &Stage) -> Result<(), Failure> {
-    teller.say("Nothing here is faked: real processes, real files, checked at every tick.")?;
-    let mut client = begin(teller, stage)?;
+pub(super) fn run(teller: &Narrator, stage: &DemoSandbox) -> Result<(), Failure> {
+    teller.narrate("Nothing here is faked: real processes, real files, checked at every tick.")?;
+    let mut client = start_session(teller, stage)?;
     let deleted = six_commands(teller, stage, &mut client)?;
     refusals(teller, stage, &mut client)?;
     conflict(teller, stage, &mut client)?;
-    teller.claim(client.leave()?, "the server ends well when its client leaves")?;
-    crash::play(teller, stage)?;
+    teller.check(client.shut_down()?, "the server ends well when its client leaves")?;
+    crash::run(teller, stage)?;
     history(teller, stage, deleted)?;
-    daemon::play(teller, stage)?;
+    daemon::run(teller, stage)?;
     what_next(teller)
 }
 
 /// Calls the tool, showing the call and the answer.
-fn call(teller: &Teller, client: &mut Client<'_>, arguments: &Value) -> Result<Answer, Failure> {
+fn call(
+    teller: &Narrator,
+    client: &mut DemoClient<'_>,
+    arguments: &Value,
+) -> Result<ToolAnswer, Failure> {
     teller.sent(&format!("memory {arguments}"))?;
     let answer = client.call(arguments)?;
-    teller.got(&answer.text)?;
+    teller.received(&answer.text)?;
     Ok(answer)
 }
 
 /// Calls the tool, which has to do it.
-fn done(
-    teller: &Teller,
-    client: &mut Client<'_>,
+fn call_ok(
+    teller: &Narrator,
+    client: &mut DemoClient<'_>,
     arguments: &Value,
 ) -> Result<Option<i64>, Failure> {
     let answer = call(teller, client, arguments)?;
@@ -50,95 +54,108 @@ fn done(
         return Ok(answer.change);
     }
     let command = arguments["command"].as_str().unwrap_or_default();
-    teller.claim(false, &format!("`{command}` is done"))?;
+    teller.check(false, &format!("`{command}` is done"))?;
     Ok(None)
 }
 
 /// Runs a command line, showing it and what it prints.
-fn person(teller: &Teller, stage: &Stage, args: &[&str]) -> Result<Ended, Failure> {
+fn run_as_person(
+    teller: &Narrator,
+    stage: &DemoSandbox,
+    args: &[&str],
+) -> Result<ProcessOutput, Failure> {
     teller.sent(&format!("$ lukasa {}", args.join(" ")))?;
     let ended = stage.run_lukasa(args)?;
-    teller.got(&format!("{}{}", ended.stdout, ended.stderr))?;
+    teller.received(&format!("{}{}", ended.stdout, ended.stderr))?;
     Ok(ended)
 }
 
-fn begin<'a>(teller: &Teller, stage: &'a Stage) -> Result<Client<'a>, Failure> {
+fn start_session<'a>(teller: &Narrator, stage: &'a DemoSandbox) -> Result<DemoClient<'a>, Failure> {
     teller.chapter("1. An agent connects")?;
     stage.git(&["-c", "init.defaultBranch=main", "init", "--quiet"])?;
-    teller.say(&format!("A home and a git checkout, thrown away at the end: {}", shown(stage)))?;
+    teller
+        .narrate(&format!("A home and a git checkout, thrown away at the end: {}", shown(stage)))?;
     teller.sent("$ lukasa mcp --project app --workspace-id demo")?;
-    let mut client = Client::start(stage)?;
+    let mut client = DemoClient::start(stage)?;
     teller.sent("initialize")?;
     let server = client.initialize()?;
     let info = &server["serverInfo"];
     let revision = server["protocolVersion"].as_str().unwrap_or_default();
     let (name, version) = (&info["name"], &info["version"]);
-    teller.got(&format!("server {name} {version}, protocol {revision}"))?;
-    teller.claim(info["name"] == "lukasa", "a child process speaks MCP as a server")?;
+    teller.received(&format!("server {name} {version}, protocol {revision}"))?;
+    teller.check(info["name"] == "lukasa", "a child process speaks MCP as a server")?;
     teller.sent("tools/list")?;
     let listed = client.request("tools/list", &json!({}))?;
-    teller.got(listed["tools"][0]["description"].as_str().unwrap_or_default())?;
+    teller.received(listed["tools"][0]["description"].as_str().unwrap_or_default())?;
     let named = |(at, name): (usize, &str)| listed["tools"][at]["name"] == name;
     let offers_all =
         ["memory", "recall", "view_memory", "save_memory"].into_iter().enumerate().all(named);
-    teller.claim(offers_all, "it offers the tools `memory`, `recall` and `save_memory`")?;
+    teller.check(offers_all, "it offers the tools `memory`, `recall` and `save_memory`")?;
     Ok(client)
 }
 
-fn shown(stage: &Stage) -> String {
+fn shown(stage: &DemoSandbox) -> String {
     stage.checkout().parent().map(|folder| folder.display().to_string()).unwrap_or_default()
 }
 
 /// Returns the number of the change that deleted something.
 fn six_commands(
-    teller: &Teller,
-    stage: &Stage,
-    client: &mut Client<'_>,
+    teller: &Narrator,
+    stage: &DemoSandbox,
+    client: &mut DemoClient<'_>,
 ) -> Result<Option<i64>, Failure> {
     teller.chapter("2. Six commands, three scopes")?;
     let preferences = "- Prefers short answers\n- Writes Rust\n";
     let build = "---\ndescription: How this project is built\n---\n- Build with `make`\n";
     for (path, text) in [(PREFERENCES, preferences), (BUILD, build), (PLAN, "- Read the code\n")] {
-        done(teller, client, &json!({ "command": "create", "path": path, "file_text": text }))?;
+        call_ok(teller, client, &json!({ "command": "create", "path": path, "file_text": text }))?;
     }
-    done(
+    call_ok(
         teller,
         client,
         &json!({ "command": "str_replace", "path": BUILD, "old_str": "`make`", "new_str": "`just`" }),
     )?;
-    done(
+    call_ok(
         teller,
         client,
         &json!({ "command": "insert", "path": PLAN, "insert_line": 1, "insert_text": "- Mend it" }),
     )?;
-    done(teller, client, &json!({ "command": "rename", "old_path": PLAN, "new_path": PLAN_DONE }))?;
+    call_ok(
+        teller,
+        client,
+        &json!({ "command": "rename", "old_path": PLAN, "new_path": PLAN_DONE }),
+    )?;
     let view = call(teller, client, &json!({ "command": "view", "path": "/memories" }))?;
     let all = [PREFERENCES, BUILD, "/memories/workspace/done/"];
-    teller.claim(
+    teller.check(
         view.ok && all.iter().all(|path| view.text.contains(path)),
         "the model sees one tree with the scopes global, project and workspace",
     )?;
     let global = text_of(&stage.home().join("memory/preferences.md"))?;
-    teller.claim(
+    teller.check(
         global.as_deref() == Some(preferences),
         "the global memory is a plain Markdown file in the person's home, byte for byte",
     )?;
     let project = text_of(&stage.checkout().join(".lukasa/memory/build.md"))?;
-    teller.claim(
+    teller.check(
         project == Some(build.replace("`make`", "`just`")),
         "the project's memory is in the checkout, with the one word replaced",
     )?;
     let status = stage.git(&["status", "--porcelain", "--untracked-files=all"])?;
     teller.sent("$ git status --porcelain --untracked-files=all")?;
-    teller.got(&status)?;
-    teller.claim(
+    teller.received(&status)?;
+    teller.check(
         status == "?? .lukasa/memory/build.md\n",
         "git sees that memory and nothing else: it travels with the project",
     )?;
-    done(teller, client, &json!({ "command": "delete", "path": "/memories/workspace/done" }))
+    call_ok(teller, client, &json!({ "command": "delete", "path": "/memories/workspace/done" }))
 }
 
-fn refusals(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(), Failure> {
+fn refusals(
+    teller: &Narrator,
+    stage: &DemoSandbox,
+    client: &mut DemoClient<'_>,
+) -> Result<(), Failure> {
     teller.chapter("3. What an agent may not do")?;
     // Put together here, so that no scanner takes this source for a leak.
     let secret = format!("gh{}_{}", "p", "Zq3xW8vN2kLm5RtY7uHs9BcD4fGj6PaE1oXi");
@@ -148,31 +165,36 @@ fn refusals(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(
     let masked = arguments.to_string().replace(&secret, "<a GitHub token>");
     teller.sent(&format!("memory {masked}"))?;
     let answer = client.call(&arguments)?;
-    teller.got(&answer.text)?;
-    teller.claim(
+    teller.received(&answer.text)?;
+    teller.check(
         answer.code.as_deref() == Some("screened") && !answer.text.contains(&secret),
         "a secret is refused by rule, and not repeated",
     )?;
     let file = stage.checkout().join(".lukasa/memory/deploy.md");
-    teller.claim(text_of(&file)?.is_none(), "nothing of it reached the disk")?;
+    teller.check(text_of(&file)?.is_none(), "nothing of it reached the disk")?;
     let outside = json!({ "command": "view", "path": "/memories/project/../../../etc/passwd" });
     let answer = call(teller, client, &outside)?;
-    teller.claim(
+    teller.check(
         answer.code.as_deref() == Some("invalid_path"),
         "a path that leaves the memories is refused before anything looks at it",
     )?;
     let twice = json!({ "command": "create", "path": PREFERENCES, "file_text": "mine now\n" });
     let answer = call(teller, client, &twice)?;
     teller
-        .claim(answer.code.as_deref() == Some("already_exists"), "what is there is not overwritten")
+        .check(answer.code.as_deref() == Some("already_exists"), "what is there is not overwritten")
 }
 
 /// The editor of the person in this demo: says that it is open, waits, and adds a line.
 const EDITOR: &str = "f() { echo open; read -r go; echo '- Drinks tea' >> \"$1\"; }; f";
 
-fn conflict(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(), Failure> {
+fn conflict(
+    teller: &Narrator,
+    stage: &DemoSandbox,
+    client: &mut DemoClient<'_>,
+) -> Result<(), Failure> {
     teller.chapter("4. Two at the same memory")?;
-    teller.say("A person opens a memory in an editor. While it is open, the agent changes it.")?;
+    teller
+        .narrate("A person opens a memory in an editor. While it is open, the agent changes it.")?;
     teller.sent("$ lukasa edit global/preferences.md")?;
     let mut command = stage.lukasa(&["edit", "global/preferences.md"]);
     command.env("VISUAL", EDITOR);
@@ -183,59 +205,62 @@ fn conflict(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(
         (stdin.expect("the input is piped"), stdout.expect("the output is piped"));
     let mut opened = String::new();
     let lines = BufReader::new(stdout).read_line(&mut opened);
-    teller.claim(lines.is_ok() && opened == "open\n", "the editor is open on a private copy")?;
-    done(
+    teller.check(lines.is_ok() && opened == "open\n", "the editor is open on a private copy")?;
+    call_ok(
         teller,
         client,
         &json!({ "command": "str_replace", "path": PREFERENCES, "old_str": "short", "new_str": "very short" }),
     )?;
     let saved = stdin.write_all(b"go\n");
-    teller.say("The person adds a line and closes the editor.")?;
+    teller.narrate("The person adds a line and closes the editor.")?;
     let ended = stage.finish(id)?;
-    teller.got(&ended.stderr)?;
-    teller.claim(
+    teller.received(&ended.stderr)?;
+    teller.check(
         saved.is_ok() && ended.status == 3 && ended.stderr.contains("+- Drinks tea"),
         "the old revision does not win: exit status 3, and the difference is shown",
     )?;
     let now = text_of(&stage.home().join("memory/preferences.md"))?;
-    teller.claim(
+    teller.check(
         now.as_deref() == Some("- Prefers very short answers\n- Writes Rust\n"),
         "the agent's change is untouched",
     )?;
     let draft = text_of(&stage.home().join("state/drafts/global-preferences-1.md"))?;
-    teller.claim(
+    teller.check(
         draft.as_deref() == Some("- Prefers short answers\n- Writes Rust\n- Drinks tea\n"),
         "the person's text is kept as a draft",
     )
 }
 
-fn history(teller: &Teller, stage: &Stage, deleted: Option<i64>) -> Result<(), Failure> {
+fn history(teller: &Narrator, stage: &DemoSandbox, deleted: Option<i64>) -> Result<(), Failure> {
     teller.chapter("6. History and undo")?;
-    let log = person(teller, stage, &["log", "global/preferences.md"])?;
-    teller.claim(log.status == 0, "every change is on record: what, when and by whom")?;
-    let diff = person(teller, stage, &["diff", "global/preferences.md"])?;
-    teller.claim(
+    let log = run_as_person(teller, stage, &["log", "global/preferences.md"])?;
+    teller.check(log.status == 0, "every change is on record: what, when and by whom")?;
+    let diff = run_as_person(teller, stage, &["diff", "global/preferences.md"])?;
+    teller.check(
         diff.stdout.contains("+- Prefers very short answers"),
         "each can be looked at in full",
     )?;
-    let Some(deleted) = deleted else { return teller.claim(false, "a deletion has a number") };
-    teller.say(
+    let Some(deleted) = deleted else { return teller.check(false, "a deletion has a number") };
+    teller.narrate(
         "The agent deleted the plan of its workspace in chapter 2. The person wants it back.",
     )?;
     let number = deleted.to_string();
-    let undo = person(teller, stage, &["--workspace-id", "demo", "undo", "--yes", &number])?;
-    teller.claim(undo.status == 0, "one change is taken back")?;
-    let plan =
-        person(teller, stage, &["--workspace-id", "demo", "view", "workspace/done/plan.md"])?;
+    let undo = run_as_person(teller, stage, &["--workspace-id", "demo", "undo", "--yes", &number])?;
+    teller.check(undo.status == 0, "one change is taken back")?;
+    let plan = run_as_person(
+        teller,
+        stage,
+        &["--workspace-id", "demo", "view", "workspace/done/plan.md"],
+    )?;
     teller
-        .claim(plan.stdout == "- Read the code\n- Mend it\n", "the plan is back, byte for byte")?;
-    let doctor = person(teller, stage, &["--workspace-id", "demo", "doctor"])?;
-    teller.claim(doctor.status == 0, "after all of this, nothing needs attention")
+        .check(plan.stdout == "- Read the code\n- Mend it\n", "the plan is back, byte for byte")?;
+    let doctor = run_as_person(teller, stage, &["--workspace-id", "demo", "doctor"])?;
+    teller.check(doctor.status == 0, "after all of this, nothing needs attention")
 }
 
-fn what_next(teller: &Teller) -> Result<(), Failure> {
+fn what_next(teller: &Narrator) -> Result<(), Failure> {
     teller.chapter("All of it was true. What to try next")?;
-    teller.say(
+    teller.narrate(
         "  lukasa create global/preferences.md '- Prefers short answers'
   lukasa ls
   claude mcp add --scope user lukasa -- lukasa mcp   or any other client: see README.md

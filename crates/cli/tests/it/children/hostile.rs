@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 use server::acp::ChildSettings;
 use testkit::eventually;
 
-use super::{World, forget, is_left, ours, remember, runner, script};
+use super::{
+    ChildTestEngine, forget, is_group_alive, own_child_settings, remember, runner, script,
+};
 use crate::daemon::Daemon;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// What our child says first.
 fn greeting() -> String {
@@ -32,7 +34,7 @@ fn answer(id: u64, result: &Value) -> String {
 
 /// A child that says that it can, notes its process group, and then does this when it is given the task, whose number
 /// is in `$id`.
-fn at_task(place: &Place, then: &str) -> ChildSettings {
+fn misbehave_at_task(place: &Sandbox, then: &str) -> ChildSettings {
     let can = r#"echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"available\":true}}""#;
     let body = format!(
         "echo $$ >> {groups}\nread -r hello\necho '{greeting}'\nwhile read -r line; do\n\
@@ -51,18 +53,22 @@ fn answering(more: &str) -> String {
 }
 
 /// Fails if a child that was started in a place is left, or anything that one started.
-fn nobody_is_left(place: &Place) -> usize {
+fn check_no_child_left(place: &Sandbox) -> usize {
     let groups = fs::read_to_string(place.path().join("groups")).unwrap();
     for group in groups.lines() {
-        ends(group.parse().unwrap());
+        wait_for_group_end(group.parse().unwrap());
     }
     groups.lines().count()
 }
 
 /// Waits until no process of a group is left.
-fn ends(group: u32) {
+fn wait_for_group_end(group: u32) {
     eventually(|| {
-        if is_left(group) { Err(format!("a process of group {group} is left")) } else { Ok(()) }
+        if is_group_alive(group) {
+            Err(format!("a process of group {group} is left"))
+        } else {
+            Ok(())
+        }
     });
 }
 
@@ -72,27 +78,27 @@ async fn failed(
     request: CuratorRequest,
     change: impl Fn(&mut ChildSettings),
 ) -> (String, usize) {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("global/user/tea.md", "---\ntype: user\n---\n\n- I drink tea\n");
     place.create("global/user/pin.md", "---\ntype: user\n---\n\n- My cat is called Tom\n");
-    place.done(&["pin", "global/user/pin.md"]);
+    place.run_ok(&["pin", "global/user/pin.md"]);
     place.create("project/build.md", "- Build with make\n");
-    let before = place.done(&["ls", "--json"]);
-    let history = place.done(&["log", "--json"]);
-    let mut settings = at_task(&place, then);
+    let before = place.run_ok(&["ls", "--json"]);
+    let history = place.run_ok(&["log", "--json"]);
+    let mut settings = misbehave_at_task(&place, then);
     change(&mut settings);
     let child = runner(settings);
-    let world = World::open(place, child.clone());
+    let world = ChildTestEngine::open(place, child.clone());
     let why = world.failed(request).await;
     child.close().await;
     let place = world.close().await;
     let strip = |text: &str| {
         text.lines().filter(|line| !line.contains("\"uses\"")).collect::<Vec<_>>().join("\n")
     };
-    assert_eq!(strip(&place.done(&["ls", "--json"])), strip(&before), "{then}");
-    assert_eq!(place.done(&["log", "--json"]), history, "{then}");
-    place.needs_nothing();
-    let count = nobody_is_left(&place);
+    assert_eq!(strip(&place.run_ok(&["ls", "--json"])), strip(&before), "{then}");
+    assert_eq!(place.run_ok(&["log", "--json"]), history, "{then}");
+    place.check_healthy();
+    let count = check_no_child_left(&place);
     (place.stable(&why), count)
 }
 
@@ -142,11 +148,12 @@ async fn a_child_that_hangs_is_killed_with_all_that_it_started() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_is_taken_back_kills_its_child() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let at = place.path().join("at-task");
-    let settings = at_task(&place, &format!("echo x >> {}; sleep 1000 & sleep 1000", at.display()));
+    let settings =
+        misbehave_at_task(&place, &format!("echo x >> {}; sleep 1000 & sleep 1000", at.display()));
     let child = runner(settings);
-    let world = World::open(place, child);
+    let world = ChildTestEngine::open(place, child);
     let by = engine::Requester::client("test", None);
     let task = world.lanes.submit(&world.workspace, remember("I keep bees."), by).await.unwrap();
     eventually(|| fs::metadata(&at));
@@ -154,13 +161,13 @@ async fn a_task_that_is_taken_back_kills_its_child() {
     let ended = world.lanes.wait(&world.workspace, &task.id).await.unwrap().unwrap();
     assert!(matches!(ended.state, TaskState::Failed(error) if error.code.as_str() == "cancelled"));
     let place = world.close().await;
-    assert_eq!(nobody_is_left(&place), 1);
-    assert_eq!(place.done(&["ls"]), "");
+    assert_eq!(check_no_child_left(&place), 1);
+    assert_eq!(place.run_ok(&["ls"]), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_cannot_be_started_is_not_tried_again_at_once() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for wrong in [
         "exit 3".to_owned(),
         "read -r hello; echo nonsense".to_owned(),
@@ -173,8 +180,8 @@ async fn a_child_that_cannot_be_started_is_not_tried_again_at_once() {
         let mut settings = script(&place, &format!("echo $$ >> {}\n{wrong}", started.display()));
         settings.start_wait = Duration::from_millis(500);
         settings.retry_delay = Duration::from_secs(30);
-        let here = Place::new();
-        let world = World::open(here, runner(settings));
+        let here = Sandbox::new();
+        let world = ChildTestEngine::open(here, runner(settings));
         for _ in 0..3 {
             let by = engine::Requester::client("test", None);
             let asked = world.lanes.submit(&world.workspace, remember("I keep bees."), by).await;
@@ -183,12 +190,12 @@ async fn a_child_that_cannot_be_started_is_not_tried_again_at_once() {
         let groups = fs::read_to_string(&started).unwrap();
         assert_eq!(groups.lines().count(), 1, "{wrong}");
         let group: u32 = groups.trim().parse().unwrap();
-        ends(group);
+        wait_for_group_end(group);
         fs::remove_file(&started).unwrap();
     }
-    let mut settings = ours(&place);
+    let mut settings = own_child_settings(&place);
     settings.program = "/nowhere/is/lukasa".into();
-    let world = World::open(place, runner(settings));
+    let world = ChildTestEngine::open(place, runner(settings));
     let by = engine::Requester::client("test", None);
     let asked = world.lanes.submit(&world.workspace, remember("I keep bees."), by).await;
     assert!(matches!(asked, Err(SubmitError::ProbeFailed)), "{asked:?}");
@@ -196,19 +203,19 @@ async fn a_child_that_cannot_be_started_is_not_tried_again_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_starts_slowly_is_waited_for() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let program = env!("CARGO_BIN_EXE_lukasa");
     let child = runner(script(&place, &format!("sleep 1; exec {program} acp")));
-    let world = World::open(place, child.clone());
+    let world = ChildTestEngine::open(place, child.clone());
     let task = world.done(remember("I keep bees.")).await;
     assert!(matches!(task.state, TaskState::Completed(_)), "{task:?}");
     child.close().await;
-    world.close().await.needs_nothing();
+    world.close().await.check_healthy();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_that_dies_once_costs_nothing_but_time() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let program = env!("CARGO_BIN_EXE_lukasa");
     let mark = place.path().join("died");
     let can = answer(2, &json!({ "available": true }));
@@ -216,13 +223,13 @@ async fn a_child_that_dies_once_costs_nothing_but_time() {
         format!("read -r a; echo '{}'; read -r b; echo '{can}'; read -r c; exit 1", greeting());
     let body = format!("if mkdir {}; then {first}; else exec {program} acp; fi", mark.display());
     let child = runner(script(&place, &body));
-    let world = World::open(place, child.clone());
+    let world = ChildTestEngine::open(place, child.clone());
     let task = world.done(remember("I keep bees.")).await;
     assert!(matches!(task.state, TaskState::Completed(_)), "{task:?}");
     child.close().await;
     let place = world.close().await;
-    assert_eq!(place.done(&["log", "--json"]).lines().count(), 1);
-    place.needs_nothing();
+    assert_eq!(place.run_ok(&["log", "--json"]).lines().count(), 1);
+    place.check_healthy();
 }
 
 /// An answer to a task with these edits.
@@ -334,7 +341,7 @@ async fn what_a_child_decides_passes_the_checks_of_anybody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_child_says_that_it_did_is_not_believed() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let lies = json!({
         "summary": "line\nbreak\u{1b}[31m", "scopes": ["global", "project"],
         "filesTouched": ["/memories/global/user/new.md", "/memories/global/user/other.md"],
@@ -346,8 +353,8 @@ async fn what_a_child_says_that_it_did_is_not_believed() {
         },
     });
     let new = edit("/memories/global/user/new.md", None, Some("- I keep bees\n"));
-    let child = runner(at_task(&place, &edits(&[new], &lies)));
-    let world = World::open(place, child.clone());
+    let child = runner(misbehave_at_task(&place, &edits(&[new], &lies)));
+    let world = ChildTestEngine::open(place, child.clone());
     let task = world.done(remember("I keep bees.")).await;
     let TaskState::Completed(result) = &task.state else { panic!("{task:?}") };
     assert_eq!(result.summary, "line break [31m");
@@ -362,7 +369,7 @@ async fn what_a_child_says_that_it_did_is_not_believed() {
     assert_eq!(run["tokensIn"], 1_000_000_000_000_u64, "{run}");
     assert_eq!((&run["cost"], &run["why"]), (&Value::Null, &json!("[redacted]")));
     assert_eq!(place.json(&["log", "-n", "1"])["model"], "a model of mine");
-    nobody_is_left(&place);
+    check_no_child_left(&place);
 }
 
 #[test]
@@ -370,7 +377,7 @@ fn a_child_sees_nothing_of_the_environment_but_what_it_needs() {
     let server =
         testkit::ModelServer::scripted(vec![testkit::ModelReply::text("Nothing to save.")])
             .unwrap();
-    let place = Place::new();
+    let place = Sandbox::new();
     let seen = |more: &str| {
         let settings = format!(
             "runner = 'child'\n[models]\ndefault = 'local/m'\n[models.providers.local]\nurl = \"{}\"\n{more}",

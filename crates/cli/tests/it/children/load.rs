@@ -7,8 +7,8 @@ use serde_json::json;
 use testkit::{delay_fault, eventually};
 
 use crate::daemon::Daemon;
-use crate::place::Place;
 use crate::processes::children_of;
+use crate::sandbox::Sandbox;
 
 /// How many tasks a test has done; `LUKASA_TEST_CHILDREN=1000` for all that are promised.
 fn tasks() -> usize {
@@ -24,7 +24,7 @@ fn memory(id: u32) -> usize {
 }
 
 /// Waits until a process has at most so many children.
-fn settles(id: u32, count: usize) {
+fn wait_until_memory_settles(id: u32, count: usize) {
     eventually(|| {
         let children = children_of(id);
         if children.len() > count { Err(children) } else { Ok(()) }
@@ -33,7 +33,7 @@ fn settles(id: u32, count: usize) {
 
 #[test]
 fn a_fresh_child_for_each_task_leaves_nothing_behind() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::write(place.home().join("config.toml"), "child_idle_seconds = 0\n").unwrap();
     let daemon = Daemon::start_with(&place, &["--runner", "child"]);
     let count = tasks();
@@ -47,16 +47,16 @@ fn a_fresh_child_for_each_task_leaves_nothing_behind() {
             at_first = memory(daemon.id());
         }
     }
-    settles(daemon.id(), 0);
+    wait_until_memory_settles(daemon.id(), 0);
     let grown = memory(daemon.id()).saturating_sub(at_first);
     assert!(grown < 8 * 1024 * 1024, "{count} tasks: the daemon grew by {grown} bytes");
     drop(daemon);
-    place.needs_nothing();
+    place.check_healthy();
 }
 
 #[test]
 fn a_child_is_kept_for_the_next_task_and_stopped_when_none_comes() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::write(place.home().join("config.toml"), "runner = 'child'\nchild_idle_seconds = 1\n")
         .unwrap();
     let daemon = Daemon::start(&place);
@@ -66,7 +66,7 @@ fn a_child_is_kept_for_the_next_task_and_stopped_when_none_comes() {
     daemon.task("forget", &json!({ "query": "that I keep bees" }));
     daemon.task("dream", &json!({}));
     assert_eq!((daemon.children(), first.len()), (first, 1));
-    settles(daemon.id(), 0);
+    wait_until_memory_settles(daemon.id(), 0);
     daemon.task("remember", &json!({ "content": "I keep goats." }));
     let (child, id) = (daemon.children()[0], daemon.id());
     // A daemon that is killed takes its child along.
@@ -75,12 +75,12 @@ fn a_child_is_kept_for_the_next_task_and_stopped_when_none_comes() {
         let goes_on = fs::metadata(format!("/proc/{child}")).is_ok();
         if goes_on { Err(format!("the child of {id} goes on")) } else { Ok(()) }
     });
-    place.needs_nothing();
+    place.check_healthy();
 }
 
 #[test]
 fn a_daemon_and_commands_with_children_share_a_home() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let settings = "runner = 'child'\n";
     fs::write(place.home().join("config.toml"), settings).unwrap();
     let daemon = Daemon::start(&place);
@@ -88,7 +88,7 @@ fn a_daemon_and_commands_with_children_share_a_home() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..8 {
-                place.done(&["remember", &format!("The daemon {number} is served by others.")]);
+                place.run_ok(&["remember", &format!("The daemon {number} is served by others.")]);
             }
         });
         for number in 0..8 {
@@ -97,15 +97,15 @@ fn a_daemon_and_commands_with_children_share_a_home() {
             assert_eq!(task["status"], "completed", "{task}");
         }
     });
-    let log = place.done(&["log", "--json", "-n", "100"]);
+    let log = place.run_ok(&["log", "--json", "-n", "100"]);
     assert_eq!(log.lines().count(), 16, "{log}");
     drop(daemon);
-    place.needs_nothing();
+    place.check_healthy();
 }
 
 #[test]
 fn a_child_that_is_killed_at_any_moment_loses_and_repeats_nothing() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let daemon = Daemon::start_with(&place, &["--runner", "child"]);
     let id = daemon.id();
     let mut wait = 1;
@@ -127,12 +127,12 @@ fn a_child_that_is_killed_at_any_moment_loses_and_repeats_nothing() {
             task["status"], "completed",
             "one that is killed once is followed by another: {task}"
         );
-        let found = place.done(&["grep", "-l", content.trim_end_matches('.')]);
+        let found = place.run_ok(&["grep", "-l", content.trim_end_matches('.')]);
         assert_eq!(found.lines().count(), 1, "{found}");
     }
-    let log = place.done(&["log", "--json", "-n", "100"]);
+    let log = place.run_ok(&["log", "--json", "-n", "100"]);
     assert_eq!(log.lines().count(), 12, "{log}");
-    settles(id, 1);
+    wait_until_memory_settles(id, 1);
     drop(daemon);
-    place.needs_nothing();
+    place.check_healthy();
 }

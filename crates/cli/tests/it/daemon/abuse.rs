@@ -8,19 +8,19 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::eventually;
 
-use super::{Answer, Daemon, TOKEN, socket};
+use super::{Daemon, HttpResponse, TOKEN, socket};
 use crate::mcp_clients::tool;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// Sends bytes as they are; returns what comes back until the connection ends, or is reset.
 fn raw(daemon: &Daemon, bytes: &[u8]) -> Vec<u8> {
     let mut stream = daemon.connect();
     // Whoever is cut off need not take all of it.
     stream.write_all(bytes).unwrap_or_default();
-    rest(&mut stream)
+    read_to_end(&mut stream)
 }
 
-fn rest(stream: &mut TcpStream) -> Vec<u8> {
+fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).map(drop).unwrap_or_default();
     answer
@@ -32,14 +32,14 @@ fn head(line: &str, more: &str) -> String {
 }
 
 /// Nothing was written, and the daemon serves as before.
-fn is_unharmed(daemon: &Daemon) {
+fn check_still_serves(daemon: &Daemon) {
     assert_eq!(daemon.get("/v1/memories").json()["memories"], json!([]));
     assert_eq!(daemon.get("/v1/tasks").json()["tasks"], json!([]));
 }
 
 #[test]
 fn nobody_gets_in_without_the_token() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let write = ("POST", "/workspace/memory/remember");
     let all = [write, ("GET", "/capabilities"), ("GET", "/v1/memories"), ("GET", "/v1/events")];
     let all = all.into_iter().chain([
@@ -62,13 +62,13 @@ fn nobody_gets_in_without_the_token() {
             assert_eq!(answer.header("WWW-Authenticate"), Some("Bearer"));
         }
     }
-    assert_eq!(daemon.ask("GET", "/health").without("Authorization").send().status, 200);
-    is_unharmed(&daemon);
+    assert_eq!(daemon.ask("GET", "/health").without_header("Authorization").send().status, 200);
+    check_still_serves(&daemon);
 }
 
 #[test]
 fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let allowed = "http://localhost:3000";
     let daemon =
         Daemon::start_with(&place, &["--allow-origin", allowed, "--allow-host", "box.lan"]);
@@ -93,7 +93,7 @@ fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
         assert_eq!(answer.header("Vary"), Some("origin"));
         assert_eq!(answer.header("Access-Control-Allow-Origin"), None);
     }
-    is_unharmed(&daemon);
+    check_still_serves(&daemon);
     // A page that may call reads every answer, a 403 of the daemon's own too.
     let refused = daemon.ask("GET", "/capabilities").header("Origin", allowed);
     let refused = refused.header("Host", "evil.example").send();
@@ -111,7 +111,7 @@ fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
 
 #[test]
 fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let check = |body: &[u8], expected: (u16, &str)| {
         let (status, code) = daemon.ask("POST", "/workspace/memory/remember").bytes(body).code();
         assert_eq!((status, code.as_str()), expected, "{:?}", &body[..body.len().min(40)]);
@@ -140,20 +140,20 @@ fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
         endless.extend_from_slice(&vec![b'x'; 0x10_0000]);
         endless.extend_from_slice(b"\r\n");
     }
-    assert_eq!(Answer::of(&raw(&daemon, &endless)).status, 413);
+    assert_eq!(HttpResponse::parse(&raw(&daemon, &endless)).status, 413);
 
     // A gigabyte that is only announced is refused before it comes.
     let head = head("POST /v1/import", "Content-Length: 1073741824");
-    assert_eq!(Answer::of(&raw(&daemon, head.as_bytes())).status, 413);
-    is_unharmed(&daemon);
+    assert_eq!(HttpResponse::parse(&raw(&daemon, head.as_bytes())).status, 413);
+    check_still_serves(&daemon);
 }
 
 #[test]
 fn a_client_that_still_sends_reads_why_its_body_is_refused() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/large_body.mjs");
     let mut client = assert_cmd::Command::new(tool("LUKASA_TEST_NODE"));
-    client.arg(script).args([daemon.said["url"].as_str().unwrap(), TOKEN]);
+    client.arg(script).args([daemon.log_lines["url"].as_str().unwrap(), TOKEN]);
     let output = client.timeout(2 * super::PATIENCE).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -166,32 +166,32 @@ fn a_client_that_still_sends_reads_why_its_body_is_refused() {
     let mut stream = daemon.connect();
     stream.write_all(head.as_bytes()).unwrap();
     stream.write_all(&body).unwrap();
-    assert_eq!(Answer::of(&rest(&mut stream)).status, 413);
-    is_unharmed(&daemon);
+    assert_eq!(HttpResponse::parse(&read_to_end(&mut stream)).status, 413);
+    check_still_serves(&daemon);
 }
 
 #[test]
 fn a_head_without_end_is_cut_off() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let line = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
     let long = format!("{line}X: {}\r\n\r\n", "x".repeat(1024 * 1024));
-    assert_eq!(Answer::of(&raw(&daemon, long.as_bytes())).status, 431);
+    assert_eq!(HttpResponse::parse(&raw(&daemon, long.as_bytes())).status, 431);
     let many = format!("{line}{}\r\n", "X: x\r\n".repeat(10_000));
-    assert_eq!(Answer::of(&raw(&daemon, many.as_bytes())).status, 431);
+    assert_eq!(HttpResponse::parse(&raw(&daemon, many.as_bytes())).status, 431);
     let path = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(1024 * 1024));
-    assert!([414, 431].contains(&Answer::of(&raw(&daemon, path.as_bytes())).status));
+    assert!([414, 431].contains(&HttpResponse::parse(&raw(&daemon, path.as_bytes())).status));
     for nonsense in
         ["\0\0\0\0\r\n\r\n", "HELLO\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET  HTTP/1.1\r\n\r\n"]
     {
         let answer = raw(&daemon, nonsense.as_bytes());
-        assert!(answer.is_empty() || Answer::of(&answer).status == 400, "{nonsense:?}");
+        assert!(answer.is_empty() || HttpResponse::parse(&answer).status == 400, "{nonsense:?}");
     }
-    is_unharmed(&daemon);
+    check_still_serves(&daemon);
 }
 
 #[test]
 fn unknown_paths_and_methods_are_told_as_json() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let code = |method: &str, path: &str| daemon.ask(method, path).code();
     for path in
         ["/", "/nowhere", "/v1", "/v2/memories", "/workspace/memory/review/x", "/%00", "//health"]
@@ -206,7 +206,7 @@ fn unknown_paths_and_methods_are_told_as_json() {
 }
 
 /// Starts a daemon that may have so many open files.
-fn with_files(place: &Place, files: usize) -> Daemon {
+fn with_files(place: &Sandbox, files: usize) -> Daemon {
     let mut shell = place.program("sh");
     let daemon = env!("CARGO_BIN_EXE_lukasa");
     let start = format!("ulimit -n {files}; exec {daemon} serve --port 0 --json");
@@ -215,7 +215,7 @@ fn with_files(place: &Place, files: usize) -> Daemon {
 }
 
 /// Sends a request over a connection that stays open; returns the answer, or what came of it.
-fn ask_over(stream: &mut (impl Read + Write), token: &str) -> String {
+fn request_over(stream: &mut (impl Read + Write), token: &str) -> String {
     let request = format!(
         "GET /v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
     );
@@ -232,25 +232,25 @@ fn ask_over(stream: &mut (impl Read + Write), token: &str) -> String {
 
 #[test]
 fn ten_thousand_idle_connections_keep_nobody_out_and_cost_little() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let mut known = daemon.connect();
-    assert!(ask_over(&mut known, TOKEN).starts_with("HTTP/1.1 200 "));
+    assert!(request_over(&mut known, TOKEN).starts_with("HTTP/1.1 200 "));
     let before = daemon.memory_peak();
     let mut idle = Vec::new();
     for number in 0..idle_connections() {
         idle.push(daemon.connect());
         if number % 500 == 0 {
-            let answer = ask_over(&mut known, TOKEN);
+            let answer = request_over(&mut known, TOKEN);
             assert!(answer.starts_with("HTTP/1.1 200 "), "who was let in stays: {number} {answer}");
         }
     }
     let mut next = daemon.connect();
-    assert!(ask_over(&mut next, TOKEN).starts_with("HTTP/1.1 200 "), "the next one is let in");
+    assert!(request_over(&mut next, TOKEN).starts_with("HTTP/1.1 200 "), "the next one is let in");
     let stats = daemon.get("/v1/stats").json();
     assert!(stats["connections"].as_u64().unwrap() < 300, "the others are gone: {stats}");
     let grown = daemon.memory_peak() - before;
     assert!(grown < 32 * 1024 * 1024, "{grown} bytes for {} connections", idle.len());
-    is_unharmed(&daemon);
+    check_still_serves(&daemon);
 }
 
 /// Returns how many connections this process may open, ten thousand if it can.
@@ -264,13 +264,13 @@ fn idle_connections() -> usize {
 
 #[test]
 fn the_socket_is_served_however_many_come_in_at_the_port_and_have_the_token() {
-    let place = Place::new();
+    let place = Sandbox::new();
     // Of 64 connections, 48 are for the port.
     let daemon = with_files(&place, 320);
     let mut crowd = Vec::new();
     loop {
         let mut stream = daemon.connect();
-        if ask_over(&mut stream, TOKEN).is_empty() {
+        if request_over(&mut stream, TOKEN).is_empty() {
             break;
         }
         crowd.push(stream);
@@ -279,17 +279,17 @@ fn the_socket_is_served_however_many_come_in_at_the_port_and_have_the_token() {
     assert_eq!(crowd.len(), 48);
     for _ in 0..3 {
         let mut stream = UnixStream::connect(socket(&place)).unwrap();
-        assert!(ask_over(&mut stream, TOKEN).starts_with("HTTP/1.1 200 "));
+        assert!(request_over(&mut stream, TOKEN).starts_with("HTTP/1.1 200 "));
     }
     drop(crowd);
-    let is_shut = || ask_over(&mut daemon.connect(), TOKEN).is_empty();
+    let is_shut = || request_over(&mut daemon.connect(), TOKEN).is_empty();
     eventually(|| if is_shut() { Err("nobody gets in") } else { Ok(()) });
 }
 
 #[test]
 fn a_gigabyte_without_a_length_is_not_taken() {
     const MEBIBYTE: usize = 1024 * 1024;
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let before = daemon.memory_peak();
     let mut stream = daemon.connect();
     let head = head("POST /v1/import", "Transfer-Encoding: chunked");
@@ -300,12 +300,12 @@ fn a_gigabyte_without_a_length_is_not_taken() {
     assert!(taken < 64, "{taken} MiB were taken");
     let grown = daemon.memory_peak() - before;
     assert!(grown < 48 * MEBIBYTE, "{grown} bytes for one body");
-    is_unharmed(&daemon);
+    check_still_serves(&daemon);
 }
 
 #[test]
 fn all_bodies_together_have_a_bound() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let (bytes, half) = (10 * 1024 * 1024, 9 * 1024 * 1024);
     let head = head("POST /v1/tool", &format!("Content-Length: {bytes}"));
     // Bodies that stop before their end hold what has come of them.
@@ -335,7 +335,7 @@ fn all_bodies_together_have_a_bound() {
 
 #[test]
 fn a_path_that_is_no_text_is_told_as_json() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     for (method, path) in [
         ("GET", "/v1/memories/global/%FF.md"),
         ("PUT", "/v1/memories/global/%C3%28.md"),
@@ -349,12 +349,12 @@ fn a_path_that_is_no_text_is_told_as_json() {
         assert_eq!(code, (400, "invalid_path".to_owned()), "{method} {path}");
     }
     assert_eq!(daemon.ask("GET", "/%FF").code(), (404, "route_not_found".to_owned()));
-    is_unharmed(&daemon);
+    check_still_serves(&daemon);
 }
 
 #[test]
 fn an_empty_client_id_does_not_hide_the_other_header() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let ask = |value: &str| {
         let ask = daemon.ask("GET", "/v1/tasks").header("X-Qwen-Client-Id", "");
         ask.header("X-Lukasa-Client-Id", value).code()
@@ -367,10 +367,10 @@ fn an_empty_client_id_does_not_hide_the_other_header() {
 #[test]
 fn the_socket_is_for_this_person_and_asks_for_the_token_too() {
     use std::os::unix::fs::PermissionsExt as _;
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let path = socket(&place);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    let ask = |token: &str| -> Answer {
+    let ask = |token: &str| -> HttpResponse {
         let mut stream = UnixStream::connect(&path).unwrap();
         let head = format!(
             "GET /capabilities HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
@@ -378,11 +378,11 @@ fn the_socket_is_for_this_person_and_asks_for_the_token_too() {
         stream.write_all(head.as_bytes()).unwrap();
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).unwrap();
-        Answer::of(&bytes)
+        HttpResponse::parse(&bytes)
     };
     assert_eq!(ask("wrong-wrong-wrong-wrong").status, 401);
     let told: Value = ask(TOKEN).json();
-    assert_eq!(told["workspaceCwd"], daemon.said["workspaces"][0]["cwd"]);
+    assert_eq!(told["workspaceCwd"], daemon.log_lines["workspaces"][0]["cwd"]);
     daemon.signal("INT");
     assert_eq!(daemon.end().0, Some(0));
     assert!(!path.exists());

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use testkit::eventually;
 
-use super::{Answer, Daemon};
-use crate::place::Place;
+use super::{Daemon, HttpResponse};
+use crate::sandbox::Sandbox;
 
 const SESSIONS: &str = "/v1/sessions";
 
-fn done(answer: &Answer) -> Value {
+fn done(answer: &HttpResponse) -> Value {
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()
 }
@@ -21,12 +21,12 @@ fn prompt(daemon: &Daemon, id: &str, text: &str) -> Value {
     done(&daemon.post(&format!("{SESSIONS}/{id}/prompts"), &json!({ "text": text })))
 }
 
-fn happened(daemon: &Daemon, id: &str, what: &str, event: &str) -> Value {
+fn report_event(daemon: &Daemon, id: &str, what: &str, event: &str) -> Value {
     done(&daemon.post(&format!("{SESSIONS}/{id}/{what}"), &json!({ "eventId": event })))
 }
 
 /// Returns what is shown for a prompt, be it at once or behind a tool's result.
-fn shown(daemon: &Daemon, id: &str, text: &str) -> Value {
+fn prompt_update(daemon: &Daemon, id: &str, text: &str) -> Value {
     let mut shown = prompt(daemon, id, text);
     eventually(|| {
         if !shown["recalled"].is_null() {
@@ -37,7 +37,7 @@ fn shown(daemon: &Daemon, id: &str, text: &str) -> Value {
     })
 }
 
-fn remembered(place: &Place) {
+fn remembered(place: &Sandbox) {
     for (name, text) in [
         ("harbour", "- The harbour master of Brenn is called Olga Tveit.\n"),
         ("bread", "- The sourdough rests for eleven hours before it is baked.\n"),
@@ -49,19 +49,19 @@ fn remembered(place: &Place) {
 
 #[test]
 fn a_host_is_given_what_fits_a_prompt_and_given_it_once() {
-    let place = Place::new();
+    let place = Sandbox::new();
     remembered(&place);
     let daemon = Daemon::start(&place);
     let opened = open(&daemon, "talk-1");
     assert_eq!(opened["resumed"], false, "{opened}");
     assert_eq!(opened["workspaceId"], daemon.workspace(0), "{opened}");
-    let recalled = shown(&daemon, "talk-1", "how long does the sourdough rest?");
+    let recalled = prompt_update(&daemon, "talk-1", "how long does the sourdough rest?");
     assert_eq!(recalled["memories"][0]["path"], "/memories/project/bread.md", "{recalled}");
     let block = recalled["text"].as_str().unwrap();
     assert!(block.starts_with("<recalled_memories>\n"), "{block}");
     assert!(block.contains("rests for eleven hours"), "{block}");
     assert!(!block.contains("Olga"), "{block}");
-    assert_eq!(happened(&daemon, "talk-1", "tool-results", "t1"), json!({}));
+    assert_eq!(report_event(&daemon, "talk-1", "tool-results", "t1"), json!({}));
     let again = prompt(&daemon, "talk-1", "how long does the sourdough rest?");
     assert_eq!(again, json!({}), "it was shown before");
     assert_eq!(prompt(&daemon, "talk-1", "what do penguins eat?"), json!({}));
@@ -69,7 +69,7 @@ fn a_host_is_given_what_fits_a_prompt_and_given_it_once() {
 
 #[test]
 fn a_question_is_answered_without_a_conversation_with_the_reason() {
-    let place = Place::new();
+    let place = Sandbox::new();
     remembered(&place);
     let daemon = Daemon::start(&place);
     let recalled = done(&daemon.get("/v1/recall?q=how%20long%20does%20the%20sourdough%20rest%3F"));
@@ -88,35 +88,35 @@ fn a_question_is_answered_without_a_conversation_with_the_reason() {
 
 #[test]
 fn a_reset_drops_what_is_looked_for_and_the_conversation_goes_on() {
-    let place = Place::new();
+    let place = Sandbox::new();
     remembered(&place);
     let daemon = Daemon::start(&place);
     open(&daemon, "talk-1");
     let reset = done(&daemon.post(&format!("{SESSIONS}/talk-1/resets"), &json!({})));
     assert_eq!([&reset["sessionId"], &reset["turns"]], [&json!("talk-1"), &json!(0)]);
-    assert_eq!(happened(&daemon, "talk-1", "tool-results", "t1"), json!({}));
-    let recalled = shown(&daemon, "talk-1", "how long does the sourdough rest?");
+    assert_eq!(report_event(&daemon, "talk-1", "tool-results", "t1"), json!({}));
+    let recalled = prompt_update(&daemon, "talk-1", "how long does the sourdough rest?");
     assert_eq!(recalled["memories"][0]["path"], "/memories/project/bread.md", "{recalled}");
     assert_eq!(daemon.post(&format!("{SESSIONS}/none/resets"), &json!({})).status, 404);
 }
 
 #[test]
 fn a_conversation_goes_on_in_the_next_life_of_the_daemon() {
-    let place = Place::new();
+    let place = Sandbox::new();
     remembered(&place);
     let daemon = Daemon::start(&place);
     open(&daemon, "talk-1");
-    shown(&daemon, "talk-1", "how long does the sourdough rest?");
-    assert_eq!(happened(&daemon, "talk-1", "turns", "end-1")["turns"], 1);
-    assert_eq!(happened(&daemon, "talk-1", "turns", "end-1")["turns"], 1, "said twice");
-    assert_eq!(happened(&daemon, "talk-1", "compactions", "c-1")["segment"], 1);
+    prompt_update(&daemon, "talk-1", "how long does the sourdough rest?");
+    assert_eq!(report_event(&daemon, "talk-1", "turns", "end-1")["turns"], 1);
+    assert_eq!(report_event(&daemon, "talk-1", "turns", "end-1")["turns"], 1, "said twice");
+    assert_eq!(report_event(&daemon, "talk-1", "compactions", "c-1")["segment"], 1);
     daemon.signal("TERM");
     assert_eq!(daemon.end().0, Some(0));
 
     let daemon = Daemon::start(&place);
-    let after = happened(&daemon, "talk-1", "turns", "end-1");
+    let after = report_event(&daemon, "talk-1", "turns", "end-1");
     assert_eq!((&after["turns"], &after["segment"]), (&json!(1), &json!(1)), "{after}");
-    let recalled = shown(&daemon, "talk-1", "what do the integration tests need?");
+    let recalled = prompt_update(&daemon, "talk-1", "what do the integration tests need?");
     assert_eq!(recalled["memories"][0]["path"], "/memories/project/tests.md", "{recalled}");
     let again = prompt(&daemon, "talk-1", "how long does the sourdough rest?");
     assert_eq!(again, json!({}), "it was shown in the life before");
@@ -125,7 +125,7 @@ fn a_conversation_goes_on_in_the_next_life_of_the_daemon() {
 
 #[test]
 fn what_is_no_conversation_is_refused() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let nowhere = daemon.post(&format!("{SESSIONS}/nobody/prompts"), &json!({ "text": "a" }));
     assert_eq!((nowhere.status, &nowhere.json()["code"]), (404, &json!("session_not_found")));
     let bad = daemon.post(SESSIONS, &json!({ "sessionId": "a b" }));
@@ -142,7 +142,7 @@ fn what_is_no_conversation_is_refused() {
 
 #[test]
 fn what_a_segment_begins_with_stays_as_it_is_until_the_next_one() {
-    let place = Place::new();
+    let place = Sandbox::new();
     remembered(&place);
     let daemon = Daemon::start(&place);
     let open = || done(&daemon.post(SESSIONS, &json!({ "sessionId": "talk-1", "context": true })));
@@ -170,7 +170,7 @@ fn what_a_segment_begins_with_stays_as_it_is_until_the_next_one() {
 
 #[test]
 fn what_a_segment_began_with_outlives_the_daemon_and_what_changed_is_told_once() {
-    let place = Place::new();
+    let place = Sandbox::new();
     remembered(&place);
     let opening = json!({ "sessionId": "talk-1", "context": true });
     let daemon = Daemon::start(&place);

@@ -12,8 +12,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{Random, delay_fault};
 
-use super::{Answer, Daemon, Stream, TOKEN};
-use crate::place::Place;
+use super::{Daemon, EventStreamReader, HttpResponse, TOKEN};
+use crate::sandbox::Sandbox;
 
 /// How often it is killed; `LUKASA_TEST_KILLS` says otherwise.
 const KILLS: usize = 20;
@@ -23,11 +23,11 @@ const CALLERS: usize = 4;
 
 /// What a caller asked for in one life of the daemon, and what it was told before the kill.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct CallLog {
     /// Memories that were begun, with whether that was acknowledged.
     written: Vec<(String, bool)>,
     /// What is to be remembered, with the task if one was accepted.
-    asked: Vec<(String, Option<String>)>,
+    requested: Vec<(String, Option<String>)>,
 }
 
 fn text(name: &str) -> String {
@@ -35,7 +35,12 @@ fn text(name: &str) -> String {
 }
 
 /// Sends a request and returns the answer, if all of it came.
-pub(crate) fn answered(address: &str, method: &str, path: &str, body: &Value) -> Option<Answer> {
+pub(crate) fn try_request(
+    address: &str,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> Option<HttpResponse> {
     let mut stream = TcpStream::connect(address).ok()?;
     let body = body.to_string();
     let length = body.len();
@@ -50,21 +55,21 @@ pub(crate) fn answered(address: &str, method: &str, path: &str, body: &Value) ->
         line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok()
     })?;
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
-    (bytes.len() == end + length).then(|| Answer::of(&bytes))
+    (bytes.len() == end + length).then(|| HttpResponse::parse(&bytes))
 }
 
 /// Writes memories and asks for tasks until nobody answers, or so many times.
-pub(super) fn call(address: &str, name: &str, times: usize) -> Told {
-    call_telling(address, name, times, || {})
+pub(super) fn call(address: &str, name: &str, times: usize) -> CallLog {
+    call_with_progress(address, name, times, || {})
 }
 
 /// As [`call`]; tells of each write that was acknowledged.
-fn call_telling(address: &str, name: &str, times: usize, tell: impl Fn()) -> Told {
-    let mut told = Told::default();
+fn call_with_progress(address: &str, name: &str, times: usize, tell: impl Fn()) -> CallLog {
+    let mut told = CallLog::default();
     for number in 0..times {
         let name = format!("{name}-{number}");
         let path = format!("/v1/memories/project/{name}.md");
-        let put = answered(address, "PUT", &path, &json!({ "text": text(&name) }));
+        let put = try_request(address, "PUT", &path, &json!({ "text": text(&name) }));
         let lives = put.is_some();
         let is_acknowledged = put.is_some_and(|answer| answer.status == 201);
         if is_acknowledged {
@@ -75,12 +80,12 @@ fn call_telling(address: &str, name: &str, times: usize, tell: impl Fn()) -> Tol
             let fact =
                 format!("The berth of boat zq{} is number {number}.", name.replace('-', "x"));
             let body = json!({ "content": fact, "scope": "user" });
-            let post = answered(address, "POST", "/workspace/memory/remember", &body);
+            let post = try_request(address, "POST", "/workspace/memory/remember", &body);
             let task = post.and_then(|answer| {
                 assert!(matches!(answer.status, 202 | 429 | 503), "{}", answer.text());
                 (answer.status == 202).then(|| answer.json()["taskId"].as_str().unwrap().to_owned())
             });
-            told.asked.push((fact, task));
+            told.requested.push((fact, task));
         }
         if !lives {
             break;
@@ -90,7 +95,7 @@ fn call_telling(address: &str, name: &str, times: usize, tell: impl Fn()) -> Tol
 }
 
 /// Reads all that a stream told before it was cut; returns its epoch and the last number.
-fn read_out(stream: &Stream) -> (String, u64) {
+fn read_to_end(stream: &EventStreamReader) -> (String, u64) {
     let epoch = stream.head.header("X-Qwen-Event-Epoch").unwrap().to_owned();
     let mut last: u64 = stream.head.header("X-Lukasa-Event-Cursor").unwrap().parse().unwrap();
     while let Some(envelope) = stream.next() {
@@ -109,7 +114,7 @@ fn kills_under_load_lose_nothing_and_do_nothing_twice() {
     println!("the same moments again: LUKASA_TEST_SEED={seed}");
     let kills = given("LUKASA_TEST_KILLS").map_or(KILLS, |kills| usize::try_from(kills).unwrap());
     let mut random = Random::new(seed);
-    let place = Place::new();
+    let place = Sandbox::new();
     std::fs::write(place.home().join("config.toml"), "files_max = 10000\n").unwrap();
     let (mut tolds, mut epochs) = (Vec::new(), BTreeSet::new());
     for round in 0..kills {
@@ -122,7 +127,7 @@ fn kills_under_load_lose_nothing_and_do_nothing_twice() {
                 let (address, acknowledged) = (address.clone(), acknowledged.clone());
                 let name = format!("r{round}-c{caller}");
                 let tell = move || acknowledged.send(()).unwrap_or_default();
-                thread::spawn(move || call_telling(&address, &name, usize::MAX, tell))
+                thread::spawn(move || call_with_progress(&address, &name, usize::MAX, tell))
             })
             .collect();
         // Every other life has something to lose, however slow the machine is.
@@ -132,7 +137,7 @@ fn kills_under_load_lose_nothing_and_do_nothing_twice() {
         delay_fault(Duration::from_micros(2_000 + u64::try_from(random.below(150_000)).unwrap()));
         daemon.kill();
         tolds.extend(callers.into_iter().map(|caller| caller.join().unwrap()));
-        let (epoch, _) = read_out(&stream);
+        let (epoch, _) = read_to_end(&stream);
         assert!(epochs.insert(epoch), "an epoch came twice");
     }
     let daemon = Daemon::start(&place);
@@ -140,11 +145,11 @@ fn kills_under_load_lose_nothing_and_do_nothing_twice() {
     assert!(acknowledged >= kills / 2, "only {acknowledged} writes were acknowledged");
     examine_tasks(&place, &daemon, &tolds);
     drop(daemon);
-    place.needs_nothing();
+    place.check_healthy();
 }
 
 /// Looks at every memory that was begun; returns how many were acknowledged.
-pub(super) fn examine_memories(daemon: &Daemon, tolds: &[Told]) -> usize {
+pub(super) fn examine_memories(daemon: &Daemon, tolds: &[CallLog]) -> usize {
     let mut acknowledged = 0;
     for (name, is_acknowledged) in tolds.iter().flat_map(|told| &told.written) {
         let answer = daemon.get(&format!("/v1/memories/project/{name}.md"));
@@ -158,12 +163,12 @@ pub(super) fn examine_memories(daemon: &Daemon, tolds: &[Told]) -> usize {
     acknowledged
 }
 
-pub(super) fn examine_tasks(place: &Place, daemon: &Daemon, tolds: &[Told]) {
-    let asked = || tolds.iter().flat_map(|told| &told.asked);
+pub(super) fn examine_tasks(place: &Sandbox, daemon: &Daemon, tolds: &[CallLog]) {
+    let asked = || tolds.iter().flat_map(|told| &told.requested);
     let ended: Vec<Option<Value>> = asked()
         .map(|(_, task)| task.as_ref().map(|id| daemon.finished("remember", id, None)))
         .collect();
-    let kept = place.done(&["grep", "The berth of boat", "global"]);
+    let kept = place.run_ok(&["grep", "The berth of boat", "global"]);
     let mut completed = 0;
     for ((fact, _), task) in asked().zip(&ended) {
         // As an entry: the description of its memory may say it too.

@@ -5,21 +5,21 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::Daemon;
-use crate::place::Place;
-use crate::served::Served;
+use crate::sandbox::Sandbox;
+use crate::served::McpServerProcess;
 
 fn setting<'v>(shown: &'v Value, key: &str) -> &'v Value {
     let all = shown["settings"].as_array().unwrap();
     all.iter().find(|one| one["key"] == key).unwrap_or_else(|| panic!("no {key}: {shown}"))
 }
 
-fn put(daemon: &Daemon, key: &str, value: &Value) -> super::Answer {
+fn put(daemon: &Daemon, key: &str, value: &Value) -> super::HttpResponse {
     daemon.ask("PUT", &format!("/v1/settings/{key}")).json(&json!({ "value": value })).send()
 }
 
 #[test]
 fn settings_are_shown_with_where_they_are_from_and_written_with_comments_kept() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = place.home().join("config.toml");
     fs::write(&file, "# mine\nfiles_max = 2000 # many\n\n[features]\nrecall = false\n").unwrap();
     let mut command = Daemon::command(&place, &[]);
@@ -68,7 +68,7 @@ fn settings_are_shown_with_where_they_are_from_and_written_with_comments_kept() 
 
 #[test]
 fn settings_that_are_a_link_stay_one() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let real = place.path().join("dotfiles.toml");
     fs::write(&real, "files_max = 5\n").unwrap();
     let file = place.home().join("config.toml");
@@ -81,7 +81,7 @@ fn settings_that_are_a_link_stay_one() {
 
 #[test]
 fn trust_says_what_it_would_let_speak() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::write(place.checkout().join("AGENTS.md"), "Use tabs.\n").unwrap();
     let root = place.checkout().join(".lukasa/memory");
     fs::create_dir_all(&root).unwrap();
@@ -118,10 +118,10 @@ fn trust_says_what_it_would_let_speak() {
 
 #[test]
 fn health_names_what_could_be_better_and_mends_what_can_be() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("global/a.md", "- I drink tea\n- I drink tea\n- and water\n");
     place.create("global/told.md", "---\ndescription: told\n---\n\n- one\n- two\n");
-    place.done(&["pin", "global/told.md"]);
+    place.run_ok(&["pin", "global/told.md"]);
     let root = place.home().join("memory");
     fs::write(root.join("broken.md"), [0xff, 0xfe]).unwrap();
     fs::write(root.join("old.md"), "- an old thing\n").unwrap();
@@ -165,11 +165,11 @@ fn health_names_what_could_be_better_and_mends_what_can_be() {
 
 #[test]
 fn what_a_session_and_a_task_did_is_one_run_and_is_taken_back_as_one() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let agent = |args: &[&str]| {
         let mut command = place.command(&["mcp"]);
         command.args(args);
-        Served::start_as(command)
+        McpServerProcess::start_as(command)
     };
     let mut first = agent(&["--session", "s-1"]);
     for name in ["a", "b"] {
@@ -200,10 +200,10 @@ fn what_a_session_and_a_task_did_is_one_run_and_is_taken_back_as_one() {
     // Looked at, then done: all or nothing.
     let dry = daemon.post("/v1/undo?dryRun=true", &json!({ "session": "s-1" })).json();
     assert_eq!((&dry["undone"], dry.get("change")), (&shown[2]["changes"], None));
-    place.done(&["replace", "global/a.md", "- a", "- a of a person"]);
+    place.run_ok(&["replace", "global/a.md", "- a", "- a of a person"]);
     assert_eq!(daemon.post("/v1/undo", &json!({ "session": "s-1" })).status, 409);
-    assert!(place.done(&["view", "global/b.md"]).contains("- b"));
-    place.done(&["undo", "-y"]);
+    assert!(place.run_ok(&["view", "global/b.md"]).contains("- b"));
+    place.run_ok(&["undo", "-y"]);
     let undone = daemon.post("/v1/undo", &json!({ "session": "s-1" })).json();
     assert_eq!(undone["paths"].as_array().unwrap().len(), 2, "{undone}");
     // The undo is a change itself; several are named in any order.
@@ -232,10 +232,10 @@ fn what_a_session_and_a_task_did_is_one_run_and_is_taken_back_as_one() {
 
 #[test]
 fn the_context_of_an_agent_is_what_its_hook_answers_and_says_why() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("global/tea.md", "---\ndescription: tea\n---\n\n- green\n");
     place.create("global/water.md", "---\ndescription: water\n---\n\n- still\n");
-    place.done(&["pin", "global/tea.md"]);
+    place.run_ok(&["pin", "global/tea.md"]);
     let daemon = Daemon::start(&place);
     let hosts = daemon.get("/v1/hosts").json()["hosts"].clone();
     let claude = hosts.as_array().unwrap().iter().find(|one| one["name"] == "claude-code").unwrap();
@@ -244,7 +244,7 @@ fn the_context_of_an_agent_is_what_its_hook_answers_and_says_why() {
         (&json!("Claude Code"), &json!(10_000))
     );
     let context = daemon.get("/v1/context?bytesMax=10000&contextFilesLoaded=CLAUDE.md").json();
-    let printed = place.done(&["context", "--agent", "claude-code"]);
+    let printed = place.run_ok(&["context", "--agent", "claude-code"]);
     assert_eq!(context["text"].as_str().unwrap().trim_end(), printed.trim_end());
     assert_eq!(context["memories"], 2);
     assert_eq!(context["hot"][0]["path"], "/memories/global/tea.md");

@@ -8,7 +8,7 @@ use protocol::task::TargetScope;
 use serde_json::{Value, json};
 
 use super::Daemon;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 fn remember(content: &str) -> serde_json::Value {
     json!({ "content": content })
@@ -26,7 +26,7 @@ fn managed(envelope: &Envelope) -> (u64, ManagedSource, String) {
 
 #[test]
 fn a_session_hears_once_of_each_task_that_changed_something() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let (session, client) = daemon.session();
     let stream = daemon.stream(&format!("/session/{session}/events"), &[]);
     assert_eq!(stream.head.header("Content-Type"), Some("text/event-stream"));
@@ -63,7 +63,7 @@ fn a_session_hears_once_of_each_task_that_changed_something() {
 
 #[test]
 fn a_reader_goes_on_where_it_left() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let (session, _) = daemon.session();
     let path = format!("/session/{session}/events");
     let first = daemon.stream(&path, &[]);
@@ -116,7 +116,7 @@ fn data(envelope: &Envelope) -> Value {
 
 #[test]
 fn an_event_of_a_file_says_by_whom_it_was_changed_and_how_far_it_may_be_trusted() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let (_, client) = daemon.session();
     let stream = daemon.stream("/v1/events", &[]);
     let call = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "a\n" });
@@ -133,16 +133,17 @@ fn an_event_of_a_file_says_by_whom_it_was_changed_and_how_far_it_may_be_trusted(
 
     let mcp = place.run(&["mcp", "--session", "s-1"]);
     assert_eq!(mcp.status, 0, "{}", mcp.stderr);
-    let mut served = crate::served::Served::start_as(place.command(&["mcp", "--session", "s-1"]));
+    let mut served =
+        crate::served::McpServerProcess::start_as(place.command(&["mcp", "--session", "s-1"]));
     served.create("/memories/global/c.md", "c\n");
-    served.leave();
+    served.close_input();
     let told = data(&stream.next().unwrap());
     assert_eq!((&told["path"], &told["session"]), (&json!("/memories/global/c.md"), &json!("s-1")));
 }
 
 #[test]
 fn pins_are_told_with_who_set_them() {
-    let place = Place::with(&[("global/a.md", "a\n")]);
+    let place = Sandbox::with(&[("global/a.md", "a\n")]);
     let daemon = Daemon::start(&place);
     let (_, client) = daemon.session();
     let stream = daemon.stream("/v1/events", &[]);
@@ -162,7 +163,7 @@ fn pins_are_told_with_who_set_them() {
 }
 
 /// Adds a worktree of the project.
-fn second_worktree(place: &Place) -> PathBuf {
+fn second_worktree(place: &Sandbox) -> PathBuf {
     let git = |args: &[&str]| {
         let mut git = place.program("git");
         let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
@@ -177,7 +178,7 @@ fn second_worktree(place: &Place) -> PathBuf {
 
 #[test]
 fn nothing_of_a_worktree_that_is_not_trusted_is_told_in_another() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let other = second_worktree(&place);
     let daemon = Daemon::start_with(&place, &["--untrusted", other.to_str().unwrap()]);
     let stream = daemon.stream("/v1/events", &[]);
@@ -191,7 +192,7 @@ fn nothing_of_a_worktree_that_is_not_trusted_is_told_in_another() {
 
 #[test]
 fn a_change_in_another_worktree_of_the_project_is_told_with_where_it_was() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let other = second_worktree(&place);
     let (here, there) = (place.checkout(), other.to_str().unwrap().to_owned());
     let args = ["--workspace", here.to_str().unwrap(), "--workspace", &there];
@@ -233,7 +234,7 @@ fn a_change_in_another_worktree_of_the_project_is_told_with_where_it_was() {
 
 #[test]
 fn a_workspace_hears_of_every_change_whoever_makes_it() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let stream = daemon.stream("/v1/events", &[]);
     let file = |envelope: Envelope| match envelope.event {
         Event::MemoryChanged(MemoryChanged::File { path, kind, actor, moved_to, .. }) => {
@@ -255,7 +256,7 @@ fn a_workspace_hears_of_every_change_whoever_makes_it() {
         "2 rename person /memories/global/a.md /memories/global/b.md"
     );
     // Another process, and somebody with an editor.
-    place.done(&["create", "project/c.md", "c"]);
+    place.run_ok(&["create", "project/c.md", "c"]);
     assert_eq!(file(stream.next().unwrap()), "3 create person /memories/project/c.md ");
     fs::write(place.home().join("memory/b.md"), "edited\n").unwrap();
     assert_eq!(file(stream.next().unwrap()), "4 outside outside /memories/global/b.md ");
@@ -271,7 +272,7 @@ fn a_workspace_hears_of_every_change_whoever_makes_it() {
 
 #[test]
 fn a_session_that_ends_ends_its_streams_and_no_others() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let (first, second) = (daemon.session(), daemon.session());
     let [ours, theirs] = [&first, &second]
         .map(|(session, _)| daemon.stream(&format!("/session/{session}/events"), &[]));
@@ -288,7 +289,7 @@ fn a_session_that_ends_ends_its_streams_and_no_others() {
 
 #[test]
 fn the_stream_of_a_session_is_for_its_client_in_a_trusted_workspace() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::create_dir(place.path().join("other")).unwrap();
     let daemon = Daemon::start_with(&place, &["--workspace", ".", "--untrusted", "../other"]);
     let (first, second) = (daemon.session(), daemon.session());
@@ -310,17 +311,17 @@ fn the_stream_of_a_session_is_for_its_client_in_a_trusted_workspace() {
 
 #[test]
 fn a_session_hears_of_tasks_that_another_process_does() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let (session, _) = daemon.session();
     let stream = daemon.stream(&format!("/session/{session}/events"), &[]);
-    place.done(&["remember", "I like tea."]);
+    place.run_ok(&["remember", "I like tea."]);
     assert_eq!(managed(&stream.next().unwrap()).1, ManagedSource::Remember);
 }
 
 #[test]
 fn a_folder_that_is_removed_is_told_of_whole() {
     const FILES: u64 = 700;
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let folder = place.home().join("memory/many");
     fs::create_dir_all(&folder).unwrap();
     for number in 0..FILES {
@@ -355,7 +356,7 @@ fn a_folder_that_is_removed_is_told_of_whole() {
 
 #[test]
 fn a_session_has_so_many_streams_and_no_more() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let (session, _) = daemon.session();
     let path = format!("/session/{session}/events");
     let streams: Vec<_> = (0..64).map(|_| daemon.stream(&path, &[])).collect();
@@ -368,7 +369,7 @@ fn a_session_has_so_many_streams_and_no_more() {
 
 #[test]
 fn the_command_line_shows_what_the_daemon_tells() {
-    let place = Place::new();
+    let place = Sandbox::new();
     assert_eq!(place.run(&["events"]).status, 1, "nobody is there");
     let daemon = Daemon::start(&place);
     daemon.post(
@@ -385,7 +386,7 @@ fn the_command_line_shows_what_the_daemon_tells() {
 
 #[test]
 fn a_daemon_that_ends_ends_its_streams() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let (session, _) = daemon.session();
     let streams = [format!("/session/{session}/events"), "/v1/events".to_owned()]
         .map(|path| daemon.stream(&path, &[]));

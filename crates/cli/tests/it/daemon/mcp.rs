@@ -6,20 +6,20 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 use testkit::eventually;
 
-use super::{Answer, Ask, Daemon};
-use crate::place::Place;
+use super::{Daemon, HttpRequest, HttpResponse};
 use crate::processes::hold_root;
+use crate::sandbox::Sandbox;
 
 const NEWEST: &str = "2026-07-28";
 
 /// Prepares a message that is sent to this path.
-fn message<'d>(daemon: &'d Daemon, path: &str, message: &Value) -> Ask<'d> {
+fn message<'d>(daemon: &'d Daemon, path: &str, message: &Value) -> HttpRequest<'d> {
     let ask = daemon.ask("POST", path).json(message);
     ask.header("Accept", "application/json, text/event-stream")
 }
 
 /// Prepares a request of the newest revision.
-fn request<'d>(daemon: &'d Daemon, path: &str, method: &str, mut params: Value) -> Ask<'d> {
+fn request<'d>(daemon: &'d Daemon, path: &str, method: &str, mut params: Value) -> HttpRequest<'d> {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": NEWEST,
         "io.modelcontextprotocol/clientInfo": { "name": "tester", "version": "7" },
@@ -44,24 +44,24 @@ fn create(path: &str) -> Value {
 }
 
 /// Returns the code of a call that came back, `ok` if all went well.
-fn outcome(answer: &Answer) -> String {
+fn outcome(answer: &HttpResponse) -> String {
     let result = answer.json()["result"]["_meta"]["lukasa"].clone();
     if result["ok"] == true { "ok".to_owned() } else { result["code"].as_str().unwrap().to_owned() }
 }
 
-fn uris(answer: &Answer) -> Vec<String> {
+fn uris(answer: &HttpResponse) -> Vec<String> {
     let resources = answer.json()["result"]["resources"].as_array().unwrap().clone();
     resources.iter().map(|resource| resource["uri"].as_str().unwrap().to_owned()).collect()
 }
 
 /// A session of an older revision.
-struct Session<'d> {
+struct McpSession<'d> {
     daemon: &'d Daemon,
     path: String,
     id: String,
 }
 
-impl<'d> Session<'d> {
+impl<'d> McpSession<'d> {
     fn begin(daemon: &'d Daemon, path: &str) -> Self {
         let begun = Self::ask_for(daemon, path).send();
         assert_eq!(begun.status, 200, "{}", begun.text());
@@ -72,7 +72,7 @@ impl<'d> Session<'d> {
         session
     }
 
-    fn ask_for(daemon: &'d Daemon, path: &str) -> Ask<'d> {
+    fn ask_for(daemon: &'d Daemon, path: &str) -> HttpRequest<'d> {
         let params = json!({
             "protocolVersion": "2025-06-18", "capabilities": {},
             "clientInfo": { "name": "older", "version": "3" },
@@ -81,11 +81,11 @@ impl<'d> Session<'d> {
         message(daemon, path, &begin)
     }
 
-    fn ask(&self, body: &Value) -> Ask<'d> {
+    fn ask(&self, body: &Value) -> HttpRequest<'d> {
         message(self.daemon, &self.path, body).header("Mcp-Session-Id", &self.id)
     }
 
-    fn send(&self, body: &Value) -> Answer {
+    fn send(&self, body: &Value) -> HttpResponse {
         self.ask(body).send()
     }
 
@@ -100,7 +100,7 @@ impl<'d> Session<'d> {
     }
 
     /// Returns whether it is known.
-    fn lives(&self) -> bool {
+    fn is_alive(&self) -> bool {
         let ping = json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" });
         match self.send(&ping).status {
             200 => true,
@@ -109,17 +109,17 @@ impl<'d> Session<'d> {
         }
     }
 
-    fn listen(&self) -> Listening {
+    fn listen(&self) -> MessageStream {
         let ask = self.daemon.ask("GET", &self.path).header("Accept", "text/event-stream");
-        Listening::open(ask.header("Mcp-Session-Id", &self.id))
+        MessageStream::open(ask.header("Mcp-Session-Id", &self.id))
     }
 }
 
 /// A stream of messages.
-struct Listening(BufReader<TcpStream>);
+struct MessageStream(BufReader<TcpStream>);
 
-impl Listening {
-    fn open(ask: Ask<'_>) -> Self {
+impl MessageStream {
+    fn open(ask: HttpRequest<'_>) -> Self {
         let mut reader = BufReader::new(ask.open());
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
@@ -158,10 +158,10 @@ impl Listening {
 
 #[test]
 fn the_gate_stands_before_it() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let list = || request(&daemon, "/mcp", "tools/list", json!({}));
     let refused = |status: u16, code: &str| (status, code.to_owned());
-    let ask = list().without("Authorization");
+    let ask = list().without_header("Authorization");
     assert_eq!(ask.code(), refused(401, "unauthorized"));
     assert_eq!(list().header("Authorization", "Bearer x").code(), refused(401, "unauthorized"));
     let foreign = list().header("Origin", "http://evil.example");
@@ -178,13 +178,13 @@ fn the_gate_stands_before_it() {
 
 #[test]
 fn a_client_is_answered_in_the_form_that_it_takes() {
-    let (_place, daemon) = Daemon::in_new_place();
-    let session = Session::begin(&daemon, "/mcp");
+    let (_place, daemon) = Daemon::in_new_sandbox();
+    let session = McpSession::begin(&daemon, "/mcp");
     let ping = json!({ "jsonrpc": "2.0", "id": 5, "method": "ping" });
     let check = |accept: Option<&str>, stateless: &str, in_session: &str| {
-        let with = |ask: Ask<'_>| match accept {
+        let with = |ask: HttpRequest<'_>| match accept {
             Some(accept) => ask.header("Accept", accept).send(),
-            None => ask.without("Accept").send(),
+            None => ask.without_header("Accept").send(),
         };
         let answers = [
             (with(request(&daemon, "/mcp", "tools/list", json!({}))), stateless, "tools"),
@@ -208,7 +208,7 @@ fn a_client_is_answered_in_the_form_that_it_takes() {
     check(Some("text/event-stream"), events, events);
     // A session can be begun so too.
     for accept in ["*/*", json, events] {
-        let begun = Session::ask_for(&daemon, "/mcp").header("Accept", accept).send();
+        let begun = McpSession::ask_for(&daemon, "/mcp").header("Accept", accept).send();
         assert_eq!(begun.status, 200, "{accept}: {}", begun.text());
         assert!(begun.header("Mcp-Session-Id").is_some(), "{accept}");
     }
@@ -218,16 +218,16 @@ fn a_client_is_answered_in_the_form_that_it_takes() {
         request(&daemon, "/mcp", "subscriptions/listen", params)
     };
     assert_eq!(listen().header("Accept", json).send().status, 406);
-    Listening::open(listen().header("Accept", "*/*"));
+    MessageStream::open(listen().header("Accept", "*/*"));
     let changes = || daemon.ask("GET", "/mcp").header("Mcp-Session-Id", &session.id);
     assert_eq!(changes().header("Accept", json).send().status, 406);
-    Listening::open(changes().header("Accept", "*/*"));
+    MessageStream::open(changes().header("Accept", "*/*"));
 }
 
 #[test]
 fn half_a_surrogate_pair_is_answered_by_the_id_of_its_request() {
-    let (place, daemon) = Daemon::in_new_place();
-    let session = Session::begin(&daemon, "/mcp");
+    let (place, daemon) = Daemon::in_new_sandbox();
+    let session = McpSession::begin(&daemon, "/mcp");
     let arguments = call(&json!({
         "command": "create", "path": "/memories/global/a.md", "file_text": "cut HERE off\n",
     }));
@@ -243,9 +243,9 @@ fn half_a_surrogate_pair_is_answered_by_the_id_of_its_request() {
 
 #[test]
 fn what_is_no_message_is_answered_as_the_protocol_asks() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let ask = || message(&daemon, "/mcp", &Value::Null);
-    let check = |ask: Ask<'_>, expected: (u16, i32)| {
+    let check = |ask: HttpRequest<'_>, expected: (u16, i32)| {
         let answer = ask.send();
         let told = answer.json();
         let code = told["error"]["code"].as_i64().unwrap();
@@ -271,7 +271,7 @@ fn what_is_no_message_is_answered_as_the_protocol_asks() {
 
 #[test]
 fn a_caller_reaches_the_workspace_that_it_names_and_no_other() {
-    let (place, other) = (Place::new(), Place::new());
+    let (place, other) = (Sandbox::new(), Sandbox::new());
     let other_folder = other.checkout();
     let (here, untrusted) = (place.checkout(), place.temporary());
     let args = ["--workspace", here.to_str().unwrap(), "--workspace"];
@@ -290,10 +290,10 @@ fn a_caller_reaches_the_workspace_that_it_names_and_no_other() {
     assert_eq!(listed(&there), ["lukasa://memories/project/there.md"]);
 
     // Nor by a session that was begun elsewhere.
-    let mut session = Session::begin(&daemon, "/mcp");
-    assert!(session.lives());
+    let mut session = McpSession::begin(&daemon, "/mcp");
+    assert!(session.is_alive());
     session.path = there;
-    assert!(!session.lives());
+    assert!(!session.is_alive());
     let path = format!("/mcp?workspace={}", daemon.workspace(2));
     let ask = request(&daemon, &path, "resources/list", json!({}));
     assert_eq!(ask.code(), (403, "untrusted_workspace".to_owned()));
@@ -303,9 +303,9 @@ fn a_caller_reaches_the_workspace_that_it_names_and_no_other() {
 
 #[test]
 fn a_session_is_its_clients_alone() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let ((_, mine), (_, theirs)) = (daemon.session(), daemon.session());
-    let begun = Session::ask_for(&daemon, "/mcp").header("X-Lukasa-Client-Id", &mine).send();
+    let begun = McpSession::ask_for(&daemon, "/mcp").header("X-Lukasa-Client-Id", &mine).send();
     let id = begun.header("Mcp-Session-Id").unwrap();
     let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
     let ask = || message(&daemon, "/mcp", &ping).header("Mcp-Session-Id", id);
@@ -329,11 +329,11 @@ fn a_session_is_its_clients_alone() {
 
 #[test]
 fn a_change_says_who_made_it_and_a_class_may_not_do_more_than_it_may() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let write = |path: &str| request(&daemon, "/mcp", "tools/call", create(path));
     let made = write("/memories/global/newest.md").send();
     assert_eq!(outcome(&made), "ok");
-    let session = Session::begin(&daemon, "/mcp");
+    let session = McpSession::begin(&daemon, "/mcp");
     let made = session.request("tools/call", &create("/memories/global/older.md"));
     assert_eq!(made["result"]["_meta"]["lukasa"]["ok"], true, "{made}");
     let (_, client) = daemon.session();
@@ -362,20 +362,20 @@ fn a_change_says_who_made_it_and_a_class_may_not_do_more_than_it_may() {
 
 #[test]
 fn who_subscribed_hears_of_what_another_process_did_to_the_end_of_the_daemon() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let watched = "lukasa://memories/global/watched.md";
-    place.done(&["create", "global/watched.md", "one"]);
+    place.run_ok(&["create", "global/watched.md", "one"]);
 
-    let session = Session::begin(&daemon, "/mcp");
+    let session = McpSession::begin(&daemon, "/mcp");
     let mut older = session.listen();
     let subscribed = session.request("resources/subscribe", &json!({ "uri": watched }));
     assert_eq!(subscribed["result"], json!({}));
     let wanted = json!({ "notifications": { "resourceSubscriptions": [watched] } });
-    let mut newest = Listening::open(request(&daemon, "/mcp", "subscriptions/listen", wanted));
+    let mut newest = MessageStream::open(request(&daemon, "/mcp", "subscriptions/listen", wanted));
     newest.next_of("notifications/subscriptions/acknowledged");
 
-    place.done(&["create", "global/other.md", "x"]);
-    place.done(&["replace", "global/watched.md", "one", "two"]);
+    place.run_ok(&["create", "global/other.md", "x"]);
+    place.run_ok(&["replace", "global/watched.md", "one", "two"]);
     for stream in [&mut older, &mut newest] {
         let updated = stream.next_of("notifications/resources/updated");
         assert_eq!(updated["params"]["uri"], watched);
@@ -390,11 +390,11 @@ fn who_subscribed_hears_of_what_another_process_did_to_the_end_of_the_daemon() {
 
 #[test]
 fn a_call_under_way_is_answered_before_the_daemon_ends() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     place.create("global/a.md", "a\n");
-    let session = Session::begin(&daemon, "/mcp");
+    let session = McpSession::begin(&daemon, "/mcp");
     let mut news = session.listen();
-    let mut ending = Listening::open(request(
+    let mut ending = MessageStream::open(request(
         &daemon,
         "/mcp",
         "subscriptions/listen",
@@ -406,7 +406,7 @@ fn a_call_under_way_is_answered_before_the_daemon_ends() {
     let held = hold_root(&place);
     let params = create("/memories/global/b.md");
     let body = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params });
-    let mut called = Listening::open(session.ask(&body));
+    let mut called = MessageStream::open(session.ask(&body));
 
     daemon.signal("TERM");
     while ending.next().is_some() {}
@@ -421,20 +421,20 @@ fn a_call_under_way_is_answered_before_the_daemon_ends() {
 
 #[test]
 fn sessions_that_nobody_ends_make_room_but_for_those_that_listen() {
-    let (_place, daemon) = Daemon::in_new_place();
-    let (heard, unheard) = (Session::begin(&daemon, "/mcp"), Session::begin(&daemon, "/mcp"));
+    let (_place, daemon) = Daemon::in_new_sandbox();
+    let (heard, unheard) = (McpSession::begin(&daemon, "/mcp"), McpSession::begin(&daemon, "/mcp"));
     let _listening = heard.listen();
     // As many as there may be, with those two; and one more.
-    let used: Vec<_> = (0..255).map(|_| Session::begin(&daemon, "/mcp")).collect();
-    assert!(!unheard.lives());
-    assert!(heard.lives());
-    assert!(used.iter().all(Session::lives));
+    let used: Vec<_> = (0..255).map(|_| McpSession::begin(&daemon, "/mcp")).collect();
+    assert!(!unheard.is_alive());
+    assert!(heard.is_alive());
+    assert!(used.iter().all(McpSession::is_alive));
 }
 
 #[test]
 fn a_handshake_counts_whatever_revision_it_names() {
-    let (_place, daemon) = Daemon::in_new_place();
-    let first = Session::begin(&daemon, "/mcp");
+    let (_place, daemon) = Daemon::in_new_sandbox();
+    let first = McpSession::begin(&daemon, "/mcp");
     let newest = json!({
         "protocolVersion": NEWEST, "capabilities": {},
         "clientInfo": { "name": "odd", "version": "1" },
@@ -449,14 +449,14 @@ fn a_handshake_counts_whatever_revision_it_names() {
             return;
         }
     }
-    assert!(!first.lives(), "256 others have begun since");
+    assert!(!first.is_alive(), "256 others have begun since");
 }
 
 #[test]
 fn the_bodies_of_a_session_are_counted_until_their_calls_are_done() {
-    let place = Place::with(&[("global/a.md", "a\n")]);
+    let place = Sandbox::with(&[("global/a.md", "a\n")]);
     let daemon = Daemon::start(&place);
-    let session = Session::begin(&daemon, "/mcp");
+    let session = McpSession::begin(&daemon, "/mcp");
     let held = hold_root(&place);
     let text = "x".repeat(9 * 1024 * 1024);
     let large = json!({ "command": "create", "path": "/memories/global/b.md", "file_text": text });
@@ -466,7 +466,7 @@ fn the_bodies_of_a_session_are_counted_until_their_calls_are_done() {
             let params = call(&large);
             let body =
                 json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
-            Listening::open(session.ask(&body))
+            MessageStream::open(session.ask(&body))
         })
         .collect();
     let more = || daemon.post("/v1/tool", &json!({ "command": "view", "path": text })).status;

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{Daemon, PATIENCE, TOKEN};
 use crate::mcp_clients::tool;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// Runs a client by a plan; returns what it saw.
-fn client(place: &Place, server: &str, plan: &Value) -> Value {
+fn client(place: &Sandbox, server: &str, plan: &Value) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/session.mjs");
     let mut command = place.program(tool("LUKASA_TEST_NODE").to_str().unwrap());
     command.arg(script).arg(tool("LUKASA_TEST_NODE_MODULES")).arg(server).arg(plan.to_string());
@@ -32,12 +32,12 @@ fn create(path: &str) -> Value {
 }
 
 fn mcp(daemon: &Daemon) -> String {
-    format!("{}/mcp", daemon.said["url"].as_str().unwrap())
+    format!("{}/mcp", daemon.log_lines["url"].as_str().unwrap())
 }
 
 #[test]
 fn a_session_has_the_class_that_it_began_with_and_a_call_may_have_less() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let check = |class: Option<&str>, asked: Option<&str>, expected: [&str; 2]| {
         let word = format!("{}-{}", class.unwrap_or("none"), asked.unwrap_or("none"));
         let meta = asked.map(|asked| json!({ "lukasa/agentClass": asked }));
@@ -78,7 +78,7 @@ fn a_session_has_the_class_that_it_began_with_and_a_call_may_have_less() {
 
 #[test]
 fn a_header_later_in_a_session_cannot_raise_its_class() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let send = |body: &Value, session: Option<&str>, class: Option<&str>| {
         let mut ask = daemon.ask("POST", "/mcp").json(body);
         ask = ask.header("Accept", "application/json, text/event-stream");
@@ -118,7 +118,7 @@ fn a_header_later_in_a_session_cannot_raise_its_class() {
 
 #[test]
 fn a_client_with_roots_in_several_projects_has_to_name_one() {
-    let (here, there) = (Place::new(), Place::new());
+    let (here, there) = (Sandbox::new(), Sandbox::new());
     let daemon = Daemon::start(&here);
     let global = json!({ "arguments": create("global/a.md") });
     let project = |name: &str| json!({ "arguments": create(&format!("project/{name}.md")) });

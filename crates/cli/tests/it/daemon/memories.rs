@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::{Answer, Daemon};
-use crate::place::Place;
+use super::{Daemon, HttpResponse};
+use crate::sandbox::Sandbox;
 
-fn put(daemon: &Daemon, path: &str, text: &str, precondition: (&str, &str)) -> Answer {
+fn put(daemon: &Daemon, path: &str, text: &str, precondition: (&str, &str)) -> HttpResponse {
     let (name, value) = precondition;
     let ask = daemon.ask("PUT", &format!("/v1/memories/{path}"));
     ask.json(&json!({ "text": text })).header(name, value).send()
@@ -31,7 +31,7 @@ fn edit_quietly(file: &Path, text: &str) {
 
 #[test]
 fn an_edit_of_a_file_is_read_at_once_although_it_changes_neither_size_nor_date() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     make(&daemon, "global/a.md", "one\n");
     let file = place.home().join("memory/a.md");
     let read = || {
@@ -53,11 +53,11 @@ fn an_edit_of_a_file_is_read_at_once_although_it_changes_neither_size_nor_date()
 
 #[test]
 fn a_read_is_answered_the_same_by_each_of_its_routes() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let tag = make(&daemon, "global/a.md", "one\n");
     let task = daemon.task("remember", &json!({ "content": "The pier gate opens at six." }));
     let task = task["taskId"].as_str().unwrap();
-    let told = |answer: &Answer| {
+    let told = |answer: &HttpResponse| {
         let mut head: Vec<String> = answer.headers().map(str::to_lowercase).collect();
         // Each answer has these of its own.
         head.retain(|line| !line.starts_with("x-request-id:") && !line.starts_with("date:"));
@@ -103,7 +103,7 @@ fn a_read_is_answered_the_same_by_each_of_its_routes() {
 
 #[test]
 fn a_write_names_what_it_replaces() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let first = make(&daemon, "global/a.md", "one\n");
     assert_eq!(place.view("global/a.md"), "one\n");
     let read = daemon.get("/v1/memories/global/a.md");
@@ -153,10 +153,10 @@ fn a_write_names_what_it_replaces() {
 
 #[test]
 fn a_write_names_what_it_replaces_in_any_way_that_http_knows() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let path = "global/a.md";
     let first = make(&daemon, path, "one\n");
-    let refused = |answer: &Answer, revision: Value| {
+    let refused = |answer: &HttpResponse, revision: Value| {
         let body = answer.json();
         let told = (answer.status, body["code"].clone(), body["revision"].clone());
         assert_eq!(told, (412, json!("conflict"), revision), "{body}");
@@ -211,7 +211,7 @@ fn a_write_names_what_it_replaces_in_any_way_that_http_knows() {
 #[test]
 fn of_writers_that_name_the_same_revision_at_once_one_wins() {
     const WRITERS: usize = 8;
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let first = make(&daemon, "global/a.md", "zero\n");
     // Writes, all at once, and counts what they are answered.
     let race = |header: &'static str, value: &str, name: &str| {
@@ -242,7 +242,7 @@ fn of_writers_that_name_the_same_revision_at_once_one_wins() {
 
 #[test]
 fn what_may_not_be_written_is_refused_with_its_code() {
-    let place = Place::new();
+    let place = Sandbox::new();
     // No checkout: there is neither a project nor a workspace.
     let daemon = Daemon::start_with(&place, &["--project", &place.home().display().to_string()]);
     let check = |path: &str, text: &str, expected: (u16, &str)| {
@@ -266,7 +266,7 @@ fn what_may_not_be_written_is_refused_with_its_code() {
 
 #[test]
 fn memories_are_listed_page_by_page() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     for (path, text) in [
         ("global/a.md", "---\ndescription: About tea\n---\nx\n"),
         ("global/b.md", "This one is longer than any of the others.\n"),
@@ -309,7 +309,7 @@ fn memories_are_listed_page_by_page() {
 
 #[test]
 fn the_requests_of_one_client_are_one_session_for_what_it_has_read() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let root = place.checkout().join(".lukasa/memory");
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("build.md"), "- Build with make\n").unwrap();
@@ -357,7 +357,7 @@ fn the_requests_of_one_client_are_one_session_for_what_it_has_read() {
 
 #[test]
 fn the_tool_is_called_and_refuses_as_a_model_reads_it() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let call = |arguments: Value| daemon.post("/v1/tool", &arguments).json();
     let made =
         call(json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "tea\n" }));
@@ -386,7 +386,7 @@ fn the_tool_is_called_and_refuses_as_a_model_reads_it() {
 
 #[test]
 fn a_change_is_shown_with_its_difference_and_taken_back() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let first = make(&daemon, "global/a.md", "one\n");
     assert_eq!(put(&daemon, "global/a.md", "two\n", ("If-Match", &first)).status, 200);
     let page = daemon.get("/v1/changes?max=1").json();
@@ -423,7 +423,7 @@ fn a_change_is_shown_with_its_difference_and_taken_back() {
 
 #[test]
 fn what_is_exported_here_is_imported_there() {
-    let (here, there) = (Place::new(), Place::new());
+    let (here, there) = (Sandbox::new(), Sandbox::new());
     let daemon = Daemon::start(&here);
     make(&daemon, "global/a.md", "one\n");
     make(&daemon, "project/deep/b.md", "two\n");
@@ -447,7 +447,7 @@ fn what_is_exported_here_is_imported_there() {
 
 #[test]
 fn an_archive_with_too_many_entries_is_refused_as_a_whole() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let archive = |folders: usize| {
         let mut archive = tar::Builder::new(Vec::new());
         let mut header = tar::Header::new_gnu();
@@ -478,7 +478,7 @@ fn an_archive_with_too_many_entries_is_refused_as_a_whole() {
 #[test]
 fn an_export_is_made_while_it_is_sent() {
     use std::io::Read as _;
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     // Files that were put there, in many times what the daemon may use for sending them.
     let root = place.home().join("memory");
     std::fs::create_dir_all(&root).unwrap();
@@ -504,13 +504,13 @@ fn an_export_is_made_while_it_is_sent() {
 
 #[test]
 fn a_look_in_depth_says_whether_memories_can_be_used() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     make(&daemon, "global/a.md", "one\n");
     let health = daemon.get("/health").json();
     assert_eq!(health, json!({ "status": "ok" }));
     assert_eq!(daemon.get("/health?deep=0").json(), json!({ "status": "ok" }));
     let deep = daemon.ask("GET", "/health?deep=1");
-    assert_eq!(deep.without("Authorization").send().status, 401);
+    assert_eq!(deep.without_header("Authorization").send().status, 401);
     let workspace = json!({
         "id": daemon.workspace(0), "memories": 1, "unfinishedTasks": 0, "findings": 0,
     });
@@ -532,7 +532,7 @@ fn a_look_in_depth_says_whether_memories_can_be_used() {
 
 #[test]
 fn the_daemon_counts_and_describes_itself() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     make(&daemon, "global/a.md", "one\n");
     let stats = daemon.get("/v1/stats").json();
     assert_eq!(stats["scopes"][0]["memories"], 1, "{stats}");
@@ -559,7 +559,7 @@ fn the_daemon_counts_and_describes_itself() {
 
 #[test]
 fn a_memory_says_how_far_it_may_be_trusted_and_when_it_was_written() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let root = place.checkout().join(".lukasa/memory");
     std::fs::create_dir_all(&root).unwrap();
     std::fs::write(root.join("cloned.md"), "came with the repository\n").unwrap();
@@ -602,10 +602,10 @@ fn a_memory_says_how_far_it_may_be_trusted_and_when_it_was_written() {
 
 #[test]
 fn a_memory_that_was_moved_to_another_scope_keeps_its_trust() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for (from, to) in [("project/a.md", "global/"), ("global/b.md", "project/")] {
         place.create(from, "text\n");
-        place.done(&["mv", from, to]);
+        place.run_ok(&["mv", from, to]);
     }
     let daemon = Daemon::start(&place);
     for path in ["global/a.md", "project/b.md"] {

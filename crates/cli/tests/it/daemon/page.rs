@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::Daemon;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 const POLICY: &str = "require-trusted-types-for 'script'";
 
 /// Asks without the daemon's token.
-fn ask<'d>(daemon: &'d Daemon, method: &str, path: &str) -> super::Ask<'d> {
-    daemon.ask(method, path).without("Authorization")
+fn ask<'d>(daemon: &'d Daemon, method: &str, path: &str) -> super::HttpRequest<'d> {
+    daemon.ask(method, path).without_header("Authorization")
 }
 
 fn log_in(daemon: &Daemon) -> String {
@@ -21,7 +21,7 @@ fn log_in(daemon: &Daemon) -> String {
 
 #[test]
 fn a_browser_gets_a_token_of_its_own_for_a_ticket_once() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let ticket = daemon.post("/ui/tickets", &json!({})).json()["ticket"].clone();
     let trade = |ticket: &Value| {
         ask(&daemon, "POST", "/ui/session").json(&json!({ "ticket": ticket })).send()
@@ -42,7 +42,7 @@ fn a_browser_gets_a_token_of_its_own_for_a_ticket_once() {
 
 #[test]
 fn the_files_are_open_and_nothing_else_is() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let page = ask(&daemon, "GET", "/ui/").send();
     assert_eq!(page.status, 200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
@@ -62,7 +62,7 @@ fn the_files_are_open_and_nothing_else_is() {
 
 #[test]
 fn its_own_page_may_call_and_no_other() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let token = log_in(&daemon);
     let own = format!("http://{}", daemon.address());
     let from = |origin: &str| {
@@ -84,13 +84,13 @@ fn its_own_page_may_call_and_no_other() {
     }
     // A name that leads here by somebody's doing is none of this machine's.
     let host = format!("evil.example:{port}");
-    let rebound = ask(&daemon, "GET", "/ui/").without("Host").header("Host", &host);
+    let rebound = ask(&daemon, "GET", "/ui/").without_header("Host").header("Host", &host);
     assert_eq!(rebound.header("Origin", &format!("http://{host}")).send().status, 403);
 }
 
 #[test]
 fn switched_off_it_is_not_there() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let mut command = Daemon::command(&place, &[]);
     command.env("LUKASA_TOKEN", super::TOKEN).env("LUKASA_FEATURES", "-page");
     let daemon = Daemon::start_by(command);
@@ -107,7 +107,7 @@ fn switched_off_it_is_not_there() {
 
 #[test]
 fn several_memories_go_as_one_change_or_not_at_all() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for name in ["a", "b", "c"] {
         place.create(&format!("global/{name}.md"), &format!("- {name}\n"));
     }
@@ -126,7 +126,7 @@ fn several_memories_go_as_one_change_or_not_at_all() {
     let done = daemon.post("/v1/batch", &steps(&revision)).json();
     let names = || {
         place
-            .done(&["ls"])
+            .run_ok(&["ls"])
             .lines()
             .map(|line| line.split('\t').next().unwrap().to_owned())
             .collect::<Vec<_>>()
@@ -143,7 +143,7 @@ fn several_memories_go_as_one_change_or_not_at_all() {
 
 #[test]
 fn an_earlier_text_is_read_by_its_revision_where_it_was() {
-    let place = Place::with(&[("project/a.md", "- one\n")]);
+    let place = Sandbox::with(&[("project/a.md", "- one\n")]);
     let elsewhere = place.path().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
     let folder = elsewhere.display().to_string();
@@ -151,7 +151,7 @@ fn an_earlier_text_is_read_by_its_revision_where_it_was() {
     let daemon = Daemon::start_with(&place, &["--workspace", &here, "--workspace", &folder]);
     let revision =
         daemon.get("/v1/memories/project/a.md").json()["revision"].as_str().unwrap().to_owned();
-    place.done(&["replace", "project/a.md", "one", "two"]);
+    place.run_ok(&["replace", "project/a.md", "one", "two"]);
     let path = format!("/v1/revisions/{revision}");
     assert_eq!(daemon.get(&path).json(), json!({ "revision": revision, "text": "- one\n" }));
     let other = format!("{path}?workspace={}", daemon.workspace(1));

@@ -9,15 +9,15 @@ use serde_json::json;
 
 use super::{Daemon, PATIENCE, TOKEN};
 use crate::pending::propose;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 fn client(daemon: &Daemon) -> Client {
-    let door = daemon.said["url"].as_str().unwrap().parse().unwrap();
+    let door = daemon.log_lines["url"].as_str().unwrap().parse().unwrap();
     Client::new(door, TOKEN).unwrap().with_deadline(PATIENCE)
 }
 
-async fn with_three() -> Place {
-    let place = Place::new();
+async fn with_three() -> Sandbox {
+    let place = Sandbox::new();
     place.create("global/tea.md", "- Likes tea\n- Drinks tea\n");
     place.create("project/build.md", "- Build with make\n");
     propose(&place, "twice", &[("global", "tea.md", Some("Drinks tea"), None)]).await;
@@ -93,7 +93,7 @@ async fn a_person_lists_them_and_decides_on_each_and_streams_tell_of_it() {
     assert_eq!(place.view("global/tea.md"), "- Likes tea\n- Drinks tea\n");
 }
 
-fn other_project(place: &Place) -> String {
+fn other_project(place: &Sandbox) -> String {
     let folder = place.path().join("other");
     std::fs::create_dir_all(Path::new(&folder).join(".git")).unwrap();
     folder.display().to_string()
@@ -116,7 +116,7 @@ async fn another_project_sees_and_decides_only_what_is_everybodys() {
 
 #[test]
 fn what_is_wrong_with_a_request_is_named() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let refused = |path: &str, body: &serde_json::Value| {
         let answer = daemon.post(path, body);
         (answer.status, answer.json()["code"].as_str().unwrap().to_owned())

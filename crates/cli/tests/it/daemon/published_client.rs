@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Daemon, TOKEN};
 use crate::mcp_clients::tool;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// The npm names under which the two versions are installed.
 const VERSIONS: [&str; 2] = ["qwen-code-sdk-0.1.8", "qwen-code-sdk-0.1.14"];
@@ -21,12 +21,12 @@ fn the_published_client_is_served_unchanged() {
     for (version, runner) in
         VERSIONS.into_iter().flat_map(|version| RUNNERS.iter().map(move |runner| (version, runner)))
     {
-        let place = Place::new();
+        let place = Sandbox::new();
         let daemon = Daemon::start_with(&place, runner);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/daemon.mjs");
         let mut client = assert_cmd::Command::new(tool("LUKASA_TEST_NODE"));
         client.arg(script).arg(tool("LUKASA_TEST_NODE_MODULES").join(version));
-        client.args([daemon.said["url"].as_str().unwrap(), TOKEN]).timeout(super::PATIENCE);
+        client.args([daemon.log_lines["url"].as_str().unwrap(), TOKEN]).timeout(super::PATIENCE);
         let output = client.output().unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{version}: {complaint}");

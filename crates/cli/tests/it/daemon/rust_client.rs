@@ -1,7 +1,7 @@
 //! The client of this project, in Rust, against a daemon that is a process of its own.
 
-mod line;
 mod streams;
+mod tcp_proxy;
 
 use std::fs;
 use std::net::TcpListener;
@@ -22,10 +22,10 @@ use protocol::task::{
 };
 use serde_json::json;
 
-use self::line::Line;
+use self::tcp_proxy::TcpProxy;
 use super::{Daemon, PATIENCE, TOKEN, socket};
-use crate::place::Place;
 use crate::processes::{Locks, hold_locks};
+use crate::sandbox::Sandbox;
 
 #[path = "../../../../protocol/examples/client.rs"]
 #[expect(dead_code, unreachable_pub, reason = "an example is a program of its own")]
@@ -33,7 +33,7 @@ mod example;
 
 /// Returns a client of a daemon.
 fn client(daemon: &Daemon) -> Client {
-    client_at(daemon.said["url"].as_str().unwrap())
+    client_at(daemon.log_lines["url"].as_str().unwrap())
 }
 
 fn client_at(url: &str) -> Client {
@@ -66,8 +66,8 @@ fn conflict<T: std::fmt::Debug>(result: Result<T, ClientError>) -> Option<String
 
 #[tokio::test]
 async fn the_example_of_the_documentation_does_what_it_says() {
-    let (_place, daemon) = Daemon::in_new_place();
-    let door = || daemon.said["url"].as_str().unwrap().parse::<Endpoint>().unwrap();
+    let (_place, daemon) = Daemon::in_new_sandbox();
+    let door = || daemon.log_lines["url"].as_str().unwrap().parse::<Endpoint>().unwrap();
     let told = example::remember(door(), TOKEN).await.unwrap().unwrap();
     assert!(told.ends_with("- And coffee after lunch.\n"), "{told}");
     let listed = client(&daemon).memories(&MemoriesQuery::default()).await.unwrap();
@@ -77,7 +77,7 @@ async fn the_example_of_the_documentation_does_what_it_says() {
 
 #[tokio::test]
 async fn tasks_are_asked_for_waited_for_and_told_apart() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     let request = RememberRequest {
         content: "This project builds with make.".to_owned(),
@@ -124,7 +124,7 @@ async fn tasks_are_asked_for_waited_for_and_told_apart() {
 
 #[tokio::test]
 async fn a_task_that_waits_can_be_left_alone_or_taken_back() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     remembered(&client, "I like tea.").await;
     let held = hold_locks(&place, Locks::Lanes);
@@ -153,7 +153,7 @@ async fn a_task_that_waits_can_be_left_alone_or_taken_back() {
 
 #[tokio::test]
 async fn each_client_sees_its_own_tasks() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let anybody = client(&daemon);
     let folder = anybody.capabilities().await.unwrap().workspace_cwd;
     let session = anybody.begin_session(Some(&folder)).await.unwrap();
@@ -176,7 +176,7 @@ async fn each_client_sees_its_own_tasks() {
 
 #[tokio::test]
 async fn a_write_that_lost_is_a_conflict_that_names_the_winner() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     let path = "/memories/global/a b/ä#%+&.md";
     let first = client.create(path, "one\n").await.unwrap().revision.unwrap();
@@ -193,7 +193,7 @@ async fn a_write_that_lost_is_a_conflict_that_names_the_winner() {
 
 #[tokio::test]
 async fn all_that_the_store_can_do_is_a_call() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     assert_eq!(client.health().await.unwrap().status, "ok");
     let workspace = client.capabilities().await.unwrap().workspaces[0].id.clone();
@@ -241,7 +241,7 @@ async fn all_that_the_store_can_do_is_a_call() {
 
 #[tokio::test]
 async fn history_is_read_and_taken_back() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     let path = "/memories/global/a.md";
     let first = client.create(path, "one\n").await.unwrap();
@@ -267,7 +267,7 @@ async fn history_is_read_and_taken_back() {
 
 #[tokio::test]
 async fn what_a_page_for_people_does_is_a_call() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     for name in ["a", "b"] {
         client.create(&format!("global/{name}.md"), "- one\n- two\n").await.unwrap();
@@ -302,8 +302,8 @@ async fn what_a_page_for_people_does_is_a_call() {
 
 #[tokio::test]
 async fn what_goes_wrong_is_told_by_what_can_be_done_about_it() {
-    let (_place, daemon) = Daemon::in_new_place();
-    let url = daemon.said["url"].as_str().unwrap();
+    let (_place, daemon) = Daemon::in_new_sandbox();
+    let url = daemon.log_lines["url"].as_str().unwrap();
     let stranger = Client::new(url.parse().unwrap(), "not-the-token").unwrap();
     let refused = refusal(stranger.capabilities().await);
     assert_eq!((refused.status, refused.code), (401, ErrorCode::Unauthorized));
@@ -346,7 +346,7 @@ async fn a_peer_that_is_no_daemon_is_given_up() {
     assert!(matches!(error, ClientError::TimedOut(after) if after == deadline), "{error:?}");
 
     let check = |answer: &'static str| async move {
-        let peer = line::saying(answer);
+        let peer = tcp_proxy::serve_text(answer);
         Client::new(peer.parse().unwrap(), TOKEN).unwrap().stats().await.unwrap_err()
     };
     let error = check("220 mail.example ESMTP\r\n").await;
@@ -361,7 +361,7 @@ async fn a_peer_that_is_no_daemon_is_given_up() {
     for status in ["200 OK", "404 Not Found"] {
         let answer =
             format!("HTTP/1.1 {status}\r\nContent-Length: 9999999\r\n\r\n{{\"a\":\"bcdefg");
-        let peer = line::saying(answer.leak());
+        let peer = tcp_proxy::serve_text(answer.leak());
         let client = Client::new(peer.parse().unwrap(), TOKEN).unwrap().with_answer_max(9);
         let error = client.stats().await.unwrap_err();
         assert!(matches!(error, ClientError::TooLarge(9)), "{status}: {error:?}");
@@ -370,7 +370,7 @@ async fn a_peer_that_is_no_daemon_is_given_up() {
 
 #[tokio::test]
 async fn the_socket_is_a_door_as_well() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let _daemon = Daemon::start(&place);
     let client = Client::new(Endpoint::Socket(socket(&place)), TOKEN).unwrap();
     client.create("/memories/global/a.md", "one\n").await.unwrap();
@@ -383,26 +383,26 @@ async fn the_socket_is_a_door_as_well() {
 
 #[tokio::test]
 async fn what_has_no_effect_shares_a_connection() {
-    let (_place, daemon) = Daemon::in_new_place();
-    let line = Line::to(daemon.address());
+    let (_place, daemon) = Daemon::in_new_sandbox();
+    let line = TcpProxy::to(daemon.address());
     let client = client_at(&line.url());
     for _ in 0..5 {
         client.health().await.unwrap();
         // A refusal leaves it as good as it was.
         refusal(client.read("/memories/global/none.md").await);
     }
-    assert_eq!(line.taken(), 1);
+    assert_eq!(line.accepted(), 1);
     client.dream().await.unwrap();
-    assert_eq!(line.taken(), 2, "what has an effect is not risked on it");
+    assert_eq!(line.accepted(), 2, "what has an effect is not risked on it");
     let (one, other) = tokio::join!(client.health(), client.stats());
     assert!(one.is_ok() && other.is_ok());
-    assert_eq!(line.taken(), 3);
+    assert_eq!(line.accepted(), 3);
 }
 
 #[tokio::test]
 async fn a_task_is_waited_for_while_the_daemon_starts_anew() {
-    let (place, daemon) = Daemon::in_new_place();
-    let line = Line::to(daemon.address());
+    let (place, daemon) = Daemon::in_new_sandbox();
+    let line = TcpProxy::to(daemon.address());
     let client = client_at(&line.url());
     remembered(&client, "I like tea.").await;
     let held = hold_locks(&place, Locks::Lanes);
@@ -415,7 +415,7 @@ async fn a_task_is_waited_for_while_the_daemon_starts_anew() {
     line.cut();
     drop(held);
     let daemon = Daemon::start(&place);
-    line.lead_to(daemon.address());
+    line.redirect_to(daemon.address());
     assert_eq!(waiting.await.unwrap().unwrap().status, TaskStatus::Completed);
     // The connection that was kept is of no use any more, and nobody notices.
     line.cut();
@@ -424,7 +424,7 @@ async fn a_task_is_waited_for_while_the_daemon_starts_anew() {
 
 #[tokio::test]
 async fn context_files_are_listed_and_written() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     let write = |content: &str, mode| WriteMemory {
         scope: ContextScope::Workspace,

@@ -8,16 +8,16 @@ use serde_json::json;
 use testkit::eventually;
 
 use super::Daemon;
-use crate::place::Place;
 use crate::processes::{Locks, hold_locks};
+use crate::sandbox::Sandbox;
 
 #[test]
 fn a_token_is_made_on_the_first_start_and_kept_for_this_person() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let daemon = Daemon::start_by(Daemon::command(&place, &[]));
     let file = place.home().join("state/token");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    let token = place.done(&["token"]);
+    let token = place.run_ok(&["token"]);
     assert_eq!(token, std::fs::read_to_string(&file).unwrap());
     let token = token.trim();
     assert_eq!(token.len(), 64);
@@ -35,9 +35,9 @@ fn a_token_is_made_on_the_first_start_and_kept_for_this_person() {
 
 #[test]
 fn a_state_folder_has_one_daemon_and_a_second_is_told_where() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let second = place.run(&["serve", "--port", "0"]);
-    let url = daemon.said["url"].as_str().unwrap();
+    let url = daemon.log_lines["url"].as_str().unwrap();
     let told = format!("error: a daemon listens at {url} already (process ");
     assert!(second.stderr.starts_with(&told), "{}", second.stderr);
     assert_eq!(second.status, 75);
@@ -50,9 +50,9 @@ fn a_state_folder_has_one_daemon_and_a_second_is_told_where() {
 
 #[test]
 fn what_cannot_be_served_is_refused_with_what_to_do() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let port = daemon.address().rsplit(':').next().unwrap().to_owned();
-    let other = Place::new();
+    let other = Sandbox::new();
     let check = |args: &[&str], status: i32, told: &str| {
         let ended = other.run(&[&["serve"], args].concat());
         assert_eq!(ended.status, status, "{args:?}: {}", ended.stderr);
@@ -70,7 +70,7 @@ fn what_cannot_be_served_is_refused_with_what_to_do() {
 
 #[test]
 fn the_lines_that_are_printed_work_as_printed() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let mut command = place.command(&["serve", "--port", "0"]);
     command.stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -115,7 +115,7 @@ fn the_lines_that_are_printed_work_as_printed() {
 
 #[test]
 fn several_workspaces_are_served_side_by_side() {
-    let place = Place::new();
+    let place = Sandbox::new();
     std::fs::create_dir_all(place.path().join("shop/.git")).unwrap();
     let daemon = Daemon::start_with(&place, &["--workspace", ".", "--workspace", "../shop"]);
     let capabilities = daemon.get("/capabilities").json();
@@ -131,7 +131,7 @@ fn several_workspaces_are_served_side_by_side() {
     let asked = daemon.post(&format!("/workspaces/{shop}/memory/remember"), &body).json();
     let id = asked["taskId"].as_str().unwrap();
     assert_eq!(daemon.ask("GET", &format!("/workspace/memory/remember/{id}")).send().status, 404);
-    daemon.reaches(&format!("/workspaces/{shop}/memory/remember/{id}"), "completed");
+    daemon.wait_for_status(&format!("/workspaces/{shop}/memory/remember/{id}"), "completed");
     let listed = |query: &str| {
         daemon.get(&format!("/v1/memories?scope=project{query}")).json()["total"].clone()
     };
@@ -145,14 +145,14 @@ fn several_workspaces_are_served_side_by_side() {
 
 #[test]
 fn while_it_ends_a_daemon_takes_no_tasks_and_polls_are_answered() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let task = daemon.task("remember", &json!({ "content": "I like tea." }));
     // Somebody holds the memories, so that a task runs for a while.
     let held = hold_locks(&place, Locks::Roots);
     let running =
         daemon.post("/workspace/memory/remember", &json!({ "content": "I drive a bus." })).json();
     let id = running["taskId"].as_str().unwrap();
-    daemon.reaches(&format!("/workspace/memory/remember/{id}"), "running");
+    daemon.wait_for_status(&format!("/workspace/memory/remember/{id}"), "running");
     daemon.signal("TERM");
     eventually(|| match daemon.ask("POST", "/workspace/memory/dream").code() {
         (503, code) => {
@@ -166,12 +166,12 @@ fn while_it_ends_a_daemon_takes_no_tasks_and_polls_are_answered() {
     assert_eq!(daemon.get(&poll).json()["status"], "completed");
     drop(held);
     assert_eq!(daemon.end().0, Some(0));
-    assert!(place.done(&["grep", "-l", "bus"]).contains("global/"), "what ran was done");
+    assert!(place.run_ok(&["grep", "-l", "bus"]).contains("global/"), "what ran was done");
 }
 
 #[test]
 fn no_memory_no_prompt_and_no_secret_is_logged() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create(
         "global/tea.md",
         "---\ndescription: zanzibar-description\n---\n- zanzibar-memory\n",

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::Daemon;
-use crate::place::Place;
 use crate::processes::{Locks, hold_locks};
+use crate::sandbox::Sandbox;
 
 const KINDS: [&str; 3] = ["remember", "forget", "dream"];
 
@@ -18,7 +18,7 @@ fn body_of(kind: &str) -> Value {
 
 #[test]
 fn a_text_is_remembered_forgotten_and_tidied_up() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     let asked = daemon.post("/workspace/memory/remember", &body_of("remember"));
     assert_eq!(asked.status, 202);
     let queued = asked.json();
@@ -54,7 +54,7 @@ fn a_text_is_remembered_forgotten_and_tidied_up() {
 
 #[test]
 fn what_is_wrong_with_a_body_has_its_own_code() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let check = |kind: &str, body: Value, expected: (u16, &str)| {
         let ask = daemon.ask("POST", &format!("/workspace/memory/{kind}"));
         let shown = body.to_string();
@@ -100,7 +100,7 @@ fn what_is_wrong_with_a_body_has_its_own_code() {
 
 #[test]
 fn a_folder_named_as_untrusted_is_untrusted_however_else_it_is_served() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for args in [&["--untrusted", "."][..], &["--workspace", ".", "--untrusted", "."]] {
         let daemon = Daemon::start_with(&place, args);
         let ask = daemon.ask("POST", "/workspace/memory/remember").json(&json!({ "content": "x" }));
@@ -110,7 +110,7 @@ fn a_folder_named_as_untrusted_is_untrusted_however_else_it_is_served() {
 
 #[test]
 fn the_checks_come_in_one_order() {
-    let place = Place::new();
+    let place = Sandbox::new();
     std::fs::create_dir(place.path().join("other")).unwrap();
     let daemon = Daemon::start_with(&place, &["--untrusted", "../other"]);
     // Every request is wrong in everything that comes after, too.
@@ -123,7 +123,7 @@ fn the_checks_come_in_one_order() {
             .header("X-Qwen-Client-Id", "not one")
             .bytes(b"{")
     };
-    let check = |ask: super::Ask<'_>, expected: (u16, &str)| {
+    let check = |ask: super::HttpRequest<'_>, expected: (u16, &str)| {
         let (status, code) = ask.code();
         assert_eq!((status, code.as_str()), expected);
     };
@@ -131,10 +131,11 @@ fn the_checks_come_in_one_order() {
     check(wrong(), (403, "host_not_allowed"));
     let ask = || wrong().header("Host", "localhost");
     check(ask(), (403, "origin_not_allowed"));
-    let ask = || wrong().header("Host", "localhost").without("Origin");
+    let ask = || wrong().header("Host", "localhost").without_header("Origin");
     check(ask(), (401, "unauthorized"));
-    let ask =
-        || wrong().header("Host", "localhost").without("Origin").header("Authorization", &good);
+    let ask = || {
+        wrong().header("Host", "localhost").without_header("Origin").header("Authorization", &good)
+    };
     check(ask(), (400, "invalid_json"));
     let body = json!({ "contextMode": "x", "scope": "x" });
     check(ask().json(&body), (403, "untrusted_workspace"));
@@ -153,7 +154,7 @@ fn the_checks_come_in_one_order() {
 
 #[test]
 fn who_asks_too_often_is_told_so_before_the_body_is_looked_at() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let daemon = Daemon::start_with(&place, &["--rate-limit", "3"]);
     let ask = || daemon.ask("POST", "/workspace/memory/remember").bytes(b"{");
     let answers: Vec<_> = (0..20).map(|_| ask().send()).collect();
@@ -169,7 +170,7 @@ fn who_asks_too_often_is_told_so_before_the_body_is_looked_at() {
 
 #[test]
 fn a_workspace_that_is_not_trusted_answers_before_anything_is_looked_up() {
-    let place = Place::new();
+    let place = Sandbox::new();
     std::fs::create_dir(place.path().join("other")).unwrap();
     let daemon = Daemon::start_with(&place, &["--untrusted", "../other"]);
     let other = daemon.workspace(1);
@@ -192,7 +193,7 @@ fn a_workspace_that_is_not_trusted_answers_before_anything_is_looked_up() {
 
 #[test]
 fn memory_that_is_off_takes_no_tasks_and_is_not_offered() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let daemon = Daemon::start_with(&place, &["--no-tasks"]);
     for kind in KINDS {
         let ask = daemon.ask("POST", &format!("/workspace/memory/{kind}")).json(&body_of(kind));
@@ -206,7 +207,7 @@ fn memory_that_is_off_takes_no_tasks_and_is_not_offered() {
 
 #[test]
 fn a_task_is_seen_by_its_client_alone_and_under_its_kind_alone() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let ((_, ours), (_, theirs)) = (daemon.session(), daemon.session());
     let submit = |client: Option<&str>| {
         let mut ask = daemon.ask("POST", "/workspace/memory/remember").json(&body_of("remember"));
@@ -255,7 +256,7 @@ fn a_task_is_seen_by_its_client_alone_and_under_its_kind_alone() {
 
 #[test]
 fn who_has_left_cannot_poll() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     for leave in ["DELETE /session/ID", "POST /session/ID/detach"] {
         let (session, client) = daemon.session();
         let ask = daemon.ask("POST", "/workspace/memory/remember").json(&body_of("remember"));
@@ -276,7 +277,7 @@ fn who_has_left_cannot_poll() {
 
 #[test]
 fn a_lane_is_full_with_sixteen_and_minor_tasks_leave_room() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     daemon.task("dream", &json!({}));
     let held = hold_locks(&place, Locks::Lanes);
     let submit = |kind: &str| {
@@ -312,7 +313,7 @@ fn a_lane_is_full_with_sixteen_and_minor_tasks_leave_room() {
 
 #[test]
 fn a_task_that_cannot_be_done_says_why_in_one_sentence() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let secret = "The key is sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKl";
     let failed = daemon.task("remember", &json!({ "content": secret }));
     assert_eq!(failed["status"], "failed", "{failed}");
@@ -323,7 +324,7 @@ fn a_task_that_cannot_be_done_says_why_in_one_sentence() {
 
 #[test]
 fn what_was_queued_is_done_after_a_kill() {
-    let (place, daemon) = Daemon::in_new_place();
+    let (place, daemon) = Daemon::in_new_sandbox();
     daemon.task("dream", &json!({}));
     let held = hold_locks(&place, Locks::Lanes);
     let queued = daemon.post("/workspace/memory/remember", &body_of("remember")).json();
@@ -338,7 +339,7 @@ fn what_was_queued_is_done_after_a_kill() {
 
 #[test]
 fn a_task_that_fails_says_what_was_wrong_with_the_memories() {
-    let place = Place::new();
+    let place = Sandbox::new();
     std::fs::write(place.home().join("config.toml"), "files_max = 1\n").unwrap();
     assert_eq!(place.run_with(&["create", "global/a.md"], "- x\n").status, 0);
     let daemon = Daemon::start(&place);

@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use super::wire::{Answer, Tool, Wire};
+use super::wire::{ScriptedReply, Tool, WireFormat};
 
 /// A call that the script wants, by our own name of the tool.
 #[derive(Clone, Debug)]
-pub(super) struct Call {
+pub(super) struct ToolCall {
     pub(super) tool: &'static str,
     pub(super) arguments: Value,
 }
@@ -23,13 +23,13 @@ pub(super) struct Call {
 /// A request that belongs to the conversation: it offers tools. Hosts also ask for titles and the like.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    pub(super) wire: Wire,
+    pub(super) wire: WireFormat,
     pub(super) body: Value,
 }
 
 /// What became of a scripted call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum CallOutcome {
     /// The tool result in the request that followed.
     Result(String),
     /// The host offered no such tool.
@@ -41,7 +41,7 @@ pub(super) enum Outcome {
 pub(super) struct Transcript {
     pub(super) requests: Vec<Request>,
     /// One for each call that was made, in the order of the script.
-    pub(super) outcomes: Vec<Outcome>,
+    pub(super) outcomes: Vec<CallOutcome>,
     /// Whether a tool had to be searched for before it could be called.
     pub(super) searched: bool,
 }
@@ -51,24 +51,24 @@ pub(super) struct Transcript {
 pub(super) struct Model {
     /// `http://127.0.0.1:<port>`
     pub(super) url: String,
-    turn: Arc<Mutex<Turn>>,
+    turn: Arc<Mutex<ScriptState>>,
 }
 
 #[derive(Debug, Default)]
-struct Turn {
-    calls: VecDeque<Call>,
+struct ScriptState {
+    calls: VecDeque<ToolCall>,
     /// The call whose result the next request brings.
     pending: bool,
     transcript: Transcript,
     /// The name that was searched for, until it is called.
-    sought: Option<String>,
+    searched: Option<String>,
 }
 
 impl Model {
     pub(super) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let turn = Arc::new(Mutex::new(Turn::default()));
+        let turn = Arc::new(Mutex::new(ScriptState::default()));
         let shared = Arc::clone(&turn);
         std::thread::spawn(move || {
             for connection in listener.incoming() {
@@ -81,9 +81,9 @@ impl Model {
     }
 
     /// Replaces the script, and forgets the requests that came so far.
-    pub(super) fn script(&self, calls: &[Call]) {
+    pub(super) fn script(&self, calls: &[ToolCall]) {
         let calls = calls.iter().cloned().collect();
-        *self.turn.lock().unwrap() = Turn { calls, ..Turn::default() };
+        *self.turn.lock().unwrap() = ScriptState { calls, ..ScriptState::default() };
     }
 
     pub(super) fn transcript(&self) -> Transcript {
@@ -92,9 +92,9 @@ impl Model {
 }
 
 /// Answers the one request of a connection.
-fn serve(connection: &TcpStream, turn: &Mutex<Turn>) -> std::io::Result<()> {
+fn serve(connection: &TcpStream, turn: &Mutex<ScriptState>) -> std::io::Result<()> {
     let (path, body) = read(connection)?;
-    let (content_type, answer) = match (Wire::of_path(&path), serde_json::from_slice(&body)) {
+    let (content_type, answer) = match (WireFormat::of_path(&path), serde_json::from_slice(&body)) {
         (Some(wire), Ok(body)) => {
             let answer = turn.lock().unwrap().answer(wire, &body);
             wire.render(&body, &answer)
@@ -112,57 +112,60 @@ fn serve(connection: &TcpStream, turn: &Mutex<Turn>) -> std::io::Result<()> {
     connection.write_all((head + &answer).as_bytes())
 }
 
-impl Turn {
-    fn answer(&mut self, wire: Wire, body: &Value) -> Answer {
+impl ScriptState {
+    fn answer(&mut self, wire: WireFormat, body: &Value) -> ScriptedReply {
         let tools = wire.tools(body);
         if tools.is_empty() {
-            return Answer::Say("Done.".to_owned());
+            return ScriptedReply::Say("Done.".to_owned());
         }
         self.transcript.requests.push(Request { wire, body: body.clone() });
         if std::mem::take(&mut self.pending) {
             let result = wire.results(body).pop().unwrap_or_default();
-            self.transcript.outcomes.push(Outcome::Result(result));
+            self.transcript.outcomes.push(CallOutcome::Result(result));
         }
         self.answer_next(&tools)
     }
 
     /// Goes on to the next call that the host has a tool for.
-    fn answer_next(&mut self, tools: &[Tool]) -> Answer {
+    fn answer_next(&mut self, tools: &[Tool]) -> ScriptedReply {
         while let Some(call) = self.calls.front().cloned() {
             if let Some(answer) = self.make(&call, tools) {
                 return answer;
             }
             self.calls.pop_front();
-            self.transcript.outcomes.push(Outcome::NoSuchTool);
+            self.transcript.outcomes.push(CallOutcome::NoSuchTool);
         }
-        Answer::Say("Done.".to_owned())
+        ScriptedReply::Say("Done.".to_owned())
     }
 
     /// Makes the call, or searches for its tool first where the host keeps tools back.
-    fn make(&mut self, call: &Call, tools: &[Tool]) -> Option<Answer> {
+    fn make(&mut self, call: &ToolCall, tools: &[Tool]) -> Option<ScriptedReply> {
         let direct = tools.iter().find(|tool| tool.is_ours(call.tool));
         if let Some(tool) = direct {
             self.start_call();
-            return Some(Answer::Call { tool: tool.clone(), arguments: call.arguments.clone() });
+            return Some(ScriptedReply::Call {
+                tool: tool.clone(),
+                arguments: call.arguments.clone(),
+            });
         }
         let called = |name: &str| tools.iter().find(|tool| tool.name == name).cloned();
         let full = format!("mcp__lukasa__{}", call.tool);
-        if self.sought.take().is_some() {
+        if self.searched.take().is_some() {
             let tool = called("tool_call")?;
             let arguments = json!({ "name": full, "arguments": call.arguments });
             self.start_call();
-            return Some(Answer::Call { tool, arguments });
+            return Some(ScriptedReply::Call { tool, arguments });
         }
         let tool = called("ToolSearch").or_else(|| called("tool_search"))?;
         self.transcript.searched = true;
         let query = format!("select:{full}");
-        self.sought = Some(full);
-        Some(Answer::Call { tool, arguments: json!({ "query": query, "max_results": 5 }) })
+        self.searched = Some(full);
+        Some(ScriptedReply::Call { tool, arguments: json!({ "query": query, "max_results": 5 }) })
     }
 
     fn start_call(&mut self) {
         self.calls.pop_front();
-        self.sought = None;
+        self.searched = None;
         self.pending = true;
     }
 }

@@ -7,38 +7,38 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::mcp_clients::tool;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
-use super::Form::{InJson, Text};
-use super::Seen;
+use super::Observations;
+use super::ResultForm::{InJson, Text};
 
 /// An agent host.
-pub(super) struct Host {
+pub(super) struct HostSpec {
     /// Its name for `lukasa install`.
     pub(super) agent: &'static str,
     pub(super) title: &'static str,
     /// The npm package whose version is the host's.
     pub(super) package: &'static str,
     /// Whether a run without a person can go on with an earlier one.
-    pub(super) goes_on: bool,
+    pub(super) keeps_sessions: bool,
     /// Writes the settings that point it at the model.
-    pub(super) prepare: fn(&Place, &str),
-    pub(super) command: fn(&Place, &str, &Run<'_>) -> Command,
+    pub(super) prepare: fn(&Sandbox, &str),
+    pub(super) command: fn(&Sandbox, &str, &AgentRun<'_>) -> Command,
     /// What a run shows of it. A new version that behaves otherwise fails the test.
-    pub(super) seen: fn() -> Seen,
+    pub(super) expected: fn() -> Observations,
     /// How it was run, in sentences for the document.
     pub(super) notes: &'static [&'static str],
 }
 
 /// One run of a host, without a person.
-pub(super) struct Run<'a> {
+pub(super) struct AgentRun<'a> {
     pub(super) prompt: &'a str,
-    pub(super) start: Start,
+    pub(super) start: RunStart,
     pub(super) approval: Approval,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum RunStart {
     Fresh,
     /// Goes on with the conversation of the run before.
     Resumed,
@@ -47,7 +47,7 @@ pub(super) enum Start {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Approval {
     /// As `install` leaves it: what has to be approved is refused.
-    Unasked,
+    Skipped,
     /// The run is told to let our tools through.
     Given,
 }
@@ -68,14 +68,14 @@ fn processor() -> &'static str {
     }
 }
 
-pub(super) fn write(place: &Place, file: &str, text: &str) {
+pub(super) fn write(place: &Sandbox, file: &str, text: &str) {
     let file = place.home().join(file);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     fs::write(file, text).unwrap();
 }
 
 /// Prepares a program of an npm package. It reaches nothing but loopback.
-fn program(place: &Place, program: &Path) -> Command {
+fn program(place: &Sandbox, program: &Path) -> Command {
     let mut command = place.program(program.to_str().unwrap());
     for name in ["HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"] {
         command.env(name, "http://127.0.0.1:9");
@@ -85,17 +85,17 @@ fn program(place: &Place, program: &Path) -> Command {
 }
 
 /// Prepares a script of an npm package.
-fn script(place: &Place, path: &str) -> Command {
+fn script(place: &Sandbox, path: &str) -> Command {
     let mut command = program(place, &tool("LUKASA_TEST_NODE"));
     command.arg(packaged(path));
     command
 }
 
-pub(super) const CLAUDE_CODE: Host = Host {
+pub(super) const CLAUDE_CODE: HostSpec = HostSpec {
     agent: "claude-code",
     title: "Claude Code",
     package: "@anthropic-ai/claude-code",
-    goes_on: true,
+    keeps_sessions: true,
     prepare: |_, _| (),
     command: |place, url, run| {
         let file = format!("@anthropic-ai/claude-code-linux-{}/claude", processor());
@@ -104,15 +104,15 @@ pub(super) const CLAUDE_CODE: Host = Host {
         command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
         command.args(["-p", run.prompt]);
         match run.start {
-            Start::Fresh => command.args(["--session-id", CONVERSATION]),
-            Start::Resumed => command.args(["--resume", CONVERSATION]),
+            RunStart::Fresh => command.args(["--session-id", CONVERSATION]),
+            RunStart::Resumed => command.args(["--resume", CONVERSATION]),
         };
         if run.approval == Approval::Given {
             command.args(["--allowedTools", "mcp__lukasa"]);
         }
         command
     },
-    seen: || Seen {
+    expected: || Observations {
         view: Text,
         recall: Text,
         facts: false,
@@ -130,11 +130,11 @@ pub(super) const CLAUDE_CODE: Host = Host {
     ],
 };
 
-pub(super) const CODEX: Host = Host {
+pub(super) const CODEX: HostSpec = HostSpec {
     agent: "codex",
     title: "Codex CLI",
     package: "@openai/codex",
-    goes_on: true,
+    keeps_sessions: true,
     prepare: |place, url| {
         let settings = format!(
             "model = \"scripted\"\nmodel_provider = \"scripted\"\n\n[model_providers.scripted]\n\
@@ -150,7 +150,7 @@ pub(super) const CODEX: Host = Host {
         );
         let mut command = program(place, &packaged(&file));
         command.arg("exec");
-        if run.start == Start::Resumed {
+        if run.start == RunStart::Resumed {
             command.args(["resume", "--last"]);
         }
         // A person lets the hooks run once; nothing else stands in for that.
@@ -161,7 +161,7 @@ pub(super) const CODEX: Host = Host {
         command.arg(run.prompt);
         command
     },
-    seen: || Seen {
+    expected: || Observations {
         view: Text,
         recall: Text,
         facts: false,
@@ -180,11 +180,11 @@ pub(super) const CODEX: Host = Host {
     ],
 };
 
-pub(super) const QWEN: Host = Host {
+pub(super) const QWEN: HostSpec = HostSpec {
     agent: "qwen",
     title: "Qwen Code",
     package: "@qwen-code/qwen-code",
-    goes_on: true,
+    keeps_sessions: true,
     prepare: |place, _| {
         let quiet = json!({
             "general": { "enableAutoUpdate": false },
@@ -200,13 +200,13 @@ pub(super) const QWEN: Host = Host {
         if run.approval == Approval::Given {
             command.args(["--approval-mode", "yolo"]);
         }
-        if run.start == Start::Resumed {
+        if run.start == RunStart::Resumed {
             command.arg("--continue");
         }
         command.args(["-p", run.prompt]);
         command
     },
-    seen: || Seen {
+    expected: || Observations {
         view: Text,
         recall: Text,
         facts: false,
@@ -225,11 +225,11 @@ pub(super) const QWEN: Host = Host {
     ],
 };
 
-pub(super) const GEMINI: Host = Host {
+pub(super) const GEMINI: HostSpec = HostSpec {
     agent: "gemini",
     title: "Gemini CLI",
     package: "@google/gemini-cli",
-    goes_on: true,
+    keeps_sessions: true,
     prepare: |place, _| {
         let quiet = json!({
             "general": { "enableAutoUpdate": false },
@@ -245,13 +245,13 @@ pub(super) const GEMINI: Host = Host {
         if run.approval == Approval::Given {
             command.args(["--approval-mode", "yolo"]);
         }
-        if run.start == Start::Resumed {
+        if run.start == RunStart::Resumed {
             command.args(["--resume", "latest"]);
         }
         command.args(["-p", run.prompt]);
         command
     },
-    seen: || Seen {
+    expected: || Observations {
         view: Text,
         recall: Text,
         facts: false,
@@ -277,11 +277,11 @@ pub(super) const GEMINI: Host = Host {
     ],
 };
 
-pub(super) const COPILOT: Host = Host {
+pub(super) const COPILOT: HostSpec = HostSpec {
     agent: "copilot",
     title: "Copilot CLI",
     package: "@github/copilot",
-    goes_on: true,
+    keeps_sessions: true,
     prepare: |_, _| (),
     command: |place, url, run| {
         let file = format!("@github/copilot-linux-{}/copilot", processor());
@@ -291,15 +291,15 @@ pub(super) const COPILOT: Host = Host {
         command.env("COPILOT_OFFLINE", "true").env("COPILOT_AUTO_UPDATE", "false");
         command.args(["-p", run.prompt]);
         match run.start {
-            Start::Fresh => command.args(["--session-id", CONVERSATION]),
-            Start::Resumed => command.arg(format!("--resume={CONVERSATION}")),
+            RunStart::Fresh => command.args(["--session-id", CONVERSATION]),
+            RunStart::Resumed => command.arg(format!("--resume={CONVERSATION}")),
         };
         if run.approval == Approval::Given {
             command.args(["--allow-tool", "lukasa"]);
         }
         command
     },
-    seen: || Seen {
+    expected: || Observations {
         view: Text,
         recall: Text,
         facts: false,
@@ -317,11 +317,11 @@ pub(super) const COPILOT: Host = Host {
     ],
 };
 
-pub(super) const OPENCODE: Host = Host {
+pub(super) const OPENCODE: HostSpec = HostSpec {
     agent: "opencode",
     title: "opencode",
     package: "opencode-ai",
-    goes_on: true,
+    keeps_sessions: true,
     prepare: |place, _| {
         // It would download this package, which our plugin does not use, and wait for it.
         let manifest = json!({ "dependencies": { "@opencode-ai/plugin": "1.18.33" } });
@@ -352,13 +352,13 @@ pub(super) const OPENCODE: Host = Host {
             .env("OPENCODE_DISABLE_LSP_DOWNLOAD", "1")
             .env("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1");
         command.arg("run");
-        if run.start == Start::Resumed {
+        if run.start == RunStart::Resumed {
             command.arg("--continue");
         }
         command.arg(run.prompt);
         command
     },
-    seen: || Seen {
+    expected: || Observations {
         view: Text,
         recall: Text,
         facts: false,
@@ -376,11 +376,11 @@ pub(super) const OPENCODE: Host = Host {
     ],
 };
 
-pub(super) const CLINE: Host = Host {
+pub(super) const CLINE: HostSpec = HostSpec {
     agent: "cline",
     title: "Cline",
     package: "cline",
-    goes_on: false,
+    keeps_sessions: false,
     prepare: |place, url| {
         let provider = "openai-compatible";
         let settings = json!({
@@ -404,7 +404,7 @@ pub(super) const CLINE: Host = Host {
         command.arg(run.prompt);
         command
     },
-    seen: || Seen {
+    expected: || Observations {
         view: InJson,
         recall: InJson,
         facts: false,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// A wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wire {
+pub(super) enum WireFormat {
     Messages,
     Chat,
     Responses,
@@ -24,7 +24,7 @@ pub(super) struct Tool {
 
 /// What the model says.
 #[derive(Clone, Debug)]
-pub(super) enum Answer {
+pub(super) enum ScriptedReply {
     Say(String),
     Call { tool: Tool, arguments: Value },
 }
@@ -38,7 +38,7 @@ impl Tool {
     }
 }
 
-impl Wire {
+impl WireFormat {
     /// Returns the format of requests to this path, if a model answers them.
     pub(super) fn of_path(path: &str) -> Option<Self> {
         match path {
@@ -133,7 +133,7 @@ impl Wire {
     }
 
     /// Writes an answer as a stream; returns its content type and its text.
-    pub(super) fn render(self, body: &Value, answer: &Answer) -> (&'static str, String) {
+    pub(super) fn render(self, body: &Value, answer: &ScriptedReply) -> (&'static str, String) {
         let events = match self {
             Self::Messages => messages_events(body, answer),
             Self::Chat => chat_events(answer),
@@ -154,14 +154,14 @@ impl Wire {
     }
 }
 
-fn messages_events(body: &Value, answer: &Answer) -> Vec<Value> {
+fn messages_events(body: &Value, answer: &ScriptedReply) -> Vec<Value> {
     let (block, delta, reason) = match answer {
-        Answer::Say(text) => (
+        ScriptedReply::Say(text) => (
             json!({ "type": "text", "text": "" }),
             json!({ "type": "text_delta", "text": text }),
             "end_turn",
         ),
-        Answer::Call { tool, arguments } => (
+        ScriptedReply::Call { tool, arguments } => (
             json!({ "type": "tool_use", "id": call_id("toolu"), "name": tool.name, "input": {} }),
             json!({ "type": "input_json_delta", "partial_json": arguments.to_string() }),
             "tool_use",
@@ -183,10 +183,10 @@ fn messages_events(body: &Value, answer: &Answer) -> Vec<Value> {
     ]
 }
 
-fn chat_events(answer: &Answer) -> Vec<Value> {
+fn chat_events(answer: &ScriptedReply) -> Vec<Value> {
     let (delta, reason) = match answer {
-        Answer::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
-        Answer::Call { tool, arguments } => {
+        ScriptedReply::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
+        ScriptedReply::Call { tool, arguments } => {
             let function = json!({ "name": tool.name, "arguments": arguments.to_string() });
             let call = json!({
                 "index": 0, "id": call_id("call"), "type": "function", "function": function,
@@ -205,16 +205,16 @@ fn chat_events(answer: &Answer) -> Vec<Value> {
     vec![chunk(&delta, Value::Null), chunk(&json!({}), reason.into())]
 }
 
-fn responses_events(answer: &Answer) -> Vec<Value> {
+fn responses_events(answer: &ScriptedReply) -> Vec<Value> {
     let item = match answer {
-        Answer::Say(text) => {
+        ScriptedReply::Say(text) => {
             let part = json!({ "type": "output_text", "text": text, "annotations": [] });
             json!({
                 "type": "message", "id": call_id("msg"), "role": "assistant",
                 "status": "completed", "content": [part],
             })
         }
-        Answer::Call { tool, arguments } => {
+        ScriptedReply::Call { tool, arguments } => {
             let mut item = json!({
                 "type": "function_call", "id": call_id("fc"), "call_id": call_id("call"),
                 "name": tool.name, "arguments": arguments.to_string(), "status": "completed",
@@ -242,10 +242,10 @@ fn responses_events(answer: &Answer) -> Vec<Value> {
     ]
 }
 
-fn gemini_answer(answer: &Answer) -> Value {
+fn gemini_answer(answer: &ScriptedReply) -> Value {
     let part = match answer {
-        Answer::Say(text) => json!({ "text": text }),
-        Answer::Call { tool, arguments } => {
+        ScriptedReply::Say(text) => json!({ "text": text }),
+        ScriptedReply::Call { tool, arguments } => {
             json!({ "functionCall": { "name": tool.name, "args": arguments } })
         }
     };

@@ -9,7 +9,7 @@ use protocol::error::ErrorCode;
 use protocol::event::{Envelope, Event, MemoryChanged, ResyncRequired};
 use tokio::time::timeout;
 
-use super::{Line, client, client_at, refusal, remembered};
+use super::{TcpProxy, client, client_at, refusal, remembered};
 use crate::daemon::{Daemon, PATIENCE};
 
 async fn next(events: &mut EventStream) -> Envelope {
@@ -41,8 +41,8 @@ async fn make(daemon: &Daemon, names: &[&str]) {
 
 #[tokio::test]
 async fn a_stream_goes_on_where_it_was_cut() {
-    let (_place, daemon) = Daemon::in_new_place();
-    let line = Line::to(daemon.address());
+    let (_place, daemon) = Daemon::in_new_sandbox();
+    let line = TcpProxy::to(daemon.address());
     make(&daemon, &["before"]).await;
     let mut events = client_at(&line.url()).events(StartFrom::Now).await.unwrap();
     // Cut before anything came: what happens meanwhile is told all the same.
@@ -77,8 +77,8 @@ async fn a_stream_goes_on_where_it_was_cut() {
 
 #[tokio::test]
 async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
-    let (place, daemon) = Daemon::in_new_place();
-    let line = Line::to(daemon.address());
+    let (place, daemon) = Daemon::in_new_sandbox();
+    let line = TcpProxy::to(daemon.address());
     let mut events = client_at(&line.url()).events(StartFrom::Now).await.unwrap();
     make(&daemon, &["a", "b"]).await;
     assert_eq!(changed(&mut events).await, named(1, "a"));
@@ -86,7 +86,7 @@ async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
     daemon.kill();
     line.cut();
     let daemon = Daemon::start(&place);
-    line.lead_to(daemon.address());
+    line.redirect_to(daemon.address());
     let resync = next(&mut events).await;
     let Event::StateResyncRequired(ResyncRequired { reason, last_delivered_id, .. }) = resync.event
     else {
@@ -104,15 +104,15 @@ async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
 
 #[tokio::test]
 async fn who_is_cut_off_before_the_first_frame_is_still_told_what_may_be_missed() {
-    let (place, daemon) = Daemon::in_new_place();
-    let line = Line::to(daemon.address());
+    let (place, daemon) = Daemon::in_new_sandbox();
+    let line = TcpProxy::to(daemon.address());
     let mut events = client_at(&line.url()).events(StartFrom::Now).await.unwrap();
     make(&daemon, &["a"]).await;
     assert_eq!(changed(&mut events).await, named(1, "a"));
     daemon.kill();
     let daemon = Daemon::start(&place);
     make(&daemon, &["b"]).await;
-    line.lead_to(daemon.address());
+    line.redirect_to(daemon.address());
     line.cut_after_heads(2);
     line.cut();
     let resync = next(&mut events).await;
@@ -122,7 +122,7 @@ async fn who_is_cut_off_before_the_first_frame_is_still_told_what_may_be_missed(
 
 #[tokio::test]
 async fn a_stream_that_is_read_once_ends_with_the_daemon() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let mut events = client(&daemon).events(StartFrom::Now).await.unwrap().without_reconnect();
     daemon.signal("TERM");
     assert_eq!(events.next().await.unwrap(), None);
@@ -131,7 +131,7 @@ async fn a_stream_that_is_read_once_ends_with_the_daemon() {
 
 #[tokio::test]
 async fn a_session_hears_of_tasks_until_it_ends() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let anybody = client(&daemon);
     let session = anybody.begin_session(None).await.unwrap();
     let ours = anybody.clone().with_client_id(&session.client_id).unwrap();
@@ -148,7 +148,7 @@ async fn a_session_hears_of_tasks_until_it_ends() {
 
 #[tokio::test]
 async fn a_stream_that_cannot_be_opened_says_why() {
-    let (_place, daemon) = Daemon::in_new_place();
+    let (_place, daemon) = Daemon::in_new_sandbox();
     let client = client(&daemon);
     let refused = refusal(client.session_events("nowhere", StartFrom::Now).await);
     assert_eq!(refused.code, ErrorCode::SessionNotFound);

@@ -8,19 +8,19 @@ use regex::Regex;
 use serde_json::Value;
 
 /// A home and a git checkout that nobody else has.
-pub(crate) struct Place {
+pub(crate) struct Sandbox {
     folder: tempfile::TempDir,
 }
 
 /// How a command ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Ended {
+pub(crate) struct CommandOutput {
     pub(crate) status: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Place {
+impl Sandbox {
     pub(crate) fn new() -> Self {
         let place = Self { folder: tempfile::tempdir().unwrap() };
         for name in ["app", "tmp", "home"] {
@@ -87,19 +87,19 @@ impl Place {
     }
 
     /// Runs a command line to its end.
-    pub(crate) fn run(&self, args: &[&str]) -> Ended {
-        self.end(&mut self.lukasa(args))
+    pub(crate) fn run(&self, args: &[&str]) -> CommandOutput {
+        self.run_command(&mut self.lukasa(args))
     }
 
     /// Runs a command line with something piped in.
-    pub(crate) fn run_with(&self, args: &[&str], stdin: &str) -> Ended {
-        self.end(self.lukasa(args).write_stdin(stdin))
+    pub(crate) fn run_with(&self, args: &[&str], stdin: &str) -> CommandOutput {
+        self.run_command(self.lukasa(args).write_stdin(stdin))
     }
 
     /// Runs a prepared command line to its end.
-    pub(crate) fn end(&self, command: &mut assert_cmd::Command) -> Ended {
+    pub(crate) fn run_command(&self, command: &mut assert_cmd::Command) -> CommandOutput {
         let output = command.output().unwrap();
-        Ended {
+        CommandOutput {
             status: output.status.code().unwrap_or(-1),
             stdout: self.stable(&String::from_utf8(output.stdout).unwrap()),
             stderr: self.stable(&String::from_utf8(output.stderr).unwrap()),
@@ -107,7 +107,7 @@ impl Place {
     }
 
     /// Runs a command line that must succeed; returns what it prints.
-    pub(crate) fn done(&self, args: &[&str]) -> String {
+    pub(crate) fn run_ok(&self, args: &[&str]) -> String {
         let ended = self.run(args);
         assert_eq!(ended.status, 0, "{args:?}: {}", ended.stderr);
         ended.stdout
@@ -120,20 +120,20 @@ impl Place {
     }
 
     /// Fails if the doctor finds anything wrong. What could be better, such as entries that repeat others, may be.
-    pub(crate) fn needs_nothing(&self) {
-        let told = self.done(&["doctor"]);
+    pub(crate) fn check_healthy(&self) {
+        let told = self.run_ok(&["doctor"]);
         assert!(told.starts_with("nothing needs attention\n"), "{told:.2000}");
     }
 
     /// Returns a memory's text.
     pub(crate) fn view(&self, path: &str) -> String {
-        self.done(&["view", path])
+        self.run_ok(&["view", path])
     }
 
     /// Runs a command line with `--json` that must succeed; returns the value it prints.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let args = [args, &["--json"]].concat();
-        serde_json::from_str(&self.done(&args)).unwrap()
+        serde_json::from_str(&self.run_ok(&args)).unwrap()
     }
 
     /// Writes an executable shell script, to be an editor or a pager.
@@ -155,7 +155,7 @@ impl Place {
     }
 }
 
-impl Ended {
+impl CommandOutput {
     /// Returns all of it, for a snapshot.
     pub(crate) fn shown(&self) -> String {
         let Self { status, stdout, stderr } = self;

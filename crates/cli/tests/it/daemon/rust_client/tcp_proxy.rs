@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Carries connections on to a daemon.
-pub(super) struct Line {
+pub(super) struct TcpProxy {
     url: String,
     /// How many of the next connections end with the head of their answer.
-    heads_alone: Arc<AtomicUsize>,
-    far_end: Arc<Mutex<String>>,
+    cut_after_heads: Arc<AtomicUsize>,
+    target: Arc<Mutex<String>>,
     open: Arc<Mutex<Vec<TcpStream>>>,
-    taken: Arc<AtomicUsize>,
+    accepted: Arc<AtomicUsize>,
 }
 
-impl Line {
+impl TcpProxy {
     /// Lays a line to an address.
     pub(super) fn to(address: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -34,15 +34,15 @@ impl Line {
                 let Ok(far) = TcpStream::connect(&*to.lock().unwrap()) else { continue };
                 let ends = [&near, &far].map(|end| end.try_clone().unwrap());
                 held.lock().unwrap().extend(ends);
-                carry(&near, &far);
+                copy_bytes(&near, &far);
                 let fewer = |heads: usize| heads.checked_sub(1);
                 match heads.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer) {
-                    Ok(_) => carry_head(&far, &near),
-                    Err(_) => carry(&far, &near),
+                    Ok(_) => copy_head(&far, &near),
+                    Err(_) => copy_bytes(&far, &near),
                 }
             }
         });
-        Self { url, heads_alone, far_end, open, taken }
+        Self { url, cut_after_heads: heads_alone, target: far_end, open, accepted: taken }
     }
 
     /// Where the near end is.
@@ -51,18 +51,18 @@ impl Line {
     }
 
     /// How many connections there were.
-    pub(super) fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
+    pub(super) fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::Relaxed)
     }
 
     /// Leads new connections to another address.
-    pub(super) fn lead_to(&self, address: &str) {
-        address.clone_into(&mut self.far_end.lock().unwrap());
+    pub(super) fn redirect_to(&self, address: &str) {
+        address.clone_into(&mut self.target.lock().unwrap());
     }
 
     /// Cuts each of the next connections when the head of an answer has come, and nothing after it.
     pub(super) fn cut_after_heads(&self, connections: usize) {
-        self.heads_alone.store(connections, Ordering::Relaxed);
+        self.cut_after_heads.store(connections, Ordering::Relaxed);
     }
 
     /// Cuts all connections that are open.
@@ -75,7 +75,7 @@ impl Line {
 }
 
 /// Carries bytes one way until either end closes.
-fn carry(from: &TcpStream, to: &TcpStream) {
+fn copy_bytes(from: &TcpStream, to: &TcpStream) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     std::thread::spawn(move || {
         std::io::copy(&mut from, &mut to).map(drop).unwrap_or_default();
@@ -85,7 +85,7 @@ fn carry(from: &TcpStream, to: &TcpStream) {
 }
 
 /// Carries the head of one answer, and closes both ends.
-fn carry_head(from: &TcpStream, to: &TcpStream) {
+fn copy_head(from: &TcpStream, to: &TcpStream) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     std::thread::spawn(move || {
         let (mut head, mut byte) = (Vec::new(), [0]);
@@ -99,7 +99,7 @@ fn carry_head(from: &TcpStream, to: &TcpStream) {
 }
 
 /// Returns where a peer listens that says this to everybody and hangs up.
-pub(super) fn saying(answer: &'static str) -> String {
+pub(super) fn serve_text(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use state::{SqliteState, TaskQuery, TaskStore as _};
 use testkit::{Random, delay_fault, eventually};
 
-use super::crash::{Told, call, examine_memories, examine_tasks};
-use super::{Daemon, Stream};
-use crate::place::Place;
-use crate::served::Served;
+use super::crash::{CallLog, call, examine_memories, examine_tasks};
+use super::{Daemon, EventStreamReader};
+use crate::sandbox::Sandbox;
+use crate::served::McpServerProcess;
 use crate::storm::texts;
 
 /// How often each of the four does what it does.
@@ -29,7 +29,7 @@ const KILLS: usize = 4;
 const CALLS: usize = 60;
 
 /// Starts a daemon beside one that lives.
-fn start_beside(place: &Place) -> Daemon {
+fn start_second_daemon(place: &Sandbox) -> Daemon {
     fs::remove_file(place.home().join("state/daemon.lock")).unwrap();
     Daemon::start(place)
 }
@@ -40,19 +40,19 @@ fn fact(who: &str, number: usize) -> String {
 
 /// What somebody did, which must be there afterwards.
 #[derive(Default)]
-struct Done {
+struct CompletedWrites {
     files: BTreeMap<String, String>,
     /// Lines of the ledger, which is saved whole.
     saved: BTreeSet<String>,
     /// Lines of the journal, which lines are inserted into.
     inserted: BTreeSet<String>,
-    kept: BTreeSet<String>,
+    remembered: BTreeSet<String>,
     forgotten: BTreeSet<String>,
     conflicts: usize,
 }
 
 /// Adds a line to the ledger: reads it, saves all of it if nobody else did meanwhile, or begins anew.
-fn save(daemon: &Daemon, line: &str, both_have_read: Option<&Barrier>, done: &mut Done) {
+fn save(daemon: &Daemon, line: &str, both_have_read: Option<&Barrier>, done: &mut CompletedWrites) {
     let mut wait = both_have_read;
     loop {
         let read = daemon.get("/v1/memories/project/ledger.md");
@@ -72,8 +72,8 @@ fn save(daemon: &Daemon, line: &str, both_have_read: Option<&Barrier>, done: &mu
 }
 
 /// Does what a program does at a daemon.
-fn at_daemon(daemon: &Daemon, who: &str, both_have_read: &Barrier) -> Done {
-    let mut done = Done::default();
+fn write_at_daemon(daemon: &Daemon, who: &str, both_have_read: &Barrier) -> CompletedWrites {
+    let mut done = CompletedWrites::default();
     for number in 0..ROUNDS {
         let name = format!("{who}/{number}.md");
         let path = format!("/v1/memories/project/{name}");
@@ -96,12 +96,12 @@ fn at_daemon(daemon: &Daemon, who: &str, both_have_read: &Barrier) -> Done {
                 let body = json!({ "content": said, "scope": "user" });
                 let task = daemon.task("remember", &body);
                 assert_eq!(task["result"]["filesTouched"].as_array().unwrap().len(), 1, "{task}");
-                done.kept.insert(said);
+                done.remembered.insert(said);
             }
             3 if number % 8 == 3 => {
                 let task = daemon.task("forget", &json!({ "query": said, "scope": "user" }));
                 assert_eq!(task["result"]["removedEntries"][0]["summary"], said, "{task}");
-                done.kept.remove(&said);
+                done.remembered.remove(&said);
                 done.forgotten.insert(said);
             }
             _ => {}
@@ -111,9 +111,9 @@ fn at_daemon(daemon: &Daemon, who: &str, both_have_read: &Barrier) -> Done {
 }
 
 /// Does what an agent does at a server over standard streams.
-fn at_server(place: &Place) -> Done {
-    let mut done = Done::default();
-    let mut served = Served::start(place);
+fn write_at_mcp_server(place: &Sandbox) -> CompletedWrites {
+    let mut done = CompletedWrites::default();
+    let mut served = McpServerProcess::start(place);
     for number in 0..4 * ROUNDS {
         let path = |name: &str| format!("/memories/project/{name}");
         let (name, moved) = (format!("agent/{number}.md"), format!("agent/moved-{number}.md"));
@@ -135,28 +135,28 @@ fn at_server(place: &Place) -> Done {
             done.files.insert(moved, format!("- fact {number}\n"));
         }
     }
-    served.leave();
+    served.close_input();
     done
 }
 
 /// Does what a person does at the command line.
-fn at_command_line(place: &Place) -> Done {
-    let mut done = Done::default();
+fn write_at_command_line(place: &Sandbox) -> CompletedWrites {
+    let mut done = CompletedWrites::default();
     for number in 0..ROUNDS / 2 {
         let name = format!("person/{number}.md");
         place.create(&format!("project/{name}"), "- noted\n");
         let line = format!("person {number}");
-        place.done(&["insert", "project/journal.md", "0", &line]);
+        place.run_ok(&["insert", "project/journal.md", "0", &line]);
         done.inserted.insert(line);
         let said = fact("person", number);
-        place.done(&["remember", "--scope", "global", &said]);
+        place.run_ok(&["remember", "--scope", "global", &said]);
         if number % 2 == 0 {
-            place.done(&["rm", "-y", &format!("project/{name}")]);
-            place.done(&["forget", "-y", "--scope", "global", &said]);
+            place.run_ok(&["rm", "-y", &format!("project/{name}")]);
+            place.run_ok(&["forget", "-y", "--scope", "global", &said]);
             done.forgotten.insert(said);
         } else {
             done.files.insert(name, "- noted\n".to_owned());
-            done.kept.insert(said);
+            done.remembered.insert(said);
         }
     }
     done
@@ -169,13 +169,13 @@ fn lines(text: &str) -> BTreeSet<String> {
     lines
 }
 
-fn examine_files(place: &Place, dones: Vec<Done>) {
-    let mut all = Done::default();
+fn examine_files(place: &Sandbox, dones: Vec<CompletedWrites>) {
+    let mut all = CompletedWrites::default();
     for done in dones {
         all.files.extend(done.files);
         all.saved.extend(done.saved);
         all.inserted.extend(done.inserted);
-        all.kept.extend(done.kept);
+        all.remembered.extend(done.remembered);
         all.forgotten.extend(done.forgotten);
         all.conflicts += done.conflicts;
     }
@@ -185,8 +185,8 @@ fn examine_files(place: &Place, dones: Vec<Done>) {
     assert_eq!(lines(&found.remove("journal.md").unwrap()), all.inserted);
     found.remove("MEMORY.md");
     assert!(found == all.files, "missing, torn or left over: {:?}", found.keys());
-    let kept = place.done(&["grep", "The berth of boat", "global"]);
-    for said in &all.kept {
+    let kept = place.run_ok(&["grep", "The berth of boat", "global"]);
+    for said in &all.remembered {
         assert_eq!(kept.matches(&format!("- {said}")).count(), 1, "{said}");
     }
     for said in &all.forgotten {
@@ -195,8 +195,8 @@ fn examine_files(place: &Place, dones: Vec<Done>) {
 }
 
 /// Returns what there is to tell of every change that history has: of a task once, of others by memory.
-fn to_tell(place: &Place) -> BTreeSet<String> {
-    let log = place.done(&["log", "--json", "-n", "1000000"]);
+fn expected_events(place: &Sandbox) -> BTreeSet<String> {
+    let log = place.run_ok(&["log", "--json", "-n", "1000000"]);
     let changes = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut all = BTreeSet::new();
     for change in changes {
@@ -217,7 +217,7 @@ fn to_tell(place: &Place) -> BTreeSet<String> {
 }
 
 /// Returns what an event tells.
-fn told(envelope: &Envelope) -> Option<String> {
+fn event_line(envelope: &Envelope) -> Option<String> {
     match &envelope.event {
         Event::MemoryChanged(MemoryChanged::Managed { task_id, .. }) => Some(task_id.clone()),
         Event::MemoryChanged(MemoryChanged::File { path, change: Some(change), .. }) => {
@@ -229,17 +229,17 @@ fn told(envelope: &Envelope) -> Option<String> {
 }
 
 /// What a reader was told so far.
-struct Heard {
-    all: BTreeSet<String>,
+struct ReceivedEvents {
+    lines: BTreeSet<String>,
     last: u64,
 }
 
-impl Heard {
+impl ReceivedEvents {
     /// Reads until all of this was told, each once and in one numbering.
-    fn hear(&mut self, stream: &Stream, expected: &BTreeSet<String>) {
-        while !self.all.is_superset(expected) {
+    fn receive(&mut self, stream: &EventStreamReader, expected: &BTreeSet<String>) {
+        while !self.lines.is_superset(expected) {
             let Some(envelope) = stream.next_if_any() else {
-                let missing: Vec<_> = expected.difference(&self.all).collect();
+                let missing: Vec<_> = expected.difference(&self.lines).collect();
                 panic!("never told: {missing:?}");
             };
             // Proposals have numbers, too.
@@ -247,30 +247,34 @@ impl Heard {
                 assert_eq!(envelope.id, Some(self.last + 1), "{envelope:?}");
                 self.last += 1;
             }
-            let Some(told) = told(&envelope) else { continue };
-            assert!(self.all.insert(told.clone()), "told twice: {told}");
+            let Some(told) = event_line(&envelope) else { continue };
+            assert!(self.lines.insert(told.clone()), "told twice: {told}");
         }
     }
 }
 
 /// Reads from each stream what history has, each change once and nothing else.
-fn hear_all_once<const N: usize>(place: &Place, streams: [&Stream; N], end: &str) {
-    let mut heard = [const { Heard { all: BTreeSet::new(), last: 0 } }; N];
-    let expected = to_tell(place);
+fn check_received_once<const N: usize>(
+    place: &Sandbox,
+    streams: [&EventStreamReader; N],
+    end: &str,
+) {
+    let mut heard = [const { ReceivedEvents { lines: BTreeSet::new(), last: 0 } }; N];
+    let expected = expected_events(place);
     for (heard, stream) in heard.iter_mut().zip(streams) {
-        heard.hear(stream, &expected);
+        heard.receive(stream, &expected);
     }
     // What would be told a second time would be told before this.
     place.create(end, "- the end\n");
-    let expected = to_tell(place);
+    let expected = expected_events(place);
     for (mut heard, stream) in heard.into_iter().zip(streams) {
-        heard.hear(stream, &expected);
-        assert_eq!(heard.all, expected, "told and not in history");
+        heard.receive(stream, &expected);
+        assert_eq!(heard.lines, expected, "told and not in history");
     }
 }
 
 /// Tells that of the tasks of a workspace one ended before the next began.
-fn never_two_at_once(place: &Place) {
+fn check_tasks_serial(place: &Sandbox) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let runs = runtime.block_on(async {
         let state = SqliteState::new(place.home().join("state/lukasa.db"));
@@ -291,9 +295,9 @@ fn never_two_at_once(place: &Place) {
 
 #[test]
 fn two_daemons_a_server_and_commands_at_once_lose_nothing_and_tell_all_once() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let one = Daemon::start(&place);
-    let two = start_beside(&place);
+    let two = start_second_daemon(&place);
     let streams = [&one, &two].map(|daemon| daemon.stream("/v1/events", &[]));
     place.create("project/ledger.md", "");
     place.create("project/journal.md", "");
@@ -302,21 +306,21 @@ fn two_daemons_a_server_and_commands_at_once_lose_nothing_and_tell_all_once() {
         let (place, read) = (&place, &both_have_read);
         let (one, two) = (&one, &two);
         let all = [
-            scope.spawn(move || at_daemon(one, "one", read)),
-            scope.spawn(move || at_daemon(two, "two", read)),
-            scope.spawn(move || at_server(place)),
-            scope.spawn(move || at_command_line(place)),
+            scope.spawn(move || write_at_daemon(one, "one", read)),
+            scope.spawn(move || write_at_daemon(two, "two", read)),
+            scope.spawn(move || write_at_mcp_server(place)),
+            scope.spawn(move || write_at_command_line(place)),
         ];
         all.map(|done| done.join().unwrap())
     });
     examine_files(&place, dones.into());
-    hear_all_once(&place, streams.each_ref(), "project/end.md");
-    never_two_at_once(&place);
-    place.needs_nothing();
+    check_received_once(&place, streams.each_ref(), "project/end.md");
+    check_tasks_serial(&place);
+    place.check_healthy();
 }
 
 /// Asks for a task, as often as the lane is full: it is not for ever, whoever filled it.
-fn ask_until_taken(daemon: &Daemon, content: &str) {
+fn remember_until_accepted(daemon: &Daemon, content: &str) {
     eventually(|| {
         let asked = daemon
             .post("/workspace/memory/remember", &json!({ "content": content, "scope": "user" }));
@@ -334,13 +338,13 @@ fn what_a_killed_daemon_had_queued_is_done_by_the_other() {
     let seed = given.unwrap_or_else(|| RandomState::new().hash_one("together"));
     println!("the same moments again: LUKASA_TEST_SEED={seed}");
     let mut random = Random::new(seed);
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::write(place.home().join("config.toml"), "files_max = 10000\n").unwrap();
     let one = Daemon::start(&place);
     let stream = one.stream("/v1/events", &[]);
     let mut tolds = Vec::new();
     for round in 0..KILLS {
-        let two = start_beside(&place);
+        let two = start_second_daemon(&place);
         let calling = |daemon: &Daemon, name: &'static str, times: usize| {
             let address = daemon.address().to_owned();
             (0..2).map(move |caller| {
@@ -352,15 +356,15 @@ fn what_a_killed_daemon_had_queued_is_done_by_the_other() {
         let at_two: Vec<_> = calling(&two, "two", usize::MAX).collect();
         delay_fault(Duration::from_millis(50 + u64::try_from(random.below(250)).unwrap()));
         two.kill();
-        let told: Vec<Told> =
+        let told: Vec<CallLog> =
             at_one.into_iter().chain(at_two).map(|caller| caller.join().unwrap()).collect();
         tolds.extend(told);
-        ask_until_taken(&one, &format!("Round {round} is over."));
+        remember_until_accepted(&one, &format!("Round {round} is over."));
     }
     assert!(examine_memories(&one, &tolds) >= KILLS, "too few writes were acknowledged");
     examine_tasks(&place, &one, &tolds);
-    hear_all_once(&place, [&stream], "project/end.md");
-    never_two_at_once(&place);
+    check_received_once(&place, [&stream], "project/end.md");
+    check_tasks_serial(&place);
     drop(one);
-    place.needs_nothing();
+    place.check_healthy();
 }

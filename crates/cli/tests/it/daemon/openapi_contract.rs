@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{Daemon, TOKEN};
 use crate::mcp_clients::tool;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// How many requests are made up for each operation, beside those that follow from its description; set by
 /// `cargo xtask api`.
@@ -24,13 +24,13 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
 
 #[test]
 fn every_answer_is_as_it_is_described() {
-    let place = Place::with(&[("global/prefs.md", "- Prefers short answers.\n")]);
+    let place = Sandbox::with(&[("global/prefs.md", "- Prefers short answers.\n")]);
     let daemon = Daemon::start(&place);
     let examples = std::env::var(EXAMPLES).unwrap_or_else(|_| EXAMPLES_DEFAULT.to_owned());
     let hooks = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/schemathesis_hooks.py");
     let output = Command::new(tool("LUKASA_TEST_PYTHON"))
         .args(["-m", "schemathesis.cli", "run"])
-        .arg(format!("{}/openapi.json", daemon.said["url"].as_str().unwrap()))
+        .arg(format!("{}/openapi.json", daemon.log_lines["url"].as_str().unwrap()))
         .args(["--header", &format!("Authorization: Bearer {TOKEN}")])
         .args(["--checks", CHECKS, "--max-examples", &examples])
         // Streams never end, and their frames are tested elsewhere.

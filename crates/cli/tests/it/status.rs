@@ -3,11 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::place::{Place, pretty};
+use crate::sandbox::{Sandbox, pretty};
 
 #[test]
 fn the_status_tells_where_memories_are() {
-    let place = Place::with(&[("project/a.md", "a\n")]);
+    let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let mut status = place.json(&["status"]);
     status["state"]["database_bytes"] = "<bytes>".into();
     status["state"]["content_bytes"] = "<bytes>".into();
@@ -57,21 +57,21 @@ fn the_status_tells_where_memories_are() {
       "pending": 0
     }
     "#);
-    let text = place.done(&["status"]);
+    let text = place.run_ok(&["status"]);
     assert!(text.contains("1 of 1000 memories, 2B"), "{text}");
-    let elsewhere = place.done(&["status", "--project", "/"]);
+    let elsewhere = place.run_ok(&["status", "--project", "/"]);
     assert!(elsewhere.contains("unavailable: no workspace"), "{elsewhere}");
     assert!(!text.contains("dream"), "nobody dreams by schedule: {text}");
 }
 
 #[test]
 fn where_dreams_come_by_schedule_it_is_told_what_the_next_one_waits_for() {
-    let place = Place::with(&[("global/a.md", "a\n")]);
+    let place = Sandbox::with(&[("global/a.md", "a\n")]);
     fs::write(place.home().join("config.toml"), "[dream]\nschedule = true\n").unwrap();
-    let text = place.done(&["status"]);
+    let text = place.run_ok(&["status"]);
     assert!(text.contains("dream      after 5 more sessions\n"), "{text}");
-    place.done(&["dream", "-y"]);
-    let text = place.done(&["status"]);
+    place.run_ok(&["dream", "-y"]);
+    let text = place.run_ok(&["status"]);
     assert!(text.contains("dream      not before "), "{text}");
     assert!(text.contains(", after 5 more sessions\n"), "{text}");
     let value = place.json(&["status"]);
@@ -81,14 +81,14 @@ fn where_dreams_come_by_schedule_it_is_told_what_the_next_one_waits_for() {
 
 #[test]
 fn a_healthy_place_needs_no_attention() {
-    let place = Place::with(&[("global/a.md", "---\ndescription: The letter\n---\na\n")]);
+    let place = Sandbox::with(&[("global/a.md", "---\ndescription: The letter\n---\na\n")]);
     let ended = place.run(&["doctor"]);
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "nothing needs attention\n"));
 }
 
 #[test]
 fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() {
-    let place = Place::new();
+    let place = Sandbox::new();
     place.create("project/c.md", "---\ndescription: x\n---\n- I keep bees in the garden\n");
     place.create(
         "project/d.md",
@@ -156,7 +156,7 @@ fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() 
 
 #[test]
 fn what_needs_attention_is_named_and_fails() {
-    let place = Place::with(&[("project/a.md", "a\n")]);
+    let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let root = place.checkout().join(".lukasa/memory");
     symlink("/etc/passwd", root.join("link.md")).unwrap();
     fs::write(root.join("big.md"), "x".repeat(200_000)).unwrap();
@@ -176,13 +176,13 @@ fn what_needs_attention_is_named_and_fails() {
     assert_eq!(found.status, 1);
     let found: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
     assert_eq!(found["findings"].as_array().unwrap().len(), 3, "{found}");
-    assert!(place.done(&["status"]).contains("3 findings; `lukasa doctor` tells more"));
+    assert!(place.run_ok(&["status"]).contains("3 findings; `lukasa doctor` tells more"));
 }
 
 /// Nobody, root included, makes a folder where there is a file.
 #[test]
 fn a_memory_is_viewed_without_a_word_where_no_state_can_be_made() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::create_dir_all(place.checkout().join(".lukasa/memory")).unwrap();
     fs::write(place.checkout().join(".lukasa/memory/a.md"), "hello\n").unwrap();
     fs::write(place.home().join("state"), "").unwrap();
@@ -207,7 +207,7 @@ fn a_memory_is_viewed_without_a_word_where_no_state_can_be_made() {
 
 #[test]
 fn an_unreadable_state_is_told_and_memories_are_not_lost() {
-    let place = Place::with(&[("global/a.md", "a\n")]);
+    let place = Sandbox::with(&[("global/a.md", "a\n")]);
     let state = place.json(&["status"])["state"]["file"].as_str().unwrap().to_owned();
     let state = state.replace("<place>", &place.path().display().to_string());
     fs::write(&state, "this is no database, and it is long enough to be looked at".repeat(100))
@@ -229,7 +229,7 @@ fn an_unreadable_state_is_told_and_memories_are_not_lost() {
 
 #[test]
 fn a_damaged_state_is_mended_on_request() {
-    let place = Place::with(&[("project/a.md", "a\n")]);
+    let place = Sandbox::with(&[("project/a.md", "a\n")]);
     let state = place.home().join("state/lukasa.db");
     let mut bytes = fs::read(&state).unwrap();
     // The page after the first: a table of some kind.
@@ -238,6 +238,6 @@ fn a_damaged_state_is_mended_on_request() {
     let ended = place.run(&["doctor", "--fix"]);
     assert_eq!(ended.status, 0, "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.starts_with("mended state: "), "{}{}", ended.stdout, ended.stderr);
-    place.needs_nothing();
+    place.check_healthy();
     assert_eq!(place.view("project/a.md"), "a\n");
 }

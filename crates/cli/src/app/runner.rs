@@ -26,7 +26,7 @@ mod no_child;
     not(feature = "child"),
     expect(dead_code, reason = "only a child has an environment and an end")
 )]
-pub(crate) struct Runners {
+pub(crate) struct RunnerConfig {
     /// What is asked for.
     pub(crate) kind: Option<RunnerKind>,
     /// How long after its last task a child is stopped, in seconds.
@@ -39,13 +39,13 @@ pub(crate) struct Runners {
 
 /// Who does tasks, and what is to be done about them at the end.
 #[derive(Clone, Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct SelectedRunner {
     /// The runner.
     pub(crate) runner: Arc<dyn Runner>,
     children: Option<Children>,
 }
 
-impl Chosen {
+impl SelectedRunner {
     /// Stops the children, if there are any.
     pub(crate) async fn close(&self) {
         if let Some(children) = &self.children {
@@ -54,25 +54,25 @@ impl Chosen {
     }
 }
 
-impl Runners {
+impl RunnerConfig {
     /// Returns who does tasks for a daemon. What a flag says comes before what settings say.
-    pub(crate) fn of_daemon(&self, engine: &Engine, flag: Option<RunnerKind>) -> Chosen {
+    pub(crate) fn for_daemon(&self, engine: &Engine, flag: Option<RunnerKind>) -> SelectedRunner {
         let by_default =
             if engine.models().is_empty() { RunnerKind::InProcess } else { RunnerKind::Child };
         self.choose(engine, flag.or(self.kind).unwrap_or(by_default))
     }
 
     /// Returns who does the task of one command.
-    pub(crate) fn of_command(&self, engine: &Engine) -> Chosen {
+    pub(crate) fn for_command(&self, engine: &Engine) -> SelectedRunner {
         self.choose(engine, self.kind.unwrap_or(RunnerKind::InProcess))
     }
 
-    fn choose(&self, engine: &Engine, kind: RunnerKind) -> Chosen {
+    fn choose(&self, engine: &Engine, kind: RunnerKind) -> SelectedRunner {
         let children = match kind {
             RunnerKind::InProcess => None,
             RunnerKind::Child => Children::new(self, engine),
         };
         let runner = children.as_ref().map_or_else(|| engine.runner(), Children::runner);
-        Chosen { runner, children }
+        SelectedRunner { runner, children }
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::file::{Named, all};
-use super::known::Kind;
+use super::file::{NamedSetting, all};
+use super::setting_table::ValueKind;
 
 /// The revision of JSON Schema; editors for TOML know this one.
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
@@ -76,17 +76,17 @@ fn properties(table: &mut Value) -> &mut Map<String, Value> {
     table["properties"].as_object_mut().expect("a table has properties")
 }
 
-fn value(named: &Named) -> Value {
+fn value(named: &NamedSetting) -> Value {
     let mut value = match named.kind {
-        Kind::Switch => json!({ "type": "boolean" }),
-        Kind::Number(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        Kind::Choice(words) => json!({ "enum": words }),
+        ValueKind::Switch => json!({ "type": "boolean" }),
+        ValueKind::Number(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        ValueKind::Choice(words) => json!({ "enum": words }),
         // A name may stand alone where a list is taken.
-        Kind::List if named.key == "file_names" => {
+        ValueKind::List if named.key == "file_names" => {
             json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
         }
-        Kind::List => json!({ "type": "array", "items": { "type": "string" } }),
-        Kind::Text => json!({ "type": "string" }),
+        ValueKind::List => json!({ "type": "array", "items": { "type": "string" } }),
+        ValueKind::Text => json!({ "type": "string" }),
     };
     value["description"] = named.meaning.clone().into();
     if !named.default.is_null() {

@@ -9,12 +9,12 @@ use engine::{Address, ApiKey, EmbeddingEndpoint, Embeddings};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{NO_VARIABLE, is_variable, reach, wrong_url};
+use super::{NO_VARIABLE, allowed_hosts, is_variable, wrong_url};
 
 /// Who makes vectors.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Endpoints {
+pub(super) struct EmbeddingSettings {
     url: Spanned<String>,
     model: Spanned<String>,
     key_variable: Option<Spanned<String>>,
@@ -24,9 +24,9 @@ pub(super) struct Endpoints {
     batch: Option<usize>,
 }
 
-impl Endpoints {
+impl EmbeddingSettings {
     /// Returns what is wrong, and where.
-    pub(super) fn mistake(&self) -> Option<(Range<usize>, String)> {
+    pub(super) fn validation_error(&self) -> Option<(Range<usize>, String)> {
         let url = &self.url;
         if let Some(what) = wrong_url(url.get_ref(), self.beyond_this_machine) {
             return Some((url.span(), format!("embeddings.url: {what}")));
@@ -44,7 +44,7 @@ impl Endpoints {
             ApiKey::from_variable(name.get_ref(), variable(name.get_ref()).as_deref())
         });
         let (url, model) = (self.url.get_ref(), self.model.get_ref());
-        let address = Address::parse(url, reach(self.beyond_this_machine)).ok()?;
+        let address = Address::parse(url, allowed_hosts(self.beyond_this_machine)).ok()?;
         let mut embeddings = Embeddings::new(EmbeddingEndpoint::new(address, model, key));
         if let Some(timeout) = self.timeout_ms {
             embeddings.wait = Duration::from_millis(timeout);

@@ -25,7 +25,7 @@ const SETTING_COUNT_MAX: u64 = u32::MAX as u64;
 
 /// What kind of value a setting has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ValueKind {
     Switch,
     /// A whole number, from and to.
     Number(u64, u64),
@@ -45,19 +45,19 @@ pub(crate) struct KnownTable {
     /// What the help says beside it.
     remark: &'static str,
     /// In the order of the help.
-    pub(crate) settings: &'static [Known],
+    pub(crate) settings: &'static [KnownSetting],
 }
 
 /// A setting.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownSetting {
     /// Its key in the table.
     pub(crate) key: &'static str,
     /// What the help shows as its value, as the file has it.
     pub(crate) shown: &'static str,
     /// Whether that is the default; if not, nothing is.
     pub(crate) is_default: bool,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ValueKind,
     pub(crate) meaning: &'static str,
     /// Why only the file sets it, if that is so.
     pub(crate) only_in_file: Option<&'static str>,
@@ -67,12 +67,17 @@ pub(crate) struct Known {
 const SENDS_TEXTS: Option<&str> =
     Some("It decides where texts of memories are sent, so only the file sets it.");
 
-const fn known(key: &'static str, shown: &'static str, kind: Kind, meaning: &'static str) -> Known {
-    Known { key, shown, is_default: true, kind, meaning, only_in_file: None }
+const fn setting(
+    key: &'static str,
+    shown: &'static str,
+    kind: ValueKind,
+    meaning: &'static str,
+) -> KnownSetting {
+    KnownSetting { key, shown, is_default: true, kind, meaning, only_in_file: None }
 }
 
-const fn switch(key: &'static str, shown: &'static str, meaning: &'static str) -> Known {
-    known(key, shown, Kind::Switch, meaning)
+const fn switch(key: &'static str, shown: &'static str, meaning: &'static str) -> KnownSetting {
+    setting(key, shown, ValueKind::Switch, meaning)
 }
 
 const fn number(
@@ -80,8 +85,8 @@ const fn number(
     shown: &'static str,
     (min, max): (u64, u64),
     meaning: &'static str,
-) -> Known {
-    known(key, shown, Kind::Number(min, max), meaning)
+) -> KnownSetting {
+    setting(key, shown, ValueKind::Number(min, max), meaning)
 }
 
 const fn choice(
@@ -89,23 +94,23 @@ const fn choice(
     shown: &'static str,
     words: &'static [&'static str],
     meaning: &'static str,
-) -> Known {
-    known(key, shown, Kind::Choice(words), meaning)
+) -> KnownSetting {
+    setting(key, shown, ValueKind::Choice(words), meaning)
 }
 
-const fn text(key: &'static str, shown: &'static str, meaning: &'static str) -> Known {
-    known(key, shown, Kind::Text, meaning)
+const fn text(key: &'static str, shown: &'static str, meaning: &'static str) -> KnownSetting {
+    setting(key, shown, ValueKind::Text, meaning)
 }
 
-const fn list(key: &'static str, shown: &'static str, meaning: &'static str) -> Known {
-    known(key, shown, Kind::List, meaning)
+const fn list(key: &'static str, shown: &'static str, meaning: &'static str) -> KnownSetting {
+    setting(key, shown, ValueKind::List, meaning)
 }
 
-const fn model(key: &'static str, shown: &'static str, meaning: &'static str) -> Known {
+const fn model(key: &'static str, shown: &'static str, meaning: &'static str) -> KnownSetting {
     text(key, shown, meaning).example().only_in_file()
 }
 
-impl Known {
+impl KnownSetting {
     /// Says that what is shown is no default.
     const fn example(self) -> Self {
         Self { is_default: false, ..self }
@@ -117,12 +122,12 @@ impl Known {
     }
 }
 
-const fn table(name: &'static str, settings: &'static [Known]) -> KnownTable {
+const fn table(name: &'static str, settings: &'static [KnownSetting]) -> KnownTable {
     KnownTable { name, before: "", remark: "", settings }
 }
 
 /// The settings that have a fixed name. Features and screening policies come beside them.
-pub(crate) const KNOWN: &[KnownTable] = &[
+pub(crate) const SETTING_TABLES: &[KnownTable] = &[
     table("", TOP),
     table("retention", RETENTION),
     table("tasks", TASKS),
@@ -140,7 +145,7 @@ pub(crate) const KNOWN: &[KnownTable] = &[
     KnownTable { before: FEATURES, ..table("screening", SCREENING) },
 ];
 
-const TOP: &[Known] = &[
+const TOP: &[KnownSetting] = &[
     number("files_max", "1000", (1, SCOPE_FILES_MAX as u64), "memories that a scope may hold"),
     switch("memory_list", "true", "keep a MEMORY.md listing in global and workspace roots"),
     choice("project_root", "\"repo\"", &["repo", "host"], "where project memories lie"),
@@ -178,25 +183,25 @@ const TOP: &[Known] = &[
     switch("memory_review_verbose", "false", "whether you are told of what a review saved"),
 ];
 
-const RETENTION: &[Known] = &[
+const RETENTION: &[KnownSetting] = &[
     number("days", "90", (0, RETENTION_DAYS_MAX), "how long history is kept"),
     number("mib", "256", (0, SETTING_COUNT_MAX), "how much of earlier contents is kept"),
 ];
 
-const TASKS: &[Known] = &[number(
+const TASKS: &[KnownSetting] = &[number(
     "kept_minutes",
     "60",
     (1, TASKS_KEPT_MINUTES_MAX),
     "how long a task that is over can be asked for",
 )];
 
-const DREAM: &[Known] = &[
+const DREAM: &[KnownSetting] = &[
     switch("schedule", "false", "whether the daemon dreams although nobody asks"),
     number("every_hours", "24", (1, DREAM_EVERY_HOURS_MAX), "how long after the last dream"),
     number("after_sessions", "5", (0, SETTING_COUNT_MAX), "after how many sessions since"),
 ];
 
-const CONTEXT: &[Known] = &[
+const CONTEXT: &[KnownSetting] = &[
     list("file_names", "[\"AGENTS.md\"]", "names of context files; else QWEN.md, then AGENTS.md")
         .example(),
     choice("profile", "\"qwen\"", &["qwen"], "load those of ~/.qwen and of a project's .qwen too")
@@ -207,7 +212,7 @@ const CONTEXT: &[Known] = &[
     choice("imports", "\"tree\"", &["tree", "flat"], "texts stay, imported files follow"),
 ];
 
-const MODELS: &[Known] = &[
+const MODELS: &[KnownSetting] = &[
     model("default", "\"ollama/NAME\"", "the model that remembers, forgets, dreams and reviews"),
     model("remember", "\"anthropic/NAME\"", "another model that remembers; \"rules\" for none"),
     model("forget", "\"rules\"", "another model that forgets"),
@@ -223,7 +228,7 @@ const MODELS: &[Known] = &[
     ),
 ];
 
-const EMBEDDINGS: &[Known] = &[
+const EMBEDDINGS: &[KnownSetting] = &[
     model("url", "\"http://localhost/v1\"", "texts are sent to URL/embeddings"),
     model("model", "\"NAME\"", "which model makes them"),
     model("key_variable", "\"NAME\"", "the variable of the environment that holds the key"),
@@ -240,7 +245,7 @@ const EMBEDDINGS: &[Known] = &[
         .only_in_file(),
 ];
 
-const SCREENING: &[Known] =
+const SCREENING: &[KnownSetting] =
     &[list("allowed", "[]", "SHA-256 digests of texts that are let through")];
 
 const PROVIDERS: &str = "\
@@ -268,16 +273,16 @@ pub(crate) fn help() -> String {
         text.push_str(line.trim_end());
         text.push('\n');
     };
-    for table in KNOWN {
+    for table in SETTING_TABLES {
         if !table.before.is_empty() {
             line(table.before, "");
         }
         if !table.name.is_empty() {
             line(&format!("[{}]", table.name), table.remark);
         }
-        for Known { key, shown, kind, meaning, .. } in table.settings {
+        for KnownSetting { key, shown, kind, meaning, .. } in table.settings {
             let others = match kind {
-                Kind::Choice([_, others @ ..]) if !others.is_empty() => {
+                ValueKind::Choice([_, others @ ..]) if !others.is_empty() => {
                     let others: Vec<_> = others.iter().map(|word| format!("\"{word}\"")).collect();
                     format!("or {}: ", others.join(", "))
                 }
@@ -295,13 +300,13 @@ pub(super) fn out_of_bounds(text: &str) -> Option<(Range<usize>, String)> {
         Ok(document) => document,
         Err(error) => return Some((error.span().unwrap_or_default(), error.message().to_owned())),
     };
-    KNOWN.iter().find_map(|KnownTable { name, settings, .. }| {
+    SETTING_TABLES.iter().find_map(|KnownTable { name, settings, .. }| {
         let table: &dyn TableLike = match *name {
             "" => document.as_table(),
             name => document.get(name)?.as_table_like()?,
         };
-        settings.iter().find_map(|Known { key, kind, .. }| {
-            let (Kind::Number(min, max), item) = (kind, table.get(key)?) else { return None };
+        settings.iter().find_map(|KnownSetting { key, kind, .. }| {
+            let (ValueKind::Number(min, max), item) = (kind, table.get(key)?) else { return None };
             let number = u64::try_from(item.as_integer()?);
             if number.is_ok_and(|number| (*min..=*max).contains(&number)) {
                 return None;

@@ -9,13 +9,13 @@ use engine::{
 use serde_json::{Value, json};
 use testkit::{ModelReply, ModelServer};
 
-use super::{World, forget, ours, remember, runner};
+use super::{ChildTestEngine, forget, own_child_settings, remember, runner};
 use crate::daemon::Daemon;
-use crate::place::Place;
+use crate::sandbox::Sandbox;
 
 /// Everything that a person can see of what was done, with what differs from run to run taken out.
-fn seen(place: &Place) -> Value {
-    let text = |args: &[&str]| place.stable(&place.done(args));
+fn visible_state(place: &Sandbox) -> Value {
+    let text = |args: &[&str]| place.stable(&place.run_ok(args));
     let mut runs = Vec::new();
     for line in text(&["runs", "--json"]).lines() {
         let mut run: Value = serde_json::from_str(line).unwrap();
@@ -45,7 +45,7 @@ fn seen(place: &Place) -> Value {
 }
 
 /// Does the same tasks with a runner; returns what came of each and of all.
-async fn tour(world: World) -> Value {
+async fn tour(world: ChildTestEngine) -> Value {
     let mut told = Vec::new();
     let requests = [
         remember("I prefer tabs over spaces."),
@@ -82,8 +82,8 @@ async fn tour(world: World) -> Value {
         });
     }
     let place = world.close().await;
-    place.needs_nothing();
-    json!({ "told": told, "seen": seen(&place) })
+    place.check_healthy();
+    json!({ "told": told, "seen": visible_state(&place) })
 }
 
 fn outcome(result: &TaskResult) -> Value {
@@ -108,8 +108,8 @@ fn outcome(result: &TaskResult) -> Value {
 }
 
 /// A place with some memories, one of them pinned and two that say the same.
-fn place() -> Place {
-    let place = Place::new();
+fn prepared_sandbox() -> Sandbox {
+    let place = Sandbox::new();
     place.create(
         "global/user/tea.md",
         "---\ntype: user\n---\n\n- I drink tea\n- I drink tea\n- The pier is old\n",
@@ -118,19 +118,19 @@ fn place() -> Place {
         "global/user/dog.md",
         "---\ntype: user\n---\n\n- My dog is called Rex\n- My dog is called Max\n",
     );
-    place.done(&["pin", "global/user/tea.md"]);
+    place.run_ok(&["pin", "global/user/tea.md"]);
     place
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_do_the_same_in_a_child() {
-    let here = place();
-    let engine = World::engine(&here);
+    let here = prepared_sandbox();
+    let engine = ChildTestEngine::engine(&here);
     let in_process: Arc<dyn Runner> = engine.runner();
-    let expected = tour(World::with(here, engine, in_process)).await;
-    let there = place();
-    let child = runner(ours(&there));
-    let found = tour(World::open(there, child.clone())).await;
+    let expected = tour(ChildTestEngine::with(here, engine, in_process)).await;
+    let there = prepared_sandbox();
+    let child = runner(own_child_settings(&there));
+    let found = tour(ChildTestEngine::open(there, child.clone())).await;
     child.close().await;
     assert_eq!(found, expected);
 }
@@ -148,7 +148,7 @@ fn model() -> ModelServer {
     .unwrap()
 }
 
-fn with_model(place: &Place, server: &ModelServer, more: &str) {
+fn with_model(place: &Sandbox, server: &ModelServer, more: &str) {
     let text = format!(
         "{more}[models]\ndefault = 'local/small'\n[models.providers.local]\nurl = \"{}\"\n",
         server.url()
@@ -160,7 +160,7 @@ fn with_model(place: &Place, server: &ModelServer, more: &str) {
 fn a_model_does_the_same_in_a_child_and_what_it_took_is_on_record() {
     let told = |kind: &str| {
         let server = model();
-        let place = Place::new();
+        let place = Sandbox::new();
         with_model(&place, &server, "");
         let daemon = Daemon::start_with(&place, &["--runner", kind]);
         let mut told = Vec::new();
@@ -179,7 +179,7 @@ fn a_model_does_the_same_in_a_child_and_what_it_took_is_on_record() {
         let of_models = metrics.lines().filter(|line| line.starts_with("lukasa_model"));
         let metrics: std::collections::BTreeSet<String> = of_models.map(str::to_owned).collect();
         drop(daemon);
-        json!({ "told": told, "seen": seen(&place), "metrics": metrics, "asked": server.requests().len() })
+        json!({ "told": told, "seen": visible_state(&place), "metrics": metrics, "asked": server.requests().len() })
     };
     let expected = told("inline");
     assert!(
@@ -207,7 +207,7 @@ fn a_review_is_the_same_in_a_child_and_keeps_its_reason() {
             ModelReply::text("Saved one."),
         ])
         .unwrap();
-        let place = Place::new();
+        let place = Sandbox::new();
         place.create("global/user/dog.md", "---\ntype: user\n---\n\n- My dog keeps bees away\n");
         with_model(&place, &server, "memory_review_interval = 1\n");
         let daemon = Daemon::start_with(&place, &["--runner", kind]);
@@ -223,7 +223,7 @@ fn a_review_is_the_same_in_a_child_and_keeps_its_reason() {
         drop(daemon);
         let change = place.json(&["log", "-n", "1"]);
         assert_eq!(children, usize::from(kind == "child"));
-        let seen = seen(&place).to_string().replace(&id, "<task>");
+        let seen = visible_state(&place).to_string().replace(&id, "<task>");
         json!([review, change["note"], change["trust"], seen])
     };
     let expected = told("inline");
@@ -239,7 +239,7 @@ fn what_a_model_fails_to_do_is_told_the_same_by_a_child() {
         let told = |kind: &str| {
             let server =
                 ModelServer::start(|_, _| ModelReply::Status(400, None, "no such model")).unwrap();
-            let place = Place::new();
+            let place = Sandbox::new();
             with_model(&place, &server, "");
             let file = place.home().join("config.toml");
             let text = fs::read_to_string(&file).unwrap();
@@ -248,7 +248,7 @@ fn what_a_model_fails_to_do_is_told_the_same_by_a_child() {
             let daemon = Daemon::start_with(&place, &["--runner", kind]);
             let ended = daemon.task("remember", &json!({ "content": "I keep bees." }));
             drop(daemon);
-            json!([ended["status"], ended["result"], ended["error"], seen(&place)])
+            json!([ended["status"], ended["result"], ended["error"], visible_state(&place)])
         };
         let expected = told("inline");
         assert_eq!(told("child"), expected, "{fallback}");
@@ -259,7 +259,7 @@ fn what_a_model_fails_to_do_is_told_the_same_by_a_child() {
 fn a_model_is_asked_in_a_child_unless_a_person_says_otherwise() {
     let asked_by = |more: &str, flags: &[&str], features: &str| {
         let server = model();
-        let place = Place::new();
+        let place = Sandbox::new();
         with_model(&place, &server, more);
         let mut command = Daemon::command(&place, flags);
         command.env("LUKASA_TOKEN", crate::daemon::TOKEN).env("LUKASA_FEATURES", features);
@@ -273,7 +273,7 @@ fn a_model_is_asked_in_a_child_unless_a_person_says_otherwise() {
     assert_eq!(asked_by("runner = 'in_process'\n", &["--runner", "child"], ""), 1);
     assert_eq!(asked_by("", &[], "-child"), 0);
     // A checkout says nothing about it.
-    let place = Place::new();
+    let place = Sandbox::new();
     for name in ["config.toml", ".lukasa/config.toml", "lukasa.toml"] {
         let path = place.checkout().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -286,10 +286,10 @@ fn a_model_is_asked_in_a_child_unless_a_person_says_otherwise() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_that_is_off_in_the_child_is_unavailable_at_once() {
-    let place = Place::new();
-    let mut settings = ours(&place);
+    let place = Sandbox::new();
+    let mut settings = own_child_settings(&place);
     settings.environment.push(("LUKASA_FEATURES".into(), "-tasks".into()));
-    let world = World::open(place, runner(settings));
+    let world = ChildTestEngine::open(place, runner(settings));
     let by = engine::Requester::client("test", None);
     let refused = world.lanes.submit(&world.workspace, remember("I keep bees."), by).await;
     assert!(matches!(refused, Err(SubmitError::Unavailable)), "{refused:?}");

@@ -13,47 +13,47 @@ use memory::limits::{DRAIN_WAIT, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX};
 
 use std::sync::Arc;
 
-use crate::compose::{App, Chosen};
+use crate::app::{App, SelectedRunner};
 use crate::exit::{Failure, help_for};
 
 /// The lane of the workspace that the flags and the current folder mean.
-pub(crate) struct Lane {
+pub(crate) struct TaskClient {
     lanes: Lanes,
-    chosen: Option<Chosen>,
+    selected_runner: Option<SelectedRunner>,
     workspace: Workspace,
-    asker: Requester,
+    requester: Requester,
 }
 
-impl Lane {
+impl TaskClient {
     /// Opens the lane; nothing is done yet.
     pub(crate) fn open(app: &App) -> Self {
-        let chosen = app.runners.of_command(&app.engine);
+        let chosen = app.runners.for_command(&app.engine);
         let (engine, runner) = (&app.engine, Arc::clone(&chosen.runner));
         let lanes = engine.lanes_with(runner, engine.lane_settings(), Arc::new(NullFeed));
         Self {
             lanes,
-            chosen: Some(chosen),
+            selected_runner: Some(chosen),
             workspace: app.workspace(),
-            asker: Requester::person("cli"),
+            requester: Requester::person("cli"),
         }
     }
 
     /// Opens the lane of a workspace.
     pub(crate) fn new(engine: &Engine, workspace: Workspace) -> Self {
         let lanes = engine.lanes(engine.lane_settings(), Arc::new(NullFeed));
-        Self { lanes, chosen: None, workspace, asker: Requester::person("cli") }
+        Self { lanes, selected_runner: None, workspace, requester: Requester::person("cli") }
     }
 
     /// Has a task done and waits for its end. A signal takes it back.
-    pub(crate) async fn carry_out(
+    pub(crate) async fn run_task(
         &self,
         app: &App,
         request: CuratorRequest,
         doing: &str,
     ) -> Result<Task, Failure> {
         // Ends by signals in its own way.
-        let _finishing = app.interrupts.finish_first();
-        let ended = app.wait(doing, self.submit_and_wait(app, request)).await;
+        let _finishing = app.interrupts.defer_for_write();
+        let ended = app.wait_with_progress(doing, self.submit_and_wait(app, request)).await;
         self.lanes.drain(DRAIN_WAIT).await;
         self.close().await;
         ended
@@ -61,24 +61,24 @@ impl Lane {
 
     /// Ends what was started for tasks.
     async fn close(&self) {
-        if let Some(chosen) = &self.chosen {
+        if let Some(chosen) = &self.selected_runner {
             chosen.close().await;
         }
     }
 
     async fn submit_and_wait(&self, app: &App, request: CuratorRequest) -> Result<Task, Failure> {
         let kind = request.kind();
-        let submitted = self.lanes.submit(&self.workspace, request, self.asker.clone()).await;
-        let task = submitted.map_err(|error| not_taken(kind, error))?;
+        let submitted = self.lanes.submit(&self.workspace, request, self.requester.clone()).await;
+        let task = submitted.map_err(|error| submit_failure(kind, error))?;
         let ended = tokio::select! {
             ended = self.lanes.wait(&self.workspace, &task.id) => ended?,
-            signal = app.interrupts.wait() => {
+            signal = app.interrupts.wait_for_signal() => {
                 self.lanes.cancel(&self.workspace, &task.id, Viewer::Person).await?;
                 return Err(Failure::Interrupted(signal));
             }
         };
         match ended {
-            Some(Task { state: TaskState::Failed(error), .. }) => Err(failed(&error)),
+            Some(Task { state: TaskState::Failed(error), .. }) => Err(task_failure(&error)),
             Some(task) => Ok(task),
             None => Err(Failure::new(MemoryErrorCode::NotFound, "the task is not known any more")),
         }
@@ -97,12 +97,12 @@ impl Lane {
         request: &CuratorRequest,
         doing: &str,
     ) -> Result<TaskPreview, Failure> {
-        let rehearsal = self.lanes.preview(&self.workspace, request, &self.asker);
-        let rehearsed = app.wait(doing, rehearsal).await;
+        let rehearsal = self.lanes.preview(&self.workspace, request, &self.requester);
+        let rehearsed = app.wait_with_progress(doing, rehearsal).await;
         self.close().await;
         rehearsed.map_err(|error| match error {
-            TaskPreviewError::Submit(error) => not_taken(request.kind(), error),
-            TaskPreviewError::Task(error) => failed(&error),
+            TaskPreviewError::Submit(error) => submit_failure(request.kind(), error),
+            TaskPreviewError::Task(error) => task_failure(&error),
         })
     }
 
@@ -117,7 +117,7 @@ impl Lane {
     }
 }
 
-fn not_taken(kind: TaskKind, error: SubmitError) -> Failure {
+fn submit_failure(kind: TaskKind, error: SubmitError) -> Failure {
     match error {
         SubmitError::State(error) => error.into(),
         SubmitError::Full => {
@@ -142,7 +142,7 @@ fn not_taken(kind: TaskKind, error: SubmitError) -> Failure {
 }
 
 /// Says why a task came to nothing.
-fn failed(error: &TaskError) -> Failure {
+fn task_failure(error: &TaskError) -> Failure {
     let code = error.cause.unwrap_or(match error.code {
         TaskErrorCode::Screened => MemoryErrorCode::Screened,
         TaskErrorCode::RememberScopeMismatch => MemoryErrorCode::ScopeUnavailable,

@@ -11,11 +11,11 @@ use server::http::{SettingsError, SettingsStore};
 use strum::VariantArray as _;
 use toml_edit::{Array, Document, DocumentMut, Item, RawString, Table, Value};
 
-use super::known::{KNOWN, Kind, Known, KnownTable};
-use super::{Settings, line_of};
-use crate::compose::features::Said;
+use super::setting_table::{KnownSetting, KnownTable, SETTING_TABLES, ValueKind};
+use super::{ParsedSettings, line_of};
+use crate::app::features::FeatureConfig;
 use crate::exit::Failure;
-use crate::files::{self, NotReplaced, Readers};
+use crate::files::{self, ReadAccess, ReplaceError};
 
 /// The words of a screening policy, the default first.
 const POLICIES: &[&str] = &["refuse", "warn", "off"];
@@ -24,18 +24,18 @@ const POLICIES: &[&str] = &["refuse", "warn", "off"];
 #[derive(Debug)]
 pub(crate) struct SettingsFile {
     path: PathBuf,
-    features: Said,
+    features: FeatureConfig,
     /// What it said then.
-    at_start: Option<String>,
+    text_at_start: Option<String>,
     /// Held while it is written.
-    writing: Mutex<()>,
+    write_lock: Mutex<()>,
 }
 
 /// A setting by its full name, with what is known of it.
-pub(super) struct Named {
+pub(super) struct NamedSetting {
     pub(super) table: &'static [&'static str],
     pub(super) key: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     pub(super) default: Json,
     pub(super) meaning: String,
     only_in_file: Option<&'static str>,
@@ -44,17 +44,17 @@ pub(super) struct Named {
 
 impl SettingsFile {
     /// Reads the file that the features were read from.
-    pub(crate) fn new(features: Said) -> Result<Self, Failure> {
+    pub(crate) fn new(features: FeatureConfig) -> Result<Self, Failure> {
         let path = features.settings_file();
         // A link, as of those who keep their settings in a repository, is followed and stays.
         let path = files::real_path(path).unwrap_or_else(|_| path.to_owned());
-        let at_start = files::read_if_there(&path)
+        let at_start = files::read_optional(&path)
             .map_err(|error| Failure::file("read the settings", &path, &error))?;
-        Ok(Self { path, features, at_start, writing: Mutex::default() })
+        Ok(Self { path, features, text_at_start: at_start, write_lock: Mutex::default() })
     }
 
     fn read(&self) -> Result<Option<String>, SettingsError> {
-        files::read_if_there(&self.path).map_err(|error| {
+        files::read_optional(&self.path).map_err(|error| {
             SettingsError::Io(format!("cannot read {}: {error}", self.path.display()))
         })
     }
@@ -62,14 +62,14 @@ impl SettingsFile {
     fn shown(&self, text: Option<&str>) -> Result<Shown, SettingsError> {
         let file = self.path.display().to_string();
         let document = parse(text.unwrap_or_default(), &self.path)?;
-        let setting = |named: &Named| {
+        let setting = |named: &NamedSetting| {
             let item = named.item(document.as_table());
             let line = item.and_then(|(_, line)| line).map(|at| {
                 let text = text.unwrap_or_default();
                 u64::try_from(line_of(text, at)).expect("a length fits 64 bits")
             });
             let said = item.and_then(|(item, _)| item.as_value()).map(json);
-            let by_variable = named.feature.and_then(|one| self.features.of_environment(one));
+            let by_variable = named.feature.and_then(|one| self.features.from_environment(one));
             let from = match (&by_variable, &said) {
                 (Some(_), _) => SettingSource::Environment,
                 (None, Some(_)) => SettingSource::File,
@@ -77,7 +77,7 @@ impl SettingsFile {
             };
             let by_variable = by_variable.map(Json::from);
             let (min, max) = match named.kind {
-                Kind::Number(min, max) => (Some(min), Some(max)),
+                ValueKind::Number(min, max) => (Some(min), Some(max)),
                 _ => (None, None),
             };
             let why = match from {
@@ -89,11 +89,11 @@ impl SettingsFile {
             Setting {
                 key: named.name(),
                 kind: match named.kind {
-                    Kind::Switch => SettingKind::Switch,
-                    Kind::Number(..) => SettingKind::Number,
-                    Kind::Choice(_) => SettingKind::Choice,
-                    Kind::Text => SettingKind::Text,
-                    Kind::List => SettingKind::List,
+                    ValueKind::Switch => SettingKind::Switch,
+                    ValueKind::Number(..) => SettingKind::Number,
+                    ValueKind::Choice(_) => SettingKind::Choice,
+                    ValueKind::Text => SettingKind::Text,
+                    ValueKind::List => SettingKind::List,
                 },
                 meaning: named.meaning.clone(),
                 value: by_variable.or(said).unwrap_or_else(|| named.default.clone()),
@@ -103,7 +103,7 @@ impl SettingsFile {
                 min,
                 max,
                 choices: match named.kind {
-                    Kind::Choice(words) => words.iter().map(|&word| word.to_owned()).collect(),
+                    ValueKind::Choice(words) => words.iter().map(|&word| word.to_owned()).collect(),
                     _ => Vec::new(),
                 },
                 read_only: why.is_some(),
@@ -111,7 +111,7 @@ impl SettingsFile {
                 built: named.feature.is_none_or(Feature::is_built),
             }
         };
-        let restart_needed = !same(self.at_start.as_deref(), text);
+        let restart_needed = !has_same_settings(self.text_at_start.as_deref(), text);
         Ok(Shown { file, restart_needed, settings: all().iter().map(setting).collect() })
     }
 }
@@ -130,7 +130,7 @@ impl SettingsStore for SettingsFile {
         let refused = |what: String| SettingsError::Invalid(what);
         let named = all().into_iter().find(|named| named.name() == key);
         let named = named.ok_or_else(|| refused(format!("there is no setting `{key}`")))?;
-        let by_variable = named.feature.and_then(|one| self.features.of_environment(one));
+        let by_variable = named.feature.and_then(|one| self.features.from_environment(one));
         if let Some(why) = named.only_in_file {
             return Err(refused(format!("`{key}` cannot be set here. {why}")));
         }
@@ -144,7 +144,7 @@ impl SettingsStore for SettingsFile {
                 Some(named.kind.read(value).map_err(|what| refused(format!("`{key}` {what}")))?)
             }
         };
-        let _writing = self.writing.lock();
+        let _writing = self.write_lock.lock();
         let before = self.read()?;
         let text = before.as_deref().unwrap_or_default();
         // Some editors begin a file with a byte order mark; it stays.
@@ -161,27 +161,28 @@ impl SettingsStore for SettingsFile {
                 return Err(SettingsError::ValueChanged);
             }
         }
-        named.put(&mut document, value)?;
+        named.set_value(&mut document, value)?;
         let after = format!("{mark}{document}");
-        Settings::parse(&after, &self.path).map_err(|failure| refused(told(failure)))?;
+        ParsedSettings::parse(&after, &self.path)
+            .map_err(|failure| refused(failure_text(failure)))?;
         if before.as_deref() != Some(&*after) && !(before.is_none() && after.is_empty()) {
-            files::replace(&self.path, before.as_deref(), Some(&after), Readers::Owner)
-                .map_err(|why| self.not_written(why))?;
+            files::replace(&self.path, before.as_deref(), Some(&after), ReadAccess::Owner)
+                .map_err(|why| self.write_error(why))?;
         }
         self.shown(Some(&after))
     }
 }
 
 impl SettingsFile {
-    fn not_written(&self, why: NotReplaced) -> SettingsError {
+    fn write_error(&self, why: ReplaceError) -> SettingsError {
         let file = self.path.display();
         match why {
-            NotReplaced::Changed => SettingsError::FileChanged,
-            NotReplaced::ReadOnly => SettingsError::Invalid(format!("{file} may not be written")),
-            NotReplaced::Link(to) => {
+            ReplaceError::Changed => SettingsError::FileChanged,
+            ReplaceError::ReadOnly => SettingsError::Invalid(format!("{file} may not be written")),
+            ReplaceError::Link(to) => {
                 SettingsError::Invalid(format!("{file} is a link to {}", to.display()))
             }
-            NotReplaced::System(error) => {
+            ReplaceError::System(error) => {
                 SettingsError::Io(format!("cannot write {file}: {error}"))
             }
         }
@@ -189,33 +190,33 @@ impl SettingsFile {
 }
 
 /// Returns every setting, in the order in which they are shown.
-pub(super) fn all() -> Vec<Named> {
-    let features = Feature::VARIANTS.iter().map(|&feature| Named {
+pub(super) fn all() -> Vec<NamedSetting> {
+    let features = Feature::VARIANTS.iter().map(|&feature| NamedSetting {
         table: &["features"],
         key: feature.as_ref().to_owned(),
-        kind: Kind::Switch,
+        kind: ValueKind::Switch,
         default: true.into(),
         meaning: feature.meaning().to_owned(),
         only_in_file: None,
         feature: Some(feature),
     });
-    let policies = Family::VARIANTS.iter().map(|family| Named {
+    let policies = Family::VARIANTS.iter().map(|family| NamedSetting {
         table: &["screening", "policies"],
         key: family.as_ref().to_owned(),
-        kind: Kind::Choice(POLICIES),
+        kind: ValueKind::Choice(POLICIES),
         default: POLICIES[0].into(),
         meaning: format!("what is done about text that a rule of `{family}` objects to"),
         only_in_file: None,
         feature: None,
     });
     let of_table = |table: &'static KnownTable| {
-        table.settings.iter().map(|known| Named::of(&table.name, known))
+        table.settings.iter().map(|known| NamedSetting::new(&table.name, known))
     };
-    features.chain(KNOWN.iter().flat_map(of_table)).chain(policies).collect()
+    features.chain(SETTING_TABLES.iter().flat_map(of_table)).chain(policies).collect()
 }
 
-impl Named {
-    fn of(table: &'static &'static str, known: &Known) -> Self {
+impl NamedSetting {
+    fn new(table: &'static &'static str, known: &KnownSetting) -> Self {
         let default = known.is_default.then(|| known.shown.parse::<Value>().ok()).flatten();
         Self {
             table: if table.is_empty() { &[] } else { std::slice::from_ref(table) },
@@ -244,7 +245,11 @@ impl Named {
     }
 
     /// Sets the value in a document, or takes it out.
-    fn put(&self, document: &mut DocumentMut, value: Option<Value>) -> Result<(), SettingsError> {
+    fn set_value(
+        &self,
+        document: &mut DocumentMut,
+        value: Option<Value>,
+    ) -> Result<(), SettingsError> {
         let mut orphaned = None;
         {
             let mut table: &mut dyn toml_edit::TableLike = document.as_table_mut();
@@ -271,7 +276,7 @@ impl Named {
                 (_, Some(value)) => {
                     table.insert(&self.key, Item::Value(value));
                 }
-                (_, None) => orphaned = take_out(table, &self.key),
+                (_, None) => orphaned = remove_key(table, &self.key),
             }
         }
         if let Some(remark) = orphaned {
@@ -284,7 +289,7 @@ impl Named {
 
 /// Takes a key out of a table. A remark above it or behind it stays, above what comes next; it is returned if
 /// nothing does in this table.
-fn take_out(table: &mut dyn toml_edit::TableLike, key: &str) -> Option<String> {
+fn remove_key(table: &mut dyn toml_edit::TableLike, key: &str) -> Option<String> {
     let text =
         |raw: Option<&RawString>| raw.and_then(RawString::as_str).unwrap_or_default().to_owned();
     let next = table.iter().map(|(name, _)| name.to_owned()).skip_while(|name| name != key).nth(1);
@@ -306,7 +311,7 @@ fn take_out(table: &mut dyn toml_edit::TableLike, key: &str) -> Option<String> {
     None
 }
 
-impl Kind {
+impl ValueKind {
     /// Reads a value that is to be set; else what it must be.
     fn read(self, value: &Json) -> Result<Value, String> {
         match (self, value) {
@@ -346,7 +351,7 @@ fn unreadable(path: &Path, error: &toml_edit::TomlError) -> String {
 }
 
 /// Tells whether two texts set the same. A table without keys sets nothing.
-fn same(one: Option<&str>, other: Option<&str>) -> bool {
+fn has_same_settings(one: Option<&str>, other: Option<&str>) -> bool {
     let read = |text: Option<&str>| {
         let text = text.unwrap_or_default();
         let mut read: toml::Table = text.strip_prefix('\u{feff}').unwrap_or(text).parse().ok()?;
@@ -364,9 +369,9 @@ fn drop_empty(table: &mut toml::Table) {
     });
 }
 
-fn told(failure: Failure) -> String {
+fn failure_text(failure: Failure) -> String {
     match failure {
-        Failure::Told(told) => told.what,
+        Failure::Message(told) => told.message,
         _ => "the settings would be wrong".to_owned(),
     }
 }
@@ -391,18 +396,18 @@ mod tests {
         let value = value.into();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
-        files::write_out(&path, before.as_bytes(), files::Overwrite::Always).unwrap();
-        let features = Said::new(path.clone(), Default::default(), None).unwrap();
+        files::write_export(&path, before.as_bytes(), files::Overwrite::Always).unwrap();
+        let features = FeatureConfig::new(path.clone(), Default::default(), None).unwrap();
         let file = SettingsFile::new(features).unwrap();
         match file.set(key, &value, None) {
             Ok(shown) => {
                 let now = shown.settings.iter().find(|setting| setting.key == key).unwrap();
                 let expected = if value.is_null() { &now.default } else { &value };
                 assert_eq!(&now.value, expected);
-                Ok(files::read_if_there(&path).unwrap().unwrap())
+                Ok(files::read_optional(&path).unwrap().unwrap())
             }
             Err(SettingsError::Invalid(what)) => {
-                assert_eq!(files::read_if_there(&path).unwrap().unwrap(), before);
+                assert_eq!(files::read_optional(&path).unwrap().unwrap(), before);
                 Err(what)
             }
             Err(other) => panic!("{other:?}"),
@@ -473,10 +478,10 @@ mod tests {
     fn what_was_changed_since_it_was_shown_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
-        let features = Said::new(path.clone(), Default::default(), None).unwrap();
+        let features = FeatureConfig::new(path.clone(), Default::default(), None).unwrap();
         let file = SettingsFile::new(features).unwrap();
         let set = |key: &str, value: Json, expected: Json| {
-            file.set(key, &value, Some(&expected)).map(|_| files::read_if_there(&path).unwrap())
+            file.set(key, &value, Some(&expected)).map(|_| files::read_optional(&path).unwrap())
         };
         let list = |texts: &[&str]| serde_json::json!(texts);
         // What is not in the file has its default, or null.
@@ -497,9 +502,9 @@ mod tests {
     #[test]
     fn every_setting_of_the_help_has_the_default_that_is_used() {
         let mut shown = String::new();
-        for table in KNOWN.iter().filter(|table| table.name != "embeddings") {
+        for table in SETTING_TABLES.iter().filter(|table| table.name != "embeddings") {
             let dot = if table.name.is_empty() { "" } else { "." };
-            for Known { key, shown: value, .. } in
+            for KnownSetting { key, shown: value, .. } in
                 table.settings.iter().filter(|one| one.is_default)
             {
                 shown.extend([table.name, dot, key, " = ", value, "\n"]);
@@ -508,7 +513,9 @@ mod tests {
         let read = |text: &str| {
             let folders = engine::BaseFolders { data: "d".into(), state: "s".into() };
             let mut config = engine::Config::new(folders);
-            Settings::parse(text, Path::new("config.toml")).unwrap().apply(&mut config, |_| None);
+            ParsedSettings::parse(text, Path::new("config.toml"))
+                .unwrap()
+                .apply(&mut config, |_| None);
             format!("{config:?}")
         };
         assert_eq!(read(&shown), read(""));

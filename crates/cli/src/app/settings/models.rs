@@ -12,7 +12,7 @@ use serde::Deserialize;
 use strum::VariantArray as _;
 use toml::Spanned;
 
-use super::{NO_VARIABLE, is_variable, reach, wrong_url};
+use super::{NO_VARIABLE, allowed_hosts, is_variable, wrong_url};
 
 /// The word for no model.
 const RULES: &str = "rules";
@@ -20,7 +20,7 @@ const RULES: &str = "rules";
 /// What a person set for models.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Named {
+pub(super) struct ModelSettings {
     default: Option<Spanned<String>>,
     remember: Option<Spanned<String>>,
     forget: Option<Spanned<String>>,
@@ -29,13 +29,13 @@ pub(super) struct Named {
     recall: Option<Spanned<String>>,
     fallback: Option<Spanned<String>>,
     background_tokens: Option<u64>,
-    providers: BTreeMap<String, Provider>,
+    providers: BTreeMap<String, ProviderSettings>,
 }
 
 /// A provider that has a table.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Provider {
+struct ProviderSettings {
     api: Option<Spanned<String>>,
     url: Option<Spanned<String>>,
     key_variable: Option<Spanned<String>>,
@@ -44,7 +44,7 @@ struct Provider {
 }
 
 /// A provider that is known by its name.
-struct Known {
+struct KnownProvider {
     name: &'static str,
     wire: ChatProtocol,
     url: &'static str,
@@ -52,7 +52,7 @@ struct Known {
 }
 
 /// Those that are known; where local servers listen by default is as their documentation has it.
-const PROVIDERS: [Known; 9] = [
+const PROVIDERS: [KnownProvider; 9] = [
     hosted(
         "anthropic",
         ChatProtocol::Anthropic,
@@ -84,20 +84,20 @@ const fn hosted(
     wire: ChatProtocol,
     url: &'static str,
     key_variable: &'static str,
-) -> Known {
-    Known { name, wire, url, key_variable: Some(key_variable) }
+) -> KnownProvider {
+    KnownProvider { name, wire, url, key_variable: Some(key_variable) }
 }
 
-const fn local(name: &'static str, url: &'static str) -> Known {
-    Known { name, wire: ChatProtocol::OpenAi, url, key_variable: None }
+const fn local(name: &'static str, url: &'static str) -> KnownProvider {
+    KnownProvider { name, wire: ChatProtocol::OpenAi, url, key_variable: None }
 }
 
-fn known(name: &str) -> Option<&'static Known> {
+fn known_provider(name: &str) -> Option<&'static KnownProvider> {
     PROVIDERS.iter().find(|known| known.name == name)
 }
 
-impl Named {
-    fn of(&self, job: ModelJob) -> Option<&Spanned<String>> {
+impl ModelSettings {
+    fn model_for(&self, job: ModelJob) -> Option<&Spanned<String>> {
         match job {
             ModelJob::Remember => self.remember.as_ref(),
             ModelJob::Forget => self.forget.as_ref(),
@@ -108,16 +108,16 @@ impl Named {
     }
 
     /// Returns what is wrong, and where.
-    pub(super) fn mistake(&self) -> Option<(Range<usize>, String)> {
+    pub(super) fn validation_error(&self) -> Option<(Range<usize>, String)> {
         for (name, provider) in &self.providers {
             let told = |(span, what): (Range<usize>, String)| {
                 (span, format!("models.providers.{name}.{what}"))
             };
-            if let Some(mistake) = provider.mistake(name) {
+            if let Some(mistake) = provider.validation_error(name) {
                 return Some(told(mistake));
             }
         }
-        let named = ModelJob::VARIANTS.iter().map(|job| (job.as_ref(), self.of(*job)));
+        let named = ModelJob::VARIANTS.iter().map(|job| (job.as_ref(), self.model_for(*job)));
         for (key, named) in std::iter::once(("default", self.default.as_ref())).chain(named) {
             let Some(named) = named else { continue };
             if let Err(what) = self.parse(named.get_ref()) {
@@ -140,7 +140,7 @@ impl Named {
         let (provider, model) = parts.ok_or_else(|| {
             format!("a model is named like `anthropic/MODEL` or `ollama/MODEL`; `{RULES}` is none")
         })?;
-        if !self.providers.contains_key(provider) && known(provider).is_none() {
+        if !self.providers.contains_key(provider) && known_provider(provider).is_none() {
             let listed: Vec<&str> = PROVIDERS.iter().map(|known| known.name).collect();
             return Err(format!(
                 "`{provider}` is no provider that is known ({}), and has no table `[models.providers.{provider}]`",
@@ -155,7 +155,7 @@ impl Named {
         let mut models = AgentModels::default();
         for &job in ModelJob::VARIANTS {
             let default = self.default.as_ref().filter(|_| job.has_default());
-            let named = self.of(job).or(default);
+            let named = self.model_for(job).or(default);
             let parsed = named.and_then(|named| self.parse(named.get_ref()).ok()?);
             if let Some((provider, model)) = parsed {
                 models.set(job, self.chat(provider, model, variable));
@@ -171,7 +171,7 @@ impl Named {
     }
 
     /// Returns the model of a name that stands outside of this table; `None` for the rules.
-    pub(super) fn of_name(
+    pub(super) fn chat_by_name(
         &self,
         named: &str,
         variable: &impl Fn(&str) -> Option<String>,
@@ -184,7 +184,7 @@ impl Named {
     pub(super) fn keys(&self) -> (Vec<String>, bool) {
         let (mut variables, mut has_command) = (Vec::new(), false);
         for &job in ModelJob::VARIANTS {
-            let named = self.of(job).or(self.default.as_ref());
+            let named = self.model_for(job).or(self.default.as_ref());
             let parsed = named.and_then(|named| self.parse(named.get_ref()).ok()?);
             let Some((provider, _)) = parsed else { continue };
             let set = self.providers.get(provider);
@@ -196,7 +196,9 @@ impl Named {
                 None if set.is_some_and(|set| set.url.is_some() || set.key_command.is_some()) => {
                     None
                 }
-                None => known(provider).and_then(|known| known.key_variable).map(str::to_owned),
+                None => {
+                    known_provider(provider).and_then(|known| known.key_variable).map(str::to_owned)
+                }
             };
             variables.extend(variable);
         }
@@ -211,14 +213,14 @@ impl Named {
         model: &str,
         variable: &impl Fn(&str) -> Option<String>,
     ) -> Option<Chat> {
-        let known = known(provider);
+        let known = known_provider(provider);
         let set = self.providers.get(provider);
         let wire = set
-            .and_then(Provider::wire)
+            .and_then(ProviderSettings::wire)
             .or(known.map(|known| known.wire))
             .unwrap_or(ChatProtocol::OpenAi);
         let url = set.and_then(|set| set.url.as_ref()).map(|url| url.get_ref().as_str());
-        let reach = reach(set.is_some_and(|set| set.beyond_this_machine));
+        let reach = allowed_hosts(set.is_some_and(|set| set.beyond_this_machine));
         let address = Address::parse(url.or(known.map(|known| known.url))?, reach).ok()?;
         let key = match set.and_then(|set| set.key(variable)) {
             Some(key) => key,
@@ -232,7 +234,7 @@ impl Named {
     }
 }
 
-impl Provider {
+impl ProviderSettings {
     fn wire(&self) -> Option<ChatProtocol> {
         self.api.as_ref()?.get_ref().parse().ok()
     }
@@ -245,7 +247,7 @@ impl Provider {
         Some(ApiKey::from_variable(name, variable(name).as_deref()))
     }
 
-    fn mistake(&self, name: &str) -> Option<(Range<usize>, String)> {
+    fn validation_error(&self, name: &str) -> Option<(Range<usize>, String)> {
         if let Some(api) = &self.api
             && self.wire().is_none()
         {
@@ -257,7 +259,7 @@ impl Provider {
             if let Some(what) = wrong_url(url.get_ref(), self.beyond_this_machine) {
                 return Some((url.span(), format!("url: {what}")));
             }
-        } else if known(name).is_none() {
+        } else if known_provider(name).is_none() {
             return Some((0..0, "url must say where it is".to_owned()));
         }
         if let Some(variable) = &self.key_variable
@@ -282,8 +284,8 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<AgentModels, String> {
-        let named: Named = toml::from_str(text).unwrap();
-        match named.mistake() {
+        let named: ModelSettings = toml::from_str(text).unwrap();
+        match named.validation_error() {
             Some((_, what)) => Err(what),
             None => {
                 Ok(named.read(&|name: &str| name.ends_with("_API_KEY").then(|| "sk-1".to_owned())))
@@ -300,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_keys_are_those_of_models_that_are_used() {
-        let keys = |text: &str| toml::from_str::<Named>(text).unwrap().keys();
+        let keys = |text: &str| toml::from_str::<ModelSettings>(text).unwrap().keys();
         let named = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         assert_eq!(keys(""), (named(&[]), false));
         assert_eq!(keys("default = 'ollama/a'"), (named(&[]), false));

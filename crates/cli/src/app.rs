@@ -18,10 +18,10 @@ use memory::path::{Layout, MemoryPath};
 use memory::screen::UnknownRule;
 use store::clock::SystemClock;
 
-use crate::args::{AgentFolder, Answered, Globals, ProjectPlace};
+use crate::args::{AgentFolder, AllowRules, Globals, ProjectPlace};
 use crate::exit::Failure;
 use crate::files;
-use crate::install::agents::Homes;
+use crate::install::agents::AgentDirs;
 use crate::interrupt::Interrupts;
 use crate::render::Output;
 use crate::render::pager::Pager;
@@ -31,13 +31,13 @@ mod features;
 mod runner;
 mod settings;
 
-pub(crate) use features::Origin as FeatureOrigin;
-pub(crate) use runner::{Chosen, Runners};
+pub(crate) use features::FeatureSource as FeatureOrigin;
+pub(crate) use runner::{RunnerConfig, SelectedRunner};
 pub(crate) use settings::{
-    Settings, SettingsFile, help as settings_help, schema as settings_schema,
+    ParsedSettings, SettingsFile, help as settings_help, schema as settings_schema,
 };
 
-use self::features::Said;
+use self::features::FeatureConfig;
 
 /// The folder of this product inside the folders of the system.
 const NAME: &str = "lukasa";
@@ -55,15 +55,15 @@ pub(crate) struct App {
     /// The library.
     pub(crate) engine: Engine,
     /// What settings and environment say of features.
-    pub(crate) features: Said,
+    pub(crate) features: FeatureConfig,
     /// What settings say of where tasks are done.
-    pub(crate) runners: Runners,
+    pub(crate) runners: RunnerConfig,
     /// What the flags mount.
     pub(crate) binding: BindingRequest,
 }
 
 /// What a shell that completes a word looks with.
-pub(crate) struct Glimpse {
+pub(crate) struct ReadOnlyApp {
     /// The memories that the flags mount.
     pub(crate) memories: Memories,
     /// The library.
@@ -73,7 +73,7 @@ pub(crate) struct Glimpse {
     binding: BindingRequest,
 }
 
-impl Glimpse {
+impl ReadOnlyApp {
     /// Reads settings and environment as a command would.
     pub(crate) fn new(globals: &Globals) -> Result<Self, Failure> {
         Self::with(globals, Engine::open_read_only)
@@ -85,18 +85,18 @@ impl Glimpse {
     ) -> Result<Self, Failure> {
         // Whoever ends at once hears no endpoint's answer, so nothing is sent there.
         let open = |config| open(Config { embeddings: None, ..config });
-        let Composed { engine, binding, folders, .. } = Composed::with(globals, open)?;
+        let AppParts { engine, binding, folders, .. } = AppParts::with(globals, open)?;
         let memories = engine.memories(&binding, Caller::person("cli"));
         Ok(Self { memories, engine, folders, binding })
     }
 
     /// The same for somebody who may have to write.
-    pub(crate) fn working(globals: &Globals) -> Result<Self, Failure> {
+    pub(crate) fn for_writing(globals: &Globals) -> Result<Self, Failure> {
         Self::with(globals, Engine::open)
     }
 
     /// Tells whether any of these features is on, so that there may be something to say.
-    pub(crate) fn says_any(&self, features: &[Feature]) -> bool {
+    pub(crate) fn has_any_feature(&self, features: &[Feature]) -> bool {
         let on = self.memories.features();
         features.iter().any(|feature| on.has(*feature))
     }
@@ -123,12 +123,12 @@ impl Glimpse {
 }
 
 /// What settings, environment and flags come to.
-struct Composed {
+struct AppParts {
     folders: BaseFolders,
     binding: BindingRequest,
     engine: Engine,
-    features: Said,
-    runners: Runners,
+    features: FeatureConfig,
+    runners: RunnerConfig,
     pager: Option<Pager>,
 }
 
@@ -136,13 +136,13 @@ impl App {
     /// Reads settings and environment, and opens the engine. What fails is told through the output,
     /// which is handed back.
     pub(crate) fn compose(globals: Globals, output: Output) -> Result<Self, (Output, Failure)> {
-        match Composed::with(&globals, Engine::open) {
-            Ok(Composed { folders, binding, engine, features, runners, pager }) => {
+        match AppParts::with(&globals, Engine::open) {
+            Ok(AppParts { folders, binding, engine, features, runners, pager }) => {
                 if binding.project_dir.is_none() && binding.flat.is_none() {
                     output.warning("the current folder no longer exists, so there is no project");
                 }
                 Ok(Self {
-                    output: output.paged(pager),
+                    output: output.with_pager(pager),
                     globals,
                     folders,
                     interrupts: Interrupts::default(),
@@ -162,8 +162,8 @@ impl App {
     }
 
     /// Returns the memories with rules that only warn, since the person answers for the text.
-    pub(crate) fn memories_with(&self, answered: &Answered) -> Result<Memories, Failure> {
-        answering_for(self.memories(), answered)
+    pub(crate) fn memories_with(&self, answered: &AllowRules) -> Result<Memories, Failure> {
+        with_allowed_rules(self.memories(), answered)
     }
 
     /// Returns the memories with changes that say this about themselves.
@@ -173,7 +173,10 @@ impl App {
     }
 
     /// Returns the context files for the current folder, with rules that only warn.
-    pub(crate) fn context_files_with(&self, answered: &Answered) -> Result<ContextFiles, Failure> {
+    pub(crate) fn context_files_with(
+        &self,
+        answered: &AllowRules,
+    ) -> Result<ContextFiles, Failure> {
         let files = self.engine.context_files(&self.workspace(), Caller::person("cli"));
         files.with_allowed_rules(&answered.rules).map_err(|error| unknown_rule(&error))
     }
@@ -194,30 +197,34 @@ impl App {
     }
 
     /// Waits for the store, with a sign of life when it takes long.
-    pub(crate) async fn wait<T>(&self, doing: &str, future: impl Future<Output = T>) -> T {
-        progress::patiently(doing, self.shows_progress(), future).await
+    pub(crate) async fn wait_with_progress<T>(
+        &self,
+        doing: &str,
+        future: impl Future<Output = T>,
+    ) -> T {
+        progress::with_spinner(doing, self.shows_progress(), future).await
     }
 
     /// Waits for a write, which Ctrl-C does not cut in two: once more does.
-    pub(crate) async fn write<T>(&self, doing: &str, future: impl Future<Output = T>) -> T {
-        let _finishing = self.interrupts.finish_first();
-        self.wait(doing, future).await
+    pub(crate) async fn finish_write<T>(&self, doing: &str, future: impl Future<Output = T>) -> T {
+        let _finishing = self.interrupts.defer_for_write();
+        self.wait_with_progress(doing, future).await
     }
 
     /// Tells whether somebody looks who wants to know how far we are.
     pub(crate) fn shows_progress(&self) -> bool {
-        self.output.notes.terminal && !self.globals.quiet && !self.globals.json
+        self.output.note_style.terminal && !self.globals.quiet && !self.globals.json
     }
 }
 
-impl Composed {
+impl AppParts {
     fn with(
         globals: &Globals,
         open: impl FnOnce(Config) -> Result<Engine, EngineError>,
     ) -> Result<Self, Failure> {
-        let here = here();
+        let here = current_folder();
         let (folders, settings_file) = folders(here.as_deref().unwrap_or(Path::new("")))?;
-        let settings = Settings::read(&settings_file)?;
+        let settings = ParsedSettings::read(&settings_file)?;
         let binding = binding(globals, &settings, here.as_deref())?;
         let mut config = Config::new(folders.clone());
         if let Some(folder) = settings_file.parent() {
@@ -227,7 +234,7 @@ impl Composed {
         let of_environment = |name: &str| variable(name)?.into_string().ok();
         settings.apply(&mut config, of_environment);
         let named = of_environment(features::VARIABLE);
-        let features = Said::new(settings_file.clone(), settings.features(), named)?;
+        let features = FeatureConfig::new(settings_file.clone(), settings.features(), named)?;
         features.apply(&mut config);
         let engine = open(config).map_err(|error| {
             Failure::from(error).help(format!("the settings are in {}", settings_file.display()))
@@ -248,7 +255,10 @@ pub(crate) fn call() -> CallContext {
 }
 
 /// Returns memories with rules that only warn.
-pub(crate) fn answering_for(memories: Memories, answered: &Answered) -> Result<Memories, Failure> {
+pub(crate) fn with_allowed_rules(
+    memories: Memories,
+    answered: &AllowRules,
+) -> Result<Memories, Failure> {
     memories.with_allowed_rules(&answered.rules).map_err(|error| unknown_rule(&error))
 }
 
@@ -296,7 +306,7 @@ pub(crate) fn token() -> Option<String> {
 /// Returns the variables of the environment that say where memories, state and settings lie.
 pub(crate) fn folder_variables() -> Vec<(&'static str, PathBuf)> {
     let names = ["LUKASA_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
-    let here = here().unwrap_or_default();
+    let here = current_folder().unwrap_or_default();
     let set = |name: &'static str| variable(name).map(|value| (name, absolute(&here, value)));
     names.into_iter().filter_map(set).collect()
 }
@@ -311,16 +321,16 @@ pub(crate) fn system_folders() -> Result<(PathBuf, PathBuf), Failure> {
 
 /// Returns the folder of the state, without looking at settings.
 pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
-    let (folders, _) = folders(&here().unwrap_or_default())?;
+    let (folders, _) = folders(&current_folder().unwrap_or_default())?;
     Ok(folders.state)
 }
 
 /// Returns where agents keep their settings.
-pub(crate) fn agent_homes() -> Result<Homes, Failure> {
+pub(crate) fn agent_homes() -> Result<AgentDirs, Failure> {
     let (home, config) = system_folders()?;
-    let here = here().unwrap_or_default();
+    let here = current_folder().unwrap_or_default();
     let set = |name: &str| variable(name).map(|value| absolute(&here, value));
-    Ok(Homes {
+    Ok(AgentDirs {
         claude: set("CLAUDE_CONFIG_DIR"),
         codex: set("CODEX_HOME"),
         copilot: set("COPILOT_HOME"),
@@ -346,13 +356,13 @@ pub(crate) fn this_program() -> Result<PathBuf, Failure> {
 }
 
 /// Returns the words that the program was called with, its own name first.
-pub(crate) fn words() -> impl Iterator<Item = std::ffi::OsString> {
+pub(crate) fn raw_args() -> impl Iterator<Item = std::ffi::OsString> {
     std::env::args_os()
 }
 
 /// Returns the current folder; `None` if it was removed. Memories of the person are used without one.
 #[expect(clippy::disallowed_methods, reason = "this is the module that asks where it is")]
-pub(crate) fn here() -> Option<PathBuf> {
+pub(crate) fn current_folder() -> Option<PathBuf> {
     std::env::current_dir().ok()
 }
 
@@ -397,7 +407,7 @@ pub(crate) fn expand(path: PathBuf) -> PathBuf {
 
 fn binding(
     globals: &Globals,
-    settings: &Settings,
+    settings: &ParsedSettings,
     here: Option<&Path>,
 ) -> Result<BindingRequest, Failure> {
     let absolute = |path: &PathBuf| absolute(here.unwrap_or(Path::new("")), path);
@@ -419,7 +429,7 @@ fn binding(
         Some(ProjectPlace::Host) => ProjectRoot::Host,
     };
     let flat = globals.flat.as_ref().map(absolute);
-    if let Some(folder) = flat.as_ref().filter(|path| files::is_no_folder(path)) {
+    if let Some(folder) = flat.as_ref().filter(|path| files::is_not_folder(path)) {
         return Err(Failure::usage(format!("--flat: `{}` is no folder", folder.display())));
     }
     Ok(BindingRequest { project_dir, project_root, workspace, flat, ..BindingRequest::default() })
@@ -437,7 +447,7 @@ fn pager() -> Option<Pager> {
     match set.and_then(|pager| pager.into_string().ok()) {
         Some(pager) if pager == "cat" => None,
         Some(pager) if pager == "less" => Some(less()),
-        Some(pager) => Some(Pager::Theirs(pager)),
+        Some(pager) => Some(Pager::Configured(pager)),
         None => Some(less()),
     }
 }
@@ -455,7 +465,7 @@ mod tests {
         fn check(text: &str, layout: Layout, expected: Result<&str, &str>) {
             let read = match parse_path(text, layout) {
                 Ok(path) => Ok(path.to_string()),
-                Err(Failure::Told(told)) => Err(told.what),
+                Err(Failure::Message(told)) => Err(told.message),
                 Err(other) => panic!("{other:?}"),
             };
             assert_eq!(read.as_deref().map_err(String::as_str), expected, "{text}");

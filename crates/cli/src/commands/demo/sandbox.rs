@@ -13,13 +13,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use state::private_files::create_private_folder;
 use tempfile::TempDir;
 
-use crate::compose::this_program;
+use crate::app::this_program;
 use crate::exit::Failure;
 use crate::files;
 
 /// Returns the text of a file on the stage; `None` when it does not exist.
 pub(super) fn text_of(path: &Path) -> Result<Option<String>, Failure> {
-    files::read_if_there(path).map_err(|error| unreadable(path, &error))
+    files::read_optional(path).map_err(|error| unreadable(path, &error))
 }
 
 /// Returns the paths of what lies in a folder on the stage.
@@ -36,28 +36,28 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// The stage.
-pub(super) struct Stage {
+pub(super) struct DemoSandbox {
     program: PathBuf,
     folder: PathBuf,
-    props: Mutex<Props>,
+    fixtures: Mutex<Fixtures>,
 }
 
-struct Props {
+struct Fixtures {
     /// `None` once the stage is cleared or kept.
     folder: Option<TempDir>,
-    cleared: bool,
+    is_cleared: bool,
     running: Vec<Child>,
 }
 
 /// How a command ended.
 #[derive(Default)]
-pub(super) struct Ended {
+pub(super) struct ProcessOutput {
     pub(super) status: i32,
     pub(super) stdout: String,
     pub(super) stderr: String,
 }
 
-impl Stage {
+impl DemoSandbox {
     /// Makes the folders and the checkout.
     pub(super) fn build() -> Result<Self, Failure> {
         let told = |error: std::io::Error| {
@@ -71,7 +71,11 @@ impl Stage {
         let stage = Self {
             program: this_program()?,
             folder: folder.path().to_owned(),
-            props: Mutex::new(Props { folder: Some(folder), cleared: false, running: Vec::new() }),
+            fixtures: Mutex::new(Fixtures {
+                folder: Some(folder),
+                is_cleared: false,
+                running: Vec::new(),
+            }),
         };
         for folder in [stage.home(), stage.checkout(), stage.temporary()] {
             create_private_folder(&folder).map_err(told)?;
@@ -115,12 +119,12 @@ impl Stage {
     }
 
     /// Runs this very program to its end.
-    pub(super) fn run_lukasa(&self, args: &[&str]) -> Result<Ended, Failure> {
+    pub(super) fn run_lukasa(&self, args: &[&str]) -> Result<ProcessOutput, Failure> {
         self.run(self.lukasa(args))
     }
 
     /// Runs a command to its end.
-    fn run(&self, mut command: Command) -> Result<Ended, Failure> {
+    fn run(&self, mut command: Command) -> Result<ProcessOutput, Failure> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let id = self.start(command, |_| ())?.0;
         self.finish(id)
@@ -132,9 +136,9 @@ impl Stage {
         mut command: Command,
         take: impl FnOnce(&mut Child) -> T,
     ) -> Result<(u32, T), Failure> {
-        let mut props = self.props();
-        if props.cleared {
-            return Err(lost());
+        let mut props = self.lock_fixtures();
+        if props.is_cleared {
+            return Err(process_lost());
         }
         command.current_dir(self.checkout()).env("TMPDIR", self.temporary());
         let mut child = command.spawn().map_err(|error| cannot_start(&command, &error))?;
@@ -144,51 +148,51 @@ impl Stage {
     }
 
     /// Reads what is left of a process's output and waits for its end.
-    pub(super) fn finish(&self, id: u32) -> Result<Ended, Failure> {
+    pub(super) fn finish(&self, id: u32) -> Result<ProcessOutput, Failure> {
         let (out, err) = {
-            let mut props = self.props();
+            let mut props = self.lock_fixtures();
             let child = props.running.iter_mut().find(|child| child.id() == id);
-            let child = child.ok_or_else(lost)?;
+            let child = child.ok_or_else(process_lost)?;
             (child.stdout.take(), child.stderr.take())
         };
-        let mut ended = Ended::default();
+        let mut ended = ProcessOutput::default();
         // One after the other: what a command complains fits into a pipe.
         let read = out.map_or(Ok(0), |mut out| out.read_to_string(&mut ended.stdout));
         let read =
             read.and_then(|_| err.map_or(Ok(0), |mut err| err.read_to_string(&mut ended.stderr)));
-        read.map_err(|_| lost())?;
+        read.map_err(|_| process_lost())?;
         ended.status = self.wait(id)?.code().unwrap_or(-1);
         Ok(ended)
     }
 
     /// Waits for a process that is about to end, because its pipes are closed.
     pub(super) fn wait(&self, id: u32) -> Result<ExitStatus, Failure> {
-        self.release(id)?.wait().map_err(|_| lost())
+        self.remove_running(id)?.wait().map_err(|_| process_lost())
     }
 
     /// Tells a process to end, as a service manager does; returns whether it ended well.
-    pub(super) fn end(&self, id: u32) -> Result<bool, Failure> {
+    pub(super) fn terminate(&self, id: u32) -> Result<bool, Failure> {
         if let Some(process) = i32::try_from(id).ok().and_then(Pid::from_raw) {
-            kill_process(process, Signal::TERM).map_err(|_| lost())?;
+            kill_process(process, Signal::TERM).map_err(|_| process_lost())?;
         }
         Ok(self.wait(id)?.success())
     }
 
     /// Kills a process the way `kill -9` does.
     pub(super) fn kill(&self, id: u32) -> Result<ExitStatus, Failure> {
-        let mut child = self.release(id)?;
-        child.kill().and_then(|()| child.wait()).map_err(|_| lost())
+        let mut child = self.remove_running(id)?;
+        child.kill().and_then(|()| child.wait()).map_err(|_| process_lost())
     }
 
-    fn release(&self, id: u32) -> Result<Child, Failure> {
-        let running = &mut self.props().running;
+    fn remove_running(&self, id: u32) -> Result<Child, Failure> {
+        let running = &mut self.lock_fixtures().running;
         let at = running.iter().position(|child| child.id() == id);
-        Ok(running.swap_remove(at.ok_or_else(lost)?))
+        Ok(running.swap_remove(at.ok_or_else(process_lost)?))
     }
 
     /// Leaves the folder where it is; returns where that is.
-    pub(super) fn keep(&self) -> &Path {
-        if let Some(folder) = self.props().folder.take() {
+    pub(super) fn into_kept_folder(&self) -> &Path {
+        if let Some(folder) = self.lock_fixtures().folder.take() {
             let _kept = folder.keep();
         }
         &self.folder
@@ -196,8 +200,8 @@ impl Stage {
 
     /// Ends every process and removes the folder.
     pub(super) fn clear(&self) {
-        let mut props = self.props();
-        props.cleared = true;
+        let mut props = self.lock_fixtures();
+        props.is_cleared = true;
         for mut child in props.running.drain(..) {
             // One that ended by itself needs no killing.
             let _already_ended = child.kill();
@@ -206,8 +210,8 @@ impl Stage {
         drop(props.folder.take());
     }
 
-    fn props(&self) -> MutexGuard<'_, Props> {
-        self.props.lock()
+    fn lock_fixtures(&self) -> MutexGuard<'_, Fixtures> {
+        self.fixtures.lock()
     }
 }
 
@@ -224,6 +228,6 @@ fn cannot_start(command: &Command, error: &std::io::Error) -> Failure {
 }
 
 /// Says that a process of the demo is no longer there to be talked to.
-fn lost() -> Failure {
+fn process_lost() -> Failure {
     Failure::new(MemoryErrorCode::StorageFailed, "a process of the demo went away")
 }

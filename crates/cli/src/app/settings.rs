@@ -17,22 +17,22 @@ use memory::screen::Policy;
 use serde::Deserialize;
 use toml::Spanned;
 
-use self::embeddings::Endpoints;
-use super::features::{Named, Set};
-use super::runner::Runners;
+use self::embeddings::EmbeddingSettings;
+use super::features::{FeatureSetting, NamedFeatures};
+use super::runner::RunnerConfig;
 use crate::args::{ProjectPlace, RunnerKind};
 use crate::exit::Failure;
 use crate::files;
 
 mod embeddings;
 mod file;
-mod known;
 mod models;
 mod schema;
+mod setting_table;
 
 pub(crate) use self::file::SettingsFile;
-pub(crate) use self::known::help;
 pub(crate) use self::schema::schema;
+pub(crate) use self::setting_table::help;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -54,13 +54,13 @@ const NO_VARIABLE: &str =
     "key_variable must be the name of a variable of the environment, as in `OPENAI_API_KEY`";
 
 /// Returns how far away the machine of an address may be.
-const fn reach(beyond_this_machine: bool) -> PlaintextReach {
+const fn allowed_hosts(beyond_this_machine: bool) -> PlaintextReach {
     if beyond_this_machine { PlaintextReach::Network } else { PlaintextReach::ThisMachine }
 }
 
 /// Returns what is wrong with an address.
 fn wrong_url(url: &str, beyond_this_machine: bool) -> Option<String> {
-    let error = Address::parse(url, reach(beyond_this_machine)).err()?;
+    let error = Address::parse(url, allowed_hosts(beyond_this_machine)).err()?;
     let help = match error {
         ParseAddressError::NotLocal(_) => ", or set `beyond_this_machine = true`",
         ParseAddressError::Malformed => "",
@@ -71,7 +71,7 @@ fn wrong_url(url: &str, beyond_this_machine: bool) -> Option<String> {
 /// What a person set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Settings {
+pub(crate) struct ParsedSettings {
     files_max: Option<usize>,
     memory_list: Option<bool>,
     memory_review_interval: Option<u64>,
@@ -81,49 +81,49 @@ pub(crate) struct Settings {
     project_root: Option<ProjectPlace>,
     runner: Option<Spanned<RunnerKind>>,
     child_idle_seconds: Option<u32>,
-    retention: Retention,
-    tasks: Tasks,
-    dream: Dream,
-    context: Context,
-    embeddings: Option<Endpoints>,
-    models: models::Named,
-    screening: Screening,
+    retention: RetentionSettings,
+    tasks: TaskSettings,
+    dream: DreamSettings,
+    context: ContextSettings,
+    embeddings: Option<EmbeddingSettings>,
+    models: models::ModelSettings,
+    screening: ScreeningSettings,
     features: BTreeMap<String, Spanned<bool>>,
-    workspace: BTreeMap<String, OfWorkspace>,
+    workspace: BTreeMap<String, WorkspaceSettings>,
     /// The features that are named, with the lines that do.
     #[serde(skip)]
-    set: Named,
+    set: NamedFeatures,
 }
 
 /// What is set for a single workspace.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct OfWorkspace {
+struct WorkspaceSettings {
     features: BTreeMap<String, Spanned<bool>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Retention {
+struct RetentionSettings {
     days: Option<u32>,
     mib: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Tasks {
+struct TaskSettings {
     kept_minutes: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Dream {
+struct DreamSettings {
     schedule: bool,
     every_hours: Option<u32>,
     after_sessions: Option<u32>,
 }
 
-impl Dream {
+impl DreamSettings {
     /// Returns when to dream, if that was turned on.
     fn read(&self) -> Option<DreamSchedule> {
         let mut schedule = DreamSchedule::default();
@@ -139,8 +139,8 @@ impl Dream {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Context {
-    file_names: Option<Spanned<Names>>,
+struct ContextSettings {
+    file_names: Option<Spanned<FileNames>>,
     profile: Option<Profile>,
     include: Option<Spanned<Vec<PathBuf>>>,
     files: Option<Spanned<Vec<PathBuf>>>,
@@ -161,7 +161,7 @@ enum Imports {
     Flat,
 }
 
-impl Context {
+impl ContextSettings {
     /// Returns the setting that has a path which depends on where somebody is, if one has.
     fn relative_path(&self) -> Option<(&'static str, Range<usize>)> {
         let settings = [("include", &self.include), ("files", &self.files)];
@@ -202,12 +202,12 @@ impl Context {
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "a file name, or a list of them")]
-enum Names {
+enum FileNames {
     One(String),
     Several(Vec<String>),
 }
 
-impl Names {
+impl FileNames {
     /// Returns the names as files have them; blank ones mean nothing. `None` if one is none.
     fn read(&self) -> Option<Vec<RelativePath>> {
         let names = match self {
@@ -225,15 +225,15 @@ const DIGEST_DIGITS: usize = 64;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Screening {
+struct ScreeningSettings {
     allowed: Option<Spanned<Vec<String>>>,
     policies: BTreeMap<String, Spanned<String>>,
 }
 
-impl Settings {
+impl ParsedSettings {
     /// Reads the settings; a file that is not there sets nothing.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
-        match files::read_if_there(path) {
+        match files::read_optional(path) {
             Ok(None) => Ok(Self::default()),
             Ok(Some(text)) => Self::parse(&text, path),
             Err(error) => Err(Failure::file("read the settings", path, &error)),
@@ -265,9 +265,9 @@ impl Settings {
             return Err(wrong(Some(span), &what));
         }
         let mistakes = [
-            known::out_of_bounds(text),
-            settings.embeddings.as_ref().and_then(Endpoints::mistake),
-            settings.models.mistake(),
+            setting_table::out_of_bounds(text),
+            settings.embeddings.as_ref().and_then(EmbeddingSettings::validation_error),
+            settings.models.validation_error(),
             settings.wrong_review_model(),
             settings.wrong_runner(),
         ];
@@ -301,9 +301,9 @@ impl Settings {
     }
 
     /// Returns where tasks are done, and what a child needs for them.
-    pub(crate) fn runners(&self) -> Runners {
+    pub(crate) fn runners(&self) -> RunnerConfig {
         let (key_variables, has_key_command) = self.models.keys();
-        Runners {
+        RunnerConfig {
             kind: self.runner.as_ref().map(|kind| *kind.get_ref()),
             idle_seconds: self.child_idle_seconds,
             key_variables,
@@ -364,7 +364,7 @@ impl Settings {
         }
         config.review.verbose = self.memory_review_verbose.unwrap_or_default();
         if let Some(named) = self.review_model() {
-            let chat = self.models.of_name(named.get_ref(), variable);
+            let chat = self.models.chat_by_name(named.get_ref(), variable);
             config.models.set(ModelJob::Review, chat);
         }
     }
@@ -374,7 +374,7 @@ impl Settings {
         &self,
         text: &str,
         wrong: &dyn Fn(Option<Range<usize>>, &str) -> Failure,
-    ) -> Result<Named, Failure> {
+    ) -> Result<NamedFeatures, Failure> {
         let named = |named: &BTreeMap<String, Spanned<bool>>, may_add: bool| {
             let set = |(name, value): (&String, &Spanned<bool>)| {
                 let (is_on, span) = (*value.get_ref(), value.span());
@@ -384,18 +384,18 @@ impl Settings {
                     let what = "a workspace can only turn features off that are on everywhere";
                     return Err(wrong(Some(span), what));
                 }
-                Ok(Set { feature, is_on, line: line_of(text, span.start) })
+                Ok(FeatureSetting { feature, is_on, line: line_of(text, span.start) })
             };
             named.iter().map(set).collect::<Result<Vec<_>, Failure>>()
         };
         let of_workspace =
-            |(id, of): (&String, &OfWorkspace)| Ok((id.clone(), named(&of.features, false)?));
+            |(id, of): (&String, &WorkspaceSettings)| Ok((id.clone(), named(&of.features, false)?));
         let workspaces = self.workspace.iter().map(of_workspace);
         Ok((named(&self.features, true)?, workspaces.collect::<Result<_, Failure>>()?))
     }
 
     /// Returns the features that are named, everywhere and by workspace, with the lines that do.
-    pub(crate) fn features(&self) -> Named {
+    pub(crate) fn features(&self) -> NamedFeatures {
         self.set.clone()
     }
 
@@ -420,13 +420,13 @@ mod tests {
         let folders = BaseFolders { data: "d".into(), state: "s".into() };
         let mut config = Config::new(folders);
         config.context.home = Some("/h".into());
-        match Settings::parse(text, Path::new("config.toml")) {
+        match ParsedSettings::parse(text, Path::new("config.toml")) {
             Ok(settings) => {
                 let variable = |name: &str| (name == "MY_KEY").then(|| "k-123".to_owned());
                 settings.apply(&mut config, variable);
                 Ok(config)
             }
-            Err(Failure::Told(told)) => Err(told.what),
+            Err(Failure::Message(told)) => Err(told.message),
             Err(other) => panic!("{other:?}"),
         }
     }

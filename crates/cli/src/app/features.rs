@@ -13,7 +13,7 @@ pub(crate) const VARIABLE: &str = "LUKASA_FEATURES";
 
 /// What says whether a feature is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum FeatureSource {
     Default,
     /// A line of the settings.
     Settings(PathBuf, usize),
@@ -22,30 +22,30 @@ pub(crate) enum Origin {
 
 /// A feature that the settings name, and the line that does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Set {
+pub(crate) struct FeatureSetting {
     pub(crate) feature: Feature,
     pub(crate) is_on: bool,
     pub(crate) line: usize,
 }
 
 /// The features that the settings name: everywhere, and by the ids of workspaces.
-pub(crate) type Named = (Vec<Set>, BTreeMap<String, Vec<Set>>);
+pub(crate) type NamedFeatures = (Vec<FeatureSetting>, BTreeMap<String, Vec<FeatureSetting>>);
 
 /// What settings and environment say of features.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct FeatureConfig {
     settings_file: PathBuf,
-    settings: Vec<Set>,
+    settings: Vec<FeatureSetting>,
     /// What the settings take away in single workspaces, by their ids.
-    workspaces: BTreeMap<String, Vec<Set>>,
+    workspaces: BTreeMap<String, Vec<FeatureSetting>>,
     environment: Vec<(Feature, bool)>,
 }
 
-impl Said {
+impl FeatureConfig {
     /// Reads the environment's part beside that of the settings.
     pub(crate) fn new(
         settings_file: PathBuf,
-        (settings, workspaces): Named,
+        (settings, workspaces): NamedFeatures,
         variable: Option<String>,
     ) -> Result<Self, Failure> {
         let environment = match variable.map(|text| text.parse::<FeatureChanges>()).transpose() {
@@ -65,7 +65,7 @@ impl Said {
     }
 
     /// Tells what the environment says of a feature, if it does.
-    pub(crate) fn of_environment(&self, feature: Feature) -> Option<bool> {
+    pub(crate) fn from_environment(&self, feature: Feature) -> Option<bool> {
         let named = self.environment.iter().rev().find(|(named, _)| *named == feature);
         named.map(|(_, is_on)| *is_on)
     }
@@ -79,24 +79,25 @@ impl Said {
             config.features.set(*feature, *is_on);
         }
         for (id, taken) in &self.workspaces {
-            let without = |features: Features, set: &Set| features.without(set.feature);
+            let without = |features: Features, set: &FeatureSetting| features.without(set.feature);
             let left = taken.iter().fold(Features::default(), without);
             config.workspace_features.insert(id.clone(), left);
         }
     }
 
     /// Returns what says whether a feature is on in a workspace: what takes it away there, else the last that names it.
-    pub(crate) fn origin(&self, feature: Feature, workspace: &str) -> Origin {
-        let of = |set: &Set| set.feature == feature;
-        let line = |set: &Set| Origin::Settings(self.settings_file.clone(), set.line);
+    pub(crate) fn origin(&self, feature: Feature, workspace: &str) -> FeatureSource {
+        let of = |set: &FeatureSetting| set.feature == feature;
+        let line =
+            |set: &FeatureSetting| FeatureSource::Settings(self.settings_file.clone(), set.line);
         if let Some(set) =
             self.workspaces.get(workspace).and_then(|taken| taken.iter().find(|set| of(set)))
         {
             return line(set);
         }
         if self.environment.iter().any(|(named, _)| *named == feature) {
-            return Origin::Environment;
+            return FeatureSource::Environment;
         }
-        self.settings.iter().find(|set| of(set)).map_or(Origin::Default, line)
+        self.settings.iter().find(|set| of(set)).map_or(FeatureSource::Default, line)
     }
 }

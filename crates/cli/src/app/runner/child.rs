@@ -9,8 +9,8 @@ use engine::{Engine, Runner};
 use memory::feature::Feature;
 use server::acp::{ChildRunner, ChildSettings};
 
-use super::Runners;
-use crate::compose::{folder_variables, variable};
+use super::RunnerConfig;
+use crate::app::{folder_variables, variable};
 use crate::files;
 
 /// Children, some of which may wait for the next task.
@@ -19,7 +19,7 @@ pub(super) struct Children(ChildRunner);
 
 impl Children {
     /// Returns children as the settings want them; `None` where there may be none.
-    pub(super) fn new(runners: &Runners, engine: &Engine) -> Option<Self> {
+    pub(super) fn new(runners: &RunnerConfig, engine: &Engine) -> Option<Self> {
         if !engine.switches().global().has(Feature::Child) {
             return None;
         }
@@ -46,11 +46,11 @@ impl Children {
 
 /// Returns what a child gets of the environment: what says where things are, what a connection needs, and the keys that
 /// it uses. Nothing else, above all no token of the daemon.
-fn environment(runners: &Runners) -> Vec<(OsString, OsString)> {
-    let mut names: Vec<&str> = KEPT.to_vec();
+fn environment(runners: &RunnerConfig) -> Vec<(OsString, OsString)> {
+    let mut names: Vec<&str> = PASSED_VARIABLES.to_vec();
     names.extend(runners.key_variables.iter().map(String::as_str));
     if runners.has_key_command {
-        names.extend(KEPT_FOR_COMMANDS);
+        names.extend(PASSED_FOR_KEY_COMMANDS);
     }
     let mut kept: Vec<(OsString, OsString)> =
         names.into_iter().filter_map(|name| Some((name.into(), variable(name)?))).collect();
@@ -70,7 +70,7 @@ fn program() -> Option<PathBuf> {
 }
 
 /// Variables that a child may need: who and where the person is, how they write, and how other machines are reached.
-const KEPT: &[&str] = &[
+const PASSED_VARIABLES: &[&str] = &[
     "HOME",
     "USER",
     "LOGNAME",
@@ -96,7 +96,7 @@ const KEPT: &[&str] = &[
 ];
 
 /// Variables by which programs that keep secrets find their stores and their agents.
-const KEPT_FOR_COMMANDS: &[&str] = &[
+const PASSED_FOR_KEY_COMMANDS: &[&str] = &[
     "SHELL",
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",
