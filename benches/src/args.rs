@@ -131,7 +131,7 @@ impl Args {
 
 /// What every measurement is given.
 #[derive(Debug)]
-pub(crate) struct Bench {
+pub(crate) struct BenchConfig {
     /// Where its files lie; removed in the end.
     pub(crate) dir: PathBuf,
     /// How often the sides take turns.

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use engine::{BindingRequest, Caller, ContextFiles, Workspace};
 
-use crate::args::Bench;
-use crate::ground::Ground;
-use crate::measure::{Times, take_turns};
-use crate::report::{Line, Section, Target};
+use crate::args::BenchConfig;
+use crate::fixture::Fixture;
+use crate::measure::{Times, run_alternating};
+use crate::report::{ReportLine, ReportTarget, Section};
 
 /// Memories in the scope: its default cap.
 const MEMORIES: usize = 1_000;
@@ -31,14 +31,14 @@ const RULE: &str = "- Prefer small changes, run the tests that are near, and say
                     `@not/an/import` is code.\n";
 
 /// Measures what is gathered, loaded and put together.
-pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
-    let ground = Ground::open(&bench.dir.join("context"))?;
+pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
+    let ground = Fixture::open(&bench.dir.join("context"))?;
     ground.fill(MEMORIES)?;
     let shallow = bench.dir.join("shallow");
     let near = chain(&shallow, SEGMENT_FILES, |_| RULE.repeat(10))?;
-    let tree = Tree::new(&ground, &bench.dir.join("deep"))?;
+    let tree = ContextTree::new(&ground, &bench.dir.join("deep"))?;
     ground.run(ground.engine().trusted_folders().add(&shallow))?;
-    ground.rest()?;
+    ground.wait_for_quiet()?;
     let near = context_files(&ground, &near);
     let mut segment = |times: &mut Times| {
         for _ in 0..SEGMENTS {
@@ -60,21 +60,21 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     let mut cold = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_cold(&ground, times));
     let mut warm = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_warm(&ground, times));
     let [segment, bare, cold, warm] =
-        take_turns(bench.passes, [&mut segment, &mut bare, &mut cold, &mut warm])?;
+        run_alternating(bench.passes, [&mut segment, &mut bare, &mut cold, &mut warm])?;
     ground.close();
     let lines = vec![
-        Line::calls("segment: context files, index, hot set", &segment)
-            .target(Target::P50(SEGMENT_MAX)),
-        Line::calls("bare reads of the files of the tree", &bare),
-        Line::calls("context files of the tree, nothing remembered", &cold)
+        ReportLine::calls("segment: context files, index, hot set", &segment)
+            .target(ReportTarget::P50(SEGMENT_MAX)),
+        ReportLine::calls("bare reads of the files of the tree", &bare),
+        ReportLine::calls("context files of the tree, nothing remembered", &cold)
             .ratio("bare reads", cold.ratio_to(&bare)),
-        Line::calls("the same, remembered", &warm).ratio("bare reads", warm.ratio_to(&bare)),
+        ReportLine::calls("the same, remembered", &warm).ratio("bare reads", warm.ratio_to(&bare)),
     ];
     let method = format!(
         "The segment is of {MEMORIES} memories and {SEGMENT_FILES} context files, each in a folder of its \
          own, everything warm. {}. *Nothing remembered* finds, reads and parses them anew, their bytes in the \
          cache of the system. {} passes.",
-        Tree::described(),
+        ContextTree::tree_description(),
         bench.passes
     );
     Ok(Section { title: "What a model is shown", method, lines })
@@ -82,16 +82,16 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
 
 /// A tree of folders with context files that import others.
 #[derive(Debug)]
-pub(crate) struct Tree {
+pub(crate) struct ContextTree {
     deepest: PathBuf,
     /// What is loaded for the deepest folder.
     files: Vec<PathBuf>,
     loader: ContextFiles,
 }
 
-impl Tree {
+impl ContextTree {
     /// Makes the tree, and trusts it.
-    pub(crate) fn new(ground: &Ground, top: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn new(ground: &Fixture, top: &Path) -> anyhow::Result<Self> {
         let (deepest, files) = tree(top)?;
         ground.run(ground.engine().trusted_folders().add(top))?;
         let loader = context_files(ground, &deepest);
@@ -110,7 +110,7 @@ impl Tree {
     }
 
     /// Says what it is made of.
-    pub(crate) fn described() -> String {
+    pub(crate) fn tree_description() -> String {
         format!(
             "The tree has {FOLDERS} folders and {FILES} context files, each of which imports two files that import \
              one each that imports one; {LOADED} files are loaded for the deepest folder"
@@ -118,24 +118,24 @@ impl Tree {
     }
 
     /// Times a load that remembers nothing.
-    pub(crate) fn load_cold(&self, ground: &Ground, times: &mut Times) -> anyhow::Result<()> {
+    pub(crate) fn load_cold(&self, ground: &Fixture, times: &mut Times) -> anyhow::Result<()> {
         let fresh = self.loader.clone().with_cache(Arc::default());
         load(&fresh, ground, times)
     }
 
     /// Times a load that remembers the one before.
-    pub(crate) fn load_warm(&self, ground: &Ground, times: &mut Times) -> anyhow::Result<()> {
+    pub(crate) fn load_warm(&self, ground: &Fixture, times: &mut Times) -> anyhow::Result<()> {
         load(&self.loader, ground, times)
     }
 }
 
-fn load(files: &ContextFiles, ground: &Ground, times: &mut Times) -> anyhow::Result<()> {
+fn load(files: &ContextFiles, ground: &Fixture, times: &mut Times) -> anyhow::Result<()> {
     let loaded = times.time(|| ground.run(files.load()));
     anyhow::ensure!(loaded.sources.len() == LOADED, "{} are loaded", loaded.sources.len());
     Ok(())
 }
 
-fn context_files(ground: &Ground, folder: &Path) -> ContextFiles {
+fn context_files(ground: &Fixture, folder: &Path) -> ContextFiles {
     let project_dir = Some(folder.to_owned());
     let binding = BindingRequest { project_dir, ..BindingRequest::default() };
     let workspace = Workspace::new(folder.to_owned(), binding);

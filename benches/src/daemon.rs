@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
 
-use crate::args::Bench;
-use crate::ground::{self, Ground, MEMORY_BYTES};
+use crate::args::BenchConfig;
+use crate::fixture::{self, Fixture, MEMORY_BYTES};
 use crate::growth;
-use crate::http::{Connection, Server, request};
-use crate::measure::{Times, take_turns};
-use crate::report::{Line, Section, Target};
+use crate::http::{HttpConnection, HttpServerProcess, request};
+use crate::measure::{Times, run_alternating};
+use crate::report::{ReportLine, ReportTarget, Section};
 
 const MEMORIES: usize = 1_000;
 const CHANGES: usize = 100_000;
 /// Memories that a remember is compared with.
-const REMEMBERED_BESIDE: usize = 100;
+const BACKGROUND_TASKS: usize = 100;
 const READS: usize = 300;
 const TASKS: usize = 10;
 const STREAMS: usize = 1_000;
@@ -46,11 +46,11 @@ const RESIDENT_BYTES_MAX: u64 = 25 << 20;
 const WAKE_UPS_MAX: f64 = 1.0;
 
 /// Measures the daemon at `lukasa`.
-pub(crate) fn measure(bench: &Bench, lukasa: &Path) -> anyhow::Result<Section> {
+pub(crate) fn measure(bench: &BenchConfig, lukasa: &Path) -> anyhow::Result<Section> {
     let home = bench.dir.join("daemon");
-    let ground = Ground::open(&home)?;
+    let ground = Fixture::open(&home)?;
     ground.fill(MEMORIES)?;
-    ground.rest()?;
+    ground.wait_for_quiet()?;
     ground.close();
     ground.run(growth::lengthen_history(bench, &ground, CHANGES))?;
     // Room for what is written on top of what is there.
@@ -58,31 +58,31 @@ pub(crate) fn measure(bench: &Bench, lukasa: &Path) -> anyhow::Result<Section> {
     let workspaces = workspaces(bench, LANES)?;
 
     let mut lines = starts(bench, lukasa, &home, &workspaces)?;
-    let server = Server::daemon(lukasa, &home, &workspaces)?;
+    let server = HttpServerProcess::daemon(lukasa, &home, &workspaces)?;
     lines.extend(idle(&server)?);
     lines.extend(reads(bench, &server)?);
     lines.push(fan_out(bench, &server)?);
     drop(server);
-    let server = Server::daemon(lukasa, &home, workspaces.get(..1).unwrap_or_default())?;
+    let server = HttpServerProcess::daemon(lukasa, &home, workspaces.get(..1).unwrap_or_default())?;
     lines.push(idle_after_tasks(&server)?);
     drop(server);
 
     let home = bench.dir.join("daemon-tasks");
-    let ground = Ground::open(&home)?;
-    ground.fill(REMEMBERED_BESIDE)?;
+    let ground = Fixture::open(&home)?;
+    ground.fill(BACKGROUND_TASKS)?;
     ground.close();
-    let server = Server::daemon(lukasa, &home, &workspaces)?;
+    let server = HttpServerProcess::daemon(lukasa, &home, &workspaces)?;
     lines.push(tasks(bench, &server)?);
     lines.push(bare_syncs(bench)?);
     lines.push(posts(&server)?);
-    lines.push(Line::bytes(
+    lines.push(ReportLine::bytes(
         "resident memory after all that",
         crate::stdio::resident_bytes_of(server.pid())?,
     ));
     let method = format!(
         "A client over one kept connection on the loopback; {MEMORIES} memories of {MEMORY_BYTES} bytes and \
          {CHANGES} recorded changes. {READS} reads, {TASKS} tasks and {STARTS} starts a pass, {} \
-         passes; tasks beside {REMEMBERED_BESIDE} memories. Which processor the kernel wakes a server on decides \
+         passes; tasks beside {BACKGROUND_TASKS} memories. Which processor the kernel wakes a server on decides \
          much of what a read takes, so reads are measured on one processor too. *Bare* is a route of axum that answers \
          with a text of the size of a memory. Tasks \
          at {POSTS_A_SECOND} a second for {} s go to {LANES} workspaces, and those that find a lane \
@@ -98,7 +98,7 @@ pub(crate) fn measure(bench: &Bench, lukasa: &Path) -> anyhow::Result<Section> {
 }
 
 /// Makes so many git checkouts.
-pub(crate) fn workspaces(bench: &Bench, count: usize) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn workspaces(bench: &BenchConfig, count: usize) -> anyhow::Result<Vec<PathBuf>> {
     (0..count)
         .map(|index| {
             let folder = bench.dir.join(format!("workspace{index}"));
@@ -111,51 +111,51 @@ pub(crate) fn workspaces(bench: &Bench, count: usize) -> anyhow::Result<Vec<Path
 }
 
 fn starts(
-    bench: &Bench,
+    bench: &BenchConfig,
     lukasa: &Path,
     home: &Path,
     workspaces: &[PathBuf],
-) -> anyhow::Result<Vec<Line>> {
+) -> anyhow::Result<Vec<ReportLine>> {
     let mut bare = |times: &mut Times| {
         for _ in 0..STARTS {
-            times.add(Server::bare(MEMORY_BYTES)?.ready_after);
+            times.add(HttpServerProcess::bare(MEMORY_BYTES)?.ready_after);
         }
         Ok(())
     };
     let one = workspaces.get(..1).unwrap_or_default();
     let mut daemon = |times: &mut Times| {
         for _ in 0..STARTS {
-            let server = Server::daemon(lukasa, home, one)?;
+            let server = HttpServerProcess::daemon(lukasa, home, one)?;
             server.connect()?.ask(&request("GET", "/health", None), 200)?;
             times.add(server.ready_after);
         }
         Ok(())
     };
-    let [bare, daemon] = take_turns(bench.passes, [&mut bare, &mut daemon])?;
+    let [bare, daemon] = run_alternating(bench.passes, [&mut bare, &mut daemon])?;
     Ok(vec![
-        Line::calls("start of a bare server to ready", &bare),
-        Line::calls("start of the daemon to ready", &daemon)
+        ReportLine::calls("start of a bare server to ready", &bare),
+        ReportLine::calls("start of the daemon to ready", &daemon)
             .more("bare", daemon.more_than(&bare))
-            .target(Target::P50(START_MAX)),
+            .target(ReportTarget::P50(START_MAX)),
     ])
 }
 
-fn idle(server: &Server) -> anyhow::Result<Vec<Line>> {
+fn idle(server: &HttpServerProcess) -> anyhow::Result<Vec<ReportLine>> {
     // What happens after a start has happened.
     std::thread::sleep(Duration::from_secs(3));
     let before = wake_ups(server.pid())?;
     std::thread::sleep(IDLE);
     let woken = wake_ups(server.pid())?.saturating_sub(before);
     Ok(vec![
-        Line::rate("idle: wake-ups a second", f64::from(woken) / IDLE.as_secs_f64())
-            .target(Target::Rate(WAKE_UPS_MAX)),
-        Line::bytes("idle: resident memory", crate::stdio::resident_bytes_of(server.pid())?)
-            .target(Target::Bytes(RESIDENT_BYTES_MAX)),
+        ReportLine::rate("idle: wake-ups a second", f64::from(woken) / IDLE.as_secs_f64())
+            .target(ReportTarget::Rate(WAKE_UPS_MAX)),
+        ReportLine::bytes("idle: resident memory", crate::stdio::resident_bytes_of(server.pid())?)
+            .target(ReportTarget::Bytes(RESIDENT_BYTES_MAX)),
     ])
 }
 
 /// Has a task of each kind done, and looks when a while has passed.
-fn idle_after_tasks(server: &Server) -> anyhow::Result<Line> {
+fn idle_after_tasks(server: &HttpServerProcess) -> anyhow::Result<ReportLine> {
     let mut connection = server.connect()?;
     for (kind, body) in [
         ("remember", json!({ "content": "The port of the billing service is 10443." })),
@@ -172,8 +172,8 @@ fn idle_after_tasks(server: &Server) -> anyhow::Result<Line> {
     }
     std::thread::sleep(IDLE_AFTER_TASKS);
     let resident = crate::stdio::resident_bytes_of(server.pid())?;
-    Ok(Line::bytes("idle after tasks: resident memory", resident)
-        .target(Target::Bytes(RESIDENT_BYTES_MAX)))
+    Ok(ReportLine::bytes("idle after tasks: resident memory", resident)
+        .target(ReportTarget::Bytes(RESIDENT_BYTES_MAX)))
 }
 
 /// Returns how often the threads of a process have given up the processor to wait.
@@ -187,10 +187,10 @@ fn wake_ups(pid: u32) -> anyhow::Result<u32> {
     Ok(sum)
 }
 
-fn reads(bench: &Bench, server: &Server) -> anyhow::Result<Vec<Line>> {
-    let bare_server = Server::bare(MEMORY_BYTES)?;
+fn reads(bench: &BenchConfig, server: &HttpServerProcess) -> anyhow::Result<Vec<ReportLine>> {
+    let bare_server = HttpServerProcess::bare(MEMORY_BYTES)?;
     let mut bare = repeated(bare_server.connect()?, request("GET", "/", None));
-    let memory = format!("/v1{}", ground::virtual_path(1));
+    let memory = format!("/v1{}", fixture::virtual_path(1));
     let mut memory = repeated(server.connect()?, request("GET", &memory, None));
     let mut connection = server.connect()?;
     let body = json!({ "content": "Reviews are asked for in the morning." });
@@ -201,22 +201,23 @@ fn reads(bench: &Bench, server: &Server) -> anyhow::Result<Vec<Line>> {
     let mut lines = Vec::new();
     for place in ["", ", all on one processor"] {
         if !place.is_empty() {
-            crate::machine::keep_on_one_processor(&[bare_server.pid(), server.pid()])?;
+            crate::machine::pin_to_one_processor(&[bare_server.pid(), server.pid()])?;
         }
-        let [bare, memory, task] = take_turns(bench.passes, [&mut bare, &mut memory, &mut task])?;
+        let [bare, memory, task] =
+            run_alternating(bench.passes, [&mut bare, &mut memory, &mut task])?;
         let read = |what: &str, times: &Times| {
-            Line::calls(format!("{what}{place}"), times).target(Target::P99(READ_MAX))
+            ReportLine::calls(format!("{what}{place}"), times).target(ReportTarget::P99(READ_MAX))
         };
-        lines.push(Line::calls(format!("bare route of axum{place}"), &bare));
+        lines.push(ReportLine::calls(format!("bare route of axum{place}"), &bare));
         lines.push(read("GET of a memory", &memory));
         lines.push(read("GET of a task", &task));
     }
-    crate::machine::keep_on_all_processors(&[server.pid()])?;
+    crate::machine::unpin(&[server.pid()])?;
     Ok(lines)
 }
 
 fn repeated(
-    mut connection: Connection,
+    mut connection: HttpConnection,
     request: Vec<u8>,
 ) -> impl FnMut(&mut Times) -> anyhow::Result<()> {
     move |times| {
@@ -228,7 +229,7 @@ fn repeated(
     }
 }
 
-fn tasks(bench: &Bench, server: &Server) -> anyhow::Result<Line> {
+fn tasks(bench: &BenchConfig, server: &HttpServerProcess) -> anyhow::Result<ReportLine> {
     let mut connection = server.connect()?;
     let mut events = server.connect()?.listen("/v1/events")?;
     let mut number = 0;
@@ -239,14 +240,14 @@ fn tasks(bench: &Bench, server: &Server) -> anyhow::Result<Line> {
             let request = request("POST", "/workspace/memory/remember", Some(&body));
             times.time(|| {
                 let task = connection.ask(&request, 202)?;
-                events.until(task["taskId"].as_str().context("no task was made")?)
+                events.read_until(task["taskId"].as_str().context("no task was made")?)
             })?;
         }
         Ok(())
     };
-    let [remember] = take_turns(bench.passes, [&mut remember])?;
-    Ok(Line::calls("remember: accepted, completed, event received", &remember)
-        .target(Target::P50(TASK_MAX)))
+    let [remember] = run_alternating(bench.passes, [&mut remember])?;
+    Ok(ReportLine::calls("remember: accepted, completed, event received", &remember)
+        .target(ReportTarget::P50(TASK_MAX)))
 }
 
 /// Returns a remember of something that no other number says.
@@ -254,7 +255,7 @@ fn remembered(number: usize) -> Value {
     json!({ "content": format!("The port of service {number} is {}.", 10_000 + number) })
 }
 
-fn posts(server: &Server) -> anyhow::Result<Line> {
+fn posts(server: &HttpServerProcess) -> anyhow::Result<ReportLine> {
     let mut connection = server.connect()?;
     let listed = connection.ask(&request("GET", "/capabilities", None), 200)?;
     let lanes: Vec<String> = listed["workspaces"]
@@ -265,31 +266,31 @@ fn posts(server: &Server) -> anyhow::Result<Line> {
         .map(|id| format!("/workspaces/{id}/memory/remember"))
         .collect();
     let mut times = Times::default();
-    for index in paced() {
+    for index in due_requests() {
         let body = remembered(100_000 + index);
         let request = request("POST", &lanes[index % lanes.len()], Some(&body));
         let status = times.time(|| connection.exchange(&request))?;
         anyhow::ensure!(matches!(status, 202 | 429), "a task was answered by {status}");
     }
-    Ok(Line::calls(format!("POST of a task, {POSTS_A_SECOND} a second"), &times)
-        .target(Target::P99(POST_MAX)))
+    Ok(ReportLine::calls(format!("POST of a task, {POSTS_A_SECOND} a second"), &times)
+        .target(ReportTarget::P99(POST_MAX)))
 }
 
 /// The least that an answer which outlives a power cut waits for, at the same pace.
-fn bare_syncs(bench: &Bench) -> anyhow::Result<Line> {
+fn bare_syncs(bench: &BenchConfig) -> anyhow::Result<ReportLine> {
     let mut file = std::fs::File::create(bench.dir.join("bare-syncs"))?;
     let mut times = Times::default();
-    for _ in paced() {
+    for _ in due_requests() {
         times.time(|| {
             file.write_all(&[b'x'; POST_WRITES])?;
             anyhow::Ok(file.sync_data()?)
         })?;
     }
-    Ok(Line::calls(format!("bare write and sync, {POSTS_A_SECOND} a second"), &times).tail())
+    Ok(ReportLine::calls(format!("bare write and sync, {POSTS_A_SECOND} a second"), &times).tail())
 }
 
 /// Counts requests, each when it is due.
-fn paced() -> impl Iterator<Item = usize> {
+fn due_requests() -> impl Iterator<Item = usize> {
     let count = POSTS_A_SECOND * u32::try_from(POSTING.as_secs()).unwrap_or(u32::MAX);
     let begun = Instant::now();
     (0..count).map(move |index| {
@@ -299,7 +300,7 @@ fn paced() -> impl Iterator<Item = usize> {
     })
 }
 
-fn fan_out(bench: &Bench, server: &Server) -> anyhow::Result<Line> {
+fn fan_out(bench: &BenchConfig, server: &HttpServerProcess) -> anyhow::Result<ReportLine> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut streams = Vec::with_capacity(STREAMS);
     for _ in 0..STREAMS {
@@ -321,17 +322,17 @@ fn fan_out(bench: &Bench, server: &Server) -> anyhow::Result<Line> {
                 let mut writer = server.connect()?;
                 let begun = Instant::now();
                 writer.ask(&put, 201)?;
-                readers = all_have(readers, &mark).await?;
+                readers = wait_for_all(readers, &mark).await?;
                 times.add(begun.elapsed());
             }
         }
-        Ok(Line::calls(format!("a change to the last of {STREAMS} streams"), &times)
-            .target(Target::P50(FAN_OUT_MAX)))
+        Ok(ReportLine::calls(format!("a change to the last of {STREAMS} streams"), &times)
+            .target(ReportTarget::P50(FAN_OUT_MAX)))
     })
 }
 
 /// Reads on each stream up to `mark`, and returns the streams.
-async fn all_have(
+async fn wait_for_all(
     readers: Vec<tokio::net::TcpStream>,
     mark: &str,
 ) -> anyhow::Result<Vec<tokio::net::TcpStream>> {

@@ -11,10 +11,10 @@ use memory::document::Revision;
 use memory::path::RelativePath;
 use state::{HistoryStore as _, NewChange, NewFileChange, SqliteState};
 
-use crate::args::Bench;
-use crate::ground::{self, Ground, MEMORY_BYTES};
-use crate::measure::{Times, take_turns};
-use crate::report::{Line, Section, Target};
+use crate::args::BenchConfig;
+use crate::fixture::{self, Fixture, MEMORY_BYTES};
+use crate::measure::{Times, run_alternating};
+use crate::report::{ReportLine, ReportTarget, Section};
 
 const FEW: usize = 100;
 const MANY: usize = 1_000;
@@ -24,35 +24,35 @@ const CALLS: usize = 5;
 /// Turns in a pass.
 const TURNS: usize = 5;
 /// Records closed at once while a history is made.
-const SETTLED_AT_ONCE: usize = 500;
+const CHECKPOINT_BATCH: usize = 500;
 /// How much dearer a write may become.
 const RATIO_MAX: f64 = 1.2;
 
 /// Measures creates and replacements in a small store, a full one, and one with a long history.
-pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
+pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
     let small = Store::make(&bench.dir.join("small"), FEW)?;
     let full = Store::make(&bench.dir.join("full"), MANY)?;
     let old = Store::make(&bench.dir.join("old"), FEW)?;
-    old.ground.close();
-    old.ground.run(lengthen_history(bench, &old.ground, CHANGES))?;
+    old.fixture.close();
+    old.fixture.run(lengthen_history(bench, &old.fixture, CHANGES))?;
 
     let turns = bench.passes * TURNS;
     let [create_small, create_full, create_old] =
-        take_turns(turns, [&mut small.creates(), &mut full.creates(), &mut old.creates()])?;
-    let [small, full, old] = take_turns(
+        run_alternating(turns, [&mut small.creates(), &mut full.creates(), &mut old.creates()])?;
+    let [small, full, old] = run_alternating(
         turns,
         [&mut small.replacements(), &mut full.replacements(), &mut old.replacements()],
     )?;
     let beside = |what: &str, times: &Times, first: &Times| {
-        Line::calls(what, times)
+        ReportLine::calls(what, times)
             .ratio("the small store", times.ratio_to(first))
-            .target(Target::Ratio(RATIO_MAX))
+            .target(ReportTarget::Ratio(RATIO_MAX))
     };
     let lines = vec![
-        Line::calls(format!("`create`, {FEW} memories"), &create_small),
+        ReportLine::calls(format!("`create`, {FEW} memories"), &create_small),
         beside(&format!("`create`, {MANY} memories"), &create_full, &create_small),
         beside(&format!("`create`, {CHANGES} changes"), &create_old, &create_small),
-        Line::calls(format!("`str_replace`, {FEW} memories"), &small),
+        ReportLine::calls(format!("`str_replace`, {FEW} memories"), &small),
         beside(&format!("`str_replace`, {MANY} memories"), &full, &small),
         beside(&format!("`str_replace`, {CHANGES} changes"), &old, &small),
     ];
@@ -66,27 +66,27 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
 
 /// A store of so many memories.
 struct Store {
-    ground: Ground,
+    fixture: Fixture,
     memories: usize,
 }
 
 impl Store {
     fn make(home: &Path, memories: usize) -> anyhow::Result<Self> {
-        let ground = Ground::open(home)?;
+        let ground = Fixture::open(home)?;
         ground.fill(memories)?;
-        ground.rest()?;
-        Ok(Self { ground, memories })
+        ground.wait_for_quiet()?;
+        Ok(Self { fixture: ground, memories })
     }
 
     fn creates(&self) -> impl FnMut(&mut Times) -> anyhow::Result<()> {
         move |times| {
             let numbers = self.memories..self.memories + CALLS;
             for number in numbers.clone() {
-                let command = ground::create(number)?;
-                times.time(|| self.ground.apply(command))?;
+                let command = fixture::create(number)?;
+                times.time(|| self.fixture.apply(command))?;
             }
             for number in numbers {
-                self.ground.apply(MemoryCommand::Delete { path: ground::path(number)? })?;
+                self.fixture.apply(MemoryCommand::Delete { path: fixture::path(number)? })?;
             }
             Ok(())
         }
@@ -96,8 +96,8 @@ impl Store {
         let mut turn = 0;
         move |times| {
             for number in 0..CALLS {
-                let command = ground::replace(number, turn)?;
-                times.time(|| self.ground.apply(command))?;
+                let command = fixture::replace(number, turn)?;
+                times.time(|| self.fixture.apply(command))?;
             }
             turn += 1;
             Ok(())
@@ -109,8 +109,8 @@ impl Store {
 /// they are. Through the port, as any change is recorded, but in a copy of the database that no disk
 /// has to be waited for.
 pub(crate) async fn lengthen_history(
-    bench: &Bench,
-    ground: &Ground,
+    bench: &BenchConfig,
+    ground: &Fixture,
     changes: usize,
 ) -> anyhow::Result<()> {
     let mounts = ground.memories().mounts();
@@ -120,10 +120,10 @@ pub(crate) async fn lengthen_history(
     let (kept, made) = (ground.home().join("state/lukasa.db"), swift.path().join("lukasa.db"));
     std::fs::copy(&kept, &made)?;
     let state = SqliteState::new(made.clone());
-    let mut open = Vec::with_capacity(SETTLED_AT_ONCE);
+    let mut open = Vec::with_capacity(CHECKPOINT_BATCH);
     for index in 0..changes {
         open.push(record_version(&state, &root, index).await?);
-        if open.len() == SETTLED_AT_ONCE || index + 1 == changes {
+        if open.len() == CHECKPOINT_BATCH || index + 1 == changes {
             state.mark_durable(&open).await?;
             open.clear();
         }
@@ -143,7 +143,7 @@ async fn record_version(
     let (number, version) = (index % FEW, index / FEW);
     let before = version_text(number, version);
     let after = version_text(number, version + 1);
-    let path = ground::path(number)?;
+    let path = fixture::path(number)?;
     let path: RelativePath = path.relative().context("a memory has a path")?.clone();
     let change = FileChange {
         root: root.clone(),
@@ -174,12 +174,12 @@ async fn record_version(
 
 /// Returns the bytes of one version of a memory; the first and the last are those on the disk.
 fn version_text(number: usize, version: usize) -> Arc<[u8]> {
-    let text = ground::text(number, MEMORY_BYTES);
+    let text = fixture::text(number, MEMORY_BYTES);
     if version.is_multiple_of(CHANGES / FEW) {
         return Arc::from(text.into_bytes());
     }
     let word = format!("version{version}");
-    Arc::from(text.replace(ground::MARK, &word).into_bytes())
+    Arc::from(text.replace(fixture::MARK, &word).into_bytes())
 }
 
 const _: () = assert!(CHANGES.is_multiple_of(FEW));

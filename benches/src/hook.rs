@@ -10,12 +10,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::args::Bench;
-use crate::ground::MEMORY_BYTES;
-use crate::http::{Server, TOKEN};
-use crate::measure::{Times, take_turns};
-use crate::report::{Line, Section, Target};
-use crate::served::fill;
+use crate::args::BenchConfig;
+use crate::fixture::MEMORY_BYTES;
+use crate::http::{HttpServerProcess, TOKEN};
+use crate::mcp_process::fill;
+use crate::measure::{Times, run_alternating};
+use crate::report::{ReportLine, ReportTarget, Section};
 use crate::stdio;
 
 const MEMORIES: usize = 1_000;
@@ -24,12 +24,12 @@ const ALONE_MAX: Duration = Duration::from_millis(30);
 const BESIDE_DAEMON_MAX: Duration = Duration::from_millis(10);
 
 /// Measures the hooks of `lukasa`.
-pub(crate) fn measure(bench: &Bench, lukasa: &Path) -> anyhow::Result<Section> {
+pub(crate) fn measure(bench: &BenchConfig, lukasa: &Path) -> anyhow::Result<Section> {
     let home = bench.dir.join("hook");
     fill(&home, MEMORIES)?;
-    let agent = Agent { lukasa, home: &home };
+    let agent = HookAgent { lukasa, home: &home };
     let mut lines = hooks(bench, &agent, ("no daemon", ALONE_MAX))?;
-    let daemon = Server::daemon(lukasa, &home, std::slice::from_ref(&home))?;
+    let daemon = HttpServerProcess::daemon(lukasa, &home, std::slice::from_ref(&home))?;
     lines.extend(hooks(bench, &agent, ("a daemon runs", BESIDE_DAEMON_MAX))?);
     drop(daemon);
     let method = format!(
@@ -42,12 +42,12 @@ pub(crate) fn measure(bench: &Bench, lukasa: &Path) -> anyhow::Result<Section> {
 }
 
 /// Whoever calls hooks.
-struct Agent<'a> {
+struct HookAgent<'a> {
     lukasa: &'a Path,
     home: &'a Path,
 }
 
-impl Agent<'_> {
+impl HookAgent<'_> {
     fn hook(&self, word: &str) -> Command {
         let mut command = Command::new(self.lukasa);
         command.args(["hook", word, "--agent", "claude-code"]);
@@ -57,7 +57,7 @@ impl Agent<'_> {
         command
     }
 
-    fn told(&self, name: &str) -> String {
+    fn hook_input(&self, name: &str) -> String {
         let told = json!({
             "session_id": "bench", "cwd": self.home, "hook_event_name": name, "source": "startup",
             "prompt": "How is this built?", "tool_name": "Bash", "tool_response": "x".repeat(2_000),
@@ -68,22 +68,22 @@ impl Agent<'_> {
 
 /// Measures hooks beside an empty process.
 fn hooks(
-    bench: &Bench,
-    agent: &Agent<'_>,
+    bench: &BenchConfig,
+    agent: &HookAgent<'_>,
     (beside, most): (&str, Duration),
-) -> anyhow::Result<Vec<Line>> {
+) -> anyhow::Result<Vec<ReportLine>> {
     let mut empty = |times: &mut Times| {
         for _ in 0..HOOKS {
             let mut command = stdio::echo_server(1)?;
-            times.time(|| end(&mut command, ""))?;
+            times.time(|| run_to_end(&mut command, ""))?;
         }
         Ok(())
     };
     let of = |word: &'static str, name: &'static str, answers: bool| {
         move |times: &mut Times| {
             for _ in 0..HOOKS {
-                let (mut command, told) = (agent.hook(word), agent.told(name));
-                let answer = times.time(|| end(&mut command, &told))?;
+                let (mut command, told) = (agent.hook(word), agent.hook_input(name));
+                let answer = times.time(|| run_to_end(&mut command, &told))?;
                 anyhow::ensure!(answer.is_empty() != answers, "{word} was answered {answer:?}");
             }
             Ok(())
@@ -93,14 +93,14 @@ fn hooks(
     let mut prompt = of("user-prompt", "UserPromptSubmit", false);
     let mut tool = of("post-tool-use", "PostToolUse", false);
     let [empty, start, prompt, tool] =
-        take_turns(bench.passes, [&mut empty, &mut start, &mut prompt, &mut tool])?;
+        run_alternating(bench.passes, [&mut empty, &mut start, &mut prompt, &mut tool])?;
     let line = |word: &str, times: &Times| {
-        Line::calls(format!("`{word}`, {beside}"), times)
+        ReportLine::calls(format!("`{word}`, {beside}"), times)
             .more("empty", times.more_than(&empty))
-            .target(Target::More(most))
+            .target(ReportTarget::More(most))
     };
     Ok(vec![
-        Line::calls(format!("an empty process, {beside}"), &empty),
+        ReportLine::calls(format!("an empty process, {beside}"), &empty),
         line("session-start", &start),
         line("user-prompt", &prompt),
         line("post-tool-use", &tool),
@@ -108,7 +108,7 @@ fn hooks(
 }
 
 /// Runs a process to its end, with something on stdin; returns what it prints.
-fn end(command: &mut Command, stdin: &str) -> anyhow::Result<String> {
+fn run_to_end(command: &mut Command, stdin: &str) -> anyhow::Result<String> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
     child.stdin.take().context("the child has no input")?.write_all(stdin.as_bytes())?;

@@ -16,7 +16,7 @@ pub(crate) const TOKEN: &str = "a-token-for-measuring-only";
 
 /// A server in a child process, which says on its first line where it listens.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct HttpServerProcess {
     child: Child,
     /// `host:port`.
     pub(crate) address: String,
@@ -24,7 +24,7 @@ pub(crate) struct Server {
     pub(crate) ready_after: Duration,
 }
 
-impl Server {
+impl HttpServerProcess {
     /// Starts the daemon at `lukasa` for these workspaces, the first of which is primary.
     pub(crate) fn daemon(
         lukasa: &Path,
@@ -67,15 +67,15 @@ impl Server {
     }
 
     /// Opens a connection.
-    pub(crate) fn connect(&self) -> anyhow::Result<Connection> {
+    pub(crate) fn connect(&self) -> anyhow::Result<HttpConnection> {
         let stream = TcpStream::connect(&self.address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-        Ok(Connection { stream: BufReader::new(stream), line: String::new(), body: Vec::new() })
+        Ok(HttpConnection { stream: BufReader::new(stream), line: String::new(), body: Vec::new() })
     }
 }
 
-impl Drop for Server {
+impl Drop for HttpServerProcess {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
@@ -96,13 +96,13 @@ pub(crate) fn request(method: &str, path: &str, body: Option<&Value>) -> Vec<u8>
 
 /// One connection; requests go one after the other.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     stream: BufReader<TcpStream>,
     line: String,
     body: Vec<u8>,
 }
 
-impl Connection {
+impl HttpConnection {
     /// Sends a request and reads its answer; returns the status.
     pub(crate) fn exchange(&mut self, request: &[u8]) -> anyhow::Result<u16> {
         self.stream.get_mut().write_all(request)?;
@@ -137,7 +137,7 @@ impl Connection {
     }
 
     /// Reads a stream up to a line that holds this.
-    pub(crate) fn until(&mut self, mark: &str) -> anyhow::Result<()> {
+    pub(crate) fn read_until(&mut self, mark: &str) -> anyhow::Result<()> {
         loop {
             self.line.clear();
             anyhow::ensure!(self.stream.read_line(&mut self.line)? > 0, "the stream ended");

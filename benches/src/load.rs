@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant as Due, sleep, sleep_until};
 
-use self::readers::{Expected, Readers, Seen};
-use self::wire::{Answer, Line as Wire};
-use crate::args::Bench;
+use self::readers::{ExpectedEvents, ReceivedEvents, StreamReaders};
+use self::wire::{HttpResponse, LoadConnection as Wire};
+use crate::args::BenchConfig;
 use crate::daemon::workspaces;
-use crate::ground::{self, Ground, MEMORY_BYTES};
-use crate::http::Server;
+use crate::fixture::{self, Fixture, MEMORY_BYTES};
+use crate::http::HttpServerProcess;
 use crate::measure::Times;
-use crate::report::{Line, Section, Target};
+use crate::report::{ReportLine, ReportTarget, Section};
 
 /// Streams that are read as fast as they come.
 const STREAMS: usize = 1_000;
@@ -41,11 +41,11 @@ const TASKS_A_MINUTE: u32 = 10_000;
 /// How long a lane that is full is left alone.
 const FULL_DELAY: Duration = Duration::from_millis(100);
 /// How often it is looked whether tasks are done.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What is asked for, of twenty requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum RequestKind {
     GetMemory,
     GetTask,
     Save,
@@ -53,29 +53,29 @@ enum Kind {
     Remember,
 }
 
-const KINDS: [(Kind, &str); 5] = [
-    (Kind::GetMemory, "GET of a memory"),
-    (Kind::GetTask, "GET of a task"),
-    (Kind::Save, "PUT of a memory, with If-Match"),
-    (Kind::Tool, "POST of a tool call that inserts a line"),
-    (Kind::Remember, "POST of a remember"),
+const KINDS: [(RequestKind, &str); 5] = [
+    (RequestKind::GetMemory, "GET of a memory"),
+    (RequestKind::GetTask, "GET of a task"),
+    (RequestKind::Save, "PUT of a memory, with If-Match"),
+    (RequestKind::Tool, "POST of a tool call that inserts a line"),
+    (RequestKind::Remember, "POST of a remember"),
 ];
 
 /// Returns what the request of this number is: of twenty 10, 5, 2, 2 and 1 of the kinds.
-const fn kind(number: usize) -> Kind {
+const fn request_kind(number: usize) -> RequestKind {
     match number % 20 {
-        0 => Kind::Remember,
-        5 | 15 => Kind::Save,
-        8 | 18 => Kind::Tool,
-        n if n % 4 == 3 => Kind::GetTask,
-        _ => Kind::GetMemory,
+        0 => RequestKind::Remember,
+        5 | 15 => RequestKind::Save,
+        8 | 18 => RequestKind::Tool,
+        n if n % 4 == 3 => RequestKind::GetTask,
+        _ => RequestKind::GetMemory,
     }
 }
 
 /// What came of requests.
 #[derive(Debug, Default)]
-struct Came {
-    times: Vec<(Kind, Duration)>,
+struct LoadSample {
+    times: Vec<(RequestKind, Duration)>,
     /// Answers that were not to be given.
     errors: u64,
     /// Tasks that a full lane did not take, as it is to.
@@ -84,7 +84,7 @@ struct Came {
     changed: u64,
 }
 
-impl Came {
+impl LoadSample {
     fn add(&mut self, other: Self) {
         self.times.extend(other.times);
         self.errors += other.errors;
@@ -94,8 +94,8 @@ impl Came {
 }
 
 /// A daemon under load.
-struct Loaded {
-    server: Server,
+struct LoadedDaemon {
+    server: HttpServerProcess,
     address: SocketAddr,
     /// Where each workspace is asked for tasks.
     lanes: Arc<[String]>,
@@ -104,17 +104,21 @@ struct Loaded {
 }
 
 /// Puts the daemon at `lukasa` under load for so long.
-pub(crate) fn measure(bench: &Bench, lukasa: &Path, time: Duration) -> anyhow::Result<Section> {
+pub(crate) fn measure(
+    bench: &BenchConfig,
+    lukasa: &Path,
+    time: Duration,
+) -> anyhow::Result<Section> {
     let home = bench.dir.join("load");
-    let ground = Ground::open(&home)?;
+    let ground = Fixture::open(&home)?;
     ground.fill(MEMORIES)?;
-    ground.rest()?;
+    ground.wait_for_quiet()?;
     ground.close();
     std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
     let folders = workspaces(bench, WORKSPACES)?;
-    let loaded = Loaded::start(lukasa, &home, &folders)?;
+    let loaded = LoadedDaemon::start(lukasa, &home, &folders)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let lines = runtime.block_on(loaded.bear(time))?;
+    let lines = runtime.block_on(loaded.run(time))?;
     let method = format!(
         "A daemon of its own process, on the loopback: {WORKSPACES} workspaces and {MEMORIES} global memories \
          of {MEMORY_BYTES} bytes. {STREAMS} streams of `/v1/events` over all workspaces are read, {SLOW} more \
@@ -134,9 +138,9 @@ fn tasks(time: Duration) -> u32 {
     TASKS_A_MINUTE.saturating_mul(seconds) / 60
 }
 
-impl Loaded {
+impl LoadedDaemon {
     fn start(lukasa: &Path, home: &Path, folders: &[PathBuf]) -> anyhow::Result<Self> {
-        let server = Server::daemon(lukasa, home, folders)?;
+        let server = HttpServerProcess::daemon(lukasa, home, folders)?;
         let address = server.address.parse()?;
         let listed = crate::http::request("GET", "/capabilities", None);
         let listed = server.connect()?.ask(&listed, 200)?;
@@ -148,27 +152,27 @@ impl Loaded {
     }
 
     /// Does all of it.
-    async fn bear(&self, time: Duration) -> anyhow::Result<Vec<Line>> {
+    async fn run(&self, time: Duration) -> anyhow::Result<Vec<ReportLine>> {
         let resident = || crate::stdio::resident_bytes_of(self.server.pid());
         let at_start = resident()?;
-        let readers = Readers::open(self.address, &self.ids, STREAMS, SLOW).await?;
+        let readers = StreamReaders::open(self.address, &self.ids, STREAMS, SLOW).await?;
         let with_streams = resident()?;
         let mut came = self.requests(time).await?;
-        self.drained().await?;
+        self.wait_until_drained().await?;
         let after_requests = resident()?;
         let begun = Instant::now();
         came.add(self.tasks(tasks(time)).await?);
         let accepted = begun.elapsed();
-        self.drained().await?;
+        self.wait_until_drained().await?;
         let drained = begun.elapsed();
-        let failed = self.failed().await?;
-        let expected = Expected { changed: came.changed, ends: self.ends().await? };
+        let failed = self.failure_reasons().await?;
+        let expected = ExpectedEvents { changed: came.changed, ends: self.last_event_ids().await? };
         let seen = readers.end(self.address, &expected).await?;
         // What ends with the connections has time to end.
         sleep(Duration::from_secs(1)).await;
-        let mut lines = lines_of_requests(&came);
-        lines.extend(lines_of_tasks(tasks(time), (accepted, drained), &failed, came.refused));
-        lines.extend(lines_of_events(&seen));
+        let mut lines = request_lines(&came);
+        lines.extend(task_lines(tasks(time), (accepted, drained), &failed, came.refused));
+        lines.extend(event_lines(&seen));
         for (what, bytes) in [
             ("resident memory: at the start", at_start),
             ("resident memory: with the streams", with_streams),
@@ -176,18 +180,18 @@ impl Loaded {
             ("resident memory: the peak", peak_bytes_of(self.server.pid())?),
             ("resident memory: in the end", resident()?),
         ] {
-            lines.push(Line::bytes(what, bytes));
+            lines.push(ReportLine::bytes(what, bytes));
         }
         Ok(lines)
     }
 
     /// Sends requests, each when it is due.
-    async fn requests(&self, time: Duration) -> anyhow::Result<Came> {
+    async fn requests(&self, time: Duration) -> anyhow::Result<LoadSample> {
         let mut asking = JoinSet::new();
         let count = REQUESTS_A_SECOND * u32::try_from(time.as_secs())?;
         let mut askers = Vec::with_capacity(CONNECTIONS);
         for connection in 0..CONNECTIONS {
-            askers.push(Asker::new(self, connection).await?);
+            askers.push(LoadClient::new(self, connection).await?);
         }
         let begun = Due::now();
         for (connection, mut asker) in askers.into_iter().enumerate() {
@@ -198,21 +202,21 @@ impl Loaded {
                     sleep_until(due).await;
                     asker.ask(usize::try_from(number)?, due).await?;
                 }
-                anyhow::Ok(asker.came)
+                anyhow::Ok(asker.sample)
             });
         }
-        all(asking).await
+        join_all(asking).await
     }
 
     /// Has as many tasks done as fast as the lanes take them.
-    async fn tasks(&self, count: u32) -> anyhow::Result<Came> {
+    async fn tasks(&self, count: u32) -> anyhow::Result<LoadSample> {
         let count = usize::try_from(count)?;
         let mut asking = JoinSet::new();
         for lane in 0..WORKSPACES {
             let mut wire = Wire::open(self.address).await?;
             let lanes = Arc::clone(&self.lanes);
             asking.spawn(async move {
-                let mut came = Came::default();
+                let mut came = LoadSample::default();
                 let share = (count + WORKSPACES - 1 - lane) / WORKSPACES;
                 for number in 0..share {
                     let content = format!("The pier of barge {number} is {}.", 1_000 + number);
@@ -230,16 +234,16 @@ impl Loaded {
                 Ok(came)
             });
         }
-        all(asking).await
+        join_all(asking).await
     }
 
     /// Waits until no task waits or runs.
-    async fn drained(&self) -> anyhow::Result<()> {
+    async fn wait_until_drained(&self) -> anyhow::Result<()> {
         let mut wire = Wire::open(self.address).await?;
         for id in &self.ids {
             for status in ["queued", "running"] {
-                while !self.listed(&mut wire, id, status).await?.is_empty() {
-                    sleep(LOOK_INTERVAL).await;
+                while !self.tasks_with_status(&mut wire, id, status).await?.is_empty() {
+                    sleep(POLL_INTERVAL).await;
                 }
             }
         }
@@ -247,17 +251,22 @@ impl Loaded {
     }
 
     /// Returns why tasks failed, each.
-    async fn failed(&self) -> anyhow::Result<Vec<String>> {
+    async fn failure_reasons(&self) -> anyhow::Result<Vec<String>> {
         let mut wire = Wire::open(self.address).await?;
         let mut failed = Vec::new();
         for id in &self.ids {
-            let tasks = self.listed(&mut wire, id, "failed").await?;
+            let tasks = self.tasks_with_status(&mut wire, id, "failed").await?;
             failed.extend(tasks.iter().map(|task| task["error"].to_string()));
         }
         Ok(failed)
     }
 
-    async fn listed(&self, wire: &mut Wire, id: &str, status: &str) -> anyhow::Result<Vec<Value>> {
+    async fn tasks_with_status(
+        &self,
+        wire: &mut Wire,
+        id: &str,
+        status: &str,
+    ) -> anyhow::Result<Vec<Value>> {
         let path = format!("/v1/tasks?workspace={id}&status={status}");
         let answer = wire.ask("GET", &path, "", None).await?;
         anyhow::ensure!(answer.status == 200, "tasks were answered by {}", answer.status);
@@ -265,18 +274,18 @@ impl Loaded {
     }
 
     /// Returns the number of the last event of each workspace.
-    async fn ends(&self) -> anyhow::Result<Vec<u64>> {
+    async fn last_event_ids(&self) -> anyhow::Result<Vec<u64>> {
         let mut ends = Vec::with_capacity(self.ids.len());
         for id in &self.ids {
             let path = format!("/v1/events?workspace={id}");
-            ends.push(wire::Events::open(self.address, &path, false).await?.last);
+            ends.push(wire::SseStream::open(self.address, &path, false).await?.last);
         }
         Ok(ends)
     }
 }
 
-async fn all(mut asking: JoinSet<anyhow::Result<Came>>) -> anyhow::Result<Came> {
-    let mut all = Came::default();
+async fn join_all(mut asking: JoinSet<anyhow::Result<LoadSample>>) -> anyhow::Result<LoadSample> {
+    let mut all = LoadSample::default();
     while let Some(came) = asking.join_next().await {
         all.add(came??);
     }
@@ -284,7 +293,7 @@ async fn all(mut asking: JoinSet<anyhow::Result<Came>>) -> anyhow::Result<Came> 
 }
 
 /// Somebody who asks over one connection.
-struct Asker {
+struct LoadClient {
     wire: Wire,
     lanes: Arc<[String]>,
     number: usize,
@@ -292,15 +301,15 @@ struct Asker {
     etag: Option<String>,
     /// A task that it asked for.
     task: String,
-    came: Came,
+    sample: LoadSample,
 }
 
-impl Asker {
+impl LoadClient {
     /// Begins with a task and a memory of its own.
-    async fn new(loaded: &Loaded, number: usize) -> anyhow::Result<Self> {
+    async fn new(loaded: &LoadedDaemon, number: usize) -> anyhow::Result<Self> {
         let wire = Wire::open(loaded.address).await?;
-        let (lanes, came) = (Arc::clone(&loaded.lanes), Came::default());
-        let mut asker = Self { wire, lanes, number, etag: None, task: String::new(), came };
+        let (lanes, came) = (Arc::clone(&loaded.lanes), LoadSample::default());
+        let mut asker = Self { wire, lanes, number, etag: None, task: String::new(), sample: came };
         let made = asker.remember(number).await?;
         anyhow::ensure!(made.status == 202, "a task was answered by {}", made.status);
         let made = made.json();
@@ -312,20 +321,20 @@ impl Asker {
         let made = json!({ "command": "create", "path": path, "file_text": "- begun\n" });
         let made = asker.wire.ask("POST", "/v1/tool", "", Some(&made)).await?;
         anyhow::ensure!(made.status == 200, "a tool call was answered by {}", made.status);
-        asker.came.changed = 2;
+        asker.sample.changed = 2;
         Ok(asker)
     }
 
     async fn ask(&mut self, number: usize, due: Due) -> anyhow::Result<()> {
-        let kind = kind(number);
+        let kind = request_kind(number);
         let answer = match kind {
-            Kind::GetMemory => {
-                let path = format!("/v1{}", ground::virtual_path(number % MEMORIES));
+            RequestKind::GetMemory => {
+                let path = format!("/v1{}", fixture::virtual_path(number % MEMORIES));
                 self.wire.ask("GET", &path, "", None).await?
             }
-            Kind::GetTask => self.wire.ask("GET", &self.task, "", None).await?,
-            Kind::Save => self.save(number).await?,
-            Kind::Tool => {
+            RequestKind::GetTask => self.wire.ask("GET", &self.task, "", None).await?,
+            RequestKind::Save => self.save(number).await?,
+            RequestKind::Tool => {
                 let path = format!("/memories/global/load/log-{}.md", self.number);
                 let line = format!("- line {number}");
                 let insert = json!({
@@ -333,21 +342,22 @@ impl Asker {
                 });
                 self.wire.ask("POST", "/v1/tool", "", Some(&insert)).await?
             }
-            Kind::Remember => self.remember(CONNECTIONS + number).await?,
+            RequestKind::Remember => self.remember(CONNECTIONS + number).await?,
         };
-        self.came.times.push((kind, due.elapsed()));
+        self.sample.times.push((kind, due.elapsed()));
         match (kind, answer.status) {
-            (Kind::Save | Kind::Tool, 200) => self.came.changed += 1,
-            (Kind::GetMemory | Kind::GetTask, 200) | (Kind::Remember, 202) => {}
-            (Kind::Remember, 429 | 503) => self.came.refused += 1,
-            _ => self.came.errors += 1,
+            (RequestKind::Save | RequestKind::Tool, 200) => self.sample.changed += 1,
+            (RequestKind::GetMemory | RequestKind::GetTask, 200) | (RequestKind::Remember, 202) => {
+            }
+            (RequestKind::Remember, 429 | 503) => self.sample.refused += 1,
+            _ => self.sample.errors += 1,
         }
         Ok(())
     }
 
-    async fn save(&mut self, number: usize) -> anyhow::Result<Answer> {
+    async fn save(&mut self, number: usize) -> anyhow::Result<HttpResponse> {
         let path = format!("/v1/memories/global/load/own-{}.md", self.number);
-        let body = json!({ "text": ground::text(number, MEMORY_BYTES) });
+        let body = json!({ "text": fixture::text(number, MEMORY_BYTES) });
         let condition = match &self.etag {
             Some(etag) => format!("If-Match: {etag}\r\n"),
             None => String::new(),
@@ -357,56 +367,58 @@ impl Asker {
         Ok(answer)
     }
 
-    async fn remember(&mut self, number: usize) -> anyhow::Result<Answer> {
+    async fn remember(&mut self, number: usize) -> anyhow::Result<HttpResponse> {
         let content = format!("The port of service {number} is {}.", 10_000 + number);
         let body = json!({ "content": content, "scope": "user" });
         self.wire.ask("POST", &self.lanes[number % WORKSPACES], "", Some(&body)).await
     }
 }
 
-fn lines_of_requests(came: &Came) -> Vec<Line> {
-    let of = |(kind, what): (Kind, &str)| {
+fn request_lines(came: &LoadSample) -> Vec<ReportLine> {
+    let of = |(kind, what): (RequestKind, &str)| {
         let mut times = Times::default();
         came.times.iter().filter(|(of, _)| *of == kind).for_each(|(_, took)| times.add(*took));
-        Line::calls(what, &times).tail()
+        ReportLine::calls(what, &times).tail()
     };
-    let errors = Line::count("answers that were not to be given", came.errors);
-    KINDS.into_iter().map(of).chain([errors.target(Target::Count(0))]).collect()
+    let errors = ReportLine::count("answers that were not to be given", came.errors);
+    KINDS.into_iter().map(of).chain([errors.target(ReportTarget::Count(0))]).collect()
 }
 
-fn lines_of_tasks(
+fn task_lines(
     count: u32,
     (accepted, drained): (Duration, Duration),
     failed: &[String],
     refused: u64,
-) -> [Line; 4] {
+) -> [ReportLine; 4] {
     let why = failed.first().map(|why| format!(", such as with {why}")).unwrap_or_default();
     [
-        Line::rate(
+        ReportLine::rate(
             format!("{count} tasks through {WORKSPACES} lanes, done"),
             f64::from(count) / drained.as_secs_f64(),
         ),
-        Line::seconds(
+        ReportLine::seconds(
             "from the last one accepted to the last one done",
             drained.saturating_sub(accepted),
         ),
-        Line::count(
+        ReportLine::count(
             format!("tasks that failed{why}"),
             u64::try_from(failed.len()).unwrap_or(u64::MAX),
         )
-        .target(Target::Count(0)),
-        Line::count("answers that a lane is full (429)", refused),
+        .target(ReportTarget::Count(0)),
+        ReportLine::count("answers that a lane is full (429)", refused),
     ]
 }
 
-fn lines_of_events(seen: &Seen) -> [Line; 5] {
+fn event_lines(seen: &ReceivedEvents) -> [ReportLine; 5] {
     [
-        Line::count("events read", seen.events),
-        Line::count("events lost, doubled or out of order", seen.wrong).target(Target::Count(0)),
-        Line::count("readers that read and were cut off", seen.cut_off).target(Target::Count(0)),
-        Line::count(format!("slow readers cut off, of {SLOW}"), seen.slow_cut_off),
-        Line::count("slow readers that missed something untold", seen.slow_wrong)
-            .target(Target::Count(0)),
+        ReportLine::count("events read", seen.events),
+        ReportLine::count("events lost, doubled or out of order", seen.wrong)
+            .target(ReportTarget::Count(0)),
+        ReportLine::count("readers that read and were cut off", seen.cut_off)
+            .target(ReportTarget::Count(0)),
+        ReportLine::count(format!("slow readers cut off, of {SLOW}"), seen.slow_cut_off),
+        ReportLine::count("slow readers that missed something untold", seen.slow_wrong)
+            .target(ReportTarget::Count(0)),
     ]
 }
 

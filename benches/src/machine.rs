@@ -19,7 +19,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// Looks at this machine and at the disk that `folder` lies on.
-    pub(crate) fn look(folder: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn detect(folder: &Path) -> anyhow::Result<Self> {
         let folder = std::fs::canonicalize(folder)?;
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").context("needs Linux")?;
         let processor = std::fs::read_to_string("/proc/cpuinfo")?;
@@ -36,12 +36,12 @@ impl Machine {
                 "release build"
             },
         };
-        machine.look_at_load();
+        machine.record_load();
         Ok(machine)
     }
 
     /// Notes how busy the machine is.
-    pub(crate) fn look_at_load(&mut self) {
+    pub(crate) fn record_load(&mut self) {
         let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
         self.loads.extend(load.split(' ').next().map(str::to_owned));
     }
@@ -78,16 +78,16 @@ fn file_system_of(mounts: &str, folder: &Path) -> Option<String> {
 
 /// Keeps this thread and all threads of these processes on one processor, so that what they tell each other
 /// does not depend on where the kernel wakes whom.
-pub(crate) fn keep_on_one_processor(processes: &[u32]) -> anyhow::Result<()> {
-    keep_on(processes, 0..1)
+pub(crate) fn pin_to_one_processor(processes: &[u32]) -> anyhow::Result<()> {
+    set_affinity(processes, 0..1)
 }
 
 /// Lets them run everywhere again.
-pub(crate) fn keep_on_all_processors(processes: &[u32]) -> anyhow::Result<()> {
-    keep_on(processes, 0..CpuSet::MAX_CPU)
+pub(crate) fn unpin(processes: &[u32]) -> anyhow::Result<()> {
+    set_affinity(processes, 0..CpuSet::MAX_CPU)
 }
 
-fn keep_on(processes: &[u32], processors: std::ops::Range<usize>) -> anyhow::Result<()> {
+fn set_affinity(processes: &[u32], processors: std::ops::Range<usize>) -> anyhow::Result<()> {
     let mut set = CpuSet::new();
     processors.for_each(|processor| set.set(processor));
     sched_setaffinity(None, &set)?;

@@ -21,9 +21,9 @@ mod report;
 
 mod machine;
 
-mod ground;
+mod fixture;
 
-mod bare;
+mod baseline;
 
 mod stdio;
 
@@ -35,7 +35,7 @@ mod growth;
 
 mod context;
 
-mod served;
+mod mcp_process;
 
 mod hook;
 
@@ -56,7 +56,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Parser as _, ValueEnum as _};
 
-use crate::args::{Args, Bench, Subject};
+use crate::args::{Args, BenchConfig, Subject};
 use crate::machine::Machine;
 use crate::report::{Report, Section};
 
@@ -80,8 +80,8 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => std::env::current_exe()?.parent().context("this program lies nowhere")?.to_owned(),
     };
     let ground = tempfile::Builder::new().prefix("lukasa-bench-").tempdir_in(&folder)?;
-    let bench = Bench { dir: ground.path().to_owned(), passes: usize::from(args.passes) };
-    let mut machine = Machine::look(ground.path())?;
+    let bench = BenchConfig { dir: ground.path().to_owned(), passes: usize::from(args.passes) };
+    let mut machine = Machine::detect(ground.path())?;
     let mut sections = Vec::new();
     for subject in args.subjects() {
         let section = measure(subject, args, &bench).with_context(|| {
@@ -92,7 +92,7 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
         writeln!(std::io::stdout(), "{}", section.markdown())?;
         sections.push(section);
     }
-    machine.look_at_load();
+    machine.record_load();
     let report = Report { machine, sections };
     writeln!(std::io::stdout(), "{}", report.machine)?;
     if let Some(file) = &args.json {
@@ -108,13 +108,13 @@ fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(subject: Subject, args: &Args, bench: &Bench) -> anyhow::Result<Section> {
+fn measure(subject: Subject, args: &Args, bench: &BenchConfig) -> anyhow::Result<Section> {
     match subject {
         Subject::Writes => writes::measure(bench),
         Subject::Reads => reads::measure(bench),
         Subject::Growth => growth::measure(bench),
         Subject::Context => context::measure(bench),
-        Subject::Served => served::measure(bench, &args.lukasa()?),
+        Subject::Served => mcp_process::measure(bench, &args.lukasa()?),
         Subject::Hook => hook::measure(bench, &args.lukasa()?),
         Subject::Daemon => daemon::measure(bench, &args.lukasa()?),
         Subject::Load => load::measure(bench, &args.lukasa()?, Duration::from_secs(args.seconds)),

@@ -91,12 +91,12 @@ fn quantile(times: &[Duration], percent: usize) -> Option<Duration> {
 }
 
 /// One side of a comparison: what it does in a pass.
-pub(crate) trait Side {
+pub(crate) trait Contender {
     /// Does one pass and keeps its times; what is done outside of [`Times::time`] does not count.
     fn pass(&mut self, times: &mut Times) -> anyhow::Result<()>;
 }
 
-impl<F: FnMut(&mut Times) -> anyhow::Result<()>> Side for F {
+impl<F: FnMut(&mut Times) -> anyhow::Result<()>> Contender for F {
     fn pass(&mut self, times: &mut Times) -> anyhow::Result<()> {
         self(times)
     }
@@ -104,9 +104,9 @@ impl<F: FnMut(&mut Times) -> anyhow::Result<()>> Side for F {
 
 /// Lets the sides take turns so many times, after one turn that does not count, and returns what
 /// each took. Every other turn goes backwards, so that nobody always follows the same neighbour.
-pub(crate) fn take_turns<const N: usize>(
+pub(crate) fn run_alternating<const N: usize>(
     passes: usize,
-    mut sides: [&mut dyn Side; N],
+    mut sides: [&mut dyn Contender; N],
 ) -> anyhow::Result<[Times; N]> {
     let mut all = [const { Times { passes: Vec::new() } }; N];
     for side in &mut sides {
@@ -178,7 +178,7 @@ mod tests {
             }
         };
         let (mut a, mut b) = (side('a'), side('b'));
-        let taken = take_turns(3, [&mut a, &mut b]).unwrap();
+        let taken = run_alternating(3, [&mut a, &mut b]).unwrap();
         assert_eq!(*order.borrow(), "ababbaab");
         assert_eq!(taken, [times(&[&[1], &[1], &[1]]), times(&[&[1], &[1], &[1]])]);
     }

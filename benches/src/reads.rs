@@ -5,11 +5,11 @@ use std::time::Duration;
 use memory::command::{MemoryCommand, ViewRange};
 use memory::path::{Layout, MemoryPath};
 
-use crate::args::Bench;
-use crate::bare;
-use crate::ground::{self, FOLDERS, Ground};
-use crate::measure::{Times, take_turns};
-use crate::report::{Line, Section, Target};
+use crate::args::BenchConfig;
+use crate::baseline;
+use crate::fixture::{self, FOLDERS, Fixture};
+use crate::measure::{Times, run_alternating};
+use crate::report::{ReportLine, ReportTarget, Section};
 
 /// Memories in the scope: its default cap.
 const MEMORIES: usize = 1_000;
@@ -21,15 +21,15 @@ const VIEW_MAX: Duration = Duration::from_micros(60);
 const LISTING_MAX: Duration = Duration::from_millis(3);
 
 /// Measures reads.
-pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
-    let ground = Ground::open(&bench.dir.join("reads"))?;
+pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
+    let ground = Fixture::open(&bench.dir.join("reads"))?;
     ground.fill(MEMORIES)?;
     let large = MemoryPath::parse("/memories/global/large.md", Layout::Scoped)?;
     ground.apply(MemoryCommand::Create {
         path: large.clone(),
-        file_text: ground::text(MEMORIES, VIEWED_BYTES),
+        file_text: fixture::text(MEMORIES, VIEWED_BYTES),
     })?;
-    ground.rest()?;
+    ground.wait_for_quiet()?;
     let file = bench.dir.join("reads/memory/large.md");
     let top = MemoryPath::parse("/memories/global", Layout::Scoped)?;
     let show = |path: &MemoryPath| {
@@ -53,27 +53,27 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     let folder = bench.dir.join("reads/memory");
     let mut bare_list = |times: &mut Times| {
         for _ in 0..LISTINGS {
-            let listed = times.time(|| bare::list(&folder))?;
+            let listed = times.time(|| baseline::list(&folder))?;
             anyhow::ensure!(listed > MEMORIES, "memories are missing in a bare listing");
         }
         Ok(())
     };
-    let [bare, view, bare_list, view_folder, list] = take_turns(
+    let [bare, view, bare_list, view_folder, list] = run_alternating(
         bench.passes,
         [&mut bare, &mut view, &mut bare_list, &mut view_folder, &mut list],
     )?;
     let lines = vec![
-        Line::calls("bare read of 4 KB", &bare),
-        Line::calls("`view` of a memory of 4 KB", &view)
+        ReportLine::calls("bare read of 4 KB", &bare),
+        ReportLine::calls("`view` of a memory of 4 KB", &view)
             .more("bare read", view.more_than(&bare))
-            .target(Target::P50(VIEW_MAX)),
-        Line::calls("bare names and sizes", &bare_list),
-        Line::calls("`view` of the folder", &view_folder)
+            .target(ReportTarget::P50(VIEW_MAX)),
+        ReportLine::calls("bare names and sizes", &bare_list),
+        ReportLine::calls("`view` of the folder", &view_folder)
             .ratio("bare names and sizes", view_folder.ratio_to(&bare_list))
-            .target(Target::P50(LISTING_MAX)),
-        Line::calls("list with descriptions, pins and usage", &list)
+            .target(ReportTarget::P50(LISTING_MAX)),
+        ReportLine::calls("list with descriptions, pins and usage", &list)
             .ratio("bare names and sizes", list.ratio_to(&bare_list))
-            .target(Target::P50(LISTING_MAX)),
+            .target(ReportTarget::P50(LISTING_MAX)),
     ];
     let method = format!(
         "{MEMORIES} memories in {FOLDERS} folders of one scope; {VIEWS} views and {LISTINGS} \

@@ -4,9 +4,9 @@
 //! project: conversations with questions and the turns that answer them (`corpus.jsonl`, `questions.jsonl`), and more
 //! memories with prompts (`recall-corpus.jsonl`, `recall.jsonl`). Speed is measured on texts that are made here.
 
-mod notes;
+mod conversations;
+mod memories;
 mod speed;
-mod talks;
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::Value;
 
-use crate::args::Bench;
+use crate::args::BenchConfig;
 use crate::report::Section;
 
 /// Where to write what others score or learn from.
@@ -46,7 +46,7 @@ impl Outputs {
 }
 
 /// Measures speed.
-pub(crate) fn speed(bench: &Bench) -> anyhow::Result<Section> {
+pub(crate) fn speed(bench: &BenchConfig) -> anyhow::Result<Section> {
     speed::measure(bench)
 }
 
@@ -59,8 +59,8 @@ pub(crate) fn quality(data: Option<&Path>, mut outputs: Outputs) -> anyhow::Resu
     );
     let mut lines = Vec::new();
     for (first, second, measure) in [
-        ("corpus.jsonl", "questions.jsonl", talks::measure as Measure),
-        ("recall-corpus.jsonl", "recall.jsonl", notes::measure as Measure),
+        ("corpus.jsonl", "questions.jsonl", conversations::measure as Measure),
+        ("recall-corpus.jsonl", "recall.jsonl", memories::measure as Measure),
     ] {
         let files = data.map(|data| (data.join(first), data.join(second)));
         match files.filter(|(first, second)| first.is_file() && second.is_file()) {
@@ -70,11 +70,11 @@ pub(crate) fn quality(data: Option<&Path>, mut outputs: Outputs) -> anyhow::Resu
             }
         }
     }
-    lines.extend(notes::own(&mut outputs)?);
+    lines.extend(memories::measure_own_sets(&mut outputs)?);
     Ok(Section { title: "Recall, what is found", method, lines })
 }
 
-type Measure = fn(&Path, &Path, &mut Outputs) -> anyhow::Result<Vec<crate::report::Line>>;
+type Measure = fn(&Path, &Path, &mut Outputs) -> anyhow::Result<Vec<crate::report::ReportLine>>;
 
 /// Reads a file of JSON, a value a line.
 fn read(file: &Path) -> anyhow::Result<Vec<Value>> {
@@ -104,11 +104,11 @@ struct Scores {
 
 impl Scores {
     /// The places up to which it is counted what was found.
-    const PLACES: [usize; 3] = [5, 10, 20];
+    const RANKS: [usize; 3] = [5, 10, 20];
 
     fn add(&mut self, wanted: &[String], ranked: &[String]) {
         self.count += 1.0;
-        for (sum, place) in self.within.iter_mut().zip(Self::PLACES) {
+        for (sum, place) in self.within.iter_mut().zip(Self::RANKS) {
             *sum +=
                 share(ranked.iter().take(place).filter(|one| wanted.contains(one)).count(), wanted);
         }

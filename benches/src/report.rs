@@ -22,21 +22,21 @@ pub(crate) struct Section {
     pub(crate) title: &'static str,
     /// What exactly was done, and where.
     pub(crate) method: String,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<ReportLine>,
 }
 
 /// One thing that was measured.
 #[derive(Debug)]
-pub(crate) struct Line {
-    what: String,
-    value: Measured,
-    against: Option<Against>,
-    target: Option<Target>,
+pub(crate) struct ReportLine {
+    name: String,
+    value: MeasuredValue,
+    against: Option<Comparison>,
+    target: Option<ReportTarget>,
 }
 
 /// What came out.
 #[derive(Debug)]
-enum Measured {
+enum MeasuredValue {
     Calls {
         p10: Duration,
         p50: Duration,
@@ -57,7 +57,7 @@ enum Measured {
 
 /// What it is compared with.
 #[derive(Debug)]
-enum Against {
+enum Comparison {
     /// So many times as much as that.
     Ratio { of: String, ratio: f64 },
     /// So much more than that.
@@ -68,7 +68,7 @@ enum Against {
 
 /// What was to be reached.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Target {
+pub(crate) enum ReportTarget {
     /// At most so many times what it is compared with.
     Ratio(f64),
     /// At most so much more than what it is compared with.
@@ -87,65 +87,65 @@ pub(crate) enum Target {
     Share(f64),
 }
 
-impl Line {
+impl ReportLine {
     /// Returns a line of calls.
     pub(crate) fn calls(what: impl Into<String>, times: &Times) -> Self {
-        let value = Measured::Calls {
+        let value = MeasuredValue::Calls {
             p10: times.p10(),
             p50: times.p50(),
             p95: times.p95(),
             p99: times.p99(),
             count: times.count(),
         };
-        Self { what: what.into(), value, against: None, target: None }
+        Self { name: what.into(), value, against: None, target: None }
     }
 
     /// Returns a line of an amount.
     pub(crate) fn bytes(what: impl Into<String>, bytes: u64) -> Self {
-        Self { what: what.into(), value: Measured::Bytes(bytes), against: None, target: None }
+        Self { name: what.into(), value: MeasuredValue::Bytes(bytes), against: None, target: None }
     }
 
     /// Returns a line of what happens so many times a second.
     pub(crate) fn rate(what: impl Into<String>, rate: f64) -> Self {
-        Self { what: what.into(), value: Measured::Rate(rate), against: None, target: None }
+        Self { name: what.into(), value: MeasuredValue::Rate(rate), against: None, target: None }
     }
 
     /// Returns a line of what was counted.
     pub(crate) fn count(what: impl Into<String>, count: u64) -> Self {
-        Self { what: what.into(), value: Measured::Count(count), against: None, target: None }
+        Self { name: what.into(), value: MeasuredValue::Count(count), against: None, target: None }
     }
 
     /// Returns a line of what took so long, once.
     pub(crate) fn seconds(what: impl Into<String>, took: Duration) -> Self {
-        let value = Measured::Seconds(took.as_secs_f64());
-        Self { what: what.into(), value, against: None, target: None }
+        let value = MeasuredValue::Seconds(took.as_secs_f64());
+        Self { name: what.into(), value, against: None, target: None }
     }
 
     /// Returns a line of a share of all there is.
     pub(crate) fn share(what: impl Into<String>, share: f64) -> Self {
-        Self { what: what.into(), value: Measured::Share(share), against: None, target: None }
+        Self { name: what.into(), value: MeasuredValue::Share(share), against: None, target: None }
     }
 
     /// Shows what 99 of a hundred calls kept within.
     pub(crate) fn tail(mut self) -> Self {
-        self.against = Some(Against::Tail);
+        self.against = Some(Comparison::Tail);
         self
     }
 
     /// Says how many times as long as another side this took.
     pub(crate) fn ratio(mut self, of: impl Into<String>, ratio: f64) -> Self {
-        self.against = Some(Against::Ratio { of: of.into(), ratio });
+        self.against = Some(Comparison::Ratio { of: of.into(), ratio });
         self
     }
 
     /// Says how much longer than another side this took.
     pub(crate) fn more(mut self, than: impl Into<String>, seconds: f64) -> Self {
-        self.against = Some(Against::More { than: than.into(), seconds });
+        self.against = Some(Comparison::More { than: than.into(), seconds });
         self
     }
 
     /// Says what was to be reached.
-    pub(crate) fn target(mut self, target: Target) -> Self {
+    pub(crate) fn target(mut self, target: ReportTarget) -> Self {
         self.target = Some(target);
         self
     }
@@ -153,16 +153,16 @@ impl Line {
     /// Returns whether the target was reached; `None` without a target.
     fn is_met(&self) -> Option<bool> {
         Some(match (self.target?, &self.against, &self.value) {
-            (Target::Ratio(most), Some(Against::Ratio { ratio, .. }), _) => *ratio <= most,
-            (Target::More(most), Some(Against::More { seconds, .. }), _) => {
+            (ReportTarget::Ratio(most), Some(Comparison::Ratio { ratio, .. }), _) => *ratio <= most,
+            (ReportTarget::More(most), Some(Comparison::More { seconds, .. }), _) => {
                 *seconds <= most.as_secs_f64()
             }
-            (Target::P50(most), _, Measured::Calls { p50, .. }) => *p50 <= most,
-            (Target::P99(most), _, Measured::Calls { p99, .. }) => *p99 <= most,
-            (Target::Bytes(most), _, Measured::Bytes(bytes)) => *bytes <= most,
-            (Target::Rate(most), _, Measured::Rate(rate)) => *rate <= most,
-            (Target::Count(most), _, Measured::Count(count)) => *count <= most,
-            (Target::Share(least), _, Measured::Share(share)) => *share >= least,
+            (ReportTarget::P50(most), _, MeasuredValue::Calls { p50, .. }) => *p50 <= most,
+            (ReportTarget::P99(most), _, MeasuredValue::Calls { p99, .. }) => *p99 <= most,
+            (ReportTarget::Bytes(most), _, MeasuredValue::Bytes(bytes)) => *bytes <= most,
+            (ReportTarget::Rate(most), _, MeasuredValue::Rate(rate)) => *rate <= most,
+            (ReportTarget::Count(most), _, MeasuredValue::Count(count)) => *count <= most,
+            (ReportTarget::Share(least), _, MeasuredValue::Share(share)) => *share >= least,
             // A target of something that was not measured is not reached.
             _ => false,
         })
@@ -170,83 +170,83 @@ impl Line {
 
     fn cells(&self) -> [String; 8] {
         let (low, middle, high, rate) = match &self.value {
-            Measured::Calls { p10, p50, p95, .. } => {
+            MeasuredValue::Calls { p10, p50, p95, .. } => {
                 let [low, middle, high] = [p10, p50, p95].map(|time| shown(time.as_secs_f64()));
                 let rate = 1.0 / p50.as_secs_f64().max(f64::MIN_POSITIVE);
                 (low, middle, high, format!("{rate:.0}"))
             }
-            Measured::Bytes(bytes) => {
+            MeasuredValue::Bytes(bytes) => {
                 (String::new(), mebibytes(*bytes), String::new(), String::new())
             }
-            Measured::Rate(rate) => {
+            MeasuredValue::Rate(rate) => {
                 (String::new(), String::new(), String::new(), format!("{rate:.1}"))
             }
-            Measured::Count(count) => {
+            MeasuredValue::Count(count) => {
                 (String::new(), count.to_string(), String::new(), String::new())
             }
-            Measured::Seconds(seconds) => {
+            MeasuredValue::Seconds(seconds) => {
                 (String::new(), shown(*seconds), String::new(), String::new())
             }
-            Measured::Share(share) => {
+            MeasuredValue::Share(share) => {
                 (String::new(), format!("{share:.3}"), String::new(), String::new())
             }
         };
-        let is_tail = matches!(self.target, Some(Target::P99(_)));
+        let is_tail = matches!(self.target, Some(ReportTarget::P99(_)));
         let against = match (&self.against, &self.value) {
-            (Some(Against::Tail), Measured::Calls { p99, .. }) => {
+            (Some(Comparison::Tail), MeasuredValue::Calls { p99, .. }) => {
                 format!("p99 {}", shown(p99.as_secs_f64()))
             }
-            (None, Measured::Calls { p99, .. }) if is_tail => {
+            (None, MeasuredValue::Calls { p99, .. }) if is_tail => {
                 format!("p99 {}", shown(p99.as_secs_f64()))
             }
-            (None | Some(Against::Tail), _) => String::new(),
-            (Some(Against::Ratio { of, ratio }), _) => format!("{ratio:.2} × {of}"),
-            (Some(Against::More { than, seconds }), _) => {
+            (None | Some(Comparison::Tail), _) => String::new(),
+            (Some(Comparison::Ratio { of, ratio }), _) => format!("{ratio:.2} × {of}"),
+            (Some(Comparison::More { than, seconds }), _) => {
                 let sign = if *seconds < 0.0 { '−' } else { '+' };
                 format!("{than} {sign} {}", shown(seconds.abs()))
             }
         };
         let target = match self.target {
             None => String::new(),
-            Some(Target::Ratio(most)) => format!("≤ {most} ×"),
-            Some(Target::More(most)) => format!("≤ + {}", shown(most.as_secs_f64())),
-            Some(Target::P50(most)) => format!("≤ {}", shown(most.as_secs_f64())),
-            Some(Target::P99(most)) => format!("p99 ≤ {}", shown(most.as_secs_f64())),
-            Some(Target::Rate(most)) => format!("≤ {most}"),
-            Some(Target::Count(most)) => format!("≤ {most}"),
-            Some(Target::Bytes(most)) => format!("≤ {}", mebibytes(most)),
-            Some(Target::Share(least)) => format!("≥ {least}"),
+            Some(ReportTarget::Ratio(most)) => format!("≤ {most} ×"),
+            Some(ReportTarget::More(most)) => format!("≤ + {}", shown(most.as_secs_f64())),
+            Some(ReportTarget::P50(most)) => format!("≤ {}", shown(most.as_secs_f64())),
+            Some(ReportTarget::P99(most)) => format!("p99 ≤ {}", shown(most.as_secs_f64())),
+            Some(ReportTarget::Rate(most)) => format!("≤ {most}"),
+            Some(ReportTarget::Count(most)) => format!("≤ {most}"),
+            Some(ReportTarget::Bytes(most)) => format!("≤ {}", mebibytes(most)),
+            Some(ReportTarget::Share(least)) => format!("≥ {least}"),
         };
         let met = match self.is_met() {
             None => "",
             Some(true) => "yes",
             Some(false) => "**no**",
         };
-        [self.what.clone(), low, middle, high, rate, against, target, met.to_owned()]
+        [self.name.clone(), low, middle, high, rate, against, target, met.to_owned()]
     }
 
     fn json(&self) -> Value {
-        let mut line = json!({ "what": self.what });
+        let mut line = json!({ "what": self.name });
         match &self.value {
-            Measured::Calls { p10, p50, p95, p99, count } => {
+            MeasuredValue::Calls { p10, p50, p95, p99, count } => {
                 line["p10_us"] = micros(p10.as_secs_f64());
                 line["p50_us"] = micros(p50.as_secs_f64());
                 line["p95_us"] = micros(p95.as_secs_f64());
                 line["p99_us"] = micros(p99.as_secs_f64());
                 line["calls"] = json!(count);
             }
-            Measured::Bytes(bytes) => line["bytes"] = json!(bytes),
-            Measured::Rate(rate) => line["a_second"] = json!(rate),
-            Measured::Count(count) => line["count"] = json!(count),
-            Measured::Seconds(seconds) => line["took_us"] = micros(*seconds),
-            Measured::Share(share) => line["share"] = json!(share),
+            MeasuredValue::Bytes(bytes) => line["bytes"] = json!(bytes),
+            MeasuredValue::Rate(rate) => line["a_second"] = json!(rate),
+            MeasuredValue::Count(count) => line["count"] = json!(count),
+            MeasuredValue::Seconds(seconds) => line["took_us"] = micros(*seconds),
+            MeasuredValue::Share(share) => line["share"] = json!(share),
         }
         match &self.against {
-            None | Some(Against::Tail) => {}
-            Some(Against::Ratio { of, ratio }) => {
+            None | Some(Comparison::Tail) => {}
+            Some(Comparison::Ratio { of, ratio }) => {
                 line["against"] = json!({ "what": of, "ratio": ratio });
             }
-            Some(Against::More { than, seconds }) => {
+            Some(Comparison::More { than, seconds }) => {
                 line["against"] = json!({ "what": than, "more_us": micros(*seconds) });
             }
         }
@@ -262,7 +262,7 @@ impl Section {
     pub(crate) fn markdown(&self) -> String {
         const HEAD: [&str; 8] =
             ["what", "p10", "p50", "p95", "a second", "against, same run", "target", "met"];
-        let rows: Vec<[String; 8]> = self.lines.iter().map(Line::cells).collect();
+        let rows: Vec<[String; 8]> = self.lines.iter().map(ReportLine::cells).collect();
         let width = |column: usize| {
             let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| chars(cell));
             cells.chain(HEAD.get(column).map(|head| chars(head))).max().unwrap_or_default()
@@ -304,7 +304,7 @@ impl Report {
             .sections
             .iter()
             .map(|section| {
-                let lines: Vec<Value> = section.lines.iter().map(Line::json).collect();
+                let lines: Vec<Value> = section.lines.iter().map(ReportLine::json).collect();
                 json!({ "title": section.title, "method": section.method, "lines": lines })
             })
             .collect();
@@ -314,7 +314,7 @@ impl Report {
     /// Returns what missed its target.
     pub(crate) fn missed(&self) -> Vec<&str> {
         let lines = self.sections.iter().flat_map(|section| &section.lines);
-        lines.filter(|line| line.is_met() == Some(false)).map(|line| line.what.as_str()).collect()
+        lines.filter(|line| line.is_met() == Some(false)).map(|line| line.name.as_str()).collect()
     }
 }
 
@@ -360,14 +360,14 @@ mod tests {
             title: "Writes",
             method: "600 bytes.".to_owned(),
             lines: vec![
-                Line::calls("bare", &bare),
-                Line::calls("create", &own)
+                ReportLine::calls("bare", &bare),
+                ReportLine::calls("create", &own)
                     .ratio("bare", own.ratio_to(&bare))
-                    .target(Target::Ratio(1.3)),
-                Line::calls("call", &own)
+                    .target(ReportTarget::Ratio(1.3)),
+                ReportLine::calls("call", &own)
                     .more("echo", own.more_than(&bare))
-                    .target(Target::More(Duration::from_micros(300))),
-                Line::bytes("size", 12_900_000).target(Target::Bytes(12 << 20)),
+                    .target(ReportTarget::More(Duration::from_micros(300))),
+                ReportLine::bytes("size", 12_900_000).target(ReportTarget::Bytes(12 << 20)),
             ],
         };
         insta::assert_snapshot!(section.markdown(), @r"
@@ -386,14 +386,20 @@ mod tests {
 
     #[test]
     fn a_target_of_something_else_is_not_met() {
-        assert_eq!(Line::calls("a", &times(1)).is_met(), None);
-        assert_eq!(Line::calls("a", &times(1)).target(Target::Ratio(2.0)).is_met(), Some(false));
-        assert_eq!(Line::calls("a", &times(1)).target(Target::Bytes(9)).is_met(), Some(false));
+        assert_eq!(ReportLine::calls("a", &times(1)).is_met(), None);
+        assert_eq!(
+            ReportLine::calls("a", &times(1)).target(ReportTarget::Ratio(2.0)).is_met(),
+            Some(false)
+        );
+        assert_eq!(
+            ReportLine::calls("a", &times(1)).target(ReportTarget::Bytes(9)).is_met(),
+            Some(false)
+        );
     }
 
     #[test]
     fn what_took_less_is_shown_as_less() {
-        let line = Line::calls("a", &times(1)).more("b", -0.002);
+        let line = ReportLine::calls("a", &times(1)).more("b", -0.002);
         assert_eq!(line.cells()[5], "b − 2.00 ms");
     }
 

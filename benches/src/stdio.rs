@@ -12,7 +12,7 @@ const REVISION: &str = "2025-06-18";
 
 /// A server in a child process, and the one client that it has.
 #[derive(Debug)]
-pub(crate) struct Client {
+pub(crate) struct McpClient {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -27,7 +27,7 @@ pub(crate) struct Request {
     line: String,
 }
 
-impl Client {
+impl McpClient {
     /// Starts a server.
     pub(crate) fn start(server: &mut Command) -> anyhow::Result<Self> {
         server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -106,7 +106,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for McpClient {
     fn drop(&mut self) {
         // The end of its input is how a server is told to end; it may finish what it has begun.
         drop(self.input.take());

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use crate::args::Bench;
-use crate::bare::{self, BareFiles};
-use crate::ground::{self, FOLDERS, Ground, MEMORY_BYTES};
-use crate::measure::{Times, take_turns};
-use crate::report::{Line, Section, Target};
+use crate::args::BenchConfig;
+use crate::baseline::{self, BareFiles};
+use crate::fixture::{self, FOLDERS, Fixture, MEMORY_BYTES};
+use crate::measure::{Times, run_alternating};
+use crate::report::{ReportLine, ReportTarget, Section};
 
 /// Writes in one pass: fewer than start the synchronizing that is left for a pause.
 const CALLS: usize = 40;
@@ -16,7 +16,7 @@ const CALLS_IN_A_ROW: usize = 200;
 const RATIO_MAX: f64 = 1.3;
 
 /// Measures creates and replacements.
-pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
+pub(crate) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
     let mut lines = single(bench)?;
     lines.extend(in_a_row(bench)?);
     let method = format!(
@@ -30,88 +30,88 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     Ok(Section { title: "Durable writes, in process", method, lines })
 }
 
-fn single(bench: &Bench) -> anyhow::Result<Vec<Line>> {
+fn single(bench: &BenchConfig) -> anyhow::Result<Vec<ReportLine>> {
     let bare = BareFiles::make(&bench.dir.join("writes-bare"), FOLDERS)?;
-    let ground = Ground::open(&bench.dir.join("writes"))?;
+    let ground = Fixture::open(&bench.dir.join("writes"))?;
     ground.fill(CALLS)?;
     let (mut written, mut created, mut turn) = (CALLS, CALLS, 0);
     for number in 0..CALLS {
-        bare.write(number, &ground::text(number, MEMORY_BYTES))?;
+        bare.write(number, &fixture::text(number, MEMORY_BYTES))?;
     }
     let mut bare_new = |times: &mut Times| {
         for _ in 0..CALLS {
-            let text = ground::text(written, MEMORY_BYTES);
+            let text = fixture::text(written, MEMORY_BYTES);
             times.time(|| bare.write(written, &text))?;
             written += 1;
         }
-        bare::flush(&bench.dir)
+        baseline::flush(&bench.dir)
     };
     let mut bare_again = |times: &mut Times| {
         for number in 0..CALLS {
-            let text = ground::text(number, MEMORY_BYTES);
+            let text = fixture::text(number, MEMORY_BYTES);
             times.time(|| bare.write(number, &text))?;
         }
-        bare::flush(&bench.dir)
+        baseline::flush(&bench.dir)
     };
     let mut create = |times: &mut Times| {
         for _ in 0..CALLS {
-            let command = ground::create(created)?;
+            let command = fixture::create(created)?;
             times.time(|| ground.apply(command))?;
             created += 1;
         }
-        ground.rest()
+        ground.wait_for_quiet()
     };
     let mut replace = |times: &mut Times| {
         for number in 0..CALLS {
-            let command = ground::replace(number, turn)?;
+            let command = fixture::replace(number, turn)?;
             times.time(|| ground.apply(command))?;
         }
         turn += 1;
-        ground.rest()
+        ground.wait_for_quiet()
     };
     let [bare_new, create, bare_again, replace] =
-        take_turns(bench.passes, [&mut bare_new, &mut create, &mut bare_again, &mut replace])?;
+        run_alternating(bench.passes, [&mut bare_new, &mut create, &mut bare_again, &mut replace])?;
     Ok(vec![
-        Line::calls("bare write of a new file", &bare_new),
-        Line::calls("`create`", &create)
+        ReportLine::calls("bare write of a new file", &bare_new),
+        ReportLine::calls("`create`", &create)
             .ratio("bare, new", create.ratio_to(&bare_new))
-            .target(Target::Ratio(RATIO_MAX)),
-        Line::calls("bare write over a file", &bare_again),
-        Line::calls("`str_replace`", &replace)
+            .target(ReportTarget::Ratio(RATIO_MAX)),
+        ReportLine::calls("bare write over a file", &bare_again),
+        ReportLine::calls("`str_replace`", &replace)
             .ratio("bare, over", replace.ratio_to(&bare_again))
-            .target(Target::Ratio(RATIO_MAX)),
+            .target(ReportTarget::Ratio(RATIO_MAX)),
     ])
 }
 
 /// Measures with what is otherwise done in the background.
-fn in_a_row(bench: &Bench) -> anyhow::Result<Vec<Line>> {
+fn in_a_row(bench: &BenchConfig) -> anyhow::Result<Vec<ReportLine>> {
     let bare = BareFiles::make(&bench.dir.join("row-bare"), FOLDERS)?;
-    let ground = Ground::open(&bench.dir.join("row"))?;
+    let ground = Fixture::open(&bench.dir.join("row"))?;
     let (mut written, mut created) = (0, 0);
     let each = CALLS_IN_A_ROW.try_into()?;
     let mut bare_row = |times: &mut Times| {
         let started = Instant::now();
         for _ in 0..CALLS_IN_A_ROW {
-            bare.write(written, &ground::text(written, MEMORY_BYTES))?;
+            bare.write(written, &fixture::text(written, MEMORY_BYTES))?;
             written += 1;
         }
         times.add(started.elapsed() / each);
-        bare::flush(&bench.dir)
+        baseline::flush(&bench.dir)
     };
     let mut row = |times: &mut Times| {
         let started = Instant::now();
         for _ in 0..CALLS_IN_A_ROW {
-            ground.apply(ground::create(created)?)?;
+            ground.apply(fixture::create(created)?)?;
             created += 1;
         }
         ground.close();
         times.add(started.elapsed() / each);
-        bare::flush(&bench.dir)
+        baseline::flush(&bench.dir)
     };
-    let [bare_row, row] = take_turns(bench.passes, [&mut bare_row, &mut row])?;
+    let [bare_row, row] = run_alternating(bench.passes, [&mut bare_row, &mut row])?;
     Ok(vec![
-        Line::calls("bare writes in a row, each", &bare_row),
-        Line::calls("`create` in a row, each, all synchronized", &row)
+        ReportLine::calls("bare writes in a row, each", &bare_row),
+        ReportLine::calls("`create` in a row, each, all synchronized", &row)
             .ratio("bare, in a row", row.ratio_to(&bare_row)),
     ])
 }

@@ -9,17 +9,17 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::wire::Events;
+use super::wire::SseStream;
 
 /// How long nothing may come before the end.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What of a change of a memory that this measures stands in its frame.
-const OURS: &str = "\"path\":\"/memories/global/load/";
+const OWN_EVENT: &str = "\"path\":\"/memories/global/load/";
 
 /// What each reader is to have seen.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Expected {
+pub(super) struct ExpectedEvents {
     /// Changes of memories that everybody sees, by other than tasks.
     pub(super) changed: u64,
     /// The number of the last event of each workspace.
@@ -28,7 +28,7 @@ pub(super) struct Expected {
 
 /// What readers saw, all together.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ReceivedEvents {
     pub(super) events: u64,
     pub(super) wrong: u64,
     pub(super) cut_off: u64,
@@ -37,13 +37,13 @@ pub(super) struct Seen {
 }
 
 /// Streams that are open.
-pub(super) struct Readers {
-    reading: JoinSet<anyhow::Result<Seen>>,
-    slow: Vec<(usize, Events)>,
-    end: watch::Sender<Option<Arc<Expected>>>,
+pub(super) struct StreamReaders {
+    reading: JoinSet<anyhow::Result<ReceivedEvents>>,
+    slow: Vec<(usize, SseStream)>,
+    end: watch::Sender<Option<Arc<ExpectedEvents>>>,
 }
 
-impl Readers {
+impl StreamReaders {
     /// Opens streams over all workspaces, of which some are not read.
     pub(super) async fn open(
         address: SocketAddr,
@@ -55,13 +55,13 @@ impl Readers {
         let path = |number: usize| format!("/v1/events?workspace={}", ids[number % ids.len()]);
         let mut reading = JoinSet::new();
         for number in 0..count {
-            let events = Events::open(address, &path(number), false).await?;
+            let events = SseStream::open(address, &path(number), false).await?;
             reading.spawn(read(events, number % ids.len(), ending.clone()));
         }
         let mut stopped = Vec::with_capacity(slow);
         for number in 0..slow {
             let workspace = number % ids.len();
-            stopped.push((workspace, Events::open(address, &path(number), true).await?));
+            stopped.push((workspace, SseStream::open(address, &path(number), true).await?));
         }
         Ok(Self { reading, slow: stopped, end })
     }
@@ -70,10 +70,10 @@ impl Readers {
     pub(super) async fn end(
         mut self,
         address: SocketAddr,
-        expected: &Expected,
-    ) -> anyhow::Result<Seen> {
+        expected: &ExpectedEvents,
+    ) -> anyhow::Result<ReceivedEvents> {
         self.end.send_replace(Some(Arc::new(expected.clone())));
-        let mut all = Seen::default();
+        let mut all = ReceivedEvents::default();
         while let Some(seen) = self.reading.join_next().await {
             let seen = seen??;
             all.events += seen.events;
@@ -92,11 +92,11 @@ impl Readers {
 
 /// Reads until everything that is expected was read, or nothing more comes.
 async fn read(
-    mut events: Events,
+    mut events: SseStream,
     workspace: usize,
-    mut ending: watch::Receiver<Option<Arc<Expected>>>,
-) -> anyhow::Result<Seen> {
-    let (mut seen, mut ours) = (Seen::default(), 0);
+    mut ending: watch::Receiver<Option<Arc<ExpectedEvents>>>,
+) -> anyhow::Result<ReceivedEvents> {
+    let (mut seen, mut ours) = (ReceivedEvents::default(), 0);
     loop {
         let expected = ending.borrow().clone();
         if expected.as_ref().is_some_and(|expected| events.last >= expected.ends[workspace]) {
@@ -111,7 +111,7 @@ async fn read(
             seen.cut_off += 1;
             break;
         };
-        take(&mut events, &frame, (&mut seen, &mut ours));
+        count_event(&mut events, &frame, (&mut seen, &mut ours));
     }
     let expected = ending.borrow().clone().unwrap_or_default();
     if seen.cut_off == 0 {
@@ -120,12 +120,16 @@ async fn read(
     Ok(seen)
 }
 
-fn take(events: &mut Events, frame: &Frame, (seen, ours): (&mut Seen, &mut u64)) {
+fn count_event(
+    events: &mut SseStream,
+    frame: &Frame,
+    (seen, ours): (&mut ReceivedEvents, &mut u64),
+) {
     match frame.id {
         Some(id) => {
             seen.wrong += u64::from(id != events.last + 1);
             seen.events += 1;
-            *ours += u64::from(frame.data.contains(OURS));
+            *ours += u64::from(frame.data.contains(OWN_EVENT));
             events.last = id;
         }
         None => seen.wrong += u64::from(frame.event == "state_resync_required"),
@@ -135,7 +139,7 @@ fn take(events: &mut Events, frame: &Frame, (seen, ours): (&mut Seen, &mut u64))
 /// Reads what a reader that had stopped finds, and comes back if it was cut off. Returns whether it was, and
 /// whether anything is missing that it was not told of.
 async fn catch_up(
-    mut events: Events,
+    mut events: SseStream,
     address: SocketAddr,
     end: u64,
 ) -> anyhow::Result<(bool, bool)> {
@@ -149,7 +153,7 @@ async fn catch_up(
             Ok(Ok(Some(frame))) => may_jump |= frame.event == "state_resync_required",
             Ok(_) if !was_cut_off => {
                 was_cut_off = true;
-                events = events.come_back(address).await?;
+                events = events.reconnect(address).await?;
             }
             Ok(_) | Err(_) => return Ok((was_cut_off, true)),
         }

@@ -16,13 +16,13 @@ const SLOW_BUFFER_BYTES: u32 = 4 * 1024;
 
 /// What was answered.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) status: u16,
     headers: BTreeMap<String, String>,
     pub(super) body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
@@ -34,12 +34,12 @@ impl Answer {
 
 /// A kept connection; requests go one after the other.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct LoadConnection {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
-impl Line {
+impl LoadConnection {
     pub(super) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -53,7 +53,7 @@ impl Line {
         path: &str,
         more: &str,
         body: Option<&Value>,
-    ) -> anyhow::Result<Answer> {
+    ) -> anyhow::Result<HttpResponse> {
         let body = body.map(Value::to_string).unwrap_or_default();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
@@ -67,7 +67,7 @@ impl Line {
             anyhow::ensure!(self.stream.read_buf(&mut self.read).await? > 0, "half an answer");
         }
         let rest = self.read.split_off(length);
-        Ok(Answer { status, headers, body: std::mem::replace(&mut self.read, rest) })
+        Ok(HttpResponse { status, headers, body: std::mem::replace(&mut self.read, rest) })
     }
 }
 
@@ -92,7 +92,7 @@ async fn head(
 
 /// A reader of a stream, and what it has seen of it.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct SseStream {
     stream: TcpStream,
     frames: FrameReader,
     waiting: std::vec::IntoIter<Frame>,
@@ -102,14 +102,14 @@ pub(super) struct Events {
     pub(super) last: u64,
 }
 
-impl Events {
+impl SseStream {
     /// Opens a stream of what happens from now on. A slow reader keeps little of what it does not read.
     pub(super) async fn open(address: SocketAddr, path: &str, slow: bool) -> anyhow::Result<Self> {
         Self::begin(address, path.to_owned(), "", slow).await
     }
 
     /// Comes back to where it left.
-    pub(super) async fn come_back(self, address: SocketAddr) -> anyhow::Result<Self> {
+    pub(super) async fn reconnect(self, address: SocketAddr) -> anyhow::Result<Self> {
         let Self { path, epoch, last, .. } = self;
         let place = format!("Last-Event-ID: {last}\r\nX-Qwen-Event-Epoch: {epoch}\r\n");
         Ok(Self { last, ..Self::begin(address, path, &place, false).await? })

@@ -7,9 +7,9 @@ use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use recall::{Corpus, RankOptions};
 
-use crate::args::Bench;
-use crate::measure::{Times, take_turns};
-use crate::report::{Line, Section, Target};
+use crate::args::BenchConfig;
+use crate::measure::{Times, run_alternating};
+use crate::report::{ReportLine, ReportTarget, Section};
 
 /// Memories of the small corpus, and entries of each.
 const SMALL: (usize, usize) = (1_000, 4);
@@ -28,8 +28,8 @@ const BY_WORDS: RankOptions = RankOptions { limit: 5, abstain: true, use_vectors
 const BY_SENSE: RankOptions = RankOptions { limit: 5, abstain: true, use_vectors: true };
 
 /// Measures both corpora.
-pub(super) fn measure(bench: &Bench) -> anyhow::Result<Section> {
-    let mut texts = Texts::new();
+pub(super) fn measure(bench: &BenchConfig) -> anyhow::Result<Section> {
+    let mut texts = TextGenerator::new();
     let (small, small_text) = corpus(&texts.memories(SMALL)?);
     let middle = texts.memories(MIDDLE)?;
     let (large, large_text) = corpus(&texts.memories(LARGE)?);
@@ -49,7 +49,7 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<Section> {
         }
         Ok(())
     };
-    let [words, sense, large_words, large_sense, loaded, made] = take_turns(
+    let [words, sense, large_words, large_sense, loaded, made] = run_alternating(
         bench.passes,
         [
             &mut |times: &mut Times| ask(&small, &BY_WORDS, times),
@@ -63,18 +63,19 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<Section> {
             },
         ],
     )?;
-    let p50 = |micros| Target::P50(Duration::from_micros(micros));
-    let tail = Line::calls("1,000 memories, by words, the slowest", &words);
+    let p50 = |micros| ReportTarget::P50(Duration::from_micros(micros));
+    let tail = ReportLine::calls("1,000 memories, by words, the slowest", &words);
     let lines = vec![
-        Line::calls("1,000 memories, by words", &words).target(p50(50)),
-        tail.target(Target::P99(Duration::from_millis(1))),
-        Line::calls("1,000 memories, by words and sense", &sense).target(p50(300)),
-        Line::calls("100,000 entries, by words", &large_words).target(p50(1_000)),
-        Line::calls("100,000 entries, by words and sense", &large_sense).target(p50(1_000)),
-        Line::calls("1,000 memories, taken from where they were kept", &loaded).target(p50(5_000)),
-        Line::calls("10,000 memories, made anew", &made).target(p50(1_000_000)),
-        of_text("1,000 memories, bytes that are kept", &kept_small, small_text),
-        of_text("100,000 entries, bytes that are kept", &kept_large, large_text),
+        ReportLine::calls("1,000 memories, by words", &words).target(p50(50)),
+        tail.target(ReportTarget::P99(Duration::from_millis(1))),
+        ReportLine::calls("1,000 memories, by words and sense", &sense).target(p50(300)),
+        ReportLine::calls("100,000 entries, by words", &large_words).target(p50(1_000)),
+        ReportLine::calls("100,000 entries, by words and sense", &large_sense).target(p50(1_000)),
+        ReportLine::calls("1,000 memories, taken from where they were kept", &loaded)
+            .target(p50(5_000)),
+        ReportLine::calls("10,000 memories, made anew", &made).target(p50(1_000_000)),
+        size_line("1,000 memories, bytes that are kept", &kept_small, small_text),
+        size_line("100,000 entries, bytes that are kept", &kept_large, large_text),
     ];
     let method = format!(
         "{} memories of {} entries, and {} of {}, of {ENTRY_WORDS} words each out of {WORDS} English ones, few of them often; \
@@ -86,11 +87,11 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<Section> {
 }
 
 /// A line of how many bytes are kept, beside those of the texts.
-fn of_text(what: &str, kept: &[u8], text: usize) -> Line {
+fn size_line(what: &str, kept: &[u8], text: usize) -> ReportLine {
     let number = |bytes: usize| u32::try_from(bytes).map_or(f64::MAX, f64::from);
-    let line = Line::bytes(what, kept.len() as u64);
+    let line = ReportLine::bytes(what, kept.len() as u64);
     let line = line.ratio("the text", number(kept.len()) / number(text.max(1)));
-    line.target(Target::Ratio(1.0))
+    line.target(ReportTarget::Ratio(1.0))
 }
 
 /// Makes a corpus; returns it, and how many bytes of text it was made of.
@@ -103,12 +104,12 @@ fn corpus(memories: &[(MemoryPath, String)]) -> (Corpus, usize) {
 }
 
 /// Texts of words that come by chance, the same in each run.
-struct Texts {
+struct TextGenerator {
     words: Vec<String>,
     state: u64,
 }
 
-impl Texts {
+impl TextGenerator {
     fn new() -> Self {
         // The table begins with numbers and goes on with its words, a line each.
         let table =

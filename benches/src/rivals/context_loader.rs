@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::args::{Args, Bench};
-use crate::context::Tree;
-use crate::ground::Ground;
-use crate::measure::{Times, take_turns};
-use crate::report::{Line, Section, Target};
+use crate::args::{Args, BenchConfig};
+use crate::context::ContextTree;
+use crate::fixture::Fixture;
+use crate::measure::{Times, run_alternating};
+use crate::report::{ReportLine, ReportTarget, Section};
 
 const LOADS: usize = 20;
 /// How many times as quick as theirs ours is to be, nothing remembered and remembered.
@@ -17,14 +17,14 @@ const QUICKER: f64 = 10.0;
 const SCRIPT: &str = include_str!("context_loader.mjs");
 
 /// Measures both.
-pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
+pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Section> {
     let (Some(node), Some(modules)) = (&args.node, &args.node_modules) else {
         anyhow::bail!(
             "--node or --node-modules is not known: run `cargo xtask bench`, which installs what is compared with"
         )
     };
-    let ground = Ground::open(&bench.dir.join("beside-loader"))?;
-    let tree = Tree::new(&ground, &bench.dir.join("loaded"))?;
+    let ground = Fixture::open(&bench.dir.join("beside-loader"))?;
+    let tree = ContextTree::new(&ground, &bench.dir.join("loaded"))?;
     let script = bench.dir.join("context_loader.mjs");
     std::fs::write(&script, SCRIPT)?;
     let home = bench.dir.join("nobody");
@@ -50,15 +50,15 @@ pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
     };
     let mut cold = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_cold(&ground, times));
     let mut warm = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_warm(&ground, times));
-    let [theirs, cold, warm] = take_turns(bench.passes, [&mut theirs, &mut cold, &mut warm])?;
+    let [theirs, cold, warm] = run_alternating(bench.passes, [&mut theirs, &mut cold, &mut warm])?;
     ground.close();
     let quicker = |what: &str, times: &Times| {
-        Line::calls(what, times)
+        ReportLine::calls(what, times)
             .ratio("Qwen Code", times.ratio_to(&theirs))
-            .target(Target::Ratio(1.0 / QUICKER))
+            .target(ReportTarget::Ratio(1.0 / QUICKER))
     };
     let lines = vec![
-        Line::calls("Qwen Code: context files of the tree", &theirs),
+        ReportLine::calls("Qwen Code: context files of the tree", &theirs),
         quicker("lukasa: the same, nothing remembered", &cold),
         quicker("lukasa: the same, remembered", &warm),
     ];
@@ -66,7 +66,7 @@ pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
         "The function of Qwen Code that gathers context files from a folder upwards with what they import, called in \
          a Node process and timed there, after twenty calls that do not count; ours called in a Rust process. Both \
          remember nothing from call to call, but for the last line. {}, {LOADS} calls a pass, {} passes.",
-        Tree::described(),
+        ContextTree::tree_description(),
         bench.passes
     );
     Ok(Section { title: "Beside the loader of Qwen Code", method, lines })

@@ -6,52 +6,52 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-use crate::args::{Args, Bench};
-use crate::ground::{self, Ground, MEMORY_BYTES};
-use crate::measure::{Times, take_turns};
-use crate::report::{Line, Section};
+use crate::args::{Args, BenchConfig};
+use crate::fixture::{self, Fixture, MEMORY_BYTES};
+use crate::measure::{Times, run_alternating};
+use crate::report::{ReportLine, Section};
 
 const CALLS: usize = 50;
 /// Times one command of the tool and prints nanoseconds, a line each.
 const SCRIPT: &str = include_str!("python_sdk.py");
 
 /// Measures both.
-pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
+pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Section> {
     let python = args.python.as_ref().context(
         "--python is not known: run `cargo xtask bench`, which installs what is compared with",
     )?;
-    let ground = Ground::open(&bench.dir.join("beside-python"))?;
+    let ground = Fixture::open(&bench.dir.join("beside-python"))?;
     let mut made = 0;
     let mut create = |times: &mut Times| {
         for _ in 0..CALLS {
-            let command = ground::create(made)?;
+            let command = fixture::create(made)?;
             times.time(|| ground.apply(command))?;
             made += 1;
         }
-        ground.rest()
+        ground.wait_for_quiet()
     };
     let mut theirs = |times: &mut Times| python_pass(bench, python, "create", times);
-    let [create, their_create] = take_turns(bench.passes, [&mut create, &mut theirs])?;
+    let [create, their_create] = run_alternating(bench.passes, [&mut create, &mut theirs])?;
     let mut view = |times: &mut Times| {
         for number in 0..CALLS {
-            let command = ground::view(number)?;
+            let command = fixture::view(number)?;
             times.time(|| ground.apply(command))?;
         }
         Ok(())
     };
     let mut theirs = |times: &mut Times| python_pass(bench, python, "view", times);
-    let [view, their_view] = take_turns(bench.passes, [&mut view, &mut theirs])?;
+    let [view, their_view] = run_alternating(bench.passes, [&mut view, &mut theirs])?;
     let mut turn = 0;
     let mut replace = |times: &mut Times| {
         for number in 0..CALLS {
-            let command = ground::replace(number, turn)?;
+            let command = fixture::replace(number, turn)?;
             times.time(|| ground.apply(command))?;
         }
         turn += 1;
-        ground.rest()
+        ground.wait_for_quiet()
     };
     let mut theirs = |times: &mut Times| python_pass(bench, python, "str_replace", times);
-    let [replace, their_replace] = take_turns(bench.passes, [&mut replace, &mut theirs])?;
+    let [replace, their_replace] = run_alternating(bench.passes, [&mut replace, &mut theirs])?;
     let lines = [
         ("create", create, their_create),
         ("view", view, their_view),
@@ -59,8 +59,8 @@ pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
     ];
     let lines = lines.iter().flat_map(|(command, own, theirs)| {
         [
-            Line::calls(format!("Python SDK: `{command}`"), theirs),
-            Line::calls(format!("lukasa: `{command}`"), own)
+            ReportLine::calls(format!("Python SDK: `{command}`"), theirs),
+            ReportLine::calls(format!("lukasa: `{command}`"), own)
                 .ratio("Python SDK", own.ratio_to(theirs)),
         ]
     });
@@ -76,14 +76,14 @@ pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
 
 /// Has Python time one command, in a folder of its own on the same disk.
 fn python_pass(
-    bench: &Bench,
+    bench: &BenchConfig,
     python: &Path,
     command: &str,
     times: &mut Times,
 ) -> anyhow::Result<()> {
     let folder = tempfile::tempdir_in(&bench.dir)?;
     let texts: String = (0..CALLS)
-        .map(|number| ground::text(number, MEMORY_BYTES).replace('\n', "\\n") + "\n")
+        .map(|number| fixture::text(number, MEMORY_BYTES).replace('\n', "\\n") + "\n")
         .collect();
     let file = folder.path().join("texts");
     std::fs::write(&file, texts)?;
@@ -97,5 +97,5 @@ fn python_pass(
     for line in printed.lines() {
         times.add(Duration::from_nanos(line.parse().context("Python printed no number")?));
     }
-    crate::bare::flush(&bench.dir)
+    crate::baseline::flush(&bench.dir)
 }

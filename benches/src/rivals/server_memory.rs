@@ -6,13 +6,13 @@ use std::process::Command;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use crate::args::{Args, Bench};
-use crate::bare;
-use crate::ground::{self, MEMORY_BYTES};
-use crate::measure::{Times, take_turns};
-use crate::report::{Line, Section};
-use crate::served::{self, Server};
-use crate::stdio::Client;
+use crate::args::{Args, BenchConfig};
+use crate::baseline;
+use crate::fixture::{self, MEMORY_BYTES};
+use crate::mcp_process::{self, McpServerCommand};
+use crate::measure::{Times, run_alternating};
+use crate::report::{ReportLine, Section};
+use crate::stdio::McpClient;
 
 const MEMORIES: usize = 1_000;
 const READS: usize = 50;
@@ -22,7 +22,7 @@ const FILLED_AT_ONCE: usize = 250;
 const PROGRAM: &str = "@modelcontextprotocol/server-memory/dist/index.js";
 
 /// Measures both.
-pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
+pub(crate) fn measure(bench: &BenchConfig, args: &Args) -> anyhow::Result<Section> {
     let folder = bench.dir.join("server-memory");
     std::fs::create_dir_all(&folder)?;
     let mut other = start(args, &folder)?;
@@ -32,24 +32,24 @@ pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
         other.call_now("create_entities", &json!({ "entities": entities }))?;
     }
     let home = bench.dir.join("beside-server-memory");
-    served::fill(&home, MEMORIES)?;
-    let server = Server { lukasa: &args.lukasa()?, home: &home };
+    mcp_process::fill(&home, MEMORIES)?;
+    let server = McpServerCommand { lukasa: &args.lukasa()?, home: &home };
     let mut own = server.start()?;
 
     let mut lines = writes(bench, &home, &mut own, &mut other)?;
     let name = |number: usize| json!({ "names": [entity_name(number)] });
-    let path = |number: usize| served::view(&ground::virtual_path(number));
+    let path = |number: usize| mcp_process::view(&fixture::virtual_path(number));
     let viewed = compare(bench, (&mut own, &path), (&mut other, "open_nodes", &name))?;
     lines.extend(pair("`view` of a memory", "open_nodes", &viewed));
     let all = compare(
         bench,
-        (&mut own, &|_| served::view("/memories/global")),
+        (&mut own, &|_| mcp_process::view("/memories/global")),
         (&mut other, "read_graph", &|_| json!({})),
     )?;
     lines.extend(pair("`view` of the folder (paths)", "read_graph (all texts)", &all));
-    lines.push(Line::calls("server-memory: search_nodes", &search(bench, &mut other)?));
-    lines.push(Line::bytes("lukasa: resident memory", own.resident_bytes()?));
-    lines.push(Line::bytes("server-memory: resident memory", other.resident_bytes()?));
+    lines.push(ReportLine::calls("server-memory: search_nodes", &search(bench, &mut other)?));
+    lines.push(ReportLine::bytes("lukasa: resident memory", own.resident_bytes()?));
+    lines.push(ReportLine::bytes("server-memory: resident memory", other.resident_bytes()?));
     let method = format!(
         "One client, two servers over standard streams, {MEMORIES} memories of {MEMORY_BYTES} bytes \
          in each; {WRITES} writes and {READS} reads a pass, {} passes. server-memory reads its one \
@@ -62,14 +62,14 @@ pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
     Ok(Section { title: "Beside npm's server-memory", method, lines })
 }
 
-fn start(args: &Args, folder: &Path) -> anyhow::Result<Client> {
+fn start(args: &Args, folder: &Path) -> anyhow::Result<McpClient> {
     let missing = "is not known: run `cargo xtask bench`, which installs what is compared with";
     let node = args.node.as_ref().with_context(|| format!("--node {missing}"))?;
     let modules =
         args.node_modules.as_ref().with_context(|| format!("--node-modules {missing}"))?;
     let mut command = Command::new(node);
     command.arg(modules.join(PROGRAM)).env("MEMORY_FILE_PATH", folder.join("memory.jsonl"));
-    let mut client = Client::start(&mut command)?;
+    let mut client = McpClient::start(&mut command)?;
     client.initialize()?;
     Ok(client)
 }
@@ -79,25 +79,25 @@ fn entity_name(number: usize) -> String {
 }
 
 fn entity(number: usize) -> Value {
-    let text = ground::text(number, MEMORY_BYTES);
+    let text = fixture::text(number, MEMORY_BYTES);
     json!({ "name": entity_name(number), "entityType": "note", "observations": [text] })
 }
 
 fn writes(
-    bench: &Bench,
+    bench: &BenchConfig,
     home: &Path,
-    own: &mut Client,
-    other: &mut Client,
-) -> anyhow::Result<Vec<Line>> {
+    own: &mut McpClient,
+    other: &mut McpClient,
+) -> anyhow::Result<Vec<ReportLine>> {
     let (mut own_next, mut other_next) = (MEMORIES, MEMORIES);
     let mut own = |times: &mut Times| {
         for _ in 0..WRITES {
-            let request = own.call("memory", &served::create(own_next));
+            let request = own.call("memory", &mcp_process::create(own_next));
             times.time(|| own.exchange(&request))?;
             own.result(&request)?;
             own_next += 1;
         }
-        served::rest(home)
+        mcp_process::wait_for_quiet(home)
     };
     let mut other = |times: &mut Times| {
         for _ in 0..WRITES {
@@ -107,9 +107,9 @@ fn writes(
             other.result(&request)?;
             other_next += 1;
         }
-        bare::flush(&bench.dir)
+        baseline::flush(&bench.dir)
     };
-    let taken = take_turns(bench.passes, [&mut own, &mut other])?;
+    let taken = run_alternating(bench.passes, [&mut own, &mut other])?;
     Ok(pair("`create`", "create_entities", &taken))
 }
 
@@ -117,17 +117,17 @@ type Arguments<'a> = &'a dyn Fn(usize) -> Value;
 
 /// Compares calls that read.
 fn compare(
-    bench: &Bench,
-    (own, own_arguments): (&mut Client, Arguments<'_>),
-    (other, tool, other_arguments): (&mut Client, &str, Arguments<'_>),
+    bench: &BenchConfig,
+    (own, own_arguments): (&mut McpClient, Arguments<'_>),
+    (other, tool, other_arguments): (&mut McpClient, &str, Arguments<'_>),
 ) -> anyhow::Result<[Times; 2]> {
     let mut own = |times: &mut Times| reads(own, times, "memory", own_arguments);
     let mut other = |times: &mut Times| reads(other, times, tool, other_arguments);
-    take_turns(bench.passes, [&mut own, &mut other])
+    run_alternating(bench.passes, [&mut own, &mut other])
 }
 
 fn reads(
-    client: &mut Client,
+    client: &mut McpClient,
     times: &mut Times,
     tool: &str,
     arguments: Arguments<'_>,
@@ -140,17 +140,17 @@ fn reads(
     Ok(())
 }
 
-fn search(bench: &Bench, other: &mut Client) -> anyhow::Result<Times> {
+fn search(bench: &BenchConfig, other: &mut McpClient) -> anyhow::Result<Times> {
     let query = |number: usize| json!({ "query": format!("topic {number}") });
     let mut search = |times: &mut Times| reads(other, times, "search_nodes", &query);
-    let [taken] = take_turns(bench.passes, [&mut search])?;
+    let [taken] = run_alternating(bench.passes, [&mut search])?;
     Ok(taken)
 }
 
-fn pair(own: &str, other: &str, [own_times, other_times]: &[Times; 2]) -> Vec<Line> {
+fn pair(own: &str, other: &str, [own_times, other_times]: &[Times; 2]) -> Vec<ReportLine> {
     vec![
-        Line::calls(format!("server-memory: {other}"), other_times),
-        Line::calls(format!("lukasa: {own}"), own_times)
+        ReportLine::calls(format!("server-memory: {other}"), other_times),
+        ReportLine::calls(format!("lukasa: {own}"), own_times)
             .ratio("server-memory", own_times.ratio_to(other_times)),
     ]
 }

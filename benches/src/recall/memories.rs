@@ -8,7 +8,7 @@ use recall::{Corpus, RankOptions, Ranking};
 use serde_json::{Value, json};
 
 use crate::recall::{Outputs, read, share, text, texts};
-use crate::report::{Line, Target};
+use crate::report::{ReportLine, ReportTarget};
 
 /// Our own sets: a folder each.
 const SETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sets");
@@ -18,7 +18,7 @@ const TOGETHER: usize = 7;
 const FEW: usize = 6;
 
 /// Memories, and prompts for them.
-struct Set {
+struct PromptSet {
     name: String,
     memories: Vec<(MemoryPath, String)>,
     prompts: Vec<Prompt>,
@@ -28,12 +28,12 @@ struct Prompt {
     text: String,
     kind: String,
     /// What helps with it.
-    wanted: Vec<String>,
+    relevant: Vec<String>,
     /// What helps most.
     top: Option<String>,
 }
 
-impl Set {
+impl PromptSet {
     /// Reads a set of two files; the prompts of others have another name for their text.
     fn read(name: &str, memories: &Path, prompts: &Path) -> anyhow::Result<Self> {
         let memory = |memory: &Value| -> anyhow::Result<_> {
@@ -44,7 +44,7 @@ impl Set {
             Ok(Prompt {
                 text: text(prompt, "prompt").or_else(|_| text(prompt, "query"))?.to_owned(),
                 kind: text(prompt, "kind")?.to_owned(),
-                wanted: texts(prompt, "relevant"),
+                relevant: texts(prompt, "relevant"),
                 top: prompt["top"].as_str().map(str::to_owned),
             })
         };
@@ -57,7 +57,7 @@ impl Set {
 
     /// Whether a memory helps with a prompt.
     fn helps((path, _): &(MemoryPath, String), prompt: &Prompt) -> bool {
-        prompt.wanted.contains(&path.to_string())
+        prompt.relevant.contains(&path.to_string())
     }
 }
 
@@ -71,7 +71,7 @@ fn corpus<'a>(memories: impl IntoIterator<Item = &'a (MemoryPath, String)>) -> C
 
 /// What came of the prompts.
 #[derive(Debug, Default)]
-struct Sums {
+struct RecallCounts {
     answerable: f64,
     found: f64,
     found_always: f64,
@@ -85,18 +85,18 @@ struct Sums {
     shown: f64,
     helping: f64,
     /// Prompts whose memories were taken away, and those of them answered with nothing.
-    bereft: f64,
-    bereft_nothing: f64,
+    without_helpful: f64,
+    without_helpful_nothing: f64,
 }
 
-impl Sums {
+impl RecallCounts {
     fn add(&mut self, corpus: &Corpus, prompt: &Prompt) {
         let (found, always) = (paths(corpus, prompt, true), paths(corpus, prompt, false));
-        let helps = |path: &&String| prompt.wanted.contains(path);
-        let within = |list: &[String]| share(list.iter().filter(helps).count(), &prompt.wanted);
-        if prompt.wanted.is_empty() {
+        let helps = |path: &&String| prompt.relevant.contains(path);
+        let within = |list: &[String]| share(list.iter().filter(helps).count(), &prompt.relevant);
+        if prompt.relevant.is_empty() {
             self.unanswerable += 1.0;
-            self.nothing += is(found.is_empty());
+            self.nothing += as_rate(found.is_empty());
             return;
         }
         self.answerable += 1.0;
@@ -110,22 +110,26 @@ impl Sums {
         }
         if let Some(top) = &prompt.top {
             self.with_top += 1.0;
-            self.top += is(found.first() == Some(top));
+            self.top += as_rate(found.first() == Some(top));
         }
     }
 
     /// Asks a prompt for which nothing that helps is left.
-    fn add_bereft(&mut self, corpus: &Corpus, prompt: &Prompt) {
-        self.bereft += 1.0;
-        self.bereft_nothing += is(paths(corpus, prompt, true).is_empty());
+    fn add_without_helpful(&mut self, corpus: &Corpus, prompt: &Prompt) {
+        self.without_helpful += 1.0;
+        self.without_helpful_nothing += as_rate(paths(corpus, prompt, true).is_empty());
     }
 
     /// What was measured, each with its target.
-    fn lines(&self, of: &str, targets: [Option<f64>; 3]) -> Vec<Line> {
+    fn lines(&self, of: &str, targets: [Option<f64>; 3]) -> Vec<ReportLine> {
         let line = |name: &str, part: f64, of_all: f64, target: Option<f64>| {
-            let line = || Line::share(format!("{of}, {name}"), part / of_all);
+            let line = || ReportLine::share(format!("{of}, {name}"), part / of_all);
             let line = (of_all > 0.0).then(line)?;
-            Some(target.into_iter().fold(line, |line, target| line.target(Target::Share(target))))
+            Some(
+                target
+                    .into_iter()
+                    .fold(line, |line, target| line.target(ReportTarget::Share(target))),
+            )
         };
         let always = "recall@5 when something must be answered";
         let reworded = "recall@5 of prompts in other words";
@@ -138,13 +142,13 @@ impl Sums {
             line("first is the best", self.top, self.with_top, targets[1]),
             line("of what is shown helps", self.helping, self.shown, None),
             line(nothing, self.nothing, self.unanswerable, targets[2]),
-            line(bereft, self.bereft_nothing, self.bereft, None),
+            line(bereft, self.without_helpful_nothing, self.without_helpful, None),
         ];
         lines.into_iter().flatten().collect()
     }
 }
 
-fn is(is: bool) -> f64 {
+fn as_rate(is: bool) -> f64 {
     f64::from(u8::from(is))
 }
 
@@ -158,38 +162,42 @@ pub(super) fn measure(
     memories: &Path,
     prompts: &Path,
     outputs: &mut Outputs,
-) -> anyhow::Result<Vec<Line>> {
-    let set = Set::read("given", memories, prompts)?;
-    let sums = ask(std::slice::from_ref(&set), outputs)?;
+) -> anyhow::Result<Vec<ReportLine>> {
+    let set = PromptSet::read("given", memories, prompts)?;
+    let sums = ask_each(std::slice::from_ref(&set), outputs)?;
     Ok(sums.lines("given notes", [Some(0.92), Some(0.85), Some(0.9)]))
 }
 
 /// Asks each prompt of our own sets.
-pub(super) fn own(outputs: &mut Outputs) -> anyhow::Result<Vec<Line>> {
+pub(super) fn measure_own_sets(outputs: &mut Outputs) -> anyhow::Result<Vec<ReportLine>> {
     let mut sets = Vec::new();
     let mut folders = std::fs::read_dir(SETS)?.collect::<Result<Vec<_>, _>>()?;
     folders.sort_by_key(std::fs::DirEntry::file_name);
     for folder in folders {
         let (name, folder) = (folder.file_name().to_string_lossy().into_owned(), folder.path());
-        sets.push(Set::read(&name, &folder.join("memories.jsonl"), &folder.join("prompts.jsonl"))?);
+        sets.push(PromptSet::read(
+            &name,
+            &folder.join("memories.jsonl"),
+            &folder.join("prompts.jsonl"),
+        )?);
     }
-    let mut lines = ask(&sets, outputs)?.lines("own notes", [None; 3]);
-    lines.extend(few(&sets, outputs)?.lines("own notes, of six memories", [None; 3]));
-    lines.extend(together(&sets, outputs)?.lines("own notes, seven sets at once", [None; 3]));
+    let mut lines = ask_each(&sets, outputs)?.lines("own notes", [None; 3]);
+    lines.extend(ask_few(&sets, outputs)?.lines("own notes, of six memories", [None; 3]));
+    lines.extend(ask_together(&sets, outputs)?.lines("own notes, seven sets at once", [None; 3]));
     Ok(lines)
 }
 
 /// Asks each prompt of some sets, by itself and without what helps with it.
-fn ask(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
-    let mut sums = Sums::default();
+fn ask_each(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCounts> {
+    let mut sums = RecallCounts::default();
     for set in sets {
         let whole = corpus(&set.memories);
         for prompt in &set.prompts {
             sums.add(&whole, prompt);
             outputs.write(&features(set, prompt, &whole, "whole"))?;
-            if !prompt.wanted.is_empty() {
-                let left = corpus(set.memories.iter().filter(|one| !Set::helps(one, prompt)));
-                sums.add_bereft(&left, prompt);
+            if !prompt.relevant.is_empty() {
+                let left = corpus(set.memories.iter().filter(|one| !PromptSet::helps(one, prompt)));
+                sums.add_without_helpful(&left, prompt);
                 outputs.write(&features(set, prompt, &left, "bereft"))?;
             }
         }
@@ -198,20 +206,20 @@ fn ask(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
 }
 
 /// Asks each prompt of a few memories of its set, among them those that help, and of a few that do not.
-fn few(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
-    let mut sums = Sums::default();
+fn ask_few(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCounts> {
+    let mut sums = RecallCounts::default();
     for set in sets {
         for (at, prompt) in set.prompts.iter().enumerate() {
             let (helping, others): (Vec<_>, Vec<_>) =
-                set.memories.iter().partition(|one| Set::helps(one, prompt));
+                set.memories.iter().partition(|one| PromptSet::helps(one, prompt));
             let mut others = others.into_iter().cycle().skip(at * FEW);
             let few = others.by_ref().take(FEW.saturating_sub(helping.len())).chain(helping);
             let few = corpus(few);
             sums.add(&few, prompt);
             outputs.write(&features(set, prompt, &few, "few"))?;
-            if !prompt.wanted.is_empty() {
+            if !prompt.relevant.is_empty() {
                 let left = corpus(others.take(FEW));
-                sums.add_bereft(&left, prompt);
+                sums.add_without_helpful(&left, prompt);
                 outputs.write(&features(set, prompt, &left, "few bereft"))?;
             }
         }
@@ -220,11 +228,11 @@ fn few(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
 }
 
 /// Asks the prompts of some sets of all their memories together, each set's in a folder of its own.
-fn together(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
-    let mut sums = Sums::default();
+fn ask_together(sets: &[PromptSet], outputs: &mut Outputs) -> anyhow::Result<RecallCounts> {
+    let mut sums = RecallCounts::default();
     for sets in sets.chunks(TOGETHER) {
         let mut corpus = Corpus::new(Screen::default());
-        let moved = |set: &Set, path: &str| {
+        let moved = |set: &PromptSet, path: &str| {
             let (scope, rest) =
                 path.trim_start_matches("/memories/").split_once('/').unwrap_or_default();
             format!("/memories/{scope}/{}/{rest}", set.name)
@@ -241,7 +249,7 @@ fn together(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
                 let prompt = Prompt {
                     text: prompt.text.clone(),
                     kind: prompt.kind.clone(),
-                    wanted: prompt.wanted.iter().map(moved).collect(),
+                    relevant: prompt.relevant.iter().map(moved).collect(),
                     top: prompt.top.as_ref().map(moved),
                 };
                 sums.add(&corpus, &prompt);
@@ -253,14 +261,14 @@ fn together(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
 }
 
 /// What `scripts/learn` reads; of all but the prompt of a whole set what the decision goes by only.
-fn features(set: &Set, prompt: &Prompt, corpus: &Corpus, scene: &str) -> Value {
+fn features(set: &PromptSet, prompt: &Prompt, corpus: &Corpus, scene: &str) -> Value {
     let Ranking { entries, memories, runner_up: beside, answer } =
         corpus.ranking(&prompt.text, &RankOptions::default());
     let names: Vec<String> = memories.iter().map(|(path, ..)| path.to_string()).collect();
     let owner = |path: &MemoryPath| names.iter().position(|name| *name == path.to_string());
     let mut line = json!({
         "group": set.name, "scene": scene, "kind": prompt.kind, "prompt": prompt.text,
-        "memory_gold": prompt.wanted, "top": prompt.top, "answer": answer.to_vec(), "memories": names,
+        "memory_gold": prompt.relevant, "top": prompt.top, "answer": answer.to_vec(), "memories": names,
     });
     if ["whole", "few"].contains(&scene) {
         line["beside"] = beside.iter().map(|of| of.to_vec()).collect();

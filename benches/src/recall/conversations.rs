@@ -11,7 +11,7 @@ use recall::{Corpus, RankOptions, Ranking};
 use serde_json::{Value, json};
 
 use crate::recall::{Outputs, Scores, read, text, texts};
-use crate::report::{Line, Target};
+use crate::report::{ReportLine, ReportTarget};
 
 /// Ranks everything: a question should have its answers somewhere in the list.
 const ALL: RankOptions = RankOptions { limit: usize::MAX, abstain: false, use_vectors: true };
@@ -21,7 +21,7 @@ pub(super) fn measure(
     corpus: &Path,
     questions: &Path,
     outputs: &mut Outputs,
-) -> anyhow::Result<Vec<Line>> {
+) -> anyhow::Result<Vec<ReportLine>> {
     let corpora = corpora(&read(corpus)?)?;
     let (mut turns, mut sessions, mut by_words) =
         (Scores::default(), Scores::default(), Scores::default());
@@ -48,19 +48,21 @@ pub(super) fn measure(
     Ok(lines(&turns, &sessions, &by_words))
 }
 
-fn lines(turns: &Scores, sessions: &Scores, by_words: &Scores) -> Vec<Line> {
+fn lines(turns: &Scores, sessions: &Scores, by_words: &Scores) -> Vec<ReportLine> {
     let of = |scores: &Scores, at: usize| scores.mean(scores.within[at]);
     vec![
-        Line::share("turns, recall@5", of(turns, 0)),
-        Line::share("turns, recall@10", of(turns, 1)).target(Target::Share(0.82)),
-        Line::share("turns, recall@20", of(turns, 2)).target(Target::Share(0.875)),
-        Line::share("turns, MRR", turns.mean(turns.reciprocal)).target(Target::Share(0.65)),
-        Line::share("turns by words alone, recall@10", of(by_words, 1)),
-        Line::share("turns by words alone, MRR", by_words.mean(by_words.reciprocal)),
-        Line::share("sessions, recall@5", of(sessions, 0)).target(Target::Share(0.91)),
-        Line::share("sessions, recall@10", of(sessions, 1)).target(Target::Share(0.955)),
-        Line::share("sessions, MRR", sessions.mean(sessions.reciprocal))
-            .target(Target::Share(0.86)),
+        ReportLine::share("turns, recall@5", of(turns, 0)),
+        ReportLine::share("turns, recall@10", of(turns, 1)).target(ReportTarget::Share(0.82)),
+        ReportLine::share("turns, recall@20", of(turns, 2)).target(ReportTarget::Share(0.875)),
+        ReportLine::share("turns, MRR", turns.mean(turns.reciprocal))
+            .target(ReportTarget::Share(0.65)),
+        ReportLine::share("turns by words alone, recall@10", of(by_words, 1)),
+        ReportLine::share("turns by words alone, MRR", by_words.mean(by_words.reciprocal)),
+        ReportLine::share("sessions, recall@5", of(sessions, 0)).target(ReportTarget::Share(0.91)),
+        ReportLine::share("sessions, recall@10", of(sessions, 1))
+            .target(ReportTarget::Share(0.955)),
+        ReportLine::share("sessions, MRR", sessions.mean(sessions.reciprocal))
+            .target(ReportTarget::Share(0.86)),
     ]
 }
 

@@ -19,14 +19,14 @@ pub(crate) const MARK: &str = "XYZZY";
 
 /// The global memories of one home, in process.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct Fixture {
     home: PathBuf,
     runtime: Runtime,
     engine: Engine,
     memories: Memories,
 }
 
-impl Ground {
+impl Fixture {
     /// Opens the home at `home`, which is made when first written to.
     pub(crate) fn open(home: &Path) -> anyhow::Result<Self> {
         // The runtime that the program has too.
@@ -74,10 +74,10 @@ impl Ground {
     }
 
     /// Waits until what happens after writes has happened, as it does when an agent pauses.
-    pub(crate) fn rest(&self) -> anyhow::Result<()> {
+    pub(crate) fn wait_for_quiet(&self) -> anyhow::Result<()> {
         const MARGIN: Duration = Duration::from_millis(300);
         self.run(async { tokio::time::sleep(SETTLE_DELAY + USAGE_FLUSH_DELAY + MARGIN).await });
-        crate::bare::flush(&self.home)
+        crate::baseline::flush(&self.home)
     }
 
     /// Finishes everything, as at the end of the program.

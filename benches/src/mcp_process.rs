@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::args::Bench;
-use crate::bare;
-use crate::ground::{self, Ground, MEMORY_BYTES};
-use crate::measure::{Times, take_turns};
-use crate::report::{Line, Section, Target};
-use crate::stdio::{self, Client};
+use crate::args::BenchConfig;
+use crate::baseline;
+use crate::fixture::{self, Fixture, MEMORY_BYTES};
+use crate::measure::{Times, run_alternating};
+use crate::report::{ReportLine, ReportTarget, Section};
+use crate::stdio::{self, McpClient};
 
 const MEMORIES: usize = 1_000;
 const VIEWS: usize = 200;
@@ -29,10 +29,10 @@ const TABLES: [&[u8]; 2] = [
 ];
 
 /// Measures the server at `lukasa`.
-pub(crate) fn measure(bench: &Bench, lukasa: &Path) -> anyhow::Result<Section> {
+pub(crate) fn measure(bench: &BenchConfig, lukasa: &Path) -> anyhow::Result<Section> {
     let home = bench.dir.join("served");
     fill(&home, MEMORIES)?;
-    let server = Server { lukasa, home: &home };
+    let server = McpServerCommand { lukasa, home: &home };
     let mut lines = views(bench, &server)?;
     lines.extend(creates(bench, &server)?);
     lines.extend(starts(bench, &server)?);
@@ -42,14 +42,17 @@ pub(crate) fn measure(bench: &Bench, lukasa: &Path) -> anyhow::Result<Section> {
     let tables: usize = TABLES.into_iter().filter(holds).map(<[u8]>::len).sum();
     let size = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
     lines.push(
-        Line::bytes("resident memory after some calls", resident)
-            .target(Target::Bytes(RESIDENT_BYTES_MAX)),
+        ReportLine::bytes("resident memory after some calls", resident)
+            .target(ReportTarget::Bytes(RESIDENT_BYTES_MAX)),
     );
     lines.push(
-        Line::bytes("the program, without the tables of recall", size(program.len() - tables))
-            .target(Target::Bytes(PROGRAM_BYTES_MAX)),
+        ReportLine::bytes(
+            "the program, without the tables of recall",
+            size(program.len() - tables),
+        )
+        .target(ReportTarget::Bytes(PROGRAM_BYTES_MAX)),
     );
-    lines.push(Line::bytes("the program", size(program.len())));
+    lines.push(ReportLine::bytes("the program", size(program.len())));
     let method = format!(
         "A client over standard streams, {MEMORIES} memories of {MEMORY_BYTES} bytes in the scope; \
          {VIEWS} views, {CREATES} creates, {STARTS} starts a pass, {} passes. *Echo* is the least \
@@ -62,21 +65,21 @@ pub(crate) fn measure(bench: &Bench, lukasa: &Path) -> anyhow::Result<Section> {
 
 /// Makes a home with so many memories, and lifts the cap so that more can be made.
 pub(crate) fn fill(home: &Path, memories: usize) -> anyhow::Result<()> {
-    let ground = Ground::open(home)?;
+    let ground = Fixture::open(home)?;
     ground.fill(memories)?;
     ground.close();
     std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
-    bare::flush(home)
+    baseline::flush(home)
 }
 
 /// How to start the server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Server<'a> {
+pub(crate) struct McpServerCommand<'a> {
     pub(crate) lukasa: &'a Path,
     pub(crate) home: &'a Path,
 }
 
-impl Server<'_> {
+impl McpServerCommand<'_> {
     fn command(&self) -> Command {
         let mut command = Command::new(self.lukasa);
         command.arg("mcp").env("LUKASA_HOME", self.home).current_dir(self.home);
@@ -84,8 +87,8 @@ impl Server<'_> {
     }
 
     /// Starts it and begins as a client does.
-    pub(crate) fn start(&self) -> anyhow::Result<Client> {
-        let mut client = Client::start(&mut self.command())?;
+    pub(crate) fn start(&self) -> anyhow::Result<McpClient> {
+        let mut client = McpClient::start(&mut self.command())?;
         client.initialize()?;
         Ok(client)
     }
@@ -98,44 +101,44 @@ pub(crate) fn view(path: &str) -> Value {
 
 /// Returns the arguments of a create.
 pub(crate) fn create(number: usize) -> Value {
-    let (path, file_text) = (ground::virtual_path(number), ground::text(number, MEMORY_BYTES));
+    let (path, file_text) = (fixture::virtual_path(number), fixture::text(number, MEMORY_BYTES));
     json!({ "command": "create", "path": path, "file_text": file_text })
 }
 
 /// Waits until a server has done what it leaves for a pause.
-pub(crate) fn rest(home: &Path) -> anyhow::Result<()> {
+pub(crate) fn wait_for_quiet(home: &Path) -> anyhow::Result<()> {
     std::thread::sleep(Duration::from_secs(3));
-    bare::flush(home)
+    baseline::flush(home)
 }
 
-fn views(bench: &Bench, server: &Server<'_>) -> anyhow::Result<Vec<Line>> {
-    let mut echo = Client::start(&mut stdio::echo_server(MEMORY_BYTES)?)?;
+fn views(bench: &BenchConfig, server: &McpServerCommand<'_>) -> anyhow::Result<Vec<ReportLine>> {
+    let mut echo = McpClient::start(&mut stdio::echo_server(MEMORY_BYTES)?)?;
     let mut lukasa = server.start()?;
-    let ground = Ground::open(server.home)?;
+    let ground = Fixture::open(server.home)?;
     let mut bare =
-        |times: &mut Times| calls(&mut echo, times, VIEWS, |n| view(&ground::virtual_path(n)));
+        |times: &mut Times| calls(&mut echo, times, VIEWS, |n| view(&fixture::virtual_path(n)));
     let mut over =
-        |times: &mut Times| calls(&mut lukasa, times, VIEWS, |n| view(&ground::virtual_path(n)));
+        |times: &mut Times| calls(&mut lukasa, times, VIEWS, |n| view(&fixture::virtual_path(n)));
     let mut inside = |times: &mut Times| {
         for number in 0..VIEWS {
-            let command = ground::view(number)?;
+            let command = fixture::view(number)?;
             times.time(|| ground.apply(command))?;
         }
         Ok(())
     };
-    let [bare, inside, over] = take_turns(bench.passes, [&mut bare, &mut inside, &mut over])?;
+    let [bare, inside, over] = run_alternating(bench.passes, [&mut bare, &mut inside, &mut over])?;
     Ok(vec![
-        Line::calls("echo over standard streams", &bare),
-        Line::calls("`view` in process", &inside),
-        Line::calls("`view` over MCP", &over)
+        ReportLine::calls("echo over standard streams", &bare),
+        ReportLine::calls("`view` in process", &inside),
+        ReportLine::calls("`view` over MCP", &over)
             .more("echo", over.more_than(&bare))
-            .target(Target::More(OVERHEAD_MAX)),
+            .target(ReportTarget::More(OVERHEAD_MAX)),
     ])
 }
 
 /// Calls the tool `memory` so many times.
 fn calls(
-    client: &mut Client,
+    client: &mut McpClient,
     times: &mut Times,
     count: usize,
     arguments: impl Fn(usize) -> Value,
@@ -148,40 +151,40 @@ fn calls(
     Ok(())
 }
 
-fn creates(bench: &Bench, server: &Server<'_>) -> anyhow::Result<Vec<Line>> {
+fn creates(bench: &BenchConfig, server: &McpServerCommand<'_>) -> anyhow::Result<Vec<ReportLine>> {
     let inside_home = bench.dir.join("served-inside");
     fill(&inside_home, MEMORIES)?;
-    let ground = Ground::open(&inside_home)?;
+    let ground = Fixture::open(&inside_home)?;
     let mut lukasa = server.start()?;
     let (mut made_there, mut made) = (MEMORIES, MEMORIES);
     let mut over = |times: &mut Times| {
         let from = made_there;
         made_there += CREATES;
         calls(&mut lukasa, times, CREATES, |number| create(from + number))?;
-        rest(server.home)
+        wait_for_quiet(server.home)
     };
     let mut inside = |times: &mut Times| {
         for _ in 0..CREATES {
-            let command = ground::create(made)?;
+            let command = fixture::create(made)?;
             times.time(|| ground.apply(command))?;
             made += 1;
         }
-        ground.rest()
+        ground.wait_for_quiet()
     };
-    let [inside, over] = take_turns(bench.passes, [&mut inside, &mut over])?;
+    let [inside, over] = run_alternating(bench.passes, [&mut inside, &mut over])?;
     Ok(vec![
-        Line::calls("`create` in process", &inside),
-        Line::calls("`create` over MCP", &over)
+        ReportLine::calls("`create` in process", &inside),
+        ReportLine::calls("`create` over MCP", &over)
             .more("in process", over.more_than(&inside))
-            .target(Target::More(OVERHEAD_MAX)),
+            .target(ReportTarget::More(OVERHEAD_MAX)),
     ])
 }
 
-fn starts(bench: &Bench, server: &Server<'_>) -> anyhow::Result<Vec<Line>> {
+fn starts(bench: &BenchConfig, server: &McpServerCommand<'_>) -> anyhow::Result<Vec<ReportLine>> {
     let mut echo = |times: &mut Times| {
         for _ in 0..STARTS {
             let started = Instant::now();
-            let mut client = Client::start(&mut stdio::echo_server(MEMORY_BYTES)?)?;
+            let mut client = McpClient::start(&mut stdio::echo_server(MEMORY_BYTES)?)?;
             client.initialize()?;
             times.add(started.elapsed());
         }
@@ -210,25 +213,26 @@ fn starts(bench: &Bench, server: &Server<'_>) -> anyhow::Result<Vec<Line>> {
     let mut viewed = started_to("/memories/global/dir1/note1.md");
     let mut listed = started_to("/memories");
     let [echo, first, viewed, listed] =
-        take_turns(bench.passes, [&mut echo, &mut first, &mut viewed, &mut listed])?;
+        run_alternating(bench.passes, [&mut echo, &mut first, &mut viewed, &mut listed])?;
     Ok(vec![
-        Line::calls("start of the echo to its first answer", &echo),
-        Line::calls("start of `lukasa mcp` to its first answer", &first)
+        ReportLine::calls("start of the echo to its first answer", &echo),
+        ReportLine::calls("start of `lukasa mcp` to its first answer", &first)
             .more("echo", first.more_than(&echo))
-            .target(Target::P50(START_MAX)),
-        Line::calls("start to the first memory viewed", &viewed).target(Target::P50(START_MAX)),
-        Line::calls("start to the first listing of all", &listed),
+            .target(ReportTarget::P50(START_MAX)),
+        ReportLine::calls("start to the first memory viewed", &viewed)
+            .target(ReportTarget::P50(START_MAX)),
+        ReportLine::calls("start to the first listing of all", &listed),
     ])
 }
 
-fn resident_bytes(server: &Server<'_>) -> anyhow::Result<u64> {
+fn resident_bytes(server: &McpServerCommand<'_>) -> anyhow::Result<u64> {
     let mut client = server.start()?;
     let request = client.request("tools/list", &json!({}));
     client.exchange(&request)?;
     client.result(&request)?;
     client.call_now("memory", &view("/memories"))?;
     for number in 0..50 {
-        client.call_now("memory", &view(&ground::virtual_path(number)))?;
+        client.call_now("memory", &view(&fixture::virtual_path(number)))?;
         client.call_now("memory", &create(2 * MEMORIES + number))?;
     }
     client.call_now("memory", &view("/memories/global"))?;
