@@ -2,19 +2,19 @@
 //!
 //! Done by a test of `cli` with a tool that nobody here wrote; here is only how many there are.
 
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 use crate::{cargo, tools};
 
 /// How many requests.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ApiArgs {
     /// How many requests to make up for each operation
     #[arg(long, default_value_t = 500)]
     pub(crate) examples: u32,
 }
 
 /// Installs what is needed, and asks.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, args: &ApiArgs) -> anyhow::Result<()> {
     let tools = tools::prepare(workspace, tools::FOR_TESTS)?;
     let mut command = tools.cargo_command();
     command.current_dir(&workspace.root);

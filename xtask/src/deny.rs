@@ -3,26 +3,26 @@
 //! Known security holes are asked for only on demand, since the list of them must be fetched from a
 //! git host, which a build machine may not reach.
 
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 use crate::{cargo, tools};
 
 /// What to check besides licences, sources and versions.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DenyArgs {
     /// Also fetch the list of known security holes and compare
     #[arg(long)]
     advisories: bool,
 }
 
 /// Checks all dependencies.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, args: &DenyArgs) -> anyhow::Result<()> {
     let tools = tools::prepare(workspace, &[tools::CARGO_DENY])?;
     check(workspace, &tools, if args.advisories { &["advisories"] } else { &[] })
 }
 
 /// Checks licences, sources and versions, with tools that are there already.
 pub(crate) fn check(
-    workspace: &Workspace,
+    workspace: &CargoWorkspace,
     tools: &tools::Tools,
     more: &[&str],
 ) -> anyhow::Result<()> {

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::cargo;
-use crate::tidy::Finding;
-use crate::workspace::Workspace;
+use crate::tidy::TidyFinding;
+use crate::workspace::CargoWorkspace;
 
 /// What `lukasa reference` knows, and the file that holds it.
 const REFERENCES: [(&str, &str); 7] = [
@@ -25,7 +25,7 @@ const REFERENCES: [(&str, &str); 7] = [
 
 /// Whether to write or to compare.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct DocsArgs {
     /// Compare and write nothing
     #[arg(long)]
     check: bool,
@@ -40,7 +40,7 @@ struct Reference {
 }
 
 /// Writes or compares the references.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, args: &DocsArgs) -> anyhow::Result<()> {
     if !args.check {
         describe_routes(workspace)?;
         return write(workspace);
@@ -54,7 +54,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
 }
 
 /// Has the test that makes the description of all routes write the one that the program carries.
-fn describe_routes(workspace: &Workspace) -> anyhow::Result<()> {
+fn describe_routes(workspace: &CargoWorkspace) -> anyhow::Result<()> {
     let test = "http::openapi::tests::the_embedded_description_is_what_the_code_declares";
     let mut command = cargo::command();
     command.current_dir(&workspace.root).env("LUKASA_WRITE_OPENAPI", "1");
@@ -63,7 +63,7 @@ fn describe_routes(workspace: &Workspace) -> anyhow::Result<()> {
 }
 
 /// Writes those references that are not as they should be.
-pub(crate) fn write(workspace: &Workspace) -> anyhow::Result<()> {
+pub(crate) fn write(workspace: &CargoWorkspace) -> anyhow::Result<()> {
     for reference in generate(workspace)? {
         let path = workspace.root.join(&reference.path);
         if fs::read_to_string(&path).ok().as_deref() == Some(reference.text.as_str()) {
@@ -80,11 +80,11 @@ pub(crate) fn write(workspace: &Workspace) -> anyhow::Result<()> {
 }
 
 /// Returns the references that differ from what the program prints.
-pub(crate) fn drift(workspace: &Workspace) -> anyhow::Result<Vec<Finding>> {
+pub(crate) fn drift(workspace: &CargoWorkspace) -> anyhow::Result<Vec<TidyFinding>> {
     Ok(differing(&workspace.root, &generate(workspace)?))
 }
 
-fn differing(root: &Path, references: &[Reference]) -> Vec<Finding> {
+fn differing(root: &Path, references: &[Reference]) -> Vec<TidyFinding> {
     let differs = |reference: &&Reference| {
         fs::read_to_string(root.join(&reference.path)).ok().as_deref() != Some(&reference.text)
     };
@@ -93,13 +93,13 @@ fn differing(root: &Path, references: &[Reference]) -> Vec<Finding> {
         .filter(differs)
         .map(|reference| {
             let wrong = "is not what the program prints";
-            Finding::file("docs", &reference.path, wrong, "run `cargo xtask docs`")
+            TidyFinding::file("docs", &reference.path, wrong, "run `cargo xtask docs`")
         })
         .collect()
 }
 
 /// Builds the program; returns where it is.
-pub(crate) fn build_program(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+pub(crate) fn build_program(workspace: &CargoWorkspace) -> anyhow::Result<PathBuf> {
     let mut build = cargo::command();
     build.current_dir(&workspace.root);
     // With the features of the whole workspace, so that the tests build nothing anew.
@@ -108,7 +108,7 @@ pub(crate) fn build_program(workspace: &Workspace) -> anyhow::Result<PathBuf> {
 }
 
 /// Asks the program for every reference.
-fn generate(workspace: &Workspace) -> anyhow::Result<Vec<Reference>> {
+fn generate(workspace: &CargoWorkspace) -> anyhow::Result<Vec<Reference>> {
     let program = build_program(workspace)?;
     REFERENCES
         .into_iter()

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::cargo;
 use crate::tools::{self, Tools};
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 /// The package of the targets, from the root.
 pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";
@@ -27,7 +27,7 @@ const MEMORY_MIB_MAX: u64 = 1_024;
 
 /// What to feed, and for how long.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct FuzzArgs {
     /// The target; all when none is named
     target: Option<String>,
     /// How many seconds to search, in all
@@ -39,10 +39,11 @@ pub(crate) struct Args {
 }
 
 /// Installs cargo-fuzz if need be, and searches.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, args: &FuzzArgs) -> anyhow::Result<()> {
     let known = targets(workspace)?;
-    let is_asked = |target: &&Target| args.target.as_ref().is_none_or(|name| *name == target.name);
-    let chosen: Vec<Target> = known.iter().filter(is_asked).cloned().collect();
+    let is_asked =
+        |target: &&FuzzTarget| args.target.as_ref().is_none_or(|name| *name == target.name);
+    let chosen: Vec<FuzzTarget> = known.iter().filter(is_asked).cloned().collect();
     let names = || known.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join(", ");
     anyhow::ensure!(!chosen.is_empty(), "there is no such target, only {}", names());
     let tools = tools::prepare(workspace, &[tools::CARGO_FUZZ])?;
@@ -58,14 +59,14 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
 
 /// One target, as the manifest declares it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) struct Target {
+pub(crate) struct FuzzTarget {
     name: String,
     /// Its file, from the folder of the manifest.
     pub(crate) path: String,
 }
 
 /// Returns all targets.
-pub(crate) fn targets(workspace: &Workspace) -> anyhow::Result<Vec<Target>> {
+pub(crate) fn targets(workspace: &CargoWorkspace) -> anyhow::Result<Vec<FuzzTarget>> {
     let manifest = workspace.root.join(MANIFEST);
     let text = fs::read_to_string(&manifest)
         .with_context(|| format!("cannot read {}", manifest.display()))?;
@@ -73,10 +74,10 @@ pub(crate) fn targets(workspace: &Workspace) -> anyhow::Result<Vec<Target>> {
 }
 
 /// Returns the targets that a manifest declares.
-pub(crate) fn declared(manifest: &str) -> anyhow::Result<Vec<Target>> {
+pub(crate) fn declared(manifest: &str) -> anyhow::Result<Vec<FuzzTarget>> {
     #[derive(Deserialize)]
     struct Manifest {
-        bin: Vec<Target>,
+        bin: Vec<FuzzTarget>,
     }
     let manifest: Manifest =
         toml::from_str(manifest).with_context(|| format!("cannot understand {MANIFEST}"))?;
@@ -85,9 +86,9 @@ pub(crate) fn declared(manifest: &str) -> anyhow::Result<Vec<Target>> {
 
 /// Divides the time among the targets and feeds each.
 pub(crate) fn search(
-    workspace: &Workspace,
+    workspace: &CargoWorkspace,
     tools: &Tools,
-    targets: &[Target],
+    targets: &[FuzzTarget],
     seconds: u64,
 ) -> anyhow::Result<()> {
     // All are built before the first is fed, so that the time is spent on searching; several of them at once,
@@ -125,7 +126,7 @@ fn limits(seconds: u64) -> [String; 6] {
     ]
 }
 
-fn cargo_fuzz(workspace: &Workspace, tools: &Tools, verb: &str) -> Command {
+fn cargo_fuzz(workspace: &CargoWorkspace, tools: &Tools, verb: &str) -> Command {
     let mut command = tools.cargo_command();
     command.current_dir(&workspace.root).args(["fuzz", verb, "--sanitizer", "none"]);
     command.arg("--target-dir").arg(workspace.target.join("fuzz"));
@@ -141,7 +142,7 @@ mod tests {
         let manifest = "[[bin]]\nname = \"path\"\npath = \"targets/path.rs\"\ntest = false\n\
                         [[bin]]\nname = \"import\"\npath = \"targets/import.rs\"\n";
         let target =
-            |name: &str| Target { name: name.to_owned(), path: format!("targets/{name}.rs") };
+            |name: &str| FuzzTarget { name: name.to_owned(), path: format!("targets/{name}.rs") };
         assert_eq!(declared(manifest).unwrap(), [target("path"), target("import")]);
         assert!(declared("[package]\nname = \"x\"\n").is_err());
     }

@@ -13,11 +13,11 @@ use serde::Deserialize;
 
 use crate::cargo;
 use crate::tools::{self, FOR_HOSTS, FOR_TESTS};
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 /// Which hosts to run.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct HostsArgs {
     /// Run only hosts whose test has this in its name; of others, the reports of earlier runs count
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -61,12 +61,12 @@ const SECOND_HEAD: &str = "
 
 /// How one host behaves, as its test saw it.
 #[derive(Debug, Deserialize)]
-struct Report {
+struct HostReport {
     title: String,
     package: String,
     version: String,
     wire: String,
-    seen: Seen,
+    seen: Observations,
     notes: Vec<String>,
     /// The day of the run.
     #[serde(default)]
@@ -76,7 +76,7 @@ struct Report {
 /// The part of a report that the test compares.
 #[derive(Debug, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a column of the document")]
-struct Seen {
+struct Observations {
     view: String,
     recall: String,
     facts: bool,
@@ -90,7 +90,7 @@ struct Seen {
 }
 
 /// Installs the hosts, runs their tests and writes the document.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, args: &HostsArgs) -> anyhow::Result<()> {
     let tools = tools::prepare(workspace, &[FOR_TESTS, FOR_HOSTS].concat())?;
     let reports = workspace.target.join("hosts");
     // What an earlier run left would pass for what this one saw.
@@ -111,23 +111,24 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
 }
 
 /// Reads all reports, in the order of their titles.
-fn read(folder: &Path) -> anyhow::Result<Vec<Report>> {
+fn read(folder: &Path) -> anyhow::Result<Vec<HostReport>> {
     let mut reports = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let report = serde_json::from_slice(&fs::read(&path)?);
-        let report: Report = report.with_context(|| format!("cannot read {}", path.display()))?;
+        let report: HostReport =
+            report.with_context(|| format!("cannot read {}", path.display()))?;
         let date = cargo::output(Command::new("date").args(["-u", "+%F", "-r"]).arg(&path))?;
-        reports.push(Report { date: date.trim().to_owned(), ..report });
+        reports.push(HostReport { date: date.trim().to_owned(), ..report });
     }
     reports.sort_by(|one, other| one.title.cmp(&other.title));
     Ok(reports)
 }
 
 /// Returns the text of the document.
-fn document(reports: &[Report]) -> String {
+fn document(reports: &[HostReport]) -> String {
     let mut text = INTRODUCTION.to_owned();
-    for Report { title, package, version, date, wire, seen, .. } in reports {
+    for HostReport { title, package, version, date, wire, seen, .. } in reports {
         let refused = match seen.refused.as_slice() {
             [] => "nothing".to_owned(),
             tools => tools.iter().map(|tool| format!("`{tool}`")).collect::<Vec<_>>().join(", "),
@@ -142,7 +143,7 @@ fn document(reports: &[Report]) -> String {
         );
     }
     text += SECOND_HEAD;
-    for Report { title, seen, .. } in reports {
+    for HostReport { title, seen, .. } in reports {
         let tools = if seen.searched { "after a search" } else { "at once" };
         let arrive = |arrives| if arrives { "arrive" } else { "no" };
         let recalls = match seen.recalls {
@@ -164,7 +165,7 @@ fn document(reports: &[Report]) -> String {
         );
     }
     text += "\n## How each was run\n";
-    for Report { title, notes, .. } in reports {
+    for HostReport { title, notes, .. } in reports {
         let _ = writeln!(text, "\n**{title}**: {}", notes.join(" "));
     }
     text
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_document_is_of_the_versions_that_are_installed() {
-        let workspace = Workspace::load().unwrap();
+        let workspace = CargoWorkspace::load().unwrap();
         let document = fs::read_to_string(workspace.root.join(DOCUMENT)).unwrap();
         let rows: Vec<_> = document.lines().filter_map(|line| line.split(" | ").nth(1)).collect();
         let pinned: Vec<_> =

@@ -29,40 +29,40 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 /// The project's own commands.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", version = None)]
 struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Install what tests need, then run every gate, as CI does
-    Test(test::Args),
+    Test(test::TestArgs),
     /// Run every agent host against a scripted model, and write docs/HOSTS.md
-    Hosts(hosts::Args),
+    Hosts(hosts::HostsArgs),
     /// Check what compilers do not: layers, circles, names, sizes, orphans, links, generated docs
-    Tidy(tidy::Args),
+    Tidy(tidy::TidyArgs),
     /// Write the references that are generated from the code
-    Docs(docs::Args),
+    Docs(docs::DocsArgs),
     /// Check licences, sources and duplicate versions of dependencies
-    Deny(deny::Args),
+    Deny(deny::DenyArgs),
     /// Compile the TypeScript client, and run its tests against the daemon
-    Sdk(sdk::Args),
+    Sdk(sdk::SdkArgs),
     /// Feed hostile bytes to the parsers of outside bytes
-    Fuzz(fuzz::Args),
+    Fuzz(fuzz::FuzzArgs),
     /// Run the seeded simulator
-    Sim(sim::Args),
+    Sim(sim::SimArgs),
     /// Ask a daemon whatever its description allows, and what it does not
-    Api(api::Args),
+    Api(api::ApiArgs),
     /// Build for release and measure
-    Bench(bench::Args),
+    Bench(bench::BenchArgs),
     /// Let a real model work, on a server that you run, and check that nothing is lost
-    ModelRun(model_run::Args),
+    ModelRun(model_run::ModelRunArgs),
     /// Install the tools of the tests and print their environment, for `eval "$(cargo xtask tools)"`
     Tools,
 }
@@ -77,20 +77,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
-    let workspace = Workspace::load()?;
+fn run(command: XtaskCommand) -> anyhow::Result<()> {
+    let workspace = CargoWorkspace::load()?;
     match command {
-        Command::Test(args) => test::run(&workspace, &args),
-        Command::Hosts(args) => hosts::run(&workspace, &args),
-        Command::Tidy(args) => tidy::run(&workspace, &args),
-        Command::Docs(args) => docs::run(&workspace, &args),
-        Command::Deny(args) => deny::run(&workspace, &args),
-        Command::Sdk(args) => sdk::run(&workspace, &args),
-        Command::Fuzz(args) => fuzz::run(&workspace, &args),
-        Command::Sim(args) => sim::run(&workspace, &args),
-        Command::Api(args) => api::run(&workspace, &args),
-        Command::Bench(args) => bench::run(&workspace, &args),
-        Command::ModelRun(args) => model_run::run(&workspace, &args),
-        Command::Tools => tools::print_environment(&workspace),
+        XtaskCommand::Test(args) => test::run(&workspace, &args),
+        XtaskCommand::Hosts(args) => hosts::run(&workspace, &args),
+        XtaskCommand::Tidy(args) => tidy::run(&workspace, &args),
+        XtaskCommand::Docs(args) => docs::run(&workspace, &args),
+        XtaskCommand::Deny(args) => deny::run(&workspace, &args),
+        XtaskCommand::Sdk(args) => sdk::run(&workspace, &args),
+        XtaskCommand::Fuzz(args) => fuzz::run(&workspace, &args),
+        XtaskCommand::Sim(args) => sim::run(&workspace, &args),
+        XtaskCommand::Api(args) => api::run(&workspace, &args),
+        XtaskCommand::Bench(args) => bench::run(&workspace, &args),
+        XtaskCommand::ModelRun(args) => model_run::run(&workspace, &args),
+        XtaskCommand::Tools => tools::print_environment(&workspace),
     }
 }

@@ -17,11 +17,11 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use crate::cargo;
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 /// Which model.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ModelRunArgs {
     /// Where the server's API begins, such as `http://127.0.0.1:8080/v1`
     #[arg(long)]
     url: String,
@@ -65,12 +65,12 @@ const HOOK_MAX: Duration = Duration::from_secs(1);
 /// Longer than a model that failed for the first time is not asked.
 const BACKOFF: Duration = Duration::from_secs(6);
 /// How often it is looked whether something has happened.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Builds the program, lets the model work, and prints what came of it.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, args: &ModelRunArgs) -> anyhow::Result<()> {
     cargo::run(cargo::command().current_dir(&workspace.root).args(["build", "--bin", "lukasa"]))?;
-    let mut run = Run::new(workspace, args)?;
+    let mut run = ModelRunSession::new(workspace, args)?;
     run.connect()?;
     run.remember()?;
     run.cancel()?;
@@ -82,24 +82,24 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
     run.report(args)
 }
 
-struct Run {
+struct ModelRunSession {
     program: PathBuf,
     home: PathBuf,
     checkout: PathBuf,
     rows: Vec<[String; 8]>,
     /// What must never happen.
-    broken: Vec<String>,
+    failures: Vec<String>,
     /// What a model that can do the work would have done otherwise.
-    poor: Vec<String>,
+    weak_answers: Vec<String>,
     /// Whether anything that the model said was decoded into a call.
     decoded: bool,
     /// The last piece of work on record that was looked at.
     last: u64,
 }
 
-impl Run {
+impl ModelRunSession {
     /// Makes a home with settings that name the model, and memories.
-    fn new(workspace: &Workspace, args: &Args) -> anyhow::Result<Self> {
+    fn new(workspace: &CargoWorkspace, args: &ModelRunArgs) -> anyhow::Result<Self> {
         let place = workspace.target.join("model-run");
         if place.exists() {
             fs::remove_dir_all(&place)?;
@@ -124,14 +124,14 @@ impl Run {
             home,
             checkout,
             rows: Vec::new(),
-            broken: Vec::new(),
-            poor: Vec::new(),
+            failures: Vec::new(),
+            weak_answers: Vec::new(),
             decoded: false,
             last: 0,
         };
         for (path, text) in SEED {
-            let made = run.fed(&["create", path, "-"], text)?;
-            ensure!(made.status.success(), "cannot make {path}: {}", complaint(&made));
+            let made = run.run_with_stdin(&["create", path, "-"], text)?;
+            ensure!(made.status.success(), "cannot make {path}: {}", error_output(&made));
         }
         Ok(run)
     }
@@ -140,7 +140,7 @@ impl Run {
     fn connect(&mut self) -> anyhow::Result<()> {
         let asked = self.lukasa(&["models", "--json"])?;
         let told: Value = serde_json::from_slice(&asked.stdout)
-            .with_context(|| format!("lukasa models: {}", complaint(&asked)))?;
+            .with_context(|| format!("lukasa models: {}", error_output(&asked)))?;
         let checked = &told["checked"][0];
         ensure!(checked["answers"] == true, "no model answers: {}", checked["error"]);
         self.decoded |= checked["callsTools"] == true;
@@ -156,16 +156,16 @@ impl Run {
     fn remember(&mut self) -> anyhow::Result<()> {
         let (before, begun) = (self.texts()?, Instant::now());
         let ended = self.lukasa(&["remember", BEES])?;
-        self.note("remember", &ended.status.to_string(), (begun.elapsed(), AGENT_MAX))?;
+        self.record_step("remember", &ended.status.to_string(), (begun.elapsed(), AGENT_MAX))?;
         let after = self.texts()?;
         if ended.status.success() {
             let has_bees = after.iter().any(|(_, text)| text.contains("bees"));
             self.judge(has_bees, || "what was to be remembered is in no memory".into());
         } else {
             self.check(before == after, || "remember failed, and changed memories".into());
-            self.judge(false, || format!("remember failed: {}", complaint(&ended)));
+            self.judge(false, || format!("remember failed: {}", error_output(&ended)));
         }
-        self.keeps(&lines(&before), &after, "remember");
+        self.check_kept(&lines(&before), &after, "remember");
         Ok(())
     }
 
@@ -181,10 +181,10 @@ impl Run {
             let tasks = self.json(&["tasks", "--json"])?;
             let all = tasks["tasks"].as_array();
             is_running = all.into_iter().flatten().any(|task| task["status"] == "running");
-            sleep(LOOK_EVERY);
+            sleep(POLL_INTERVAL);
         }
         // Long enough that the question has been sent.
-        sleep(4 * LOOK_EVERY);
+        sleep(4 * POLL_INTERVAL);
         signal(&child, "INT")?;
         let interrupted = Instant::now();
         let ended = child.wait_with_output()?;
@@ -193,15 +193,15 @@ impl Run {
         if ended.status.code() == Some(130) {
             self.check(self.texts()? == before, || "a cancelled remember changed memories".into());
         }
-        self.note("remember, Ctrl-C", &ended.status.to_string(), (took, CANCEL_MAX))?;
-        self.keeps(&lines(&before), &self.texts()?, "a cancelled remember");
+        self.record_step("remember, Ctrl-C", &ended.status.to_string(), (took, CANCEL_MAX))?;
+        self.check_kept(&lines(&before), &self.texts()?, "a cancelled remember");
         Ok(())
     }
 
     fn forget(&mut self) -> anyhow::Result<()> {
         let (before, begun) = (self.texts()?, Instant::now());
         let ended = self.lukasa(&["forget", "-y", "my red bicycle"])?;
-        self.note("forget", &ended.status.to_string(), (begun.elapsed(), FORGET_MAX))?;
+        self.record_step("forget", &ended.status.to_string(), (begun.elapsed(), FORGET_MAX))?;
         let after = self.texts()?;
         let (had, has) = (lines(&before), lines(&after));
         self.check(has.is_subset(&had), || "forget wrote something".into());
@@ -210,7 +210,7 @@ impl Run {
         self.judge(is_right, || format!("of all entries, forget removed {gone:?}"));
         if before != after {
             let undone = self.lukasa(&["undo", "-y"])?;
-            self.check(undone.status.success(), || format!("undo: {}", complaint(&undone)));
+            self.check(undone.status.success(), || format!("undo: {}", error_output(&undone)));
             let restored = self.texts()? == before;
             self.check(restored, || "undo did not bring back what was forgotten".into());
         }
@@ -220,13 +220,13 @@ impl Run {
     fn dream(&mut self) -> anyhow::Result<()> {
         let (before, begun) = (self.texts()?, Instant::now());
         let ended = self.lukasa(&["dream", "-y"])?;
-        self.note("dream", &ended.status.to_string(), (begun.elapsed(), AGENT_MAX))?;
+        self.record_step("dream", &ended.status.to_string(), (begun.elapsed(), AGENT_MAX))?;
         let after = self.texts()?;
         if !ended.status.success() {
             self.check(before == after, || "a dream failed, and changed memories".into());
-            self.judge(false, || format!("dream failed: {}", complaint(&ended)));
+            self.judge(false, || format!("dream failed: {}", error_output(&ended)));
         }
-        self.keeps(&lines(&before), &after, "dream");
+        self.check_kept(&lines(&before), &after, "dream");
         Ok(())
     }
 
@@ -241,18 +241,22 @@ impl Run {
 
         // No session is begun: what that shows whole is not recalled again.
         let begun = Instant::now();
-        let mut shown = self.tell("user-prompt", "Which hot drink should I make for myself?")?;
+        let mut shown =
+            self.send_hook_event("user-prompt", "Which hot drink should I make for myself?")?;
         self.check(begun.elapsed() <= HOOK_MAX, || "a prompt waited for the model".into());
-        while shown.is_empty() && begun.elapsed() < RECALL_MAX && self.unseen()?.is_none() {
-            sleep(LOOK_EVERY);
-            shown = self.tell("post-tool-use", "")?;
+        while shown.is_empty()
+            && begun.elapsed() < RECALL_MAX
+            && self.newest_unseen_work()?.is_none()
+        {
+            sleep(POLL_INTERVAL);
+            shown = self.send_hook_event("post-tool-use", "")?;
         }
         self.await_record()?;
-        self.note("recall", "-", (begun.elapsed(), RECALL_MAX))?;
-        sleep(4 * LOOK_EVERY);
-        shown += &self.tell("post-tool-use", "")?;
+        self.record_step("recall", "-", (begun.elapsed(), RECALL_MAX))?;
+        sleep(4 * POLL_INTERVAL);
+        shown += &self.send_hook_event("post-tool-use", "")?;
         self.judge(shown.contains("green tea"), || format!("recalled was: {shown:?}"));
-        self.tell("stop", "")?;
+        self.send_hook_event("stop", "")?;
 
         // A model that failed or was late is left alone for a while.
         if self.json(&["runs", "-n", "1", "--json"])?["ended"] == "fallback" {
@@ -260,11 +264,11 @@ impl Run {
         }
         // A turn that ends at once: nobody wants the answer any more.
         let begun = Instant::now();
-        self.tell("user-prompt", "And what should I do on Tuesdays?")?;
-        sleep(LOOK_EVERY);
-        self.tell("stop", "")?;
+        self.send_hook_event("user-prompt", "And what should I do on Tuesdays?")?;
+        sleep(POLL_INTERVAL);
+        self.send_hook_event("stop", "")?;
         self.await_record()?;
-        self.note("recall, turn ended", "-", (begun.elapsed(), CANCEL_MAX))?;
+        self.record_step("recall, turn ended", "-", (begun.elapsed(), CANCEL_MAX))?;
         signal(&daemon.0, "TERM")?;
         self.check(daemon.0.wait()?.success(), || "the daemon did not end well".into());
         // A hook never fails its agent; what is wrong is in its log.
@@ -274,38 +278,38 @@ impl Run {
     }
 
     /// Tells the daemon of an event by a hook. Returns what the agent's model is shown.
-    fn tell(&self, event: &str, prompt: &str) -> anyhow::Result<String> {
+    fn send_hook_event(&self, event: &str, prompt: &str) -> anyhow::Result<String> {
         let name = EVENTS.iter().find(|(ours, _)| *ours == event).map(|(_, theirs)| theirs);
         let told = json!({
             "session_id": "model-run", "cwd": self.checkout, "hook_event_name": name, "prompt": prompt,
         });
         let args = ["hook", event, "--agent", "claude-code"];
-        let answered = self.fed(&args, &told.to_string())?;
+        let answered = self.run_with_stdin(&args, &told.to_string())?;
         Ok(text(&answered.stdout))
     }
 
     /// Returns the newest piece of work on record, if it was not looked at.
-    fn unseen(&self) -> anyhow::Result<Option<Value>> {
+    fn newest_unseen_work(&self) -> anyhow::Result<Option<Value>> {
         let work = self.json(&["runs", "-n", "1", "--json"])?;
         Ok(Some(work).filter(|work| work["number"].as_u64().unwrap_or_default() > self.last))
     }
 
     fn await_record(&self) -> anyhow::Result<()> {
         let begun = Instant::now();
-        while begun.elapsed() < RECALL_MAX && self.unseen()?.is_none() {
-            sleep(LOOK_EVERY);
+        while begun.elapsed() < RECALL_MAX && self.newest_unseen_work()?.is_none() {
+            sleep(POLL_INTERVAL);
         }
         Ok(())
     }
 
     /// Notes a step with what is on record of it.
-    fn note(
+    fn record_step(
         &mut self,
         step: &str,
         ended: &str,
         (took, most): (Duration, Duration),
     ) -> anyhow::Result<()> {
-        let work = self.unseen()?.unwrap_or_default();
+        let work = self.newest_unseen_work()?.unwrap_or_default();
         self.last = work["number"].as_u64().unwrap_or(self.last);
         let count = |key: &str| work[key].as_u64().unwrap_or_default();
         self.decoded |= count("calls") > count("refused");
@@ -320,16 +324,16 @@ impl Run {
 
     /// Notes whether an invariant holds.
     fn check(&mut self, holds: bool, what: impl FnOnce() -> String) {
-        self.broken.extend((!holds).then(what));
+        self.failures.extend((!holds).then(what));
     }
 
     /// Notes whether the model did what one that can do the work would do.
     fn judge(&mut self, is_right: bool, what: impl FnOnce() -> String) {
-        self.poor.extend((!is_right).then(what));
+        self.weak_answers.extend((!is_right).then(what));
     }
 
     /// Checks that entries are all there.
-    fn keeps(&mut self, had: &BTreeSet<String>, texts: &[(PathBuf, String)], step: &str) {
+    fn check_kept(&mut self, had: &BTreeSet<String>, texts: &[(PathBuf, String)], step: &str) {
         let has = lines(texts);
         let lost: Vec<&String> = had.difference(&has).collect();
         self.check(lost.is_empty(), || format!("{step} lost {lost:?}"));
@@ -361,7 +365,7 @@ impl Run {
             .with_context(|| format!("cannot start {}", self.program.display()))
     }
 
-    fn fed(&self, args: &[&str], stdin: &str) -> anyhow::Result<Output> {
+    fn run_with_stdin(&self, args: &[&str], stdin: &str) -> anyhow::Result<Output> {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -377,11 +381,11 @@ impl Run {
             return Ok(Value::Null);
         }
         serde_json::from_slice(&printed.stdout)
-            .with_context(|| format!("lukasa {}: {}", args.join(" "), complaint(&printed)))
+            .with_context(|| format!("lukasa {}: {}", args.join(" "), error_output(&printed)))
     }
 
     /// Prints the table, and fails if something is wrong.
-    fn report(mut self, args: &Args) -> anyhow::Result<()> {
+    fn report(mut self, args: &ModelRunArgs) -> anyhow::Result<()> {
         let decoded = self.decoded;
         self.judge(decoded, || {
             "no structured answer: nothing that it said was a call of a tool that it has".into()
@@ -390,16 +394,16 @@ impl Run {
         println!("\n{} at {}\n", args.model, args.url);
         print!("{}", table(&head.map(str::to_owned), &self.rows));
         println!("\nWhat was made is in {}", self.home.display());
-        for poor in &self.poor {
+        for poor in &self.weak_answers {
             println!("the model: {poor}");
         }
-        for broken in &self.broken {
+        for broken in &self.failures {
             println!("broken: {broken}");
         }
-        ensure!(self.broken.is_empty(), "{} things are broken, see above", self.broken.len());
+        ensure!(self.failures.is_empty(), "{} things are broken, see above", self.failures.len());
         let is_judged = !args.nonsense;
         ensure!(
-            !is_judged || self.poor.is_empty(),
+            !is_judged || self.weak_answers.is_empty(),
             "nothing is broken, but the model did not do the work, see above; `--nonsense` does not judge that"
         );
         println!("nothing was lost, deadlines were kept, and Ctrl-C ended what it was to end");
@@ -469,7 +473,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_owned()
 }
 
-fn complaint(output: &Output) -> String {
+fn error_output(output: &Output) -> String {
     let told = text(&output.stderr);
     if told.is_empty() { output.status.to_string() } else { told }
 }

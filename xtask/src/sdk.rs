@@ -8,19 +8,19 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::tools::{self, Tools};
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 use crate::{cargo, docs};
 
 /// What to do with the client.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SdkArgs {
     /// Only make its types anew from docs/reference/openapi.json
     #[arg(long)]
     types: bool,
 }
 
 /// Installs what is missing, and makes the types or runs everything.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, args: &SdkArgs) -> anyhow::Result<()> {
     let tools = tools::prepare(workspace, tools::FOR_TESTS)?;
     if args.types {
         tools::install_package(workspace, &folder(workspace))?;
@@ -30,7 +30,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
 }
 
 /// Runs everything with tools that are there already.
-pub(crate) fn check(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+pub(crate) fn check(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     tools::install_package(workspace, &folder(workspace))?;
     let program = docs::build_program(workspace)?;
     cargo::run(npm(workspace, tools).args(["run", "types:check"]))
@@ -42,11 +42,11 @@ pub(crate) fn check(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> 
         .context("the types of the page are wrong")
 }
 
-fn folder(workspace: &Workspace) -> PathBuf {
+fn folder(workspace: &CargoWorkspace) -> PathBuf {
     workspace.root.join("sdks/typescript")
 }
 
-fn npm(workspace: &Workspace, tools: &Tools) -> Command {
+fn npm(workspace: &CargoWorkspace, tools: &Tools) -> Command {
     let mut npm = tools.npm_command();
     npm.current_dir(folder(workspace)).arg("--silent");
     npm

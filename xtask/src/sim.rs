@@ -3,12 +3,12 @@
 //!
 //! They are tests of `store` and, for lanes, of `engine`; here is only how long they run and with which seed.
 
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 use crate::{cargo, tools};
 
 /// How long, and from which seed.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SimArgs {
     /// How many seconds to try seeds for
     #[arg(long, default_value_t = 60)]
     pub(crate) seconds: u64,
@@ -18,16 +18,16 @@ pub(crate) struct Args {
 }
 
 /// Installs the runner if need be, and runs the simulator.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, args: &SimArgs) -> anyhow::Result<()> {
     let tools = tools::prepare(workspace, &[tools::CARGO_NEXTEST])?;
     simulate(workspace, &tools, args)
 }
 
 /// Runs the simulator with tools that are there already.
 pub(crate) fn simulate(
-    workspace: &Workspace,
+    workspace: &CargoWorkspace,
     tools: &tools::Tools,
-    args: &Args,
+    args: &SimArgs,
 ) -> anyhow::Result<()> {
     let mut command = tools.cargo_command();
     command.current_dir(&workspace.root);

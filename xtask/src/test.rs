@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use crate::tools::{self, Tools};
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 use crate::{cargo, deny, fuzz, sdk, sim, tidy};
 
 /// How long each of the two endless gates looks for trouble.
@@ -18,7 +18,7 @@ const SEARCH_SECONDS: u64 = 60;
 
 /// Which gates to run.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TestArgs {
     /// Run this gate alone; may be given more than once
     #[arg(long, value_name = "STEP", conflicts_with = "quick")]
     only: Vec<String>,
@@ -31,60 +31,60 @@ pub(crate) struct Args {
 }
 
 /// One gate.
-struct Step {
+struct CheckStep {
     name: &'static str,
-    about: &'static str,
-    run: fn(&Workspace, &Tools) -> anyhow::Result<()>,
+    description: &'static str,
+    run: fn(&CargoWorkspace, &Tools) -> anyhow::Result<()>,
     /// Whether it runs beside the one before.
-    beside: bool,
+    runs_in_parallel: bool,
 }
 
 /// How a gate went, and how long it took.
-type Outcome = (&'static str, anyhow::Result<()>, Duration);
+type CheckOutcome = (&'static str, anyhow::Result<()>, Duration);
 
-impl Step {
+impl CheckStep {
     const fn new(
         name: &'static str,
         about: &'static str,
-        run: fn(&Workspace, &Tools) -> anyhow::Result<()>,
+        run: fn(&CargoWorkspace, &Tools) -> anyhow::Result<()>,
     ) -> Self {
-        Self { name, about, run, beside: false }
+        Self { name, description: about, run, runs_in_parallel: false }
     }
 
     /// Lets it run beside the one before.
-    const fn beside(self) -> Self {
-        Self { beside: true, ..self }
+    const fn in_parallel(self) -> Self {
+        Self { runs_in_parallel: true, ..self }
     }
 }
 
 /// All gates, the quick ones first.
-const STEPS: [Step; 10] = [
-    Step::new("fmt", "the sources are formatted", fmt),
-    Step::new("tidy", "layers, circles, names, sizes, links, generated docs", tidy_step),
-    Step::new("clippy", "no lint complains", clippy),
-    Step::new("doc", "the API documentation builds without a warning", doc),
-    Step::new("deny", "licences and sources of dependencies", deny_step),
-    Step::new("test", "unit and integration tests", test),
-    Step::new("doctest", "examples in the API documentation", doctest),
-    Step::new("sdk", "the TypeScript client against the daemon", sdk::check),
-    Step::new("fuzz", "hostile bytes into the parsers, a minute in all", fuzz_step),
-    Step::new("sim", "the seeded simulator, a minute", sim_step).beside(),
+const STEPS: [CheckStep; 10] = [
+    CheckStep::new("fmt", "the sources are formatted", fmt),
+    CheckStep::new("tidy", "layers, circles, names, sizes, links, generated docs", tidy_step),
+    CheckStep::new("clippy", "no lint complains", clippy),
+    CheckStep::new("doc", "the API documentation builds without a warning", doc),
+    CheckStep::new("deny", "licences and sources of dependencies", deny_step),
+    CheckStep::new("test", "unit and integration tests", test),
+    CheckStep::new("doctest", "examples in the API documentation", doctest),
+    CheckStep::new("sdk", "the TypeScript client against the daemon", sdk::check),
+    CheckStep::new("fuzz", "hostile bytes into the parsers, a minute in all", fuzz_step),
+    CheckStep::new("sim", "the seeded simulator, a minute", sim_step).in_parallel(),
 ];
 
 /// The gates of `--quick`. They need no tool but the test runner.
-const QUICK: [Step; 4] = [
-    Step::new("fmt", "the sources are formatted", fmt),
-    Step::new("tidy", "layers, circles, names, sizes, links, generated docs", tidy_step),
-    Step::new("clippy", "no lint complains, with all features", clippy_with_all_features),
-    Step::new("test", "unit tests, and integration tests that are fast", quick_test),
+const QUICK: [CheckStep; 4] = [
+    CheckStep::new("fmt", "the sources are formatted", fmt),
+    CheckStep::new("tidy", "layers, circles, names, sizes, links, generated docs", tidy_step),
+    CheckStep::new("clippy", "no lint complains, with all features", clippy_with_all_features),
+    CheckStep::new("test", "unit tests, and integration tests that are fast", quick_test),
 ];
 
 /// Runs the gates that are asked for.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, args: &TestArgs) -> anyhow::Result<()> {
     let chosen = if args.quick { QUICK.iter().collect() } else { choose(&args.only)? };
     if args.list {
         for step in chosen {
-            println!("{:8} {}", step.name, step.about);
+            println!("{:8} {}", step.name, step.description);
         }
         return Ok(());
     }
@@ -92,8 +92,8 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
     let tools = tools::prepare(workspace, wanted)?;
     let start = Instant::now();
     let mut outcomes = Vec::new();
-    for steps in chosen.chunk_by(|_, later| later.beside) {
-        outcomes.extend(run_beside(steps, workspace, &tools));
+    for steps in chosen.chunk_by(|_, later| later.runs_in_parallel) {
+        outcomes.extend(run_in_parallel(steps, workspace, &tools));
         if outcomes.iter().any(|(_, outcome, _)| outcome.is_err()) {
             break;
         }
@@ -105,9 +105,13 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
 }
 
 /// Runs steps beside each other.
-fn run_beside(steps: &[&Step], workspace: &Workspace, tools: &Tools) -> Vec<Outcome> {
-    let timed = |step: &Step| {
-        println!("\n== {}: {}", step.name, step.about);
+fn run_in_parallel(
+    steps: &[&CheckStep],
+    workspace: &CargoWorkspace,
+    tools: &Tools,
+) -> Vec<CheckOutcome> {
+    let timed = |step: &CheckStep| {
+        println!("\n== {}: {}", step.name, step.description);
         let start = Instant::now();
         let outcome = (step.run)(workspace, tools);
         (step.name, outcome, start.elapsed())
@@ -121,17 +125,17 @@ fn run_beside(steps: &[&Step], workspace: &Workspace, tools: &Tools) -> Vec<Outc
 }
 
 /// Returns the steps of these names, in the usual order; all when none is named.
-fn choose(only: &[String]) -> anyhow::Result<Vec<&'static Step>> {
+fn choose(only: &[String]) -> anyhow::Result<Vec<&'static CheckStep>> {
     for name in only {
         let is_known = STEPS.iter().any(|step| step.name == name);
         anyhow::ensure!(is_known, "no step is called `{name}`; `--list` shows them");
     }
-    let is_asked = |step: &&Step| only.is_empty() || only.iter().any(|name| step.name == name);
+    let is_asked = |step: &&CheckStep| only.is_empty() || only.iter().any(|name| step.name == name);
     Ok(STEPS.iter().filter(is_asked).collect())
 }
 
 /// Returns how each step went, and how long all took.
-fn table(outcomes: &[Outcome], all: Duration) -> String {
+fn table(outcomes: &[CheckOutcome], all: Duration) -> String {
     let mut table = String::new();
     let mut row = |name: &str, word: &str, time: Duration| {
         // Writing to a string cannot fail.
@@ -145,63 +149,63 @@ fn table(outcomes: &[Outcome], all: Duration) -> String {
 }
 
 /// Runs cargo in the workspace.
-fn run_cargo(workspace: &Workspace, tools: &Tools, arguments: &[&str]) -> anyhow::Result<()> {
+fn run_cargo(workspace: &CargoWorkspace, tools: &Tools, arguments: &[&str]) -> anyhow::Result<()> {
     cargo::run(tools.cargo_command().current_dir(&workspace.root).args(arguments))
 }
 
-fn fmt(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+fn fmt(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     run_cargo(workspace, tools, &["fmt", "--all", "--check"])?;
     run_cargo(workspace, tools, &["fmt", "--manifest-path", fuzz::MANIFEST, "--check"])
 }
 
-fn tidy_step(workspace: &Workspace, _: &Tools) -> anyhow::Result<()> {
-    tidy::run(workspace, &tidy::Args::default())
+fn tidy_step(workspace: &CargoWorkspace, _: &Tools) -> anyhow::Result<()> {
+    tidy::run(workspace, &tidy::TidyArgs::default())
 }
 
 /// Runs clippy twice, since some code is only compiled when a feature is off.
-fn clippy(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+fn clippy(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     clippy_with_all_features(workspace, tools)?;
     let without_tables = ["clippy", "--package", "lukasa-cli", "--no-default-features"];
     run_cargo(workspace, tools, &[&without_tables[..], &["--", "-D", "warnings"]].concat())
 }
 
-fn clippy_with_all_features(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+fn clippy_with_all_features(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     let all = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     run_cargo(workspace, tools, &all)
 }
 
-fn doc(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+fn doc(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     let mut command = tools.cargo_command();
     command.current_dir(&workspace.root).env("RUSTDOCFLAGS", "-D warnings");
     cargo::run(command.args(["doc", "--workspace", "--no-deps"]))
 }
 
-fn deny_step(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+fn deny_step(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     deny::check(workspace, tools, &[])
 }
 
-fn test(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+fn test(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     run_cargo(workspace, tools, &["nextest", "run", "--workspace"])?;
     let without_tables = ["nextest", "run", "--package", "lukasa-recall", "--no-default-features"];
     run_cargo(workspace, tools, &without_tables)
 }
 
 /// Runs the tests that the profile `quick` of `.config/nextest.toml` leaves.
-fn quick_test(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+fn quick_test(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     // The whole workspace, filtered: `-p` would choose other features and build everything again.
     run_cargo(workspace, tools, &["nextest", "run", "--workspace", "--profile", "quick"])
 }
 
-fn doctest(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+fn doctest(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     run_cargo(workspace, tools, &["test", "--doc", "--workspace"])
 }
 
-fn fuzz_step(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
+fn fuzz_step(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
     fuzz::search(workspace, tools, &fuzz::targets(workspace)?, SEARCH_SECONDS)
 }
 
-fn sim_step(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
-    sim::simulate(workspace, tools, &sim::Args { seconds: SEARCH_SECONDS, seed: None })
+fn sim_step(workspace: &CargoWorkspace, tools: &Tools) -> anyhow::Result<()> {
+    sim::simulate(workspace, tools, &sim::SimArgs { seconds: SEARCH_SECONDS, seed: None })
 }
 
 #[cfg(test)]
@@ -246,13 +250,14 @@ mod tests {
     fn steps_beside_each_other_both_run_whichever_fails() {
         static BOTH: Barrier = Barrier::new(2);
         /// Ends when the other one is there; one of the two fails.
-        fn meet(_: &Workspace, _: &Tools) -> anyhow::Result<()> {
+        fn meet(_: &CargoWorkspace, _: &Tools) -> anyhow::Result<()> {
             anyhow::ensure!(!BOTH.wait().is_leader(), "found something");
             Ok(())
         }
-        let steps = [Step::new("fuzz", "", meet), Step::new("sim", "", meet).beside()];
-        let workspace = Workspace::load().unwrap();
-        let outcomes = run_beside(&[&steps[0], &steps[1]], &workspace, &Tools::default());
+        let steps =
+            [CheckStep::new("fuzz", "", meet), CheckStep::new("sim", "", meet).in_parallel()];
+        let workspace = CargoWorkspace::load().unwrap();
+        let outcomes = run_in_parallel(&[&steps[0], &steps[1]], &workspace, &Tools::default());
         let names: Vec<_> = outcomes.iter().map(|(name, _, _)| *name).collect();
         assert_eq!(names, ["fuzz", "sim"]);
         assert_eq!(outcomes.iter().filter(|(_, outcome, _)| outcome.is_err()).count(), 1);

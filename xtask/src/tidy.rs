@@ -6,30 +6,30 @@
 //! is no longer needed is a finding itself.
 
 mod allowed;
-mod circles;
 mod diagram;
 mod files;
 mod finding;
+mod import_cycles;
 mod layers;
 mod limits;
 mod markdown;
+mod module_graph;
 mod modules;
 mod plain_words;
 mod prose;
 mod rust;
 mod tree;
-mod uses;
 mod words;
 
 use crate::tidy::allowed::Allowed;
-pub(crate) use crate::tidy::finding::Finding;
-use crate::tidy::tree::Tree;
-use crate::workspace::Workspace;
+pub(crate) use crate::tidy::finding::TidyFinding;
+use crate::tidy::tree::SourceTree;
+use crate::workspace::CargoWorkspace;
 use crate::{cargo, docs};
 
 /// How to check.
 #[derive(Default, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct TidyArgs {
     /// Format the sources and write the generated references first
     #[arg(long)]
     fix: bool,
@@ -39,12 +39,12 @@ pub(crate) struct Args {
 }
 
 /// Checks everything and prints what was found.
-pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, args: &TidyArgs) -> anyhow::Result<()> {
     if args.fix {
         cargo::run(cargo::command().current_dir(&workspace.root).args(["fmt", "--all"]))?;
         docs::write(workspace)?;
     }
-    let tree = Tree::read(&workspace.root)?;
+    let tree = SourceTree::read(&workspace.root)?;
     let allowed = Allowed::parse(tree.text(allowed::PATH).unwrap_or_default())?;
     let found = allowed.filter(check(workspace, &tree, &allowed));
     let places = plain_words::report(&found);
@@ -62,7 +62,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
             println!("hint: {hint}");
         }
         let sources = rust::sources(&tree);
-        for circles in circles::read(&sources, &modules::roots(workspace, &tree)) {
+        for circles in import_cycles::read(&sources, &modules::roots(workspace, &tree)) {
             print!("hint: {circles}");
         }
         for place in places {
@@ -74,15 +74,15 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
 }
 
 /// Compares the generated references; that they cannot be generated is a finding too.
-fn drift(workspace: &Workspace) -> Vec<Finding> {
+fn drift(workspace: &CargoWorkspace) -> Vec<TidyFinding> {
     docs::drift(workspace).unwrap_or_else(|error| {
         let wrong = format!("cannot be compared ({error:#})");
-        vec![Finding::file("docs", "docs/reference", wrong, "make `lukasa reference` work")]
+        vec![TidyFinding::file("docs", "docs/reference", wrong, "make `lukasa reference` work")]
     })
 }
 
 /// Runs every check that needs no build.
-fn check(workspace: &Workspace, tree: &Tree, allowed: &Allowed) -> Vec<Finding> {
+fn check(workspace: &CargoWorkspace, tree: &SourceTree, allowed: &Allowed) -> Vec<TidyFinding> {
     let sources = rust::sources(tree);
     let roots = modules::roots(workspace, tree);
     [
@@ -101,7 +101,7 @@ fn check(workspace: &Workspace, tree: &Tree, allowed: &Allowed) -> Vec<Finding> 
         words::notes(tree, &sources),
         modules::test_binaries(tree),
         modules::orphans(&sources, &roots),
-        circles::unrecorded(&circles::read(&sources, &roots), &allowed.circles),
+        import_cycles::unrecorded(&import_cycles::read(&sources, &roots), &allowed.circles),
         plain_words::places(tree, &sources, &allowed.repeated_types),
         diagram::diagram(tree, &workspace.tables.layers),
         markdown::links(tree),

@@ -4,7 +4,7 @@
 //! root runs this where they lack. Tests are told where things are by environment variables, and fail
 //! without them. When all is there, preparing costs one look at a few files.
 
-mod rack;
+mod install_dir;
 mod system;
 
 use std::ffi::OsString;
@@ -14,13 +14,13 @@ use std::process::Command;
 use anyhow::Context;
 
 use crate::cargo;
-use crate::tools::rack::Rack;
-use crate::workspace::Workspace;
+use crate::tools::install_dir::InstallDir;
+use crate::workspace::CargoWorkspace;
 
 /// One thing to install.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tool {
-    source: Source,
+    source: ToolSource,
     name: &'static str,
     /// The version to install.
     version: &'static str,
@@ -28,7 +28,7 @@ pub(crate) struct Tool {
 
 /// Where a tool comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum ToolSource {
     Npm,
     Python,
     /// Comes from nowhere but the machine.
@@ -91,10 +91,11 @@ pub(crate) const FOR_BENCHES: &[Tool] = &[
 ];
 
 /// Checks the unit that `lukasa service` writes.
-const SYSTEMD_ANALYZE: Tool = Tool { source: Source::System, name: "systemd-analyze", version: "" };
+const SYSTEMD_ANALYZE: Tool =
+    Tool { source: ToolSource::System, name: "systemd-analyze", version: "" };
 
 /// The browser that the tests of the page drive.
-const CHROMIUM: Tool = Tool { source: Source::System, name: "chromium", version: "" };
+const CHROMIUM: Tool = Tool { source: ToolSource::System, name: "chromium", version: "" };
 
 const INSPECTOR: &str = "@modelcontextprotocol/inspector";
 
@@ -105,15 +106,15 @@ const NODE_VERSION: &str = "22.23.3";
 
 impl Tool {
     const fn npm(name: &'static str, version: &'static str) -> Self {
-        Self { source: Source::Npm, name, version }
+        Self { source: ToolSource::Npm, name, version }
     }
 
     const fn python(name: &'static str, version: &'static str) -> Self {
-        Self { source: Source::Python, name, version }
+        Self { source: ToolSource::Python, name, version }
     }
 
     const fn cargo(name: &'static str, version: &'static str, oldest: &'static str) -> Self {
-        Self { source: Source::Cargo { oldest }, name, version }
+        Self { source: ToolSource::Cargo { oldest }, name, version }
     }
 
     /// Returns its name and version, as documents have them.
@@ -159,14 +160,14 @@ impl Tools {
 }
 
 /// Installs what is missing of `wanted`.
-pub(crate) fn prepare(workspace: &Workspace, wanted: &[Tool]) -> anyhow::Result<Tools> {
-    let rack = Rack::open(&workspace.target.join("tools"))?;
+pub(crate) fn prepare(workspace: &CargoWorkspace, wanted: &[Tool]) -> anyhow::Result<Tools> {
+    let rack = InstallDir::open(&workspace.target.join("tools"))?;
     let mut tools = Tools::default();
-    let npm = of(wanted, Source::Npm);
+    let npm = tools_from(wanted, ToolSource::Npm);
     if !npm.is_empty() {
         tools.prepare_npm(&rack, npm)?;
     }
-    let python = of(wanted, Source::Python);
+    let python = tools_from(wanted, ToolSource::Python);
     if !python.is_empty() {
         tools.prepare_python(&rack, &python)?;
     }
@@ -177,7 +178,7 @@ pub(crate) fn prepare(workspace: &Workspace, wanted: &[Tool]) -> anyhow::Result<
         system::require(&system::SYSTEMD_ANALYZE)?;
     }
     for tool in wanted {
-        if let Source::Cargo { oldest } = tool.source {
+        if let ToolSource::Cargo { oldest } = tool.source {
             tools.prepare_cargo_tool(&rack, tool, oldest)?;
         }
     }
@@ -185,13 +186,13 @@ pub(crate) fn prepare(workspace: &Workspace, wanted: &[Tool]) -> anyhow::Result<
 }
 
 /// Installs what the lock file of an npm package names beside it, unless it is there.
-pub(crate) fn install_package(workspace: &Workspace, folder: &Path) -> anyhow::Result<()> {
+pub(crate) fn install_package(workspace: &CargoWorkspace, folder: &Path) -> anyhow::Result<()> {
     system::require(&system::NPM)?;
-    rack::npm_package(&Rack::open(&workspace.target.join("tools"))?, folder)
+    install_dir::npm_package(&InstallDir::open(&workspace.target.join("tools"))?, folder)
 }
 
 /// Installs the tools of the tests and prints their environment for a shell.
-pub(crate) fn print_environment(workspace: &Workspace) -> anyhow::Result<()> {
+pub(crate) fn print_environment(workspace: &CargoWorkspace) -> anyhow::Result<()> {
     let tools = prepare(workspace, FOR_TESTS)?;
     for (name, value) in &tools.environment {
         println!("export {name}={}", quoted(&value.to_string_lossy()));
@@ -205,12 +206,12 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn of(wanted: &[Tool], source: Source) -> Vec<Tool> {
+fn tools_from(wanted: &[Tool], source: ToolSource) -> Vec<Tool> {
     wanted.iter().filter(|tool| tool.source == source).copied().collect()
 }
 
 impl Tools {
-    fn prepare_npm(&mut self, rack: &Rack, mut packages: Vec<Tool>) -> anyhow::Result<()> {
+    fn prepare_npm(&mut self, rack: &InstallDir, mut packages: Vec<Tool>) -> anyhow::Result<()> {
         system::require(&system::NPM)?;
         let machine = system::version_of(Command::new("node").arg("--version"));
         let own_node = machine.is_none_or(|found| found < version(NODE_OLDEST));
@@ -234,7 +235,7 @@ impl Tools {
         Ok(())
     }
 
-    fn prepare_python(&mut self, rack: &Rack, packages: &[Tool]) -> anyhow::Result<()> {
+    fn prepare_python(&mut self, rack: &InstallDir, packages: &[Tool]) -> anyhow::Result<()> {
         system::require(&system::PYTHON)?;
         let folder = rack.python(packages)?;
         self.environment.push(("LUKASA_TEST_PYTHON", folder.join("bin/python")));
@@ -243,7 +244,12 @@ impl Tools {
 
     /// Takes the machine's own, else a wheel that holds the program, else builds it, which takes
     /// minutes.
-    fn prepare_cargo_tool(&mut self, rack: &Rack, tool: &Tool, oldest: &str) -> anyhow::Result<()> {
+    fn prepare_cargo_tool(
+        &mut self,
+        rack: &InstallDir,
+        tool: &Tool,
+        oldest: &str,
+    ) -> anyhow::Result<()> {
         if *tool == CARGO_FUZZ {
             system::require(&system::CXX)?;
         }

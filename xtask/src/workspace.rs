@@ -13,7 +13,7 @@ use crate::cargo;
 
 /// The workspace as cargo sees it.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Workspace {
+pub(crate) struct CargoWorkspace {
     /// The folder of the root `Cargo.toml`.
     #[serde(rename = "workspace_root")]
     pub(crate) root: PathBuf,
@@ -49,7 +49,7 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
     /// Its library, binaries, tests, examples, benches and build script.
     #[serde(default)]
-    pub(crate) targets: Vec<Target>,
+    pub(crate) targets: Vec<CargoTarget>,
 }
 
 /// One declared dependency.
@@ -59,13 +59,13 @@ pub(crate) struct Dependency {
     pub(crate) name: String,
     /// When it is needed.
     #[serde(default)]
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<DependencyKind>,
 }
 
 /// When a dependency is needed; cargo leaves it out for a normal one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum DependencyKind {
     /// By tests, examples and benches alone.
     Dev,
     /// By the build script.
@@ -74,12 +74,12 @@ pub(crate) enum Kind {
 
 /// One thing that cargo builds.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Target {
+pub(crate) struct CargoTarget {
     /// The file at its root.
     pub(crate) src_path: PathBuf,
 }
 
-impl Workspace {
+impl CargoWorkspace {
     /// Asks cargo. Needs no network: dependencies are not resolved.
     pub(crate) fn load() -> anyhow::Result<Self> {
         let json =

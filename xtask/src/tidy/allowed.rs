@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use serde::Deserialize;
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 
 /// Where the exceptions stand, from the root.
 pub(super) const PATH: &str = "xtask/tidy.toml";
@@ -47,7 +47,7 @@ struct Exception {
 }
 
 impl Exception {
-    fn covers(&self, finding: &Finding) -> bool {
+    fn covers(&self, finding: &TidyFinding) -> bool {
         self.check == finding.check
             && self.path == finding.path
             && self.about.as_ref().is_none_or(|about| finding.wrong.contains(about))
@@ -69,21 +69,22 @@ impl Allowed {
     }
 
     /// Takes away what is allowed, and adds the exceptions that allow nothing.
-    pub(super) fn filter(&self, findings: Vec<Finding>) -> Vec<Finding> {
+    pub(super) fn filter(&self, findings: Vec<TidyFinding>) -> Vec<TidyFinding> {
         let idle = self
             .exceptions
             .iter()
             .filter(|exception| !findings.iter().any(|finding| exception.covers(finding)));
-        let idle: Vec<Finding> = idle
+        let idle: Vec<TidyFinding> = idle
             .map(|exception| {
                 let wrong = format!(
                     "nothing in {} needs the exception for `{}`",
                     exception.path, exception.check
                 );
-                Finding::file("allowed", PATH, wrong, "remove it")
+                TidyFinding::file("allowed", PATH, wrong, "remove it")
             })
             .collect();
-        let is_left = |finding: &Finding| !self.exceptions.iter().any(|each| each.covers(finding));
+        let is_left =
+            |finding: &TidyFinding| !self.exceptions.iter().any(|each| each.covers(finding));
         findings.into_iter().filter(is_left).chain(idle).collect()
     }
 }
@@ -101,8 +102,8 @@ mod tests {
         reason = "named by the protocol"
     "#;
 
-    fn finding(check: &'static str, path: &str, about: &str) -> Finding {
-        Finding::file(check, path, format!("`{about}` is vague"), "rename it")
+    fn finding(check: &'static str, path: &str, about: &str) -> TidyFinding {
+        TidyFinding::file(check, path, format!("`{about}` is vague"), "rename it")
     }
 
     #[test]

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::rust;
-use crate::tidy::tree::Tree;
+use crate::tidy::tree::SourceTree;
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
 const CHECK: &str = "architecture-diagram";
@@ -20,8 +20,11 @@ struct Diagram<'a> {
 }
 
 /// Compares the diagram with the layers, each with the layers that it uses.
-pub(super) fn diagram(tree: &Tree, layers: &BTreeMap<String, Vec<String>>) -> Vec<Finding> {
-    let finding = |wrong: String, remedy: &str| Finding::file(CHECK, DOCUMENT, wrong, remedy);
+pub(super) fn diagram(
+    tree: &SourceTree,
+    layers: &BTreeMap<String, Vec<String>>,
+) -> Vec<TidyFinding> {
+    let finding = |wrong: String, remedy: &str| TidyFinding::file(CHECK, DOCUMENT, wrong, remedy);
     let blocks = mermaid_blocks(tree.text(DOCUMENT).unwrap_or_default());
     let [(first_line, lines)] = blocks.as_slice() else {
         let wrong = format!("has {} blocks of `mermaid`, not one", blocks.len());
@@ -124,7 +127,7 @@ mod tests {
             (layer.to_owned(), used.iter().map(ToString::to_string).collect())
         };
         let layers = [row("memory", &[]), row("state", &["memory"]), row("model", &[])].into();
-        let tree = Tree::from([("ARCHITECTURE.md", text)]);
+        let tree = SourceTree::from([("ARCHITECTURE.md", text)]);
         assert_eq!(printed(&diagram(&tree, &layers)), expected, "{text}");
     }
 

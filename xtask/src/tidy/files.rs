@@ -1,7 +1,7 @@
 //! Checks of files: names, sizes, headers, paths of one machine, and the former name of the product.
 
-use crate::tidy::finding::Finding;
-use crate::tidy::tree::Tree;
+use crate::tidy::finding::TidyFinding;
+use crate::tidy::tree::SourceTree;
 
 /// A source file longer than this fails.
 const SOURCE_LINES_MAX: usize = 800;
@@ -23,13 +23,13 @@ const MACHINE_FOLDERS: [&str; 4] = ["home", "root", "mnt", "Users"];
 const INVENTED: [&str; 9] = ["ada", "alice", "bob", "dev", "me", "someone", "user", "x", "you"];
 
 /// Finds files whose names say nothing.
-pub(super) fn names(tree: &Tree) -> Vec<Finding> {
+pub(super) fn names(tree: &SourceTree) -> Vec<TidyFinding> {
     let avoided = |path: &&str| NAMES_TO_AVOID.contains(&file_name(path));
     tree.paths()
         .filter(avoided)
         .map(|path| {
             let wrong = format!("`{}` is no name for a file", file_name(path));
-            Finding::file("file-names", path, wrong, "name it for what it holds")
+            TidyFinding::file("file-names", path, wrong, "name it for what it holds")
         })
         .collect()
 }
@@ -39,19 +39,19 @@ fn file_name(path: &str) -> &str {
 }
 
 /// Finds sources that are too long.
-pub(super) fn sizes(tree: &Tree) -> Vec<Finding> {
+pub(super) fn sizes(tree: &SourceTree) -> Vec<TidyFinding> {
     tree.with_extension("rs")
         .map(|(path, text)| (path, text.lines().count()))
         .filter(|(_, lines)| *lines > SOURCE_LINES_MAX)
         .map(|(path, lines)| {
             let wrong = format!("has {lines} lines, {SOURCE_LINES_MAX} are the most");
-            Finding::file("sizes", path, wrong, "part it along its ideas")
+            TidyFinding::file("sizes", path, wrong, "part it along its ideas")
         })
         .collect()
 }
 
 /// Finds sources that grow long, their tests not counted.
-pub(super) fn long(tree: &Tree) -> Vec<Finding> {
+pub(super) fn long(tree: &SourceTree) -> Vec<TidyFinding> {
     let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
     let sources = tree.with_extension("rs").filter(|(path, _)| !is_test(path));
     sources
@@ -59,32 +59,32 @@ pub(super) fn long(tree: &Tree) -> Vec<Finding> {
         .filter(|(_, lines)| *lines > SOURCE_LINES_AIM)
         .map(|(path, lines)| {
             let wrong = format!("has {lines} lines without tests, aim at {SOURCE_LINES_AIM}");
-            Finding::file("sizes", path, wrong, "think of parting it")
+            TidyFinding::file("sizes", path, wrong, "think of parting it")
         })
         .collect()
 }
 
 /// Finds sources that do not open with what they are for.
-pub(super) fn headers(tree: &Tree) -> Vec<Finding> {
+pub(super) fn headers(tree: &SourceTree) -> Vec<TidyFinding> {
     let sources = tree.with_extension("rs");
     sources
         .filter(|(_, text)| !text.starts_with("//! "))
         .map(|(path, _)| {
             let wrong = "does not open with `//!`";
-            Finding::file("headers", path, wrong, "say what it is for and what it hides").at(0)
+            TidyFinding::file("headers", path, wrong, "say what it is for and what it hides").at(0)
         })
         .collect()
 }
 
 /// Finds paths that exist on somebody's machine only.
-pub(super) fn machine_paths(tree: &Tree) -> Vec<Finding> {
+pub(super) fn machine_paths(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (path, text) in tree.texts() {
         for (index, line) in text.lines().enumerate() {
             for found in machine_paths_in(line) {
                 let wrong = format!("`{found}` is a path of one machine");
                 let remedy = "write it relative, or for an invented `user`";
-                findings.push(Finding::file("machine-paths", path, wrong, remedy).at(index));
+                findings.push(TidyFinding::file("machine-paths", path, wrong, remedy).at(index));
             }
         }
     }
@@ -92,10 +92,11 @@ pub(super) fn machine_paths(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Finds the former name of the product, in any case, in texts and paths.
-pub(super) fn old_name(tree: &Tree) -> Vec<Finding> {
+pub(super) fn old_name(tree: &SourceTree) -> Vec<TidyFinding> {
     let has_name = |text: &str| text.to_ascii_lowercase().contains(OLD_NAME);
     let wrong = format!("has the former name `{OLD_NAME}`");
-    let finding = |path| Finding::file("old-name", path, wrong.as_str(), "write the name of today");
+    let finding =
+        |path| TidyFinding::file("old-name", path, wrong.as_str(), "write the name of today");
     let mut findings: Vec<_> = tree.paths().filter(|path| has_name(path)).map(finding).collect();
     for (path, text) in tree.texts().filter(|(path, _)| *path != CHANGELOG) {
         let lines = text.lines().enumerate().filter(|(_, line)| has_name(line));
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_name_that_says_nothing_is_found() {
-        let tree = Tree::from([("a/utils.rs", ""), ("mod.rs", ""), ("a/model.rs", "")]);
+        let tree = SourceTree::from([("a/utils.rs", ""), ("mod.rs", ""), ("a/model.rs", "")]);
         assert_eq!(
             printed(&names(&tree)),
             [
@@ -142,7 +143,8 @@ mod tests {
     #[test]
     fn a_source_may_have_eight_hundred_lines() {
         let (most, more) = ("x\n".repeat(800), "x\n".repeat(801));
-        let tree = Tree::from([("a.rs", most.as_str()), ("b.rs", more.as_str()), ("c.md", &more)]);
+        let tree =
+            SourceTree::from([("a.rs", most.as_str()), ("b.rs", more.as_str()), ("c.md", &more)]);
         assert_eq!(
             printed(&sizes(&tree)),
             ["b.rs: has 801 lines, 800 are the most; part it along its ideas"]
@@ -154,7 +156,7 @@ mod tests {
         let code = "x\n".repeat(500);
         let with_tests = format!("{code}#[cfg(test)]\nmod tests {{}}\n");
         let longer = format!("{code}x\n");
-        let tree = Tree::from([
+        let tree = SourceTree::from([
             ("a.rs", with_tests.as_str()),
             ("b.rs", longer.as_str()),
             ("c/tests.rs", &longer),
@@ -168,7 +170,8 @@ mod tests {
 
     #[test]
     fn every_source_opens_with_what_it_is_for() {
-        let tree = Tree::from([("a.rs", "//! A.\n"), ("b.rs", "use a;\n//! B.\n"), ("c.rs", "")]);
+        let tree =
+            SourceTree::from([("a.rs", "//! A.\n"), ("b.rs", "use a;\n//! B.\n"), ("c.rs", "")]);
         assert_eq!(
             printed(&headers(&tree)),
             [
@@ -193,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_former_name_is_found_but_in_the_change_log() {
-        let tree = Tree::from([
+        let tree = SourceTree::from([
             ("CHANGELOG.md", "quipu\n"),
             ("a.rs", "//! A.\nconst HOME: &str = \"QUIPU_HOME\";\n"),
             ("b.md", "Lukasa, qui pu\n"),
@@ -210,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_path_of_one_machine_is_found_with_its_line() {
-        let tree = Tree::from([("a.md", "one\n/mnt/plan\n")]);
+        let tree = SourceTree::from([("a.md", "one\n/mnt/plan\n")]);
         assert_eq!(
             printed(&machine_paths(&tree)),
             [

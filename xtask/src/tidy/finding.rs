@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Something that is not as it should be: where, what, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
+pub(crate) struct TidyFinding {
     /// The file, from the root.
     pub(super) path: String,
     /// The line, counted from 1.
@@ -16,7 +16,7 @@ pub(crate) struct Finding {
     remedy: String,
 }
 
-impl Finding {
+impl TidyFinding {
     /// Returns a finding about a whole file.
     pub(crate) fn file(
         check: &'static str,
@@ -48,7 +48,7 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}; {}", self.place(), self.wrong, self.remedy)
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Finding {
 
 /// Returns findings as they are printed.
 #[cfg(test)]
-pub(super) fn printed(findings: &[Finding]) -> Vec<String> {
+pub(super) fn printed(findings: &[TidyFinding]) -> Vec<String> {
     findings.iter().map(ToString::to_string).collect()
 }
 
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_finding_says_where_what_and_what_to_do() {
-        let finding = Finding::file("names", "a/b.rs", "is long", "cut it");
+        let finding = TidyFinding::file("names", "a/b.rs", "is long", "cut it");
         assert_eq!(finding.to_string(), "a/b.rs: is long; cut it");
         assert_eq!(finding.at(6).to_string(), "a/b.rs:7: is long; cut it");
     }

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::tidy::finding::Finding;
-use crate::tidy::tree::Tree;
-use crate::workspace::{Dependency, Kind, Package, Workspace};
+use crate::tidy::finding::TidyFinding;
+use crate::tidy::tree::SourceTree;
+use crate::workspace::{CargoWorkspace, Dependency, DependencyKind, Package};
 
 const MANIFEST: &str = "Cargo.toml";
 
@@ -15,7 +15,7 @@ const MANIFEST: &str = "Cargo.toml";
 const NO_LAYER: [&str; 4] = ["xtask", "testkit", "benches", "fuzz"];
 
 /// Compares the layer table with what the packages declare.
-pub(super) fn layers(workspace: &Workspace) -> Vec<Finding> {
+pub(super) fn layers(workspace: &CargoWorkspace) -> Vec<TidyFinding> {
     let table = &workspace.tables.layers;
     let folders: BTreeMap<&str, &str> =
         workspace.packages.iter().map(|each| (each.name.as_str(), each.folder())).collect();
@@ -23,7 +23,7 @@ pub(super) fn layers(workspace: &Workspace) -> Vec<Finding> {
     for package in layer_packages(workspace) {
         let Some(allowed) = table.get(package.folder()) else {
             let wrong = format!("the layer `{}` is not in the table", package.folder());
-            findings.push(Finding::file("layers", MANIFEST, wrong, "give it a line"));
+            findings.push(TidyFinding::file("layers", MANIFEST, wrong, "give it a line"));
             continue;
         };
         findings.extend(compare(package, allowed, &folders));
@@ -31,23 +31,28 @@ pub(super) fn layers(workspace: &Workspace) -> Vec<Finding> {
     for layer in table.keys() {
         if !layer_packages(workspace).any(|package| package.folder() == layer) {
             let wrong = format!("the table names the layer `{layer}`, which does not exist");
-            findings.push(Finding::file("layers", MANIFEST, wrong, "remove its line"));
+            findings.push(TidyFinding::file("layers", MANIFEST, wrong, "remove its line"));
         }
     }
     findings
 }
 
 /// Compares one package with its line of the table.
-fn compare(package: &Package, allowed: &[String], folders: &BTreeMap<&str, &str>) -> Vec<Finding> {
+fn compare(
+    package: &Package,
+    allowed: &[String],
+    folders: &BTreeMap<&str, &str>,
+) -> Vec<TidyFinding> {
     let layer = package.folder();
     let used = |is_asked: fn(&Dependency) -> bool| -> BTreeSet<&str> {
         let asked = package.dependencies.iter().filter(|each| is_asked(each));
         asked.filter_map(|each| folders.get(each.name.as_str()).copied()).collect()
     };
-    let normal = used(|each| each.kind != Some(Kind::Dev));
-    let in_tests = used(|each| each.kind == Some(Kind::Dev));
+    let normal = used(|each| each.kind != Some(DependencyKind::Dev));
+    let in_tests = used(|each| each.kind == Some(DependencyKind::Dev));
     let allowed: BTreeSet<&str> = allowed.iter().map(String::as_str).collect();
-    let finding = |wrong: String, remedy: &str| Finding::file("layers", MANIFEST, wrong, remedy);
+    let finding =
+        |wrong: String, remedy: &str| TidyFinding::file("layers", MANIFEST, wrong, remedy);
     let mut findings = Vec::new();
     for other in normal.difference(&allowed) {
         let wrong = format!("`{layer}` depends on `{other}`, which its line does not name");
@@ -67,15 +72,16 @@ fn compare(package: &Package, allowed: &[String], folders: &BTreeMap<&str, &str>
 }
 
 /// Finds outside crates that are named away from their home.
-pub(super) fn homes(workspace: &Workspace) -> Vec<Finding> {
+pub(super) fn homes(workspace: &CargoWorkspace) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for package in layer_packages(workspace) {
-        let normal = package.dependencies.iter().filter(|each| each.kind != Some(Kind::Dev));
+        let normal =
+            package.dependencies.iter().filter(|each| each.kind != Some(DependencyKind::Dev));
         for dependency in normal {
             let Some(homes) = workspace.tables.homes.get(&dependency.name) else { continue };
             if !homes.iter().any(|home| home == package.folder()) {
                 let (name, homes) = (&dependency.name, homes.join("` or `"));
-                findings.push(Finding::file(
+                findings.push(TidyFinding::file(
                     "homes",
                     &workspace.relative(&package.manifest_path),
                     format!("`{name}` may be named by `{homes}` only"),
@@ -88,7 +94,7 @@ pub(super) fn homes(workspace: &Workspace) -> Vec<Finding> {
 }
 
 /// Finds packages that do not take the lints of the workspace.
-pub(super) fn lints(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
+pub(super) fn lints(workspace: &CargoWorkspace, tree: &SourceTree) -> Vec<TidyFinding> {
     let manifests = workspace.packages.iter().map(|each| workspace.relative(&each.manifest_path));
     let lacks = |path: &String| {
         let manifest: Option<toml::Table> = tree.text(path).and_then(|text| text.parse().ok());
@@ -99,12 +105,12 @@ pub(super) fn lints(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
         .filter(lacks)
         .map(|path| {
             let wrong = "does not take the lints of the workspace";
-            Finding::file("lints", &path, wrong, "add `[lints] workspace = true`")
+            TidyFinding::file("lints", &path, wrong, "add `[lints] workspace = true`")
         })
         .collect()
 }
 
-fn layer_packages(workspace: &Workspace) -> impl Iterator<Item = &Package> {
+fn layer_packages(workspace: &CargoWorkspace) -> impl Iterator<Item = &Package> {
     workspace.packages.iter().filter(|package| !NO_LAYER.contains(&package.folder()))
 }
 
@@ -117,26 +123,29 @@ mod tests {
     use crate::workspace::Tables;
 
     /// Makes a workspace of layers from rows `name: used used; in tests`.
-    fn workspace(rows: &[&str], layers: &[(&str, &[&str])]) -> Workspace {
+    fn workspace(rows: &[&str], layers: &[(&str, &[&str])]) -> CargoWorkspace {
         let package = |row: &&str| {
             let (name, used) = row.split_once(':').unwrap();
             let (normal, dev) = used.split_once(';').unwrap_or((used, ""));
-            let dependencies = |names: &str, kind: Option<Kind>| -> Vec<Dependency> {
+            let dependencies = |names: &str, kind: Option<DependencyKind>| -> Vec<Dependency> {
                 let named = names.split_whitespace();
                 named.map(|name| Dependency { name: name.to_owned(), kind }).collect()
             };
             Package {
                 name: format!("lukasa-{name}"),
                 manifest_path: PathBuf::from(format!("/w/crates/{name}/Cargo.toml")),
-                dependencies: [dependencies(normal, None), dependencies(dev, Some(Kind::Dev))]
-                    .concat(),
+                dependencies: [
+                    dependencies(normal, None),
+                    dependencies(dev, Some(DependencyKind::Dev)),
+                ]
+                .concat(),
                 targets: Vec::new(),
             }
         };
         let owned = |(layer, uses): &(&str, &[&str])| {
             ((*layer).to_owned(), uses.iter().map(ToString::to_string).collect())
         };
-        Workspace {
+        CargoWorkspace {
             root: PathBuf::from("/w"),
             target: PathBuf::from("/w/target"),
             packages: rows.iter().map(package).collect(),
@@ -209,7 +218,7 @@ mod tests {
     #[test]
     fn every_package_takes_the_lints() {
         let workspace = workspace(&["memory:", "state:"], STATE_USES_MEMORY);
-        let tree = Tree::from([
+        let tree = SourceTree::from([
             ("crates/memory/Cargo.toml", "[lints]\nworkspace = true\n"),
             ("crates/state/Cargo.toml", "[lints]\nrust.unsafe_code = \"allow\"\n"),
         ]);

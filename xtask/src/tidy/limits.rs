@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::tidy::finding::Finding;
-use crate::tidy::rust::{self, Source};
+use crate::tidy::finding::TidyFinding;
+use crate::tidy::rust::{self, RustSource};
 
 /// The types of numbers and durations.
 const TYPES: [&str; 15] = [
@@ -23,7 +23,7 @@ struct Declaration<'a> {
 }
 
 /// Finds constants that share a name with one of another value.
-pub(super) fn limits(sources: &[Source<'_>]) -> Vec<Finding> {
+pub(super) fn limits(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     let mut by_name: BTreeMap<String, Vec<Declaration<'_>>> = BTreeMap::new();
     for source in sources.iter().filter(|source| is_of_a_crate(source.path)) {
         for (name, declaration) in declarations(source) {
@@ -37,7 +37,7 @@ pub(super) fn limits(sources: &[Source<'_>]) -> Vec<Finding> {
             let wrong =
                 format!("`{name}` is {} here and {} in {}", other.value, first.value, first.path);
             let remedy = "name each constant by what it limits";
-            findings.push(Finding::file("limits", other.path, wrong, remedy).at(other.index));
+            findings.push(TidyFinding::file("limits", other.path, wrong, remedy).at(other.index));
         }
     }
     findings
@@ -51,7 +51,7 @@ fn is_of_a_crate(path: &str) -> bool {
 }
 
 /// Returns the constants of a source that are numbers or durations, up to its tests.
-fn declarations<'a>(source: &Source<'a>) -> Vec<(String, Declaration<'a>)> {
+fn declarations<'a>(source: &RustSource<'a>) -> Vec<(String, Declaration<'a>)> {
     let mut declarations = Vec::new();
     for (index, line) in source.lines.iter().enumerate() {
         let next = source.lines.get(index + 1).map_or("", |next| next.code.as_str());
@@ -72,7 +72,7 @@ fn declarations<'a>(source: &Source<'a>) -> Vec<(String, Declaration<'a>)> {
 
 /// Returns the value that a constant is declared with on this line and those that follow, up to the semicolon, without
 /// white space and without the `_` that digits are grouped by.
-fn value(source: &Source<'_>, index: usize) -> String {
+fn value(source: &RustSource<'_>, index: usize) -> String {
     let code: String = source.lines[index..].iter().map(|line| line.code.as_str()).collect();
     let declaration = code.split_once(';').map_or(code.as_str(), |(declaration, _)| declaration);
     let value = declaration.split_once('=').map_or("", |(_, value)| value);
@@ -87,10 +87,10 @@ fn value(source: &Source<'_>, index: usize) -> String {
 mod tests {
     use super::*;
     use crate::tidy::finding::printed;
-    use crate::tidy::tree::Tree;
+    use crate::tidy::tree::SourceTree;
 
     fn check<const N: usize>(files: [(&str, &str); N], expected: &[&str]) {
-        let tree = Tree::from(files);
+        let tree = SourceTree::from(files);
         assert_eq!(printed(&limits(&rust::sources(&tree))), expected);
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::tidy::finding::Finding;
-use crate::tidy::tree::{Tree, has_extension};
+use crate::tidy::finding::TidyFinding;
+use crate::tidy::tree::{SourceTree, has_extension};
 
 const CHANGELOG: &str = "CHANGELOG.md";
 
@@ -14,23 +14,23 @@ const INVARIANTS: &str = "## What never happens";
 const UNRELEASED: &str = "## Unreleased";
 
 /// Finds a change log without a part for what is not released.
-pub(super) fn changelog(tree: &Tree) -> Vec<Finding> {
+pub(super) fn changelog(tree: &SourceTree) -> Vec<TidyFinding> {
     let text = tree.text(CHANGELOG).unwrap_or_default();
     if text.lines().any(|line| line.trim_end() == UNRELEASED) {
         return Vec::new();
     }
     let wrong = "has no part for what is not released";
-    vec![Finding::file("changelog", CHANGELOG, wrong, format!("add `{UNRELEASED}`"))]
+    vec![TidyFinding::file("changelog", CHANGELOG, wrong, format!("add `{UNRELEASED}`"))]
 }
 
 /// Finds links to files and headings that are not there.
-pub(super) fn links(tree: &Tree) -> Vec<Finding> {
+pub(super) fn links(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (path, text) in tree.with_extension("md").filter(|(path, _)| is_document(path)) {
         for (index, line) in prose(text) {
             for target in targets(&line) {
                 if let Err(wrong) = follow(tree, path, target) {
-                    let finding = Finding::file("links", path, wrong, "mend the link");
+                    let finding = TidyFinding::file("links", path, wrong, "mend the link");
                     findings.push(finding.at(index));
                 }
             }
@@ -42,7 +42,7 @@ pub(super) fn links(tree: &Tree) -> Vec<Finding> {
 /// Finds paths of the repository, as `crates/store/src/lib.rs`, that do not exist.
 ///
 /// Decisions and the change log name paths as they were at the time.
-pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
+pub(super) fn paths(tree: &SourceTree) -> Vec<TidyFinding> {
     let is_current =
         |path: &str| is_document(path) && !path.starts_with("docs/decisions/") && path != CHANGELOG;
     let documents = tree.with_extension("md").filter(|(path, _)| is_current(path));
@@ -58,7 +58,7 @@ pub(super) fn paths(tree: &Tree) -> Vec<Finding> {
                 if named_path(span).is_some_and(|named| !tree.has(named)) {
                     let wrong = format!("`{span}` does not exist");
                     let remedy = "name a file or folder that exists";
-                    let finding = Finding::file("document-paths", path, wrong, remedy);
+                    let finding = TidyFinding::file("document-paths", path, wrong, remedy);
                     findings.push(finding.at(index));
                 }
             }
@@ -76,7 +76,7 @@ fn named_path(span: &str) -> Option<&str> {
 }
 
 /// Finds names of tests, as `crates/store/tests/it/crash.rs::name`, that are not there.
-pub(super) fn named_tests(tree: &Tree) -> Vec<Finding> {
+pub(super) fn named_tests(tree: &SourceTree) -> Vec<TidyFinding> {
     let documents = tree.with_extension("md").filter(|(path, _)| is_document(path));
     let mut findings = Vec::new();
     for (path, text) in documents {
@@ -87,7 +87,7 @@ pub(super) fn named_tests(tree: &Tree) -> Vec<Finding> {
                 if !source.contains(&format!("fn {test}(")) {
                     let wrong = format!("`{named}` is no test");
                     let remedy = "name the test that holds the claim";
-                    findings.push(Finding::file("named-tests", path, wrong, remedy).at(index));
+                    findings.push(TidyFinding::file("named-tests", path, wrong, remedy).at(index));
                 }
             }
         }
@@ -96,7 +96,7 @@ pub(super) fn named_tests(tree: &Tree) -> Vec<Finding> {
 }
 
 /// Finds rows of the table of invariants that neither a test nor a check holds.
-pub(super) fn invariants(tree: &Tree) -> Vec<Finding> {
+pub(super) fn invariants(tree: &SourceTree) -> Vec<TidyFinding> {
     const MACHINES: [&str; 5] = [".rs::", "clippy", "cargo xtask tidy", "Cargo;", "compiler"];
     let text = tree.text("ARCHITECTURE.md").unwrap_or_default();
     let lines = text.lines().enumerate().skip_while(|(_, line)| *line != INVARIANTS).skip(1);
@@ -108,7 +108,7 @@ pub(super) fn invariants(tree: &Tree) -> Vec<Finding> {
         .map(|(index, _)| {
             let wrong = "names neither a test nor a check that holds the claim";
             let remedy = "name it as `crates/…/file.rs::test`, or take the claim out";
-            Finding::file("invariants", "ARCHITECTURE.md", wrong, remedy).at(index)
+            TidyFinding::file("invariants", "ARCHITECTURE.md", wrong, remedy).at(index)
         })
         .collect()
 }
@@ -154,7 +154,7 @@ fn targets(line: &str) -> Vec<&str> {
 }
 
 /// Looks for what a link of the file `from` points at.
-fn follow(tree: &Tree, from: &str, target: &str) -> Result<(), String> {
+fn follow(tree: &SourceTree, from: &str, target: &str) -> Result<(), String> {
     let (file, heading) = match target.split_once('#') {
         Some((file, heading)) => (file, Some(heading)),
         None => (target, None),
@@ -213,7 +213,7 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: &[&str]) {
-        let tree = Tree::from([
+        let tree = SourceTree::from([
             ("README.md", "# Lukasa\n"),
             ("docs/TESTING.md", line),
             ("docs/API.md", "# The `v1` API\n\n## Errors, codes\n```\n# no heading\n```\n"),
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn a_path_that_is_named_exists() {
-        let tree = Tree::from([
+        let tree = SourceTree::from([
             ("crates/a/src/lib.rs", ""),
             ("docs/A.md", "`crates/a/src/lib.rs`, `lib.rs`,\n`crates/a/src/gone.rs`"),
             (
@@ -275,19 +275,19 @@ mod tests {
     #[test]
     fn the_change_log_has_an_unreleased_part() {
         let check = |text: &str, expected: &[&str]| {
-            let tree = Tree::from([("CHANGELOG.md", text)]);
+            let tree = SourceTree::from([("CHANGELOG.md", text)]);
             assert_eq!(printed(&changelog(&tree)), expected, "{text}");
         };
         let missing = "CHANGELOG.md: has no part for what is not released; add `## Unreleased`";
         check("# Changes\n\n## Unreleased\n", &[]);
         check("# Changes\n\n## 0.1.0\n", &[missing]);
         check("Unreleased", &[missing]);
-        assert_eq!(printed(&changelog(&Tree::default())), [missing]);
+        assert_eq!(printed(&changelog(&SourceTree::default())), [missing]);
     }
 
     #[test]
     fn a_test_that_is_named_is_there() {
-        let tree = Tree::from([
+        let tree = SourceTree::from([
             ("a/tests/it/b.rs", "async fn it_holds() {}\nfn other_holds() {}"),
             (
                 "a.md",
@@ -307,7 +307,7 @@ mod tests {
     fn each_invariant_is_held_by_a_machine() {
         let text = "| x | y |\n## What never happens\n\n| never | held by |\n|---|---|\n\
                     | a | clippy |\n| b | care |\n| c | `c.rs::d` |\n\n## Next\n| e | f |\n";
-        let tree = Tree::from([("ARCHITECTURE.md", text)]);
+        let tree = SourceTree::from([("ARCHITECTURE.md", text)]);
         assert_eq!(
             printed(&invariants(&tree)),
             [

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::fuzz;
-use crate::tidy::finding::Finding;
-use crate::tidy::rust::{self, Source};
-use crate::tidy::tree::{Tree, has_extension};
-use crate::workspace::Workspace;
+use crate::tidy::finding::TidyFinding;
+use crate::tidy::rust::{self, RustSource};
+use crate::tidy::tree::{SourceTree, has_extension};
+use crate::workspace::CargoWorkspace;
 
 /// Returns the files that cargo starts from, the fuzz targets too.
-pub(super) fn roots(workspace: &Workspace, tree: &Tree) -> Vec<String> {
+pub(super) fn roots(workspace: &CargoWorkspace, tree: &SourceTree) -> Vec<String> {
     let targets = workspace.packages.iter().flat_map(|package| &package.targets);
     let mut roots: Vec<String> =
         targets.map(|target| workspace.relative(&target.src_path)).collect();
@@ -19,9 +19,9 @@ pub(super) fn roots(workspace: &Workspace, tree: &Tree) -> Vec<String> {
 }
 
 /// Finds sources that no `mod` leads to.
-pub(super) fn orphans(sources: &[Source<'_>], roots: &[String]) -> Vec<Finding> {
+pub(super) fn orphans(sources: &[RustSource<'_>], roots: &[String]) -> Vec<TidyFinding> {
     let mut reached: BTreeSet<&str> = BTreeSet::new();
-    let mut waiting: Vec<(&Source<'_>, bool)> = Vec::new();
+    let mut waiting: Vec<(&RustSource<'_>, bool)> = Vec::new();
     for source in sources {
         if roots.iter().any(|root| root == source.path) {
             reached.insert(source.path);
@@ -41,7 +41,7 @@ pub(super) fn orphans(sources: &[Source<'_>], roots: &[String]) -> Vec<Finding> 
         .filter(|source| !reached.contains(source.path))
         .map(|source| {
             let wrong = "is compiled by nothing";
-            Finding::file("orphans", source.path, wrong, "declare it with `mod`, or remove it")
+            TidyFinding::file("orphans", source.path, wrong, "declare it with `mod`, or remove it")
         })
         .collect()
 }
@@ -53,7 +53,7 @@ pub(super) fn folder(path: &str, is_root: bool) -> &str {
 }
 
 /// Returns where the modules lie that a source declares.
-fn children(source: &Source<'_>, is_root: bool) -> Vec<String> {
+fn children(source: &RustSource<'_>, is_root: bool) -> Vec<String> {
     let folder = folder(source.path, is_root);
     let mut paths = Vec::new();
     for line in &source.lines {
@@ -67,7 +67,7 @@ fn children(source: &Source<'_>, is_root: bool) -> Vec<String> {
 }
 
 /// Finds integration tests beside the one binary that a package may have.
-pub(super) fn test_binaries(tree: &Tree) -> Vec<Finding> {
+pub(super) fn test_binaries(tree: &SourceTree) -> Vec<TidyFinding> {
     let is_extra = |path: &&str| {
         let Some((package, test)) = path.split_once("/tests/") else { return false };
         let is_alone = has_extension(test, "rs") && !test.contains('/');
@@ -78,7 +78,12 @@ pub(super) fn test_binaries(tree: &Tree) -> Vec<Finding> {
         .filter(is_extra)
         .map(|path| {
             let wrong = "is one more test binary to link";
-            Finding::file("test-binaries", path, wrong, "make it a module of `tests/it/main.rs`")
+            TidyFinding::file(
+                "test-binaries",
+                path,
+                wrong,
+                "make it a module of `tests/it/main.rs`",
+            )
         })
         .collect()
 }
@@ -90,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_source_that_no_module_leads_to_is_found() {
-        let tree = Tree::from([
+        let tree = SourceTree::from([
             ("a/src/lib.rs", "pub mod path;\nmod r; // mod lost;\nmod inline { }"),
             ("a/src/path.rs", "#[cfg(test)] mod tests;\nmod deep;"),
             ("a/src/path/tests.rs", ""),
@@ -114,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_package_has_one_test_binary() {
-        let tree = Tree::from([
+        let tree = SourceTree::from([
             ("a/Cargo.toml", ""),
             ("a/tests/it/main.rs", ""),
             ("a/tests/it/one.rs", ""),

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use crate::tidy::allowed::{self, RepeatedType};
-use crate::tidy::finding::Finding;
+use crate::tidy::finding::TidyFinding;
 use crate::tidy::prose::{self, Passage};
-use crate::tidy::rust::{self, Source};
-use crate::tidy::tree::Tree;
+use crate::tidy::rust::{self, RustSource};
+use crate::tidy::tree::SourceTree;
 
 /// The name of the check. Each of its findings is one place of a habit until they are counted.
 const CHECK: &str = "plain-words";
@@ -47,10 +47,10 @@ const EXCERPT_AFTER: usize = 70;
 
 /// Finds every place of every habit.
 pub(super) fn places(
-    tree: &Tree,
-    sources: &[Source<'_>],
+    tree: &SourceTree,
+    sources: &[RustSource<'_>],
     repeated: &[RepeatedType],
-) -> Vec<Finding> {
+) -> Vec<TidyFinding> {
     let passages = prose::read(tree, sources);
     let mut places = [
         phrases(tree, &passages),
@@ -63,12 +63,12 @@ pub(super) fn places(
     places
 }
 
-fn place(habit: &str, path: &str, index: usize, excerpt: &str) -> Finding {
+fn place(habit: &str, path: &str, index: usize, excerpt: &str) -> TidyFinding {
     let remedy = "write it in plain words";
-    Finding::file(CHECK, path, format!("{habit}: {excerpt}"), remedy).at(index)
+    TidyFinding::file(CHECK, path, format!("{habit}: {excerpt}"), remedy).at(index)
 }
 
-fn phrases(tree: &Tree, passages: &[Passage<'_>]) -> Vec<Finding> {
+fn phrases(tree: &SourceTree, passages: &[Passage<'_>]) -> Vec<TidyFinding> {
     let mut places = Vec::new();
     for passage in passages {
         for (habit, phrases) in PHRASES {
@@ -83,7 +83,7 @@ fn phrases(tree: &Tree, passages: &[Passage<'_>]) -> Vec<Finding> {
     places
 }
 
-fn line<'a>(tree: &'a Tree, path: &str, index: usize) -> &'a str {
+fn line<'a>(tree: &'a SourceTree, path: &str, index: usize) -> &'a str {
     tree.text(path).and_then(|text| text.lines().nth(index)).unwrap_or_default().trim()
 }
 
@@ -96,7 +96,7 @@ fn excerpt(line: &str, phrase: &str) -> String {
     around.trim().to_owned()
 }
 
-fn doc_openings(sources: &[Source<'_>]) -> Vec<Finding> {
+fn doc_openings(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     let mut places = Vec::new();
     for source in sources {
         for block in prose::comments(source).iter().filter(|block| block.is_doc) {
@@ -110,7 +110,7 @@ fn doc_openings(sources: &[Source<'_>]) -> Vec<Finding> {
     places
 }
 
-fn long_sentences(passages: &[Passage<'_>]) -> Vec<Finding> {
+fn long_sentences(passages: &[Passage<'_>]) -> Vec<TidyFinding> {
     let mut places = Vec::new();
     for passage in passages.iter().filter(|passage| passage.has_sentences) {
         for sentence in passage.sentences() {
@@ -125,7 +125,7 @@ fn long_sentences(passages: &[Passage<'_>]) -> Vec<Finding> {
     places
 }
 
-fn repeated_types(sources: &[Source<'_>], repeated: &[RepeatedType]) -> Vec<Finding> {
+fn repeated_types(sources: &[RustSource<'_>], repeated: &[RepeatedType]) -> Vec<TidyFinding> {
     let mut by_name: BTreeMap<&str, Vec<(&str, usize)>> = BTreeMap::new();
     for source in sources {
         for (index, line) in source.lines.iter().enumerate().take(source.tests_start()) {
@@ -146,7 +146,7 @@ fn repeated_types(sources: &[Source<'_>], repeated: &[RepeatedType]) -> Vec<Find
     }
     for each in repeated.iter().filter(|each| !by_name.contains_key(each.name.as_str())) {
         let wrong = format!("`{}` is not defined more than {DEFINITIONS_MAX} times", each.name);
-        places.push(Finding::file("allowed", allowed::PATH, wrong, "remove its exception"));
+        places.push(TidyFinding::file("allowed", allowed::PATH, wrong, "remove its exception"));
     }
     places
 }
@@ -172,7 +172,10 @@ fn defined_type(code: &str) -> Option<&str> {
 }
 
 /// Replaces the places among the findings by the differences between their numbers and the record.
-pub(super) fn compare(findings: Vec<Finding>, record: &BTreeMap<String, usize>) -> Vec<Finding> {
+pub(super) fn compare(
+    findings: Vec<TidyFinding>,
+    record: &BTreeMap<String, usize>,
+) -> Vec<TidyFinding> {
     let (places, mut findings): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|finding| finding.check == CHECK);
     for (habit, found) in by_habit(&places) {
@@ -183,21 +186,21 @@ pub(super) fn compare(findings: Vec<Finding>, record: &BTreeMap<String, usize>) 
             let lines: Vec<_> =
                 iter::once("write them in plain words".to_owned()).chain(first).collect();
             let remedy = lines.join("\n  ");
-            findings.push(Finding::file(CHECK, allowed::PATH, wrong, remedy));
+            findings.push(TidyFinding::file(CHECK, allowed::PATH, wrong, remedy));
         } else if number < recorded {
             let remedy = "lower the record";
-            findings.push(Finding::file(CHECK, allowed::PATH, wrong, remedy));
+            findings.push(TidyFinding::file(CHECK, allowed::PATH, wrong, remedy));
         }
     }
     for habit in record.keys().filter(|habit| !habits().any(|known| known == **habit)) {
         let wrong = format!("`{habit}` is no habit that is counted");
-        findings.push(Finding::file(CHECK, allowed::PATH, wrong, "remove its line"));
+        findings.push(TidyFinding::file(CHECK, allowed::PATH, wrong, "remove its line"));
     }
     findings
 }
 
 /// Returns every place as one line, then the number of places of every habit.
-pub(super) fn report(findings: &[Finding]) -> Vec<String> {
+pub(super) fn report(findings: &[TidyFinding]) -> Vec<String> {
     let places: Vec<_> =
         findings.iter().filter(|finding| finding.check == CHECK).cloned().collect();
     let numbers = by_habit(&places).into_iter();
@@ -205,7 +208,7 @@ pub(super) fn report(findings: &[Finding]) -> Vec<String> {
     places.iter().map(shown).chain(numbers).collect()
 }
 
-fn shown(place: &Finding) -> String {
+fn shown(place: &TidyFinding) -> String {
     format!("{}: {}", place.place(), place.wrong)
 }
 
@@ -215,9 +218,9 @@ fn habits() -> impl Iterator<Item = &'static str> {
 }
 
 /// Sorts the places by habit, with an empty list for a habit that has none.
-fn by_habit(places: &[Finding]) -> Vec<(&'static str, Vec<&Finding>)> {
+fn by_habit(places: &[TidyFinding]) -> Vec<(&'static str, Vec<&TidyFinding>)> {
     let of = |habit: &str| {
-        let is_of = |place: &&Finding| {
+        let is_of = |place: &&TidyFinding| {
             place.wrong.strip_prefix(habit).is_some_and(|rest| rest.starts_with(": "))
         };
         places.iter().filter(is_of).collect()
@@ -231,7 +234,7 @@ mod tests {
     use crate::tidy::finding::printed;
 
     fn found<const N: usize>(files: [(&str, &str); N], repeated: &[RepeatedType]) -> Vec<String> {
-        let tree = Tree::from(files);
+        let tree = SourceTree::from(files);
         places(&tree, &rust::sources(&tree), repeated).iter().map(shown).collect()
     }
 
@@ -314,9 +317,9 @@ mod tests {
     #[test]
     fn the_number_of_places_is_exactly_the_recorded_one() {
         let check = |text: &str, record: &[(&str, usize)], expected: &[&str]| {
-            let tree = Tree::from([("a.md", text)]);
+            let tree = SourceTree::from([("a.md", text)]);
             let record = record.iter().map(|(habit, number)| ((*habit).to_owned(), *number));
-            let other = Finding::file("other", "b", "is other", "keep it");
+            let other = TidyFinding::file("other", "b", "is other", "keep it");
             let places = places(&tree, &[], &[]);
             let found = printed(&compare([places, vec![other]].concat(), &record.collect()));
             assert_eq!(found, [&["b: is other; keep it"], expected].concat(), "{text}");
@@ -345,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_report_has_every_place_and_every_number() {
-        let tree = Tree::from([("a.md", "anew\nanew")]);
+        let tree = SourceTree::from([("a.md", "anew\nanew")]);
         let report = report(&places(&tree, &[], &[]));
         assert_eq!(report[..3], ["a.md:1: anew: anew", "a.md:2: anew: anew", "somebody = 0"]);
         assert!(report.contains(&"anew = 2".to_owned()));

@@ -9,8 +9,8 @@ use std::ops::Range;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::tidy::markdown;
-use crate::tidy::rust::{Line, Source};
-use crate::tidy::tree::{Tree, has_extension};
+use crate::tidy::rust::{RustSource, SourceLine};
+use crate::tidy::tree::{SourceTree, has_extension};
 
 /// Folders and files that are generated from other text of the repository.
 const GENERATED: [&str; 2] = ["docs/reference/", "sdks/typescript/src/openapi.ts"];
@@ -127,7 +127,7 @@ impl<'a> CommentBlock<'a> {
 }
 
 /// Returns all passages: of Rust sources, of documents and of scripts.
-pub(super) fn read<'a>(tree: &'a Tree, sources: &[Source<'a>]) -> Vec<Passage<'a>> {
+pub(super) fn read<'a>(tree: &'a SourceTree, sources: &[RustSource<'a>]) -> Vec<Passage<'a>> {
     let mut passages: Vec<_> = sources.iter().flat_map(of_source).collect();
     for (path, text) in tree.texts().filter(|(path, _)| !is_generated(path)) {
         if has_extension(path, "md") && markdown::is_document(path) {
@@ -144,7 +144,7 @@ fn is_generated(path: &str) -> bool {
 }
 
 /// Returns the comments of a source, and its string literals outside tests.
-fn of_source<'a>(source: &Source<'a>) -> Vec<Passage<'a>> {
+fn of_source<'a>(source: &RustSource<'a>) -> Vec<Passage<'a>> {
     let comments = comments(source);
     let mut passages: Vec<_> =
         comments.iter().flat_map(|block| block.passages(source.path)).collect();
@@ -163,7 +163,7 @@ fn of_source<'a>(source: &Source<'a>) -> Vec<Passage<'a>> {
 }
 
 /// Returns the comments of a Rust source.
-pub(super) fn comments<'a>(source: &'a Source<'_>) -> Vec<CommentBlock<'a>> {
+pub(super) fn comments<'a>(source: &'a RustSource<'_>) -> Vec<CommentBlock<'a>> {
     let mut blocks = Vec::new();
     for (index, line) in source.lines.iter().enumerate() {
         match doc(line) {
@@ -176,7 +176,7 @@ pub(super) fn comments<'a>(source: &'a Source<'_>) -> Vec<CommentBlock<'a>> {
 }
 
 /// Returns the text of a line that is a doc comment.
-fn doc(line: &Line) -> Option<&str> {
+fn doc(line: &SourceLine) -> Option<&str> {
     let text = line.comment.strip_prefix(['/', '!'])?;
     let is_doc = line.code.trim().is_empty() && !text.starts_with('/');
     is_doc.then(|| unindented(text))
@@ -297,7 +297,7 @@ mod tests {
 
     /// Returns the passages of a file as `line text`, with `+` for those of which sentences count.
     fn found(path: &str, text: &str) -> Vec<String> {
-        let tree = Tree::from([(path, text)]);
+        let tree = SourceTree::from([(path, text)]);
         let passages = read(&tree, &rust::sources(&tree));
         let shown = passages.iter().map(|each| {
             let mark = if each.has_sentences { "+" } else { "" };

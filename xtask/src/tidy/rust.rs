@@ -3,14 +3,14 @@
 //! Not a parser: it knows strings, characters and comments, so that a word inside a string is not
 //! taken for code. Contents of strings are left out of the code.
 
-use crate::tidy::tree::Tree;
+use crate::tidy::tree::SourceTree;
 
 /// One source file.
 #[derive(Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct RustSource<'a> {
     /// Its path, from the root.
     pub(super) path: &'a str,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<SourceLine>,
     pub(super) literals: Vec<Literal>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Literal {
     pub(super) text: String,
 }
 
-impl Source<'_> {
+impl RustSource<'_> {
     /// Returns the index of the first line of test code, or the number of lines if there is none.
     ///
     /// Tests are whole files, or the last module of a file.
@@ -38,7 +38,7 @@ impl Source<'_> {
 
 /// One line of it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct SourceLine {
     /// The line without comments and without what its strings hold.
     pub(super) code: String,
     /// What its comments say.
@@ -46,10 +46,10 @@ pub(super) struct Line {
 }
 
 /// Returns all Rust sources of the tree.
-pub(super) fn sources(tree: &Tree) -> Vec<Source<'_>> {
+pub(super) fn sources(tree: &SourceTree) -> Vec<RustSource<'_>> {
     let sources = tree.with_extension("rs").map(|(path, text)| {
         let (lines, literals) = read(text);
-        Source { path, lines, literals }
+        RustSource { path, lines, literals }
     });
     sources.collect()
 }
@@ -74,7 +74,7 @@ pub(super) fn tokens(code: &str) -> Vec<&str> {
 
 /// What the reader is inside of.
 #[derive(Clone, Copy)]
-enum Inside {
+enum LexState {
     Code,
     LineComment,
     /// Block comments nest.
@@ -87,12 +87,12 @@ enum Inside {
 }
 
 /// Splits a source into its lines and its string literals.
-fn read(text: &str) -> (Vec<Line>, Vec<Literal>) {
-    let mut reader = Reader {
-        rest: text,
+fn read(text: &str) -> (Vec<SourceLine>, Vec<Literal>) {
+    let mut reader = Lexer {
+        remaining: text,
         before: '\n',
-        inside: Inside::Code,
-        lines: vec![Line::default()],
+        state: LexState::Code,
+        lines: vec![SourceLine::default()],
         literals: Vec::new(),
     };
     while reader.step() {}
@@ -102,57 +102,58 @@ fn read(text: &str) -> (Vec<Line>, Vec<Literal>) {
     (reader.lines, reader.literals)
 }
 
-struct Reader<'a> {
-    rest: &'a str,
+struct Lexer<'a> {
+    remaining: &'a str,
     /// The character before `rest`.
     before: char,
-    inside: Inside,
-    lines: Vec<Line>,
+    state: LexState,
+    lines: Vec<SourceLine>,
     literals: Vec<Literal>,
 }
 
-impl Reader<'_> {
+impl Lexer<'_> {
     /// Reads on, and tells whether there was anything left.
     fn step(&mut self) -> bool {
-        let Some(c) = self.rest.chars().next() else { return false };
+        let Some(c) = self.remaining.chars().next() else { return false };
         if c == '\n' {
-            if matches!(self.inside, Inside::LineComment) {
-                self.inside = Inside::Code;
+            if matches!(self.state, LexState::LineComment) {
+                self.state = LexState::Code;
             }
-            if matches!(self.inside, Inside::Text { .. }) {
+            if matches!(self.state, LexState::Text { .. }) {
                 self.push_literal('\n');
             }
             self.skip(1);
-            self.lines.push(Line::default());
+            self.lines.push(SourceLine::default());
             return true;
         }
-        match self.inside {
-            Inside::Code => self.code(c),
-            Inside::LineComment => self.comment(c),
-            Inside::BlockComment(depth) => self.block_comment(c, depth),
-            Inside::Text { raw, signs } => self.text(c, raw, signs),
+        match self.state {
+            LexState::Code => self.code(c),
+            LexState::LineComment => self.comment(c),
+            LexState::BlockComment(depth) => self.block_comment(c, depth),
+            LexState::Text { raw, signs } => self.text(c, raw, signs),
         }
         true
     }
 
     fn code(&mut self, c: char) {
-        if self.rest.starts_with("//") {
-            self.inside = Inside::LineComment;
+        if self.remaining.starts_with("//") {
+            self.state = LexState::LineComment;
             self.skip(2);
-        } else if self.rest.starts_with("/*") {
-            self.inside = Inside::BlockComment(1);
+        } else if self.remaining.starts_with("/*") {
+            self.state = LexState::BlockComment(1);
             self.skip(2);
-        } else if let Some((prefix, signs)) = raw_string(self.rest).filter(|_| !self.in_word()) {
+        } else if let Some((prefix, signs)) = raw_string(self.remaining).filter(|_| !self.in_word())
+        {
             self.open_literal(true, signs);
-            self.keep(prefix);
+            self.push_kept(prefix);
         } else if c == '"' {
             self.open_literal(false, 0);
-            self.keep(1);
-        } else if let Some(length) = character(self.rest) {
+            self.push_kept(1);
+        } else if let Some(length) = character(self.remaining) {
             self.skip(length);
             self.push_code("''");
         } else {
-            self.keep(c.len_utf8());
+            self.push_kept(c.len_utf8());
         }
     }
 
@@ -164,11 +165,12 @@ impl Reader<'_> {
     }
 
     fn block_comment(&mut self, c: char, depth: usize) {
-        if self.rest.starts_with("/*") {
-            self.inside = Inside::BlockComment(depth + 1);
+        if self.remaining.starts_with("/*") {
+            self.state = LexState::BlockComment(depth + 1);
             self.skip(2);
-        } else if self.rest.starts_with("*/") {
-            self.inside = if depth == 1 { Inside::Code } else { Inside::BlockComment(depth - 1) };
+        } else if self.remaining.starts_with("*/") {
+            self.state =
+                if depth == 1 { LexState::Code } else { LexState::BlockComment(depth - 1) };
             self.skip(2);
         } else {
             self.comment(c);
@@ -182,15 +184,15 @@ impl Reader<'_> {
         };
         if c == '\\' && !raw {
             // An escaped line end still ends the line.
-            let escaped = self.rest.chars().nth(1).filter(|c| *c != '\n');
+            let escaped = self.remaining.chars().nth(1).filter(|c| *c != '\n');
             if let Some(escaped) = escaped {
                 let is_space = matches!(escaped, 'n' | 'r' | 't');
                 self.push_literal(if is_space { ' ' } else { escaped });
             }
             self.skip(1 + escaped.map_or(0, char::len_utf8));
-        } else if closes(self.rest) {
-            self.inside = Inside::Code;
-            self.keep(1 + signs);
+        } else if closes(self.remaining) {
+            self.state = LexState::Code;
+            self.push_kept(1 + signs);
         } else {
             self.push_literal(c);
             self.skip(c.len_utf8());
@@ -198,7 +200,7 @@ impl Reader<'_> {
     }
 
     fn open_literal(&mut self, raw: bool, signs: usize) {
-        self.inside = Inside::Text { raw, signs };
+        self.state = LexState::Text { raw, signs };
         let line = self.lines.len() - 1;
         self.literals.push(Literal { line, text: String::new() });
     }
@@ -214,8 +216,8 @@ impl Reader<'_> {
         self.before.is_alphanumeric() || self.before == '_'
     }
 
-    fn keep(&mut self, length: usize) {
-        let (kept, _) = self.rest.split_at(length);
+    fn push_kept(&mut self, length: usize) {
+        let (kept, _) = self.remaining.split_at(length);
         self.push_code(kept);
         self.skip(length);
     }
@@ -227,9 +229,9 @@ impl Reader<'_> {
     }
 
     fn skip(&mut self, length: usize) {
-        let (skipped, rest) = self.rest.split_at(length);
+        let (skipped, rest) = self.remaining.split_at(length);
         self.before = skipped.chars().next_back().unwrap_or(self.before);
-        self.rest = rest;
+        self.remaining = rest;
     }
 }
 
@@ -312,14 +314,14 @@ mod tests {
     #[test]
     fn tests_are_whole_files_or_the_last_module() {
         let check = |path: &str, expected: usize| {
-            let tree = Tree::from([(path, "fn f() {}\n#[cfg(test)]\nmod tests {\n}\n")]);
+            let tree = SourceTree::from([(path, "fn f() {}\n#[cfg(test)]\nmod tests {\n}\n")]);
             assert_eq!(sources(&tree)[0].tests_start(), expected, "{path}");
         };
         check("crates/a/src/lib.rs", 2);
         check("crates/a/src/a/tests.rs", 0);
         check("crates/a/tests/it/b.rs", 0);
         check("crates/testkit/src/c.rs", 0);
-        let tree = Tree::from([("a.rs", "mod tests;\n")]);
+        let tree = SourceTree::from([("a.rs", "mod tests;\n")]);
         assert_eq!(sources(&tree)[0].tests_start(), 1);
     }
 

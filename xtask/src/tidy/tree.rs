@@ -9,11 +9,11 @@ use crate::cargo;
 
 /// Files by path from the root, with `/`. A file that is not UTF-8 has no text.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
+pub(super) struct SourceTree {
     files: BTreeMap<String, Option<String>>,
 }
 
-impl Tree {
+impl SourceTree {
     /// Reads the checkout. What git ignores is no part of it.
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
         let mut git = Command::new("git");
@@ -69,14 +69,14 @@ pub(super) fn has_extension(path: &str, extension: &str) -> bool {
 }
 
 #[cfg(test)]
-impl FromIterator<(String, String)> for Tree {
+impl FromIterator<(String, String)> for SourceTree {
     fn from_iter<T: IntoIterator<Item = (String, String)>>(files: T) -> Self {
         Self { files: files.into_iter().map(|(path, text)| (path, Some(text))).collect() }
     }
 }
 
 #[cfg(test)]
-impl<const N: usize> From<[(&str, &str); N]> for Tree {
+impl<const N: usize> From<[(&str, &str); N]> for SourceTree {
     fn from(files: [(&str, &str); N]) -> Self {
         let owned = |(path, text): (&str, &str)| (path.to_owned(), Some(text.to_owned()));
         Self { files: files.into_iter().map(owned).collect() }
@@ -104,7 +104,7 @@ mod tests {
         git(&["add", "gone.md", "picture.png"]);
         fs::remove_file(root.path().join("gone.md")).unwrap();
 
-        let tree = Tree::read(root.path()).unwrap();
+        let tree = SourceTree::read(root.path()).unwrap();
         let texts: Vec<_> = tree.paths().map(|path| (path, tree.text(path))).collect();
         assert_eq!(
             texts,
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_folder_is_there_when_a_file_is_in_it() {
-        let tree = Tree::from([("docs/a.md", ""), ("docs-old/b.md", "")]);
+        let tree = SourceTree::from([("docs/a.md", ""), ("docs-old/b.md", "")]);
         let check = |path, expected| assert_eq!(tree.has(path), expected, "{path}");
         check("", true);
         check("docs", true);

@@ -1,9 +1,9 @@
 //! Words: those that say nothing in the name of a type, those that never land in code or in tests, and
 //! notes without an issue.
 
-use crate::tidy::finding::Finding;
-use crate::tidy::rust::{self, Source};
-use crate::tidy::tree::{Tree, has_extension};
+use crate::tidy::finding::TidyFinding;
+use crate::tidy::rust::{self, RustSource};
+use crate::tidy::tree::{SourceTree, has_extension};
 
 /// Last words of type names that say nothing about what the type stands for.
 const EMPTY_WORDS: [&str; 10] =
@@ -19,7 +19,7 @@ const NEVER: [(&[&str], &str); 5] = [
 ];
 
 /// Finds types whose names end with a word that says nothing.
-pub(super) fn type_names(sources: &[Source<'_>]) -> Vec<Finding> {
+pub(super) fn type_names(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for source in sources {
         for (index, line) in source.lines.iter().enumerate() {
@@ -33,8 +33,9 @@ pub(super) fn type_names(sources: &[Source<'_>]) -> Vec<Finding> {
                 if declares {
                     let wrong = format!("`{word}` says nothing in `{name}`");
                     let remedy = "name the type for what it stands for";
-                    findings
-                        .push(Finding::file("type-names", source.path, wrong, remedy).at(index));
+                    findings.push(
+                        TidyFinding::file("type-names", source.path, wrong, remedy).at(index),
+                    );
                 }
             }
         }
@@ -43,7 +44,7 @@ pub(super) fn type_names(sources: &[Source<'_>]) -> Vec<Finding> {
 }
 
 /// Finds code that never lands.
-pub(super) fn code(sources: &[Source<'_>]) -> Vec<Finding> {
+pub(super) fn code(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for source in sources {
         for (index, line) in source.lines.iter().enumerate() {
@@ -51,7 +52,7 @@ pub(super) fn code(sources: &[Source<'_>]) -> Vec<Finding> {
             for (row, remedy) in NEVER {
                 if tokens.windows(row.len()).any(|window| window == row) {
                     let wrong = format!("`{}` never lands", row.concat());
-                    findings.push(Finding::file("code", source.path, wrong, remedy).at(index));
+                    findings.push(TidyFinding::file("code", source.path, wrong, remedy).at(index));
                 }
             }
         }
@@ -60,7 +61,7 @@ pub(super) fn code(sources: &[Source<'_>]) -> Vec<Finding> {
 }
 
 /// Finds tests that wait for time to pass: too short on a busy machine, and too long on every other.
-pub(super) fn sleeps(sources: &[Source<'_>]) -> Vec<Finding> {
+pub(super) fn sleeps(sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for source in sources {
         for (index, line) in source.lines.iter().enumerate().skip(source.tests_start()) {
@@ -68,7 +69,7 @@ pub(super) fn sleeps(sources: &[Source<'_>]) -> Vec<Finding> {
             if tokens.windows(2).any(|pair| matches!(pair, ["sleep" | "sleep_until", "("])) {
                 let wrong = "a test sleeps";
                 let remedy = "wait with `testkit::eventually`, or pause the time of the runtime";
-                findings.push(Finding::file("sleeps", source.path, wrong, remedy).at(index));
+                findings.push(TidyFinding::file("sleeps", source.path, wrong, remedy).at(index));
             }
         }
     }
@@ -76,7 +77,7 @@ pub(super) fn sleeps(sources: &[Source<'_>]) -> Vec<Finding> {
 }
 
 /// Finds notes for later that name no issue, in comments and in files that are configuration.
-pub(super) fn notes(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
+pub(super) fn notes(tree: &SourceTree, sources: &[RustSource<'_>]) -> Vec<TidyFinding> {
     let comments = sources.iter().flat_map(|source| {
         let lines = source.lines.iter().enumerate();
         lines.map(|(index, line)| (source.path, index, line.comment.as_str()))
@@ -93,7 +94,7 @@ pub(super) fn notes(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     for (path, index, line) in comments.chain(lines) {
         if let Some(wrong) = wrong_note(line) {
             let remedy = "write `TODO(#12): …` with an issue's number, or do it";
-            findings.push(Finding::file("notes", path, wrong, remedy).at(index));
+            findings.push(TidyFinding::file("notes", path, wrong, remedy).at(index));
         }
     }
     findings
@@ -116,15 +117,15 @@ mod tests {
     use super::*;
     use crate::tidy::finding::printed;
 
-    fn found(check: fn(&[Source<'_>]) -> Vec<Finding>, text: &str) -> Vec<String> {
-        let tree = Tree::from([("a.rs", text)]);
+    fn findings_of(check: fn(&[RustSource<'_>]) -> Vec<TidyFinding>, text: &str) -> Vec<String> {
+        let tree = SourceTree::from([("a.rs", text)]);
         printed(&check(&rust::sources(&tree)))
     }
 
     #[test]
     fn a_type_is_not_named_with_an_empty_word() {
         let check = |text: &str, expected: &[&str]| {
-            assert_eq!(found(type_names, text), expected, "{text}");
+            assert_eq!(findings_of(type_names, text), expected, "{text}");
         };
         check(
             "pub(crate) struct LaneManager<T> {",
@@ -154,7 +155,7 @@ mod tests {
     #[test]
     fn what_never_lands_is_found_in_code_alone() {
         let check =
-            |text: &str, expected: &[&str]| assert_eq!(found(code, text), expected, "{text}");
+            |text: &str, expected: &[&str]| assert_eq!(findings_of(code, text), expected, "{text}");
         check(
             "#[ignore = \"slow\"]",
             &["a.rs:1: `#[ignore` never lands; assert what is so, with the issue's number"],
@@ -176,7 +177,7 @@ mod tests {
     fn a_test_does_not_sleep() {
         let text =
             "fn f() { sleep(x) }\n#[cfg(test)]\nmod tests {\n  thread::sleep(x); // sleep(x)\n}";
-        let tree = Tree::from([
+        let tree = SourceTree::from([
             ("a/src/a.rs", text),
             ("a/src/a/tests.rs", "time::sleep_until(x); sleep; asleep(x); \"sleep(x)\""),
             ("a/tests/it/b.rs", "\nsleep(x)"),
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn notes_are_looked_for_in_comments_and_configuration() {
-        let tree = Tree::from([
+        let tree = SourceTree::from([
             ("a.rs", "let s = \"TODO\";\n// TODO\n"),
             ("b.toml", "# TODO\n"),
             (".ci/run", "# FIXME\n"),

@@ -44,7 +44,7 @@ pub(super) const CXX: Requirement =
 
 /// Makes sure that it is there.
 pub(super) fn require(requirement: &Requirement) -> anyhow::Result<()> {
-    if is_there(requirement) {
+    if is_installed(requirement) {
         return Ok(());
     }
     let packages = requirement.packages.join(" ");
@@ -61,11 +61,11 @@ pub(super) fn require(requirement: &Requirement) -> anyhow::Result<()> {
     };
     apt(&["update"])?;
     apt(&[&["install", "-y", "--no-install-recommends"], requirement.packages].concat())?;
-    anyhow::ensure!(is_there(requirement), by_hand);
+    anyhow::ensure!(is_installed(requirement), by_hand);
     Ok(())
 }
 
-fn is_there(requirement: &Requirement) -> bool {
+fn is_installed(requirement: &Requirement) -> bool {
     let Some((program, arguments)) = requirement.probe.split_first() else { return true };
     cargo::output(Command::new(program).args(arguments)).is_ok()
 }

