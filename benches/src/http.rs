@@ -127,7 +127,7 @@ impl HttpConnection {
         Ok(serde_json::from_str(&body).unwrap_or_default())
     }
 
-    /// Asks for a stream of events; what follows is read by [`Self::until`].
+    /// Asks for a stream of events; what follows is read by [`Self::read_until`].
     pub(crate) fn listen(mut self, path: &str) -> anyhow::Result<Self> {
         self.stream.get_mut().write_all(&request("GET", path, None))?;
         let status = self.head()?;

@@ -153,7 +153,7 @@ pub(crate) fn echo(bytes: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the number of a request of [`Client`]; a notification has none.
+/// Returns the number of a request of [`McpClient`]; a notification has none.
 fn id_of(line: &str) -> Option<u64> {
     let (_, rest) = line.split_once("\"id\":")?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

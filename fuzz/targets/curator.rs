@@ -15,18 +15,20 @@ use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::Screen;
 use strum::VariantArray as _;
 
-use crate::agents::embedded::{Snapshot, Source, Stored, Written, dream, forget, remember};
-use crate::agents::request::{self, ContextMode, Edit, ForgetRequest, RememberRequest};
-use crate::agents::review::{self, FINDINGS_MAX, Message, Role};
+use crate::agents::request::{self, ContextMode, CuratorEdit, ForgetRequest, RememberRequest};
+use crate::agents::review::{self, FINDINGS_MAX, MessageRole, ReviewMessage};
+use crate::agents::rules::{
+    EntryDates, ParsedText, Snapshot, StoredMemory, dream, forget, remember,
+};
 
 /// These modules of the curator, which stand on `memory` alone: the whole of it would bring SQLite and
 /// take minutes to build.
 #[path = "../../crates/agents/src"]
 #[expect(dead_code, reason = "what only the port to a store uses")]
 mod agents {
-    pub mod embedded;
     pub mod request;
     pub mod review;
+    pub mod rules;
 }
 
 /// Dreams after which nothing is held back any more: each does at least one of a few memories.
@@ -40,88 +42,91 @@ fuzz_target!(|bytes: &[u8]| {
     let now = "2026-06-01T09:00:00Z".parse().expect("a time");
     let memories =
         bodies.replace('\0', " ").split("\n%%\n").take(8).enumerate().map(stored).collect();
-    let book = Snapshot {
+    let snapshot = Snapshot {
         memories,
-        unread: Vec::new(),
-        unsearched: Vec::new(),
+        occupied_paths: Vec::new(),
+        failed_reads: Vec::new(),
         writable: Scope::VARIANTS.iter().copied().map(Mount::Scope).collect(),
         now,
         time_zone: TimeZone::UTC,
     };
 
     let asked = RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
-    if let Ok(done) = remember(&book, &asked, &Screen::default()) {
+    if let Ok(done) = remember(&snapshot, &asked, &Screen::default()) {
         for edit in &done.edits {
-            let Edit::Write { text, .. } = edit else { panic!("remembering removes a memory") };
+            let CuratorEdit::Write { text, .. } = edit else {
+                panic!("remembering removes a memory")
+            };
             assert!(text.len() <= MEMORY_BYTES_MAX);
             // Headings alone are no entries.
             assert!(!document::body(text).trim().is_empty());
         }
     }
-    let said = |(at, text): (usize, &str)| Message {
+    let said = |(at, text): (usize, &str)| ReviewMessage {
         id: at.to_string(),
-        role: Role::User,
+        role: MessageRole::User,
         text: text.to_owned(),
     };
-    let messages: Vec<Message> = asked.content.split("\n%%\n").enumerate().map(said).collect();
-    let found = agents::embedded::review(&messages, now, &TimeZone::UTC);
+    let messages: Vec<ReviewMessage> =
+        asked.content.split("\n%%\n").enumerate().map(said).collect();
+    let found = agents::rules::review(&messages, now, &TimeZone::UTC);
     assert!(found.len() <= FINDINGS_MAX);
-    let done = forget(&book, &ForgetRequest { query, scope: None, file: None });
-    check_pins(&book, &done.edits);
+    let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
+    check_pins(&snapshot, &done.edits);
     // One dream may add only so much, and holds the rest back for the next one. The last one is over.
-    let mut dreaming = book.clone();
+    let mut dreaming = snapshot.clone();
     for _ in 0..DREAMS_MAX {
         let dreamt = dream(&dreaming);
         check_pins(&dreaming, &dreamt.edits);
         dreaming = edited(&dreaming, &dreamt.edits);
-        if dreamt.held_back == 0 || dreamt.edits.is_empty() {
+        if dreamt.deferred == 0 || dreamt.edits.is_empty() {
             break;
         }
     }
     assert_eq!(dream(&dreaming).edits, [], "a dream is over");
 });
 
-fn stored((index, body): (usize, &str)) -> Stored {
+fn stored((index, body): (usize, &str)) -> StoredMemory {
     let scope = Scope::VARIANTS[index % Scope::VARIANTS.len()];
     let path = format!("/memories/{scope}/user/m{index}.md");
-    Stored {
+    StoredMemory {
         path: MemoryPath::parse(&path, Layout::Scoped).expect("a path"),
-        text: Source::from(body),
+        text: ParsedText::from(body),
         pinned: index % 5 == 4,
-        written: Written::At("2026-05-30T09:00:00Z".parse().expect("a time")),
+        entry_dates: EntryDates::AllAt("2026-05-30T09:00:00Z".parse().expect("a time")),
         trust: if index % 2 == 0 { Trust::Outside } else { Trust::Agent },
         influenced: index % 3 == 0,
-        by_review: false,
+        written_by_review: false,
     }
 }
 
-fn check_pins(book: &Snapshot, edits: &[Edit]) {
+fn check_pins(snapshot: &Snapshot, edits: &[CuratorEdit]) {
     let pinned =
-        |path: &MemoryPath| book.memories.iter().any(|one| one.path == *path && one.pinned);
+        |path: &MemoryPath| snapshot.memories.iter().any(|one| one.path == *path && one.pinned);
     assert!(!edits.iter().any(|edit| pinned(edit.path())));
 }
 
-fn edited(book: &Snapshot, edits: &[Edit]) -> Snapshot {
-    let mut book = book.clone();
+fn edited(snapshot: &Snapshot, edits: &[CuratorEdit]) -> Snapshot {
+    let mut snapshot = snapshot.clone();
     for edit in edits {
-        let place = book.memories.iter().position(|one| one.path == *edit.path());
+        let place = snapshot.memories.iter().position(|one| one.path == *edit.path());
         match (edit, place) {
-            (Edit::Write { text, .. }, Some(place)) => {
-                book.memories[place].text = text.as_str().into();
+            (CuratorEdit::Write { text, .. }, Some(place)) => {
+                snapshot.memories[place].text = text.as_str().into();
             }
-            (Edit::Write { path, text }, None) => book.memories.push(Stored {
+            (CuratorEdit::Write { path, text }, None) => snapshot.memories.push(StoredMemory {
                 path: path.clone(),
                 text: text.as_str().into(),
                 pinned: false,
-                written: Written::Unknown,
+                entry_dates: EntryDates::Unknown,
                 trust: Trust::Background,
                 influenced: false,
-                by_review: false,
+                written_by_review: false,
             }),
-            (Edit::Remove { .. }, place) => {
-                drop(book.memories.remove(place.expect("only what is there is removed")));
+            (CuratorEdit::Remove { .. }, place) => {
+                drop(snapshot.memories.remove(place.expect("only what is there is removed")));
             }
         }
     }
-    book
+    snapshot
 }

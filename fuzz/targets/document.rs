@@ -4,10 +4,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use memory::document::{body, description_line, entries, head, set_field, without_entry};
+use memory::document::{body, description_line, entries, parse_header, set_field, without_entry};
 
 fuzz_target!(|bytes: &[u8]| {
-    let described = head(bytes).description;
+    let described = parse_header(bytes).description;
     assert_eq!(description_line(&described), described, "it is one short line already");
     let Ok(text) = str::from_utf8(bytes) else { return };
     if text.contains('\0') {
@@ -20,6 +20,6 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(without_entry(text, entry).len(), text.len() - taken.len());
     }
     let named = set_field(text, "name", "set: by \"fuzz\"");
-    assert_eq!(head(named.as_bytes()).name.as_deref(), Some("set: by \"fuzz\""));
+    assert_eq!(parse_header(named.as_bytes()).name.as_deref(), Some("set: by \"fuzz\""));
     assert!(named.ends_with(body(text)));
 });

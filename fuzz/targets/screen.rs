@@ -4,16 +4,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use memory::screen::{Screen, Writer};
+use memory::screen::{Screen, TextAuthor};
 
 fuzz_target!(|text: &str| {
     let screen = Screen::default();
-    let findings = screen.check(text, Writer::Agent);
+    let findings = screen.check(text, TextAuthor::Agent);
     assert!(findings.is_sorted_by_key(|finding| finding.range.start));
     for finding in &findings {
         assert!(text.get(finding.range.clone()).is_some_and(|found| !found.is_empty()));
         assert!((1..=text.split('\n').count()).contains(&finding.line));
     }
-    assert_eq!(screen.introduced(text, text, Writer::Agent), []);
-    assert_eq!(screen.introduced("", text, Writer::Agent), findings);
+    assert_eq!(screen.introduced(text, text, TextAuthor::Agent), []);
+    assert_eq!(screen.introduced("", text, TextAuthor::Agent), findings);
 });

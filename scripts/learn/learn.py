@@ -49,7 +49,7 @@ SHOWN_MAX, BESIDE_KEPT, BESIDE_DECAY = 5, 0.8, 10.0
 # What a word or a pair of words of a prompt can weigh at most, and in how many prompts it has to stand.
 WORDING_MAX, WORDING_SEEN = 4.0, 2
 WORDING_DECAY = 1 / 30
-# What of a prompt counts as a word, as `crates/recall/src/wording.rs` has it, and how many are read.
+# What of a prompt counts as a word, as `crates/recall/src/prompt_classifier.rs` has it, and how many are read.
 WORDING_WORD = re.compile(r"[A-Za-z](?:[A-Za-z']*[A-Za-z])?|[0-9]+|[?`{}()<>=:;\n]")
 WORDS_MAX = 60
 

@@ -1,8 +1,8 @@
 //! Mini-agents: they read memories, decide, and edit a draft; nothing else.
 //!
-//! [`embedded`] is the curator that needs no model and no network: `remember`, `forget` and `dream` as
+//! [`rules`] is the curator that needs no model and no network: `remember`, `forget` and `dream` as
 //! pure functions from a snapshot of memories to edits, and `review`, which finds in a conversation what is worth keeping.
-//! [`Curator`] is what a lane asks, over a [`store::Draft`]: it asks models, or [`Embedded`], which has those functions.
+//! [`Curator`] is what a lane asks, over a [`store::Draft`]: it asks models, or [`RuleCurator`], which has those functions.
 //! [`rerank`] asks a model which memories fit a prompt. Nothing here commits: the owner of the draft does.
 
 pub mod rules;

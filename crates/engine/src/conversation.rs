@@ -1,7 +1,7 @@
 //! Conversations: what a host's model is shown of memories while it talks with a person.
 //!
 //! A host says what happens - a prompt, the result of a tool, the end of a turn - and is answered at once with
-//! what there is to show. What fits a prompt is looked for beside the turn ([`Select`]); it is handed over at
+//! what there is to show. What fits a prompt is looked for beside the turn ([`Retriever`]); it is handed over at
 //! the first moment at which it is there, once, and never for another prompt.
 //!
 //! ```
@@ -189,7 +189,7 @@ impl Conversation {
     }
 
     /// Says the same, with what was said in the turn. Where conversations are reviewed it is kept until its review has ended,
-    /// bounded and without secrets; [`written`](Self::written) tells when. Else it is dropped.
+    /// bounded and without secrets; [`flush`](Self::flush) tells when. Else it is dropped.
     pub fn turn_ended_with_report(&self, event: Option<&str>, told: &TurnReport) -> u64 {
         let mut now = self.state.lock();
         if now.persisted.note_event(event) {

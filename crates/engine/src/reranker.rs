@@ -26,7 +26,7 @@ use crate::recall_service::{RecallService, Shortlist, ShortlistEntry};
 use crate::retriever::{RecallQuery, RetrieveError, RetrievedMemory, Retriever};
 use crate::runner::error_chain;
 
-/// Finds what fits a prompt as a [`Recaller`] does, and has a model choose among that.
+/// Finds what fits a prompt as a [`RecallService`] does, and has a model choose among that.
 #[derive(Clone, Debug)]
 pub struct Reranker(Arc<RerankerInner>);
 

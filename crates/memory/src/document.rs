@@ -101,7 +101,7 @@ pub fn parse_header(prefix: &[u8]) -> MemoryHeader {
     }
 }
 
-/// Tells whether the frontmatter holds more than a [`Head`] does: fields that somebody keeps for purposes of
+/// Tells whether the frontmatter holds more than a [`MemoryHeader`] does: fields that somebody keeps for purposes of
 /// their own, or what cannot be read.
 pub fn has_other_fields(text: &str) -> bool {
     match frontmatter::read(text) {

@@ -151,7 +151,7 @@ impl ScreenFinding {
     }
 }
 
-/// The digest of a found value, as [`Finding::digest`] returns it, on its way to a person.
+/// The digest of a found value, as [`ScreenFinding::digest`] returns it, on its way to a person.
 ///
 /// Not shown by `Debug`: what a short password hashes to does not belong into a log.
 #[derive(Clone, PartialEq, Eq)]
@@ -201,7 +201,7 @@ impl Screen {
     ///
     /// A key of `policies` is the id of a rule or the word of a family; the rule's own entry wins.
     /// `allowed` holds SHA-256 digests in hex, either case, of values that a person has looked at
-    /// and allowed ([`Finding::digest`]), so that one value passes while its rule stays on. An
+    /// and allowed ([`ScreenFinding::digest`]), so that one value passes while its rule stays on. An
     /// entry that is no such digest allows nothing.
     ///
     /// # Errors

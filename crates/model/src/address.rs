@@ -28,7 +28,7 @@ pub enum ParseAddressError {
     Malformed,
 }
 
-/// Where a server is, checked: `https`, or `http` as far as its [`Reach`] goes.
+/// Where a server is, checked: `https`, or `http` as far as its [`PlaintextReach`] goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Ends with a slash.

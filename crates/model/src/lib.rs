@@ -1,6 +1,6 @@
 //! Talking to models that somebody else runs. Knows nothing of memories.
 //!
-//! [`Chat`] asks a model that speaks one of four [`Wire`]s and may call tools; [`Endpoint`] asks a server that
+//! [`Chat`] asks a model that speaks one of four [`ChatProtocol`]s and may call tools; [`EmbeddingEndpoint`] asks a server that
 //! speaks the embeddings part of OpenAI's API for vectors of texts. Both connect to the address that they were made
 //! with and to nothing else: no redirect is followed. They keep nothing of what was asked.
 //!

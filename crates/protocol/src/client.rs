@@ -2,7 +2,7 @@
 //!
 //! It carries what the other modules say, over HTTP/1.1, to an address or to the socket of the daemon.
 //! It keeps nothing but one idle connection, and tries nothing twice that could have had an effect; only
-//! [`Client::wait_for`] and [`Events`] go on by themselves when the daemon goes away and comes back.
+//! [`Client::wait_for`] and [`EventStream`] go on by themselves when the daemon goes away and comes back.
 //! It finds no daemon and reads no token: whoever calls brings both.
 //!
 //! Every call has a deadline. Dropping one ends it at once; a write that had reached the daemon by then

@@ -268,7 +268,7 @@ fn divide(numbers: &mut [f32], by: &[f32]) {
 /// What an entry and its neighbours have of a lane of words.
 #[derive(Default)]
 struct Neighborhood {
-    /// By the distances of [`REACHES`].
+    /// By the distances of [`NEIGHBOR_DISTANCES`].
     counts: [Lane; NEIGHBOR_DISTANCES.len()],
     lengths: [f32; NEIGHBOR_DISTANCES.len()],
     /// Of the next and of all.

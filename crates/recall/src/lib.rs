@@ -1,9 +1,9 @@
 //! Finds the memories that fit a prompt.
 //!
-//! [`Corpus`] holds the words of memories, cut into entries, and answers a prompt with [`Hit`]s, best
+//! [`Corpus`] holds the words of memories, cut into entries, and answers a prompt with [`MemoryHit`]s, best
 //! first, each with its reasons; or with nothing, when nothing fits. It is made of texts alone, follows
 //! them one memory at a time, and can be made anew at any time: what it holds is derived. It
-//! asks no model and no network; what somebody else's model says of whole texts can be handed in ([`Likeness`]). What means the same in other words is found by a small table of token
+//! asks no model and no network; what somebody else's model says of whole texts can be handed in ([`DenseScores`]). What means the same in other words is found by a small table of token
 //! vectors (feature `embedder`).
 
 #![expect(

@@ -13,7 +13,7 @@ use memory::text::slice;
 
 /// A memory, cut.
 #[derive(Debug, Default)]
-pub(crate) struct Passages {
+pub(crate) struct SplitMemory {
     pub(crate) header: MemoryHeader,
     /// The day that its frontmatter names.
     pub(crate) date: Option<Date>,
@@ -38,7 +38,7 @@ pub(crate) struct Passage {
 const SUBJECT_WORDS_MAX: usize = 2;
 
 /// Cuts a memory.
-pub(crate) fn split_passages(text: &str, screen: &Screen) -> Passages {
+pub(crate) fn split_passages(text: &str, screen: &Screen) -> SplitMemory {
     let refused: Vec<Range<usize>> = screen
         .check(text, TextAuthor::Agent)
         .into_iter()
@@ -50,7 +50,7 @@ pub(crate) fn split_passages(text: &str, screen: &Screen) -> Passages {
     };
     let body_at = text.len() - document::body(text).len();
     let front = slice(text, ..body_at);
-    let mut cut = Passages::default();
+    let mut cut = SplitMemory::default();
     if is_clean(&(0..body_at)) {
         cut.header = document::parse_header(&text.as_bytes()[..text.len().min(HEAD_BYTES_MAX)]);
         cut.date = front.lines().find_map(|line| first_date(line.strip_prefix("date:")?));

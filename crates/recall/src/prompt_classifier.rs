@@ -59,7 +59,7 @@ impl<'a> ClassifierWeights<'a> {
     }
 }
 
-/// Returns how a prompt is worded, in the order of [`WORDINGS`]: how much speaks for its asking something of here, and
+/// Returns how a prompt is worded, in the order of [`PROMPT_CLASSES`]: how much speaks for its asking something of here, and
 /// the logarithm of how many words it has. A prompt without a word that is known says neither.
 pub(crate) fn classify_prompt(prompt: &str) -> [f32; PROMPT_CLASS_LEN] {
     let words = words(prompt);

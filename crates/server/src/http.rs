@@ -1,6 +1,6 @@
 //! HTTP: the task API that published clients speak, MCP at `/mcp`, and `/v1` for everything else.
 //!
-//! A request passes the [gate](Rules), is decoded, handed to the engine, and what comes back is
+//! A request passes the [gate](GuardConfig), is decoded, handed to the engine, and what comes back is
 //! encoded. Nothing about memories is decided here. Connections have deadlines and a bound
 //! ([`serve`]), streams of events end with the daemon, and whatever is wrong is answered as JSON.
 

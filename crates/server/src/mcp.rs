@@ -6,7 +6,7 @@
 //! client's name and its roots. The protocol library is named here and in `error`, and nowhere else.
 //!
 //! Not done here: what a command does (`store`), how its result reads (`memory::tool`), where the
-//! roots lie (the command line says so in a [`Host`]).
+//! roots lie (the command line says so in a [`McpConfig`]).
 
 mod accept;
 mod caller;

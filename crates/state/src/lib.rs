@@ -1,7 +1,7 @@
 //! What outlives a restart beside the memories: history, pins, usage; tasks, sessions, runs, proposals.
 //!
-//! Files are the truth; this is the memory of the truth. Two ports, [`State`] for what became of the
-//! memories and [`Tasks`] for what is to be done about them, with one adapter on SQLite here. Nothing in this crate names a memory's file, decides who may do what, or reads a
+//! Files are the truth; this is the memory of the truth. Two ports, [`HistoryStore`] for what became of the
+//! memories and [`TaskStore`] for what is to be done about them, with one adapter on SQLite here. Nothing in this crate names a memory's file, decides who may do what, or reads a
 //! clock: times and facts are handed over. A damaged database is set aside whole, and an empty one is
 //! started. What all processes of a host share beside the database is here too: locks and private files.
 
@@ -39,7 +39,7 @@ use memory::path::RelativePath;
 ///
 /// A change goes through three steps: [`record`](Self::record) makes it durable with all its new
 /// bytes (it is *open*: the redo record), the caller then writes the files, and
-/// [`settle`](Self::settle) says that they are safe on the disk. A crash in between leaves an open
+/// [`mark_durable`](Self::mark_durable) says that they are safe on the disk. A crash in between leaves an open
 /// change that [`open_changes`](Self::open_changes) hands back for replay.
 #[async_trait]
 pub trait HistoryStore: std::fmt::Debug + Send + Sync {

@@ -46,7 +46,7 @@ pub struct NewFileChange {
     /// Its bytes after; `None` if it is removed or only moved.
     pub after: Option<Arc<[u8]>>,
     /// Whether its text after waits for a person: it was written under the influence of text that came with a repository,
-    /// or by a background review; see [`State::influenced`](crate::State::influenced).
+    /// or by a background review; see [`State::influenced`](crate::HistoryStore::influenced_revisions).
     pub influenced: bool,
 }
 

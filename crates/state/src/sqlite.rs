@@ -172,7 +172,7 @@ impl SqliteState {
         self.last_repair.lock().clone()
     }
 
-    /// Repairs the database if [`State::check`] finds anything wrong: in place, if only indexes are damaged or rows
+    /// Repairs the database if [`HistoryStore::check`] finds anything wrong: in place, if only indexes are damaged or rows
     /// contradict each other. Otherwise it sets the database aside and starts an empty one.
     pub async fn repair(&self) -> Result<Option<StateRepair>, StateError> {
         self.repair_exclusive(CheckDepth::Full).await.map_err(|fault| self.fault("repair", fault))

@@ -339,7 +339,7 @@ pub trait TaskStore: Debug + Send + Sync {
     ) -> Result<EnqueueResult, StateError>;
 
     /// Queues a dream as [`enqueue`](Self::enqueue) does, if the gates are open, too; else it is
-    /// [`Full`](Enqueued::Full). Of several that are queued at once, in any process, one finds them open.
+    /// [`Full`](EnqueueResult::Full). Of several that are queued at once, in any process, one finds them open.
     async fn enqueue_dream(
         &self,
         task: NewTask,
@@ -460,7 +460,7 @@ pub trait TaskStore: Debug + Send + Sync {
     /// nothing when there are none.
     async fn drop_watched(&self) -> Result<u64, StateError>;
 
-    /// Writes a conversation as [`keep_conversation`](Self::keep_conversation) does and queues a review of it, both or
+    /// Writes a conversation as [`save_conversation`](Self::save_conversation) does and queues a review of it, both or
     /// none: none if somebody else wrote the conversation since, or if so many reviews of the workspace are unfinished.
     /// Returns whether this did. Durable.
     async fn save_conversation_and_queue(

@@ -26,9 +26,9 @@ struct EntryDateSearch<'a> {
 impl Memories {
     /// Returns when each of these entries came to be in a memory as it is, as far as history tells.
     ///
-    /// Edits from outside count once they are recorded: call [`Memories::notice`] before, once for all memories.
+    /// Edits from outside count once they are recorded: call [`Memories::record_external_edits`] before, once for all memories.
     ///
-    /// An entry is given whole, as [`document::Entry::whole`] returns it. It came with the change before which
+    /// An entry is given whole, as [`document::Entry::full_text`] returns it. It came with the change before which
     /// it was not there, if that made entries more: else it may be another wording of one that was. Nothing is
     /// known of one that is not in the memory, is older than what history keeps, or that was imported
     /// or brought back by an undo. Of one that was found on disk, the time of the file is the time while nobody

@@ -190,7 +190,7 @@ pub struct Memories {
     pub(crate) layout: Layout,
     pub(crate) mounts: Vec<BoundMount>,
     pub(crate) caller: Caller,
-    /// Rules and families that only warn this person; see [`Memories::answering_for`].
+    /// Rules and families that only warn this person; see [`Memories::with_allowed_rules`].
     pub(crate) allowed_rules: Vec<&'static str>,
     pub(crate) features: Features,
 }

@@ -140,7 +140,7 @@ impl LockedRoot {
         };
         match told {
             Some(told) if store.has_subscribers() => {
-                self.publish_changes_of_others(store, told, newest).await?
+                self.publish_changes_of_others(store, told, newest).await?;
             }
             _ => self.root.cache().announced_through = Some(newest),
         }

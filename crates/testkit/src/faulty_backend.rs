@@ -179,7 +179,7 @@ fn fault() -> BackendError {
     BackendError::Io { doing: "do what the test lets fail", source }
 }
 
-/// A backend around another that fails according to a [`Plan`].
+/// A backend around another that fails according to a [`FaultPlan`].
 #[derive(Clone, Debug)]
 pub struct FaultyBackend {
     inner: Arc<dyn Backend>,

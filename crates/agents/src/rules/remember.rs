@@ -40,8 +40,8 @@ const REMEMBER_PROPOSALS_MAX: usize = 2;
 ///
 /// # Errors
 ///
-/// [`Refusal::Screened`] when any of it may not be kept, [`Refusal::ScopeMismatch`] when the scope
-/// that was asked for cannot be written, [`Refusal::NoProject`] when it is about this repository and none can be
+/// [`RememberError::Screened`] when any of it may not be kept, [`RememberError::ScopeMismatch`] when the scope
+/// that was asked for cannot be written, [`RememberError::NoProject`] when it is about this repository and none can be
 /// written. Nothing is written then.
 pub fn remember(
     snapshot: &Snapshot,

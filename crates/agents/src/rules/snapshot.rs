@@ -45,7 +45,7 @@ pub enum EntryDates {
     Unknown,
     /// All of them then.
     AllAt(Timestamp),
-    /// Some of them, by all of their text as [`Stored::pointing`] gives it.
+    /// Some of them, by all of their text as [`StoredMemory::entries_with_relative_dates`] gives it.
     PerEntry(BTreeMap<String, Timestamp>),
 }
 

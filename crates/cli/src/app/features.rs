@@ -65,7 +65,7 @@ impl FeatureConfig {
     }
 
     /// Tells what the environment says of a feature, if it does.
-    pub(crate) fn from_environment(&self, feature: Feature) -> Option<bool> {
+    pub(crate) fn environment_override(&self, feature: Feature) -> Option<bool> {
         let named = self.environment.iter().rev().find(|(named, _)| *named == feature);
         named.map(|(_, is_on)| *is_on)
     }

@@ -36,7 +36,7 @@ pub(crate) async fn run(output: &Output, args: &Demo) -> Result<Status, Failure>
         if keep {
             teller.narrate(&format!(
                 "The home and the checkout stay in {}",
-                set.into_kept_folder().display()
+                set.keep_folder().display()
             ))?;
         }
         Ok(Status::Done)

@@ -238,7 +238,7 @@ async fn send_event(
             return client.send_tool_result(id, &happened).await;
         }
         HookEvent::PreCompact => {
-            drop(client.report_compaction(id, &CompactionRequest::default()).await?)
+            drop(client.report_compaction(id, &CompactionRequest::default()).await?);
         }
         HookEvent::Stop => {
             let text = answer_for_review(place, told);

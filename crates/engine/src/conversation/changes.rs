@@ -20,7 +20,7 @@ use crate::segment::{self, CurrentIndex};
 pub struct ContextSegment {
     /// What it was given at the beginning; the same bytes as long as the segment lasts.
     pub segment: Arc<Segment>,
-    /// Whether it was given before: [`Conversation::changed`] says what changed since.
+    /// Whether it was given before: [`Conversation::take_changes`] says what changed since.
     pub is_repeated: bool,
 }
 
@@ -141,7 +141,7 @@ impl Conversation {
         }
     }
 
-    /// Looks now, and returns what [`changes`](Self::changes) does.
+    /// Looks now, and returns what [`take_changes`](Self::take_changes) does.
     pub async fn scan_changes(&self) -> Option<ContextPart> {
         let looking = self.scan(&self.state.lock());
         let looked = looking.await?;

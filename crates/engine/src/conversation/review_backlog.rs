@@ -150,7 +150,7 @@ impl ReviewBacklog {
         }
     }
 
-    /// Notes what was said, as [`Heard`] has it.
+    /// Notes what was said, as [`Observation`] has it.
     fn add_message(&mut self, role: MessageRole, text: &str) {
         let turn = self.turns + 1;
         let said = BacklogMessage { turn, role: role.as_ref().to_owned(), text: text.to_owned() };

@@ -252,7 +252,7 @@ impl Feeds {
     /// memory.
     pub async fn follow_pins(&self, pins: Receiver<PinEvent>) {
         for_each_notice(pins, "more pins changed at once than can be told", |pin| {
-            self.publish_pin(&pin)
+            self.publish_pin(&pin);
         })
         .await;
     }

@@ -94,7 +94,7 @@ pub(super) fn plan(files: &[SourceFile], planner: &mut Planner) {
             match piece {
                 SourcePiece::Item(part) => graph.add(source, part),
                 SourcePiece::Other => {
-                    planner.report_loss(&source, "is neither an entity nor a relation")
+                    planner.report_loss(&source, "is neither an entity nor a relation");
                 }
                 SourcePiece::Damaged => planner.report_loss(&source, "is damaged: it is not JSON"),
             }

@@ -111,7 +111,7 @@ impl LanesInner {
                 Ok(task) if self.is_own_task(&task.id) => {}
                 Ok(task) if task.status().is_final() => self.publish_end(&task).await,
                 Ok(task) => {
-                    drop(self.workers.spawn(Arc::clone(self).publish_end_when_done(task.id)))
+                    drop(self.workers.spawn(Arc::clone(self).publish_end_when_done(task.id)));
                 }
                 Err(error) => tracing::warn!(%error, "a task is passed over"),
             }

@@ -231,15 +231,15 @@ impl LanesInner {
         task: &Task,
         attempt: Attempt<'_>,
     ) -> Result<AttemptOutcome, LaneError> {
-        let Task { id, request, requester: asker, .. } = task;
-        let asked =
-            DecisionRequest { id, attempt: Some(attempt.number), request, requester: asker };
+        let Task { id, request, requester, .. } = task;
+        let decision_request =
+            DecisionRequest { id, attempt: Some(attempt.number), request, requester };
         let cutoff = self.cutoff_for(stop);
         for round in 0..self.deps.runner.decisions_max() {
             if !back_off(round, stop).await {
                 return Ok(AttemptOutcome::Stopped);
             }
-            let (mut result, draft) = match self.decide(lane, asked, cutoff).await {
+            let (mut result, draft) = match self.decide(lane, decision_request, cutoff).await {
                 RunOutcome::Done(result, draft) => (result, draft),
                 RunOutcome::Failed(error) => return Ok(AttemptOutcome::Failed(error)),
                 RunOutcome::Stopped => return Ok(AttemptOutcome::Stopped),

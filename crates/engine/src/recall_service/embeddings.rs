@@ -161,7 +161,9 @@ impl EmbeddingIndex {
         let read = async || {
             let (meaning, roots) = (Arc::clone(self), followed.roots.clone());
             run_blocking(move || {
-                roots.iter().for_each(|(_, place)| drop(meaning.load_root(place)))
+                for (_, place) in &roots {
+                    drop(meaning.load_root(place));
+                }
             })
             .await;
         };
@@ -225,7 +227,9 @@ impl EmbeddingIndex {
         }
         let (meaning, roots) = (Arc::clone(self), followed.texts_by_root());
         run_blocking(move || {
-            roots.iter().for_each(|(place, of_root)| meaning.persist_root(place, of_root))
+            for (place, entries) in &roots {
+                meaning.persist_root(place, entries);
+            }
         })
         .await;
     }

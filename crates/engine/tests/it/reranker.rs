@@ -509,7 +509,7 @@ async fn who_asks_for_a_memory_is_answered_by_the_ranker_alone() {
 async fn where_models_are_off_everywhere_or_in_a_workspace_nobody_is_asked() {
     let home = tempfile::tempdir().unwrap();
     let off = RerankerFixture::at(home, selecting(&[]), |config| {
-        config.features.set(Feature::Models, false)
+        config.features.set(Feature::Models, false);
     });
     assert!(off.engine.reranker().is_none());
 

@@ -19,7 +19,7 @@ use crate::text::slice;
 ///
 /// Comments, order, line ends, unknown keys and the body stay byte for byte. The value is written
 /// as a YAML scalar that reads back as this very text. A text without frontmatter gets a block. A
-/// broken block is mended first ([`mended`]); one that cannot be mended becomes body below the new
+/// broken block is repaired first ([`with_frontmatter_repaired`]); one that cannot be repaired becomes body below the new
 /// block.
 pub fn set_field(text: &str, key: &str, value: &str) -> String {
     let edited = match read(text) {

@@ -72,7 +72,7 @@ impl<'a> YamlReader<'a> {
                 event => match self.value_of(event, span, 0)?.0 {
                     FieldValue::Null => {}
                     FieldValue::Text(_) | FieldValue::Mapping(_) | FieldValue::List(_) => {
-                        found = None
+                        found = None;
                     }
                 },
             }

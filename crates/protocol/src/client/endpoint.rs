@@ -28,7 +28,7 @@ const IDLE_MAX: Duration = Duration::from_secs(10);
 /// By which way a daemon is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// Its address, as [`Door::from_str`] reads it: `http://127.0.0.1:4170`.
+    /// Its address, as [`Endpoint::from_str`] reads it: `http://127.0.0.1:4170`.
     Address(Address),
     /// Its socket, a file in its state folder.
     Socket(PathBuf),

@@ -122,12 +122,12 @@ impl EventStream {
     }
 
     /// Returns where the stream goes on: after the event that was told last. Whoever keeps it can go on
-    /// there later with [`Begin::After`].
+    /// there later with [`StartFrom::After`].
     pub fn cursor(&self) -> Option<&Cursor> {
         self.cursor.as_ref()
     }
 
-    /// Waits for the next event; `None` when a stream that is read [once](Self::once) has ended. Whoever
+    /// Waits for the next event; `None` when a stream that is read [once](Self::without_reconnect) has ended. Whoever
     /// stops waiting loses nothing.
     ///
     /// A connection that ends, or on which nothing comes for long, is made anew, with growing delays. Types of

@@ -33,7 +33,7 @@ impl BodyBudget {
     }
 
     /// Lets the body of a request be read as far as there is room; then reading it fails with
-    /// [`NoRoom`]. What is returned beside it keeps the room; without a body there is none to keep.
+    /// [`BudgetExhausted`]. What is returned beside it keeps the room; without a body there is none to keep.
     pub(super) fn limit(&self, request: Request) -> (Request, Option<BudgetPermit>) {
         if request.body().is_end_stream() {
             return (request, None);

@@ -30,7 +30,7 @@ pub(crate) struct TooManySessions;
 pub(super) struct Sessions {
     inner: LocalSessionManager,
     max: usize,
-    sessions: Mutex<HashMap<SessionId, SessionEntry>>,
+    entries: Mutex<HashMap<SessionId, SessionEntry>>,
     /// Counts uses, so that they have an order.
     use_count: AtomicU64,
 }
@@ -67,7 +67,7 @@ impl Sessions {
         library.session_config.keep_alive = None;
         // Clients of the oldest revisions take the empty event that this sends for a broken message.
         library.session_config.sse_retry = None;
-        Self { inner: library, max, sessions: Mutex::default(), use_count: AtomicU64::new(0) }
+        Self { inner: library, max, entries: Mutex::default(), use_count: AtomicU64::new(0) }
     }
 
     /// Makes room for a session: ends those unused longest that nobody listens to, until there are fewer
@@ -83,7 +83,7 @@ impl Sessions {
 
     /// Returns the session that has to make room, if one has to.
     fn session_to_evict(&self) -> Result<Option<SessionId>, TooManySessions> {
-        let known = self.sessions.lock();
+        let known = self.entries.lock();
         if known.len() < self.max {
             return Ok(None);
         }
@@ -94,7 +94,7 @@ impl Sessions {
 
     /// Gives a session to the client that began it, for an agent of a class.
     pub(super) fn assign(&self, id: &str, owner: Option<&str>, class: AgentClass) {
-        if let Some(session) = self.sessions.lock().get_mut(id) {
+        if let Some(session) = self.entries.lock().get_mut(id) {
             session.owner = owner.map(str::to_owned);
             session.class = class;
         }
@@ -102,12 +102,12 @@ impl Sessions {
 
     /// Returns the class of agent that a session was begun for.
     pub(super) fn class_of(&self, id: &str) -> Option<AgentClass> {
-        self.sessions.lock().get(id).map(|session| session.class)
+        self.entries.lock().get(id).map(|session| session.class)
     }
 
     /// Returns whether a session, if there is one of this name, is this client's.
     pub(super) fn may_use(&self, id: &str, client: Option<&str>) -> bool {
-        self.sessions.lock().get(id).is_none_or(|session| session.owner.as_deref() == client)
+        self.entries.lock().get(id).is_none_or(|session| session.owner.as_deref() == client)
     }
 
     fn next_use(&self) -> u64 {
@@ -116,7 +116,7 @@ impl Sessions {
 
     fn record_use(&self, id: &SessionId) {
         let used = self.next_use();
-        if let Some(session) = self.sessions.lock().get_mut(id) {
+        if let Some(session) = self.entries.lock().get_mut(id) {
             session.last_used = used;
         }
     }
@@ -127,7 +127,7 @@ impl Sessions {
         S: Stream + Send + Sync + 'static,
     {
         self.record_use(id);
-        let listening = self.sessions.lock().get(id).map(|session| Arc::clone(&session.listeners));
+        let listening = self.entries.lock().get(id).map(|session| Arc::clone(&session.listeners));
         unfold((Box::pin(stream), listening), async |(mut stream, listening)| {
             let message = stream.next().await?;
             Some((message, (stream, listening)))
@@ -149,7 +149,7 @@ impl SessionManager for Sessions {
             last_used,
             listeners: listening,
         };
-        self.sessions.lock().insert(SessionId::clone(&id), known);
+        self.entries.lock().insert(SessionId::clone(&id), known);
         Ok((id, transport))
     }
 
@@ -166,7 +166,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.sessions.lock().remove(id);
+        self.entries.lock().remove(id);
         self.inner.close_session(id).await
     }
 

@@ -28,7 +28,7 @@ pub(super) struct Findings {
     broken: Vec<String>,
     /// Damage that `REINDEX` repairs.
     indexes: Vec<String>,
-    /// Contradictions between rows, which [`MENDS`] removes.
+    /// Contradictions between rows, which [`REPAIR_SQL`] removes.
     rows: Vec<String>,
     /// Contents that do not have their digest, by id.
     pub(super) corrupt_contents: Vec<i64>,
@@ -188,7 +188,7 @@ const CONSISTENCY_CHECKS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Restores all constraints and [`AGREEMENTS`], and promises no bytes that are not kept.
+/// Restores all constraints and [`CONSISTENCY_CHECKS`], and promises no bytes that are not kept.
 pub(super) const REPAIR_SQL: &str = "
     DELETE FROM tasks WHERE status NOT IN ('queued', 'running', 'completed', 'failed');
     DELETE FROM proposals WHERE status NOT IN ('waiting', 'accepted', 'rejected');

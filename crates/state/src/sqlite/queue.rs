@@ -31,12 +31,12 @@ const UNCHANGED: &str = "NOT EXISTS (SELECT 1 FROM changes c WHERE c.task = task
 const COLUMNS: &str = "seq, id, workspace, kind, client, status, attempts, created_at, updated_at,
     request, outcome, (SELECT min(c.id) FROM changes c WHERE c.task = tasks.id) AS change";
 
-/// Returns the beginning of a script that does not wait until the disk has it; [`unsynchronized`] runs it.
+/// Returns the beginning of a script that does not wait until the disk has it; [`run_unsynced`] runs it.
 pub(super) fn begin_unsynced(piece: &str) -> Batch {
     Batch::new("PRAGMA synchronous = NORMAL;").with(piece)
 }
 
-/// Runs a script that [`hasty`] began.
+/// Runs a script that [`begin_unsynced`] began.
 ///
 /// SQLite takes the setting when it reads the statement, not when it runs it, so the script is read anew
 /// each time; that takes less than sending it the settings by themselves. Where this fails, the connection

@@ -229,7 +229,7 @@ impl Loader<'_> {
             match self.file(scope, spot, &path, found) {
                 Ok(slot) => files.push(slot),
                 Err(why) => {
-                    self.skipped.push(SkippedContextSource { path, parent: None, reason: why })
+                    self.skipped.push(SkippedContextSource { path, parent: None, reason: why });
                 }
             }
         }

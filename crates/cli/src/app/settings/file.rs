@@ -69,7 +69,7 @@ impl SettingsFile {
                 u64::try_from(line_of(text, at)).expect("a length fits 64 bits")
             });
             let said = item.and_then(|(item, _)| item.as_value()).map(json);
-            let by_variable = named.feature.and_then(|one| self.features.from_environment(one));
+            let by_variable = named.feature.and_then(|one| self.features.environment_override(one));
             let from = match (&by_variable, &said) {
                 (Some(_), _) => SettingSource::Environment,
                 (None, Some(_)) => SettingSource::File,
@@ -130,7 +130,7 @@ impl SettingsStore for SettingsFile {
         let refused = |what: String| SettingsError::Invalid(what);
         let named = all().into_iter().find(|named| named.name() == key);
         let named = named.ok_or_else(|| refused(format!("there is no setting `{key}`")))?;
-        let by_variable = named.feature.and_then(|one| self.features.from_environment(one));
+        let by_variable = named.feature.and_then(|one| self.features.environment_override(one));
         if let Some(why) = named.only_in_file {
             return Err(refused(format!("`{key}` cannot be set here. {why}")));
         }

@@ -191,7 +191,7 @@ impl DemoSandbox {
     }
 
     /// Leaves the folder where it is; returns where that is.
-    pub(super) fn into_kept_folder(&self) -> &Path {
+    pub(super) fn keep_folder(&self) -> &Path {
         if let Some(folder) = self.lock_fixtures().folder.take() {
             let _kept = folder.keep();
         }
