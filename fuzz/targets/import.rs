@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     let detected = Format::detect(Path::new("notes"), &files);
     for format in [detected, Format::Folder, Format::ServerMemory] {
         let mut paths = BTreeSet::new();
-        for planned in plan(format, files.clone()).memories {
+        for planned in plan(format, files.clone()).planned {
             assert!(RelativePath::parse(&planned.path).is_ok(), "{}", planned.path);
             assert!(planned.text.len() <= MEMORY_BYTES_MAX);
             assert!(paths.insert(planned.path), "two memories at one path");

@@ -28,10 +28,12 @@ use crate::render::pager::Pager;
 use crate::render::progress;
 
 mod features;
+mod quipu;
 mod runner;
 mod settings;
 
 pub(crate) use features::FeatureSource as FeatureOrigin;
+pub(crate) use quipu::{quipu_homes, settings_file};
 pub(crate) use runner::{RunnerConfig, SelectedRunner};
 pub(crate) use settings::{
     ParsedSettings, SettingsFile, help as settings_help, schema as settings_schema,

@@ -560,9 +560,15 @@ pub(crate) struct Doctor {
 ///
 /// All of it is one change, which `lukasa undo` takes back. What is there already is never
 /// overwritten.
+///
+/// A home or a checkout of Quipu, the earlier name of this program, is taken over with its pins and usage and the times of
+/// its memories. The memories of other projects and workspaces are listed with where to import them. Its database is only read,
+/// also while Quipu runs. History, tasks, sessions and runs stay there; settings and trusted folders are listed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
+  lukasa import ~/.quipu --dry-run
+  lukasa import .quipu
   lukasa import ~/notes --to global/notes --dry-run
   lukasa import ~/.claude/projects/-home-me-app/memory --to project
   lukasa import memory.jsonl --format server-memory")]
@@ -575,9 +581,9 @@ pub(crate) struct Import {
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
     pub(crate) format: ImportFormat,
 
-    /// The scope or folder to write to
-    #[arg(long, value_name = "SCOPE[/FOLDER]", default_value = "global")]
-    pub(crate) to: String,
+    /// The scope or folder to write to [default: `global`; for Quipu, the scope that the memories are from]
+    #[arg(long, value_name = "SCOPE[/FOLDER]")]
+    pub(crate) to: Option<String>,
 
     /// Show what would be made and change nothing
     #[arg(long)]
@@ -598,6 +604,8 @@ pub(crate) enum ImportFormat {
     ClaudeCode,
     /// Qwen Code's `memories/`
     Qwen,
+    /// A home or checkout of Quipu, the earlier name of this program
+    Quipu,
     /// The JSONL of MCP's server-memory
     ServerMemory,
 }

@@ -6,9 +6,13 @@
 
 #![expect(clippy::disallowed_methods, reason = "the command line's own files, kept in one place")]
 
+pub(crate) mod quipu;
+
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use engine::import::SourceFile;
 use memory::limits::IMPORT_FILES_MAX;
@@ -105,7 +109,7 @@ pub(crate) fn exists(path: &Path) -> bool {
 }
 
 /// Returns when a file was last modified.
-pub(crate) fn modified_at(path: &Path) -> io::Result<std::time::SystemTime> {
+pub(crate) fn modified_at(path: &Path) -> io::Result<SystemTime> {
     fs::symlink_metadata(path)?.modified()
 }
 
@@ -271,6 +275,8 @@ pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
 pub(crate) struct ImportSource {
     /// The files, in byte order of their paths.
     pub(crate) files: Vec<SourceFile>,
+    /// When each of them was last modified, by its path, as far as the file system says.
+    pub(crate) times: HashMap<String, SystemTime>,
     /// What was left out, and why.
     pub(crate) skipped: Vec<(String, &'static str)>,
 }
@@ -326,6 +332,9 @@ fn collect_file(path: &Path, shown: String, source: &mut ImportSource) -> io::Re
     } else {
         let mut bytes = Vec::new();
         fs::File::open(path)?.take(IMPORT_FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+        if let Ok(modified_at) = facts.modified() {
+            source.times.insert(shown.clone(), modified_at);
+        }
         source.files.push(SourceFile { path: shown, bytes });
     }
     Ok(())

@@ -1,12 +1,13 @@
 //! Takes over the memories of other tools: from the files of a source to what must be created.
 //!
-//! Pure: the caller reads the source and creates what is planned, through the store and its screens
-//! like anything else that is written. Texts are kept byte for byte, frontmatter included; they are
+//! Pure, but for [`quipu::read_state`]: the caller reads the source and creates what is planned, through the
+//! store and its screens like anything else that is written. Texts are kept byte for byte, frontmatter included; they are
 //! touched only where Lukasa could not read or hold them otherwise, and then a note says so.
 //! Whatever is not taken over is listed with the reason: nothing is lost in silence.
 
 mod indexed;
 mod planner;
+pub mod quipu;
 mod qwen;
 mod server_memory;
 mod slug;
@@ -37,6 +38,8 @@ pub enum Format {
     ClaudeCode,
     /// The auto memory of Qwen Code: the same, with the bookkeeping of its own curator.
     Qwen,
+    /// Memories of Quipu, the earlier name of this product: one folder of them. See [`quipu`].
+    Quipu,
     /// The knowledge graph of the MCP reference memory server: one JSON object a line.
     ServerMemory,
 }
@@ -76,7 +79,8 @@ pub struct ImportPlan {
 
 impl Format {
     /// Recognizes the format of a source by its files and by `from`, the path that they were read from;
-    /// what is nothing else is a [`Format::Folder`].
+    /// what is nothing else is a [`Format::Folder`]. It never returns [`Format::Quipu`]: what tells a Quipu home lies
+    /// outside of its folders of memories, so the caller looks for it before it reads any.
     pub fn detect(from: &Path, files: &[SourceFile]) -> Self {
         if qwen::is_source(from, files) {
             Self::Qwen
@@ -97,6 +101,7 @@ pub fn plan(format: Format, mut files: Vec<SourceFile>) -> ImportPlan {
     match format {
         Format::Folder => planner.add_tree(&files),
         Format::ClaudeCode => indexed::plan(&files, |_| false, &mut planner),
+        Format::Quipu => quipu::plan(&files, &mut planner),
         Format::Qwen => qwen::plan(files, &mut planner),
         Format::ServerMemory => server_memory::plan(&files, &mut planner),
     }

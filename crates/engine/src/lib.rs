@@ -135,8 +135,9 @@ pub use store::{
     FileDiff, Health, HealthFinding, HealthFindingKind, InvalidWorkspaceId, Listing, LoadOptions,
     LoadScope, LoadSkipReason, Memories, MemoryEntry, MemoryText, MountState, OutsideReadFlag,
     PendingReview, Precondition, ProjectRoot, ProposalStatusEvent, RepairReport, RootHealth,
-    SavedContextFile, SavedMemory, SkippedContextSource, StoreError, TrustError, TrustedFolders,
-    UndoConflict, UndoReport, UndoTarget, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
+    SavedContextFile, SavedMemory, SkippedContextSource, StoreError, TextOrigin, TrustError,
+    TrustedFolders, UndoConflict, UndoReport, UndoTarget, Unreviewed, Watch, WorkspaceChoice,
+    WorkspaceId,
 };
 pub use task::{
     BadClientId, BadTaskId, ClientId, CuratorRequest, Requester, Status, Task, TaskDetails,

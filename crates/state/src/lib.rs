@@ -5,6 +5,7 @@
 //! clock: times and facts are handed over. A damaged database is set aside whole, and an empty one is
 //! started. What all processes of a host share beside the database is here too: locks and private files.
 
+mod copy;
 mod error;
 mod file_lock;
 pub mod private_files;
@@ -13,6 +14,7 @@ mod record;
 mod sqlite;
 mod task;
 
+pub use copy::copy_database;
 pub use error::StateError;
 pub use file_lock::{FileLock, FileLockError, FileLockGuard, LockMode};
 pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
@@ -111,6 +113,10 @@ pub trait HistoryStore: std::fmt::Debug + Send + Sync {
         pinned: bool,
         at: Timestamp,
     ) -> Result<bool, StateError>;
+
+    /// Adds pins and usage that another host or program recorded, in one transaction. A memory stays pinned if it was,
+    /// and keeps the higher count and the later time of each kind, so adding the same marks again changes nothing.
+    async fn merge_marks(&self, identity: &str, marks: &[UsageRow]) -> Result<(), StateError>;
 
     /// Forgets the pins and usage of memories that are gone, and whole identities' when `paths` is
     /// `None`.

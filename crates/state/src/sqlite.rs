@@ -531,6 +531,13 @@ impl HistoryStore for SqliteState {
         }
     }
 
+    async fn merge_marks(&self, identity: &str, marks: &[UsageRow]) -> Result<(), StateError> {
+        if marks.is_empty() {
+            return Ok(());
+        }
+        self.write("add pins and usage", call!(usage::merge, identity, marks)).await
+    }
+
     async fn drop_usage(
         &self,
         identity: &str,

@@ -155,6 +155,10 @@ pub enum Expect {
 /// New bytes that are ready to take their place in one step. Dropping it discards them.
 #[async_trait]
 pub trait Staged: Debug + Send + Sync {
+    /// Sets the time at which the bytes were last modified, for a text that was written elsewhere before. An adapter
+    /// that keeps no such times ignores it.
+    fn set_modified(&mut self, _at: Timestamp) {}
+
     /// Puts the bytes in place if what is there is as expected, else [`BackendError::Changed`].
     async fn publish(self: Box<Self>, expect: Expect) -> Result<(), BackendError>;
 }

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use memory::change::{Actor, ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust};
+use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::{Mount, RelativePath};
 use memory::proposal::ProposalId;
@@ -85,6 +86,19 @@ pub(crate) struct FileStep {
     pub(crate) op: FileOp,
     /// How far its text may be trusted afterwards, where that does not follow from who writes.
     pub(crate) trust: Option<Trust>,
+    /// Where its text comes from, if it was written before.
+    pub(crate) origin: Option<TextOrigin>,
+}
+
+/// What is known of a text that was written before, in another home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextOrigin {
+    /// How far it may be trusted; the trust of the writer is the upper bound.
+    pub trust: Trust,
+    /// Whether it waits for a person, as [`Memories::influenced`](crate::Memories::influenced) returns it.
+    pub waits: bool,
+    /// When it was last modified.
+    pub modified_at: Option<Timestamp>,
 }
 
 /// A folder that is removed or moved as a whole; the steps say what that does to each memory.
@@ -233,7 +247,11 @@ async fn stage_all(
             FileOp::Write { before: None, .. } if is_occupied(root, &step.path).await => None,
             FileOp::Write { after, .. } => {
                 let stage = root.backend.stage(&step.path, Arc::clone(after)).await;
-                Some(stage.map_err(StoreError::backend_error(root.mount))?)
+                let mut stage = stage.map_err(StoreError::backend_error(root.mount))?;
+                if let Some(at) = step.origin.and_then(|origin| origin.modified_at) {
+                    stage.set_modified(at);
+                }
+                Some(stage)
             }
             FileOp::Remove { .. } | FileOp::Move { .. } => None,
         });
@@ -397,8 +415,10 @@ async fn review_trust(
         Actor::Review => Some(Trust::Background),
         Actor::Agent | Actor::Task | Actor::Dream | Actor::Outside => None,
     };
-    let mut waits: Vec<Option<Trust>> =
-        plan.steps.iter().map(|step| by.filter(|_| has_words(step))).collect();
+    let waited =
+        |step: &FileStep| step.origin.filter(|origin| origin.waits).map(|origin| origin.trust);
+    let waits_now = |step: &FileStep| waited(step).or(by).filter(|_| has_words(step));
+    let mut waits: Vec<Option<Trust>> = plan.steps.iter().map(waits_now).collect();
     let is_undo = plan.kind == ChangeKind::Undo;
     let by_person = plan.provenance.actor == Actor::Person;
     for (index, root) in roots.iter().enumerate() {
@@ -465,7 +485,7 @@ fn new_change(
     }
 }
 
-fn use_event(change: &FileChange, at: memory::clock::Timestamp) -> Option<UseEvent> {
+fn use_event(change: &FileChange, at: Timestamp) -> Option<UseEvent> {
     change.after?;
     let path = change.moved_to.as_ref().unwrap_or(&change.path).clone();
     Some(UseEvent { identity: change.root.identity.clone(), path, at, is_write: true })

@@ -19,7 +19,9 @@ use memory::path::{MemoryPath, Mount, PathError, PathErrorKind, RelativePath};
 use crate::backend::{BackendError, Extent, FileKind};
 use crate::caller::{CallContext, Precondition};
 use crate::checks::{backend_refusal, kind_at, too_large_error, virtual_path};
-use crate::commit::{self, CommitError, CommitPlan, FileOp, FileSnapshot, FileStep, FolderStep};
+use crate::commit::{
+    self, CommitError, CommitPlan, FileOp, FileSnapshot, FileStep, FolderStep, TextOrigin,
+};
 use crate::error::StoreError;
 use crate::history::FileDiff;
 use crate::memories::Memories;
@@ -76,16 +78,20 @@ struct DraftFile {
     source: Option<RelativePath>,
     /// Whether the draft wrote it, be it the same text.
     is_written: bool,
+    /// What is known of its text, if that was written before.
+    origin: Option<TextOrigin>,
 }
 
 impl DraftFile {
     fn new(base: Option<FileSnapshot>) -> Self {
         let now = Content::from_snapshot(base.as_ref());
-        Self { base, content: now, source: None, is_written: false }
+        Self { base, content: now, source: None, is_written: false, origin: None }
     }
 
     fn write(&mut self, now: Content) {
         self.content = now;
+        // What was known of the text before says nothing of this one.
+        self.origin = None;
         self.is_written = true;
     }
 
@@ -229,6 +235,16 @@ impl Draft {
         by.trust = by.trust.min(source);
     }
 
+    /// Says where the text of a drafted memory comes from. Later edits of that memory take it back.
+    pub async fn set_origin(
+        &mut self,
+        path: &MemoryPath,
+        origin: TextOrigin,
+    ) -> Result<(), StoreError> {
+        self.load(path).await?.origin = Some(origin);
+        Ok(())
+    }
+
     /// Notes that a model decided on it.
     pub fn set_model(&mut self, model: &str) {
         self.memories.caller.provenance.model = Some(model.to_owned());
@@ -362,7 +378,9 @@ impl Draft {
                 (None, before, Content::Bytes(after)) => {
                     let own = self.memories.caller.provenance.trust;
                     let source = file.source.as_ref().filter(|_| before.is_none());
-                    let trust = source.map(|source| held[root].trust(source).min(own));
+                    let trust = source.map(|source| held[root].trust(source));
+                    let of_text = file.origin.map(|origin| origin.trust);
+                    let trust = trust.or(of_text).map(|trust| trust.min(own));
                     (key.1.clone(), FileOp::Write { before, after: Arc::clone(after) }, trust)
                 }
                 (None, Some(before), Content::Absent) => {
@@ -372,7 +390,7 @@ impl Draft {
                     unreachable!("a file without text is removed or moved")
                 }
             };
-            steps.push(FileStep { root, path, op: what, trust });
+            steps.push(FileStep { root, path, op: what, trust, origin: file.origin });
         }
         Ok(steps)
     }

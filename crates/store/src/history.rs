@@ -358,7 +358,7 @@ impl Memories {
             match self.undo_step(&held[index], path, wanted).await? {
                 Restoration::Write(what) => {
                     let (path, trust) = (path.clone(), wanted.trust);
-                    steps.push(FileStep { root: index, path, op: what, trust });
+                    steps.push(FileStep { root: index, path, op: what, trust, origin: None });
                 }
                 Restoration::Nothing => {}
                 Restoration::Blocked(block) => blocked.push(block),
@@ -703,6 +703,7 @@ fn join_moves(
                 path: path.clone(),
                 op: FileOp::Move { to: file.path.clone(), before: before.clone() },
                 trust: *trust,
+                origin: None,
             },
             _ => continue,
         };

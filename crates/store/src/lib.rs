@@ -28,6 +28,8 @@ mod history;
 
 mod context_files;
 
+mod marks;
+
 mod external_edits;
 
 mod health;
@@ -72,6 +74,7 @@ pub use binding::{
 };
 pub use cache_dir::{CacheDir, CacheDirLimits};
 pub use caller::{CallContext, Caller, OutsideReadFlag, Precondition};
+pub use commit::TextOrigin;
 pub use completion::CompletionEntry;
 pub use context_files::{
     ContextCache, ContextFile, ContextFileError, ContextFileSet, ContextFiles, ContextListing,

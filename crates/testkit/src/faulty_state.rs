@@ -75,6 +75,7 @@ faulty! {
     add_uses(uses: &[UseEvent]) -> ();
     usage_rows(identity: &str) -> Vec<UsageRow>;
     set_pin(mark: (&str, &RelativePath), pinned: bool, at: Timestamp) -> bool;
+    merge_marks(identity: &str, marks: &[UsageRow]) -> ();
     drop_usage(identity: &str, paths: Option<&[RelativePath]>) -> ();
     prune(retention: Retention, now: Timestamp) -> PruneReport;
     stats() -> Stats;

@@ -1,5 +1,7 @@
 //! `lukasa import`: memories of another product, as one change.
 
+mod quipu;
+
 use engine::import::{self, Format, ImportPlan, SkippedSource, SourceFile};
 use engine::{ImportRejection, StoreError};
 use memory::change::{Actor, ChangeId, ChangeKind, Provenance, Trust};
@@ -7,7 +9,7 @@ use memory::command::CommandError;
 use memory::path::MemoryPath;
 use serde_json::json;
 
-use crate::app::{App, call, with_allowed_rules};
+use crate::app::{App, call, quipu_homes, with_allowed_rules};
 use crate::args::{Import, ImportFormat};
 use crate::commands::with_change;
 use crate::exit::{Failure, Status};
@@ -25,10 +27,14 @@ struct ImportedEntry {
 
 /// Takes over memories.
 pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
-    let target = app.path(&args.to)?;
-    if target == MemoryPath::Top {
-        return Err(Failure::usage("an import needs a scope to write to").help("try `--to global`"));
+    if let ImportFormat::Auto | ImportFormat::Quipu = args.format {
+        match files::quipu::find(&args.source, &quipu_homes()) {
+            Some(source) => return quipu::run(app, args, &source).await,
+            None if args.format == ImportFormat::Quipu => return Err(no_quipu(args)),
+            None => {}
+        }
     }
+    let target = target_of(app, args.to.as_deref().unwrap_or("global"))?;
     let source = files::read_source(&args.source)
         .map_err(|error| Failure::file("read", &args.source, &error))?;
     let format = format(args, &source.files);
@@ -69,10 +75,28 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     report(app, args, format, &ImportSummary { imported: made, skipped, change })
 }
 
+fn target_of(app: &App, to: &str) -> Result<MemoryPath, Failure> {
+    let target = app.path(to)?;
+    if target == MemoryPath::Top {
+        return Err(Failure::usage("an import needs a scope to write to").help("try `--to global`"));
+    }
+    Ok(target)
+}
+
+fn no_quipu(args: &Import) -> Failure {
+    let source = &args.source;
+    if let Err(error) = files::real_path(source) {
+        return Failure::file("read", source, &error);
+    }
+    Failure::usage(format!("`{}` is neither a home nor a checkout of Quipu", source.display())).help(
+        "name a home such as ~/.quipu, a checkout with .quipu/memory, or one of their folders of memories",
+    )
+}
+
 fn format(args: &Import, files: &[SourceFile]) -> Format {
     match args.format {
         // Where it really lies says more than how it was named.
-        ImportFormat::Auto => Format::detect(
+        ImportFormat::Auto | ImportFormat::Quipu => Format::detect(
             &files::real_path(&args.source).unwrap_or_else(|_| args.source.clone()),
             files,
         ),
@@ -88,6 +112,7 @@ const fn format_word(format: Format) -> &'static str {
     match format {
         Format::Folder => "folder",
         Format::ClaudeCode => "claude-code",
+        Format::Quipu => "quipu",
         Format::Qwen => "qwen",
         Format::ServerMemory => "server-memory",
     }

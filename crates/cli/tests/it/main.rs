@@ -38,6 +38,7 @@ mod pending;
 mod permissions;
 mod power_cut;
 mod processes;
+mod quipu;
 mod readme;
 mod recall;
 mod removed_folder;

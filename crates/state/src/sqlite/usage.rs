@@ -29,6 +29,17 @@ const COUNT: &str =
         last_written_at = coalesce(max(last_written_at, excluded.last_written_at),
             last_written_at, excluded.last_written_at);";
 
+/// Raises the mark of identity `$1`, path `$2` to pin `$3`, `$4` uses, the last at `$5`, the last write at `$6`.
+const MERGE: &str =
+    "INSERT INTO marks (identity, path, pinned, uses, last_used_at, last_written_at)
+    VALUES ($1, $2, $3, $4, $5, $6)
+    ON CONFLICT (identity, path) DO UPDATE SET pinned = max(pinned, excluded.pinned),
+        uses = max(uses, excluded.uses),
+        last_used_at = coalesce(max(last_used_at, excluded.last_used_at),
+            last_used_at, excluded.last_used_at),
+        last_written_at = coalesce(max(last_written_at, excluded.last_written_at),
+            last_written_at, excluded.last_written_at);";
+
 /// Keeps what the latest change replaces of identity `$1`, path `$2`, adding `$3` uses.
 const KEEP: &str = "INSERT INTO open_changes
     (change_id, what, root, path, pinned, uses, last_used_at, last_written_at, added)
@@ -322,6 +333,32 @@ pub(super) async fn unpin(
             .run(connection, StatementReuse::OneShot)
             .await?;
     Ok(changed > 0)
+}
+
+/// Adds marks that were recorded elsewhere, in one transaction.
+pub(super) async fn merge(
+    connection: &mut SqliteConnection,
+    identity: &str,
+    marks: &[UsageRow],
+) -> Result<(), Fault> {
+    let mut script = Batch::new("BEGIN IMMEDIATE;");
+    for (index, mark) in marks.iter().enumerate() {
+        if index > 0 && index % ROWS_PER_MESSAGE == 0 {
+            std::mem::take(&mut script).run(connection, StatementReuse::OneShot).await?;
+        }
+        // A count beyond what a column holds can only come from a damaged database.
+        let uses = i64::try_from(mark.usage.uses).unwrap_or(i64::MAX);
+        script
+            .add(MERGE)
+            .value(identity)
+            .value(mark.path.as_str())
+            .value(i64::from(mark.pinned))
+            .value(uses)
+            .value(mark.usage.last_used_at.map(stored_time))
+            .value(mark.usage.last_written_at.map(stored_time));
+    }
+    script.with("COMMIT;").run(connection, StatementReuse::OneShot).await?;
+    Ok(())
 }
 
 /// Drops the marks of some memories.

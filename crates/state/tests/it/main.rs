@@ -6,6 +6,7 @@
 )]
 
 mod conformance;
+mod copy;
 mod damage;
 mod files;
 mod sharing;

@@ -33,6 +33,7 @@ mod limits;
 mod external_edits;
 
 mod model;
+mod origins;
 
 mod outside;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::{Engine, Runner};
 
-use super::RunnerConfig;
+use super::Runners;
 
 /// No children.
 #[derive(Clone, Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Children(Infallible);
 
 impl Children {
     /// Returns none.
-    pub(super) const fn new(_: &RunnerConfig, _: &Engine) -> Option<Self> {
+    pub(super) const fn new(_: &Runners, _: &Engine) -> Option<Self> {
         None
     }
 

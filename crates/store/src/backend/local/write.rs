@@ -7,6 +7,7 @@ use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOpt
 use cap_std::fs::{
     Dir, File, MetadataExt as _, OpenOptions, OpenOptionsExt as _, Permissions, PermissionsExt as _,
 };
+use memory::clock::Timestamp;
 use memory::limits::{OUTSIDE_RACE_RETRIES, PATH_SEGMENTS_MAX};
 use memory::path::RelativePath;
 
@@ -22,6 +23,8 @@ pub(super) struct StagedFile {
     temporary: String,
     name: String,
     created_folders: Vec<(Dir, String)>,
+    /// When the bytes were last modified, if that was before they were staged.
+    modified_at: Option<Timestamp>,
     /// Whether the temporary name still stands for something of ours.
     is_pending: bool,
 }
@@ -45,6 +48,7 @@ pub(super) fn stage(
         name: path.file_name().to_owned(),
         folder,
         created_folders: folders_made,
+        modified_at: None,
         // From here on an early return removes what was begun.
         is_pending: true,
     };
@@ -81,6 +85,10 @@ fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), Ba
 
 #[async_trait]
 impl Staged for StagedFile {
+    fn set_modified(&mut self, at: Timestamp) {
+        self.modified_at = Some(at);
+    }
+
     async fn publish(mut self: Box<Self>, expect: Expect) -> Result<(), BackendError> {
         blocking(move || self.publish_blocking(expect)).await
     }
@@ -94,6 +102,9 @@ impl StagedFile {
     }
 
     fn publish_blocking(&mut self, expect: Expect) -> Result<(), BackendError> {
+        if let Some(at) = self.modified_at {
+            self.date(at);
+        }
         match expect {
             Expect::Absent => {
                 rename_noreplace(&self.folder, &self.temporary, &self.folder, &self.name)
@@ -104,6 +115,18 @@ impl StagedFile {
         self.is_pending = false;
         self.created_folders.clear();
         Ok(())
+    }
+
+    /// Dates the new bytes. A file system that keeps no such time does not stop the write: the time is of the text, and
+    /// nothing is lost with it.
+    fn date(&self, at: Timestamp) {
+        use rustix::fs::{AtFlags, Timespec, Timestamps, utimensat};
+        let time = Timespec { tv_sec: at.as_second(), tv_nsec: at.subsec_nanosecond().into() };
+        let times = Timestamps { last_access: time, last_modification: time };
+        let dated = utimensat(&self.folder, &self.temporary, &times, AtFlags::SYMLINK_NOFOLLOW);
+        if let Err(error) = dated {
+            tracing::debug!(%error, "a memory cannot have the time at which it was written before");
+        }
     }
 
     /// Swaps the new bytes with what is there, looks at what was there, and swaps back if that is

@@ -14,6 +14,7 @@ use super::history::record;
 pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn HistoryStore>) {
     uses_are_counted(&*make().await).await;
     a_pin_is_one_use_and_pinning_again_changes_nothing(&*make().await).await;
+    marks_from_elsewhere_raise_what_is_there(&*make().await).await;
     marks_of_memories_that_are_gone_can_be_dropped(&*make().await).await;
     for (made, expected) in usage_cases() {
         marks_follow(&*make().await, &made, &expected).await;
@@ -67,6 +68,36 @@ async fn a_pin_is_one_use_and_pinning_again_changes_nothing(state: &dyn HistoryS
     assert_eq!(marks().await, [mark(false, 1, 2)]);
     assert!(pin(true, 6).await);
     assert_eq!(marks().await, [mark(true, 2, 6)]);
+}
+
+async fn marks_from_elsewhere_raise_what_is_there(state: &dyn HistoryStore) {
+    let mark = |at: &str, pinned, uses, used: Option<i64>, written: Option<i64>| UsageRow {
+        path: path(at),
+        pinned,
+        usage: Usage { uses, last_used_at: used.map(time), last_written_at: written.map(time) },
+    };
+    state.add_uses(&[use_of("a.md", 5, false), use_of("b.md", 9, true)]).await.unwrap();
+    assert!(state.set_pin((IDENTITY, &path("b.md")), true, time(9)).await.unwrap());
+    let merged = [
+        mark("a.md", true, 7, Some(3), Some(2)),
+        mark("b.md", false, 1, Some(12), None),
+        mark("c.md", true, 1, None, None),
+    ];
+    for _ in 0..2 {
+        state.merge_marks(IDENTITY, &merged).await.unwrap();
+        state.merge_marks(IDENTITY, &[]).await.unwrap();
+        let expected = [
+            mark("a.md", true, 7, Some(5), Some(2)),
+            mark("b.md", true, 2, Some(12), Some(9)),
+            mark("c.md", true, 1, None, None),
+        ];
+        assert_eq!(state.usage_rows(IDENTITY).await.unwrap(), expected);
+    }
+    // More than are sent in one message.
+    let many: Vec<_> =
+        (0..200).map(|n| mark(&format!("{n:03}.md"), false, n, Some(1), None)).collect();
+    state.merge_marks("other", &many).await.unwrap();
+    assert_eq!(state.usage_rows("other").await.unwrap(), many);
 }
 
 /// Returns the paths that have marks, each with its uses; a pinned one with a star.

@@ -1,0 +1,46 @@
+//! The memories of Quipu, which is what this product was called before it was Lukasa.
+//!
+//! A Quipu home has the layout of a home of today under other names: `memory/` for the global memories,
+//! `projects/<project>/memory/`, `state/workspaces/<workspace>/memory/`, and `state/quipu.db` for pins, usage and
+//! history. A checkout has `.quipu/memory/`. Given here are the files of one such folder at a time.
+//!
+//! Every file there is a memory, whatever its name ends with, since Quipu had the same rules for paths. [`read_state`]
+//! reads what the database says of them; the database itself is never opened.
+
+use super::planner::Planner;
+use super::{NoText, SourceFile};
+
+mod records;
+#[cfg(test)]
+mod tests;
+
+pub use self::records::{OldState, ScopeRecords, UnreadState, read_state};
+
+/// The first line of the listing that Quipu kept in its folders.
+const LIST_MARK: &str =
+    "<!-- Written by Quipu from the memories in this folder. Changes made here are lost. -->";
+
+/// Plans the files of one folder of memories.
+pub(super) fn plan(files: &[SourceFile], planner: &mut Planner) {
+    for file in files {
+        match text_of(file) {
+            Ok(text) if is_list(text) => {
+                planner.skip(&file.path, "is a listing that Quipu wrote by itself");
+            }
+            Ok(text) => planner.add(&file.path, text, &file.path),
+            Err(none) => planner.report_no_text(&file.path, &none),
+        }
+    }
+}
+
+fn text_of(file: &SourceFile) -> Result<&str, NoText> {
+    if file.path.split('/').any(|part| part.starts_with('.')) {
+        return Err(NoText::harmless("is hidden"));
+    }
+    file.text()
+}
+
+fn is_list(text: &str) -> bool {
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    text.lines().next() == Some(LIST_MARK)
+}
