@@ -1,4 +1,4 @@
-/** What the daemon answers, as far as the page uses it. Only for the type checker; nothing is loaded from here. */
+/** Responses of the daemon, as far as the page uses them. For the type checker only; never loaded. */
 
 declare namespace T {
   interface Finding { line: number; rule: string }
@@ -18,9 +18,9 @@ declare namespace T {
   interface ChangePage { changes: Change[]; nextCursor?: string | null }
   interface Written { change?: number | null; path: string; revision?: string | null; warnings: Finding[] }
   interface Undone { change?: number | null; paths: string[]; undone: number[]; warnings: Finding[] }
-  /** What to take back: one of these. */
+  /** The target of an undo: one of these. */
   interface UndoTarget { changes?: number[]; task?: string; session?: string; since?: string; until?: string }
-  /** What one task or one session changed. */
+  /** The changes of one task or session. */
   interface Run {
     kind: 'task' | 'session'; id: string; actor: string; client?: string | null; model?: string | null; startedAt: string; endedAt: string;
     changes: number[]; memories: number; status?: string | null;
@@ -82,7 +82,7 @@ declare namespace T {
 
   interface Api {
     memories(): Promise<{ memories: MemoryItem[]; unavailable: UnavailableScope[] }>;
-    /** What the list says of one memory; `undefined` if it is gone. */
+    /** The list item of one memory; `undefined` if it is gone. */
     item(path: string): Promise<MemoryItem | undefined>;
     read(path: string): Promise<Memory>;
     /** `revision` is what is replaced; with `null`, nothing may be there. */
@@ -118,7 +118,7 @@ declare namespace T {
     workspaces(): Promise<{ workspaces: HostWorkspace[] }>;
   }
 
-  /** What was typed on top of `base`. */
+  /** Text typed on top of `base`. */
   interface Draft { text: string; base?: string; revision?: string | null; path?: string; scope?: string }
   type Topic = 'memories' | 'changes' | 'pending' | 'connection' | 'inbox' | 'reviewed';
   interface Edit { actor: string; client?: string | null; at: number }
@@ -148,7 +148,7 @@ declare namespace T {
     simple: boolean;
   }
   interface Group { key: string; changes: Change[] }
-  /** Is told whether something was undone, or done again. */
+  /** Called with whether something was undone, or redone. */
   type Done = (undone: boolean) => void;
   interface ChangeOptions { actions?: HTMLElement[]; open?: boolean; onUndone?: Done; showAuthor?: boolean }
   interface ServerEvent { type: string; data: any; id?: number | null }

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test | hosts | tidy | docs | deny | sdk | fuzz | sim | api | bench | model-run | tools`.
+//! The project's own commands: `cargo xtask test | hosts | tidy | docs | deny | picture | sdk | fuzz | sim | api | bench | model-run | tools`.
 //!
 //! Whatever a person or CI does to this repository beyond plain cargo is a command here, so that both
 //! do the same. It depends on nothing of the product: it reads the sources and runs cargo.
@@ -18,6 +18,7 @@ mod docs;
 mod fuzz;
 mod hosts;
 mod model_run;
+mod picture;
 mod sdk;
 mod sim;
 mod test;
@@ -49,6 +50,8 @@ enum XtaskCommand {
     Tidy(tidy::TidyArgs),
     /// Write the references that are generated from the code
     Docs(docs::DocsArgs),
+    /// Run the terminal session that the README shows, and write docs/terminal.svg
+    Picture,
     /// Check licences, sources and duplicate versions of dependencies
     Deny(deny::DenyArgs),
     /// Compile the TypeScript client, and run its tests against the daemon
@@ -83,6 +86,7 @@ fn run(command: XtaskCommand) -> anyhow::Result<()> {
         XtaskCommand::Test(args) => test::run(&workspace, &args),
         XtaskCommand::Hosts(args) => hosts::run(&workspace, &args),
         XtaskCommand::Tidy(args) => tidy::run(&workspace, &args),
+        XtaskCommand::Picture => picture::run(&workspace),
         XtaskCommand::Docs(args) => docs::run(&workspace, &args),
         XtaskCommand::Deny(args) => deny::run(&workspace, &args),
         XtaskCommand::Sdk(args) => sdk::run(&workspace, &args),

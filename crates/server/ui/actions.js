@@ -6,7 +6,7 @@ import { folderOf, memoryCount, shortPath } from './format.js';
 import { store } from './store.js';
 
 const LISTED_MAX = 8;
-/** So many are deleted or moved at once. */
+/** Most memories that one request deletes or moves. */
 export const BATCH_MAX = 1000;
 
 /** @param {string[]} paths */
@@ -16,7 +16,7 @@ export function pathList(paths) {
 		paths.length > LISTED_MAX ? h('li.muted', `and ${paths.length - LISTED_MAX} more`) : null);
 }
 
-/** Takes several changes back as one: all of them or none. @param {T.UndoTarget} what */
+/** Undoes several changes as one: all or none. @param {T.UndoTarget} what */
 export async function undo(what) {
 	const undone = await api.undo(what);
 	for (const path of undone.paths) store.refresh(path);
@@ -47,7 +47,7 @@ export async function deleteMemories(items, folder, unsaved = false) {
 			try {
 				change = (await api.batch(now.map(({ path, revision }) => ({ do: 'delete', path, revision: revision ?? undefined })))).change;
 			} catch (error) {
-				// The answer names what was changed meanwhile; who presses again means what is there now.
+				// The refusal carries the current revisions: a second press deletes what is there now.
 				const fresh = await store.fetch(now.map(({ path }) => path)).catch(() => now);
 				if (fresh.length) now = fresh;
 				throw error;

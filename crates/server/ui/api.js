@@ -38,7 +38,7 @@ export async function signIn() {
 	const response = await fetch('/ui/session', {
 		method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ ticket }),
 	});
-	// Whoever reloads or opens a used link again may still have a token in this tab.
+	// After a reload or a used link, this tab may still have a token.
 	if (!response.ok) return session.token !== null;
 	const answer = await response.json();
 	sessionStorage.setItem(TOKEN, answer.token);

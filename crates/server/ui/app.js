@@ -22,7 +22,7 @@ const NAVIGATION = [
 	['memories', 'Memories', 'memories'], ['inbox', 'Inbox', 'inbox'], ['history', 'History', 'history'], ['context', 'In context now', 'context'],
 	['tasks', 'Tasks', 'tasks'], ['health', 'Health', 'health'], ['settings', 'Settings', 'settings'],
 ];
-/** Uses by agents send no event, so counts are loaded again when somebody comes back to the page. */
+/** Uses by agents send no event, so counts are reloaded when the page becomes visible. */
 const STALE_MS = 20_000;
 const INBOX_DELAY_MS = 600;
 
@@ -89,7 +89,7 @@ class App {
 		this.#loadAll();
 	}
 
-	/** Puts away what is unsaved, and tells whether something is. */
+	/** Stores a draft of unsaved text; returns whether there is any. */
 	end() {
 		const unsaved = this.#editor?.dirty;
 		this.#editor?.dispose();
@@ -126,7 +126,7 @@ class App {
 		clearTimeout(this.#ticker);
 		if (online) {
 			if (changed) this.#loadAll().then(() => {
-				// What failed to load is built anew, but not under the hands of somebody who types.
+				// A view that failed to load is rebuilt, unless the user is typing.
 				if (this.main.querySelector('input:focus, textarea:focus, [data-unsaved]')) store.emit('changes', {});
 				else if (!this.#editor) this.#show();
 			});

@@ -70,12 +70,12 @@ export function changeRow(change, { actions = [], open = false, onUndone, showAu
 	return element;
 }
 
-/** So many changes are named one by one in a request, and shown line by line in a dialog. */
+/** Most changes that a request names and a dialog lists one by one. */
 const NAMED_MAX = 1000;
 const DIFFS_MAX = 10;
 
-/** What an undo would do. @param {T.UndoTarget} what */
-async function lookAt(what) {
+/** Returns what an undo would do. @param {T.UndoTarget} what */
+async function previewUndo(what) {
 	const plan = await api.undo(what, true);
 	const changes = plan.undone.length > DIFFS_MAX ? [] : await Promise.all(plan.undone.map((id) => api.change(id)));
 	return { plan, shown: [
@@ -86,17 +86,17 @@ async function lookAt(what) {
 }
 
 /** @param {T.UndoTarget} what @param {T.Undone} plan */
-async function named(what, { undone }) {
+async function explicitTarget(what, { undone }) {
 	if (undone.length <= NAMED_MAX) return { changes: undone };
 	if (!what.since) throw new Error(`These are more than ${number(NAMED_MAX)} changes. Take them back in parts: History, “Undo a span of time”.`);
-	// So many are not named one by one, so the span ends with the last that was shown; its time is told without fractions of a millisecond.
+	// The span ends with the last change shown, whose time is rounded down to milliseconds.
 	const { at } = await api.change(Math.max(...undone));
 	return { since: what.since, until: new Date(Date.parse(at) + 1).toISOString() };
 }
 
-/** Does what was shown, even if more was changed meanwhile. @param {T.UndoTarget} what @param {T.Undone} plan @param {T.Done} [done] */
-async function carryOut(what, plan, done) {
-	const { change } = await undo(await named(what, plan));
+/** Undoes what was shown, even if there are newer changes. @param {T.UndoTarget} what @param {T.Undone} plan @param {T.Done} [done] */
+async function applyPlan(what, plan, done) {
+	const { change } = await undo(await explicitTarget(what, plan));
 	done?.(true);
 	toast(plan.undone.length === 1 ? 'The change was undone' : `${count(plan.undone.length, 'change')} undone`, change ? {
 		action: 'Redo', act: async () => {
@@ -106,8 +106,8 @@ async function carryOut(what, plan, done) {
 	} : {});
 }
 
-/** Tells if somebody has taken back something of this already. @param {T.UndoTarget} what */
-async function takenBack({ changes, task, session }) {
+/** A note if part of this is undone already. @param {T.UndoTarget} what */
+async function alreadyUndoneNote({ changes, task, session }) {
 	const own = new Set(changes ?? (task || session ? (await api.changes({ task, session, max: NAMED_MAX })).changes.map(({ id }) => id) : []));
 	const undos = (await api.changes({ actor: 'person', max: 200 })).changes.filter(({ undoes }) => undoes);
 	const redone = new Set(undos.map(({ undoes }) => undoes));
@@ -118,20 +118,20 @@ async function takenBack({ changes, task, session }) {
 /** @param {T.UndoTarget} what @param {T.Done} [done] */
 export async function undoDialog(what, done) {
 	try {
-		const { plan, shown } = await lookAt(what);
+		const { plan, shown } = await previewUndo(what);
 		const { length } = plan.undone;
 		if (!length) throw new ApiError(404, 'not_found', 'Nothing is left to undo.');
 		await confirmDialog({
 			title: length === 1 ? `Undo change ${plan.undone[0]}?` : `Undo ${count(length, 'change')}?`, again: () => undoDialog(what, done),
-			wide: true, content: shown, action: length === 1 ? 'Undo' : 'Undo all', danger: length > 1, act: () => carryOut(what, plan, done),
+			wide: true, content: shown, action: length === 1 ? 'Undo' : 'Undo all', danger: length > 1, act: () => applyPlan(what, plan, done),
 		});
 	} catch (error) {
-		const back = await takenBack(what).catch(() => '');
+		const back = await alreadyUndoneNote(what).catch(() => '');
 		await confirmDialog({ title: back ? 'This was undone already' : 'This cannot be undone', content: [back ? h('p', back) : null, h('p', messageOf(error))] });
 	}
 }
 
-/** Undoes what was written in a time that somebody chooses. @param {T.Done} done @param {string[]} [times] from and until */
+/** Undoes what was written in a chosen time. @param {T.Done} done @param {string[]} [times] from and until */
 export function spanDialog(done, times = []) {
 	/** @param {string} id @param {string} label @param {string} [value] @param {string} [hint] */
 	const field = (id, label, value = '', hint) => {
@@ -158,7 +158,7 @@ export function spanDialog(done, times = []) {
 			Object.assign(asked, { since: new Date(from).toISOString(),
 				// The last minute counts as a whole.
 				...(end ? { until: new Date(Date.parse(end) + 59_999).toISOString() } : {}) });
-			const found = await lookAt(asked);
+			const found = await previewUndo(asked);
 			if (asked !== what) return;
 			plan = found.plan;
 			replace(shown, found.shown);
@@ -176,7 +176,7 @@ export function spanDialog(done, times = []) {
 		content: [h('p.muted', 'What was written through Lukasa in this time is taken back as one change, or not at all. Files edited outside stay.'),
 			h('div.span-fields', since.element, until.element), shown],
 		act: async () => {
-			if (plan) await carryOut(what, plan, done);
+			if (plan) await applyPlan(what, plan, done);
 		},
 	});
 }

@@ -1,5 +1,5 @@
 // @ts-check
-/** How any two versions of a memory differ. */
+/** The differences of any two versions of a memory. */
 import { api } from './api.js';
 import { renderDiff } from './diff.js';
 import { h, plain, replace } from './dom.js';

@@ -2,11 +2,11 @@
 import { api } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { icon } from './icons.js';
-import { findBox } from './find.js';
+import { searchBox } from './find.js';
 import { memoryLink } from './changes.js';
 import { pinMemories } from './actions.js';
 import { bytes, count, memoryCount, number, PARTS, sentence } from './format.js';
-import { cutList, emptyState, failure, pageHead, section } from './page.js';
+import { truncatedList, emptyState, failure, pageHead, section } from './page.js';
 import { go, href } from './router.js';
 import { store } from './store.js';
 
@@ -61,7 +61,7 @@ export function contextView(route) {
 	return {
 		title: 'In context now',
 		element: h('div.page', pageHead('In context now', ['What a model is shown when a session begins in this workspace'], h('label.inline', 'Shown to ', select)), limits, content,
-			findBox(q, (asked) => {
+			searchBox(q, (asked) => {
 				q = asked;
 				note();
 			})),
@@ -107,7 +107,7 @@ function render(context) {
 				h('span.part-size', `${number(part.tokens)} tokens`), h('span.part-size.muted', bytes(part.bytes))),
 			h('pre.part-text', { tabindex: 0, role: 'region', 'aria-label': `Text: ${part.part}` }, visible(part.text.slice(0, TEXT_MAX)))))),
 		], h('span.muted', `${number(context.tokens)} tokens · ${bytes(all.length)} in all`)),
-		unlisted.length ? section('Not in the index', [h('div.card', cutList('ul', unlisted, LISTED, (path) => h('li.why-row', memoryLink(path))))],
+		unlisted.length ? section('Not in the index', [h('div.card', truncatedList('ul', unlisted, LISTED, (path) => h('li.why-row', memoryLink(path))))],
 			h('span.muted', 'There is no room: a model sees how many each folder holds')) : null,
 		files.length || skipped.length ? section('Context files', [h('ul.card', files.map((file) => h('li.why-row', h('span.path.grow', visible(file.path)),
 				h('span.muted', file.parent ? ['imported by ', ...visible(file.parent.split('/').pop() ?? '')] : file.scope), file.cut ? h('span.badge.plain', 'cut') : null, h('span.muted', `${number(file.tokens)} tokens`))),
@@ -115,7 +115,7 @@ function render(context) {
 				/not trusted/.test(file.why) ? h('a.button.small', { href: href('settings') }, 'Trust…') : h('span.badge.plain', 'left out'))))]) : null,
 		section(PARTS.hot_set ?? '', [shown.length ? h('ul.card', shown.map(hotRow))
 			: emptyState('pin', 'No memory is included in full', 'Pin one, or let agents use some: the most used are included.', h('button', { onclick: () => go(href('memories')) }, 'Choose one')),
-		...out.length ? [h('details.card.left-out', h('summary', icon('chevron'), h('span.part-name', 'Left out'), h('span.muted', memoryCount(out.length))), cutList('ul', out, LISTED, hotRow))] : []],
+		...out.length ? [h('details.card.left-out', h('summary', icon('chevron'), h('span.part-name', 'Left out'), h('span.muted', memoryCount(out.length))), truncatedList('ul', out, LISTED, hotRow))] : []],
 		h('span.muted', 'Pinned first, then the most used')),
 	].filter((element) => element !== null);
 }

@@ -7,7 +7,7 @@ import { icon } from './icons.js';
  * Asks before something is done. `act` runs while the dialog is open, so that a refusal is shown in it.
  * @param {{title: string, content: T.Child[], action?: string, danger?: boolean, act?: () => Promise<unknown>, wide?: boolean,
  *   again?: () => void, ready?: (set: (on: boolean) => void) => void}} options
- *   without an action, the dialog only tells; `again` begins anew after a refusal; `ready` is given what says whether there is something to do
+ *   without an action, the dialog only informs; `again` restarts after a refusal; `ready` receives the switch that enables the action
  * @returns {Promise<boolean>} whether it was confirmed
  */
 export function confirmDialog({ title, content, action, danger = false, act, wide = false, again, ready }) {
@@ -43,7 +43,7 @@ export function confirmDialog({ title, content, action, danger = false, act, wid
 		/** @type {HTMLDialogElement} */
 		const dialog = h('dialog', { class: wide ? 'wide' : '', 'aria-label': plain(title) }, form);
 		cancel.onclick = () => dialog.close();
-		// What is under way is not hidden: its end is told here.
+		// A running action keeps the dialog open: it shows the result.
 		dialog.onkeydown = (event) => {
 			if (busy && event.key === 'Escape') event.preventDefault();
 		};
@@ -96,7 +96,7 @@ export function toast(text, { action, act, error = false } = {}) {
 	const hold = () => clearTimeout(timer);
 	/** @type {HTMLElement} */
 	const element = h(error ? 'div.toast.error' : 'div.toast', {
-		// Whoever is reading or about to press the button keeps the message.
+		// A message that is hovered or focused stays.
 		onpointerenter: hold, onpointerleave: start, onfocusin: hold, onfocusout: start,
 	}, h('span', visible(text)), action ? h('button', { onclick: run }, action) : null,
 	h('button.icon-button', { 'aria-label': 'Dismiss', onclick: close }, icon('close')));

@@ -1,5 +1,5 @@
 // @ts-check
-/** What was typed and not saved. The browser keeps it, so that another tab or a later session finds it again. */
+/** Unsaved text, in localStorage, so that another tab or a later session finds it. */
 import { session } from './api.js';
 
 const PREFIX = 'lukasa.draft.';
@@ -9,7 +9,7 @@ const CHARS_MAX = 2_000_000;
 /** @param {string} path */
 const keyOf = (path) => `${PREFIX}${session.workspace}.${path}`;
 
-/** Drops what is too old, and the oldest of what is too much. */
+/** Drops expired drafts, and the oldest beyond the limit. */
 function tidy() {
 	const all = Object.entries(localStorage).filter(([key]) => key.startsWith(PREFIX))
 		.map(([key, text]) => ({ key, at: parseInt(text, 10) || 0, size: text.length })).sort((a, b) => b.at - a.at);
@@ -20,7 +20,7 @@ function tidy() {
 	}
 }
 
-/** By the path of a memory; a new one has `''`, and what is to be remembered has `task`. */
+/** Keyed by memory path; `''` for a new memory, `task` for a fact to remember. */
 export const drafts = {
 	/** @param {string} path @returns {T.Draft | null} */
 	get(path) {

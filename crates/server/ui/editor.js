@@ -18,12 +18,12 @@ const DRAFT_DELAY_MS = 250;
 const BYTES_MAX = 102_400;
 
 export class Editor {
-	/** What is stored; the revision is `null` when nothing is. @type {{text: string, revision: string | null}} */
+	/** The stored memory; without one, the revision is `null`. @type {{text: string, revision: string | null}} */
 	#base = { text: '', revision: null };
 	#document = parse('');
-	/** What the fields were filled with, and what they held then: a browser changes some characters. */
+	/** The values put into the fields, and those read back: a browser changes some characters. */
 	#filled = { text: '', held: [''] };
-	/** Whether somebody typed here, now or before. */
+	/** Whether the user has typed here. */
 	#typed = false;
 	/** The draft that was stored from here. */
 	#stored = '';
@@ -107,7 +107,7 @@ export class Editor {
 		return [this.name.value, this.type.value, this.description.value, this.text.value];
 	}
 
-	/** What was not touched stays as it was, byte by byte. */
+	/** Fields that were not edited stay byte for byte. */
 	#text() {
 		const held = this.#held();
 		return held.every((value, i) => value === this.#filled.held[i]) ? this.#filled.text : compose(this.#document, { name: this.name.value, type: this.type.value, description: this.description.value }, this.text.value);
@@ -301,7 +301,7 @@ export class Editor {
 			const written = await api.write(path, text, this.#base.revision);
 			store.refresh(path);
 			const isNew = this.isNew;
-			// Who has left and come back may have stored another draft by now.
+			// After leaving and coming back, there may be another draft.
 			const ours = !this.#disposed || drafts.get(this.path)?.text === this.#stored;
 			if (isNew && ours) drafts.drop('');
 			this.#saving = this.isNew = false;
@@ -393,7 +393,7 @@ export class Editor {
 		return true;
 	}
 
-	/** Whether somebody else wrote the memory meanwhile: then it is shown, or compared with what was typed. */
+	/** If the memory was changed elsewhere, shows it, or compares it with the typed text. */
 	async #compare() {
 		const busy = () => this.#saving || this.#disposed || this.#conflict;
 		if (this.isNew || !this.#seen || busy()) return;

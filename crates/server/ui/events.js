@@ -23,7 +23,7 @@ export class EventReader {
 			try {
 				await this.#read();
 			} catch {
-				// `send` has told whoever shows the connection. Here only the next attempt matters.
+				// `send` has reported the failure. Only the next attempt matters here.
 			}
 			if (this.#stopped) return;
 			this.listener.waiting(this.#delay);
@@ -56,7 +56,7 @@ export class EventReader {
 		const response = await send(`/v1/events?workspace=${encodeURIComponent(session.workspace)}`,
 			{ headers, signal: this.#request.signal });
 		const epoch = response.headers.get('x-qwen-event-epoch');
-		// A daemon that was restarted counts anew, and knows nothing of what came before.
+		// A restarted daemon numbers its events from one.
 		if (this.#epoch !== null && epoch !== this.#epoch) this.listener.missed();
 		this.#epoch = epoch;
 		this.#lastId = response.headers.get('x-lukasa-event-cursor') ?? this.#lastId;

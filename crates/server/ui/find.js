@@ -10,7 +10,7 @@ const WORDS_MAX = 4;
 const SHOWN_MAX = 30;
 
 /** @param {string} initial @param {(query: string) => void} asked */
-export function findBox(initial, asked) {
+export function searchBox(initial, asked) {
 	const input = h('input', { type: 'search', id: 'prompt', value: initial, autocomplete: 'off', placeholder: 'How do we deploy to staging?', dir: 'auto' });
 	const recall = h('div.find-list');
 	const search = h('div.find-list');
@@ -60,7 +60,7 @@ export function findBox(initial, asked) {
 		const byPath = new Map();
 		for (const match of matches.slice(0, SHOWN_MAX)) byPath.set(match.path, [...byPath.get(match.path) ?? [], match]);
 		replace(search, byPath.size ? h('ol', [...byPath].map(([path, lines]) => h('li', memoryLink(path),
-			lines.sort((a, b) => a.line - b.line).map((line) => h('p.match', h('span.match-line', String(line.line)), h('span', { dir: 'auto' }, marked(line.text.slice(0, 300), words)))))))
+			lines.sort((a, b) => a.line - b.line).map((line) => h('p.match', h('span.match-line', String(line.line)), h('span', { dir: 'auto' }, highlight(line.text.slice(0, 300), words)))))))
 			: h('p.note', 'No line holds this.'));
 	}
 
@@ -71,7 +71,7 @@ export function findBox(initial, asked) {
 }
 
 /** @param {string} text @param {string[]} words */
-function marked(text, words) {
+function highlight(text, words) {
 	const pattern = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
 	return text.split(new RegExp(`(${pattern})`, 'i')).flatMap((part, i) => (i % 2 ? h('mark', visible(part)) : visible(part)));
 }

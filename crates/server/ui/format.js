@@ -21,7 +21,7 @@ export function ago(iso) {
 /** @param {string | null | undefined} iso */
 export const dateTime = (iso) => iso ? absolute.format(new Date(iso)) : '';
 
-/** When so many days ago began; today is one. @param {string} days */
+/** The start of the day, N days ago; today is 1. @param {string} days */
 export function pastDays(days) {
 	const start = new Date();
 	start.setHours(0, 0, 0, 0);
@@ -89,5 +89,5 @@ export const TASKS = { remember: 'Remember', forget: 'Forget', dream: 'Tidy up',
 /** @type {Record<string, string>} */
 export const STATUS = { queued: 'Waiting', running: 'Running', completed: 'Done', failed: 'Failed' };
 
-/** What somebody wrote as a part of a sentence, as a sentence. @param {string} text */
+/** Turns a fragment of a sentence into a sentence. @param {string} text */
 export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!]$/.test(text) ? '' : '.');

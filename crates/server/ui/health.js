@@ -5,7 +5,7 @@ import { confirmDialog, toast } from './dialog.js';
 import { h, replace, visible } from './dom.js';
 import { bytes, count, number, sentence, shortPath } from './format.js';
 import { icon } from './icons.js';
-import { cutList, emptyState, failure, pageHead, prose, section } from './page.js';
+import { truncatedList, emptyState, failure, pageHead, prose, section } from './page.js';
 import { go, href, memoryHref } from './router.js';
 import { labelOf } from './rows.js';
 import { store } from './store.js';
@@ -23,7 +23,7 @@ const KINDS = {
 	'missing-description': 'Without description', 'repeated-entry': 'Duplicates', stale: 'Not touched for half a year',
 	'unquoted-value': 'Fields without quotes',
 };
-/** What a page cannot open, or not usefully. */
+/** Findings that the page cannot link to. */
 const CLOSED = ['not-text', 'over-cap', 'unreadable'];
 
 export function healthView() {
@@ -50,12 +50,12 @@ export function healthView() {
 	function show({ findings, advice }) {
 		const fixable = findings.filter((finding) => finding.fixable).length;
 		replace(found,
-			findings.length ? section('Needs attention', groups(findings).map((group) => card(group, true)), fixable ? h('button.small.primary', { onclick: () => mend() }, icon('check'), `Repair ${count(fixable, 'thing')}`) : null) : null,
+			findings.length ? section('Needs attention', groups(findings).map((group) => card(group, true)), fixable ? h('button.small.primary', { onclick: () => repair() }, icon('check'), `Repair ${count(fixable, 'thing')}`) : null) : null,
 			advice.length ? section('Could be better', groups(advice).map((group) => card(group, false))) : null,
 			findings.length + advice.length ? null : emptyState('check', 'All is well', 'Every memory can be read, has a description, and says something of its own.'));
 	}
 
-	async function mend() {
+	async function repair() {
 		try {
 			const { done } = await api.mend();
 			await load();
@@ -91,18 +91,18 @@ function groups(findings) {
 /** @param {[string, T.HealthFinding[]]} group @param {boolean} warn */
 function card([kind, findings], warn) {
 	const title = KINDS[kind] ?? sentence(kind.replaceAll('-', ' ')).slice(0, -1);
-	// What is the same of all is said once.
+	// Text that all share is shown once.
 	const same = new Set(findings.map(({ detail }) => detail)).size === 1 && !/^line /.test(findings[0]?.detail ?? '');
 	return h('article.card.health', { 'aria-label': title },
 		h('header.bar.spread', h('div', h('h3', warn ? icon('warning') : null, title, h('span.count', number(findings.length))), same ? h('p.muted', prose(sentence(findings[0]?.detail ?? ''))) : null),
 			kind === 'repeated-entry' ? h('button.small', { onclick: () => tidyUp() }, 'Tidy up') : null),
-		cutList('ul', findings, LISTED, (finding) => row(finding, same)));
+		truncatedList('ul', findings, LISTED, (finding) => row(finding, same)));
 }
 
 /** @param {T.HealthFinding} finding @param {boolean} told whether the detail is said already */
 function row({ kind, subject, path, detail }, told) {
 	const item = path ? store.memories.get(path) : undefined;
-	// Which memory says the same stands in the sentence.
+	// The sentence names the other memory.
 	const same = /(\/memories\/.+?) says;/.exec(detail)?.[1];
 	const line = /^line (\d+)/.exec(detail)?.[1];
 	const at = kind === 'missing-description' ? 'description' : line ?? '';

@@ -24,7 +24,7 @@ export function historyView(route) {
 	let cursor = '';
 	/** The newest change that is shown. */
 	let newest = 0;
-	/** Counts what is chosen, so that a late answer to an earlier choice is dropped. */
+	/** Numbers the selections, so that a late answer to an earlier one is dropped. */
 	let question = 0;
 
 	/** @param {string} [from] */
@@ -36,7 +36,7 @@ export function historyView(route) {
 		try {
 			const page = await ask(cursor);
 			if (mine !== question) return;
-			list.append(...page.changes.map((change) => changeRow(change, { onUndone: fresh, open: !!path && page.changes.length === 1 })));
+			list.append(...page.changes.map((change) => changeRow(change, { onUndone: prependNew, open: !!path && page.changes.length === 1 })));
 			versions?.add(page.changes);
 			newest = Math.max(newest, page.changes[0]?.id ?? 0);
 			cursor = page.nextCursor ?? '';
@@ -50,20 +50,20 @@ export function historyView(route) {
 		if (mine === question) more.disabled = false;
 	}
 
-	/** Puts what is new above what is there, which stays as it is. */
-	async function fresh() {
-		if (!newest) return again();
+	/** Adds new changes above the list, which stays. */
+	async function prependNew() {
+		if (!newest) return reload();
 		const mine = question;
 		const page = await ask().catch(() => null);
 		if (!page || mine !== question) return;
 		const found = page.changes.filter(({ id }) => id > newest);
-		// What is compared begins with the newest version.
-		if (found.length && versions && !list.querySelector('[aria-expanded=true]')) return again();
-		if (found.length === page.changes.length && page.nextCursor) return again();
+		// A comparison starts with the newest version.
+		if (found.length && versions && !list.querySelector('[aria-expanded=true]')) return reload();
+		if (found.length === page.changes.length && page.nextCursor) return reload();
 		newest = found[0]?.id ?? newest;
-		list.prepend(...found.map((change) => changeRow(change, { onUndone: fresh })));
+		list.prepend(...found.map((change) => changeRow(change, { onUndone: prependNew })));
 	}
-	function again() {
+	function reload() {
 		question++;
 		versions?.clear();
 		list.replaceChildren();
@@ -77,14 +77,14 @@ export function historyView(route) {
 		onchange: (event) => {
 			asked[key] = event.target.value;
 			history.replaceState(null, '', href('history', route.rest, Object.fromEntries(Object.entries(asked).filter(([, value]) => value))));
-			again();
+			reload();
 		},
 	}, options.map(([value, text]) => h('option', { value }, text)));
 
 	let timer = 0;
 	const off = store.on('changes', () => {
 		clearTimeout(timer);
-		timer = setTimeout(fresh, 400);
+		timer = setTimeout(prependNew, 400);
 	});
 	load();
 	const about = path || run ? h('span.path', visible(path ? route.rest : session ? `session ${session}` : task)) : 'All memories of this workspace';
@@ -92,8 +92,8 @@ export function historyView(route) {
 		title: 'History',
 		element: h('div.page', pageHead('History', [about],
 			path ? h('a.button', { href: href('memories', route.rest) }, 'Open memory') : null,
-			run ? h('button', { onclick: () => undoDialog(task ? { task } : { session }, fresh) }, icon('undo'), 'Undo all') : null,
-			path || run ? h('a.button', { href: href('history') }, 'All history') : h('button', { onclick: () => spanDialog(fresh) }, icon('undo'), 'Undo a span of time')),
+			run ? h('button', { onclick: () => undoDialog(task ? { task } : { session }, prependNew) }, icon('undo'), 'Undo all') : null,
+			path || run ? h('a.button', { href: href('history') }, 'All history') : h('button', { onclick: () => spanDialog(prependNew) }, icon('undo'), 'Undo a span of time')),
 		h('div.filters.bar', { role: 'group', 'aria-label': 'Which changes' },
 			choice('actor', 'Who', [['', 'Anyone'], ...Object.entries(ACTORS)]),
 			choice('days', 'When', [['', 'Any time'], ['1', 'Today'], ['7', 'Last 7 days'], ['30', 'Last 30 days']])),

@@ -11,18 +11,18 @@ import { emptyState, pageHead, section, time } from './page.js';
 import { href, memoryHref } from './router.js';
 import { lastVisit, setLastVisit, store } from './store.js';
 
-/** So many changes are looked at; whoever was away longer reads the history. */
+/** Most changes loaded; older ones are in the history. */
 const CHANGES_MAX = 500;
 const FIRST_VISIT_MS = 7 * 86_400_000;
 
-const keptKey = () => `lukasa.kept.${session.workspace}`;
+const reviewedKey = () => `lukasa.kept.${session.workspace}`;
 
-function kept() {
-	return new Set(JSON.parse(sessionStorage.getItem(keptKey()) ?? '[]'));
+function loadReviewed() {
+	return new Set(JSON.parse(sessionStorage.getItem(reviewedKey()) ?? '[]'));
 }
 
 /** @type {{changes: T.Change[], newest: number, more: boolean}} */
-let known = { changes: [], newest: 0, more: false };
+let inbox = { changes: [], newest: 0, more: false };
 
 export async function loadInbox() {
 	const mark = lastVisit();
@@ -41,29 +41,29 @@ export async function loadInbox() {
 		if (!cursor) done = true;
 	}
 	const undone = new Set(all.flatMap((change) => change.undoes ?? []));
-	const handled = kept();
-	known = {
+	const handled = loadReviewed();
+	inbox = {
 		changes: all.filter((change) => change.actor !== 'person' && !undone.has(change.id) && !handled.has(change.id)),
 		newest: all[0]?.id ?? mark ?? 0,
 		more: !done,
 	};
-	// Everything before the oldest change that is still open has been dealt with.
-	const open = known.changes.at(-1);
-	if (mark !== null || !open) setLastVisit(Math.max(mark ?? 0, open ? open.id - 1 : known.newest));
-	store.unread = known.changes.length;
+	// All changes before the oldest open one are reviewed.
+	const open = inbox.changes.at(-1);
+	if (mark !== null || !open) setLastVisit(Math.max(mark ?? 0, open ? open.id - 1 : inbox.newest));
+	store.unread = inbox.changes.length;
 	store.emit('inbox');
 }
 
 /** @param {T.Change[]} changes */
-function keep(changes) {
-	const ids = kept();
+function saveReviewed(changes) {
+	const ids = loadReviewed();
 	for (const change of changes) ids.add(change.id);
-	known.changes = known.changes.filter((change) => !ids.has(change.id));
-	const open = known.changes.at(-1);
-	setLastVisit(open ? open.id - 1 : known.newest);
-	// Only what lies behind the mark needs a note of its own.
-	sessionStorage.setItem(keptKey(), JSON.stringify([...ids].filter((id) => open && id >= open.id)));
-	store.unread = known.changes.length;
+	inbox.changes = inbox.changes.filter((change) => !ids.has(change.id));
+	const open = inbox.changes.at(-1);
+	setLastVisit(open ? open.id - 1 : inbox.newest);
+	// Only changes after the mark are stored one by one.
+	sessionStorage.setItem(reviewedKey(), JSON.stringify([...ids].filter((id) => open && id >= open.id)));
+	store.unread = inbox.changes.length;
 	store.emit('inbox');
 }
 
@@ -92,14 +92,14 @@ function groupCard(group, first) {
 			h('div', h('h3', h('span', { class: `actor actor-${latest.actor}` }, author(latest)), kind ? h('span.group-kind', visible(kind)) : null),
 				h('p.muted', `${count(group.changes.length, 'change')} in ${memoryCount(paths.size)} · `, time(latest.at))),
 			h('div.bar',
-				h('button.small', { onclick: () => keep(group.changes) }, icon('check'), group.changes.length > 1 ? 'Keep all' : 'Keep'),
+				h('button.small', { onclick: () => saveReviewed(group.changes) }, icon('check'), group.changes.length > 1 ? 'Keep all' : 'Keep'),
 				group.changes.length > 1 ? h('button.small', { onclick: undoAll }, icon('undo'), 'Undo all') : null)),
 		h('ol.changes', group.changes.map((change, i) => {
 			const path = change.files[0]?.movedTo ?? change.files[0]?.path ?? '';
 			return changeRow(change, {
 				showAuthor: false, open: first && i === 0, onUndone: () => loadInbox(),
 				actions: [
-					group.changes.length > 1 ? h('button.small', { 'aria-label': `Keep change ${change.id}`, onclick: () => keep([change]) }, icon('check'), 'Keep') : null,
+					group.changes.length > 1 ? h('button.small', { 'aria-label': `Keep change ${change.id}`, onclick: () => saveReviewed([change]) }, icon('check'), 'Keep') : null,
 					store.memories.has(path) ? h('a.button.small', { href: memoryHref(path), 'aria-label': `Edit ${shortPath(path)}` }, 'Edit') : null,
 				].filter((element) => element !== null),
 			});
@@ -166,7 +166,7 @@ export function inboxView() {
 	let shownChanges = '';
 
 	function showWaiting() {
-		// What is open or has the focus stays, as long as it is still true.
+		// Open and focused items stay while they are valid.
 		const state = JSON.stringify([store.proposals, [...chosen].length]);
 		if (state === shownProposals) return;
 		shownProposals = state;
@@ -177,7 +177,7 @@ export function inboxView() {
 			return;
 		}
 		const bar = h('div.bulk-actions.bar');
-		// What asks to be read is decided one by one.
+		// Proposals that must be read are decided one by one.
 		const several = store.proposals.filter((proposal) => proposal.kind !== 'review' && !proposal.stale).map((proposal) => proposal.id);
 		const showBar = () => {
 			const all = h('input', {
@@ -194,7 +194,7 @@ export function inboxView() {
 				h('button.small', { disabled: !ids.length, onclick: () => decide('reject', ids) }, 'Reject'));
 		};
 		showBar();
-		// What may carry somebody else's orders comes first.
+		// Text that may carry injected instructions comes first.
 		const sorted = [...store.proposals].sort((a, b) => Number(b.kind === 'review') - Number(a.kind === 'review'));
 		replace(waiting, section('Waiting for your decision', sorted.map((proposal) => proposalCard(proposal, chosen.has(proposal.id), (on) => {
 			if (on) chosen.add(proposal.id);
@@ -204,15 +204,15 @@ export function inboxView() {
 	}
 
 	function showChanges() {
-		const state = known.changes.map((change) => change.id).join() + store.loaded + store.proposals.length;
+		const state = inbox.changes.map((change) => change.id).join() + store.loaded + store.proposals.length;
 		if (state === shownChanges) return;
 		shownChanges = state;
-		const list = groups(known.changes);
+		const list = groups(inbox.changes);
 		replace(changes, list.length
 			? section(lastVisit() === null ? 'Changes of the last week' : 'Changes since your last visit', [
 				...list.map((group, i) => groupCard(group, i === 0)),
-				known.more ? h('p.muted', 'There are older changes. ', h('a', { href: href('history') }, 'Open the history')) : null,
-			].filter((element) => element !== null), h('button.small', { onclick: () => keep([...known.changes]) }, icon('check'), 'Keep everything'))
+				inbox.more ? h('p.muted', 'There are older changes. ', h('a', { href: href('history') }, 'Open the history')) : null,
+			].filter((element) => element !== null), h('button.small', { onclick: () => saveReviewed([...inbox.changes]) }, icon('check'), 'Keep everything'))
 			: store.proposals.length ? null : emptyState('inbox', 'All caught up', 'What agents change shows up here, with a diff and a way back.', h('a.button', { href: href('history') }, 'Show history')));
 	}
 

@@ -1,11 +1,11 @@
 // @ts-check
 /**
- * A preview of Markdown, built as elements. Links and images stay text: what a memory says may come
- * from anybody, and nothing is loaded or opened for it.
+ * A preview of Markdown, built as elements. Links and images stay text: a memory is not trusted,
+ * so nothing is loaded or opened for it.
  */
 import { append, h, visible } from './dom.js';
 
-/** So many lines are shown; a memory of nothing but empty items would freeze the page. */
+/** Most lines shown; a memory of only empty items would freeze the page. */
 const LINES_MAX = 2000;
 /** Longer runs of text are shown without emphasis. */
 const INLINE_MAX = 20_000;

@@ -23,18 +23,18 @@ export const emptyState = (name, title, text, ...actions) => h('div.empty', icon
 /** @param {string} title @param {T.Child[]} children @param {T.Child} [aside] */
 export const section = (title, children, aside) => h('section.section.stack', { 'aria-label': title }, h('div.section-head.bar', h('h2', title), aside), children);
 
-/** Text of the daemon, in which `such` is what one types. @param {string} text */
+/** Text of the daemon, with `code` spans. @param {string} text */
 export const prose = (text) => text.split('`').map((part, i) => h(i % 2 ? 'code' : 'span', visible(part)));
 
 /**
- * A list of which the first are shown, until somebody asks for all.
+ * A list that shows its first items, until all are requested.
  * @template V
  * @param {string} tag
  * @param {V[]} items
  * @param {number} first
  * @param {(item: V) => HTMLElement} row
  */
-export function cutList(tag, items, first, row) {
+export function truncatedList(tag, items, first, row) {
 	const list = h(/** @type {'ul'} */ (tag), items.slice(0, first).map(row));
 	if (items.length > first) {
 		/** @type {HTMLElement} */

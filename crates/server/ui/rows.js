@@ -11,17 +11,17 @@ const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' })
 /** @param {T.MemoryItem} item */
 export const labelOf = (item) => item.name || fileName(item.path).replace(/\.md$/, '');
 
-/** How many choices narrow the list, beside what is typed. @param {T.Filters} filters */
-export const narrowed = ({ scope, author, trust, type, days, pinned, unused }) => [scope, author, trust, type, days, pinned, unused].filter(Boolean).length;
+/** Number of active filters besides the text. @param {T.Filters} filters */
+export const activeFilterCount = ({ scope, author, trust, type, days, pinned, unused }) => [scope, author, trust, type, days, pinned, unused].filter(Boolean).length;
 
 /** @param {T.Filters} filters */
-export const isFiltered = (filters) => filters.text !== '' || narrowed(filters) > 0;
+export const isFiltered = (filters) => filters.text !== '' || activeFilterCount(filters) > 0;
 
 /** @param {T.MemoryItem} item */
-const changed = (item) => item.lastWrittenAt ?? item.modifiedAt;
+const lastChange = (item) => item.lastWrittenAt ?? item.modifiedAt;
 
 /** @param {Iterable<T.MemoryItem>} items @param {T.Filters} filters */
-export function matching(items, filters) {
+export function filterItems(items, filters) {
 	const words = filters.text.toLowerCase().split(/\s+/).filter(Boolean);
 	const since = filters.days && pastDays(filters.days);
 	const found = [];
@@ -31,7 +31,7 @@ export function matching(items, filters) {
 			: filters.author && item.lastAuthor !== filters.author) continue;
 		if (filters.trust && item.trust !== filters.trust) continue;
 		if (filters.type && item.type !== filters.type) continue;
-		if (since && changed(item) < since) continue;
+		if (since && lastChange(item) < since) continue;
 		if (filters.pinned && !item.pinned) continue;
 		if (filters.unused && item.uses > 0) continue;
 		if (words.length) {
@@ -103,7 +103,7 @@ export function rowsOf(items, filters, closed, unavailable) {
 function flatRows(items, sort) {
 	const sorted = [...items].sort((a, b) => sort === 'used'
 		? b.uses - a.uses || (b.lastUsedAt ?? '').localeCompare(a.lastUsedAt ?? '')
-		: changed(b).localeCompare(changed(a)));
+		: lastChange(b).localeCompare(lastChange(a)));
 	return sorted.map((item, i) => ({
 		kind: 'memory', path: item.path, label: labelOf(item), depth: 1, count: 0, open: false, item, position: i + 1, size: sorted.length,
 	}));

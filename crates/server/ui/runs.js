@@ -1,5 +1,5 @@
 // @ts-check
-/** What tasks and sessions changed, each as one. */
+/** Changes, grouped by task and session. */
 import { api } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { undoDialog } from './changes.js';
@@ -8,7 +8,7 @@ import { icon } from './icons.js';
 import { emptyState, failure, section, time } from './page.js';
 import { href } from './router.js';
 
-/** What was taken back since the page was opened, by its newest change. @type {Set<string>} */
+/** Runs undone since the page was opened, by newest change. @type {Set<string>} */
 const undone = new Set();
 
 /** @param {T.Run} run */
@@ -17,7 +17,7 @@ const keyOf = (run) => `${run.kind} ${run.id} ${run.client}`;
 const stateOf = (run) => `${keyOf(run)} ${run.changes[0]}`;
 
 /** The same run as two pages have it. @param {T.Run} newer @param {T.Run | undefined} older @returns {T.Run} */
-const joined = (newer, older) => older ? { ...newer, startedAt: older.startedAt, changes: [...new Set([...newer.changes, ...older.changes])], memories: Math.max(newer.memories, older.memories) } : newer;
+const mergeRuns = (newer, older) => older ? { ...newer, startedAt: older.startedAt, changes: [...new Set([...newer.changes, ...older.changes])], memories: Math.max(newer.memories, older.memories) } : newer;
 
 export function runList() {
 	const list = h('ul.card.runs', { hidden: true });
@@ -35,12 +35,12 @@ export function runList() {
 			const found = new Map(page.runs.map((run) => [keyOf(run), run]));
 			if (from) {
 				// What goes on behind the edge of a page comes again, with the rest of its changes.
-				for (const [key, run] of found) runs.set(key, joined(runs.get(key) ?? run, run));
+				for (const [key, run] of found) runs.set(key, mergeRuns(runs.get(key) ?? run, run));
 			} else {
 				// What was loaded beyond the first page stays, unless something is missing between.
 				const goesOn = page.runs.some((run) => runs.has(keyOf(run)));
 				if (!goesOn) cursor = page.nextCursor ?? '';
-				runs = new Map([...page.runs.map((run) => /** @type {[string, T.Run]} */ ([keyOf(run), joined(run, runs.get(keyOf(run)))])),
+				runs = new Map([...page.runs.map((run) => /** @type {[string, T.Run]} */ ([keyOf(run), mergeRuns(run, runs.get(keyOf(run)))])),
 					...goesOn ? [...runs].filter(([key]) => !found.has(key)) : []]);
 			}
 			if (from) cursor = page.nextCursor ?? '';

@@ -13,7 +13,7 @@ const GROUPS = {
 	'': 'General', features: 'What is on', retention: 'History', tasks: 'Tasks', dream: 'Tidying up', context: 'Context files',
 	models: 'Models', embeddings: 'Vectors for recall', screening: 'Screening',
 };
-/** What a number counts, by the last word of its key. @type {Record<string, string>} */
+/** Units, by the last word of a key. @type {Record<string, string>} */
 const UNITS = { days: 'days', mib: 'MiB', minutes: 'minutes', hours: 'hours', sessions: 'sessions', ms: 'ms', max: 'memories' };
 
 /** Without these, no page can switch them on again. @type {Record<string, string>} */
@@ -132,7 +132,7 @@ function fileSection(initial) {
 				: kind === 'list' ? h('textarea', { class: 'mono', rows: 2, spellcheck: 'false', placeholder: 'One on each line', ...props })
 					: h('input', { type: kind === 'number' ? 'number' : 'text', class: kind === 'text' ? 'mono' : null, step: 'any', spellcheck: 'false', autocomplete: 'off', ...props });
 		const isSwitch = control instanceof HTMLInputElement && kind === 'switch';
-		/** What the daemon said last, and what of it stands in the control: typing goes on from there. */
+		/** The last value from the daemon, and what the control shows of it. */
 		let latest = setting;
 		let value = setting.value;
 		let shown = '';
@@ -144,8 +144,8 @@ function fileSection(initial) {
 			save.hidden = !typed || !isChanged();
 			element.toggleAttribute('data-unsaved', !save.hidden);
 		}
-		/** What is typed is typed over what the daemon said last. */
-		function goOn() {
+		/** An edit replaces the last value that the daemon sent. */
+		function adoptLatest() {
 			value = latest.value;
 			shown = textOf(value);
 			mark();
@@ -182,21 +182,21 @@ function fileSection(initial) {
 				await ask(() => api.set(key, wanted, value));
 				fail('');
 				// What was typed meanwhile stays.
-				if (wanted !== null && held() !== sent) goOn();
+				if (wanted !== null && held() !== sent) adoptLatest();
 				else update(latest, true);
 			} catch (reason) {
 				fail(messageOf(reason));
 				if (!typed) write(shown);
-				if (reason instanceof ApiError && reason.code === 'conflict') theirs();
+				if (reason instanceof ApiError && reason.code === 'conflict') reloadSetting();
 			}
 		}
 
-		/** Somebody else has set it: theirs is told, and what was typed may be saved in its place. */
-		async function theirs() {
+		/** The setting was changed elsewhere: shows that value, and offers to replace it. */
+		async function reloadSetting() {
 			const before = textOf(value);
 			await ask(() => api.settings()).catch(() => {});
 			if (textOf(latest.value) === before) return;
-			goOn();
+			adoptLatest();
 			if (typed) fail(`Somebody else has set this meanwhile, to ${[value ?? 'nothing'].flat().join(', ') || 'nothing'}. Save again to replace that.`);
 			else update(latest, true);
 		}

@@ -1,7 +1,7 @@
 // @ts-check
 import { api, session } from './api.js';
 
-/** Beyond so many memories at once, the whole list is loaded instead of each. */
+/** Above this number of memories, the whole list is loaded instead of each. */
 const SINGLE_LOADS_MAX = 5;
 const SETTLE_MS = 120;
 

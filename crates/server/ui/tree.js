@@ -4,7 +4,7 @@ import { h, plain, replace, visible } from './dom.js';
 import { icon } from './icons.js';
 import { ago, author, dateTime, fileName, folderOf, memoryCount, number, shortPath, TRUST } from './format.js';
 import { BATCH_MAX, deleteMemories, moveMemories, pinMemories } from './actions.js';
-import { isFiltered, matching, narrowed, rowsOf } from './rows.js';
+import { isFiltered, filterItems, activeFilterCount, rowsOf } from './rows.js';
 import { emptyState } from './page.js';
 import { go, href, memoryHref } from './router.js';
 import { store } from './store.js';
@@ -19,7 +19,7 @@ const TYPES = ['user', 'feedback', 'project', 'reference'];
 
 export class Tree {
 	/** @type {T.Row[]} */ #rows = [];
-	/** Where each row begins; one more than there are rows. @type {number[]} */ #tops = [0];
+	/** Top of each row, and the end of the last. @type {number[]} */ #tops = [0];
 	/** @type {Set<string>} */ #closed = new Set();
 	/** @type {Set<string>} */ #selected = new Set();
 	/** @type {T.MemoryItem[]} */ #matches = [];
@@ -92,7 +92,7 @@ export class Tree {
 	}
 
 	update() {
-		this.#matches = matching(store.memories.values(), this.#filters);
+		this.#matches = filterItems(store.memories.values(), this.#filters);
 		this.#showFilters();
 		// Nothing is done to what is not seen.
 		const shown = new Set(this.#matches.map(({ path }) => path));
@@ -119,7 +119,7 @@ export class Tree {
 		if (this.type.options.length !== types.length + 1) replace(this.type, h('option', { value: '' }, 'Any type'), types.map((type) => h('option', { value: type }, visible(type))));
 		for (const field of this.panel.children) if (field instanceof HTMLSelectElement) field.value = String(this.#filters[/** @type {'type'} */ (field.name)]);
 		for (const chip of this.panel.querySelectorAll('.chip')) chip.setAttribute('aria-pressed', String(this.#filters[/** @type {'pinned'} */ (chip.getAttribute('data-key'))]));
-		const chosen = narrowed(this.#filters);
+		const chosen = activeFilterCount(this.#filters);
 		replace(this.narrow, icon('filter'), chosen ? `Filters (${chosen})` : 'Filters');
 		this.narrow.classList.toggle('pressed', chosen > 0);
 		this.clear.hidden = chosen === 0;

@@ -1,10 +1,10 @@
 // @ts-check
-/** Which folders may speak to models unasked. */
+/** The folders whose text models may be shown. */
 import { api, messageOf } from './api.js';
 import { confirmDialog, toast } from './dialog.js';
 import { h, replace, visible } from './dom.js';
 import { count, shortPath } from './format.js';
-import { cutList, failure, section } from './page.js';
+import { truncatedList, failure, section } from './page.js';
 import { store } from './store.js';
 
 const LISTED = 12;
@@ -51,7 +51,7 @@ export function trustSection() {
 				here ? h('p.path', visible(here.path)) : h('div.field.stack', h('label', { for: 'trust-path' }, 'Folder, as an absolute path'), input),
 				h('p', 'Who can write to it can speak to your models: what is in it is shown to them unasked, now and whenever it changes.'),
 				...(here?.speaks.length ? [h('h3', 'It would say at once'), h('div.card.speaks', { tabindex: 0, role: 'region', 'aria-label': 'What it would say' },
-					cutList('ul', here.speaks, LISTED, ({ kind, path, description }) => h('li', h('p', h('span.path', visible(shortPath(path))), h('span.badge.plain', kind === 'memory' ? 'memory' : 'instructions')),
+					truncatedList('ul', here.speaks, LISTED, ({ kind, path, description }) => h('li', h('p', h('span.path', visible(shortPath(path))), h('span.badge.plain', kind === 'memory' ? 'memory' : 'instructions')),
 						description ? h('p.muted', { dir: 'auto' }, visible(description)) : null)),
 					here.more ? h('p.note', `and ${count(here.more, 'more thing')}`) : null)] : here ? [h('p.muted', 'Nothing in it speaks to models now.')] : []),
 			],

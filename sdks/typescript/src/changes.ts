@@ -1,4 +1,4 @@
-/** History: what was done, line by line, and taking it back. */
+/** History: changes, their diffs, and undo. */
 
 import { pages } from './pages.js';
 import type { Call, CallOptions, Transport } from './transport.js';
@@ -11,7 +11,7 @@ import type {
   RunPage,
   RunsQuery,
   UndoSeveral,
-  Undone,
+  UndoResponse,
 } from './wire.js';
 
 export class Changes {
@@ -21,24 +21,24 @@ export class Changes {
     this.#transport = transport;
   }
 
-  /** Lists changes, the newest first, one page of them. */
+  /** Returns one page of changes, newest first. */
   async list(query: ChangesQuery = {}, options?: CallOptions): Promise<ChangePage> {
     return this.#value({ method: 'GET', route: '/v1/changes', query }, options);
   }
 
-  /** Lists changes, the newest first, page after page. */
+  /** Iterates over all changes, newest first. */
   async *all(query: ChangesQuery = {}, options?: CallOptions): AsyncGenerator<Change, void> {
     for await (const page of pages(query, (next) => this.list(next, options))) yield* page.changes;
   }
 
-  /** Shows a change, with what it did to each memory. */
+  /** Returns a change, with its diff for each memory. */
   async get(id: number, options?: CallOptions): Promise<ChangeWithDiffs> {
     const call: Call = { method: 'GET', route: '/v1/changes/{id}', path: { id: String(id) } };
     return this.#value(call, options);
   }
 
   /**
-   * Takes a change back, as a new change; with `dryRun` it is only said what would happen.
+   * Undoes a change, as a new change. With `dryRun`, only returns what would happen.
    *
    * @throws {UndoBlockedError} when any of its memories was changed since
    */
@@ -46,37 +46,37 @@ export class Changes {
     id: number,
     { dryRun }: { dryRun?: boolean } = {},
     options?: CallOptions,
-  ): Promise<Undone> {
+  ): Promise<UndoResponse> {
     const path = { id: String(id) };
     const query = { dryRun };
     return this.#value({ method: 'POST', route: '/v1/changes/{id}/undo', path, query }, options);
   }
 
   /**
-   * Takes several changes back, as one new change: those that are named, or all of a task, a session or a time.
+   * Undoes several changes, as one new change: the given ones, or all of a task, a session or a time span.
    *
-   * @throws {UndoBlockedError} when any of their memories was changed since; all stay then
+   * @throws {UndoBlockedError} when any of their memories was changed since; nothing is undone then
    */
   async undoSeveral(
     what: UndoSeveral,
     { dryRun }: { dryRun?: boolean } = {},
     options?: CallOptions,
-  ): Promise<Undone> {
+  ): Promise<UndoResponse> {
     const query = { dryRun };
     return this.#value({ method: 'POST', route: '/v1/undo', query, json: what }, options);
   }
 
-  /** Lists what tasks and sessions changed, each as one, the latest first, one page of them. */
+  /** Returns one page of changes grouped by task and session, newest first. */
   async runs(query: RunsQuery = {}, options?: CallOptions): Promise<RunPage> {
     return this.#value({ method: 'GET', route: '/v1/runs', query }, options);
   }
 
-  /** Lists what models did for tasks, the newest first, one page of them. */
+  /** Returns one page of model runs for tasks, newest first. */
   async modelRuns(query: RunsQuery = {}, options?: CallOptions): Promise<ModelRunPage> {
     return this.#value({ method: 'GET', route: '/v1/runs/models', query }, options);
   }
 
   async #value<T>(call: Call, options?: CallOptions): Promise<T> {
-    return this.#transport.value(this.#transport.here(call), options);
+    return this.#transport.value(this.#transport.inWorkspace(call), options);
   }
 }

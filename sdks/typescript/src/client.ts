@@ -1,4 +1,4 @@
-/** The client: where the daemon is, as whom it is called, and what can be asked. */
+/** The client: connection options, and the parts of the API. */
 
 import { Changes } from './changes.js';
 import { Pending } from './pending.js';
@@ -10,20 +10,20 @@ import { Memories } from './memories.js';
 import { Settings } from './settings.js';
 import { Tasks } from './tasks.js';
 import { Transport } from './transport.js';
-import type { CallOptions, Door } from './transport.js';
+import type { CallOptions, TransportOptions } from './transport.js';
 import type { Capabilities, Health, SessionBegun, Stats } from './wire.js';
 
-/** Where a daemon is, and as whom it is called. */
+/** Address and credentials of a daemon. */
 export interface ClientOptions {
-  /** The daemon's address: `http://127.0.0.1:4170` when left out. */
+  /** The daemon's address: default `http://127.0.0.1:4170`. */
   url?: string | URL;
   /** The daemon's token, as `lukasa token` prints it. */
   token: string;
-  /** The id of a workspace; the daemon's first one when left out. */
+  /** The id of a workspace; default: the daemon's first one. */
   workspace?: string;
   /** The id of a registered client; {@link LukasaClient.beginSession} returns one. */
   clientId?: string;
-  /** What requests are sent with, instead of the global `fetch`. */
+  /** Sends the requests; default: the global `fetch`. */
   fetch?: typeof fetch;
 }
 
@@ -31,23 +31,23 @@ export interface ClientOptions {
 export interface Session extends SessionBegun {
   /** Calls as the registered client. */
   readonly client: LukasaClient;
-  /** Opens the stream of what tasks do. */
+  /** Opens the event stream of its tasks. */
   events(options?: EventsOptions): Promise<EventStream>;
-  /** Ends the session: its client is known no more, and its streams end. */
+  /** Ends the session: its client id becomes invalid, and its streams end. */
   end(options?: CallOptions): Promise<void>;
 }
 
-/** Somebody who may call a daemon. Making one sends nothing. */
+/** A client of one daemon. Constructing it sends no request. */
 export class LukasaClient {
-  /** What is to be remembered, forgotten and tidied up. */
+  /** Tasks: remember, forget, dream. */
   readonly tasks: Tasks;
-  /** Memories, one by one. */
+  /** Single memories: read, write, search. */
   readonly memories: Memories;
-  /** What was done to memories, and taking it back. */
+  /** History and undo. */
   readonly changes: Changes;
-  /** Changes that wait for a person. */
+  /** Proposals that wait for a person's decision. */
   readonly pending: Pending;
-  /** What a person sets, and which folders they trust. */
+  /** Settings and trusted folders. */
   readonly settings: Settings;
   /** The instruction files of the person and of the project. */
   readonly contextFiles: ContextFiles;
@@ -62,8 +62,8 @@ export class LukasaClient {
     if (!/^[\x20-\x7e]+$/.test(authorization)) {
       throw new LukasaError('invalid_token', 'the token has characters that no header has');
     }
-    const door: Door = { url: new URL(url), authorization, workspace, clientId, fetch: send };
-    this.#transport = new Transport(door);
+    const transportOptions: TransportOptions = { url: new URL(url), authorization, workspace, clientId, fetch: send };
+    this.#transport = new Transport(transportOptions);
     this.tasks = new Tasks(this.#transport);
     this.memories = new Memories(this.#transport);
     this.changes = new Changes(this.#transport);
@@ -74,44 +74,44 @@ export class LukasaClient {
 
   /** Returns a client of another workspace, by its id in {@link Capabilities}. */
   inWorkspace(workspace: string): LukasaClient {
-    return this.#with({ workspace });
+    return this.#clone({ workspace });
   }
 
   /** Returns a client that calls as a registered one. */
   withClientId(clientId: string): LukasaClient {
-    return this.#with({ clientId });
+    return this.#clone({ clientId });
   }
 
-  #with(other: Partial<ClientOptions>): LukasaClient {
+  #clone(other: Partial<ClientOptions>): LukasaClient {
     return new LukasaClient({ ...this.#options, ...other });
   }
 
-  /** Asks whether the daemon lives. */
+  /** Returns whether the daemon is running. */
   async health(options?: CallOptions): Promise<Health> {
     return this.#transport.value({ method: 'GET', route: '/health' }, options);
   }
 
-  /** Asks what the daemon can do, and which workspaces it serves. */
+  /** Returns what the daemon supports, and the workspaces it serves. */
   async capabilities(options?: CallOptions): Promise<Capabilities> {
     return this.#transport.value({ method: 'GET', route: '/capabilities' }, options);
   }
 
-  /** Asks how much the workspace holds. */
+  /** Returns the counts of the workspace. */
   async stats(options?: CallOptions): Promise<Stats> {
-    const call = this.#transport.here({ method: 'GET', route: '/v1/stats' });
+    const call = this.#transport.inWorkspace({ method: 'GET', route: '/v1/stats' });
     return this.#transport.value(call, options);
   }
 
   /**
-   * Opens the stream of all that changes in the memories of the workspace, through whatever program.
-   * The stream is open when the promise resolves: what happens from then on is told.
+   * Opens the stream of all changes to memories of the workspace, by any program.
+   * The stream is open when the promise resolves: later events are delivered.
    */
   async events(options?: EventsOptions): Promise<EventStream> {
-    const call = this.#transport.here({ method: 'GET', route: '/v1/events' } as const);
+    const call = this.#transport.inWorkspace({ method: 'GET', route: '/v1/events' } as const);
     return EventStream.open(this.#transport, call, options);
   }
 
-  /** Begins a session of the workspace in a folder, or of the daemon's first one. */
+  /** Registers a session with the workspace of a folder, or with the daemon's first one. */
   async beginSession(request: { cwd?: string } = {}, options?: CallOptions): Promise<Session> {
     const call = { method: 'POST', route: '/session', json: request } as const;
     const begun = await this.#transport.value<SessionBegun>(call, options);

@@ -1,12 +1,12 @@
 /**
  * Context files: the instruction files of a person and of a project, such as `AGENTS.md`.
  *
- * They are not memories: what is written here is in no history.
+ * They are not memories: writes to them have no history.
  */
 
-import { match } from './transport.js';
+import { ifMatch } from './transport.js';
 import type { Call, CallOptions, Transport } from './transport.js';
-import type { ContextScope, WorkspaceMemory, WriteMode, WroteMemory } from './wire.js';
+import type { ContextScope, WorkspaceMemory, WriteMode, WriteMemoryResponse } from './wire.js';
 
 export class ContextFiles {
   readonly #transport: Transport;
@@ -17,7 +17,7 @@ export class ContextFiles {
 
   /** Lists the context files of the workspace, as they are loaded. */
   async list(options?: CallOptions): Promise<WorkspaceMemory> {
-    return this.#transport.value({ method: 'GET', ...this.#here() }, options);
+    return this.#transport.value({ method: 'GET', ...this.#route() }, options);
   }
 
   /** Adds a fact on one line, or several lines as they are, to the section of added memories. */
@@ -25,32 +25,32 @@ export class ContextFiles {
     scope: ContextScope,
     content: string,
     options?: CallOptions,
-  ): Promise<WroteMemory> {
+  ): Promise<WriteMemoryResponse> {
     return this.#write({ json: body(scope, content, 'append') }, options);
   }
 
   /**
-   * Replaces all of a context file; with a revision, only the text that was listed then.
+   * Replaces a whole context file; with a revision, only if the file still has it.
    *
-   * @throws {ConflictError} with the current revision when it is another one by now
+   * @throws {ConflictError} with the current revision when it has changed
    */
   async replace(
     scope: ContextScope,
     content: string,
     { revision }: { revision?: string } = {},
     options?: CallOptions,
-  ): Promise<WroteMemory> {
-    const headers = revision === undefined ? {} : match(revision);
+  ): Promise<WriteMemoryResponse> {
+    const headers = revision === undefined ? {} : ifMatch(revision);
     return this.#write({ json: body(scope, content, 'replace'), headers }, options);
   }
 
-  async #write(call: Pick<Call, 'json' | 'headers'>, options?: CallOptions): Promise<WroteMemory> {
-    return this.#transport.value({ method: 'POST', ...this.#here(), ...call }, options);
+  async #write(call: Pick<Call, 'json' | 'headers'>, options?: CallOptions): Promise<WriteMemoryResponse> {
+    return this.#transport.value({ method: 'POST', ...this.#route(), ...call }, options);
   }
 
-  /** Returns the route of the workspace that is meant. */
-  #here(): Pick<Call, 'route' | 'path'> {
-    const { workspace } = this.#transport.door;
+  /** Returns the route of this workspace. */
+  #route(): Pick<Call, 'route' | 'path'> {
+    const { workspace } = this.#transport.options;
     return workspace === undefined
       ? { route: '/workspace/memory' }
       : { route: '/workspaces/{workspace}/memory', path: { workspace } };

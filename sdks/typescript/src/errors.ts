@@ -1,17 +1,17 @@
 /**
- * What can go wrong, as classes: each says what the caller can do about it.
+ * Errors, one class for each way to handle them.
  *
- * An aborted call is none of these: it throws the reason of its signal, as `fetch` does.
+ * An aborted call throws the reason of its signal, as `fetch` does.
  */
 
 import type { Blocked, ErrorBody, Task, TaskError } from './wire.js';
 
-/** Anything that this client throws of itself. */
+/** Base class of all errors that this client throws. */
 export class LukasaError extends Error {
   override readonly name: string = 'LukasaError';
 
   constructor(
-    /** What went wrong, in a word that stays the same. */
+    /** A stable code. */
     readonly code: string,
     message: string,
     options?: ErrorOptions,
@@ -19,13 +19,13 @@ export class LukasaError extends Error {
     super(message, options);
   }
 
-  /** Whether the same call may work a little later: the daemon is away, busy or full. */
+  /** Whether a retry may succeed: the daemon is unreachable, busy or full. */
   get isTemporary(): boolean {
     return false;
   }
 }
 
-/** Nobody is there, or the connection broke. In the latter case what was asked may have been done. */
+/** The daemon is unreachable, or the connection broke. In the latter case the request may have taken effect. */
 export class ConnectionError extends LukasaError {
   override readonly name = 'ConnectionError';
 
@@ -38,7 +38,7 @@ export class ConnectionError extends LukasaError {
   }
 }
 
-/** The daemon did not answer in time. What was asked may have been done. */
+/** The daemon did not answer in time. The request may have taken effect. */
 export class TimeoutError extends LukasaError {
   override readonly name = 'TimeoutError';
 
@@ -51,7 +51,7 @@ export class TimeoutError extends LukasaError {
   }
 }
 
-/** The answer has more bytes than it may, and was not read. What was asked is done. */
+/** The response exceeds the size limit and was not read. The request has taken effect. */
 export class TooLargeError extends LukasaError {
   override readonly name = 'TooLargeError';
 
@@ -60,7 +60,7 @@ export class TooLargeError extends LukasaError {
   }
 }
 
-/** The answer is none of this API. */
+/** The response does not follow this API. */
 export class ProtocolError extends LukasaError {
   override readonly name = 'ProtocolError';
 
@@ -77,16 +77,16 @@ export class ProtocolError extends LukasaError {
   }
 }
 
-/** The daemon says no, with one of its codes. Nothing was changed. */
+/** The daemon refused the request, with one of its codes. Nothing was changed. */
 export class ApiError extends LukasaError {
   override readonly name: string = 'ApiError';
-  /** What belongs to the code. */
+  /** Further fields of the error body. */
   readonly facts: Readonly<Record<string, unknown>>;
 
   constructor(
     readonly status: number,
     body: ErrorBody,
-    /** When the same call may work, if the daemon knows. */
+    /** When to retry, if the daemon says so. */
     readonly retryAfterMs: number | undefined,
   ) {
     const { error, code, ...facts } = body;
@@ -100,12 +100,12 @@ export class UnauthorizedError extends ApiError {
   override readonly name = 'UnauthorizedError';
 }
 
-/** There is no such thing, or none that this client may see. */
+/** The object does not exist, or this client may not see it. */
 export class NotFoundError extends ApiError {
   override readonly name = 'NotFoundError';
 }
 
-/** The daemon has too much to do, or is ending. */
+/** The daemon is overloaded or shutting down. */
 export class BusyError extends ApiError {
   override readonly name = 'BusyError';
 
@@ -114,43 +114,43 @@ export class BusyError extends ApiError {
   }
 }
 
-/** Somebody else was quicker: the memory is not what the write was to replace. */
+/** The memory was changed since it was read. */
 export class ConflictError extends ApiError {
   override readonly name = 'ConflictError';
 
-  /** The revision that the memory has; `undefined` when it is gone. */
+  /** The current revision; `undefined` when the memory is gone. */
   get revision(): string | undefined {
     const { revision } = this.facts as { revision?: string };
     return revision;
   }
 }
 
-/** The text looks like a secret or an attack on the model. */
+/** Screening refused the text: it looks like a secret or a prompt injection. */
 export class ScreenedError extends ApiError {
   override readonly name = 'ScreenedError';
 
-  /** The rule that objects. */
+  /** The screening rule. */
   get rule(): string | undefined {
     return (this.facts as { rule?: string }).rule;
   }
 
-  /** The line that it objects to, counted from 1. */
+  /** The line, counted from 1. */
   get line(): number | undefined {
     return (this.facts as { line?: number }).line;
   }
 }
 
-/** A change cannot be taken back, for memories were changed since. */
+/** A change cannot be undone, because memories were changed since. */
 export class UndoBlockedError extends ApiError {
   override readonly name = 'UndoBlockedError';
 
-  /** Those memories, with what was changed. */
+  /** Those memories, with the later changes. */
   get blocked(): readonly Blocked[] {
     return (this.facts as { blocked?: Blocked[] }).blocked ?? [];
   }
 }
 
-/** The task was given up, or taken back. It changed nothing. */
+/** The task failed or was cancelled. It changed nothing. */
 export class TaskFailedError extends LukasaError {
   override readonly name = 'TaskFailedError';
 
@@ -162,12 +162,12 @@ export class TaskFailedError extends LukasaError {
   }
 }
 
-/** The task has not ended yet. It goes on. */
+/** The task has not ended yet; it continues. */
 export class TaskUnfinishedError extends LukasaError {
   override readonly name = 'TaskUnfinishedError';
 
   constructor(
-    /** How far it was when it was last looked at. */
+    /** Its state when last polled. */
     readonly task: Task,
     readonly timeoutMs: number,
   ) {
@@ -175,16 +175,16 @@ export class TaskUnfinishedError extends LukasaError {
   }
 }
 
-/** Returns the error that an answer stands for. */
-export function errorOf(status: number, text: string, retryAfter: string | null): LukasaError {
+/** Returns the error for a response. */
+export function errorFromResponse(status: number, text: string, retryAfter: string | null): LukasaError {
   const body = errorBody(text);
   if (body === undefined) return new ProtocolError(status, `the daemon answered ${status}`);
   const seconds = retryAfter === null ? NaN : Number(retryAfter);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1_000 : undefined;
-  return new (classOf(status, body))(status, body, retryAfterMs);
+  return new (errorClass(status, body))(status, body, retryAfterMs);
 }
 
-function classOf(status: number, body: ErrorBody): typeof ApiError {
+function errorClass(status: number, body: ErrorBody): typeof ApiError {
   switch (body.code) {
     case 'conflict':
       return 'blocked' in body ? UndoBlockedError : ConflictError;

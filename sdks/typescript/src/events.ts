@@ -1,79 +1,79 @@
 /**
- * Streams of events that go on where they were cut off.
+ * Event streams that resume after a lost connection.
  *
- * A stream knows its place: the id of the event that was told last, in the numbering of one life of the
- * daemon. When the connection ends it comes back with that place. What cannot be told any more is told as
- * `stream.resync_required`, never passed over in silence.
+ * A stream keeps a cursor: the id of the last event delivered, and the epoch of the daemon that numbered it.
+ * It reconnects with that cursor. Lost events are reported as `stream.resync_required`, never dropped
+ * silently.
  */
 
 import { ConnectionError, ProtocolError, LukasaError } from './errors.js';
 import { FrameReader } from './frames.js';
-import { newsOf } from './news.js';
-import type { LukasaEvent } from './news.js';
+import { decodeEvent } from './event-types.js';
+import type { LukasaEvent } from './event-types.js';
 import { sleep } from './transport.js';
 import type { Call, Transport } from './transport.js';
 
-/** How long a stream may say nothing: three signs of life of a daemon. */
+/** Longest silence before a reconnect: three heartbeats of the daemon. */
 const SILENCE_MAX_MS = 45_000;
 
-/** How long before the first attempt to come back; each further one waits twice as long as the last. */
+/** Delay before the first reconnect; doubled for each further attempt. */
 const RECONNECT_MIN_MS = 50;
 
-/** How long at most before an attempt: what a daemon advises. */
+/** Longest delay before a reconnect: the daemon's advice. */
 const RECONNECT_MAX_MS = 3_000;
 
-/** How many attempts in a row may fail. A restart takes less than the first few. */
+/** Most failed attempts in a row. A restart takes fewer. */
 const RECONNECT_ATTEMPTS_MAX = 10;
 
-/** A place in a stream. */
+/** A cursor in a stream. */
 export interface Cursor {
-  /** The id of the event that was seen last. */
+  /** The id of the last event seen. */
   lastEventId: number;
-  /** The numbering that it belongs to. */
+  /** The epoch that numbered it. */
   epoch?: string | undefined;
 }
 
-/** Where a stream begins, and when it ends. */
+/** Start and end of a stream. */
 export interface EventsOptions {
-  /** With what happens from now on, with the oldest event that is kept, or after what was seen. */
+  /** Start with new events, with the oldest event kept, or after a cursor. */
   from?: 'now' | 'oldest' | Cursor | undefined;
-  /** Whether it comes back when the connection ends, as it does when this is left out. */
+  /** Whether it reconnects when the connection ends; default true. */
   reconnect?: boolean | undefined;
-  /** Ends the stream; whoever waits for an event is thrown the signal's reason. */
+  /** Ends the stream; a pending `next` rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
 }
 
 /** An open connection, and how to close it. */
-interface Connection {
+interface StreamConnection {
   reader: ReadableStreamDefaultReader<string>;
   close: AbortController;
   /**
-   * Where it says that it begins. Believed with its first frame: that may say that something was missed, and
-   * whoever is cut off before it has to be told again.
+   * The cursor that the server announced. Adopted with the first frame, which may report lost events: a
+   * connection cut before that frame must report them again.
    */
-  begins: Cursor | undefined;
+  serverCursor: Cursor | undefined;
 }
 
 /**
- * Events as they come. It ends when it is closed, or left by `break`; and with the connection if it does not
- * reconnect. Events are fetched as they are read, so a reader that stops costs no memory here.
+ * An async iterator over events. It ends on `close`, on `break`, and with the connection if `reconnect` is
+ * off. Events are fetched as they are read, so a slow reader costs no memory here.
  */
 export class EventStream implements AsyncIterableIterator<LukasaEvent> {
   readonly #transport: Transport;
   readonly #call: Call;
-  readonly #reconnect: boolean;
+  readonly #reconnects: boolean;
   readonly #end = new AbortController();
   readonly #ended: AbortSignal;
   readonly #events: AsyncGenerator<LukasaEvent, void, undefined>;
   #cursor: Cursor | undefined;
-  #connection: Connection | undefined;
+  #connection: StreamConnection | undefined;
   #attempts = 0;
 
   private constructor(transport: Transport, call: Call, options: EventsOptions) {
     const { from = 'now', reconnect = true, signal } = options;
     this.#transport = transport;
     this.#call = call;
-    this.#reconnect = reconnect;
+    this.#reconnects = reconnect;
     this.#ended = signal ? AbortSignal.any([signal, this.#end.signal]) : this.#end.signal;
     if (from === 'oldest') this.#cursor = { lastEventId: 0 };
     else if (from !== 'now') this.#cursor = from;
@@ -92,7 +92,7 @@ export class EventStream implements AsyncIterableIterator<LukasaEvent> {
     return stream;
   }
 
-  /** Where the stream goes on: after the event that was told last. Whoever keeps it can go on there later. */
+  /** The cursor after the last event delivered. Store it to resume there later. */
   get cursor(): Cursor | undefined {
     return this.#cursor;
   }
@@ -104,8 +104,8 @@ export class EventStream implements AsyncIterableIterator<LukasaEvent> {
   /**
    * Waits for the next event.
    *
-   * @throws {LukasaError} when the daemon refuses the stream, such as after its session ended, or stayed away
-   *   for many attempts
+   * @throws {LukasaError} when the daemon refuses the stream (such as after its session ended), or stays
+   *   unreachable for many attempts
    */
   next(): Promise<IteratorResult<LukasaEvent, void>> {
     return this.#events.next();
@@ -117,7 +117,7 @@ export class EventStream implements AsyncIterableIterator<LukasaEvent> {
     return this.#events.return();
   }
 
-  /** Ends the stream; whoever waits for an event is told that there is none. */
+  /** Ends the stream; a pending `next` resolves with `done`. */
   close(): void {
     this.#end.abort();
   }
@@ -125,7 +125,7 @@ export class EventStream implements AsyncIterableIterator<LukasaEvent> {
   async *#read(): AsyncGenerator<LukasaEvent, void, undefined> {
     try {
       for (;;) {
-        const connection = this.#connection ?? (await this.#comeBack());
+        const connection = this.#connection ?? (await this.#reconnect());
         this.#connection = connection;
         try {
           yield* this.#frames(connection);
@@ -133,7 +133,7 @@ export class EventStream implements AsyncIterableIterator<LukasaEvent> {
           connection.close.abort();
           this.#connection = undefined;
         }
-        if (!this.#reconnect) return;
+        if (!this.#reconnects) return;
       }
     } catch (error) {
       if (!this.#end.signal.aborted) throw error;
@@ -143,40 +143,40 @@ export class EventStream implements AsyncIterableIterator<LukasaEvent> {
     }
   }
 
-  /** Tells what comes over a connection until that ends. */
-  async *#frames(connection: Connection): AsyncGenerator<LukasaEvent, void, undefined> {
+  /** Yields the events of a connection until it ends. */
+  async *#frames(connection: StreamConnection): AsyncGenerator<LukasaEvent, void, undefined> {
     const frames = new FrameReader();
     for (;;) {
       const text = await this.#text(connection);
       if (text === undefined) return;
-      for (const frame of frames.take(text)) {
+      for (const frame of frames.push(text)) {
         this.#attempts = 0;
-        if (connection.begins !== undefined) this.#cursor = connection.begins;
-        connection.begins = undefined;
+        if (connection.serverCursor !== undefined) this.#cursor = connection.serverCursor;
+        connection.serverCursor = undefined;
         if (frame.id !== undefined) this.#cursor = { ...this.#cursor, lastEventId: frame.id };
-        const news = newsOf(frame);
+        const news = decodeEvent(frame);
         if (news !== undefined) yield news;
       }
     }
   }
 
-  /** Returns the next text of a connection; `undefined` when it has ended, or says nothing for long. */
-  async #text({ reader, close }: Connection): Promise<string | undefined> {
+  /** Returns the next text of a connection; `undefined` when it has ended or timed out. */
+  async #text({ reader, close }: StreamConnection): Promise<string | undefined> {
     const silence = setTimeout(() => close.abort(), SILENCE_MAX_MS);
     try {
       const { value } = await reader.read();
       return value;
     } catch (error) {
       this.#ended.throwIfAborted();
-      if (this.#reconnect) return undefined;
+      if (this.#reconnects) return undefined;
       throw new ConnectionError(error);
     } finally {
       clearTimeout(silence);
     }
   }
 
-  /** Tries to connect until it works, or there were too many attempts. */
-  async #comeBack(): Promise<Connection> {
+  /** Reconnects with backoff, until it succeeds or the attempts run out. */
+  async #reconnect(): Promise<StreamConnection> {
     for (;;) {
       await sleep(Math.min(RECONNECT_MIN_MS * 2 ** this.#attempts, RECONNECT_MAX_MS), this.#ended);
       this.#attempts += 1;
@@ -189,7 +189,7 @@ export class EventStream implements AsyncIterableIterator<LukasaEvent> {
     }
   }
 
-  async #connect(): Promise<Connection> {
+  async #connect(): Promise<StreamConnection> {
     const headers: Record<string, string> = { accept: 'text/event-stream' };
     if (this.#cursor !== undefined) {
       headers['last-event-id'] = String(this.#cursor.lastEventId);
@@ -198,16 +198,16 @@ export class EventStream implements AsyncIterableIterator<LukasaEvent> {
     const close = new AbortController();
     const signal = AbortSignal.any([close.signal, this.#ended]);
     const response = await this.#transport.stream({ ...this.#call, headers }, signal);
-    const begins = placeOf(response.headers);
+    const begins = readCursor(response.headers);
     this.#cursor ??= begins;
     if (response.body === null) throw new ProtocolError(response.status, 'the stream has no body');
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    return { reader, close, begins };
+    return { reader, close, serverCursor: begins };
   }
 }
 
-/** Returns where a stream says that it begins. */
-function placeOf(headers: Headers): Cursor | undefined {
+/** Reads the cursor from the response headers. */
+function readCursor(headers: Headers): Cursor | undefined {
   const begins = headers.get('x-lukasa-event-cursor');
   if (begins === null) return undefined;
   return { lastEventId: Number(begins), epoch: headers.get('x-qwen-event-epoch') ?? undefined };

@@ -1,8 +1,8 @@
-/** Server-sent events: frames out of text that comes in pieces of any size. */
+/** Server-sent events: parses frames from text chunks of any size. */
 
 import { ProtocolError } from './errors.js';
 
-/** The longest frame that is taken, in characters. */
+/** Longest accepted frame, in characters. */
 const FRAME_MAX = 4 * 1024 * 1024;
 
 /** A frame as read. */
@@ -16,23 +16,23 @@ export interface Frame {
 }
 
 export class FrameReader {
-  #rest = '';
+  #partialLine = '';
   #id: number | undefined;
   #event = '';
   #data: string[] = [];
   #length = 0;
 
-  /** Takes more text; returns the frames that it completes. */
-  take(text: string): Frame[] {
+  /** Adds text; returns the frames that it completes. */
+  push(text: string): Frame[] {
     const frames: Frame[] = [];
-    // A `\r` at the end may be half of an end of line.
-    const lines = (this.#rest + text).split(/\r\n|\n|\r(?!$)/);
-    this.#rest = lines.pop() ?? '';
+    // A `\r` at the end may be the first half of a line end.
+    const lines = (this.#partialLine + text).split(/\r\n|\n|\r(?!$)/);
+    this.#partialLine = lines.pop() ?? '';
     for (const line of lines) {
       const frame = this.#endLine(line);
       if (frame !== undefined) frames.push(frame);
     }
-    if (this.#rest.length + this.#length > FRAME_MAX) throw new ProtocolError(200, 'a frame is too long');
+    if (this.#partialLine.length + this.#length > FRAME_MAX) throw new ProtocolError(200, 'a frame is too long');
     return frames;
   }
 

@@ -1,7 +1,7 @@
 /**
  * A client of Lukasa, a memory for AI agents.
  *
- * It speaks to a daemon (`lukasa serve`) over `fetch`, on Node and in browsers, and needs nothing else.
+ * It calls a daemon (`lukasa serve`) through `fetch`, on Node and in browsers, without dependencies.
  */
 
 export { LukasaClient } from './client.js';
@@ -34,7 +34,7 @@ export type {
   LukasaEvent,
   StreamEvent,
   UnknownEvent,
-} from './news.js';
+} from './event-types.js';
 export type { CompletedTask, TaskOf, Tasks, WaitOptions } from './tasks.js';
 export type { Memories } from './memories.js';
 export type { Changes } from './changes.js';

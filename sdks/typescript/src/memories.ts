@@ -5,14 +5,14 @@
  */
 
 import { pages } from './pages.js';
-import { match } from './transport.js';
+import { ifMatch } from './transport.js';
 import type { Call, CallOptions, Transport } from './transport.js';
 import type {
   AgentHosts,
-  BatchDone,
+  BatchResponse,
   ContextQuery,
   ExplainedContext,
-  Found,
+  SearchResponse,
   HostWorkspaces,
   ImportOutcome,
   MemoriesQuery,
@@ -23,12 +23,12 @@ import type {
   Pin,
   RecalledBlock,
   RemovedWorkspace,
-  Repaired,
+  RepairResponse,
   RevisionText,
   SearchQuery,
-  Step,
+  BatchStep,
   ToolReply,
-  Written,
+  WriteResponse,
 } from './wire.js';
 
 export class Memories {
@@ -38,134 +38,132 @@ export class Memories {
     this.#transport = transport;
   }
 
-  /** Lists memories, one page of them. */
+  /** Returns one page of memories. */
   async list(query: MemoriesQuery = {}, options?: CallOptions): Promise<MemoryPage> {
     return this.#value({ method: 'GET', route: '/v1/memories', query }, options);
   }
 
-  /** Lists memories, page after page. */
+  /** Iterates over all memories. */
   async *all(query: MemoriesQuery = {}, options?: CallOptions): AsyncGenerator<MemoryItem, void> {
     for await (const page of pages(query, (next) => this.list(next, options))) yield* page.memories;
   }
 
-  /** Reads a memory, with the revision that a later write names. */
+  /** Reads a memory, with the revision to name in a later write. */
   async read(path: string, options?: CallOptions): Promise<Memory> {
-    return this.#value(about('GET', '/v1/memories/{path}', path), options);
+    return this.#value(pathCall('GET', '/v1/memories/{path}', path), options);
   }
 
   /**
-   * Makes a memory where nothing is.
+   * Creates a memory.
    *
-   * @throws {ConflictError} with the revision of what is there
+   * @throws {ConflictError} with the current revision when the path is taken
    */
-  async create(path: string, text: string, options?: CallOptions): Promise<Written> {
-    const call = about('PUT', '/v1/memories/{path}', path);
+  async create(path: string, text: string, options?: CallOptions): Promise<WriteResponse> {
+    const call = pathCall('PUT', '/v1/memories/{path}', path);
     return this.#value({ ...call, json: { text }, headers: { 'if-none-match': '*' } }, options);
   }
 
   /**
-   * Replaces the text that was read at this revision.
+   * Replaces a memory, if it still has this revision.
    *
-   * @throws {ConflictError} with the current revision when it is another one by now
+   * @throws {ConflictError} with the current revision when it has changed
    */
-  async save(path: string, text: string, revision: string, options?: CallOptions): Promise<Written> {
-    const call = about('PUT', '/v1/memories/{path}', path);
-    return this.#value({ ...call, json: { text }, headers: match(revision) }, options);
+  async save(path: string, text: string, revision: string, options?: CallOptions): Promise<WriteResponse> {
+    const call = pathCall('PUT', '/v1/memories/{path}', path);
+    return this.#value({ ...call, json: { text }, headers: ifMatch(revision) }, options);
   }
 
   /**
-   * Deletes a memory, or a folder with all that is in it; with a revision, only the text that was read
-   * then.
+   * Deletes a memory, or a folder with its content; with a revision, only if the memory still has it.
    *
-   * @throws {ConflictError} with the current revision when it is another one by now
+   * @throws {ConflictError} with the current revision when it has changed
    */
   async delete(
     path: string,
     { revision }: { revision?: string } = {},
     options?: CallOptions,
-  ): Promise<Written> {
-    const call = about('DELETE', '/v1/memories/{path}', path);
-    const headers = revision === undefined ? {} : match(revision);
+  ): Promise<WriteResponse> {
+    const call = pathCall('DELETE', '/v1/memories/{path}', path);
+    const headers = revision === undefined ? {} : ifMatch(revision);
     return this.#value({ ...call, headers }, options);
   }
 
-  /** Gives a memory or folder another path in its scope. */
-  async move(from: string, to: string, options?: CallOptions): Promise<Written> {
+  /** Moves a memory or folder within its scope. */
+  async move(from: string, to: string, options?: CallOptions): Promise<WriteResponse> {
     return this.#value({ method: 'POST', route: '/v1/memories/move', json: { from, to } }, options);
   }
 
-  /** Keeps a memory in the agents' context. */
+  /** Pins a memory: agents get it whole in their context. */
   async pin(path: string, options?: CallOptions): Promise<Pin> {
-    return this.#value(about('PUT', '/v1/pins/{path}', path), options);
+    return this.#value(pathCall('PUT', '/v1/pins/{path}', path), options);
   }
 
-  /** Keeps a memory in the agents' context no longer. */
+  /** Unpins a memory. */
   async unpin(path: string, options?: CallOptions): Promise<Pin> {
-    return this.#value(about('DELETE', '/v1/pins/{path}', path), options);
+    return this.#value(pathCall('DELETE', '/v1/pins/{path}', path), options);
   }
 
-  /** Searches the text of memories, in either case. */
-  async search(text: string, query: SearchQuery = {}, options?: CallOptions): Promise<Found> {
+  /** Searches the text of memories, ignoring case. */
+  async search(text: string, query: SearchQuery = {}, options?: CallOptions): Promise<SearchResponse> {
     return this.#value({ method: 'GET', route: '/v1/search', query: { ...query, q: text } }, options);
   }
 
   /**
-   * Finds the memories that fit a question, in any words, with the reason for each. When nothing fits, the
-   * text is empty.
+   * Finds the memories that answer a question, with the reason for each. The text is empty when none does.
    */
   async recall(question: string, options?: CallOptions): Promise<RecalledBlock> {
     return this.#value({ method: 'GET', route: '/v1/recall', query: { q: question } }, options);
   }
 
-  /** Returns what a session of a model would begin with now: context files, index and hot set. */
+  /** Returns the context that a new session of a model gets: context files, index and hot set. */
   async context(query: ContextQuery = {}, options?: CallOptions): Promise<ExplainedContext> {
     return this.#value({ method: 'GET', route: '/v1/context', query }, options);
   }
 
-  /** Lists the agents that show their model what memories there are, and how much of it. */
+  /** Lists the agents that show memories to their model, with their size limits. */
   async hosts(options?: CallOptions): Promise<AgentHosts> {
     return this.#transport.value({ method: 'GET', route: '/v1/hosts' }, options);
   }
 
   /**
-   * Deletes or moves several memories as one change, all of them or none.
+   * Deletes or moves several memories as one change: all or none.
    *
-   * @throws {ConflictError} when one is at another revision than its step names
+   * @throws {ConflictError} when a memory does not have the revision that its step names
    */
-  async batch(steps: Step[], options?: CallOptions): Promise<BatchDone> {
+  async batch(steps: BatchStep[], options?: CallOptions): Promise<BatchResponse> {
     return this.#value({ method: 'POST', route: '/v1/batch', json: { steps } }, options);
   }
 
-  /** Reads what a memory said at a revision, while history keeps it. */
+  /** Reads an earlier revision, while history keeps it. */
   async revision(revision: string, options?: CallOptions): Promise<RevisionText> {
     const path = { revision };
     return this.#value({ method: 'GET', route: '/v1/revisions/{revision}', path }, options);
   }
 
-  /** Reads what a memory said at a revision, with how that differs from another one. */
+  /** Reads an earlier revision, with its diff to another one. */
   async compare(from: string, to: string, options?: CallOptions): Promise<RevisionText> {
     const [path, query] = [{ revision: to }, { against: from }];
     return this.#value({ method: 'GET', route: '/v1/revisions/{revision}', path, query }, options);
   }
 
-  /** Looks at every memory: what is wrong, and what could be better. May take some seconds. */
+  /** Checks all memories; returns problems and suggestions. May take some seconds. */
   async health(options?: CallOptions): Promise<MemoryHealth> {
     return this.#value({ method: 'GET', route: '/v1/health/memories' }, options);
   }
 
-  /** Mends what can be mended without losing anything. */
-  async repair(options?: CallOptions): Promise<Repaired> {
+  /** Repairs what can be repaired without loss. */
+  async repair(options?: CallOptions): Promise<RepairResponse> {
     return this.#value({ method: 'POST', route: '/v1/health/memories/repair' }, options);
   }
 
-  /** Lists the workspaces whose memories lie on the host of the daemon, whether or not it serves them. */
+  /** Lists the workspaces with memories on the daemon's host, served or not. */
   async hostWorkspaces(options?: CallOptions): Promise<HostWorkspaces> {
     return this.#transport.value({ method: 'GET', route: '/v1/workspaces' }, options);
   }
 
   /**
-   * Deletes the memories of one of the host's workspaces as one change, which `undo` takes back, and removes its
-   * folder. Refused with `workspace_busy` while its tasks wait or run.
+   * Deletes the memories of a workspace on the host as one change, which can be undone, and removes its
+   * folder. Refused with `workspace_busy` while it has unfinished tasks.
    */
   async removeWorkspace(id: string, options?: CallOptions): Promise<RemovedWorkspace> {
     const call: Call = { method: 'DELETE', route: '/v1/workspaces/{id}', path: { id } };
@@ -173,8 +171,8 @@ export class Memories {
   }
 
   /**
-   * Calls the memory tool as a model does, with the arguments of one of its commands. A refusal is a reply
-   * that the model reads, with `ok: false`.
+   * Calls the memory tool as a model does, with the arguments of a command. A refusal is a reply for the
+   * model, with `ok: false`.
    */
   async tool(
     command: Record<string, unknown>,
@@ -185,15 +183,14 @@ export class Memories {
     return this.#value({ method: 'POST', route: '/v1/tool', json: command, headers }, options);
   }
 
-  /** Returns all memories as a tar archive, a folder for each scope. */
+  /** Exports all memories as a tar archive, with a folder for each scope. */
   async export(options?: CallOptions): Promise<Uint8Array> {
-    return this.#transport.bytes(this.#transport.here({ method: 'GET', route: '/v1/export' }), options);
+    return this.#transport.bytes(this.#transport.inWorkspace({ method: 'GET', route: '/v1/export' }), options);
   }
 
   /**
-   * Takes over the Markdown files of a tar archive, as one change: into a scope or folder, or, when `to` is
-   * left out, into the scopes that the folders at its top name. What is there already is left as it is, and
-   * told.
+   * Imports the Markdown files of a tar archive, as one change: into a scope or folder, or, without `to`, into
+   * the scopes that its top folders name. Existing memories are not changed; they are listed in the result.
    */
   async import(
     archive: Uint8Array,
@@ -205,11 +202,11 @@ export class Memories {
   }
 
   async #value<T>(call: Call, options?: CallOptions): Promise<T> {
-    return this.#transport.value(this.#transport.here(call), options);
+    return this.#transport.value(this.#transport.inWorkspace(call), options);
   }
 }
 
-function about(
+function pathCall(
   method: Call['method'],
   route: '/v1/memories/{path}' | '/v1/pins/{path}',
   path: string,

@@ -216,7 +216,7 @@ export interface paths {
             cookie?: never;
         };
         /** Lead to the page for people. */
-        get: operations["top"];
+        get: operations["redirect_to_index"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1238,26 +1238,33 @@ export interface components {
          */
         Archive: string;
         /** @description Steps that are done together or not at all. */
-        Batch: {
+        BatchRequest: {
             /** @description The steps, in order; at most 1,000. */
-            steps: components["schemas"]["Step"][];
+            steps: components["schemas"]["BatchStep"][];
         };
         /** @description What they came to. */
-        BatchDone: {
+        BatchResponse: {
             /**
              * Format: int64
              * @description The change, which one undo takes back; none if there was nothing to do.
              */
             change?: number | null;
         };
-        /** @description An entry that a request to forget may mean. */
-        Candidate: {
-            /** @description All of it, without the bullet and without secrets: with it as the query, and this `filePath`, the entry is meant. */
-            entry: string;
-            /** @description Its memory. */
-            filePath: string;
-            /** @description Its first line, without secrets. */
-            summary: string;
+        /** @description One step of several that are done together. */
+        BatchStep: {
+            /** @enum {string} */
+            do: "delete";
+            /** @description Its path. */
+            path: string;
+            /** @description Only if it has this revision. */
+            revision?: string | null;
+        } | {
+            /** @enum {string} */
+            do: "move";
+            /** @description Its path. */
+            from: string;
+            /** @description The path that it gets. */
+            to: string;
         };
         /** @description What a daemon can do. */
         Capabilities: {
@@ -1269,14 +1276,14 @@ export interface components {
             features: string[];
             /** @description How much of everything there may be. */
             limits: components["schemas"]["Limits"];
+            /** @description The version of the program. */
+            lukasaVersion: string;
             /** @description How the daemon does its work. */
             mode: string;
             /** @description Services that run models; none. */
             modelServices: string[];
             /** @description Which versions of the API are spoken. */
             protocolVersions: components["schemas"]["ProtocolVersions"];
-            /** @description The version of the program. */
-            lukasaVersion: string;
             /** @description The ways in. */
             transports: string[];
             /**
@@ -1359,8 +1366,38 @@ export interface components {
              */
             tokens: number;
         };
+        /** @description The reader fell too far behind. */
+        ClientEviction: {
+            /**
+             * Format: int64
+             * @description The id of the last event that it was told.
+             */
+            droppedAfter: number;
+            /**
+             * Format: int64
+             * @description How many may.
+             */
+            maxQueued: number;
+            /**
+             * Format: int64
+             * @description How many may.
+             */
+            maxQueuedBytes: number;
+            /**
+             * Format: int64
+             * @description Frames that waited; those of one change count as one.
+             */
+            queueSize: number;
+            /**
+             * Format: int64
+             * @description Bytes that waited.
+             */
+            queuedBytes: number;
+            /** @description Why: `queue_overflow`. */
+            reason: string;
+        };
         /** @description That what the model knew was compacted. */
-        Compacted: {
+        CompactionRequest: {
             /** @description Whether what the new segment begins with is wanted, too. */
             context?: boolean;
             /** @description The host's id of this event: said twice, it is done once. */
@@ -1376,6 +1413,11 @@ export interface components {
          * @enum {string}
          */
         ContextScope: "workspace" | "global";
+        /** @description What is to be shown to the model now. */
+        ContextUpdate: {
+            changes?: components["schemas"]["ChangedMemories"] | null;
+            recalled?: components["schemas"]["RecalledBlock"] | null;
+        };
         /** @description A conversation. */
         Conversation: {
             changes?: components["schemas"]["ChangedMemories"] | null;
@@ -1454,7 +1496,7 @@ export interface components {
             touchedTopics: components["schemas"]["Topic"][];
         };
         /** @description That a turn has ended. */
-        EndedTurn: {
+        EndTurnRequest: {
             /** @description The host's id of this event: said twice, it is done once. */
             eventId?: string | null;
             /** @description Whether the model wrote memories in this turn: then what was said until now is not reviewed. */
@@ -1537,39 +1579,9 @@ export interface components {
             type: "slow_client_warning";
         } | {
             /** @description The reader fell too far behind; the stream ends. */
-            data: components["schemas"]["Evicted"];
+            data: components["schemas"]["ClientEviction"];
             /** @enum {string} */
             type: "client_evicted";
-        };
-        /** @description The reader fell too far behind. */
-        Evicted: {
-            /**
-             * Format: int64
-             * @description The id of the last event that it was told.
-             */
-            droppedAfter: number;
-            /**
-             * Format: int64
-             * @description How many may.
-             */
-            maxQueued: number;
-            /**
-             * Format: int64
-             * @description How many may.
-             */
-            maxQueuedBytes: number;
-            /**
-             * Format: int64
-             * @description Frames that waited; those of one change count as one.
-             */
-            queueSize: number;
-            /**
-             * Format: int64
-             * @description Bytes that waited.
-             */
-            queuedBytes: number;
-            /** @description Why: `queue_overflow`. */
-            reason: string;
         };
         /** @description What a session of a model would begin with now, and why. */
         ExplainedContext: components["schemas"]["SegmentContext"] & {
@@ -1585,23 +1597,28 @@ export interface components {
             /** @description The context files and imports that are not in it. */
             skipped?: components["schemas"]["SkippedFile"][];
         };
-        /** @description Something about a memory, a scope or the state. */
-        Finding: {
-            /** @description What that means and what to do. */
-            detail: string;
-            /** @description Whether a repair mends it. */
-            fixable: boolean;
+        /** @description Whether a project is trusted. */
+        FolderTrust: {
             /**
-             * @description What kind of thing, as `lukasa doctor` names it: `missing-description`, `repeated-entry`, `screened`, …; beside
-             *     those `stale` and `nearly-full`.
+             * Format: int64
+             * @description How many more there are.
              */
-            kind: string;
-            /** @description The memory, if it is one that can be opened. */
-            path?: string | null;
-            /** @description In which scope; none for the state. */
-            scope?: string | null;
-            /** @description What it is about: a path or a name. It is data: from a cloned repository it may hold anything. */
-            subject: string;
+            more: number;
+            /** @description Its folder. */
+            path: string;
+            /** @description What is not shown to models unasked, and would be if it were trusted. */
+            speaks: components["schemas"]["InstructionSource"][];
+            /** @description Whether it, or a folder above it, is trusted. */
+            trusted: boolean;
+        };
+        /** @description An entry that a request to forget may mean. */
+        ForgetCandidate: {
+            /** @description All of it, without the bullet and without secrets: with it as the query, and this `filePath`, the entry is meant. */
+            entry: string;
+            /** @description Its memory. */
+            filePath: string;
+            /** @description Its first line, without secrets. */
+            summary: string;
         };
         /** @description What is to be forgotten. */
         ForgetRequest: {
@@ -1614,7 +1631,7 @@ export interface components {
         /** @description What came of a forget. */
         ForgetResult: {
             /** @description If nothing was removed: the entries that may be meant, the likeliest first; at most five. */
-            candidates?: components["schemas"]["Candidate"][];
+            candidates?: components["schemas"]["ForgetCandidate"][];
             /** @description The entries that changed. */
             changes?: components["schemas"]["EntryNote"][];
             /**
@@ -1631,26 +1648,30 @@ export interface components {
             /** @description The topics of the memories that changed. */
             touchedTopics: components["schemas"]["Topic"][];
         };
-        /** @description What a search found. */
-        Found: {
-            /** @description Matches, memory by memory. */
-            matches: components["schemas"]["Match"][];
-            /** @description Whether there are more than are told. */
-            more: boolean;
-        };
-        /** @description Something that happened in a conversation. */
-        Happened: {
-            /** @description The host's id of this event: said twice, it is done once. */
-            eventId?: string | null;
-            /** @description Whether the model wrote memories with a tool: then what was said until now is not reviewed. */
-            memoryWritten?: boolean;
-        };
         /** @description The answer of `GET /health`. */
         Health: {
             /** @description `ok`. */
             status: string;
             /** @description How the workspaces are whose memories may be used; left out unless it was asked for. */
             workspaces?: components["schemas"]["WorkspaceHealth"][] | null;
+        };
+        /** @description Something about a memory, a scope or the state. */
+        HealthFinding: {
+            /** @description What that means and what to do. */
+            detail: string;
+            /** @description Whether a repair mends it. */
+            fixable: boolean;
+            /**
+             * @description What kind of thing, as `lukasa doctor` names it: `missing-description`, `repeated-entry`, `screened`, …; beside
+             *     those `stale` and `nearly-full`.
+             */
+            kind: string;
+            /** @description The memory, if it is one that can be opened. */
+            path?: string | null;
+            /** @description In which scope; none for the state. */
+            scope?: string | null;
+            /** @description What it is about: a path or a name. It is data: from a cloned repository it may hold anything. */
+            subject: string;
         };
         /** @description What a sign of life is answered with. */
         Heartbeat: {
@@ -1749,12 +1770,12 @@ export interface components {
              */
             change?: number | null;
             /** @description The memories that it made. */
-            memories: components["schemas"]["Imported"][];
+            memories: components["schemas"]["ImportedMemory"][];
             /** @description What it did not take over. */
-            skipped: components["schemas"]["LeftOut"][];
+            skipped: components["schemas"]["SkippedImport"][];
         };
         /** @description A memory that an import made. */
-        Imported: {
+        ImportedMemory: {
             /** @description What was changed on the way. */
             notes: string[];
             /** @description Where. */
@@ -1762,13 +1783,20 @@ export interface components {
             /** @description The file of the archive that it comes from. */
             source: string;
         };
-        /** @description A file of an archive that was not taken over. */
-        LeftOut: {
-            /** @description The file. */
-            source: string;
-            /** @description Why. */
-            why: string;
+        /** @description Something of a project that is shown to models once it is trusted. */
+        InstructionSource: {
+            /** @description The description of a memory. */
+            description: string;
+            /** @description What it is. */
+            kind: components["schemas"]["InstructionSourceKind"];
+            /** @description The file, or the memory. */
+            path: string;
         };
+        /**
+         * @description What speaks once a project is trusted.
+         * @enum {string}
+         */
+        InstructionSourceKind: "contextFile" | "memory";
         /** @description How much of everything there may be. */
         Limits: {
             /**
@@ -1868,6 +1896,11 @@ export interface components {
             /** @description The id of the workspace that the daemon was started for. */
             workspace: string;
         };
+        /** @description A ticket that is traded for a token. */
+        LoginRequest: {
+            /** @description The ticket. */
+            ticket: string;
+        };
         /**
          * @description Which kind of task changed memories.
          * @enum {string}
@@ -1884,6 +1917,11 @@ export interface components {
             path: string;
             /** @description Its text. */
             text: string;
+        };
+        /** @description What a request is refused with. */
+        McpErrorBody: components["schemas"]["ErrorBody"] | {
+            error: unknown;
+            jsonrpc: string;
         };
         /** @description A whole memory. */
         Memory: {
@@ -1991,9 +2029,9 @@ export interface components {
         /** @description How the memories are. */
         MemoryHealth: {
             /** @description What could be better and harms nothing. */
-            advice: components["schemas"]["Finding"][];
+            advice: components["schemas"]["HealthFinding"][];
             /** @description What is not as it should be. */
-            findings: components["schemas"]["Finding"][];
+            findings: components["schemas"]["HealthFinding"][];
         };
         /** @description What is known of one memory. */
         MemoryItem: {
@@ -2212,7 +2250,7 @@ export interface components {
             origin: string;
             /** @description Why, in one sentence. It may quote the entries. */
             reason: string;
-            review?: components["schemas"]["ToReview"] | null;
+            review?: components["schemas"]["ReviewItem"] | null;
             /**
              * Format: int32
              * @description How likely it is right, in percent.
@@ -2231,6 +2269,18 @@ export interface components {
             path: string;
             /** @description Whether it is pinned now. */
             pinned: boolean;
+        };
+        /** @description A person's prompt. */
+        PromptRequest: {
+            /**
+             * @description Whether the prompt is cancelled when the connection of this request ends: what is looked for is dropped,
+             *     and nothing more is shown for it. For a host that keeps the connection open during the turn.
+             */
+            cancelWithConnection?: boolean;
+            /** @description The host's id of this event: said twice, it is done once. */
+            eventId?: string | null;
+            /** @description What the person said. */
+            text: string;
         };
         /**
          * @description What was done with proposals.
@@ -2313,11 +2363,6 @@ export interface components {
             /** @description Why it fits, for people. */
             why: string;
         };
-        /** @description What a request is refused with. */
-        Refusal: components["schemas"]["ErrorBody"] | {
-            error: unknown;
-            jsonrpc: string;
-        };
         /** @description What is to be remembered. */
         RememberRequest: {
             /** @description The text, as somebody said it; at most 65,536 bytes. */
@@ -2363,11 +2408,11 @@ export interface components {
             remainingFolder?: string | null;
         };
         /** @description What a repair did. */
-        Repaired: {
+        RepairResponse: {
             /** @description What was done, in sentences. */
             done: string[];
             /** @description What is left for a person. */
-            left: components["schemas"]["Finding"][];
+            left: components["schemas"]["HealthFinding"][];
         };
         /** @description All that was missed has been told. */
         ReplayComplete: {
@@ -2398,6 +2443,13 @@ export interface components {
             lastDeliveredId: number;
             /** @description Why: `ring_evicted`, `epoch_reset`, `replay_truncated`. */
             reason: string;
+        };
+        /** @description A memory that waits for a review. */
+        ReviewItem: {
+            /** @description Its path. */
+            path: string;
+            /** @description Its revision. */
+            revision: string;
         };
         /** @description What came of a review. */
         ReviewResult: {
@@ -2468,18 +2520,6 @@ export interface components {
             /** @description The runs. A run with older changes is on the next page again, with those. */
             runs: components["schemas"]["Run"][];
         };
-        /** @description A person's prompt. */
-        SaidPrompt: {
-            /**
-             * @description Whether the prompt is cancelled when the connection of this request ends: what is looked for is dropped,
-             *     and nothing more is shown for it. For a host that keeps the connection open during the turn.
-             */
-            cancelWithConnection?: boolean;
-            /** @description The host's id of this event: said twice, it is done once. */
-            eventId?: string | null;
-            /** @description What the person said. */
-            text: string;
-        };
         /** @description How much one scope holds. */
         ScopeStats: {
             /**
@@ -2501,6 +2541,13 @@ export interface components {
             scope: string;
             /** @description Why it has no root here; none when it has. */
             unavailable?: string | null;
+        };
+        /** @description What a search found. */
+        SearchResponse: {
+            /** @description Matches, memory by memory. */
+            matches: components["schemas"]["Match"][];
+            /** @description Whether there are more than are told. */
+            more: boolean;
         };
         /** @description What a model is given at the beginning of a segment: the same bytes as long as it lasts. */
         SegmentContext: {
@@ -2562,7 +2609,7 @@ export interface components {
             /** @description Its value when nothing sets it; null when there is none. */
             default: unknown;
             /** @description What says the value. */
-            from: components["schemas"]["SettingFrom"];
+            from: components["schemas"]["SettingSource"];
             /** @description Its name in the settings file, such as `retention.days`. */
             key: string;
             /** @description What kind of value it has. */
@@ -2592,15 +2639,15 @@ export interface components {
             why?: string | null;
         };
         /**
-         * @description What says the value of a setting.
-         * @enum {string}
-         */
-        SettingFrom: "default" | "file" | "environment";
-        /**
          * @description What kind of value a setting has.
          * @enum {string}
          */
         SettingKind: "switch" | "number" | "choice" | "text" | "list";
+        /**
+         * @description What says the value of a setting.
+         * @enum {string}
+         */
+        SettingSource: "default" | "file" | "environment";
         /** @description All settings of a person. */
         Settings: {
             /** @description The settings file, which may not be there yet. */
@@ -2617,6 +2664,13 @@ export interface components {
             /** @description Where it is, as far as that is known. */
             path: string;
             /** @description Why it is not loaded. */
+            why: string;
+        };
+        /** @description A file of an archive that was not taken over. */
+        SkippedImport: {
+            /** @description The file. */
+            source: string;
+            /** @description Why. */
             why: string;
         };
         /** @description The reader falls behind. */
@@ -2649,20 +2703,6 @@ export interface components {
             /** @description Which of the two it is about. */
             threshold: components["schemas"]["Threshold"];
         };
-        /** @description Something of a project that is shown to models once it is trusted. */
-        Speaks: {
-            /** @description The description of a memory. */
-            description: string;
-            /** @description What it is. */
-            kind: components["schemas"]["SpeaksKind"];
-            /** @description The file, or the memory. */
-            path: string;
-        };
-        /**
-         * @description What speaks once a project is trusted.
-         * @enum {string}
-         */
-        SpeaksKind: "contextFile" | "memory";
         /** @description Counts and sizes. */
         Stats: {
             /**
@@ -2684,29 +2724,13 @@ export interface components {
             workspaceId: string;
         };
         /** @description Something that is not as it should be. */
-        StatusCell: {
+        StatusIssue: {
             /** @description What is wrong, in a sentence. */
             error: string;
             /** @description What it is: `memory_file`. */
             kind: string;
             /** @description How it is: `error`. */
             status: string;
-        };
-        /** @description One step of several that are done together. */
-        Step: {
-            /** @enum {string} */
-            do: "delete";
-            /** @description Its path. */
-            path: string;
-            /** @description Only if it has this revision. */
-            revision?: string | null;
-        } | {
-            /** @enum {string} */
-            do: "move";
-            /** @description Its path. */
-            from: string;
-            /** @description The path that it gets. */
-            to: string;
         };
         /**
          * @description A scope as the task API names it.
@@ -2772,18 +2796,6 @@ export interface components {
             /** @description Good for one login, within a minute. */
             ticket: string;
         };
-        /** @description A memory that waits for a review. */
-        ToReview: {
-            /** @description Its path. */
-            path: string;
-            /** @description Its revision. */
-            revision: string;
-        };
-        /** @description What is to be shown to the model now. */
-        ToShow: {
-            changes?: components["schemas"]["ChangedMemories"] | null;
-            recalled?: components["schemas"]["RecalledBlock"] | null;
-        };
         /** @description What a model reads after one call of the tool. */
         ToolReply: {
             /**
@@ -2802,35 +2814,23 @@ export interface components {
             /** @description What screening warned of. */
             warnings?: components["schemas"]["Warning"][];
         };
+        /** @description Something that happened in a conversation. */
+        ToolResultRequest: {
+            /** @description The host's id of this event: said twice, it is done once. */
+            eventId?: string | null;
+            /** @description Whether the model wrote memories with a tool: then what was said until now is not reviewed. */
+            memoryWritten?: boolean;
+        };
         /**
          * @description What kind of knowledge a memory holds.
          * @enum {string}
          */
         Topic: "user" | "feedback" | "project" | "reference";
-        /** @description A ticket that is traded for a token. */
-        Trade: {
-            /** @description The ticket. */
-            ticket: string;
-        };
         /** @description Which folders are trusted. */
-        Trust: {
+        TrustStatus: {
             /** @description The folders that a person trusts, with all below them. */
             folders: string[];
-            here?: components["schemas"]["TrustHere"] | null;
-        };
-        /** @description Whether a project is trusted. */
-        TrustHere: {
-            /**
-             * Format: int64
-             * @description How many more there are.
-             */
-            more: number;
-            /** @description Its folder. */
-            path: string;
-            /** @description What is not shown to models unasked, and would be if it were trusted. */
-            speaks: components["schemas"]["Speaks"][];
-            /** @description Whether it, or a folder above it, is trusted. */
-            trusted: boolean;
+            here?: components["schemas"]["FolderTrust"] | null;
         };
         /** @description A message of a turn. */
         TurnMessage: {
@@ -2851,6 +2851,20 @@ export interface components {
             /** @description Which. */
             scope: string;
         };
+        /** @description What an undo did. */
+        UndoResponse: {
+            /**
+             * Format: int64
+             * @description The change that takes it back; none when it was only asked what would happen.
+             */
+            change?: number | null;
+            /** @description The memories that changed. */
+            paths: string[];
+            /** @description What was taken back. */
+            undone: number[];
+            /** @description What screening warned of. */
+            warnings: components["schemas"]["Warning"][];
+        };
         /** @description What to take back: exactly one of these. */
         UndoSeveral: {
             /** @description These changes. */
@@ -2863,20 +2877,6 @@ export interface components {
             task?: string | null;
             /** @description With `since`: those until this time alone. */
             until?: string | null;
-        };
-        /** @description What an undo did. */
-        Undone: {
-            /**
-             * Format: int64
-             * @description The change that takes it back; none when it was only asked what would happen.
-             */
-            change?: number | null;
-            /** @description The memories that changed. */
-            paths: string[];
-            /** @description What was taken back. */
-            undone: number[];
-            /** @description What screening warned of. */
-            warnings: components["schemas"]["Warning"][];
         };
         /** @description What a screening rule objects to. */
         Warning: {
@@ -2927,7 +2927,7 @@ export interface components {
         /** @description The context files for the folder of a workspace. */
         WorkspaceMemory: {
             /** @description Those that are there and cannot be used. */
-            errors?: components["schemas"]["StatusCell"][];
+            errors?: components["schemas"]["StatusIssue"][];
             /**
              * Format: int64
              * @description How many there are.
@@ -2963,27 +2963,8 @@ export interface components {
             /** @description Whose it is. */
             scope: components["schemas"]["ContextScope"];
         };
-        /**
-         * @description What is done to a context file.
-         * @enum {string}
-         */
-        WriteMode: "append" | "replace";
-        /** @description What a write did. */
-        Written: {
-            /**
-             * Format: int64
-             * @description The change in history; none when nothing had to be written.
-             */
-            change?: number | null;
-            /** @description The memory. */
-            path: string;
-            /** @description Its revision afterwards; none when it is gone. */
-            revision?: string | null;
-            /** @description What screening warned of. */
-            warnings: components["schemas"]["Warning"][];
-        };
         /** @description What a write left. */
-        WroteMemory: {
+        WriteMemoryResponse: {
             /**
              * Format: int64
              * @description How many bytes were added, or how many the new text has; 0 if nothing was written.
@@ -2999,6 +2980,25 @@ export interface components {
             ok: boolean;
             /** @description What screening warned of. */
             warnings?: components["schemas"]["Warning"][];
+        };
+        /**
+         * @description What is done to a context file.
+         * @enum {string}
+         */
+        WriteMode: "append" | "replace";
+        /** @description What a write did. */
+        WriteResponse: {
+            /**
+             * Format: int64
+             * @description The change in history; none when nothing had to be written.
+             */
+            change?: number | null;
+            /** @description The memory. */
+            path: string;
+            /** @description Its revision afterwards; none when it is gone. */
+            revision?: string | null;
+            /** @description What screening warned of. */
+            warnings: components["schemas"]["Warning"][];
         };
     };
     responses: never;
@@ -3138,7 +3138,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["McpErrorBody"];
                 };
             };
             /** @description There is no stream */
@@ -3147,7 +3147,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["McpErrorBody"];
                 };
             };
         };
@@ -3195,7 +3195,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["McpErrorBody"];
                 };
             };
             /** @description The machine failed */
@@ -3204,7 +3204,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["McpErrorBody"];
                 };
             };
         };
@@ -3237,7 +3237,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["McpErrorBody"];
                 };
             };
             /** @description It has not */
@@ -3246,7 +3246,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Refusal"];
+                    "application/json": components["schemas"]["McpErrorBody"];
                 };
             };
         };
@@ -3529,7 +3529,7 @@ export interface operations {
             };
         };
     };
-    top: {
+    redirect_to_index: {
         parameters: {
             query?: never;
             header?: never;
@@ -3601,7 +3601,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Trade"];
+                "application/json": components["schemas"]["LoginRequest"];
             };
         };
         responses: {
@@ -3705,7 +3705,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Batch"];
+                "application/json": components["schemas"]["BatchRequest"];
             };
         };
         responses: {
@@ -3715,7 +3715,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["BatchDone"];
+                    "application/json": components["schemas"]["BatchResponse"];
                 };
             };
             /** @description Nothing is done */
@@ -3862,7 +3862,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Undone"];
+                    "application/json": components["schemas"]["UndoResponse"];
                 };
             };
             /** @description It stays */
@@ -4080,7 +4080,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Repaired"];
+                    "application/json": components["schemas"]["RepairResponse"];
                 };
             };
             /** @description The workspace is unknown */
@@ -4257,7 +4257,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Written"];
+                    "application/json": components["schemas"]["WriteResponse"];
                 };
             };
             /** @description It has the old one */
@@ -4374,7 +4374,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Written"];
+                    "application/json": components["schemas"]["WriteResponse"];
                 };
             };
             /** @description It is made */
@@ -4383,7 +4383,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Written"];
+                    "application/json": components["schemas"]["WriteResponse"];
                 };
             };
             /** @description Nothing is written */
@@ -4435,7 +4435,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Written"];
+                    "application/json": components["schemas"]["WriteResponse"];
                 };
             };
             /** @description Nothing is deleted */
@@ -4934,7 +4934,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Found"];
+                    "application/json": components["schemas"]["SearchResponse"];
                 };
             };
             /** @description It cannot be searched for */
@@ -5053,7 +5053,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["Compacted"] | null;
+                "application/json": components["schemas"]["CompactionRequest"] | null;
             };
         };
         responses: {
@@ -5098,7 +5098,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SaidPrompt"];
+                "application/json": components["schemas"]["PromptRequest"];
             };
         };
         responses: {
@@ -5108,7 +5108,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ToShow"];
+                    "application/json": components["schemas"]["ContextUpdate"];
                 };
             };
             /** @description There is no such conversation */
@@ -5184,7 +5184,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["Happened"] | null;
+                "application/json": components["schemas"]["ToolResultRequest"] | null;
             };
         };
         responses: {
@@ -5194,7 +5194,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ToShow"];
+                    "application/json": components["schemas"]["ContextUpdate"];
                 };
             };
             /** @description There is no such conversation */
@@ -5229,7 +5229,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["EndedTurn"] | null;
+                "application/json": components["schemas"]["EndTurnRequest"] | null;
             };
         };
         responses: {
@@ -5500,7 +5500,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Trust"];
+                    "application/json": components["schemas"]["TrustStatus"];
                 };
             };
             /** @description The workspace is unknown */
@@ -5545,7 +5545,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Trust"];
+                    "application/json": components["schemas"]["TrustStatus"];
                 };
             };
             /** @description It is no folder that can be trusted */
@@ -5592,7 +5592,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Undone"];
+                    "application/json": components["schemas"]["UndoResponse"];
                 };
             };
             /** @description All stay */
@@ -5756,7 +5756,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WroteMemory"];
+                    "application/json": components["schemas"]["WriteMemoryResponse"];
                 };
             };
             /** @description Nothing is written */
@@ -6029,7 +6029,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WroteMemory"];
+                    "application/json": components["schemas"]["WriteMemoryResponse"];
                 };
             };
             /** @description Nothing is written */

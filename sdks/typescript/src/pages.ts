@@ -1,6 +1,6 @@
-/** Lists that come page by page. */
+/** Paged lists. */
 
-/** Asks for page after page, from the one that `query` asks for to the last. */
+/** Requests page after page, from the one that `query` selects to the last. */
 export async function* pages<
   Query extends { cursor?: string | null },
   Page extends { nextCursor?: string | null },

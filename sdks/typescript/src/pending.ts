@@ -1,4 +1,4 @@
-/** Proposals: changes that wait for a person, and what the person decides. */
+/** Proposals: changes that wait for a person's decision. */
 
 import { pages } from './pages.js';
 import type { Call, CallOptions, Transport } from './transport.js';
@@ -11,12 +11,12 @@ export class Pending {
     this.#transport = transport;
   }
 
-  /** Lists the proposals that wait, the oldest first, one page of them. */
+  /** Returns one page of open proposals, oldest first. */
   async list(query: PendingQuery = {}, options?: CallOptions): Promise<PendingPage> {
     return this.#value({ method: 'GET', route: '/v1/pending', query }, options);
   }
 
-  /** Lists the proposals that wait, the oldest first, page after page. */
+  /** Iterates over all open proposals, oldest first. */
   async *all(
     query: PendingQuery = {},
     options?: CallOptions,
@@ -26,23 +26,23 @@ export class Pending {
     }
   }
 
-  /** Shows a proposal that waits, with what it would do to each memory now. */
+  /** Returns an open proposal, with its current diff for each memory. */
   async get(id: number, options?: CallOptions): Promise<PendingProposal> {
     const path = { id: String(id) };
     return this.#value({ method: 'GET', route: '/v1/pending/{id}', path }, options);
   }
 
-  /** Accepts proposals, each on its own: the answer says which were accepted, and why the others were not. */
+  /** Accepts proposals, one by one: the result says which were accepted, and why the others were not. */
   async accept(ids: number[], options?: CallOptions): Promise<Decisions> {
     return this.#value({ method: 'POST', route: '/v1/pending/accept', json: { ids } }, options);
   }
 
-  /** Rejects proposals, each on its own: the same are not made again. */
+  /** Rejects proposals, one by one: the same ones are not made again. */
   async reject(ids: number[], options?: CallOptions): Promise<Decisions> {
     return this.#value({ method: 'POST', route: '/v1/pending/reject', json: { ids } }, options);
   }
 
   async #value<T>(call: Call, options?: CallOptions): Promise<T> {
-    return this.#transport.value(this.#transport.here(call), options);
+    return this.#transport.value(this.#transport.inWorkspace(call), options);
   }
 }

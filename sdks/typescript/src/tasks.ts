@@ -1,4 +1,4 @@
-/** Tasks: asked for, looked at, waited for, taken back. */
+/** Tasks: submit, get, wait, cancel. */
 
 import {
   ApiError,
@@ -22,26 +22,26 @@ import type {
   TasksQuery,
 } from './wire.js';
 
-/** How soon a task is looked at after it was asked for. Rules take a few milliseconds. */
+/** Delay before the first poll of a task. Rules take a few milliseconds. */
 const POLL_MIN_MS = 2;
 
-/** How long at most between two looks. A model takes seconds. */
+/** Longest interval between two polls. A model takes seconds. */
 const POLL_MAX_MS = 500;
 
-/** How long a task is waited for: a little longer than the daemon lets any run. */
+/** Default wait for a task: a little longer than the daemon lets one run. */
 const WAIT_TIMEOUT_MS = 310_000;
 
-/** A task whose kind is known. */
+/** A task of one kind. */
 export type TaskOf<Result> = Omit<Task, 'result'> & { result?: Result | null };
 
-/** A task that is done. */
+/** A completed task. */
 export type CompletedTask<Result> = Omit<Task, 'result'> & { result: Result };
 
-/** How a task is waited for. */
+/** Options for waiting. */
 export interface WaitOptions {
-  /** Ends the waiting, not the task. */
+  /** Aborts the wait, not the task. */
   signal?: AbortSignal | undefined;
-  /** Waits no longer than this: 310 seconds when left out, which no task takes. */
+  /** Longest wait; default 310 seconds, which no task takes. */
   timeoutMs?: number | undefined;
 }
 
@@ -52,76 +52,76 @@ export class Tasks {
     this.#transport = transport;
   }
 
-  /** Asks to remember a text. */
+  /** Submits a text to remember. */
   async remember(
     content: string,
     request: Omit<RememberRequest, 'content'> = {},
     options?: CallOptions,
   ): Promise<TaskOf<RememberResult>> {
-    return this.#ask('remember', { ...request, content }, options);
+    return this.#submit('remember', { ...request, content }, options);
   }
 
-  /** Asks to forget what a query means. */
+  /** Submits a query: the entries that match are forgotten. */
   async forget(
     query: string,
     request: Omit<ForgetRequest, 'query'> = {},
     options?: CallOptions,
   ): Promise<TaskOf<ForgetResult>> {
-    return this.#ask('forget', { ...request, query }, options);
+    return this.#submit('forget', { ...request, query }, options);
   }
 
-  /** Asks to tidy up. */
+  /** Submits a dream, which tidies memories. */
   async dream(options?: CallOptions): Promise<TaskOf<DreamResult>> {
-    return this.#ask('dream', {}, options);
+    return this.#submit('dream', {}, options);
   }
 
-  /** Looks at a task, by its id. */
+  /** Returns a task, by its id. */
   async get(id: string, options?: CallOptions): Promise<Task> {
-    return this.#transport.value(this.#about('GET', id), options);
+    return this.#transport.value(this.#taskCall('GET', id), options);
   }
 
-  /** Lists the tasks that this client may see, the latest first. */
+  /** Lists the tasks that this client may see, newest first. */
   async list(query: TasksQuery = {}, options?: CallOptions): Promise<ListedTask[]> {
-    const call = this.#transport.here({ method: 'GET', route: '/v1/tasks', query });
+    const call = this.#transport.inWorkspace({ method: 'GET', route: '/v1/tasks', query });
     return (await this.#transport.value<{ tasks: ListedTask[] }>(call, options)).tasks;
   }
 
   /**
-   * Takes a task back. One that is being done is stopped and may end a little later; one that has ended
-   * stays as it is. What is returned says which.
+   * Cancels a task. A running one is stopped and may end a little later; one that has ended is not changed.
+   * The returned task says which.
    */
   async cancel(task: string | { taskId: string }, options?: CallOptions): Promise<Task> {
-    return this.#transport.value(this.#about('DELETE', idOf(task)), options);
+    return this.#transport.value(this.#taskCall('DELETE', taskId(task)), options);
   }
 
   /**
-   * Waits until a task is completed. A daemon that is away, full or restarting meanwhile is asked again:
-   * tasks outlive it.
+   * Waits until a task is completed. Retries while the daemon is unreachable, full or restarting: tasks
+   * survive a restart.
    *
-   * @throws {TaskFailedError} when it was given up or taken back
-   * @throws {TaskUnfinishedError} when `timeoutMs` are over; the task goes on
+   * @throws {TaskFailedError} when it failed or was cancelled
+   * @throws {TaskUnfinishedError} after `timeoutMs`; the task continues
    */
   async waitFor<Result = TaskResult>(
     task: string | TaskOf<Result>,
     { signal, timeoutMs = WAIT_TIMEOUT_MS }: WaitOptions = {},
   ): Promise<CompletedTask<Result>> {
     const end = performance.now() + timeoutMs;
-    let heard: Task | LukasaError = new TimeoutError(timeoutMs);
+    let latest: Task | LukasaError = new TimeoutError(timeoutMs);
     for (let delay = POLL_MIN_MS; ; delay = Math.min(delay * 2, POLL_MAX_MS)) {
       const left = end - performance.now();
       if (left <= 0) {
-        throw heard instanceof LukasaError ? heard : new TaskUnfinishedError(heard, timeoutMs);
+        throw latest instanceof LukasaError ? latest : new TaskUnfinishedError(latest, timeoutMs);
       }
       let wanted = 0;
       try {
         const look = { signal, timeoutMs: Math.ceil(Math.min(left, CALL_TIMEOUT_MS)) };
-        heard = await this.get(idOf(task), look);
-        if (heard.status === 'completed') return heard as CompletedTask<Result>;
-        if (heard.status === 'failed') throw new TaskFailedError(heard, heard.error ?? UNTOLD);
+        latest = await this.get(taskId(task), look);
+        if (latest.status === 'completed') return latest as CompletedTask<Result>;
+        if (latest.status === 'failed') throw new TaskFailedError(latest, latest.error ?? UNKNOWN_ERROR);
       } catch (error) {
         if (!(error instanceof LukasaError && error.isTemporary)) throw error;
-        // That time ran out says less than how far the task was when it was seen last.
-        if (heard instanceof LukasaError || !(error instanceof TimeoutError)) heard = error;
+        // The last state of the task says more than a timeout.
+        if (latest instanceof LukasaError || !(error instanceof TimeoutError)) latest = error;
         if (error instanceof ApiError) wanted = error.retryAfterMs ?? 0;
       }
       const pause = Math.min(Math.max(delay, wanted), Math.max(end - performance.now(), 0));
@@ -129,21 +129,21 @@ export class Tasks {
     }
   }
 
-  async #ask<T>(kind: TaskKind, json: unknown, options?: CallOptions): Promise<T> {
-    return this.#transport.value({ method: 'POST', ...this.#of(kind), json }, options);
+  async #submit<T>(kind: TaskKind, json: unknown, options?: CallOptions): Promise<T> {
+    return this.#transport.value({ method: 'POST', ...this.#kindRoute(kind), json }, options);
   }
 
-  /** Returns the route of a kind, in the workspace that is meant. */
-  #of(kind: string): Pick<Call, 'route' | 'path'> {
-    const { workspace } = this.#transport.door;
+  /** Returns the route of a kind, in this workspace. */
+  #kindRoute(kind: string): Pick<Call, 'route' | 'path'> {
+    const { workspace } = this.#transport.options;
     return workspace === undefined
       ? { route: '/workspace/memory/{kind}', path: { kind } }
       : { route: '/workspaces/{workspace}/memory/{kind}', path: { workspace, kind } };
   }
 
   /** Returns a call about one task; its id begins with its kind. */
-  #about(method: 'GET' | 'DELETE', task: string): Call {
-    const { workspace } = this.#transport.door;
+  #taskCall(method: 'GET' | 'DELETE', task: string): Call {
+    const { workspace } = this.#transport.options;
     const kind = task.split('-', 1)[0] ?? '';
     return workspace === undefined
       ? { method, route: '/workspace/memory/{kind}/{task}', path: { kind, task } }
@@ -155,9 +155,9 @@ export class Tasks {
   }
 }
 
-/** Why a task failed whose daemon does not say. */
-const UNTOLD = { code: 'unknown', message: 'The task failed.' };
+/** The error of a failed task without one. */
+const UNKNOWN_ERROR = { code: 'unknown', message: 'The task failed.' };
 
-function idOf(task: string | { taskId: string }): string {
+function taskId(task: string | { taskId: string }): string {
   return typeof task === 'string' ? task : task.taskId;
 }

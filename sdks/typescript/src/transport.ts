@@ -1,4 +1,4 @@
-/** One request and its answer: headers, deadline, abort, errors. */
+/** One request and its response: headers, deadline, abort, errors. */
 
 import {
   ConnectionError,
@@ -6,31 +6,31 @@ import {
   LukasaError,
   TimeoutError,
   TooLargeError,
-  errorOf,
+  errorFromResponse,
 } from './errors.js';
 import type { Route } from './wire.js';
 
-/** How long a call may take unless it is told: far more than any takes but a large import. */
+/** Default timeout of a call: only a large import takes longer. */
 export const CALL_TIMEOUT_MS = 30_000;
 
-/** How many bytes an answer may have unless the call says otherwise: more than any but a huge export. */
+/** Default limit of a response, in bytes: only a huge export has more. */
 export const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
 
-/** How many bytes a refusal may have: it may show differences of memories. */
+/** Limit of an error response, in bytes: it may hold diffs of memories. */
 const REFUSAL_BYTES_MAX = 16 * 1024 * 1024;
 
-/** What every call takes. */
+/** Options of every call. */
 export interface CallOptions {
-  /** Ends the call; it throws the signal's reason. A write that was sent by then is carried out whole. */
+  /** Aborts the call, which rejects with the signal's reason. A write that was sent takes effect completely. */
   signal?: AbortSignal | undefined;
-  /** Gives the call so long: 30 seconds when left out. */
+  /** Timeout of the call; default 30 seconds. */
   timeoutMs?: number | undefined;
-  /** Reads no answer of more bytes than so many: 256 MiB when left out. */
+  /** Largest response that is read, in bytes; default 256 MiB. */
   maxBytes?: number | undefined;
 }
 
-/** Where a daemon is, and as whom it is called. */
-export interface Door {
+/** Address and credentials of a daemon. */
+export interface TransportOptions {
   url: URL;
   authorization: string;
   fetch: typeof fetch;
@@ -38,12 +38,12 @@ export interface Door {
   workspace?: string | undefined;
 }
 
-/** What is asked. */
+/** A request. */
 export interface Call {
   method: 'GET' | 'PUT' | 'POST' | 'DELETE';
-  /** The route, as the API's description spells it. */
+  /** The route, as in the OpenAPI description. */
   route: Route;
-  /** What stands in the route for `{name}`. */
+  /** Values for each `{name}` in the route. */
   path?: Record<string, string>;
   query?: Record<string, string | number | boolean | null | undefined>;
   headers?: Record<string, string>;
@@ -52,14 +52,14 @@ export interface Call {
 }
 
 export class Transport {
-  constructor(readonly door: Door) {}
+  constructor(readonly options: TransportOptions) {}
 
-  /** Returns the call, about the workspace that is meant. */
-  here<C extends Call>(call: C): C {
-    return { ...call, query: { ...call.query, workspace: this.door.workspace } };
+  /** Returns the call with this workspace. */
+  inWorkspace<C extends Call>(call: C): C {
+    return { ...call, query: { ...call.query, workspace: this.options.workspace } };
   }
 
-  /** Returns the JSON that a call is answered with. */
+  /** Sends a call; returns the JSON of the response. */
   async value<T>(call: Call, options?: CallOptions): Promise<T> {
     const { status, text } = await this.text(call, options);
     try {
@@ -69,24 +69,24 @@ export class Transport {
     }
   }
 
-  /** Returns the text that a call is answered with. */
+  /** Sends a call; returns the text of the response. */
   async text(call: Call, options: CallOptions = {}): Promise<{ status: number; text: string }> {
     return this.within(options, async (signal) => {
       const response = await this.send(call, signal);
-      const bytes = await bytesOf(response, options.maxBytes);
+      const bytes = await readBounded(response, options.maxBytes);
       return { status: response.status, text: new TextDecoder().decode(bytes) };
     });
   }
 
-  /** Returns the bytes that a call is answered with. */
+  /** Sends a call; returns the bytes of the response. */
   async bytes(call: Call, options: CallOptions = {}): Promise<Uint8Array> {
     return this.within(options, async (signal) => {
       const response = await this.send(call, signal);
-      return bytesOf(response, options.maxBytes);
+      return readBounded(response, options.maxBytes);
     });
   }
 
-  /** Returns an answer whose body goes on until `signal` is aborted; only its head has a deadline. */
+  /** Sends a call whose response is streamed until `signal` is aborted; the deadline covers only its head. */
   async stream(call: Call, signal: AbortSignal, timeoutMs = CALL_TIMEOUT_MS): Promise<Response> {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), timeoutMs);
@@ -99,7 +99,7 @@ export class Transport {
     }
   }
 
-  /** Does something under a deadline and a signal, and says which of them ended it. */
+  /** Runs a function under a deadline and a signal; its error says which one ended it. */
   private async within<T>(
     { signal, timeoutMs = CALL_TIMEOUT_MS }: CallOptions,
     work: (signal: AbortSignal) => Promise<T>,
@@ -113,9 +113,9 @@ export class Transport {
     }
   }
 
-  /** Returns an answer that is a success; any other is thrown. */
+  /** Returns a successful response; throws for any other. */
   private async send(call: Call, signal: AbortSignal): Promise<Response> {
-    const { authorization, clientId, fetch } = this.door;
+    const { authorization, clientId, fetch } = this.options;
     const headers = new Headers({ authorization, ...call.headers });
     if (clientId !== undefined) headers.set('x-lukasa-client-id', clientId);
     const init: RequestInit = { method: call.method, headers, signal };
@@ -126,15 +126,15 @@ export class Transport {
       headers.set('content-type', 'application/x-tar');
       init.body = call.bytes as Uint8Array<ArrayBuffer>;
     }
-    const response = await connected(fetch(this.target(call), init));
+    const response = await asConnectionError(fetch(this.target(call), init));
     if (response.ok) return response;
-    const text = new TextDecoder().decode(await bytesOf(response, REFUSAL_BYTES_MAX));
-    throw errorOf(response.status, text, response.headers.get('retry-after'));
+    const text = new TextDecoder().decode(await readBounded(response, REFUSAL_BYTES_MAX));
+    throw errorFromResponse(response.status, text, response.headers.get('retry-after'));
   }
 
   private target({ route, path = {}, query = {} }: Call): URL {
-    const named = route.replace(/\{(\w+)\}/g, (_, name: string) => encoded(path[name] ?? ''));
-    const url = new URL(this.door.url);
+    const named = route.replace(/\{(\w+)\}/g, (_, name: string) => encodePath(path[name] ?? ''));
+    const url = new URL(this.options.url);
     url.pathname = url.pathname.replace(/\/$/, '') + named;
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined && value !== null) url.searchParams.set(name, String(value));
@@ -143,8 +143,8 @@ export class Transport {
   }
 }
 
-/** Returns a path as a URL has it. Dots cannot be sent: URLs resolve them, and would lead elsewhere. */
-function encoded(path: string): string {
+/** Encodes a path for a URL. Segments of dots are refused: URLs resolve them to another path. */
+function encodePath(path: string): string {
   const segments = path.split('/');
   if (segments.some((segment) => segment === '.' || segment === '..')) {
     throw new LukasaError('invalid_path', `a path must not contain \`.\` or \`..\`: ${path}`);
@@ -152,17 +152,17 @@ function encoded(path: string): string {
   return segments.map(encodeURIComponent).join('/');
 }
 
-/** Returns the body of an answer, if it has no more bytes than it may. */
-async function bytesOf(response: Response, max = ANSWER_BYTES_MAX): Promise<Uint8Array> {
+/** Reads a response body, up to the limit. */
+async function readBounded(response: Response, max = ANSWER_BYTES_MAX): Promise<Uint8Array> {
   const reader = response.body?.getReader();
   const parts: Uint8Array[] = [];
   let length = 0;
   for (;;) {
-    const part = reader && (await connected(reader.read()));
+    const part = reader && (await asConnectionError(reader.read()));
     if (part?.value === undefined) break;
     length += part.value.length;
     if (length > max) {
-      // What else comes is not waited for.
+      // The rest is not read.
       reader?.cancel().catch(() => undefined);
       throw new TooLargeError(max);
     }
@@ -177,8 +177,8 @@ async function bytesOf(response: Response, max = ANSWER_BYTES_MAX): Promise<Uint
   return bytes;
 }
 
-/** Returns what a connection brings; whatever breaks it is one error. */
-async function connected<T>(brought: Promise<T>): Promise<T> {
+/** Turns any failure of a connection into a `ConnectionError`. */
+async function asConnectionError<T>(brought: Promise<T>): Promise<T> {
   try {
     return await brought;
   } catch (cause) {
@@ -186,7 +186,7 @@ async function connected<T>(brought: Promise<T>): Promise<T> {
   }
 }
 
-/** Returns what is to be thrown: whoever ended the call, or else the error. */
+/** Returns the error to throw: the signal's reason, a timeout, or the error itself. */
 function failure(
   error: unknown,
   signal: AbortSignal | undefined,
@@ -197,7 +197,7 @@ function failure(
   return late.aborted ? new TimeoutError(timeoutMs) : error;
 }
 
-/** Waits; throws the signal's reason when it is aborted meanwhile. */
+/** Waits; rejects with the signal's reason on abort. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();
@@ -213,6 +213,6 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-export function match(revision: string): Record<string, string> {
+export function ifMatch(revision: string): Record<string, string> {
   return { 'if-match': `"${revision}"` };
 }

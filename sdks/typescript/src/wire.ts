@@ -1,11 +1,11 @@
-/** What goes over the wire, by the names of the API's description, from which `openapi.ts` is made. */
+/** Types of the wire, by their names in the OpenAPI description, from which `openapi.ts` is generated. */
 
 import type { components, paths } from './openapi.js';
 
 type Schemas = components['schemas'];
 
 export type AgentHosts = Schemas['AgentHosts'];
-export type BatchDone = Schemas['BatchDone'];
+export type BatchResponse = Schemas['BatchResponse'];
 export type Blocked = { path: string; why: string; diff: string };
 export type Capabilities = Schemas['Capabilities'];
 export type Change = Schemas['Change'];
@@ -19,7 +19,7 @@ export type ErrorBody = Schemas['ErrorBody'];
 export type ExplainedContext = Schemas['ExplainedContext'];
 export type ForgetRequest = Schemas['ForgetRequest'];
 export type ForgetResult = Schemas['ForgetResult'];
-export type Found = Schemas['Found'];
+export type SearchResponse = Schemas['SearchResponse'];
 export type Health = Schemas['Health'];
 export type HostWorkspace = Schemas['HostWorkspace'];
 export type HostWorkspaces = Schemas['HostWorkspaces'];
@@ -39,7 +39,7 @@ export type RecalledBlock = Schemas['RecalledBlock'];
 export type RememberRequest = Schemas['RememberRequest'];
 export type RememberResult = Schemas['RememberResult'];
 export type RemovedWorkspace = Schemas['RemovedWorkspace'];
-export type Repaired = Schemas['Repaired'];
+export type RepairResponse = Schemas['RepairResponse'];
 export type RevisionText = Schemas['RevisionText'];
 export type ModelRun = Schemas['ModelRun'];
 export type ModelRunPage = Schemas['ModelRunPage'];
@@ -50,20 +50,20 @@ export type SessionBegun = Schemas['Session'];
 export type Setting = Schemas['Setting'];
 export type Settings = Schemas['Settings'];
 export type Stats = Schemas['Stats'];
-export type Step = Schemas['Step'];
+export type BatchStep = Schemas['BatchStep'];
 export type TargetScope = Schemas['TargetScope'];
 export type Task = Schemas['Task'];
 export type TaskError = Schemas['TaskError'];
 export type TaskKind = Schemas['TaskKind'];
 export type TaskResult = Schemas['TaskResult'];
 export type ToolReply = Schemas['ToolReply'];
-export type Trust = Schemas['Trust'];
+export type TrustStatus = Schemas['TrustStatus'];
 export type UndoSeveral = Schemas['UndoSeveral'];
-export type Undone = Schemas['Undone'];
+export type UndoResponse = Schemas['UndoResponse'];
 export type WorkspaceMemory = Schemas['WorkspaceMemory'];
 export type WriteMode = Schemas['WriteMode'];
-export type Written = Schemas['Written'];
-export type WroteMemory = Schemas['WroteMemory'];
+export type WriteResponse = Schemas['WriteResponse'];
+export type WriteMemoryResponse = Schemas['WriteMemoryResponse'];
 
 /** The fields of a query, without the workspace, which the client adds. */
 type Query<Path extends keyof paths> = paths[Path] extends {
@@ -80,5 +80,5 @@ export type RunsQuery = Query<'/v1/runs'>;
 export type SearchQuery = Omit<Query<'/v1/search'>, 'q'>;
 export type TasksQuery = Query<'/v1/tasks'>;
 
-/** A path that the API has; a request to any other is a type error. */
+/** A path of the API; a request to any other is a type error. */
 export type Route = keyof paths & string;

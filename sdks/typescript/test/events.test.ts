@@ -76,7 +76,7 @@ test('a stream goes on where it was cut', async (t) => {
   const line = await Line.to(t, daemon.url);
   await make(daemon, 'before');
   const events = await daemon.clientAt(line.url).events();
-  // Cut before anything came: what happens meanwhile is told all the same.
+  // The connection is cut before the first event: events published meanwhile are delivered all the same.
   line.cut();
   await make(daemon, 'a');
   await make(daemon, 'b');
@@ -116,7 +116,7 @@ test('a daemon that starts anew says that something may be missed', async (t) =>
   const resync = await next(events);
   assert.equal(resync.type, 'stream.resync_required');
   assert.deepEqual([resync.reason, resync.lastDeliveredId], ['epoch_reset', 1]);
-  // From here on it counts anew, also across a cut.
+  // From here on the daemon numbers from one again, also across a cut.
   for (const [id, name] of [
     [1, 'b'],
     [2, 'c'],
@@ -162,7 +162,7 @@ test('a stream ends when it is closed, aborted, or left alone by the daemon', as
   assert.deepEqual(await aborted.next(), { value: undefined, done: true });
   await assert.rejects(client.events({ signal: abort.signal }), reason);
 
-  // The daemon has noticed that nobody reads any more.
+  // The daemon has noticed that the reader stopped.
   while ((await client.stats()).eventStreams > 0);
   const once = await client.events({ reconnect: false });
   await daemon.stop();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FrameReader } from '#dist/frames.js';
-import { newsOf } from '#dist/news.js';
+import { decodeEvent } from '#dist/event-types.js';
 
 const frame = (id: number | undefined, event: string, data: string) => ({ id, event, data });
 
@@ -17,7 +17,7 @@ test('frames are read whatever ends their lines, and in any pieces', () => {
       const reader = new FrameReader();
       const frames = [];
       for (let at = 0; at < whole.length; at += size) {
-        frames.push(...reader.take(whole.slice(at, at + size)));
+        frames.push(...reader.push(whole.slice(at, at + size)));
       }
       assert.deepEqual(frames, expected, `${JSON.stringify(end)} ${size}`);
     }
@@ -26,15 +26,15 @@ test('frames are read whatever ends their lines, and in any pieces', () => {
 
 test('a frame without end is given up', () => {
   const reader = new FrameReader();
-  assert.throws(() => reader.take(`data: ${'x'.repeat(5_000_000)}`), { code: 'protocol' });
+  assert.throws(() => reader.push(`data: ${'x'.repeat(5_000_000)}`), { code: 'protocol' });
   const lines = new FrameReader();
-  assert.throws(() => lines.take(`data: ${'x'.repeat(1_000)}\n`.repeat(5_000)), { code: 'protocol' });
+  assert.throws(() => lines.push(`data: ${'x'.repeat(1_000)}\n`.repeat(5_000)), { code: 'protocol' });
 });
 
 /** Returns the event that an envelope becomes. */
 function news(envelope: object): object | undefined {
   const { id, type } = envelope as { id?: number; type?: string };
-  return newsOf({ id, event: type ?? '', data: JSON.stringify(envelope) });
+  return decodeEvent({ id, event: type ?? '', data: JSON.stringify(envelope) });
 }
 
 test('both forms of a change of memories become one type', () => {
@@ -82,6 +82,6 @@ test('what is not known is told as it is, and what is no event is none', () => {
   check('memory_changed', 'managed');
   check('replay_complete', null);
   for (const data of ['', '{', 'null', '3', '"x"']) {
-    assert.equal(newsOf({ id: 1, event: 'memory_changed', data }), undefined, data);
+    assert.equal(decodeEvent({ id: 1, event: 'memory_changed', data }), undefined, data);
   }
 });

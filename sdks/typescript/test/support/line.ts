@@ -76,7 +76,7 @@ export class Line {
   }
 }
 
-/** Returns where a peer listens that says this to everybody and hangs up; silent if it is nothing. */
+/** Returns the address of a server that sends this text to every client and hangs up; silent if the text is empty. */
 export async function saying(test: TestContext, answer: string): Promise<string> {
   const open = new Set<Socket>();
   const server = createServer((peer) => {

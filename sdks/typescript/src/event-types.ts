@@ -1,5 +1,5 @@
 /**
- * Events as this client tells them: one flat object for each, whatever form it has on the wire.
+ * Events of this client: one flat object for each, whatever its form on the wire.
  *
  * The forms of `memory_changed` (a task that touched memories, a single memory that changed, a context file
  * that was written) all become `workspace.memory.changed`; `scope` tells them apart.
@@ -13,9 +13,9 @@ type Wire = Schemas['Event'];
 type WireChange = Schemas['MemoryChanged'];
 type DataOf<Type extends Wire['type']> = Extract<Wire, { type: Type }>['data'];
 
-/** What every event has. */
-interface Told {
-  /** Its number on this stream; `undefined` for what a stream says about itself. */
+/** Fields of every event. */
+interface EventMeta {
+  /** Its number in this stream; `undefined` for events about the stream itself. */
   eventId: number | undefined;
   /** When it was published, in milliseconds since 1970. */
   serverTimestamp: number | undefined;
@@ -23,20 +23,20 @@ interface Told {
   originatorClientId: string | undefined;
 }
 
-/** A task changed memories; it is told once, after the task's result can be read. */
-export type ManagedMemoryChanged = Told & { type: 'workspace.memory.changed' } & Extract<
+/** A task changed memories; published once, after the task's result can be read. */
+export type ManagedMemoryChanged = EventMeta & { type: 'workspace.memory.changed' } & Extract<
     WireChange,
     { scope: 'managed' }
   >;
 
 /** A tool, a person, an editor or another process changed one memory. */
-export type FileMemoryChanged = Told & { type: 'workspace.memory.changed' } & Extract<
+export type FileMemoryChanged = EventMeta & { type: 'workspace.memory.changed' } & Extract<
     WireChange,
     { scope: 'file' }
   >;
 
 /** A context file of the project or of the person was written through the daemon. */
-export type ContextFileChanged = Told & { type: 'workspace.memory.changed' } & Extract<
+export type ContextFileChanged = EventMeta & { type: 'workspace.memory.changed' } & Extract<
     WireChange,
     { scope: 'workspace' | 'global' }
   >;
@@ -44,25 +44,25 @@ export type ContextFileChanged = Told & { type: 'workspace.memory.changed' } & E
 export type MemoryChanged = ManagedMemoryChanged | FileMemoryChanged | ContextFileChanged;
 
 /** Proposals were made by a task, or a person accepted or rejected one. */
-export type ProposalChanged = Told & { type: 'workspace.proposal.changed' } & DataOf<'proposal'>;
+export type ProposalChanged = EventMeta & { type: 'workspace.proposal.changed' } & DataOf<'proposal'>;
 
-/** What a stream says about itself. */
+/** Events about the stream itself. */
 export type StreamEvent =
-  /** All that was missed has been told; what follows happens now. */
-  | (Told & { type: 'stream.replay_complete' } & DataOf<'replay_complete'>)
-  /** Something was missed for good: look anew instead of going on from what is known. */
-  | (Told & { type: 'stream.resync_required' } & DataOf<'state_resync_required'>)
-  /** The reader falls behind. */
-  | (Told & { type: 'stream.slow_client' } & DataOf<'slow_client_warning'>)
-  /** The reader fell too far behind; the stream comes back by itself. */
-  | (Told & { type: 'stream.client_evicted' } & DataOf<'client_evicted'>);
+  /** All missed events have been delivered; live events follow. */
+  | (EventMeta & { type: 'stream.replay_complete' } & DataOf<'replay_complete'>)
+  /** Events were lost: load the state again. */
+  | (EventMeta & { type: 'stream.resync_required' } & DataOf<'state_resync_required'>)
+  /** The reader is slow. */
+  | (EventMeta & { type: 'stream.slow_client' } & DataOf<'slow_client_warning'>)
+  /** The reader was too slow; the stream reconnects by itself. */
+  | (EventMeta & { type: 'stream.client_evicted' } & DataOf<'client_evicted'>);
 
-/** Something that a later daemon tells. */
-export type UnknownEvent = Told & { type: 'unknown'; name: string; data: unknown };
+/** An event type of a newer daemon. */
+export type UnknownEvent = EventMeta & { type: 'unknown'; name: string; data: unknown };
 
 export type LukasaEvent = MemoryChanged | ProposalChanged | StreamEvent | UnknownEvent;
 
-/** What a stream says about itself, by its name on the wire. */
+/** Events about the stream itself, by their names on the wire. */
 const STREAM_TYPES: Record<string, StreamEvent['type']> = {
   replay_complete: 'stream.replay_complete',
   state_resync_required: 'stream.resync_required',
@@ -70,37 +70,37 @@ const STREAM_TYPES: Record<string, StreamEvent['type']> = {
   client_evicted: 'stream.client_evicted',
 };
 
-/** What changes are about. */
+/** Scopes of changes. */
 const SCOPES: unknown[] = ['managed', 'file', 'workspace', 'global'];
 
-/** Returns the event of a frame; `undefined` when its data is no JSON object. */
-export function newsOf(frame: Frame): LukasaEvent | undefined {
-  const envelope = objectOf(frame.data);
+/** Returns the event of a frame; `undefined` when its data is not a JSON object. */
+export function decodeEvent(frame: Frame): LukasaEvent | undefined {
+  const envelope = parseObject(frame.data);
   if (envelope === undefined) return undefined;
   const meta = envelope['_meta'] as { serverTimestamp?: number } | undefined;
-  const told: Told = {
+  const eventMeta: EventMeta = {
     eventId: frame.id,
     serverTimestamp: meta?.serverTimestamp,
     originatorClientId: envelope['originatorClientId'] as string | undefined,
   };
   const name = String(envelope['type'] ?? frame.event);
   const data = envelope['data'];
-  const unknown: UnknownEvent = { ...told, type: 'unknown', name, data };
+  const unknown: UnknownEvent = { ...eventMeta, type: 'unknown', name, data };
   if (typeof data !== 'object' || data === null) return unknown;
   if (name === 'memory_changed') {
     const { scope } = data as { scope?: unknown };
     return SCOPES.includes(scope)
-      ? { ...(data as WireChange), ...told, type: 'workspace.memory.changed' }
+      ? { ...(data as WireChange), ...eventMeta, type: 'workspace.memory.changed' }
       : unknown;
   }
   if (name === 'proposal') {
-    return { ...(data as DataOf<'proposal'>), ...told, type: 'workspace.proposal.changed' };
+    return { ...(data as DataOf<'proposal'>), ...eventMeta, type: 'workspace.proposal.changed' };
   }
   const type = STREAM_TYPES[name];
-  return type === undefined ? unknown : ({ ...data, ...told, type } as StreamEvent);
+  return type === undefined ? unknown : ({ ...data, ...eventMeta, type } as StreamEvent);
 }
 
-function objectOf(text: string): Record<string, unknown> | undefined {
+function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null
