@@ -1,47 +1,46 @@
-//! Who may do what in which scope.
+//! Access rules: the commands that each class of agent may use in each scope.
 //!
-//! Decides from a class of agent and a mount alone; knows nothing of files. The caller of the store
-//! checks this before anything else is touched.
+//! A rule depends only on the class of the agent and the mount, never on files. It is checked before the store touches
+//! anything.
 
 use crate::path::{Mount, Scope};
 
-/// What kind of agent is calling, from the one that may do everything to the one that may do least. A person is always
-/// [`AgentClass::Exec`].
+/// The class of the calling agent, in descending order of rights. A person is always [`AgentClass::Exec`].
 #[derive(strum::AsRefStr, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AgentClass {
-    /// Carries work out: may write everywhere.
+    /// Executes work: may write everywhere.
     Exec,
-    /// Plans work: may not touch what the project's people share.
+    /// Plans work: may not write the memories that a project shares.
     Plan,
-    /// Looks around: may only read. Also what an unknown class, or none, comes to.
+    /// Explores: may only read. Also the default for an unknown class, or none.
     Explore,
 }
 
 impl AgentClass {
-    /// Reads a class from outside; unknown words and silence mean [`AgentClass::Explore`].
+    /// Parses the class in a request; an unknown word or none means [`AgentClass::Explore`].
     pub fn from_name(name: Option<&str>) -> Self {
         name.and_then(|name| name.parse().ok()).unwrap_or(Self::Explore)
     }
 
-    /// Returns whether a caller of this class may act as one of `other`: every class may do what the
-    /// classes after it may.
+    /// Checks whether a caller of this class may act as one of `other`: every class has all rights of the classes after
+    /// it.
     pub fn includes(self, other: Self) -> bool {
         self <= other
     }
 }
 
-/// What a caller may do in one mount.
+/// The access of a caller to one mount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Every command.
     ReadWrite,
-    /// `view` alone.
+    /// `view` only.
     ReadOnly,
 }
 
-/// Returns what an agent of `class` may do in `mount`.
+/// Returns the access of an agent of `class` to `mount`.
 ///
 /// A flat mount may hold anything, so only an executing agent writes there.
 pub fn access(class: AgentClass, mount: Mount) -> Access {
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_includes_those_that_may_do_no_more() {
+    fn a_class_includes_those_without_further_rights() {
         let mounts = Scope::VARIANTS.iter().copied().map(Mount::Scope).chain([Mount::Flat]);
         let mounts: Vec<_> = mounts.collect();
         for (class, other) in

@@ -1,14 +1,14 @@
-//! A cache with a bound, for what can be read or worked out again.
+//! A bounded LRU cache, for data that can be read or computed again.
 //!
-//! Every entry has a weight: 1 where entries are counted, bytes where they differ much. When all together weigh more
-//! than the cache may hold, the entries unused for the longest time are evicted.
+//! Every entry has a weight: 1 if entries are counted, or its bytes if their sizes differ much. When the total weight
+//! exceeds the bound, the least recently used entries are evicted.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
 
 use hashlink::LruCache;
 
-/// A map that evicts the entries unused for the longest time, so that it weighs at most `WEIGHT_MAX`.
+/// A map with a total weight of at most `WEIGHT_MAX` that evicts the least recently used entries.
 #[derive(Debug)]
 pub struct Cache<K, V, const WEIGHT_MAX: usize> {
     entries: LruCache<K, CacheEntry<V>>,
@@ -28,7 +28,7 @@ impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Default for Cache<K, V, WEIGHT_MA
 }
 
 impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Cache<K, V, WEIGHT_MAX> {
-    /// Returns the value of a key, which counts as used.
+    /// Returns the value of a key, and marks it as used.
     pub fn get<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -36,7 +36,7 @@ impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Cache<K, V, WEIGHT_MAX> {
         self.get_mut(key).map(|value| &*value)
     }
 
-    /// Returns the value of a key, which counts as used, for a change that leaves its weight as it is.
+    /// Returns the value of a key, and marks it as used. The caller must not change its weight.
     pub fn get_mut<Q: Eq + Hash + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -44,13 +44,13 @@ impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Cache<K, V, WEIGHT_MAX> {
         self.entries.get_mut(key).map(|entry| &mut entry.value)
     }
 
-    /// Inserts a value of weight 1 in place of the one that the key had.
+    /// Inserts a value of weight 1; replaces the key's earlier value.
     pub fn insert(&mut self, key: K, value: V) {
         self.insert_weighted(key, value, 1);
     }
 
-    /// Inserts a value of this weight, at least 1, in place of the one that the key had. A value that alone weighs too much is
-    /// dropped, and evicts no others.
+    /// Inserts a value with a weight, at least 1; replaces the key's earlier value. A value that alone exceeds the
+    /// bound is dropped, without evicting others.
     pub fn insert_weighted(&mut self, key: K, value: V, weight: usize) {
         // An entry without a weight would never be evicted.
         let weight = weight.max(1);
@@ -61,7 +61,8 @@ impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Cache<K, V, WEIGHT_MAX> {
         self.weight += weight;
         self.entries.insert(key, CacheEntry { value, weight });
         while self.weight > WEIGHT_MAX {
-            let (_, evicted) = self.entries.remove_lru().expect("what has a weight has an entry");
+            let (_, evicted) =
+                self.entries.remove_lru().expect("a cache with a weight has an entry");
             self.weight -= evicted.weight;
         }
     }
@@ -76,7 +77,7 @@ impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Cache<K, V, WEIGHT_MAX> {
         Some(removed.value)
     }
 
-    /// Removes the values that `keep` does not name.
+    /// Removes the values for which `keep` returns false.
     pub fn retain(&mut self, mut keep: impl FnMut(&V) -> bool) {
         let weight = &mut self.weight;
         self.entries.retain(|_, entry| {
@@ -86,12 +87,12 @@ impl<K: Eq + Hash, V, const WEIGHT_MAX: usize> Cache<K, V, WEIGHT_MAX> {
         });
     }
 
-    /// Returns the values, those unused for the longest time first. None counts as used.
+    /// Returns the values, least recently used first, without marking them as used.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.entries.iter().map(|(_, entry)| &entry.value)
     }
 
-    /// Returns the values for changes that leave their weights as they are. None counts as used.
+    /// Returns the values, without marking them as used. The caller must not change their weights.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.entries.iter_mut().map(|(_, entry)| &mut entry.value)
     }
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_unused_for_the_longest_time_is_evicted() {
+    fn the_least_recently_used_entry_is_evicted() {
         let mut cache = Cache::<_, _, 2>::default();
         cache.insert("a", "a");
         cache.insert("b", "b");
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_evicted_that_the_new_one_has_room() {
+    fn entries_are_evicted_until_the_new_one_fits() {
         let mut cache = Cache::<_, _, 10>::default();
         cache.insert_weighted("a", "a", 4);
         cache.insert_weighted("b", "b", 4);
@@ -133,10 +134,10 @@ mod tests {
         assert_eq!(names(&cache), "c");
         cache.retain(|value| *value != "c");
         cache.insert_weighted("d", "d", 10);
-        assert_eq!(names(&cache), "d", "what is gone weighs nothing");
+        assert_eq!(names(&cache), "d", "removed entries have no weight");
         cache.insert_weighted("e", "e", 11);
-        assert_eq!(names(&cache), "d", "what never fits evicts nothing");
+        assert_eq!(names(&cache), "d", "an entry that never fits evicts nothing");
         cache.insert_weighted("d", "d", 11);
-        assert_eq!(names(&cache), "", "what it replaces is gone all the same");
+        assert_eq!(names(&cache), "", "the replaced entry is removed all the same");
     }
 }

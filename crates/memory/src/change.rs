@@ -1,7 +1,7 @@
-//! What a change says about itself: what was done, to what, by whom, and how far to trust it.
+//! Changes of memories as recorded in history: the kind, the files, the provenance and the trust; and unified diffs.
 //!
-//! A change is recorded before it is acknowledged and never altered afterwards. Later features
-//! (hot set, dream, review) rely on its provenance, so every writer states it in full.
+//! A change is recorded before it is acknowledged, and never altered afterwards. The hot set, dreams and reviews rely
+//! on its provenance, so every writer states it in full. The store records changes; this module only defines them.
 
 use std::fmt;
 
@@ -24,15 +24,15 @@ impl fmt::Display for ChangeId {
     }
 }
 
-/// The physical root that a change happened in, and whose memories these are.
+/// The key of a physical root in the state.
 ///
-/// Two worktrees of one repository have one `identity` (they share pins and usage) and two
-/// `place`s (their files differ, so their histories do).
+/// Two worktrees of one repository have the same `identity`, so they share pins and usage. They have two `place`s,
+/// because their files differ, and so do their histories.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RootKey {
-    /// Whose memories: `global`, `project:<key>`, `workspace:<id>`, `flat:<key>`. Never a path.
+    /// The owner of the memories: `global`, `project:<key>`, `workspace:<id>`, `flat:<key>`. Never a path.
     pub identity: String,
-    /// Which copy of them: a digest of the root's real path.
+    /// The copy of the memories: a digest of the root's real path.
     pub place: String,
 }
 
@@ -47,7 +47,7 @@ impl ParseWordError {
     }
 }
 
-/// Who made a change.
+/// The author of a change.
 #[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
@@ -63,21 +63,21 @@ pub enum Actor {
     Review,
     /// A dream.
     Dream,
-    /// Somebody who did not ask Lukasa: an editor, git, a script.
+    /// An external editor: a text editor, git, a script.
     Outside,
 }
 
-/// How far a text may be trusted, least first. Merged text has the lowest trust of its sources.
+/// The trust of a text, lowest first. Merged text has the lowest trust of its sources.
 #[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Trust {
-    /// It was found on disk; nobody known wrote it.
+    /// The text was found on disk; its author is unknown.
     Outside,
-    /// It came with an import from another product.
+    /// The text came with an import from another product.
     Imported,
-    /// A mini-agent wrote it without being asked by anybody.
+    /// A background agent wrote it, without a request.
     Background,
     /// An agent wrote it in front of its user.
     Agent,
@@ -85,7 +85,7 @@ pub enum Trust {
     Person,
 }
 
-/// What was done.
+/// The kind of a change.
 #[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
@@ -97,44 +97,44 @@ pub enum ChangeKind {
     Edit,
     /// A whole-file write by a person or a program.
     Save,
-    /// A memory or folder was removed.
+    /// A removal of a memory or folder.
     Delete,
-    /// A memory or folder got another path.
+    /// A move of a memory or folder to another path.
     Rename,
     /// A set of edits, committed as one.
     Draft,
-    /// Memories of another product were taken over.
+    /// An import of memories from another product.
     Import,
-    /// An earlier change was taken back.
+    /// An undo of an earlier change.
     Undo,
-    /// A person accepted a proposal.
+    /// A proposal that a person accepted.
     Proposal,
-    /// A person accepted a text as it is. No byte changed.
+    /// A person's acceptance of an unreviewed text. No byte changed.
     Accept,
-    /// A difference that Lukasa found and did not make.
+    /// An external edit that Lukasa found.
     Outside,
 }
 
-/// Where a change came from.
+/// The origin of a change: its author, and the door through which it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provenance {
-    /// Who made it.
+    /// The author.
     pub actor: Actor,
-    /// How far its text may be trusted.
+    /// The trust of the new text.
     pub trust: Trust,
-    /// By which way it came in: `mcp`, `cli`, `import:claude-code`, `background_review`, ….
+    /// The door: `mcp`, `cli`, `import:claude-code`, `background_review`, ….
     pub origin: String,
-    /// The program that called, as it named itself.
+    /// The name of the calling program, as it sent it.
     pub client: Option<String>,
-    /// The host's session.
+    /// The session of the host.
     pub session: Option<String>,
-    /// The task that it belongs to; a task is undone as one.
+    /// The task that the change belongs to; a task is undone as one.
     pub task: Option<String>,
-    /// The model's tool call.
+    /// The id of the model's tool call.
     pub tool_call: Option<String>,
-    /// The model that asked for it.
+    /// The model that requested the change.
     pub model: Option<String>,
-    /// What it goes back to, for people: a review names the turns that it read, and what was said in them.
+    /// The reason for the change, for people: a review names the turns that it read, with excerpts.
     pub note: Option<String>,
 }
 
@@ -144,17 +144,17 @@ impl Provenance {
         Self::new(Actor::Person, Trust::Person, origin)
     }
 
-    /// Returns the provenance of an agent that came in by `origin`.
+    /// Returns the provenance of an agent that used the door `origin`.
     pub fn agent(origin: &str) -> Self {
         Self::new(Actor::Agent, Trust::Agent, origin)
     }
 
-    /// Returns the provenance of a difference found on disk.
+    /// Returns the provenance of an external edit.
     pub fn outside() -> Self {
         Self::new(Actor::Outside, Trust::Outside, "outside")
     }
 
-    /// Returns a provenance that names only its actor, its trust and its way in.
+    /// Returns a provenance with only an actor, a trust and a door.
     pub fn new(actor: Actor, trust: Trust, origin: &str) -> Self {
         Self {
             actor,
@@ -170,50 +170,50 @@ impl Provenance {
     }
 }
 
-/// What a change did to one memory.
+/// The effect of a change on one memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// The root it lies in.
+    /// The root of the memory.
     pub root: RootKey,
-    /// Its path before, or after if it was not there before.
+    /// The path before the change; for a new memory, the path after it.
     pub path: RelativePath,
-    /// Its path after, if it was renamed.
+    /// The path after the change, if the memory was renamed.
     pub moved_to: Option<RelativePath>,
-    /// Its bytes before; `None` if it was not there.
+    /// The revision before; `None` if the memory did not exist.
     pub before: Option<Revision>,
-    /// Its bytes after; `None` if it is gone.
+    /// The revision after; `None` if the memory was removed.
     pub after: Option<Revision>,
-    /// The trust of the text that is there afterwards, or was there before a removal.
+    /// The trust of the new text; for a removal, of the old text.
     pub trust: Trust,
 }
 
-/// The folder that a delete or a rename took as a whole, with everything below it.
+/// A folder that a delete or a rename affected as a whole, with everything below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderChange {
-    /// The root it lies in.
+    /// The root of the folder.
     pub root: RootKey,
-    /// Its path before.
+    /// The path before the change.
     pub path: RelativePath,
-    /// Its path after; `None` if it is gone.
+    /// The path after the change; `None` if the folder was deleted.
     pub moved_to: Option<RelativePath>,
 }
 
-/// One step of history.
+/// A recorded change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryChange {
-    /// Its number.
+    /// The number of the change.
     pub id: ChangeId,
-    /// When it was recorded.
+    /// The time of recording.
     pub at: Timestamp,
-    /// What was done.
+    /// The kind of the change.
     pub kind: ChangeKind,
-    /// By whom.
+    /// The provenance of the change.
     pub provenance: Provenance,
-    /// The change that this one takes back, if it is an undo.
+    /// The change that this one undoes, if it is an undo.
     pub undoes: Option<ChangeId>,
-    /// A folder taken as a whole, if one was.
+    /// The folder that was affected as a whole, if any.
     pub folder: Option<FolderChange>,
-    /// What became of each memory; in the order in which it happened.
+    /// The effects on each memory, in the order in which they happened.
     pub files: Vec<FileChange>,
 }
 
@@ -232,7 +232,7 @@ pub fn unified_diff(before: (&str, &str), after: (&str, &str)) -> String {
     format!("--- {}\n+++ {}\n{hunks}", before.0, after.0)
 }
 
-/// How the lines of a unified diff read, as `diff -u` writes them.
+/// A printer of unified diffs in the format of `diff -u`.
 struct DiffLinePrinter<'a>(&'a Interner<&'a str>);
 
 impl DiffLinePrinter<'_> {
@@ -272,10 +272,10 @@ impl UnifiedDiffPrinter for DiffLinePrinter<'_> {
     }
 }
 
-/// Returns how a header names lines, of which the first has index `start`.
+/// Formats a line range of a hunk header; `start` is the index of the first line, from 0.
 fn range(start: u32, count: u32) -> String {
     match count {
-        // Nothing stands after the line that is named.
+        // An empty range is named by the line before it.
         0 => format!("{start},0"),
         1 => format!("{}", start + 1),
         _ => format!("{},{count}", start + 1),
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_is_read_back_as_itself() {
+    fn every_word_parses_back_to_its_variant() {
         for &actor in Actor::VARIANTS {
             assert_eq!(actor.as_ref().parse(), Ok(actor));
         }
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_or_lacks_its_last_line_end_says_so() {
+    fn empty_texts_and_missing_final_newlines_are_marked() {
         insta::assert_snapshot!(unified_diff(("a", ""), ("b", "x\ny")), @r"
         --- a
         +++ b

@@ -1,16 +1,16 @@
-//! The time, as a value that is handed over.
+//! The source of time, as a trait, so that tests can set the time.
 //!
-//! Code that needs to know what time it is takes a [`Clock`]; the system's own is in `store`, a
-//! manual one in the test kit. Everything is UTC.
+//! Code that needs the time takes a [`Clock`]. The system clock is in `store`, a manual one in the test kit. All times
+//! are UTC.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 pub use jiff::Timestamp;
 
-/// Tells the time.
+/// A source of the current time.
 pub trait Clock: Debug + Send + Sync {
-    /// Returns the time of day in UTC. May go backwards: nobody may rely on its order.
+    /// Returns the time of day in UTC. It may go backwards: callers must not rely on its order.
     fn now(&self) -> Timestamp;
 }
 

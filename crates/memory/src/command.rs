@@ -1,7 +1,7 @@
-//! The six commands: what may be asked, what is answered, and every refusal with its exact text.
+//! The six commands on memories: their arguments, their replies, and every refusal with its exact text.
 //!
-//! The texts are protocol: models and clients rely on them. What a command does to a text is pure
-//! and in [`edit`] and [`view`]; where memories live, and who may touch them, is the store's.
+//! The texts are part of the protocol: models and clients rely on them, so they do not change. The pure effect of a
+//! command on a text is in [`edit`] and [`view`]; the store finds the files and checks access.
 
 use std::fmt;
 
@@ -19,39 +19,39 @@ pub mod edit;
 
 pub mod view;
 
-/// One thing to do with memories, in the order of the documentation. Decoded from a tool call by [`crate::tool::decode`].
+/// A command on memories. The order is that of the documentation. [`crate::tool::decode`] reads it from a tool call.
 #[derive(strum::AsRefStr, strum::VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemoryCommand {
-    /// Shows a file, or what a folder holds.
+    /// Shows a file, or lists a folder.
     View {
         /// The file or folder.
         path: MemoryPath,
-        /// Which part of a file; a folder is always shown whole.
+        /// The part of a file to show; a folder is always listed whole.
         lines: ViewRange,
     },
-    /// Makes a memory that is not there yet.
+    /// Creates a memory that does not exist yet.
     Create {
-        /// Where.
+        /// The path of the new memory.
         path: MemoryPath,
-        /// All of its text.
+        /// The whole text.
         file_text: String,
     },
     /// Replaces a text that occurs exactly once.
     StrReplace {
         /// The memory.
         path: MemoryPath,
-        /// What is there.
+        /// The text to replace.
         old_str: String,
-        /// What shall be there instead; nothing deletes the old text.
+        /// The replacement; an empty one deletes the old text.
         new_str: String,
     },
     /// Adds lines.
     Insert {
         /// The memory.
         path: MemoryPath,
-        /// After which line; 0 is the top. Whether it exists is known only beside the text.
+        /// The line to insert after; 0 is the top. Whether it exists can only be checked against the text.
         insert_line: i64,
         /// The lines.
         insert_text: String,
@@ -61,22 +61,22 @@ pub enum MemoryCommand {
         /// The file or folder.
         path: MemoryPath,
     },
-    /// Gives a memory or folder another path in the same scope.
+    /// Moves a memory or folder to another path in the same scope.
     Rename {
-        /// The path that it has.
+        /// The current path.
         old_path: MemoryPath,
-        /// The path that it gets.
+        /// The new path.
         new_path: MemoryPath,
     },
 }
 
 impl MemoryCommand {
-    /// Tells whether the command only looks. Every other one writes.
+    /// Checks whether the command is a view. All others write.
     pub const fn is_view(&self) -> bool {
         matches!(self, Self::View { .. })
     }
 
-    /// Returns the paths it touches; access is needed to each of them.
+    /// Returns the paths that the command touches; the caller needs access to each of them.
     pub fn paths(&self) -> impl Iterator<Item = &MemoryPath> {
         let (first, second) = match self {
             Self::View { path, .. }
@@ -90,11 +90,10 @@ impl MemoryCommand {
     }
 }
 
-/// Which lines of a file to show. The numbers are as they were asked for: [`view::view_file`] holds
-/// them against the file.
+/// The lines of a file to show. The numbers are not checked yet: [`view::view_file`] checks them against the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ViewRange {
-    /// All of them.
+    /// All lines.
     #[default]
     Whole,
     /// From `first` to `last`, both included, counted from 1.
@@ -108,40 +107,40 @@ pub enum ViewRange {
     Page {
         /// The first line.
         offset: i64,
-        /// How many lines; all the rest if not given.
+        /// The number of lines; all remaining ones by default.
         limit: Option<i64>,
     },
 }
 
-/// What a command comes to when the machine does not fail.
+/// The outcome of a command, apart from faults of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// It was carried out.
+    /// The command was carried out.
     Done {
-        /// What the caller is told.
+        /// The text for the caller.
         text: String,
-        /// The change in history, if it made one.
+        /// The recorded change, if the command made one.
         change: Option<ChangeId>,
-        /// The revision of the one memory that it showed whole or wrote.
+        /// The revision of the single memory that was shown whole or written.
         revision: Option<Revision>,
-        /// What was let through with a warning.
+        /// The warnings of screening rules that did not block the text.
         warnings: Vec<Warning>,
     },
-    /// It was refused, and changed nothing.
+    /// The command was refused, and changed nothing.
     Refused(CommandError),
 }
 
 impl Reply {
-    /// Returns the reply of a command that was carried out and shows no memory.
+    /// Returns the reply of a completed command that shows no memory.
     pub const fn done(text: String) -> Self {
         Self::Done { text, change: None, revision: None, warnings: Vec::new() }
     }
 }
 
-/// A screening rule that a text matched and that only warns.
+/// A match of a screening rule that only warns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// The rule's id.
+    /// The id of the rule.
     pub rule: &'static str,
     /// The line of the text that matched, counted from 1.
     pub line: usize,
@@ -169,7 +168,7 @@ pub fn renamed(old_path: &MemoryPath, new_path: &MemoryPath) -> String {
     format!("Successfully renamed {old_path} to {new_path}")
 }
 
-/// Returns a memory's bytes as text. What is not UTF-8, or holds a NUL, is no text.
+/// Decodes a memory's bytes. Invalid UTF-8, or a NUL, is refused as [`CommandError::NotText`].
 pub fn decode_text<'a>(path: &MemoryPath, bytes: &'a [u8]) -> Result<&'a str, CommandError> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(text),
@@ -177,24 +176,24 @@ pub fn decode_text<'a>(path: &MemoryPath, bytes: &'a [u8]) -> Result<&'a str, Co
     }
 }
 
-/// Why a command was refused. Whoever asked can mend it, and nothing was changed.
+/// The refusal of a command. The caller can correct its cause; nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// A path breaks the grammar.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A field that the command needs is not there.
+    /// A field that the command needs is missing.
     #[error("{command} requires {fields}")]
     MissingFields {
         /// The command.
         command: &'static str,
-        /// All the fields that it needs, as words.
+        /// All fields that the command needs, as text.
         fields: &'static str,
     },
     /// No command has this name.
     #[error("Unknown command `{command}`. Use one of: {}.", MemoryCommand::VARIANTS.join(", "))]
     UnknownCommand {
-        /// The name, made safe to show.
+        /// The name, escaped for display.
         command: String,
     },
     /// A field has the wrong type.
@@ -202,7 +201,7 @@ pub enum CommandError {
     BadField {
         /// The field.
         field: &'static str,
-        /// What it must be.
+        /// A description of the expected value.
         expected: &'static str,
     },
     /// The scope has no root in this binding.
@@ -210,35 +209,35 @@ pub enum CommandError {
     ScopeUnavailable {
         /// The scope.
         scope: Scope,
-        /// Why, as the end of a sentence.
+        /// The reason, as the end of a sentence.
         reason: String,
     },
-    /// The caller may only look.
+    /// The caller has only read access.
     #[error("{} is read-only for this agent; only 'view' is allowed.", place_label(*.mount))]
     ReadOnly {
-        /// Where.
+        /// The mount.
         mount: Mount,
     },
-    /// The files of the scope cannot be written, whoever calls.
+    /// The files of the scope cannot be written by any caller.
     #[error(
         "{} cannot be written on this machine: {reason}. Nothing was changed; 'view' still works.",
         place_label(*.mount)
     )]
     NotWritable {
-        /// Where.
+        /// The mount.
         mount: Mount,
-        /// Why, in the words of the operating system.
+        /// The reason, as the operating system reports it.
         reason: String,
     },
-    /// A person switched it off.
+    /// The person has switched the feature off.
     #[error(
         "The feature `{feature}` is switched off; the person can turn it on in their settings."
     )]
     FeatureDisabled {
-        /// What.
+        /// The feature.
         feature: Feature,
     },
-    /// The file is derived from the memories beside it.
+    /// The file is generated from the memories beside it.
     #[error("The file {path} is a generated listing: edit the memories that it lists instead.")]
     Generated {
         /// The listing.
@@ -256,19 +255,19 @@ pub enum CommandError {
         /// The path.
         path: MemoryPath,
     },
-    /// Something is where a memory shall be made.
+    /// The path of a new memory already exists.
     #[error("File {path} already exists")]
     AlreadyExists {
         /// The path.
         path: MemoryPath,
     },
-    /// Something is where a rename leads.
+    /// The destination of a rename already exists.
     #[error("The destination {path} already exists")]
     DestinationExists {
         /// The destination.
         path: MemoryPath,
     },
-    /// Some file systems would take the two for one.
+    /// The path differs only in case from an existing one; some file systems cannot distinguish them.
     #[error(
         "The path {path} differs only in case from {existing}, which already exists. Use that, or \
          choose another name."
@@ -276,18 +275,18 @@ pub enum CommandError {
     DiffersOnlyInCase {
         /// The path.
         path: MemoryPath,
-        /// What is there.
+        /// The existing path.
         existing: MemoryPath,
     },
-    /// A file stands where a folder is needed.
+    /// A file is at the path of a folder.
     #[error("The path {path} cannot be made: {parent} is a file, not a folder.")]
     ParentNotFolder {
         /// The path.
         path: MemoryPath,
-        /// The file in its way.
+        /// The file at the path of the folder.
         parent: MemoryPath,
     },
-    /// A folder, link or device stands where a memory is needed.
+    /// A folder, link or device is at the path of a memory.
     #[error("The path {path} is not a file.")]
     NotAFile {
         /// The path.
@@ -308,13 +307,13 @@ pub enum CommandError {
         /// The file.
         path: MemoryPath,
     },
-    /// The text to write holds a NUL, after which nobody could edit it.
+    /// The text to write contains a NUL: the memory could not be edited any more.
     #[error("The text for {path} holds a NUL character. Write it without.")]
     NulInText {
         /// The memory.
         path: MemoryPath,
     },
-    /// The memory would be larger than a memory may be.
+    /// The memory would be too large.
     #[error(
         "The file {path} would have {bytes} bytes; a memory is limited to {MEMORY_BYTES_MAX} \
          bytes. Shorten it, or split it by topic."
@@ -322,10 +321,10 @@ pub enum CommandError {
     TooLarge {
         /// The memory.
         path: MemoryPath,
-        /// The size that it would have.
+        /// The size that the memory would have.
         bytes: usize,
     },
-    /// Somebody outside made the memory larger than a memory may be.
+    /// An external edit made the memory too large.
     #[error(
         "The file {path} has {bytes} bytes; a memory is limited to {MEMORY_BYTES_MAX} bytes, and \
          this one outgrew that outside of this tool. It can be viewed in part (with `offset` and \
@@ -334,21 +333,21 @@ pub enum CommandError {
     OutgrewCap {
         /// The memory.
         path: MemoryPath,
-        /// Its size.
+        /// The size of the memory.
         bytes: usize,
     },
-    /// The scope holds as many memories as it may.
+    /// The scope has reached its limit of memories.
     #[error(
         "{} is full: it is limited to {limit} files. Delete or merge some before adding more.",
         place_label(*.mount)
     )]
     ScopeFull {
-        /// Where.
+        /// The mount.
         mount: Mount,
-        /// How many it may hold.
+        /// The limit.
         limit: usize,
     },
-    /// The text to replace is not there.
+    /// The text to replace does not occur.
     #[error(
         "No replacement was performed, old_str `{}` did not appear verbatim in {path}.",
         excerpt(.old_str)
@@ -359,7 +358,7 @@ pub enum CommandError {
         /// The text.
         old_str: String,
     },
-    /// The text to replace is there more than once.
+    /// The text to replace occurs more than once.
     #[error(
         "No replacement was performed. Multiple occurrences of old_str `{}` in lines: {}. Please \
          ensure it is unique",
@@ -372,10 +371,10 @@ pub enum CommandError {
         /// The line on which each occurrence begins, counted from 1; they may overlap.
         lines: Vec<usize>,
     },
-    /// Nothing was given to look for.
+    /// The text to replace is empty.
     #[error("No replacement was performed: `old_str` must not be empty. Use insert to add text.")]
     EmptyOldStr,
-    /// No line with this number can be inserted after.
+    /// The line to insert after does not exist.
     #[error("Invalid `insert_line` parameter: {line}. It should be within the range [0, {max}].")]
     InvalidInsertLine {
         /// The number.
@@ -389,55 +388,55 @@ pub enum CommandError {
          [1, {max}], with the first line not after the last; -1 as the last means the end."
     )]
     InvalidRange {
-        /// The first line asked for.
+        /// The requested first line.
         first: i64,
-        /// The last line asked for.
+        /// The requested last line.
         last: i64,
         /// The last line of the file as it is shown.
         max: usize,
     },
-    /// Lines are counted from 1.
+    /// A page starts before line 1, or has no line.
     #[error("Invalid `{field}` parameter: {value}. It should be 1 or more.")]
     InvalidPage {
         /// `offset` or `limit`.
         field: &'static str,
-        /// Its value.
+        /// The value of the field.
         value: i64,
     },
-    /// The file ends before that line.
+    /// A page starts after the end of the file.
     #[error("Invalid `offset` parameter: {offset}. {path} has {lines} lines that can be viewed.")]
     OffsetPastEnd {
         /// The file.
         path: MemoryPath,
-        /// The line asked for.
+        /// The requested first line.
         offset: i64,
-        /// How many there are.
+        /// The number of lines of the file.
         lines: usize,
     },
-    /// A root stays.
+    /// A root cannot be deleted.
     #[error("Cannot delete the {path} directory itself")]
     CannotDeleteRoot {
         /// The root, or the top.
         path: MemoryPath,
     },
-    /// A root keeps its name.
+    /// A root cannot be renamed.
     #[error("Cannot rename the {path} directory itself")]
     CannotRenameRoot {
         /// The root, or the top.
         path: MemoryPath,
     },
-    /// A rename stays in its scope.
+    /// A rename must stay in its scope.
     #[error(
         "Cannot rename {old_path} to {new_path}, across scopes. Create it in the target scope \
          instead, then delete the old one."
     )]
     AcrossScopes {
-        /// The path that it has.
+        /// The current path.
         old_path: MemoryPath,
-        /// The path that was asked for.
+        /// The requested path.
         new_path: MemoryPath,
     },
-    /// A folder cannot lie in itself.
+    /// A folder cannot be moved into itself.
     #[error("Cannot rename {old_path} to {new_path}: a folder cannot be moved into itself.")]
     IntoItself {
         /// The folder.
@@ -445,7 +444,7 @@ pub enum CommandError {
         /// A path in it.
         new_path: MemoryPath,
     },
-    /// The memory is not the revision that a save wanted to replace.
+    /// The memory is not at the revision that a save expects.
     #[error(
         "The file {path} has changed since it was read ({}). Read it again, then save.",
         current_state(.current.as_ref())
@@ -453,7 +452,7 @@ pub enum CommandError {
     Conflict {
         /// The memory.
         path: MemoryPath,
-        /// Its revision, `None` if it is not there.
+        /// The current revision; `None` if the memory does not exist.
         current: Option<Revision>,
     },
     /// The text matches a screening rule. The text itself is never repeated.
@@ -468,7 +467,7 @@ pub enum CommandError {
         rule: &'static str,
         /// The line that matched, counted from 1.
         line: usize,
-        /// What a person adds to the allowed values; no model is told.
+        /// The digest that a person adds to the allowed values; it is never shown to a model.
         digest: ValueDigest,
     },
 }
@@ -521,7 +520,7 @@ const fn capitalized(scope: Scope) -> &'static str {
     }
 }
 
-/// Names a root at the start of a sentence.
+/// Returns the name of a root for the start of a sentence.
 fn place_label(mount: Mount) -> String {
     match mount {
         Mount::Scope(scope) => format!("The {scope} memory scope"),
@@ -529,7 +528,7 @@ fn place_label(mount: Mount) -> String {
     }
 }
 
-/// Returns a text as it was given, cut if it is long.
+/// Returns a text, cut if it is long.
 fn excerpt(text: &str) -> String {
     match text.char_indices().nth(OLD_STR_SHOWN_CHARS_MAX) {
         Some((end, _)) => format!("{}…", text.split_at(end).0),

@@ -1,10 +1,8 @@
-//! A context file: an instruction file of the project, such as `AGENTS.md`. What is added to it, and what it
-//! imports.
+//! Context files: instruction files such as `AGENTS.md`. This module adds text to them and finds their imports.
 //!
-//! A fact becomes the last line of the section that holds added memories; every other byte stays as it
-//! was. Where that section begins and ends is what a Markdown parser says: a `## ` in a block of code is
-//! no heading, and what would end up inside of one goes elsewhere. Which files there are, and how they are
-//! written, is the store's to know.
+//! An added fact becomes the last line of the section of added memories; every other byte is kept. A Markdown parser
+//! finds the section, so a `## ` in a code block is not a heading, and nothing is added inside of a code block. The
+//! store finds, reads and writes the files.
 
 use std::ops::Range;
 
@@ -20,16 +18,16 @@ pub use self::import::{
     find_imports,
 };
 
-/// The file names that are looked for, in this order, unless a person sets others.
+/// The default file names of context files, in the order of the search.
 pub const NAMES_DEFAULT: [&str; 2] = ["QWEN.md", "AGENTS.md"];
 
-/// The names of instruction files that hosts load by themselves, in the order in which one is chosen to be written.
+/// The names of instruction files that hosts load by themselves. The order decides which one is written.
 pub const HOST_NAMES: [&str; 4] = ["CLAUDE.md", "AGENTS.md", "GEMINI.md", "QWEN.md"];
 
-/// The name of the file that is made where none is there and no host is known.
+/// The name of a new file if there is none and the host is unknown.
 pub const SHARED_NAME: &str = "AGENTS.md";
 
-/// Returns the name of the instruction file that a client of this name loads by itself.
+/// Returns the name of the instruction file that a client with this name loads by itself.
 pub fn name_for(client: &str) -> &'static str {
     let client = client.to_ascii_lowercase();
     let own = [("claude", "CLAUDE.md"), ("gemini", "GEMINI.md"), ("qwen", "QWEN.md")];
@@ -37,19 +35,19 @@ pub fn name_for(client: &str) -> &'static str {
     found.map_or(SHARED_NAME, |(_, name)| name)
 }
 
-/// The end of the heading of a section of added memories, whoever's.
+/// The end of the heading of a section of added memories, of Lukasa or another product.
 const HEADING_END: &str = " Added Memories";
 
-/// The heading of a section that is made.
+/// The heading of a new section.
 const HEADING: &str = "## Lukasa Added Memories";
 
 /// A byte order mark.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// What ends a line, in Markdown or in some other eyes.
+/// The characters that end a line, in Markdown or for other readers.
 const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// Returns a text as a fact: one line, without dashes or spaces before it; `None` if nothing is left.
+/// Converts a text to a fact: one line, without leading dashes or spaces; `None` if nothing is left.
 pub fn fact(text: &str) -> Option<String> {
     let lines = text.split(LINE_ENDS).map(str::trim).filter(|line| !line.is_empty());
     let line = lines.collect::<Vec<_>>().join(" ");
@@ -57,12 +55,12 @@ pub fn fact(text: &str) -> Option<String> {
     (!fact.is_empty()).then(|| fact.to_owned())
 }
 
-/// Returns the text of a context file with one thing more at the end of its section of added memories;
-/// `None` if there is nothing to add, or if a line of the section is that fact already.
+/// Returns the text of a context file with an addition at the end of its section of added memories.
 ///
-/// A single line is a [`fact`] and becomes an item of a list; several lines are taken as they are. The
-/// section, and a line break at the end of the file, are made where they are missing. What is added has
-/// the line breaks that the file has.
+/// Returns `None` if there is nothing to add, or if the section already has that fact.
+///
+/// A single line is a [`fact`] and becomes a list item; several lines are added unchanged. A missing section, and a
+/// missing line break at the end of the file, are added. The addition gets the line endings of the file.
 pub fn with_added(text: &str, addition: &str) -> Option<String> {
     let several = addition.trim().contains(['\n', '\r']);
     let (block, is_item) = if several {
@@ -85,23 +83,22 @@ pub fn with_added(text: &str, addition: &str) -> Option<String> {
     Some(format!("{mark}{}", writing.render()))
 }
 
-/// An edited text in which lines of the file are missing.
+/// An error: an edited text lacks lines of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinesMissing;
 
-/// Returns the text of a context file after a person edited what was about to be added to it; `None` if it stays
-/// as it is.
+/// Returns the text of a context file after a person edited an addition to it; `None` if it does not change.
 ///
-/// Hosts let the person edit either the addition or the whole file with it. A text with a section of added
-/// memories is the whole file: it takes the place of the file if every line of that is still in it, since this
-/// is a way to add and not to remove. Any other text is added as [`with_added`] does.
+/// Hosts let the person edit either the addition or the whole file with it. A text with a section of added memories is
+/// the whole file. It replaces the file if every line of the file is still in it, because this operation may only add
+/// text. Any other text is added like in [`with_added`].
 pub fn with_edited(text: &str, edited: &str) -> Result<Option<String>, LinesMissing> {
     if section(edited).is_none() {
         return Ok(with_added(text, edited));
     }
     let mut lines = edited.lines().map(str::trim_end);
     let before = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).lines().map(str::trim_end);
-    let is_whole = before.filter(|line| !line.is_empty()).all(|line| lines.any(|one| one == line));
+    let is_whole = before.filter(|line| !line.is_empty()).all(|line| lines.any(|it| it == line));
     if !is_whole {
         return Err(LinesMissing);
     }
@@ -115,29 +112,29 @@ pub fn with_edited(text: &str, edited: &str) -> Result<Option<String>, LinesMiss
     Ok((after != text).then_some(after))
 }
 
-/// Tells whether a line of the section of added memories is this one.
+/// Checks whether the section of added memories has this line.
 fn has_line(text: &str, line: &str) -> bool {
     let section = section(text).map_or("", |section| slice(text, section));
-    section.lines().any(|there| there.trim_end() == line)
+    section.lines().any(|it| it.trim_end() == line)
 }
 
-/// Returns the lines of a text without blank ones around them and without what ends a line.
+/// Returns the lines of a text, joined by `\n`, without surrounding blank lines.
 fn lines_of(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let start = text.find(|c: char| !c.is_whitespace()).unwrap_or_default();
-    let start = slice(&text, ..start).rfind('\n').map_or(0, |at| at + 1);
+    let start = slice(&text, ..start).rfind('\n').map_or(0, |offset| offset + 1);
     slice(&text, start..).trim_end().to_owned()
 }
 
-/// Tells whether the first line of a text ends as on Windows.
+/// Checks whether the first line of a text ends with `\r\n`.
 fn is_crlf(text: &str) -> bool {
     text.split_once('\n').is_some_and(|(line, _)| line.ends_with('\r'))
 }
 
-/// What stands before a block that is added.
+/// The separator before an added block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockSeparator {
-    /// The line above it.
+    /// No separator: the block follows the line above.
     Nothing,
     /// A blank line.
     BlankLine,
@@ -145,7 +142,7 @@ enum BlockSeparator {
     Heading,
 }
 
-/// Something on its way into a text.
+/// A block and the text that it is to be inserted into.
 struct Insertion<'a> {
     text: &'a str,
     block: &'a str,
@@ -154,8 +151,8 @@ struct Insertion<'a> {
 }
 
 impl Insertion<'_> {
-    /// Returns the text with the block at the first place where Markdown takes it for what it is. A block of
-    /// code that nobody closed takes all that follows it for code, so there the block stands above.
+    /// Returns the text with the block at the first position where Markdown parses it as intended. After an unclosed
+    /// code block everything is code, so the block is then inserted above it.
     fn render(&self) -> String {
         let candidates = match section(self.text) {
             Some(section) => {
@@ -174,14 +171,14 @@ impl Insertion<'_> {
                 self.insert_at_top(),
             ],
         };
-        let seen =
+        let chosen =
             candidates.iter().find(|placed| is_parsed_as_block(placed)).or(candidates.last());
-        seen.map(|placed| placed.text.clone()).unwrap_or_default()
+        chosen.map(|placed| placed.text.clone()).unwrap_or_default()
     }
 
-    /// Puts the block, with something before it, after the line that ends here.
-    fn insert_after(&self, at: usize, before: BlockSeparator) -> InsertedBlock {
-        let (above, below) = self.text.split_at_checked(at).unwrap_or((self.text, ""));
+    /// Inserts the block, with a separator, after the line that ends at `offset`.
+    fn insert_after(&self, offset: usize, before: BlockSeparator) -> InsertedBlock {
+        let (above, below) = self.text.split_at_checked(offset).unwrap_or((self.text, ""));
         let mut text = above.to_owned();
         let break_line = |text: &mut String| {
             if !text.is_empty() && !text.ends_with('\n') {
@@ -221,13 +218,13 @@ impl Insertion<'_> {
     }
 }
 
-/// A text with a block in it, and where that begins.
+/// A text with an inserted block, and the offset of the block.
 struct InsertedBlock {
     text: String,
     start: usize,
 }
 
-/// Tells whether Markdown begins something at the block, which it does not within code.
+/// Checks whether Markdown parses a block at this offset, which it does not within code.
 fn is_parsed_as_block(placed: &InsertedBlock) -> bool {
     events(&placed.text).any(|(event, range)| {
         range.start == placed.start && matches!(event, Event::Start(_) | Event::Rule)
@@ -238,16 +235,16 @@ fn events(text: &str) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
     Parser::new_ext(text, Options::empty()).into_offset_iter()
 }
 
-/// Returns where the first section of added memories is: from the end of its heading to the next heading
-/// of its level or above, or to the end.
+/// Returns the range of the first section of added memories: from the end of its heading to the next heading of its
+/// level or above, or to the end.
 fn section(text: &str) -> Option<Range<usize>> {
     let mut headings = headings(text).into_iter();
-    let found = headings.find(|heading| {
+    let heading = headings.find(|heading| {
         heading.level == HeadingLevel::H2
             && heading.title.strip_suffix(HEADING_END).is_some_and(|name| !name.trim().is_empty())
     })?;
     let next = headings.find(|heading| heading.level <= HeadingLevel::H2);
-    Some(found.range.end..next.map_or(text.len(), |next| next.range.start))
+    Some(heading.range.end..next.map_or(text.len(), |next| next.range.start))
 }
 
 struct Heading {
@@ -256,7 +253,7 @@ struct Heading {
     range: Range<usize>,
 }
 
-/// Returns the headings that are in nothing else: not in a quote, not in a list.
+/// Returns the top-level headings: not those in a quote or list.
 fn headings(text: &str) -> Vec<Heading> {
     let (mut found, mut depth): (Vec<Heading>, usize) = (Vec::new(), 0);
     let mut title: Option<String> = None;
@@ -286,8 +283,8 @@ fn headings(text: &str) -> Vec<Heading> {
     found
 }
 
-/// Returns where the last line ends that says something, the heading's at the least; without its line
-/// break.
+/// Returns the end of the last line of the section that is not blank, without its line break; at least that of the
+/// heading.
 fn last_line(text: &str, section: &Range<usize>) -> usize {
     let before = slice(text, ..section.end).trim_end();
     let heading = slice(text, ..section.start).trim_end();

@@ -1,12 +1,12 @@
-//! A memory's bytes: revision, frontmatter, entries.
+//! The document of a memory: revision, frontmatter and entries.
 //!
-//! A memory is Markdown with an optional block of YAML between `---` lines in front. This module
-//! reads the block without ever failing, changes one field of it without touching another byte, and
-//! finds the entries of the body, which are what forget and dream work on. It also writes the
-//! `MEMORY.md` listing. It does not decide what may be written, nor where memories live.
+//! A memory is Markdown with an optional block of YAML between `---` lines at its beginning. This module parses the
+//! block and never fails; it sets one field without changing another byte. It finds the entries of the body, on which
+//! forget tasks and dreams work, and formats the generated `MEMORY.md`. It does not check what may be written, and it
+//! does not find or write files.
 //!
-//! A block counts as frontmatter when it is a YAML mapping, or when it is broken but begins like
-//! one. Prose or bullets between two thematic breaks are body, so that no fact is out of reach.
+//! A block counts as frontmatter if it is a YAML mapping, or if it is broken but begins like one. Prose or bullets
+//! between two thematic breaks are body, so that no fact is lost.
 
 mod check;
 mod edit;
@@ -35,36 +35,36 @@ pub use self::index_file::{ListItem, MEMORY_LIST_MARK, is_generated_list, memory
 pub use self::revision::{ParseRevisionError, Revision};
 pub use self::single_line::description_line;
 
-/// What the beginning of a memory says about it.
+/// The metadata of a memory, from its frontmatter and first line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryHeader {
     /// The field `name`, on one line.
     pub name: Option<String>,
-    /// The field `description`, on one line; empty when there is none or it cannot be read.
+    /// The field `description`, on one line; empty if there is none or it cannot be parsed.
     pub description: String,
-    /// The first heading or line of the body, on one line. Empty unless the frontmatter can be read and has no
+    /// The first heading or line of the body, on one line. Empty unless the frontmatter can be parsed and has no
     /// description.
     pub first_line: String,
-    /// The field `type`, or `type` below `metadata`, where some agents keep it.
+    /// The field `type`, or `type` below `metadata`, where some agents put it.
     pub kind: Option<String>,
-    /// Why the frontmatter cannot be relied on, for the health report. Never quotes the memory.
+    /// The reason why the frontmatter is invalid, for the health check. Never quotes the memory.
     pub malformed: Option<String>,
-    /// Why other readers of YAML cannot read the frontmatter, where its values were unambiguous all the same.
-    /// Never quotes the memory.
+    /// The reason why other YAML parsers refuse the frontmatter, although its values were unambiguous. Never quotes the
+    /// memory.
     pub lenient_parse_reason: Option<String>,
 }
 
 impl MemoryHeader {
-    /// Returns the line that stands for the memory in a listing: its description, else its first line.
+    /// Returns the line for a listing: the description, or else the first line.
     pub fn shown_description(&self) -> &str {
         if self.description.is_empty() { &self.first_line } else { &self.description }
     }
 }
 
-/// Reads the head of a memory from the first [`HEAD_BYTES_MAX`] bytes of its file.
+/// Parses the metadata of a memory from the first [`HEAD_BYTES_MAX`] bytes of its file.
 ///
-/// Never fails: bytes that are no text give an empty head, and frontmatter that is broken or goes
-/// on beyond the limit gives what can be read and the reason.
+/// Never fails: bytes that are not text give empty metadata; frontmatter that is broken or longer than the limit gives
+/// the fields that can be parsed, and the reason.
 pub fn parse_header(prefix: &[u8]) -> MemoryHeader {
     let cut = prefix.len() >= HEAD_BYTES_MAX;
     let Some(text) = decode_prefix(&prefix[..prefix.len().min(HEAD_BYTES_MAX)], cut) else {
@@ -101,8 +101,8 @@ pub fn parse_header(prefix: &[u8]) -> MemoryHeader {
     }
 }
 
-/// Tells whether the frontmatter holds more than a [`MemoryHeader`] does: fields that somebody keeps for purposes of
-/// their own, or what cannot be read.
+/// Checks whether the frontmatter has more than a [`MemoryHeader`]: fields for purposes of the user, or text that
+/// cannot be parsed.
 pub fn has_other_fields(text: &str) -> bool {
     match frontmatter::read(text) {
         frontmatter::Frontmatter::Absent => false,
@@ -113,19 +113,19 @@ pub fn has_other_fields(text: &str) -> bool {
     }
 }
 
-/// Returns what stands after the frontmatter; all of the text when there is none.
+/// Returns the text after the frontmatter; the whole text if there is none.
 pub fn body(text: &str) -> &str {
     slice(text, body_start(text)..)
 }
 
-/// Where the body begins, in bytes; after a byte order mark when there is no frontmatter.
+/// Returns the offset of the body; that after a byte order mark if there is no frontmatter.
 fn body_start(text: &str) -> usize {
     frontmatter::read(text)
         .block()
         .map_or_else(|| frontmatter::byte_order_mark(text).len(), |block| block.end)
 }
 
-/// The bytes as text, without the half of a character that a cut may have left at the end.
+/// Decodes the bytes, without a partial character that a cut may have left at the end.
 fn decode_prefix(bytes: &[u8], cut: bool) -> Option<&str> {
     let text = match str::from_utf8(bytes) {
         Ok(text) => text,

@@ -1,12 +1,11 @@
-//! The stable public code of every refusal and fault.
+//! The stable public codes of refusals and faults.
 //!
-//! HTTP, the `_meta` of MCP results, the command line's `--json` and the documentation use these words;
-//! they never change meaning. One table here, and one each for HTTP status and exit status where
-//! those are spoken.
+//! HTTP, the `_meta` of MCP results, the command line's `--json` and the documentation use these words, which never
+//! change their meaning. The HTTP and exit statuses of the codes are defined in the server and the command line.
 
 use strum::{AsRefStr, Display, EnumString, IntoStaticStr, VariantArray};
 
-/// What went wrong, in one word that programs may rely on.
+/// An error code that programs may rely on.
 #[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,19 +16,19 @@ pub enum MemoryErrorCode {
     InvalidArguments,
     /// The scope has no root in this binding.
     ScopeUnavailable,
-    /// The caller may only look.
+    /// The caller has only read access.
     ReadOnly,
-    /// Nothing is there.
+    /// There is nothing at the path.
     NotFound,
-    /// Something is there already.
+    /// The path already exists.
     AlreadyExists,
-    /// A folder, link or device stands where a memory is needed.
+    /// A folder, link or device is at the path of a memory.
     NotAFile,
     /// The bytes are not UTF-8 text, or hold a NUL.
     NotText,
-    /// The memory would be, or is, larger than a memory may be.
+    /// The memory is, or would become, too large.
     TooLarge,
-    /// The scope holds as many memories as it may.
+    /// The scope has reached its limit of memories.
     ScopeFull,
     /// The text to replace is not in the memory.
     TextNotFound,
@@ -37,7 +36,7 @@ pub enum MemoryErrorCode {
     TextNotUnique,
     /// A line number is outside the memory.
     InvalidRange,
-    /// The memory is not the revision that the caller wanted to replace.
+    /// The memory is not at the revision that the caller expected.
     Conflict,
     /// The text looks like a secret or like an attack on the model.
     Screened,
@@ -45,16 +44,16 @@ pub enum MemoryErrorCode {
     EscapesRoot,
     /// The disk or the quota is full.
     StorageFull,
-    /// The machine failed: a file or the state database cannot be read or written.
+    /// A file or the state database cannot be read or written.
     StorageFailed,
-    /// Another process holds the root.
+    /// Another process holds the lock of the root.
     Locked,
-    /// A person switched this off.
+    /// The person has switched the feature off.
     FeatureDisabled,
 }
 
 impl MemoryErrorCode {
-    /// Returns what the code means and what to do about it, for the reference.
+    /// Returns the meaning of the code and a remedy, for the reference.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::InvalidPath => "The path breaks the grammar. Correct it as the message says.",
@@ -65,18 +64,18 @@ impl MemoryErrorCode {
                 "This scope has no root here: no project was found, or no workspace was named."
             }
             Self::ReadOnly => {
-                "The caller may only look at this scope or file, or its folder cannot be written on this machine."
+                "The caller has only read access to this scope or file, or its folder cannot be written on this machine."
             }
-            Self::NotFound => "Nothing is at that path. List the folder to see what is.",
+            Self::NotFound => "Nothing is at that path. List the folder to see its memories.",
             Self::AlreadyExists => "Something is at that path already. Edit it or choose another.",
-            Self::NotAFile => "A folder, link or device stands where a memory is needed.",
+            Self::NotAFile => "A folder, link or device is at the path of a memory.",
             Self::NotText => "The file is not UTF-8 text. Lukasa leaves its bytes alone.",
-            Self::TooLarge => "The memory is, or would become, larger than a memory may be.",
-            Self::ScopeFull => "The scope holds as many memories as it may. Delete or merge some.",
+            Self::TooLarge => "The memory is, or would become, too large.",
+            Self::ScopeFull => "The scope has reached its limit of memories. Delete or merge some.",
             Self::TextNotFound => "The text to replace is not there, letter for letter.",
             Self::TextNotUnique => "The text to replace is there more than once. Give more of it.",
             Self::InvalidRange => "A line number is outside the memory. The message has the range.",
-            Self::Conflict => "Somebody changed the memory meanwhile. Read it again, then save.",
+            Self::Conflict => "The memory has changed since it was read. Read it again, then save.",
             Self::Screened => {
                 "The text looks like a secret or an attack on the model. The message names the rule."
             }
@@ -85,7 +84,7 @@ impl MemoryErrorCode {
             }
             Self::StorageFull => "The disk or the quota is full. Nothing was changed.",
             Self::StorageFailed => "A file or the state database cannot be read or written.",
-            Self::Locked => "Another process holds the root for too long. Try again.",
+            Self::Locked => "Another process holds the lock of the root for too long. Try again.",
             Self::FeatureDisabled => {
                 "The person switched this off. `lukasa features` says where; nothing else is wrong."
             }

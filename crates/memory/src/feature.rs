@@ -1,6 +1,6 @@
-//! Switches: what a person may turn off, each on its own.
+//! Features that a person can turn off, each on its own.
 //!
-//! What is off leaves no trace: it is not listed, not announced, not shown to a model, and asking for it is refused with
+//! A feature that is off is not listed, not announced and not shown to a model. Requests for it are refused with
 //! `feature_disabled`.
 
 use std::fmt;
@@ -17,61 +17,61 @@ use crate::change::ParseWordError;
 #[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Feature {
-    /// Everything.
+    /// All features.
     Memory,
     /// The memory tool for agents, and memories as resources and prompts of MCP.
     Tool,
     /// Tasks: remember, forget, dream.
     Tasks,
-    /// The index of memories in what a model is shown, and the news of what changed.
+    /// The index of memories in a model's context, and the notices of changes.
     ContextIndex,
-    /// The hot set in what a model is shown: pinned and much used memories, whole.
+    /// The hot set in a model's context: pinned and much used memories, whole.
     HotSet,
-    /// Recall: finding what fits a prompt, asked or unasked.
+    /// Recall: finding memories that match a prompt, on request or unasked.
     Recall,
-    /// Context files, such as `AGENTS.md`, in what a model is shown.
+    /// Context files, such as `AGENTS.md`, in a model's context.
     ContextFiles,
-    /// Adding to a context file: the tool `save_memory` and what does the same elsewhere.
+    /// Adding to a context file: the tool `save_memory` and its equivalents.
     SaveMemory,
-    /// Background review of turns. An interval also has to be set.
+    /// Background review of turns. Also needs an interval in the settings.
     Review,
-    /// Review of what is about to be lost by a compaction, where turns are reviewed.
+    /// Review of the turns that a compaction is about to drop, if turns are reviewed.
     Harvest,
-    /// Dreams that nobody asked for. They also have to be scheduled in `[dream]`.
+    /// Scheduled dreams. They also need a schedule in `[dream]`.
     ScheduledDreams,
-    /// Models and endpoints that are asked. They also have to be named in the settings.
+    /// Calls of models and endpoints. They also have to be named in the settings.
     Models,
     /// Tasks in a child process, and tasks for clients of the Agent Client Protocol.
     Child,
-    /// The page for people, at `/ui`.
+    /// The web page, at `/ui`.
     Page,
     /// Project memories over SSH. Not in this version.
     Ssh,
 }
 
 impl Feature {
-    /// Tells whether this version has it.
+    /// Checks whether this version includes the feature.
     pub const fn is_built(self) -> bool {
         !matches!(self, Self::Ssh)
     }
 
-    /// Returns what it is, in some words for people.
+    /// Returns a short description for people.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Memory => "everything below",
             Self::Tool => "the memory tool for agents",
             Self::Tasks => "remember, forget, dream",
-            Self::ContextIndex => "the index of memories that models are shown",
-            Self::HotSet => "pinned and much used memories that models are shown whole",
-            Self::Recall => "finding what fits a prompt",
-            Self::ContextFiles => "context files such as AGENTS.md that models are shown",
+            Self::ContextIndex => "the index of memories in the context of models",
+            Self::HotSet => "pinned and much used memories, whole, in the context of models",
+            Self::Recall => "finding memories that match a prompt",
+            Self::ContextFiles => "context files such as AGENTS.md in the context of models",
             Self::SaveMemory => "adding to a context file",
             Self::Review => "review of turns in the background, if an interval is set",
             Self::Harvest => "review before a compaction, where turns are reviewed",
-            Self::ScheduledDreams => "dreams that nobody asked for, if `[dream]` schedules them",
-            Self::Models => "models and endpoints that are asked, if the settings name any",
+            Self::ScheduledDreams => "scheduled dreams, if `[dream]` has a schedule",
+            Self::Models => "calls of models and endpoints, if the settings name any",
             Self::Child => "tasks in a child process, and for clients of the Agent Client Protocol",
-            Self::Page => "the page for people",
+            Self::Page => "the web page",
             Self::Ssh => "project memories over SSH",
         }
     }
@@ -81,7 +81,7 @@ impl Feature {
     }
 }
 
-/// Which features are on.
+/// The set of features that are on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Features(u32);
 
@@ -93,10 +93,10 @@ impl Default for Features {
 }
 
 impl Features {
-    /// Tells whether a feature is on. Without memory none is.
+    /// Checks whether a feature is on. Without [`Feature::Memory`] none is.
     pub const fn has(self, feature: Feature) -> bool {
-        let wanted = Feature::Memory.bit() | feature.bit();
-        self.0 & wanted == wanted
+        let required = Feature::Memory.bit() | feature.bit();
+        self.0 & required == required
     }
 
     /// Turns a feature on or off.
@@ -108,13 +108,13 @@ impl Features {
         }
     }
 
-    /// Returns what is on in both.
+    /// Returns the features that are on in both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Returns the same without a feature.
+    /// Returns the set with one feature turned off.
     #[must_use]
     pub const fn without(mut self, feature: Feature) -> Self {
         self.set(feature, false);
@@ -129,22 +129,22 @@ impl fmt::Debug for Features {
     }
 }
 
-/// Changes of switches in one line, such as `-recall,+review`.
+/// Features to turn on or off, parsed from one line such as `-recall,+review`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureChanges(pub Vec<(Feature, bool)>);
 
-/// A line that is none.
+/// An error in a line of [`FeatureChanges`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseFeatureChangesError {
     /// A part without a sign.
     #[error("`{0}` has no sign: `-{0}` turns a feature off, `+{0}` on")]
     NoSign(String),
-    /// A name that no feature has.
+    /// An unknown feature.
     #[error(transparent)]
     Unknown(#[from] UnknownFeature),
 }
 
-/// A name that no feature has.
+/// An unknown feature name, with a suggestion.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no feature `{name}`; did you mean `{nearest}`?")]
 pub struct UnknownFeature {
@@ -154,10 +154,10 @@ pub struct UnknownFeature {
     pub nearest: Feature,
 }
 
-/// Returns the feature of this name.
+/// Returns the feature with this name.
 pub fn feature(name: &str) -> Result<Feature, UnknownFeature> {
     name.parse().map_err(|ParseWordError(name)| {
-        let distance = |one: &Feature| strsim::damerau_levenshtein(one.as_ref(), &name);
+        let distance = |it: &Feature| strsim::damerau_levenshtein(it.as_ref(), &name);
         let nearest =
             Feature::VARIANTS.iter().copied().min_by_key(distance).expect("there are features");
         UnknownFeature { name, nearest }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_switch_is_its_own() {
+    fn each_feature_is_switched_on_its_own() {
         for &off in Feature::VARIANTS.iter().filter(|feature| **feature != Feature::Memory) {
             let features = Features::default().without(off);
             for &feature in Feature::VARIANTS {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_changes_is_read_or_its_mistake_is_named() {
+    fn a_line_of_changes_parses_or_names_its_error() {
         let read = |text: &str| text.parse::<FeatureChanges>().map(|changes| changes.0);
         assert_eq!(read(""), Ok(vec![]));
         let expected = vec![(Feature::Recall, false), (Feature::Page, true)];

@@ -1,9 +1,9 @@
-//! JSON as clients send it, made into JSON that a strict parser accepts.
+//! Repair of lone surrogates and invalid UTF-8 in JSON from clients, so that a strict parser accepts it.
 //!
-//! A program may cut a text in the middle of a character and escape what is left as half of a surrogate pair,
-//! or write such halves as raw bytes. No text has them, so a strict parser refuses the whole message, and
-//! its sender is not even told which request failed. Here U+FFFD takes their place, as in lossy decoding
-//! elsewhere. Everything else stays byte for byte, and what is no JSON stays none.
+//! Some programs cut a text in the middle of a character. They then send half of a surrogate pair as an escape, or as
+//! raw bytes. A strict parser refuses the whole message, and the response cannot even name the failed request. This
+//! module replaces such halves with U+FFFD, as lossy decoding does. All other bytes are unchanged, and invalid JSON
+//! stays invalid.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -17,8 +17,7 @@ const ESCAPE_BYTES: usize = 6;
 /// The escape of U+FFFD.
 const REPLACEMENT: &[u8; ESCAPE_BYTES] = br"\ufffd";
 
-/// Returns JSON with U+FFFD for each escaped half of a surrogate pair and for bytes that are no UTF-8; without a
-/// copy where there is neither.
+/// Returns JSON with U+FFFD for each escaped lone surrogate and for invalid UTF-8. Copies only if there is one.
 pub fn mend(json: &[u8]) -> Cow<'_, [u8]> {
     let json = match String::from_utf8_lossy(json) {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
@@ -29,46 +28,48 @@ pub fn mend(json: &[u8]) -> Cow<'_, [u8]> {
         return json;
     }
     let mut mended = json.into_owned();
-    for at in lone {
-        if let Some(escape) = mended.get_mut(at..at + ESCAPE_BYTES) {
+    for offset in lone {
+        if let Some(escape) = mended.get_mut(offset..offset + ESCAPE_BYTES) {
             escape.copy_from_slice(REPLACEMENT);
         }
     }
     Cow::Owned(mended)
 }
 
-/// Returns where escaped surrogates stand that are no part of a pair. A backslash stands in strings alone, so
-/// strings need not be told from what is around them.
+/// Returns the offsets of escaped surrogates that are not part of a pair. In JSON a backslash occurs only in strings,
+/// so there is no need to find the strings first.
 fn lone_surrogates(json: &[u8]) -> Vec<usize> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(ahead) = json.get(at..).and_then(|rest| rest.iter().position(|&b| b == b'\\')) {
-        at += ahead;
-        match escape(json, at) {
+    let mut offsets = Vec::new();
+    let mut offset = 0;
+    while let Some(ahead) =
+        json.get(offset..).and_then(|rest| rest.iter().position(|&b| b == b'\\'))
+    {
+        offset += ahead;
+        match escape(json, offset) {
             Some(unit) if HIGH.contains(&unit) => {
-                if escape(json, at + ESCAPE_BYTES).is_some_and(|next| LOW.contains(&next)) {
-                    at += ESCAPE_BYTES;
+                if escape(json, offset + ESCAPE_BYTES).is_some_and(|next| LOW.contains(&next)) {
+                    offset += ESCAPE_BYTES;
                 } else {
-                    found.push(at);
+                    offsets.push(offset);
                 }
-                at += ESCAPE_BYTES;
+                offset += ESCAPE_BYTES;
             }
             Some(unit) => {
                 if LOW.contains(&unit) {
-                    found.push(at);
+                    offsets.push(offset);
                 }
-                at += ESCAPE_BYTES;
+                offset += ESCAPE_BYTES;
             }
             // Another escape, such as `\n` or `\\`.
-            None => at += 2,
+            None => offset += 2,
         }
     }
-    found
+    offsets
 }
 
-/// Returns the unit that is escaped at a position, if one is.
-fn escape(json: &[u8], at: usize) -> Option<u16> {
-    let digits = json.get(at..at + ESCAPE_BYTES)?.strip_prefix(br"\u")?;
+/// Returns the UTF-16 unit that is escaped at an offset, if any.
+fn escape(json: &[u8], offset: usize) -> Option<u16> {
+    let digits = json.get(offset..offset + ESCAPE_BYTES)?.strip_prefix(br"\u")?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_pair_is_replaced_and_nothing_else() {
+    fn only_lone_surrogates_and_invalid_utf_8_are_replaced() {
         check(br#"{"a":"x\ud83d"}"#, r#"{"a":"x\ufffd"}"#);
         check(br#"{"a":"\uDE00x"}"#, r#"{"a":"\ufffdx"}"#);
         check(br#"{"\ud83d":1}"#, r#"{"\ufffd":1}"#);
@@ -108,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_string_of_escapes_is_read_afterwards(
+        fn any_string_of_escapes_parses_after_the_repair(
             pieces in prop::collection::vec(
                 prop::sample::select(vec![r"\ud83d", r"\uDE00", r"\\", r"\n", "u", "é", r"\u0041"]), 0..12,
             ),

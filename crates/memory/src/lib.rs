@@ -1,8 +1,8 @@
-//! What a memory is.
+//! The domain of memories, as pure values and functions.
 //!
-//! Paths, documents, the six commands as text in and text out, who may touch what, what is screened,
-//! what a change says about itself, and every number of the product. Pure: nothing here can read a
-//! file, a clock, a socket or the environment, so all of it is tested by tables.
+//! It defines memory paths, documents and entries, the six commands, access rules, screening, the provenance of
+//! changes, proposals, features and the limits of the product. It does no I/O: nothing here reads a file, a clock, a
+//! socket or the environment, so all of it is tested with tables. Files and state are the business of the store.
 
 pub mod path;
 

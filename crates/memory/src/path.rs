@@ -1,9 +1,9 @@
-//! Memory paths: `/memories/<scope>/<segments>`, the only paths a model sees.
+//! Memory paths: `/memories/<scope>/<segments>`, the only paths that a model sees.
 //!
-//! Text from outside is parsed here once. A parsed path cannot hold a traversal, a hidden name, a
-//! control or invisible character, or a name that some file system treats specially, so nobody
-//! asks again. Names found on disk go through the same grammar ([`RelativePath::parse`]); what it
-//! refuses cannot be addressed. Whether anything is at a path is the store's to know.
+//! Untrusted text is parsed here once. A parsed path contains no traversal, no hidden name, no control or invisible
+//! character and no name that some file system treats specially, so later code need not check again. Names found on
+//! disk must follow the same grammar ([`RelativePath::parse`]); others cannot be addressed. This module does not check
+//! whether a path exists.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,21 +16,21 @@ use crate::limits::{PATH_BYTES_MAX, PATH_SEGMENTS_MAX, PATH_SHOWN_CHARS_MAX, SEG
 
 mod segment;
 
-/// How far a memory reaches, in the order in which scopes are shown and locked. The word of a scope is the first segment
-/// of its paths.
+/// The scope of a memory. The order is that in which scopes are shown and locked. The name of a scope is the first
+/// segment of its paths.
 #[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// A person, in all projects.
+    /// The memories of a person, in all projects.
     Global,
-    /// A project; travels with the repository.
+    /// The memories of a project; they travel with the repository.
     Project,
-    /// One workspace; dies with it.
+    /// The memories of one workspace; they end with it.
     Workspace,
 }
 
-/// What is mounted below `/memories`.
+/// The mounts below `/memories`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// The three scopes.
@@ -39,7 +39,7 @@ pub enum Layout {
     Flat,
 }
 
-/// One root as paths name it.
+/// A root, as it is named in paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Mount {
     /// The root of a scope.
@@ -48,47 +48,47 @@ pub enum Mount {
     Flat,
 }
 
-/// A path below a root: one segment or more, each within the grammar, in Unicode NFC, joined by `/`.
+/// A path below a root: one or more valid segments in Unicode NFC, joined by `/`.
 ///
-/// Its order is the order of listings: that of its bytes (`a-b.md`, `a.md`, `a/x.md`).
+/// Paths are ordered by bytes, as in listings: `a-b.md`, `a.md`, `a/x.md`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RelativePath(String);
 
-/// A place below `/memories` that the grammar allows.
+/// A valid path below `/memories`.
 ///
-/// [`MemoryPath::parse`] and [`MemoryPath::inside`] also bound the whole path; a value that was put
-/// together from a mount and a relative path by hand may be a little longer than that.
+/// [`MemoryPath::parse`] and [`MemoryPath::inside`] also limit the length of the whole path. A value that is
+/// constructed directly from a mount and a relative path may be slightly longer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryPath {
     /// `/memories` of a scoped layout.
     Top,
-    /// A root itself: `/memories/global`, or `/memories` of a flat layout.
+    /// A root: `/memories/global`, or `/memories` of a flat layout.
     Root(Mount),
     /// A file or folder below a root.
     Inside(Mount, RelativePath),
 }
 
-/// Why a text is not a memory path. Its text is safe to show: nothing in it is invisible.
+/// The reason why a text is not a memory path. Its message is safe to show: it has no invisible characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// It is not below `/memories`.
+    /// The path is not below `/memories`.
     #[error("Path must start with /memories, got: {shown}")]
     Elsewhere {
-        /// The text, made safe to show.
+        /// The text, escaped for display.
         shown: String,
     },
-    /// It climbs, or it might climb once something decodes or expands it.
+    /// The path contains a traversal, or could contain one after decoding or expansion.
     #[error("Path {shown} would escape /memories directory")]
     Escape {
-        /// The text, made safe to show.
+        /// The text, escaped for display.
         shown: String,
     },
-    /// It breaks another rule of the grammar.
+    /// The path breaks another rule of the grammar.
     #[error("Invalid memory path {shown}: {fault}")]
     Invalid {
-        /// The text, made safe to show.
+        /// The text, escaped for display.
         shown: String,
-        /// The rule.
+        /// The broken rule.
         fault: PathErrorKind,
     },
 }
@@ -102,7 +102,7 @@ pub enum PathErrorKind {
          /memories/workspace"
     )]
     UnknownScope,
-    /// Two slashes meet, or the path has no segment.
+    /// Two slashes follow each other, or the path has no segment.
     #[error("it has an empty segment")]
     EmptySegment,
     /// A segment starts with a dot.
@@ -111,13 +111,13 @@ pub enum PathErrorKind {
     /// A segment ends with a dot or white space, which some file systems drop.
     #[error("a segment must not end with a dot or a space")]
     BadEnd,
-    /// A segment holds a character that some file system reserves.
+    /// A segment contains a character that some file system reserves.
     #[error("it must not contain {0:?}")]
     ReservedCharacter(char),
-    /// A segment holds a control character or one that cannot be seen.
+    /// A segment contains a control character or an invisible one.
     #[error("it contains the invisible character U+{:04X}", u32::from(*.0))]
     InvisibleCharacter(char),
-    /// A segment is a device on Windows, with or without extension.
+    /// A segment is a device name on Windows, with or without extension.
     #[error("a segment must not be a device name of Windows")]
     ReservedName,
     /// A segment is too long for common file systems.
@@ -129,31 +129,31 @@ pub enum PathErrorKind {
     /// The path has too many segments.
     #[error("it must not have more than {PATH_SEGMENTS_MAX} segments")]
     TooDeep,
-    /// A name on disk is not in NFC, so that no parsed path can equal it.
+    /// A name on disk is not in NFC, so no parsed path can be equal to it.
     #[error("it is not in Unicode NFC")]
     NotNormalized,
-    /// A file was wanted and the path ends like a folder's.
+    /// The path of a file ends with a slash.
     #[error("the path of a memory must not end with a slash")]
     FolderPath,
 }
 
-/// Why one segment is refused, before the path around it is known.
+/// The reason why a segment is refused, without the path around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SegmentError {
-    /// It belongs to [`PathError::Escape`].
+    /// Becomes [`PathError::Escape`].
     Escape,
-    /// It belongs to [`PathError::Invalid`].
+    /// Becomes [`PathError::Invalid`].
     Fault(PathErrorKind),
 }
 
 impl PathError {
-    /// Returns the refusal of `text` for breaking one rule.
+    /// Creates the error for a text that breaks a rule.
     pub fn invalid(text: &str, fault: PathErrorKind) -> Self {
         Self::Invalid { shown: escaped_excerpt(text), fault }
     }
 
-    fn from_segment_error(text: &str, refused: SegmentError) -> Self {
-        match refused {
+    fn from_segment_error(text: &str, error: SegmentError) -> Self {
+        match error {
             SegmentError::Escape => Self::Escape { shown: escaped_excerpt(text) },
             SegmentError::Fault(fault) => Self::invalid(text, fault),
         }
@@ -161,7 +161,7 @@ impl PathError {
 }
 
 impl Mount {
-    /// Returns the first bytes of every path below this mount.
+    /// Returns the common prefix of all paths below this mount.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Scope(Scope::Global) => "/memories/global/",
@@ -171,7 +171,7 @@ impl Mount {
         }
     }
 
-    /// Returns how many segments stand before a path below this mount.
+    /// Returns the number of segments in that prefix, without `/memories`.
     const fn segments(self) -> usize {
         match self {
             Self::Scope(_) => 1,
@@ -187,11 +187,10 @@ impl fmt::Display for Mount {
 }
 
 impl MemoryPath {
-    /// Reads a path from outside. White space around it and one trailing slash are dropped, and it
-    /// is brought into Unicode NFC.
+    /// Parses an untrusted path. Drops surrounding white space and one trailing slash, and normalizes to Unicode NFC.
     pub fn parse(text: &str, layout: Layout) -> Result<Self, PathError> {
         let text = text.trim();
-        // Normalizing shortens at most threefold: what is longer than that stays too long.
+        // Normalizing shortens a text at most threefold: a longer one stays too long.
         if text.len() > 3 * PATH_BYTES_MAX {
             return Err(PathError::invalid(text, PathErrorKind::TooLong));
         }
@@ -211,23 +210,22 @@ impl MemoryPath {
             });
         };
         for segment in below.split('/') {
-            segment::check(segment)
-                .map_err(|refused| PathError::from_segment_error(text, refused))?;
+            segment::check(segment).map_err(|error| PathError::from_segment_error(text, error))?;
         }
-        let fault = |fault| PathError::invalid(text, fault);
+        let invalid = |fault| PathError::invalid(text, fault);
         let (mount, rest) = match layout {
             Layout::Scoped => {
-                split_scope(below).ok_or_else(|| fault(PathErrorKind::UnknownScope))?
+                split_scope(below).ok_or_else(|| invalid(PathErrorKind::UnknownScope))?
             }
             Layout::Flat => (Mount::Flat, Some(below)),
         };
         let Some(rest) = rest else { return Ok(Self::Root(mount)) };
         let relative = RelativePath(rest.to_owned());
-        check_length(mount, &relative).map_err(fault)?;
+        check_length(mount, &relative).map_err(invalid)?;
         Ok(Self::Inside(mount, relative))
     }
 
-    /// Returns the path of `relative` below `mount`, if the whole of it is not too long.
+    /// Returns the path of `relative` below `mount`, or an error if the whole path is too long.
     pub fn inside(mount: Mount, relative: RelativePath) -> Result<Self, PathError> {
         match check_length(mount, &relative) {
             Ok(()) => Ok(Self::Inside(mount, relative)),
@@ -237,12 +235,12 @@ impl MemoryPath {
         }
     }
 
-    /// Returns whether it travels with a repository, so that others may have written it.
+    /// Checks whether the path is in the project scope, which travels with a repository: others may have written it.
     pub fn is_shared(&self) -> bool {
         self.mount() == Some(Mount::Scope(Scope::Project))
     }
 
-    /// Returns the root it belongs to, `None` for the top of a scoped layout.
+    /// Returns the mount of the path; `None` for the top of a scoped layout.
     pub const fn mount(&self) -> Option<Mount> {
         match self {
             Self::Top => None,
@@ -250,7 +248,7 @@ impl MemoryPath {
         }
     }
 
-    /// Returns the part below the root, `None` for a root and the top.
+    /// Returns the part below the root; `None` for a root and the top.
     pub const fn relative(&self) -> Option<&RelativePath> {
         match self {
             Self::Top | Self::Root(_) => None,
@@ -258,15 +256,14 @@ impl MemoryPath {
         }
     }
 
-    /// Returns the path of `segment` in this folder. The top has no children but the scopes.
+    /// Returns the path of `segment` in this folder. The only children of the top are the scopes.
     pub fn join(&self, segment: &str) -> Result<Self, PathError> {
-        let refused =
-            |refused| PathError::from_segment_error(&format!("{self}/{segment}"), refused);
-        segment::check_on_disk(segment).map_err(refused)?;
+        let with_path = |error| PathError::from_segment_error(&format!("{self}/{segment}"), error);
+        segment::check_on_disk(segment).map_err(with_path)?;
         match self {
             Self::Top => match segment.parse() {
                 Ok(scope) => Ok(Self::Root(Mount::Scope(scope))),
-                Err(_) => Err(refused(SegmentError::Fault(PathErrorKind::UnknownScope))),
+                Err(_) => Err(with_path(SegmentError::Fault(PathErrorKind::UnknownScope))),
             },
             Self::Root(mount) => Self::inside(*mount, RelativePath(segment.to_owned())),
             Self::Inside(mount, folder) => Self::inside(*mount, folder.child(segment)?),
@@ -285,15 +282,15 @@ impl fmt::Display for MemoryPath {
 }
 
 impl RelativePath {
-    /// Reads a path as it was found below a root. It must be in NFC already: a name that is not
-    /// cannot be addressed, because every path from outside is.
+    /// Parses a path that was found below a root. It must be in NFC: another name cannot be addressed, because
+    /// [`MemoryPath::parse`] normalizes every path.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         if text.len() > PATH_BYTES_MAX {
             return Err(PathError::invalid(text, PathErrorKind::TooLong));
         }
         for segment in text.split('/') {
             segment::check_on_disk(segment)
-                .map_err(|refused| PathError::from_segment_error(text, refused))?;
+                .map_err(|error| PathError::from_segment_error(text, error))?;
         }
         let relative = Self(text.to_owned());
         check_length(Mount::Flat, &relative).map_err(|fault| PathError::invalid(text, fault))?;
@@ -305,33 +302,33 @@ impl RelativePath {
         &self.0
     }
 
-    /// Returns its segments, from the root on.
+    /// Returns the segments, from the root on.
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/')
     }
 
-    /// Returns how many segments it has, at least one.
+    /// Returns the number of segments, at least one.
     pub fn depth(&self) -> usize {
         1 + self.0.bytes().filter(|&byte| byte == b'/').count()
     }
 
-    /// Returns its last segment.
+    /// Returns the last segment.
     pub fn file_name(&self) -> &str {
         self.0.rsplit_once('/').map_or(self.as_str(), |(_, name)| name)
     }
 
-    /// Returns the folder it lies in, `None` if that is the root.
+    /// Returns the parent folder; `None` if that is the root.
     pub fn parent(&self) -> Option<Self> {
         self.0.rsplit_once('/').map(|(parent, _)| Self(parent.to_owned()))
     }
 
-    /// Tells whether it is `folder` or lies below it.
+    /// Checks whether the path is `folder` or below it.
     pub fn is_within(&self, folder: &Self) -> bool {
         self.below(folder).is_some()
     }
 
-    /// Returns where it lies once `from` has become `to`; `None` if it is not within `from`, or if
-    /// the new path would be longer or deeper than any path may be.
+    /// Returns the path after a move of `from` to `to`; `None` if the path is not within `from`, or if the new path
+    /// would be too long or too deep.
     pub fn rebase(&self, from: &Self, to: &Self) -> Option<Self> {
         let rebased = Self(format!("{to}{}", self.below(from)?));
         check_length(Mount::Flat, &rebased).ok().map(|()| rebased)
@@ -341,7 +338,7 @@ impl RelativePath {
     pub fn child(&self, segment: &str) -> Result<Self, PathError> {
         let text = format!("{self}/{segment}");
         segment::check_on_disk(segment)
-            .map_err(|refused| PathError::from_segment_error(&text, refused))?;
+            .map_err(|error| PathError::from_segment_error(&text, error))?;
         let child = Self(text);
         match check_length(Mount::Flat, &child) {
             Ok(()) => Ok(child),
@@ -349,18 +346,17 @@ impl RelativePath {
         }
     }
 
-    /// Returns the form in which paths that differ only in case are equal, as they are on file
-    /// systems that ignore case.
+    /// Returns a form that is equal for paths that differ only in case, as on file systems that ignore case.
     pub fn case_folded(&self) -> String {
         if self.0.is_ascii() {
             return self.0.to_ascii_lowercase();
         }
-        // Letter by letter, for lower-casing a whole word makes its last sigma another letter.
+        // Letter by letter: lower-casing a whole word turns its last sigma into another letter.
         let lower = self.0.chars().flat_map(char::to_lowercase);
         lower.map(|letter| if letter == 'ς' { 'σ' } else { letter }).nfc().collect()
     }
 
-    /// Returns what follows `folder`: nothing, or a slash and more.
+    /// Returns the part after `folder`: empty, or beginning with a slash.
     fn below(&self, folder: &Self) -> Option<&str> {
         self.0
             .strip_prefix(folder.as_str())
@@ -382,7 +378,7 @@ impl FromStr for RelativePath {
     }
 }
 
-/// Parts `global/a/b` into its mount and the rest, if there is one.
+/// Splits `global/a/b` into its mount and the rest, if any.
 fn split_scope(below: &str) -> Option<(Mount, Option<&str>)> {
     let (first, rest) = match below.split_once('/') {
         Some((first, rest)) => (first, Some(rest)),
@@ -401,8 +397,7 @@ fn check_length(mount: Mount, relative: &RelativePath) -> Result<(), PathErrorKi
     Ok(())
 }
 
-/// Returns a text from outside so that a person or a model sees all of it: what is invisible is
-/// spelled out, what is too long is cut.
+/// Escapes an untrusted text for display: invisible characters are spelled out, and a long text is cut.
 pub(crate) fn escaped_excerpt(text: &str) -> String {
     let mut shown = String::new();
     for (count, character) in text.chars().enumerate() {

@@ -1,7 +1,7 @@
-//! Proposals: changes that only a person may decide on, as values.
+//! Proposals: changes that wait for a person's decision, as values.
 //!
-//! A curator that is not certain changes nothing and proposes instead. A proposal names entries by all of their text,
-//! so it still applies after other entries of the same memory changed, and is stale when its own entry changed.
+//! A curator that is not certain proposes a change instead of making it. A proposal names entries by their whole text.
+//! So it still applies after other entries of the same memory changed, and is stale when its own entry changed.
 
 use crate::change::ParseWordError;
 use crate::document::Revision;
@@ -15,38 +15,38 @@ use std::fmt;
 #[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProposalKind {
-    /// Two entries may say the same.
+    /// Two entries may state the same fact.
     Repetition,
-    /// Two entries may not both hold.
+    /// Two entries may contradict each other.
     Contradiction,
-    /// A newer entry may give another value for an older one.
+    /// A newer entry may replace the value of an older one.
     Update,
-    /// An entry may have ended by its date.
+    /// An entry may have expired, by its date.
     Expiry,
-    /// An entry may belong into another scope or memory.
+    /// An entry may belong to another scope or memory.
     Misplacement,
-    /// An entry may no longer hold.
+    /// An entry may no longer be true.
     Removal,
-    /// A memory waits for a person: an agent wrote it after it had read text that nobody here reviewed, or a background
-    /// review wrote it.
+    /// A memory waits for a person's review: an agent wrote it after reading unreviewed text, or a background review
+    /// wrote it.
     Review,
 }
 
-/// How far a proposal is.
+/// The status of a proposal.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[strum(parse_err_ty = ParseWordError, parse_err_fn = ParseWordError::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProposalStatus {
-    /// A person is to decide.
+    /// The proposal waits for a decision.
     Waiting,
-    /// A person agreed, and the change was made.
+    /// A person accepted it, and the change was made.
     Accepted,
-    /// A person said no.
+    /// A person rejected it.
     Rejected,
 }
 
-/// The number of a proposal on this host. Never given twice.
+/// The number of a proposal on this host. Numbers are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProposalId(pub i64);
 
@@ -56,50 +56,50 @@ impl fmt::Display for ProposalId {
     }
 }
 
-/// A change that waits for a person.
+/// A change that waits for a person's decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
     /// The kind of reason.
     pub kind: ProposalKind,
-    /// Why, in one sentence for people. It may quote the entries.
+    /// The reason, in one sentence for people. It may quote the entries.
     pub reason: String,
-    /// How likely it is right, in percent.
+    /// The probability that the proposal is right, in percent.
     pub score: u8,
-    /// The entries to change, together or not at all; empty only if it asks for a review.
+    /// The entries to change, all or none; empty only if the proposal asks for a review.
     pub changes: Vec<EntryChange>,
-    /// The entries, in their whole text, that stay and make the change right. A proposal is stale when one is gone: the
-    /// entry that it would remove may be the last one that says so.
+    /// Entries that are not changed but justify the change. The proposal is stale when one of them is gone: otherwise
+    /// it could remove the last entry with a fact.
     pub relies_on: Vec<EntryReference>,
-    /// The memory that a person is asked to read, to answer for it as it is.
+    /// The memory that a person is asked to read and accept.
     pub review: Option<ReviewTarget>,
 }
 
 /// A memory that waits for a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewTarget {
-    /// Where it is.
+    /// The path of the memory.
     pub path: MemoryPath,
-    /// Its revision. With another one the proposal is stale.
+    /// The revision to review. If the memory has another one, the proposal is stale.
     pub revision: Revision,
 }
 
 /// An entry that a proposal relies on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryReference {
-    /// Its memory.
+    /// The memory that holds the entry.
     pub path: MemoryPath,
-    /// All of its text, as [`EntryChange::old`].
+    /// The whole text of the entry, as in [`EntryChange::old`].
     pub text: String,
 }
 
 /// One entry that a proposal would change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryChange {
-    /// Its memory.
+    /// The memory that holds the entry.
     pub path: MemoryPath,
-    /// All of its text without the bullet and the white space at its end; `None` if `new` is to be added.
+    /// The whole text of the entry without the bullet and trailing white space; `None` to add `new`.
     pub old: Option<String>,
-    /// The text that it gets, without the bullet; `None` if it is to be removed.
+    /// The new text, without the bullet; `None` to remove the entry.
     pub new: Option<String>,
 }
 
@@ -112,7 +112,7 @@ pub enum StaleProposal {
     /// Several entries of the memory have the text.
     #[error("the memory has the entry more than once")]
     Ambiguous,
-    /// The memory would have other entries than it should: the new text cannot be one entry there.
+    /// The new text would not be a single entry in this memory.
     #[error("the text cannot be an entry of this memory")]
     NotAnEntry,
 }
@@ -126,24 +126,24 @@ impl EntryReference {
 }
 
 impl EntryChange {
-    /// Returns the memory's text with the change. The text is empty for a memory that does not exist; a result without
-    /// entries means that the memory goes.
+    /// Applies the change to a memory's text. `text` is empty for a memory that does not exist; a result without
+    /// entries means that the memory is to be deleted.
     pub fn apply(&self, text: &str) -> Result<String, StaleProposal> {
         let Some(old) = &self.old else {
             return append_entry(text, self.new.as_deref().unwrap_or_default())
                 .ok_or(StaleProposal::NotAnEntry);
         };
-        let found = find_entry(text, old)?;
+        let entry = find_entry(text, old)?;
         match &self.new {
-            None => Ok(without_entry(text, &found)),
-            Some(new) => replace_entry(text, &found, new).ok_or(StaleProposal::NotAnEntry),
+            None => Ok(without_entry(text, &entry)),
+            Some(new) => replace_entry(text, &entry, new).ok_or(StaleProposal::NotAnEntry),
         }
     }
 }
 
 fn find_entry(text: &str, whole: &str) -> Result<Entry, StaleProposal> {
-    let mut found = entries(text).into_iter().filter(|entry| entry.full_text(text) == whole);
-    match (found.next(), found.next()) {
+    let mut matches = entries(text).into_iter().filter(|entry| entry.full_text(text) == whole);
+    match (matches.next(), matches.next()) {
         (Some(entry), None) => Ok(entry),
         (None, _) => Err(StaleProposal::EntryGone),
         (Some(_), Some(_)) => Err(StaleProposal::Ambiguous),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_found_by_its_text_wherever_it_stands() {
+    fn an_entry_is_found_by_its_text_at_any_position() {
         let text = "---\nname: a\n---\n\n- one\n- two\n  lines\n\n3. three\n";
         for (old, new, expected) in [
             (Some("two\n  lines"), None, "---\nname: a\n---\n\n- one\n\n3. three\n"),
@@ -196,8 +196,8 @@ mod tests {
             ("- one more\n", Some("one"), None, StaleProposal::EntryGone),
             ("- one\n\n## b\n\n- one\n", Some("one"), None, StaleProposal::Ambiguous),
         ] {
-            let told = change(old, new).apply(text);
-            assert_eq!(told, Err(expected), "{text:?}");
+            let result = change(old, new).apply(text);
+            assert_eq!(result, Err(expected), "{text:?}");
         }
     }
 }

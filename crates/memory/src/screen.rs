@@ -1,12 +1,11 @@
-//! Screening: what may not become a memory.
+//! Screening: checks texts for secrets and injected instructions, before a write and before a model is shown them.
 //!
-//! Every text that would be written passes here, whoever writes it, and again every text that would
-//! be shown to a model. Three families of rules: secrets (keys, tokens, passwords), injection
-//! (sentences meant for a model and not for a reader) and invisible characters (what a person who
-//! reads the file cannot see). Pure, synchronous and linear in the text.
+//! Rules look for secrets (keys, tokens, passwords), injection (sentences that instruct the model) and invisible
+//! characters (which a person who reads the file cannot see). A check is pure, synchronous and linear in the text. It
+//! applies to the texts of all writers.
 //!
-//! A finding says which rule, where, and what the policy asks for. It never holds the text itself,
-//! so it may be logged and shown. What happens next is up to the caller.
+//! A finding names the rule, the position and the policy. It never contains the text itself, so it may be logged and
+//! shown. The caller acts on it.
 
 mod assignments;
 mod catalog;
@@ -36,40 +35,40 @@ use crate::text::slice;
 
 pub use self::normalize::visual_equivalent;
 
-/// The version of the code that judges what the rules find: whether a value is a secret, whether a quotation is a report.
-/// It rises with each change of that code, so that no text stays clean by an older judgement.
+/// The version of the code that judges matches: whether a value is a secret, whether a quotation is a report. It must
+/// be increased with each change of that code, so that cached results of an older version are not used.
 const JUDGEMENT: u32 = 1;
 
-/// What kind of harm a rule looks for.
+/// The kind of harm that a rule looks for.
 #[derive(AsRefStr, Display, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {
-    /// Keys, tokens, passwords: text that gives access to something.
+    /// Credentials: keys, tokens, passwords.
     Secrets,
-    /// Orders to the model that reads the memory later, and characters that a person cannot see but it reads.
+    /// Instructions to a model that reads the memory later, and characters that only a model can see.
     Injection,
 }
 
-/// What is to be done about a finding.
+/// The policy for a rule: the action for its findings.
 #[derive(AsRefStr, Display, EnumString)]
 #[strum(serialize_all = "snake_case")]
 #[strum(parse_err_ty = UnknownPolicy, parse_err_fn = UnknownPolicy::of)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Policy {
-    /// Nothing: the rule is not reported at all.
+    /// The rule is switched off, without findings.
     Off,
-    /// The text is written and whoever wrote it is told.
+    /// The text is written, and the writer gets a warning.
     Warn,
     /// The text is not written.
     Refuse,
 }
 
-/// A word that names no [`Policy`].
+/// An error: a word is not a [`Policy`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a screening policy is `off`, `warn` or `refuse`, not `{word}`")]
+#[error("unknown screening policy `{word}`: expected `off`, `warn` or `refuse`")]
 pub struct UnknownPolicy {
-    /// What was given.
+    /// The word.
     pub word: String,
 }
 
@@ -79,15 +78,15 @@ impl UnknownPolicy {
     }
 }
 
-/// A key that names neither a rule nor a [`Family`].
+/// An error: a name is neither a rule nor a [`Family`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is neither a screening rule nor a family of them")]
+#[error("unknown screening rule `{name}`: expected the id of a rule, or a family")]
 pub struct UnknownRule {
-    /// What was given.
+    /// The name.
     pub name: String,
 }
 
-/// Who would write the text.
+/// The kind of writer of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TextAuthor {
     /// A model, or anything that acts for one.
@@ -96,14 +95,14 @@ pub enum TextAuthor {
     Person,
 }
 
-/// One thing that screening looks for.
+/// A screening rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The stable id, `<family>.<name>`: what a refusal names and what settings speak of.
+    /// The stable id, `<family>.<name>`, as used in refusals and settings.
     pub id: &'static str,
-    /// The family that it belongs to.
+    /// The family of the rule.
     pub family: Family,
-    /// What it finds, for the reference: a phrase without a full stop.
+    /// A description for the reference: a phrase without a full stop.
     pub about: &'static str,
 }
 
@@ -112,58 +111,58 @@ pub fn rules() -> &'static [Rule] {
     catalog::rules()
 }
 
-/// Lets go of what was made ready for texts that were screened: whoever will not screen any for a while need not
-/// keep it. It is made ready again when a text needs it.
+/// Drops the compiled patterns, to save memory while no text is screened. A pattern is compiled again when it is
+/// needed.
 pub fn drop_compiled_patterns() {
     catalog::Catalog::get().drop_compiled();
 }
 
-/// One place in a text that a rule objects to.
+/// A match of a rule in a text.
 ///
-/// Holds positions only, never the text found there.
+/// It holds only positions, never the matched text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreenFinding {
     /// The id of the rule.
     pub rule: &'static str,
     /// The family of the rule.
     pub family: Family,
-    /// The line on which it begins, counted from 1.
+    /// The line where the match begins, counted from 1.
     pub line: usize,
-    /// The bytes of the text: the value itself where a rule knows it, not the words around it.
+    /// The matched bytes: only the value, if the rule can separate it from the words around it.
     pub range: Range<usize>,
-    /// What is to be done, never [`Policy::Off`].
+    /// The policy for the finding, never [`Policy::Off`].
     pub policy: Policy,
 }
 
 impl ScreenFinding {
-    /// Returns what a person adds to the allowed values to let exactly this one pass: the SHA-256
-    /// of the found bytes in hex.
+    /// Returns the SHA-256 digest of the matched bytes in hex. A person adds it to the allowed values to let this value
+    /// pass.
     ///
-    /// `text` is the text that was checked. Meant for settings, not for logs: the digest of a short
-    /// password can be guessed.
+    /// `text` is the text that was checked. The digest is for settings, not for logs: a short password can be guessed
+    /// from it.
     pub fn digest(&self, text: &str) -> String {
         digest(slice(text, self.range.clone()))
     }
 
-    /// Tells whether it is about characters that a person cannot see.
+    /// Checks whether the finding is about invisible characters.
     pub fn is_invisible(&self) -> bool {
         invisible::RULES.iter().any(|rule| rule.id == self.rule)
     }
 }
 
-/// The digest of a found value, as [`ScreenFinding::digest`] returns it, on its way to a person.
+/// The digest of a matched value, as [`ScreenFinding::digest`] returns it.
 ///
-/// Not shown by `Debug`: what a short password hashes to does not belong into a log.
+/// `Debug` does not show it, because a short password can be guessed from its digest in a log.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ValueDigest(String);
 
 impl ValueDigest {
-    /// Returns the digest of what `finding` found in `text`, the text that was checked.
+    /// Returns the digest of the value of `finding` in `text`, the text that was checked.
     pub fn new(finding: &ScreenFinding, text: &str) -> Self {
         Self(finding.digest(text))
     }
 
-    /// Returns the SHA-256 in hex, as a person adds it to the allowed values.
+    /// Returns the SHA-256 digest in hex, as it is used in the allowed values.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -175,10 +174,10 @@ impl fmt::Debug for ValueDigest {
     }
 }
 
-/// Checks texts against the rules under the policies that a person has chosen.
+/// The screening of texts, with the policies and allowed values that a person has chosen.
 ///
-/// By default secrets are refused whoever writes; injection and invisible characters are refused
-/// for agents, and a person is warned. A chosen policy holds for both kinds of writer.
+/// By default secrets are refused for all writers. Injection and invisible characters are refused for agents; a person
+/// only gets a warning. A chosen policy applies to both kinds of writer.
 #[derive(Clone, Default)]
 pub struct Screen {
     policies: HashMap<&'static str, Policy>,
@@ -197,17 +196,15 @@ impl fmt::Debug for Screen {
 }
 
 impl Screen {
-    /// Takes a person's choices.
+    /// Creates a screening with a person's choices.
     ///
-    /// A key of `policies` is the id of a rule or the word of a family; the rule's own entry wins.
-    /// `allowed` holds SHA-256 digests in hex, either case, of values that a person has looked at
-    /// and allowed ([`ScreenFinding::digest`]), so that one value passes while its rule stays on. An
-    /// entry that is no such digest allows nothing.
+    /// A key of `policies` is the id of a rule or the name of a family; the entry of a rule takes precedence. `allowed`
+    /// holds SHA-256 digests in hex, in either case, of single values that pass ([`ScreenFinding::digest`]). An entry
+    /// that is not a digest has no effect.
     ///
     /// # Errors
     ///
-    /// [`UnknownRule`] for a key that names neither: a misspelled key must not leave a rule as it was
-    /// without anybody noticing.
+    /// [`UnknownRule`] for a key that is neither: a misspelled key must not be ignored silently.
     pub fn new(
         policies: &BTreeMap<String, Policy>,
         allowed: &[String],
@@ -220,22 +217,22 @@ impl Screen {
         Ok(Self { policies: chosen, allowed })
     }
 
-    /// Returns what tells these rules and choices from others: while it is the same, a text that was found
-    /// clean is clean still.
+    /// Returns a digest of the rules and choices: while it is the same, a clean text stays clean, so results can be
+    /// cached.
     pub fn fingerprint(&self) -> Revision {
-        let mut told = format!("{JUDGEMENT}\n{}", catalog::sources());
+        let mut source = format!("{JUDGEMENT}\n{}", catalog::sources());
         let policies: BTreeMap<_, _> = self.policies.iter().collect();
         for (name, policy) in policies {
-            told.extend([name, " ", policy.as_ref(), "\n"]);
+            source.extend([name, " ", policy.as_ref(), "\n"]);
         }
-        self.allowed.iter().for_each(|digest| told.extend([digest, "\n"]));
-        Revision::digest(told.as_bytes())
+        self.allowed.iter().for_each(|digest| source.extend([digest, "\n"]));
+        Revision::digest(source.as_bytes())
     }
 
-    /// Returns what the rules object to in `text`, sorted by position.
+    /// Returns the findings in `text`, sorted by position.
     ///
-    /// Rules with [`Policy::Off`] and allowed values are left out. Within the secrets, a rule that
-    /// knows the provider silences the ones that only see an assignment around the same value.
+    /// Rules with [`Policy::Off`] and allowed values are left out. Among secrets, the rule of a provider takes
+    /// precedence over rules that only see an assignment of the same value.
     pub fn check(&self, text: &str, writer: TextAuthor) -> Vec<ScreenFinding> {
         let mut lines = LineCounter::new(text);
         scan::hits(text)
@@ -254,11 +251,11 @@ impl Screen {
             .collect()
     }
 
-    /// Returns the findings of `after` that an edit brings in.
+    /// Returns the findings of `after` that an edit of `before` adds.
     ///
-    /// Of each pair of rule and found text, only the occurrences beyond those of `before` are
-    /// reported, the last ones. So what was accepted once does not block an unrelated edit, while a
-    /// secret that two edits put together is found at the second.
+    /// For each pair of rule and matched text, only the last occurrences beyond the number in `before` are reported. So
+    /// a text that was accepted once does not block an unrelated edit, and a secret that is completed by a second edit
+    /// is found then.
     pub fn introduced(&self, before: &str, after: &str, writer: TextAuthor) -> Vec<ScreenFinding> {
         let found = self.check(after, writer);
         if found.is_empty() {
@@ -297,11 +294,11 @@ impl Screen {
     }
 }
 
-/// Returns the id of a rule, or the word of a family, that somebody wrote.
+/// Parses the id of a rule or the name of a family.
 ///
 /// # Errors
 ///
-/// [`UnknownRule`] when it is neither.
+/// [`UnknownRule`] if it is neither.
 pub fn rule_or_family(name: &str) -> Result<&'static str, UnknownRule> {
     let families = Family::VARIANTS.iter().map(AsRef::as_ref);
     families
@@ -310,12 +307,12 @@ pub fn rule_or_family(name: &str) -> Result<&'static str, UnknownRule> {
         .ok_or_else(|| UnknownRule { name: name.to_owned() })
 }
 
-/// Returns the SHA-256 of a text in hex; a revision is just that.
+/// Returns the SHA-256 digest of a text in hex, which is also the form of a revision.
 fn digest(text: &str) -> String {
     Revision::digest(text.as_bytes()).to_string()
 }
 
-/// Numbers positions of a text that are asked for in rising order, counting each line break once.
+/// Converts ascending offsets of a text to line numbers, in one pass over the text.
 struct LineCounter<'t> {
     text: &'t str,
     position: usize,

@@ -1,32 +1,32 @@
-//! What every reader of texts needs: parts of them, and a form in which words compare.
+//! Helpers for texts: checked slices, word lists, and a folded form for comparing words.
 //!
-//! A range is worked out from the text that it is taken of, so it fits. One that does not was worked out for
-//! another text, and to go on with nothing in its place would lose what stands there.
+//! A range is computed from the text that it slices, so it fits. A range that does not fit was computed for another
+//! text, which is a bug: [`slice()`] panics, because an empty result would silently lose text.
 
 use std::slice::SliceIndex;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// Returns a part of a text.
+/// Returns the part of a text in a range.
 ///
 /// # Panics
 ///
 /// Panics when the range ends outside of the text or inside of a character.
 #[track_caller]
 pub fn slice(text: &str, range: impl SliceIndex<str, Output = str>) -> &str {
-    text.get(range).expect("a range lies within its text and ends between two characters")
+    text.get(range).expect("a range must lie within its text, on character boundaries")
 }
 
-/// Tells whether a list of words, parted by white space, has a word.
+/// Checks whether a list of words, separated by white space, contains a word.
 pub fn has_word(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|listed| listed == word)
 }
 
-/// Returns a text for comparing: NFKC, lower case, without accents.
+/// Returns a text in the form for comparing words: NFKC, lower case, without accents.
 ///
-/// Marks of Latin, Greek and Cyrillic, points of Hebrew and vowel signs of Arabic go. Voicing marks of kana and the
-/// signs of Indic scripts tell words apart, and so does the breve of `й`; they stay.
+/// Marks of Latin, Greek and Cyrillic, points of Hebrew and vowel signs of Arabic are removed. Voicing marks of kana,
+/// the signs of Indic scripts and the breve of `й` distinguish words, so they are kept.
 pub fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_differ_in_case_width_and_accents_compare() {
+    fn words_that_differ_only_in_case_width_or_accents_fold_to_the_same_text() {
         for (text, folded) in [
             ("Naïve CAFÉ", "naive cafe"),
             ("ｆｕｌｌ", "full"),

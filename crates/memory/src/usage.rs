@@ -1,25 +1,25 @@
-//! How often a memory is used, and how warm that keeps it.
+//! Usage of memories, and their heat: usage weighted by age.
 //!
-//! A use is an agent's view, create, replacement, insertion or rename, a person's save, or a pin.
-//! Counting happens in the store; what a count is worth is decided here.
+//! A use is an agent's view, create, replacement, insertion or rename, a person's save, or a pin. The store counts the
+//! uses; this module computes the heat.
 
 use crate::clock::Timestamp;
 use crate::limits::HEAT_HALF_LIFE;
 
-/// How often, and when last, a memory was used on this host.
+/// The usage of a memory on this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Uses of any kind.
+    /// The number of uses of any kind.
     pub uses: u64,
-    /// When it was last used.
+    /// The time of the last use.
     pub last_used_at: Option<Timestamp>,
-    /// When it was last written by a use.
+    /// The time of the last use that wrote the memory.
     pub last_written_at: Option<Timestamp>,
 }
 
 impl Usage {
-    /// Returns what the uses are worth at `now`: their number, halved for every
-    /// [`HEAT_HALF_LIFE`] since the last. A last use in the future counts as just now.
+    /// Returns the heat at `now`: the number of uses, halved for every [`HEAT_HALF_LIFE`] since the last one. A last
+    /// use in the future counts as a use at `now`.
     pub fn heat(&self, now: Timestamp) -> f64 {
         let Some(last) = self.last_used_at else { return 0.0 };
         let age = now.duration_since(last).as_secs_f64().max(0.0);
@@ -42,19 +42,19 @@ mod tests {
     }
 
     #[test]
-    fn a_use_loses_half_its_worth_each_week() {
+    fn heat_halves_each_week() {
         assert!((heat(8, WEEK) - 4.0).abs() < 1e-9);
         assert!(heat(8, 4 * WEEK) < heat(1, 0));
         assert!(heat(3, WEEK) > heat(2, WEEK));
     }
 
     #[test]
-    fn a_clock_that_went_back_gives_no_more_than_the_count() {
+    fn a_clock_that_went_back_never_exceeds_the_count() {
         assert!((heat(5, -WEEK) - 5.0).abs() < 1e-9);
     }
 
     #[test]
-    fn what_was_never_used_is_cold() {
+    fn an_unused_memory_has_no_heat() {
         assert!(Usage::default().heat(Timestamp::UNIX_EPOCH).abs() < f64::EPSILON);
     }
 }

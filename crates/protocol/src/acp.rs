@@ -1,8 +1,7 @@
-//! Tasks over the Agent Client Protocol: the names of the ext-methods, and what a daemon and its own child say beside
-//! what any client says.
+//! Tasks over the Agent Client Protocol: the names of the ext-methods, and the messages between a daemon and its child.
 //!
-//! The methods and the results are those of the task API. A *staged* call is the daemon's own: the child decides and
-//! commits nothing, and answers with its edits as data, beside what a result says.
+//! The methods and the results are those of the task API. A *staged* call is one that a daemon makes to its own child:
+//! the child decides but commits nothing. It answers with its edits as data, beside the fields of a result.
 
 use std::ffi::OsString;
 
@@ -10,41 +9,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::task::TaskKind;
 
-/// What the names of the methods have in common.
+/// Common prefix of the method names.
 const PREFIX: &str = "qwen/control/workspace/memory/";
 
-/// Tells whether tasks can be done.
+/// Reports whether tasks are accepted.
 pub const AVAILABILITY: &str = "qwen/control/workspace/memory/remember/availability";
-/// Takes a text in.
+/// Remembers a text.
 pub const REMEMBER: &str = "qwen/control/workspace/memory/remember";
 /// Removes entries.
 pub const FORGET: &str = "qwen/control/workspace/memory/forget";
-/// Tidies up.
+/// Tidies memories.
 pub const DREAM: &str = "qwen/control/workspace/memory/dream";
 
-/// Looks a conversation through. A daemon alone asks for it, of its child: nobody asks for a review.
+/// Reviews a conversation. Only a daemon calls it, in its child; clients cannot request a review.
 pub const REVIEW: &str = "lukasa/memory/review";
 
-/// The notification by which a child tells what models did so far for a staged call.
+/// The notification in which a child reports what models have done so far for a staged call.
 pub const PROGRESS: &str = "_lukasa/noted";
 
-/// The version of what daemon and child say to each other.
+/// The version of the messages between daemon and child.
 pub const STAGE_VERSION: u32 = 1;
 
 /// One of the ext-methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Tells whether tasks can be done.
+    /// Reports whether tasks are accepted.
     Availability,
-    /// Does a task of this kind.
+    /// Runs a task of this kind.
     Task(TaskKind),
-    /// Looks a conversation through, for a daemon.
+    /// Reviews a conversation, for a daemon.
     Review,
 }
 
 impl Method {
-    /// Reads the name of a method. Libraries put an underscore before the name of what is no method of the protocol; it
-    /// is known with and without one.
+    /// Parses the name of a method, with or without a leading underscore: libraries put one before the name of an
+    /// extension method.
     pub fn read(name: &str) -> Option<Self> {
         let name = name.strip_prefix('_').unwrap_or(name);
         if name == REVIEW {
@@ -56,7 +55,7 @@ impl Method {
         }
     }
 
-    /// Returns its name, without an underscore.
+    /// Returns the method's name, without an underscore.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Availability => AVAILABILITY,
@@ -68,151 +67,151 @@ impl Method {
     }
 }
 
-/// What a daemon asks of its child beside the fields of the task, in `_meta.lukasa.stage`.
+/// The parameters that a daemon sends to its child beside the fields of the task, in `_meta.lukasa.stage`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StageParams {
-    /// The version of this.
+    /// The version of these parameters: [`STAGE_VERSION`].
     pub v: u32,
-    /// The task.
+    /// The id of the task.
     pub task: String,
-    /// The very scope that was asked for: the task API has no word for some.
+    /// The requested scope, by its own name: the task API has no word for some scopes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
     /// The workspace.
     pub workspace: StageWorkspace,
-    /// What is to be reviewed, if it is a review.
+    /// The conversation to review, if the task is a review.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<StageReview>,
 }
 
-/// What is to be reviewed.
+/// The part of a conversation to review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageReview {
     /// The conversation.
     pub session: String,
-    /// Its first and its last turn that are read.
+    /// The first and the last turn to read.
     pub turns: (u64, u64),
-    /// Why now.
+    /// The reason why the review runs now.
     pub moment: String,
-    /// Who said it, and what.
+    /// The messages: the role of the speaker, and the text.
     pub messages: Vec<(String, String)>,
 }
 
-/// A workspace, as the daemon has it. Paths are as the system has them, in whatever encoding.
+/// A workspace of the daemon. Paths are in the encoding of the system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StageWorkspace {
-    /// The folder.
+    /// The working folder.
     pub cwd: OsString,
-    /// The checkout, or any folder in it.
+    /// The checkout, or a folder in it.
     pub project_dir: Option<OsString>,
-    /// Why there is no project.
+    /// The reason why there is no project.
     pub no_project: Option<String>,
     /// Whether the project's memories lie on this host rather than in the checkout.
     pub project_on_host: bool,
-    /// The workspace that is mounted: by its id, else that of the checkout or none.
+    /// The id of the mounted workspace; without it, the workspace of the checkout or none.
     pub workspace_id: Option<String>,
     /// Whether the workspace of the checkout is mounted.
     pub of_checkout: bool,
-    /// One folder to mount instead of the scopes.
+    /// One folder that is mounted instead of the scopes.
     pub flat: Option<OsString>,
-    /// Whether nobody may write.
+    /// Whether all writes are refused.
     pub read_only: bool,
 }
 
-/// What a child answers to a staged call beside the fields of a result.
+/// A child's answer to a staged call, beside the fields of a result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StagedAnswer {
-    /// What the daemon is to write.
+    /// The edits that the daemon commits.
     pub edits: Vec<StageFileEdit>,
-    /// The very scopes that would be touched.
+    /// The scopes that the edits touch, by their own names.
     pub scopes: Vec<String>,
-    /// The proposals, whole.
+    /// The complete proposals.
     pub proposed: Vec<StagedProposal>,
-    /// The model that decided, if one did.
+    /// The model that decided; none if rules did.
     pub decided_by: Option<String>,
-    /// What the edits go back to, if that is said.
+    /// The reason for the edits, if given.
     #[serde(default)]
     pub because: Option<String>,
-    /// What models did for it.
+    /// The work that models did for this call.
     pub report: WorkReport,
 }
 
-/// An edit as data.
+/// An edit of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageFileEdit {
-    /// The memory.
+    /// The path of the memory.
     pub path: String,
-    /// The SHA-256 digest of the text that it builds on; null if nothing was there.
+    /// The SHA-256 digest of the text that the edit is based on; null if there was no memory.
     pub base: Option<String>,
-    /// The text that it is to have; null if it is to go.
+    /// The new text; null to delete the memory.
     pub text: Option<String>,
 }
 
-/// A proposal as data.
+/// A proposal before it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StagedProposal {
-    /// The kind of reason.
+    /// The kind of proposal.
     pub kind: String,
     /// The reason.
     pub reason: String,
-    /// How likely it is right, in percent.
+    /// The probability that the proposal is right, in percent.
     pub score: u8,
     /// The entries to change.
     pub changes: Vec<ProposedChange>,
-    /// The entries that have to stay.
+    /// The entries that must be unchanged when the proposal is accepted.
     #[serde(default)]
     pub relies_on: Vec<ProposalDependency>,
 }
 
-/// A change of one entry that is proposed.
+/// A proposed change of one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProposedChange {
-    /// Its memory.
+    /// The memory that holds the entry.
     pub path: String,
-    /// All of its text; null if one is to be added.
+    /// The complete text of the entry; null to add one.
     pub old: Option<String>,
-    /// The text that it gets; null if it is to go.
+    /// The new text; null to remove the entry.
     pub new: Option<String>,
 }
 
 /// An entry that a proposal relies on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProposalDependency {
-    /// Its memory.
+    /// The memory that holds the entry.
     pub path: String,
-    /// All of its text.
+    /// The complete text of the entry.
     pub text: String,
 }
 
-/// What models did for a task so far.
+/// The work that models have done so far for a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkReport {
-    /// The agent.
+    /// The name of the agent.
     pub agent: Option<String>,
-    /// The model that was asked; none, if the rules did it.
+    /// The model that was called; none if rules did the work.
     pub model: Option<String>,
-    /// Replies of the model.
+    /// The number of replies of the model.
     pub turns: u32,
-    /// Calls of tools.
+    /// The number of tool calls.
     pub calls: u32,
-    /// Calls that were refused.
+    /// The number of refused tool calls.
     pub refused: u32,
-    /// Tokens read, those from a cache among them.
+    /// Input tokens, including cached ones.
     pub tokens_in: u64,
-    /// Tokens that the provider had in a cache.
+    /// Input tokens that the provider served from its cache.
     pub tokens_cached: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub tokens_out: u64,
-    /// What it cost, in US dollars, if the provider says so.
+    /// The cost in US dollars, if the provider reports it.
     pub cost: Option<f64>,
-    /// Why the rules did it although a model was to.
+    /// The reason why rules replaced the model.
     pub fallback: Option<String>,
-    /// Why the model's work was not taken.
+    /// The reason why the model's work was discarded.
     pub failed: Option<String>,
 }
 
@@ -221,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_method_is_known_with_one_underscore_or_none() {
+    fn a_method_name_may_have_one_leading_underscore() {
         let methods = [
             Method::Availability,
             Method::Task(TaskKind::Remember),

@@ -1,4 +1,6 @@
-//! What a daemon can do, so that a client need not try.
+//! Capabilities and liveness of a daemon: `GET /capabilities` and `GET /health`.
+//!
+//! A client reads them to learn the features, limits and workspaces of the daemon instead of trying them.
 
 use std::collections::BTreeMap;
 
@@ -8,63 +10,63 @@ use serde_json::Value;
 /// The version of the task API that this crate speaks.
 pub const PROTOCOL_VERSION: &str = "v1";
 
-/// What a daemon can do.
+/// The capabilities of a daemon: versions, features, limits and workspaces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Capabilities {
-    /// The version of this answer: 1.
+    /// The version of this response: 1.
     pub v: u32,
-    /// Which versions of the API are spoken.
+    /// The supported versions of the API.
     pub protocol_versions: ProtocolVersions,
-    /// How the daemon does its work.
+    /// The mode in which the daemon works.
     pub mode: String,
-    /// What it can do, a word each; what is switched off is not listed.
+    /// The available features, one word each; features that are switched off are not listed.
     pub features: Vec<String>,
-    /// More about some of the features, by their word.
+    /// Options of some features, by feature name.
     pub feature_options: BTreeMap<String, Value>,
-    /// Services that run models; none.
+    /// Services that run models; always empty.
     pub model_services: Vec<String>,
-    /// The ways in.
+    /// The supported transports.
     pub transports: Vec<String>,
-    /// How much of everything there may be.
+    /// The limits of the daemon.
     pub limits: Limits,
-    /// The folder of the first workspace.
+    /// The folder of the primary workspace.
     pub workspace_cwd: String,
-    /// All workspaces.
+    /// All workspaces that the daemon serves.
     pub workspaces: Vec<WorkspaceCapability>,
     /// The version of the program.
     pub lukasa_version: String,
 }
 
-/// Which versions of the API are spoken.
+/// The supported versions of the API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ProtocolVersions {
-    /// The newest.
+    /// The newest version.
     pub current: String,
-    /// All of them.
+    /// All supported versions.
     pub supported: Vec<String>,
 }
 
-/// How much of everything there may be.
+/// The limits of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
-    /// Bytes of a request's body.
+    /// The largest request body, in bytes.
     pub max_body_bytes: u64,
-    /// Bytes of a task's text.
+    /// The longest text of a task, in bytes.
     pub max_task_text_bytes: u64,
-    /// Bytes of a memory.
+    /// The largest memory, in bytes.
     pub max_memory_bytes: u64,
-    /// Tasks of a workspace that wait or run.
+    /// The most tasks of one workspace that wait or run.
     pub max_unfinished_tasks: u64,
-    /// How many of those may be forgets and dreams.
+    /// The most forget and dream tasks among those.
     pub max_unfinished_minor_tasks: u64,
-    /// Streams that read one session.
+    /// The most streams that read one session.
     pub max_subscribers_per_session: u64,
-    /// Frames that wait for a slow reader.
+    /// The most frames that wait for a slow reader.
     pub max_queued_frames: u64,
 }
 
@@ -72,13 +74,13 @@ pub struct Limits {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct WorkspaceCapability {
-    /// Its id, as paths name it.
+    /// The workspace's id, as it is used in paths.
     pub id: String,
-    /// Its folder.
+    /// The workspace's folder.
     pub cwd: String,
-    /// Whether it is the one that paths without an id mean.
+    /// Whether requests without a workspace id use this workspace.
     pub primary: bool,
-    /// Whether tasks may be asked for here.
+    /// Whether tasks may be requested in this workspace.
     pub trusted: bool,
 }
 
@@ -86,24 +88,24 @@ pub struct WorkspaceCapability {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Health {
-    /// `ok`.
+    /// Always `ok`.
     pub status: String,
-    /// How the workspaces are whose memories may be used; left out unless it was asked for.
+    /// The state of each usable workspace; only present if it was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspaces: Option<Vec<WorkspaceHealth>>,
 }
 
-/// How the memories of one workspace are.
+/// The state of one workspace's memories.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceHealth {
-    /// Its id.
+    /// The workspace's id.
     pub id: String,
-    /// Memories in all of its scopes.
+    /// The number of memories in all of its scopes.
     pub memories: u64,
-    /// Tasks that wait or run.
+    /// The number of tasks that wait or run.
     pub unfinished_tasks: u64,
-    /// Things that `lukasa doctor` would tell of.
+    /// The number of findings that `lukasa doctor` would report.
     pub findings: u64,
 }

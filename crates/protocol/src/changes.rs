@@ -1,110 +1,112 @@
-//! History over `/v1`: what was done, to which memories, by whom, and how to take it back.
+//! History over `/v1`: recorded changes, their provenance and diffs, and undo.
+//!
+//! An undo is a new change that restores the earlier texts; changes themselves are never altered.
 
 use serde::{Deserialize, Serialize};
 
 use crate::memories::Warning;
 
-/// One step of history.
+/// One recorded change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// Its number.
+    /// The change's number.
     pub id: i64,
-    /// When: ISO 8601, UTC, milliseconds.
+    /// The time of the change: ISO 8601, UTC, milliseconds.
     pub at: String,
-    /// What was done: `create`, `edit`, `save`, `delete`, `rename`, `draft`, `import`, `undo`, `outside`.
+    /// The kind of change: `create`, `edit`, `save`, `delete`, `rename`, `draft`, `import`, `undo`, `outside`.
     pub kind: String,
-    /// Who did it: `person`, `agent`, `task`, `review`, `dream`, `outside`.
+    /// The actor: `person`, `agent`, `task`, `review`, `dream`, `outside`.
     pub actor: String,
-    /// How far its text may be trusted.
+    /// The trust of the new text: `person`, `agent`, `background`, `imported`, `outside`.
     pub trust: String,
-    /// By which way it came in.
+    /// The door through which the change was made.
     pub origin: String,
-    /// The program that called, as it named itself.
+    /// The name of the calling program, as it sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// The host's session.
+    /// The session of the host in which the change was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// The task that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The model's tool call.
+    /// The id of the tool call that made the change, as the host or client sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call: Option<String>,
-    /// The model that asked for it, if one did and said so.
+    /// The model that requested the change, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it goes back to, for people: a background review names the turns that it read, and what was said in them.
+    /// The origin of the change, for people: a background review names the turns that it read, with excerpts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The change that it takes back.
+    /// The change that this one undoes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undoes: Option<i64>,
-    /// What became of each memory that lies here.
+    /// The changed memories of this workspace.
     pub files: Vec<ChangedFile>,
 }
 
-/// What a change did to one memory.
+/// The effect of a change on one memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedFile {
-    /// The memory.
+    /// The path of the memory before the change, or of the new memory.
     pub path: String,
-    /// Where it went, if it was renamed.
+    /// The new path, if the memory was renamed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moved_to: Option<String>,
-    /// Its revision before; none when it was not there.
+    /// The revision before; none if the memory did not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// Its revision after; none when it is gone.
+    /// The revision after; none if the memory was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
 
-/// Changes, the newest first, one page of them.
+/// One page of changes, newest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChangePage {
     /// The changes.
     pub changes: Vec<Change>,
-    /// What `cursor` the next page has; none on the last.
+    /// The `cursor` of the next page; none on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// A change with what it did, line by line.
+/// A change with its diffs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ChangeWithDiffs {
     /// The change.
     #[serde(flatten)]
     pub change: Change,
-    /// A difference for each memory.
+    /// One diff for each memory.
     pub diffs: Vec<Diff>,
 }
 
-/// What a change did to the text of one memory.
+/// The effect of a change on the text of one memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Diff {
-    /// The memory.
+    /// The path of the memory.
     pub path: String,
-    /// The difference, as a unified diff; empty when history has not kept both texts.
+    /// A unified diff; empty if history does not hold both texts.
     pub diff: String,
-    /// Whether history has kept both texts.
+    /// Whether history holds both texts.
     pub kept: bool,
 }
 
-/// What to take back: exactly one of these.
+/// The changes to undo: exactly one of `changes`, `task`, `session` and `since` is set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct UndoSeveral {
-    /// These changes.
+    /// The numbers of the changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Vec<i64>>,
     /// All changes of this task.
@@ -113,25 +115,25 @@ pub struct UndoSeveral {
     /// All changes of this session of a host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// All changes from this time on that were made through Lukasa: ISO 8601, UTC.
+    /// All changes since this time that were made through Lukasa: ISO 8601, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// With `since`: those until this time alone.
+    /// With `since`: only changes until this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
 }
 
-/// What an undo did.
+/// The result of an undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct UndoResponse {
-    /// The change that takes it back; none when it was only asked what would happen.
+    /// The change that the undo made; none for a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<i64>,
-    /// What was taken back.
+    /// The changes that were undone.
     pub undone: Vec<i64>,
-    /// The memories that changed.
+    /// The paths of the memories that changed.
     pub paths: Vec<String>,
-    /// What screening warned of.
+    /// Warnings of screening.
     pub warnings: Vec<Warning>,
 }

@@ -1,12 +1,11 @@
 //! A client of the daemon: tasks, events, memories and their history, as typed calls.
 //!
-//! It carries what the other modules say, over HTTP/1.1, to an address or to the socket of the daemon.
-//! It keeps nothing but one idle connection, and tries nothing twice that could have had an effect; only
-//! [`Client::wait_for`] and [`EventStream`] go on by themselves when the daemon goes away and comes back.
-//! It finds no daemon and reads no token: whoever calls brings both.
+//! It sends the types of the other modules over HTTP/1.1, to an address or to the socket of the daemon. It keeps one
+//! idle connection. Only calls without side effects are retried; only [`Client::wait_for`] and [`EventStream`]
+//! reconnect by themselves after a restart of the daemon. The caller supplies the address and the token.
 //!
-//! Every call has a deadline. Dropping one ends it at once; a write that had reached the daemon by then
-//! is carried out all the same, whole.
+//! Every call has a deadline. Dropping a call ends it at once, but a write that has already reached the daemon is
+//! still carried out completely.
 //!
 //! # Example
 //!
@@ -46,15 +45,15 @@ use crate::capabilities::{Capabilities, Health};
 use crate::id::is_client_id;
 use crate::status::Stats;
 
-/// How long a call may take unless [`Client::with_deadline`] says otherwise: far more than any takes but
-/// a large import.
+/// The default deadline of a call: far more than any needs, except a large import. [`Client::with_deadline`] changes
+/// it.
 pub const CALL_DEADLINE: Duration = Duration::from_secs(30);
 
-/// How many bytes an answer may have: more than any has but an export of very much, which
-/// [`Client::with_answer_max`] lets come.
+/// The default limit for the size of a response, in bytes: more than any has, except a very large export.
+/// [`Client::with_answer_max`] changes it.
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Somebody who may call a daemon. Clones share the idle connection.
+/// A client with the address and the token of a daemon. Clones share the idle connection.
 #[derive(Clone)]
 pub struct Client {
     endpoint: Endpoint,
@@ -69,7 +68,7 @@ pub struct Client {
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client")
-            .field("door", &self.endpoint)
+            .field("endpoint", &self.endpoint)
             .field("caller", &self.caller)
             .field("workspace", &self.workspace)
             .finish_non_exhaustive()
@@ -77,12 +76,12 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Returns somebody who brings this token, as `lukasa token` prints it. Nothing is sent yet.
-    pub fn new(door: Endpoint, token: &str) -> Result<Self, ClientError> {
+    /// Creates a client with a token, as `lukasa token` prints it. Sends nothing yet.
+    pub fn new(endpoint: Endpoint, token: &str) -> Result<Self, ClientError> {
         let mut authorization = header("the token", &format!("Bearer {}", token.trim()))?;
         authorization.set_sensitive(true);
         Ok(Self {
-            endpoint: door,
+            endpoint,
             authorization,
             caller: None,
             workspace: None,
@@ -92,7 +91,7 @@ impl Client {
         })
     }
 
-    /// Calls as a registered client, which [`Client::begin_session`] returns: it alone sees its tasks.
+    /// Uses the id of a registered client, which [`Client::begin_session`] returns: only that client sees its tasks.
     pub fn with_client_id(mut self, id: &str) -> Result<Self, ClientError> {
         if !is_client_id(id) {
             return Err(ClientError::Unsendable("the client id"));
@@ -101,43 +100,43 @@ impl Client {
         Ok(self)
     }
 
-    /// Means this workspace, by its id in [`Capabilities::workspaces`], instead of the first one.
+    /// Uses the workspace with this id from [`Capabilities::workspaces`] instead of the primary one.
     #[must_use]
     pub fn in_workspace(mut self, id: &str) -> Self {
         self.workspace = Some(id.into());
         self
     }
 
-    /// Gives each call so long.
+    /// Sets the deadline of each call.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Reads no answer of more bytes than so many: such a call fails with [`ClientError::TooLarge`].
+    /// Limits the size of a response: a call with a larger one fails with [`ClientError::TooLarge`].
     #[must_use]
     pub fn with_answer_max(mut self, bytes: usize) -> Self {
         self.answer_max = bytes;
         self
     }
 
-    /// Asks whether the daemon lives.
+    /// Checks that the daemon responds.
     pub async fn health(&self) -> Result<Health, ClientError> {
         self.value(ApiCall::get("/health")).await
     }
 
-    /// Asks what the daemon can do, and which workspaces it serves.
+    /// Returns the daemon's capabilities and workspaces.
     pub async fn capabilities(&self) -> Result<Capabilities, ClientError> {
         self.value(ApiCall::get("/capabilities")).await
     }
 
-    /// Asks how much the workspace holds.
+    /// Returns counts and sizes of the workspace.
     pub async fn stats(&self) -> Result<Stats, ClientError> {
         self.value(self.workspace_call(ApiCall::get("/v1/stats"))).await
     }
 
-    /// Returns the call, about the workspace that is meant.
+    /// Adds the selected workspace to a call.
     fn workspace_call(&self, call: ApiCall) -> ApiCall {
         call.query("workspace", self.workspace.as_deref())
     }

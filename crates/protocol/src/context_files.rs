@@ -9,20 +9,20 @@ use crate::error::ErrorCode;
 use crate::memories::Warning;
 use crate::task::word;
 
-/// Whose a context file is.
+/// The owner of a context file.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ContextScope {
-    /// The project's.
+    /// The context file of the project.
     Workspace,
-    /// The person's own, in all projects.
+    /// The context file of the person, for all projects.
     Global,
 }
 
-/// What is done to a context file.
+/// The way in which a context file is written.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,102 +31,102 @@ pub enum ContextScope {
 pub enum WriteMode {
     /// The text is added to the section of added memories.
     Append,
-    /// The text takes the place of all that was there.
+    /// The text replaces the whole file.
     Replace,
 }
 
-/// How imports in context files are shown.
+/// The form in which imports in context files are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ImportFormat {
-    /// What is imported takes the place of what asked for it.
+    /// The imported text replaces the import directive.
     Tree,
-    /// Texts stay as they are; imported files follow, each once.
+    /// Texts are unchanged; imported files follow, each once.
     Flat,
 }
 
-/// Why a context file is loaded.
+/// The reason why a context file is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LoadScope {
-    /// It is the person's own, in all projects.
+    /// It belongs to the person, in all projects.
     Global,
-    /// It is the project's.
+    /// It belongs to the project.
     Project,
-    /// It is in a folder that was listed.
+    /// It is in one of `includeFolders`.
     Included,
-    /// The file itself was named.
+    /// It is one of `extensionFiles`.
     Extension,
 }
 
-/// What context files are loaded with, beside the settings, for one call or one session.
+/// Options for loading context files, beside the settings, for one call or one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LoadOptions {
-    /// Further folders, by absolute paths: their context files are loaded, and may be imported from.
+    /// Further folders, by absolute paths: their context files are loaded, and imports may point into them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub include_folders: Vec<String>,
-    /// Further Markdown files, by absolute paths, after all others.
+    /// Further Markdown files, by absolute paths, loaded after all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extension_files: Vec<String>,
-    /// Whether the project is trusted; left out, the person's list of trusted folders says.
+    /// Whether the project is trusted; by default, the person's list of trusted folders decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder_trust: Option<bool>,
-    /// How imports are shown; left out, as the settings say.
+    /// The form in which imports are shown; by default, as set in the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import_format: Option<ImportFormat>,
-    /// Names of context files that the host shows its model itself.
+    /// Names of context files that the host itself already shows to its model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context_files_loaded: Vec<String>,
 }
 
-/// The context files of a workspace as a model is shown them.
+/// The context files of a workspace, as a model sees them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoadedContext {
     /// The text; empty if there are none.
     pub text: String,
-    /// The files in it, in their order, each followed by what it imports first.
+    /// The loaded files in order; each is followed by its imports.
     pub files: Vec<LoadedFile>,
-    /// The files and imports that are not in it.
+    /// The files and imports that were not loaded.
     pub skipped: Vec<SkippedFile>,
 }
 
-/// A context file, or what one imports, as it was loaded.
+/// A loaded context file, or a file that one imports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoadedFile {
-    /// Where it is.
+    /// The path of the file.
     pub path: String,
-    /// Why it is loaded.
+    /// The reason why the file is loaded.
     pub scope: LoadScope,
-    /// The file that imports it; left out of a context file itself.
+    /// The file that imports this one; absent for a context file itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Its bytes as it is shown.
+    /// The size of the shown text in bytes.
     pub bytes: u64,
-    /// Its tokens, counted in the same way.
+    /// The estimated tokens of the shown text.
     pub tokens: u64,
-    /// Whether it was cut to its share of the tokens.
+    /// Whether the text was cut to its share of the token limit.
     pub cut: bool,
 }
 
-/// A file that was there, or asked for, and is not loaded.
+/// A context file or import that is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SkippedFile {
-    /// Where it is, as far as that is known.
+    /// The path of the file, as far as it is known.
     pub path: String,
-    /// The file that asks for it; left out of a context file itself.
+    /// The file that imports this one; absent for a context file itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Why it is not loaded.
+    /// The reason why the file is not loaded.
     pub why: String,
 }
 
@@ -135,21 +135,21 @@ pub struct SkippedFile {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceMemory {
-    /// The version of this answer: 1.
+    /// The version of this response: 1.
     pub v: u32,
-    /// The folder.
+    /// The folder of the workspace.
     pub workspace_cwd: String,
-    /// `true`: they were looked for.
+    /// Always `true`: the files have been searched for.
     pub initialized: bool,
     /// The files, in the order in which they are loaded.
     pub files: Vec<MemoryFile>,
-    /// Bytes of all of them.
+    /// The size of all files in bytes.
     pub total_bytes: u64,
-    /// How many there are.
+    /// The number of files.
     pub file_count: u64,
-    /// 0: there are no rules beside them.
+    /// Always 0: there are no separate rules.
     pub rule_count: u64,
-    /// Those that are there and cannot be used.
+    /// Files that exist but cannot be used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<StatusIssue>,
 }
@@ -159,47 +159,47 @@ pub struct WorkspaceMemory {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryFile {
-    /// `memory_file`.
+    /// The kind of object: `memory_file`.
     pub kind: String,
-    /// Where it is.
+    /// The path of the file.
     pub path: String,
-    /// Whose it is.
+    /// The owner of the file.
     pub scope: ContextScope,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
-    /// The digest of its bytes, which a replacement may name.
+    /// The SHA-256 digest of the file's bytes, for the precondition of a replacement.
     pub revision: String,
 }
 
-/// Something that is not as it should be.
+/// A problem with a context file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StatusIssue {
-    /// What it is: `memory_file`.
+    /// The kind of object: `memory_file`.
     pub kind: String,
-    /// How it is: `error`.
+    /// The status: `error`.
     pub status: String,
-    /// What is wrong, in a sentence.
+    /// The problem, in a sentence.
     pub error: String,
 }
 
-/// What is to be written to a context file.
+/// A write to a context file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WriteMemory {
-    /// Whose it is.
+    /// The owner of the context file.
     pub scope: ContextScope,
-    /// The text: a fact on one line, or several lines as they are; or all of the file. At most a MiB.
+    /// The text: with `append`, a fact on one line or several lines; with `replace`, the whole file. At most 1 MiB.
     pub content: String,
-    /// What is done; `append` when left out.
+    /// The way in which the file is written; `append` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<WriteMode>,
 }
 
 impl WriteMemory {
-    /// Reads a body.
+    /// Reads a request body. Returns the error of the first invalid field.
     pub fn read(fields: &Map<String, Value>) -> Result<Self, ErrorCode> {
         let content = fields.get("content").and_then(Value::as_str);
         let content = content.ok_or(ErrorCode::InvalidContent)?.to_owned();
@@ -212,22 +212,22 @@ impl WriteMemory {
     }
 }
 
-/// What a write left.
+/// The result of a write to a context file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WriteMemoryResponse {
-    /// `true`.
+    /// Always `true`.
     pub ok: bool,
-    /// The file.
+    /// The path of the file.
     pub file_path: String,
-    /// How many bytes were added, or how many the new text has; 0 if nothing was written.
+    /// The number of bytes that were added, or of the whole new text; 0 if nothing was written.
     pub bytes_written: u64,
-    /// What was done.
+    /// The way in which the file was written.
     pub mode: WriteMode,
-    /// Whether the file is another than before.
+    /// Whether the file changed.
     pub changed: bool,
-    /// What screening warned of.
+    /// Warnings of screening.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_thing_that_is_wrong_with_a_body_is_told() {
+    fn the_first_invalid_field_decides_the_error() {
         let read = |body: Value| WriteMemory::read(body.as_object().unwrap());
         let (content, scope) = (ErrorCode::InvalidContent, ErrorCode::InvalidScope);
         for (body, expected) in [

@@ -1,109 +1,112 @@
-//! Conversations: what a host's model is shown of memories, below `/v1/sessions`.
+//! Conversations below `/v1/sessions`: the context and the recalled memories that a host shows to its model.
+//!
+//! A host opens a conversation, reports prompts, tool results, ended turns and compactions, and shows its model the
+//! returned text. Reports carry event ids, so that a retry has no further effect.
 
 use serde::{Deserialize, Serialize};
 
 use crate::context_files::{LoadOptions, LoadedFile, SkippedFile};
 
-/// What a conversation is opened with.
+/// A request to open a conversation, or to resume one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OpenConversation {
-    /// The id that the host has for it: 1 to 128 letters, digits, `.`, `_`, `:` or `-`. One that was there
-    /// before goes on. Left out, it is given one.
+    /// The host's id of the conversation: 1 to 128 letters, digits, `.`, `_`, `:` or `-`. A known id resumes that
+    /// conversation. Without an id, the daemon assigns one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The id of the workspace; left out, `cwd` says which.
+    /// The id of the workspace; by default, `cwd` selects it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_id: Option<String>,
-    /// The folder of the workspace; left out, the daemon's first one.
+    /// The folder of the workspace; by default, that of the primary workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Whether what its segment begins with is wanted, too.
+    /// Whether the response includes the context of the segment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub context: bool,
-    /// Whether the model knows nothing of what it was given before, so that a new segment begins.
+    /// Whether to begin a new segment, because the model no longer has the earlier context.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anew: bool,
-    /// The most bytes of text that the host takes at once; left out, as many as there are.
+    /// The most bytes of text that the host accepts at once; unlimited by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_bytes_max: Option<usize>,
-    /// Names of context files that the host shows its model itself.
+    /// Names of context files that the host itself already shows to its model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context_files_loaded: Vec<String>,
-    /// What the context files in it are loaded with, beside the settings.
+    /// Options for loading the context files, beside the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_options: Option<LoadOptions>,
 }
 
-/// A conversation.
+/// The state of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Conversation {
-    /// Its id.
+    /// The conversation's id.
     pub session_id: String,
-    /// The id of its workspace.
+    /// The id of the workspace.
     pub workspace_id: String,
-    /// Whether it was there before.
+    /// Whether an existing conversation was resumed.
     pub resumed: bool,
-    /// How many of its turns have ended.
+    /// The number of ended turns.
     pub turns: u64,
-    /// How often what the model knew was compacted.
+    /// The number of compactions so far.
     pub segment: u64,
-    /// What the model is given at the beginning of this segment, where it was asked for.
+    /// The context at the beginning of this segment, if it was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<SegmentContext>,
-    /// Whether the model was given that before, in this segment.
+    /// Whether this context was already returned in this segment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub context_repeated: bool,
-    /// What changed since the segment began, where that was asked for and the model was not told yet.
+    /// The changes since the segment began that were not returned yet, if they were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangedMemories>,
 }
 
-/// Which memories are new, changed or gone since the model was told which there are; told once.
+/// The memories that were added, changed or deleted since the index was last returned. Each change is returned once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChangedMemories {
-    /// The block, to be put behind everything else; what memories say is in it as data.
+    /// The block to put after everything else; texts of memories in it are marked as data.
     pub text: String,
-    /// Its tokens, estimated.
+    /// Estimated tokens of the text.
     pub tokens: u64,
 }
 
-/// What a model is given at the beginning of a segment: the same bytes as long as it lasts.
+/// The context at the beginning of a segment: the bytes stay the same during the segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SegmentContext {
-    /// All of it; what memories and files say is in it as data.
+    /// The whole text; texts of memories and files in it are marked as data.
     pub text: String,
-    /// The SHA-256 of its bytes.
+    /// The SHA-256 digest of the text.
     pub revision: String,
-    /// Its tokens, estimated.
+    /// Estimated tokens of the text.
     pub tokens: u64,
-    /// Its parts, in their order.
+    /// The parts of the text, in order.
     pub parts: Vec<SegmentPart>,
 }
 
-/// An agent that shows its model what memories there are.
+/// An agent that shows an index of memories to its model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AgentHost {
-    /// The word by which commands name it, such as `claude-code`.
+    /// The name used in commands, such as `claude-code`.
     pub name: String,
-    /// Its name.
+    /// The name for people.
     pub title: String,
-    /// The most bytes of context that it passes on to its model.
+    /// The most bytes of context that the agent passes to its model.
     pub context_bytes_max: u64,
-    /// The context files that it shows its model itself.
+    /// The context files that the agent itself shows to its model.
     pub context_files_loaded: Vec<String>,
 }
 
-/// The agents that are known.
+/// The supported agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct AgentHosts {
@@ -111,119 +114,119 @@ pub struct AgentHosts {
     pub hosts: Vec<AgentHost>,
 }
 
-/// What a session of a model would begin with now, and why.
+/// The context that a new segment would begin with now, with explanations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ExplainedContext {
-    /// What it would begin with.
+    /// The context.
     #[serde(flatten)]
     pub context: SegmentContext,
-    /// How many memories there are; the index is of them.
+    /// The number of memories in the index.
     #[serde(default)]
     pub memories: u64,
-    /// The context files in it, each followed by what it imports first.
+    /// The context files in it; each is followed by its imports.
     #[serde(default)]
     pub files: Vec<LoadedFile>,
-    /// The context files and imports that are not in it.
+    /// The context files and imports that were not loaded.
     #[serde(default)]
     pub skipped: Vec<SkippedFile>,
-    /// The memories that were tried for the hot set, the warmest first.
+    /// The candidates for the hot set, most used first.
     #[serde(default)]
     pub hot: Vec<HotMemory>,
 }
 
-/// A memory that was tried for the hot set.
+/// A candidate for the hot set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HotMemory {
-    /// The memory.
+    /// The path of the memory.
     pub path: String,
-    /// Whether a person pinned it.
+    /// Whether the memory is pinned.
     pub pinned: bool,
-    /// How often it was used on this host.
+    /// The number of uses on this host.
     pub uses: u64,
-    /// What its uses are worth now: each loses half of its worth in a while.
+    /// The uses weighted by age: the weight of each use halves at a fixed interval.
     pub heat: f64,
-    /// Whether it is in the hot set.
+    /// Whether the memory is in the hot set.
     pub shown: bool,
-    /// Whether all of it is.
+    /// Whether the whole memory is in the hot set.
     pub whole: bool,
-    /// Why it is in or out, in a sentence.
+    /// The reason why the memory is included or not, in a sentence.
     pub why: String,
 }
 
-/// One part of that.
+/// A part of a segment's context.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SegmentPart {
-    /// What it is made of: `context_files`, `index`, `hot_set`.
+    /// The kind of part: `context_files`, `index`, `hot_set`.
     pub part: String,
-    /// The SHA-256 of its bytes.
+    /// The SHA-256 digest of the part.
     pub revision: String,
-    /// Its bytes.
+    /// The size of the part in bytes.
     pub bytes: u64,
-    /// Its tokens, estimated.
+    /// Estimated tokens of the part.
     pub tokens: u64,
 }
 
-/// A person's prompt.
+/// A prompt of the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PromptRequest {
-    /// What the person said.
+    /// The text of the prompt.
     pub text: String,
-    /// The host's id of this event: said twice, it is done once.
+    /// The host's id of this event: a repeated id has no further effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
-    /// Whether the prompt is cancelled when the connection of this request ends: what is looked for is dropped,
-    /// and nothing more is shown for it. For a host that keeps the connection open during the turn.
+    /// Whether the prompt is cancelled when the connection of this request ends: the recall is dropped, and nothing
+    /// more is shown for it. For a host that keeps the connection open during the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_with_connection: bool,
 }
 
-/// That what the model knew was compacted.
+/// A report that the host compacted the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionRequest {
-    /// The host's id of this event: said twice, it is done once.
+    /// The host's id of this event: a repeated id has no further effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
-    /// Whether what the new segment begins with is wanted, too.
+    /// Whether the response includes the context of the new segment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub context: bool,
 }
 
-/// Something that happened in a conversation.
+/// A report that tools have returned results.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResultRequest {
-    /// The host's id of this event: said twice, it is done once.
+    /// The host's id of this event: a repeated id has no further effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
-    /// Whether the model wrote memories with a tool: then what was said until now is not reviewed.
+    /// Whether the model wrote memories with a tool: the messages until now are then not reviewed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub memory_written: bool,
 }
 
-/// That a turn has ended.
+/// A report that a turn has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EndTurnRequest {
-    /// The host's id of this event: said twice, it is done once.
+    /// The host's id of this event: a repeated id has no further effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
-    /// What was said in the turn, in its order. Where turns are reviewed in the background it is kept until its review has
-    /// ended, up to 64 KiB a conversation and without secrets; else it is dropped at once. A person's prompt that was told
-    /// before may be left out. A turn in which no person said anything is not counted for reviews.
+    /// The messages of the turn, in order. If turns are reviewed in the background, they are stored until the review
+    /// has ended, up to 64 KiB per conversation and without secrets; otherwise they are dropped at once. A prompt that
+    /// was already sent may be omitted. A turn without a message of the user does not count for reviews.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<TurnMessage>,
-    /// Whether the model wrote memories in this turn: then what was said until now is not reviewed.
+    /// Whether the model wrote memories in this turn: the messages until now are then not reviewed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub memory_written: bool,
 }
@@ -232,65 +235,64 @@ pub struct EndTurnRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TurnMessage {
-    /// Who said it.
+    /// The speaker.
     pub role: TurnRole,
-    /// What was said.
+    /// The text of the message.
     pub text: String,
 }
 
-/// Who said a message. What tools say is never reviewed.
+/// The speaker of a message. Messages of tools are never reviewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TurnRole {
-    /// The person.
+    /// The user.
     User,
-    /// The model.
+    /// The model that the user talks to.
     Assistant,
-    /// A tool.
+    /// A tool that the model called.
     Tool,
 }
 
-/// What is to be shown to the model now.
+/// The text to show to the model now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ContextUpdate {
-    /// The block to put beside the prompt, or behind the results of tools; none when there is nothing, or
-    /// nothing yet.
+    /// The block to put beside the prompt, or after the results of tools; none if there is nothing to show, or nothing
+    /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalled: Option<RecalledBlock>,
-    /// What changed since the model was told which memories there are; none when nothing did, or it was given no
-    /// context.
+    /// The changes since the index was last returned; none if there are none, or if no context was returned yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangedMemories>,
 }
 
-/// Memories that fit a prompt, as they are shown.
+/// The memories recalled for a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RecalledBlock {
-    /// The block: what memories say is in it as data.
+    /// The block to show; texts of memories in it are marked as data.
     pub text: String,
-    /// The memories in it, the best first.
+    /// The memories in the block, best first.
     pub memories: Vec<RecalledMemory>,
 }
 
-/// One of them.
+/// A memory of a recalled block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RecalledMemory {
-    /// Its path.
+    /// The memory's path.
     pub path: String,
-    /// Its title.
+    /// The memory's title.
     pub title: String,
-    /// When it was written last: ISO 8601, UTC, milliseconds.
+    /// The time of the last write: ISO 8601, UTC, milliseconds.
     pub modified_at: String,
-    /// Why it fits, for people.
+    /// The reason why the memory matches, for people.
     pub why: String,
-    /// Where it is from, if nobody here reviewed it: `repository`, or `influenced` if an agent wrote it that had read such text.
+    /// The origin of an unreviewed memory: `repository`, or `influenced` if an agent wrote it after reading such text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreviewed: Option<String>,
 }

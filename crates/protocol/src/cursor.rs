@@ -1,35 +1,34 @@
-//! Where a stream of events goes on: `Last-Event-ID` and the epoch that it belongs to.
+//! Cursors of event streams: the headers `Last-Event-ID` and epoch, with which a client resumes a stream.
 //!
-//! A cursor is a bare decimal number. It says something only within one epoch: the life of one
-//! daemon. What cannot be read is no cursor, and the stream begins with what happens from then on.
+//! A cursor is a decimal number, valid only within one epoch, which is the lifetime of one daemon process. With an
+//! invalid cursor the stream starts at the current event.
 
 /// The header that carries the epoch, in both directions.
 pub const EPOCH_HEADER: &str = "x-qwen-event-epoch";
 
-/// The header by which a client says what it has seen last.
+/// The request header with the id of the last event that the client has seen.
 pub const LAST_EVENT_ID_HEADER: &str = "last-event-id";
 
-/// The header by which a stream says after which event it begins, so that a reader who is cut off before
-/// anything happened knows where to go on.
+/// The response header with the id after which the stream begins. A reader that is disconnected before the first event
+/// needs it to resume.
 pub const CURSOR_HEADER: &str = "x-lukasa-event-cursor";
 
-/// The highest event id: what a client whose numbers are all floating point can tell from the next.
+/// The highest event id: the largest integer that is exact in a double, for clients in JavaScript.
 pub const EVENT_ID_MAX: u64 = (1 << 53) - 1;
 
 /// The longest epoch, in characters.
 pub const EPOCH_CHARS_MAX: usize = 64;
 
-/// How much of a header that cannot be read goes into a log, in characters.
+/// The longest part of an invalid header that is logged, in characters.
 const LOGGED_CHARS_MAX: usize = 64;
 
-/// A header that cannot be read, as a log may show it: on one line, without what a terminal obeys,
-/// not long.
+/// An invalid header. The message is safe to log: one short line without control characters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{shown}` is no {what}")]
+#[error("invalid {what}: `{shown}`")]
 pub struct InvalidHeader {
-    /// What was wanted.
+    /// The kind of value that was expected.
     pub what: &'static str,
-    /// What was found.
+    /// The value of the header, shortened by [`for_log`].
     pub shown: String,
 }
 
@@ -39,7 +38,7 @@ impl InvalidHeader {
     }
 }
 
-/// Reads a `Last-Event-ID`; `None` if it is empty.
+/// Parses a `Last-Event-ID`; `None` if it is empty.
 pub fn last_event_id(text: &str) -> Result<Option<u64>, InvalidHeader> {
     if text.is_empty() {
         return Ok(None);
@@ -51,7 +50,7 @@ pub fn last_event_id(text: &str) -> Result<Option<u64>, InvalidHeader> {
     }
 }
 
-/// Reads an epoch; `None` if it is empty.
+/// Parses an epoch; `None` if it is empty.
 pub fn epoch(text: &str) -> Result<Option<&str>, InvalidHeader> {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b';';
     if text.is_empty() {
@@ -63,7 +62,7 @@ pub fn epoch(text: &str) -> Result<Option<&str>, InvalidHeader> {
     }
 }
 
-/// Returns a text from outside as a log may show it.
+/// Shortens an untrusted text and replaces its control characters, for a log line.
 pub fn for_log(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     let mut shown: String = text.chars().take(LOGGED_CHARS_MAX).map(plain).collect();
@@ -112,10 +111,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_log_shows_is_one_bounded_line() {
+    fn a_logged_text_is_one_bounded_line() {
         assert_eq!(for_log("a\r\nb\u{1b}[2J\0c"), "a  b [2J c");
         let long = "x".repeat(LOGGED_CHARS_MAX + 1);
         assert_eq!(for_log(&long), format!("{}…", "x".repeat(LOGGED_CHARS_MAX)));
-        assert_eq!(last_event_id("1\n").unwrap_err().to_string(), "`1 ` is no event id");
+        assert_eq!(last_event_id("1\n").unwrap_err().to_string(), "invalid event id: `1 `");
     }
 }

@@ -1,7 +1,7 @@
-//! What goes wrong, as a code that programs may rely on, its HTTP status, and a sentence.
+//! The error codes of the API, each with its HTTP status and a sentence.
 //!
-//! Every answer that is no success has the body [`ErrorBody`]: the sentence, the code, and the facts
-//! that belong to the code. A code never changes its meaning.
+//! Every error response has the body [`ErrorBody`]: the sentence, the code, and fields that belong to the code. A code
+//! never changes its meaning, so programs may rely on it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,36 +9,36 @@ use serde_json::{Map, Value};
 /// Declares the codes with their status and meaning.
 macro_rules! codes {
     ($($variant:ident = $status:literal, $meaning:literal;)+) => {
-        /// What went wrong, in one word.
+        /// An error code of the API.
         #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::IntoStaticStr)]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         #[strum(serialize_all = "snake_case")]
         pub enum ErrorCode {
             $(#[doc = $meaning] $variant,)+
-            /// A code that is not known to this version.
+            /// A code that this version does not know.
             #[serde(other)]
             Unknown,
         }
 
         impl ErrorCode {
-            /// Every code that is known, in the order of the documentation.
+            /// Every known code, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// Returns the HTTP status that it comes with.
+            /// Returns the HTTP status of the code.
             pub const fn status(self) -> u16 {
                 match self { $(Self::$variant => $status,)+ Self::Unknown => 500 }
             }
 
-            /// Returns what it means, in a sentence or two.
+            /// Returns the meaning of the code, in one or two sentences.
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$variant => $meaning,)+
-                    Self::Unknown => "The code is not known to this version.",
+                    Self::Unknown => "This version does not know the code.",
                 }
             }
 
-            /// Reads a public word; a later version may have others.
+            /// Parses a code; one of a later version becomes `Unknown`.
             pub fn read(word: &str) -> Self {
                 word.parse().unwrap_or(Self::Unknown)
             }
@@ -47,37 +47,37 @@ macro_rules! codes {
 }
 
 codes! {
-    // Before a request is looked at.
+    // Checks before a request is routed.
     HostNotAllowed = 403,
-        "The Host header names no host that this daemon answers for. `lukasa serve --allow-host` adds one.";
+        "The Host header is not accepted by this daemon. `lukasa serve --allow-host` adds one.";
     OriginNotAllowed = 403,
         "Pages of this origin may not call the daemon. `lukasa serve --allow-origin` lets them.";
     Unauthorized = 401,
         "The bearer token is missing or wrong. `lukasa token` prints it.";
     RateLimited = 429,
-        "This client asks too often. Try again when Retry-After says.";
+        "This client sends too many requests. Try again after the time in Retry-After.";
     BodyTooLarge = 413,
-        "The body is larger than a body may be.";
+        "The request body is too large.";
     BodyTimeout = 408,
         "The body did not arrive in time.";
     Overloaded = 503,
-        "The daemon holds as many bytes of requests as it may. Try again when Retry-After says.";
+        "The daemon has no room for more request bodies. Try again after the time in Retry-After.";
     InvalidJson = 400,
         "The body is not a JSON object.";
     RouteNotFound = 404,
-        "There is nothing at this path. `GET /openapi.json` lists what there is.";
+        "No route has this path. `GET /openapi.json` lists all routes.";
     MethodNotAllowed = 405,
-        "This path knows other methods, which Allow names.";
+        "This path does not support the method. Allow lists the supported ones.";
     Degraded = 503,
-        "Memories cannot be written, or their state cannot be used. `findings` says what is wrong.";
+        "Memories cannot be written, or their state cannot be used. `findings` lists the problems.";
     Internal = 500,
-        "The machine failed. The log of the daemon says how.";
+        "An internal error occurred. The log of the daemon has the cause.";
 
     // Workspaces, clients and sessions.
     UntrustedWorkspace = 403,
-        "Nobody said that this workspace is to be trusted.";
+        "This workspace is not trusted.";
     WorkspaceNotFound = 404,
-        "The daemon serves no workspace of this id.";
+        "The daemon serves no workspace with this id.";
     WorkspaceMismatch = 400,
         "The daemon serves no workspace in this folder.";
     WorkspaceBusy = 409,
@@ -89,9 +89,9 @@ codes! {
     SessionNotFound = 404,
         "There is no such session.";
     TooManySubscribers = 429,
-        "As many streams read this as may.";
+        "The limit for streams that read this is reached.";
     TooManySessions = 429,
-        "The workspace has as many sessions as it may, and somebody listens to each.";
+        "The workspace has reached its limit of sessions, and all of them are in use.";
 
     // Tasks.
     InvalidContent = 400,
@@ -107,13 +107,13 @@ codes! {
     ManagedMemoryUnavailable = 409,
         "Managed memory is off for this workspace.";
     RememberQueueFull = 429,
-        "As many tasks wait or run as the workspace holds. Try again later.";
+        "The workspace has reached its limit of tasks that wait or run. Try again later.";
     RememberFailed = 500,
-        "Whether anything can be remembered here could not be found out.";
+        "The daemon cannot determine whether this workspace accepts remember tasks.";
     ForgetFailed = 500,
-        "Whether anything can be forgotten here could not be found out.";
+        "The daemon cannot determine whether this workspace accepts forget tasks.";
     DreamFailed = 500,
-        "Whether memories can be tidied up here could not be found out.";
+        "The daemon cannot determine whether this workspace accepts dream tasks.";
     RememberTaskNotFound = 404,
         "There is no such remember task, or none that this client may see.";
     ForgetTaskNotFound = 404,
@@ -131,19 +131,19 @@ codes! {
     FeatureDisabled = 403,
         "A person switched this off. `feature` names it.";
     ReadOnly = 403,
-        "The caller may only look at this scope or file, or its folder cannot be written on this machine.";
+        "The caller has only read access to this scope or file, or its folder cannot be written on this machine.";
     NotFound = 404,
         "Nothing is at that path.";
     AlreadyExists = 409,
         "Something is at that path already.";
     NotAFile = 409,
-        "A folder, link or device stands where a memory is needed.";
+        "A folder, link or device is at the path of a memory.";
     NotText = 409,
         "The file is not UTF-8 text. Lukasa leaves its bytes alone.";
     TooLarge = 413,
-        "The memory is, or would become, larger than a memory may be.";
+        "The memory is, or would become, too large.";
     ScopeFull = 409,
-        "The scope holds as many memories as it may. Delete or merge some.";
+        "The scope has reached its limit of memories. Delete or merge some.";
     TextNotFound = 422,
         "The text to replace is not there, letter for letter.";
     TextNotUnique = 422,
@@ -153,7 +153,7 @@ codes! {
     Conflict = 412,
         "The memory is not the revision that the precondition names. Read it again, then save. With 409 and `blocked`: memories were changed since, so taking the change back would lose that.";
     PreconditionRequired = 428,
-        "Something is there, so a write names what it replaces: `If-Match` with a revision.";
+        "The path already exists, so the write must name the revision that it replaces, in `If-Match`.";
     InvalidPrecondition = 400,
         "`If-Match` and `If-None-Match` take `*` or a list of entity tags, such as revisions in quotes.";
     Screened = 422,
@@ -165,41 +165,41 @@ codes! {
     StorageFailed = 500,
         "A file or the state database cannot be read or written.";
     Locked = 503,
-        "Another process holds the memories for too long. Try again.";
+        "Another process holds the lock of the memories for too long. Try again.";
 
     // Transfer.
     InvalidArchive = 400,
         "The body is not a tar archive of memories.";
 }
 
-/// The body of every answer that is no success.
+/// The body of every error response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
-    /// What went wrong, for people.
+    /// The error message, for people.
     pub error: String,
-    /// What went wrong, for programs.
+    /// The error code, for programs.
     #[cfg_attr(feature = "schema", schema(value_type = String, example = "not_found"))]
     pub code: ErrorCode,
-    /// What belongs to the code, such as `revision` beside `conflict`.
+    /// Further fields that belong to the code, such as `revision` with `conflict`.
     #[serde(flatten)]
     pub facts: Map<String, Value>,
 }
 
 impl ErrorBody {
-    /// Returns a body that says what the code means.
+    /// Creates a body with the code's own message.
     pub fn new(code: ErrorCode) -> Self {
         Self { error: code.meaning().to_owned(), code, facts: Map::new() }
     }
 
-    /// Says it in another sentence.
+    /// Replaces the message.
     #[must_use]
     pub fn with_message(mut self, sentence: impl Into<String>) -> Self {
         self.error = sentence.into();
         self
     }
 
-    /// Adds a fact.
+    /// Adds a field.
     #[must_use]
     pub fn with_fact(mut self, name: &str, fact: impl Into<Value>) -> Self {
         self.facts.insert(name.to_owned(), fact.into());
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_is_read_back_as_itself_and_is_no_success() {
+    fn every_code_parses_back_and_has_an_error_status() {
         for &code in ErrorCode::ALL {
             assert_eq!(ErrorCode::read(code.as_ref()), code);
             assert!((400..600).contains(&code.status()), "{code}");
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_a_sentence_a_code_and_facts() {
+    fn a_body_has_a_message_a_code_and_further_fields() {
         let body = ErrorBody::new(ErrorCode::InvalidClientId).with_fact("clientId", "a b");
         insta::assert_snapshot!(serde_json::to_string(&body).unwrap(), @r#"{"error":"The client id is malformed, or not registered with this workspace. `POST /session` gives one.","code":"invalid_client_id","clientId":"a b"}"#);
         let read: ErrorBody = serde_json::from_str(r#"{"error":"x","code":"later"}"#).unwrap();

@@ -1,7 +1,7 @@
-//! Events: what happened, as streams tell it.
+//! Events of a stream, as the `data` of server-sent events.
 //!
-//! An event that happened has an id, and ids count up without gaps on one stream. What a stream says
-//! about itself (that it has caught up, that something was lost, that its reader is slow) has none.
+//! An event about memories has an id; the ids of one stream increase without gaps. An event about the stream itself
+//! (caught up, events lost, slow reader) has no id.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,32 +13,32 @@ use crate::task::TargetScope;
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope {
-    /// Its number on this stream; none for what the stream says about itself.
+    /// The event's number on this stream; none for an event about the stream itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
-    /// The version of this form: 1.
+    /// The version of this format: 1.
     pub v: u32,
-    /// What happened.
+    /// The type of the event and its data.
     #[serde(flatten)]
     pub event: Event,
-    /// The client that asked for it.
+    /// The client whose request caused the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub originator_client_id: Option<String>,
-    /// About the event itself.
+    /// Metadata of the event.
     #[serde(rename = "_meta")]
     pub meta: Meta,
 }
 
-/// About an event itself.
+/// Metadata of an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
-    /// When it was published, in milliseconds since 1970.
+    /// The time of publication, in milliseconds since 1970.
     pub server_timestamp: i64,
 }
 
-/// What happened.
+/// The type of an event, with its data.
 #[derive(strum::AsRefStr)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,65 +49,65 @@ pub enum Event {
     MemoryChanged(MemoryChanged),
     /// Proposals were made or decided.
     Proposal(ProposalEvent),
-    /// A background review saved something, and the person wants to be told.
+    /// A background review saved something, and notices about that are switched on.
     MemoryReviewed(MemoryReviewed),
-    /// All that was missed has been told; what follows happens now.
+    /// All missed events have been replayed; live events follow.
     ReplayComplete(ReplayComplete),
-    /// Something was missed for good: look anew instead of going on.
+    /// Events were lost for good: the reader must read the current state again.
     StateResyncRequired(ResyncRequired),
-    /// The reader falls behind.
+    /// The reader is falling behind.
     SlowClientWarning(SlowClient),
     /// The reader fell too far behind; the stream ends.
     ClientEvicted(ClientEviction),
 }
 
-/// Which memories changed; `scope` tells the two forms apart.
+/// Changed memories or context files; `scope` selects the form.
 #[expect(
     clippy::large_enum_variant,
-    reason = "an event is read, looked at and dropped; most are of the large form"
+    reason = "an event is short-lived, and most have the large form"
 )]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "scope", rename_all = "lowercase")]
 pub enum MemoryChanged {
-    /// A task changed some, once for the whole task.
+    /// A task changed memories; one event for the whole task.
     #[serde(rename_all = "camelCase")]
     Managed {
-        /// Which kind of task.
+        /// The kind of task.
         source: ManagedSource,
-        /// Which task.
+        /// The id of the task.
         task_id: String,
-        /// Where the memories lie.
+        /// The scopes of the memories.
         touched_scopes: Vec<TargetScope>,
     },
-    /// Somebody else changed one: a tool, a person, an editor.
+    /// A tool, a person or an editor changed one memory.
     #[serde(rename_all = "camelCase")]
     File {
-        /// The memory.
+        /// The path of the memory.
         path: String,
-        /// Where it went, if it was renamed.
+        /// The new path, if the memory was renamed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         moved_to: Option<String>,
-        /// What was done: `create`, `edit`, `save`, `delete`, `rename`, `undo`, `import`, `outside`, …; or
-        /// `pin` and `unpin`, which are no changes in history.
+        /// The kind of change: `create`, `edit`, `save`, `delete`, `rename`, `undo`, `import`, `outside`, …; or
+        /// `pin` and `unpin`, which are not recorded in history.
         kind: String,
-        /// Who did it: `person`, `agent`, `review`, `outside`, …
+        /// The actor: `person`, `agent`, `review`, `outside`, …
         actor: String,
-        /// Its revision afterwards; none when it is gone.
+        /// The new revision; none if the memory was deleted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         revision: Option<String>,
         /// The change in history; none for `pin` and `unpin`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<i64>,
-        /// How far the text may be trusted: `person`, `agent`, `background`, `imported`, `outside`.
+        /// The trust of the text: `person`, `agent`, `background`, `imported`, `outside`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trust: Option<String>,
-        /// The workspace in which it happened, if this daemon serves it; none for global memories, which are
-        /// everybody's. Another one than that of the stream: in another worktree of the same project, where
-        /// the memory at this path here is as before.
+        /// The workspace of the change, if this daemon serves it; none for global memories. If it differs from the
+        /// workspace of the stream, the change was made in another worktree of the same project. The memory at this
+        /// path in the workspace of the stream is then unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workspace_id: Option<String>,
-        /// The program that called, as it named itself.
+        /// The name of the calling program, as it sent it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client: Option<String>,
         /// The session of the host.
@@ -120,35 +120,36 @@ pub enum MemoryChanged {
     /// The context file of the project was written through the daemon.
     #[serde(rename_all = "camelCase")]
     Workspace {
-        /// The file.
+        /// The path of the file.
         file_path: String,
-        /// What was done.
+        /// The way in which the file was written.
         mode: WriteMode,
-        /// How many bytes were added, or how many the new text has.
+        /// The number of bytes that were added, or of the whole new text.
         bytes_written: u64,
     },
     /// The context file of the person was written through the daemon.
     #[serde(rename_all = "camelCase")]
     Global {
-        /// The file.
+        /// The path of the file.
         file_path: String,
-        /// What was done.
+        /// The way in which the file was written.
         mode: WriteMode,
-        /// How many bytes were added, or how many the new text has.
+        /// The number of bytes that were added, or of the whole new text.
         bytes_written: u64,
     },
 }
 
-/// Proposals were made or decided, through this daemon. Read on `/v1/events`, and where all memories are that they name.
+/// Proposals that were made or decided through this daemon. Published on `/v1/events` of each workspace that has all
+/// the memories that they name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProposalEvent {
-    /// What was done.
+    /// The action on the proposals.
     pub action: ProposalAction,
-    /// The proposals.
+    /// The numbers of the proposals.
     pub ids: Vec<i64>,
-    /// Who did it: `task` or `dream` made them, a `person` decided.
+    /// The actor: `task` or `dream` made them, a `person` decided.
     pub actor: String,
     /// The task that made them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,29 +159,29 @@ pub struct ProposalEvent {
     pub change: Option<i64>,
 }
 
-/// A background review saved something. Told where `memory_review_verbose` is set, once for the whole review.
+/// A notice that a background review saved something, once per review. Only sent if `memory_review_verbose` is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryReviewed {
-    /// The review.
+    /// The task id of the review.
     pub task_id: String,
-    /// How many entries it saved.
+    /// The number of saved entries.
     pub saved: u64,
     /// A line for the person, such as `Saved 2 memories from your last conversation.`
     pub message: String,
-    /// Where they lie.
+    /// The scopes of the saved entries.
     pub touched_scopes: Vec<TargetScope>,
 }
 
-/// What was done with proposals.
+/// An action on proposals.
 #[derive(strum::Display, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProposalAction {
-    /// A task made them: they wait.
+    /// A task made them; they wait for a decision.
     Made,
     /// A person accepted one.
     Accepted,
@@ -188,14 +189,14 @@ pub enum ProposalAction {
     Rejected,
 }
 
-/// Which kind of task changed memories.
+/// The kind of task that changed memories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub enum ManagedSource {
-    /// A remember.
+    /// A remember task.
     #[serde(rename = "workspace_memory_remember")]
     Remember,
-    /// A forget.
+    /// A forget task.
     #[serde(rename = "workspace_memory_forget")]
     Forget,
     /// A dream.
@@ -203,82 +204,82 @@ pub enum ManagedSource {
     Dream,
 }
 
-/// All that was missed has been told.
+/// The end of a replay of missed events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayComplete {
-    /// How many events that was.
+    /// The number of replayed events.
     pub replayed_count: u64,
     /// The id of the newest event.
     pub last_event_id: u64,
 }
 
-/// Something was missed for good.
+/// A loss of events: the reader must read the current state again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ResyncRequired {
-    /// Why: `ring_evicted`, `epoch_reset`, `replay_truncated`.
+    /// The reason: `ring_evicted`, `epoch_reset`, `replay_truncated`.
     pub reason: String,
     /// More about the reason, such as `epoch_mismatch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What the reader had seen last.
+    /// The id of the last event that the reader has seen.
     pub last_delivered_id: u64,
-    /// The oldest event that can still be told.
+    /// The id of the oldest event that is still available.
     pub earliest_available_id: u64,
 }
 
-/// The reader falls behind.
+/// A warning that the reader is falling behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SlowClient {
-    /// Frames that wait for it; those of one change count as one.
+    /// The number of queued frames; the frames of one change count as one.
     pub queue_size: u64,
-    /// How many may.
+    /// The limit for queued frames.
     pub max_queued: u64,
-    /// Bytes that wait for it.
+    /// The number of queued bytes.
     pub queued_bytes: u64,
-    /// How many may.
+    /// The limit for queued bytes.
     pub max_queued_bytes: u64,
-    /// Which of the two it is about.
+    /// The limit that is nearly reached.
     pub threshold: Threshold,
     /// The id of the newest event.
     pub last_event_id: u64,
 }
 
-/// What a slow reader has too much of.
+/// The limits of a reader's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Threshold {
-    /// Frames.
+    /// The number of queued frames.
     Frames,
-    /// Bytes.
+    /// The number of queued bytes.
     Bytes,
-    /// Both.
+    /// Both limits.
     #[serde(rename = "frames_and_bytes")]
     Both,
 }
 
-/// The reader fell too far behind.
+/// The end of a stream whose reader fell too far behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClientEviction {
-    /// Why: `queue_overflow`.
+    /// The reason: `queue_overflow`.
     pub reason: String,
-    /// The id of the last event that it was told.
+    /// The id of the last event that was delivered.
     pub dropped_after: u64,
-    /// Frames that waited; those of one change count as one.
+    /// The number of queued frames; the frames of one change count as one.
     pub queue_size: u64,
-    /// How many may.
+    /// The limit for queued frames.
     pub max_queued: u64,
-    /// Bytes that waited.
+    /// The number of queued bytes.
     pub queued_bytes: u64,
-    /// How many may.
+    /// The limit for queued bytes.
     pub max_queued_bytes: u64,
 }
 
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_changed_memories_is_told_once() {
+    fn a_task_that_changed_memories_is_one_managed_event() {
         let event = Event::MemoryChanged(MemoryChanged::Managed {
             source: ManagedSource::Remember,
             task_id: "remember-1".to_owned(),
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changed_is_named_by_its_memory_path() {
+    fn a_changed_file_is_named_by_its_memory_path() {
         let event = Event::MemoryChanged(MemoryChanged::File {
             path: "/memories/global/a.md".to_owned(),
             moved_to: None,
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proposal_that_was_accepted_names_its_change() {
+    fn an_accepted_proposal_names_its_change() {
         let event = Event::Proposal(ProposalEvent {
             action: ProposalAction::Accepted,
             ids: vec![3],
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_file_that_was_written_is_named_by_where_it_is() {
+    fn a_written_context_file_is_named_by_its_file_path() {
         let event = Event::MemoryChanged(MemoryChanged::Workspace {
             file_path: "/home/user/app/AGENTS.md".to_owned(),
             mode: WriteMode::Append,
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stream_says_about_itself_has_no_id() {
+    fn an_event_about_the_stream_has_no_id() {
         let event = Event::StateResyncRequired(ResyncRequired {
             reason: "epoch_reset".to_owned(),
             detail: Some("epoch_mismatch".to_owned()),

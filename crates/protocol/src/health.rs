@@ -1,44 +1,46 @@
-//! How the memories are, over `/v1/health/memories`.
+//! Health checks of memories and their repair, over `/v1/health/memories`.
+//!
+//! A check reports findings about memories, scopes and the state; a repair fixes those that are marked as fixable.
 
 use serde::{Deserialize, Serialize};
 
-/// Something about a memory, a scope or the state.
+/// A finding about a memory, a scope or the state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct HealthFinding {
-    /// What kind of thing, as `lukasa doctor` names it: `missing-description`, `repeated-entry`, `screened`, …; beside
-    /// those `stale` and `nearly-full`.
+    /// The kind of finding, as in `lukasa doctor`: `missing-description`, `repeated-entry`, `screened`, …; also `stale`
+    /// and `nearly-full`.
     pub kind: String,
-    /// In which scope; none for the state.
+    /// The scope; none for the state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<String>,
-    /// What it is about: a path or a name. It is data: from a cloned repository it may hold anything.
+    /// The path or name of the object. Untrusted data: from a cloned repository it may hold any text.
     pub subject: String,
-    /// The memory, if it is one that can be opened.
+    /// The path of the memory, if it can be opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// What that means and what to do.
+    /// The meaning of the finding, and a remedy.
     pub detail: String,
-    /// Whether a repair mends it.
+    /// Whether a repair fixes the problem.
     pub fixable: bool,
 }
 
-/// How the memories are.
+/// The result of a health check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct MemoryHealth {
-    /// What is not as it should be.
+    /// Problems that need attention.
     pub findings: Vec<HealthFinding>,
-    /// What could be better and harms nothing.
+    /// Possible improvements that do no harm if ignored.
     pub advice: Vec<HealthFinding>,
 }
 
-/// What a repair did.
+/// The result of a repair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RepairResponse {
-    /// What was done, in sentences.
+    /// The repairs that were made, in sentences.
     pub done: Vec<String>,
-    /// What is left for a person.
+    /// The findings that only a person can resolve.
     pub left: Vec<HealthFinding>,
 }

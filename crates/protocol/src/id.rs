@@ -1,15 +1,17 @@
-//! What a client may call itself.
+//! The client id of a request: its format, and the headers that carry it.
+//!
+//! `POST /session` registers a client and returns its id; a client sees only its own tasks.
 
-/// The header by which a client says who it is.
+/// The header that carries the client id.
 pub const CLIENT_ID_HEADER: &str = "x-qwen-client-id";
 
-/// Another name of that header.
+/// An alias of [`CLIENT_ID_HEADER`].
 pub const CLIENT_ID_HEADER_ALIAS: &str = "x-lukasa-client-id";
 
 /// The longest client id, in characters: room for a host's name, a session and a counter.
 pub const CLIENT_ID_CHARS_MAX: usize = 128;
 
-/// Tells whether a text can be a client id: letters, digits, `.`, `_`, `:` and `-`.
+/// Checks whether a text is a valid client id: letters, digits, `.`, `_`, `:` and `-`.
 pub fn is_client_id(text: &str) -> bool {
     (1..=CLIENT_ID_CHARS_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte))

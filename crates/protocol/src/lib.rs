@@ -1,8 +1,8 @@
-//! The public wire: what a daemon and its clients say to each other, as types.
+//! The types of the public HTTP API: requests, responses, events and errors of the daemon.
 //!
-//! The task API is the one that published clients speak; `/v1` is everything else. Nothing here reads a
-//! file or decides about memories: texts and JSON in, values out, and back. The server turns these
-//! values into those of the engine. Only the `client`, which is a feature, opens a connection.
+//! The task API follows one that published clients already speak; everything else is below `/v1`. This crate only
+//! converts between JSON and values: it reads no files and decides nothing about memories. The server maps these
+//! values to those of the engine. With the feature `client`, the module `client` is an HTTP client of the daemon.
 
 pub mod error;
 

@@ -1,85 +1,87 @@
-//! Memories over `/v1`: lists, whole texts, moves, pins, one tool call, search.
+//! Memories over `/v1`: lists, texts, writes, moves, pins, tool calls, search, import, batches and revisions.
+//!
+//! A write of a text has a precondition in its HTTP headers: the revision that it replaces, or that none exists.
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of one memory.
+/// A memory in a list, without its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryItem {
-    /// Its path, `/memories/<scope>/…`.
+    /// The memory's path, `/memories/<scope>/…`.
     pub path: String,
-    /// Its scope.
+    /// The memory's scope.
     pub scope: String,
-    /// Its one-line description, or its first heading or line when it has none; empty when it has neither.
+    /// The description in the frontmatter; without one, the first heading or line; else empty.
     pub description: String,
-    /// Whether `description` is its own.
+    /// Whether `description` is from the frontmatter.
     #[serde(default)]
     pub has_description: bool,
-    /// Its name, if it has one.
+    /// The name in the frontmatter, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its type, if it has one.
+    /// The type in the frontmatter, if any.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
-    /// When its file was last modified: ISO 8601, UTC, milliseconds.
+    /// The time when the file was last modified: ISO 8601, UTC, milliseconds.
     pub modified_at: String,
-    /// The digest of its bytes; none when it is no text, or larger than a memory may be.
+    /// The SHA-256 digest of the bytes; none if the file is not text, or too large for a memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Whether a person pinned it.
+    /// Whether the memory is pinned.
     pub pinned: bool,
-    /// How often it was used.
+    /// The number of uses.
     pub uses: u64,
-    /// When it was last used.
+    /// The time of the last use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<String>,
-    /// Who changed it last, as far as history goes: `person`, `agent`, `task`, …
+    /// The actor of the last recorded change: `person`, `agent`, `task`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_author: Option<String>,
-    /// How far its text may be trusted: `person`, `agent`, `background`, `imported` or `outside`, which came
-    /// with a repository or was written without Lukasa.
+    /// The trust of the text: `person`, `agent`, `background`, `imported`, or `outside` for text from a repository or
+    /// from an external edit.
     #[serde(default)]
     pub trust: String,
-    /// When its text was last written, as far as history goes.
+    /// The time of the last recorded write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_written_at: Option<String>,
-    /// The model that asked for that, if one did and said so.
+    /// The model that requested the last write, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What screening objects to in it.
+    /// Findings of screening in the text.
     pub findings: Vec<Warning>,
 }
 
-/// Memories, one page of them.
+/// One page of memories.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryPage {
     /// The memories.
     pub memories: Vec<MemoryItem>,
-    /// How many there are on all pages.
+    /// The number of memories on all pages.
     pub total: u64,
-    /// What `cursor` the next page has; none on the last.
+    /// The `cursor` of the next page; none on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Scopes that have no root here.
+    /// Scopes without a root in this workspace.
     pub unavailable: Vec<UnavailableScope>,
 }
 
-/// A scope that has no root here.
+/// A scope without a root in this workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct UnavailableScope {
-    /// Which.
+    /// The scope.
     pub scope: String,
-    /// Why.
+    /// The reason why it has no root.
     pub reason: String,
 }
 
-/// In which order memories are listed.
+/// The order of a list of memories.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,15 +90,15 @@ pub struct UnavailableScope {
 pub enum Sort {
     /// By path.
     Path,
-    /// The last modified first.
+    /// Last modified first.
     Modified,
-    /// The most used first.
+    /// Most used first.
     Uses,
-    /// The largest first.
+    /// Largest first.
     Bytes,
 }
 
-/// What a screening rule objects to.
+/// A finding of a screening rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Warning {
@@ -106,31 +108,31 @@ pub struct Warning {
     pub line: u64,
 }
 
-/// A whole memory.
+/// A memory with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Memory {
-    /// Its path.
+    /// The memory's path.
     pub path: String,
-    /// Its text.
+    /// The whole text.
     pub text: String,
-    /// The digest of its bytes, as `ETag` has it.
+    /// The SHA-256 digest of the bytes, as in `ETag`.
     pub revision: String,
-    /// When its file was last modified.
+    /// The time when the file was last modified.
     pub modified_at: String,
-    /// How far its text may be trusted, as a list of memories has it.
+    /// The trust of the text, as in a list of memories.
     #[serde(default)]
     pub trust: String,
-    /// When its text was last written, as far as history goes.
+    /// The time of the last recorded write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_written_at: Option<String>,
-    /// The model that asked for that, if one did and said so.
+    /// The model that requested the last write, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// A text to write.
+/// A new text for a memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct PutMemory {
@@ -138,147 +140,147 @@ pub struct PutMemory {
     pub text: String,
 }
 
-/// What a write did.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct WriteResponse {
-    /// The memory.
+    /// The path of the memory.
     pub path: String,
-    /// Its revision afterwards; none when it is gone.
+    /// The new revision; none if the memory was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// The change in history; none when nothing had to be written.
+    /// The recorded change; none if nothing had to be written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<i64>,
-    /// What screening warned of.
+    /// Warnings of screening.
     pub warnings: Vec<Warning>,
 }
 
-/// A memory or folder that is to have another path.
+/// A move of a memory or folder to another path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Move {
-    /// The path that it has.
+    /// The current path.
     pub from: String,
-    /// The path that it gets, in the same scope.
+    /// The new path, in the same scope.
     pub to: String,
 }
 
-/// Whether a memory is pinned.
+/// The pin state of a memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Pin {
-    /// The memory.
+    /// The path of the memory.
     pub path: String,
-    /// Whether it is pinned now.
+    /// Whether the memory is pinned now.
     pub pinned: bool,
-    /// Whether that is new.
+    /// Whether the request changed that.
     pub changed: bool,
 }
 
-/// What a model reads after one call of the tool.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolReply {
-    /// Whether it was done.
+    /// Whether the call succeeded.
     pub ok: bool,
-    /// What the model reads.
+    /// The text for the model.
     pub text: String,
-    /// Why it was refused.
+    /// The error code, if the call was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The change in history.
+    /// The recorded change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<i64>,
-    /// The memory's revision afterwards, or the current one beside a conflict.
+    /// The memory's new revision; with a conflict, the current one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// What screening warned of.
+    /// Warnings of screening.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
 
-/// A line that holds what was searched for.
+/// A line that matches a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Match {
-    /// The memory.
+    /// The path of the memory.
     pub path: String,
-    /// The line, counted from 1.
+    /// The line number, counted from 1.
     pub line: u64,
-    /// Its text.
+    /// The text of the line.
     pub text: String,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SearchResponse {
     /// Matches, memory by memory.
     pub matches: Vec<Match>,
-    /// Whether there are more than are told.
+    /// Whether there are more matches than returned.
     pub more: bool,
 }
 
-/// A memory that an import made.
+/// A memory that an import created.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ImportedMemory {
-    /// Where.
+    /// The path of the memory.
     pub path: String,
-    /// The file of the archive that it comes from.
+    /// The file of the archive.
     pub source: String,
-    /// What was changed on the way.
+    /// Adaptations that the import made to the text.
     pub notes: Vec<String>,
 }
 
-/// A file of an archive that was not taken over.
+/// A file of an archive that was not imported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SkippedImport {
-    /// The file.
+    /// The file of the archive.
     pub source: String,
-    /// Why.
+    /// The reason why it was not imported.
     pub why: String,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ImportOutcome {
-    /// The memories that it made.
+    /// The created memories.
     pub memories: Vec<ImportedMemory>,
-    /// What it did not take over.
+    /// The files that were not imported.
     pub skipped: Vec<SkippedImport>,
-    /// The change in history; none when nothing was made.
+    /// The recorded change; none if nothing was created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<i64>,
 }
 
-/// One step of several that are done together.
+/// One step of a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
 pub enum BatchStep {
     /// Deletes a memory.
     Delete {
-        /// Its path.
+        /// The memory's path.
         path: String,
-        /// Only if it has this revision.
+        /// The revision that the memory must have; any revision by default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         revision: Option<String>,
     },
-    /// Gives a memory another path in its scope.
+    /// Moves a memory within its scope.
     Move {
-        /// Its path.
+        /// The current path.
         from: String,
-        /// The path that it gets.
+        /// The new path.
         to: String,
     },
 }
 
-/// Steps that are done together or not at all.
+/// A batch of steps: all are carried out, or none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BatchRequest {
@@ -286,24 +288,24 @@ pub struct BatchRequest {
     pub steps: Vec<BatchStep>,
 }
 
-/// What they came to.
+/// The result of a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct BatchResponse {
-    /// The change, which one undo takes back; none if there was nothing to do.
+    /// The recorded change, which one undo reverts; none if there was nothing to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<i64>,
 }
 
-/// The text of a memory at some revision.
+/// The text of a memory at one revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct RevisionText {
-    /// The revision.
+    /// The requested revision.
     pub revision: String,
-    /// The text.
+    /// The whole text at this revision.
     pub text: String,
-    /// How it differs from the revision that was named for that, as a unified diff.
+    /// A unified diff from the revision in `against`, if that was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }

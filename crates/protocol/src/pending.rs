@@ -1,38 +1,40 @@
-//! Proposals over `/v1`: changes that wait for a person, and what the person decides.
+//! Proposals over `/v1`: changes that wait for a person's decision, and the decisions.
+//!
+//! A proposal is accepted or rejected on its own; one that no longer applies to the current memories is stale.
 
 use serde::{Deserialize, Serialize};
 
 use crate::changes::Diff;
 
-/// A change that waits for a person.
+/// A proposal: a change that waits for a person's decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PendingProposal {
-    /// Its number.
+    /// The proposal's number.
     pub id: i64,
     /// The kind of reason: `repetition`, `contradiction`, `update`, `expiry`, `misplacement`, `review`.
     pub kind: String,
-    /// Why, in one sentence. It may quote the entries.
+    /// The reason, in one sentence. It may quote the entries.
     pub reason: String,
-    /// How likely it is right, in percent.
+    /// The probability that the proposal is right, in percent.
     pub score: u32,
-    /// The kind of work that made it: `remember`, `forget`, `dream`.
+    /// The kind of task that made it: `remember`, `forget`, `dream`.
     pub origin: String,
     /// The task that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// When it was made: ISO 8601, UTC, milliseconds.
+    /// The time when it was made: ISO 8601, UTC, milliseconds.
     pub made_at: String,
-    /// Why it cannot be accepted as the memories are now; none if it can.
+    /// The reason why it can no longer be accepted; none if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<String>,
-    /// The entries that it would change; empty if it asks for a review.
+    /// The entries that the proposal would change; empty if it asks for a review.
     pub changes: Vec<ProposedEntry>,
-    /// The memory that a person is asked to read, and to answer for as it is.
+    /// The memory that a person is asked to read and confirm.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<ReviewItem>,
-    /// What it would do to each memory now, or what the writing did that is to be reviewed; empty when it is stale.
+    /// The effect on each memory now, or of the write that is to be reviewed; empty if the proposal is stale.
     pub diffs: Vec<Diff>,
 }
 
@@ -40,9 +42,9 @@ pub struct PendingProposal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ReviewItem {
-    /// Its path.
+    /// The memory's path.
     pub path: String,
-    /// Its revision.
+    /// The revision to review.
     pub revision: String,
 }
 
@@ -50,61 +52,62 @@ pub struct ReviewItem {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ProposedEntry {
-    /// Its memory.
+    /// The memory that holds the entry.
     pub path: String,
-    /// Its text; none if an entry is to be added.
+    /// The current text; none to add an entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
-    /// The text that it gets; none if it is to be removed.
+    /// The new text; none to remove the entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new: Option<String>,
 }
 
-/// Proposals that wait, the oldest first, one page of them.
+/// One page of waiting proposals, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PendingPage {
     /// The proposals.
     pub proposals: Vec<PendingProposal>,
-    /// How many wait, on all pages together.
+    /// The number of waiting proposals on all pages.
     pub waiting: u64,
-    /// What `cursor` the next page has; none on the last.
+    /// The `cursor` of the next page; none on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// The proposals that a decision is about.
+/// The proposals to decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct ProposalIds {
-    /// Their numbers.
+    /// The numbers of the proposals.
     pub ids: Vec<i64>,
 }
 
-/// What became of each proposal that was to be decided, in the order of the request.
+/// The outcome for each proposal, in the order of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Decisions {
-    /// The decisions.
+    /// The outcomes.
     pub decisions: Vec<Decision>,
 }
 
-/// What became of one proposal.
+/// The outcome for one proposal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Decision {
-    /// The proposal.
+    /// The number of the proposal.
     pub id: i64,
-    /// Whether it was decided as asked.
+    /// Whether the proposal was decided as requested.
     pub done: bool,
-    /// The change that accepting it made; an undo takes it back.
+    /// The change that accepting the proposal made; an undo reverts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<i64>,
-    /// Why it was not decided: `not_found`, `conflict` when it is stale or was decided before, `read_only`, ….
+    /// The error code, if it was not decided: `not_found`, `conflict` if it is stale or already decided, `read_only`,
+    /// ….
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The same in a sentence.
+    /// The error in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -1,10 +1,12 @@
-//! Runs over `/v1/runs`: what tasks and sessions changed, each as one; and over `/v1/runs/models`: what models did.
+//! Runs over `/v1/runs` (the changes of one task or session, grouped) and over `/v1/runs/models` (the work of models).
+//!
+//! A run of a task or session groups its recorded changes; a run of a model is a record of its calls, tokens and cost.
 
 use serde::{Deserialize, Serialize};
 
 use crate::task::TaskStatus;
 
-/// What a run was.
+/// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -15,98 +17,98 @@ pub enum RunKind {
     Session,
 }
 
-/// What one task or one session changed, as far as history goes.
+/// The recorded changes of one task or one session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
-    /// What it was.
+    /// The kind of the run.
     pub kind: RunKind,
     /// The id of the task or session.
     pub id: String,
-    /// Who it was: `person`, `agent`, `task`, `review`, `dream`, `outside`.
+    /// The actor: `person`, `agent`, `task`, `review`, `dream`, `outside`.
     pub actor: String,
-    /// The program that called, as it named itself.
+    /// The name of the calling program, as it sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// The model that asked for the last change, if one did and said so.
+    /// The model that requested the last change, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// When it changed something first: ISO 8601, UTC, milliseconds.
+    /// The time of the first change: ISO 8601, UTC, milliseconds.
     pub started_at: String,
-    /// When it changed something last.
+    /// The time of the last change.
     pub ended_at: String,
-    /// The changes on this page, the newest first.
+    /// The changes on this page, newest first.
     pub changes: Vec<i64>,
-    /// How many memories they are of.
+    /// The number of memories that they touch.
     pub memories: u64,
-    /// How far the task is, while that is kept.
+    /// The status of the task, while it is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<TaskStatus>,
 }
 
-/// Runs, the one that changed something last first.
+/// One page of runs, latest change first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunPage {
-    /// The runs. A run with older changes is on the next page again, with those.
+    /// The runs. A run with older changes appears again on the next page, with those.
     pub runs: Vec<Run>,
-    /// What `cursor` the next page has; none on the last.
+    /// The `cursor` of the next page; none on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// What a model did for a task, or for a prompt.
+/// The work of a model for a task or a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ModelRun {
-    /// Its number, which grows.
+    /// The number of the run; numbers increase.
     pub number: u64,
-    /// The task that it was done for; none for recall.
+    /// The task; none for recall.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// The agent, such as `managed-auto-memory-remember`.
     pub agent: String,
     /// The model, as the settings name it.
     pub model: String,
-    /// When it began: ISO 8601, UTC, milliseconds.
+    /// The start: ISO 8601, UTC, milliseconds.
     pub started_at: String,
-    /// When it ended.
+    /// The end: ISO 8601, UTC, milliseconds.
     pub ended_at: String,
-    /// How it ended: `completed`, `fallback` (the rules, or the ranker, did it), `failed`, `timeout`, `cancelled`.
+    /// The outcome: `completed`, `fallback` (rules or the ranker did the work), `failed`, `timeout`, `cancelled`.
     pub ended: String,
-    /// Whether nobody asked for it.
+    /// Whether the run started without a request.
     pub background: bool,
-    /// Replies of the model.
+    /// The number of replies of the model.
     pub turns: u32,
-    /// Calls of tools.
+    /// The number of tool calls.
     pub calls: u32,
-    /// Calls that were refused.
+    /// The number of refused tool calls.
     pub refused: u32,
-    /// Tokens read, those from a cache among them.
+    /// Input tokens, including cached ones.
     pub tokens_in: u64,
-    /// Tokens that the provider had in a cache.
+    /// Input tokens that the provider served from its cache.
     pub tokens_cached: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub tokens_out: u64,
-    /// What the provider says that it cost, in US dollars.
+    /// The cost in US dollars, if the provider reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
-    /// Why the model's work was not taken.
+    /// The reason why the model's work was discarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// What models did, the newest first.
+/// One page of model runs, newest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ModelRunPage {
-    /// What they did.
+    /// The model runs.
     pub runs: Vec<ModelRun>,
-    /// What `cursor` the next page has; none on the last.
+    /// The `cursor` of the next page; none on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }

@@ -1,45 +1,48 @@
-//! Sessions: a client that is registered with a workspace, and its stream of events.
+//! Sessions: clients registered with a workspace, each with a stream of events.
+//!
+//! A session gives its client an id, by which tasks belong to that client. It is not a conversation of a model: those
+//! are in [`crate::conversation`].
 
 use serde::{Deserialize, Serialize};
 
-/// What a session is begun with.
+/// A request to begin a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct SessionRequest {
-    /// The folder of the workspace; left out, the daemon's first one.
+    /// The folder of the workspace; by default, that of the primary workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
 }
 
-/// A session.
+/// A registered client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
-    /// Its id.
+    /// The session's id.
     pub session_id: String,
-    /// The folder of its workspace.
+    /// The folder of the workspace.
     pub workspace_cwd: String,
-    /// Whether it was there before; every request begins one of its own.
+    /// Whether an existing session was joined; each request begins a new one.
     pub attached: bool,
-    /// The id under which its client is registered.
+    /// The id of the registered client.
     pub client_id: String,
-    /// When it began: ISO 8601, UTC, milliseconds.
+    /// The start of the session: ISO 8601, UTC, milliseconds.
     pub created_at: String,
-    /// The epoch of its events.
+    /// The epoch of the session's events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event_epoch: Option<String>,
 }
 
-/// What a sign of life is answered with.
+/// The response to a heartbeat of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Heartbeat {
-    /// The session.
+    /// The session's id.
     pub session_id: String,
-    /// Its client.
+    /// The client's id.
     pub client_id: String,
-    /// When, in milliseconds since 1970.
+    /// The time of the heartbeat, in milliseconds since 1970.
     pub last_seen_at: i64,
 }

@@ -1,9 +1,12 @@
-//! Settings over `/v1/settings`, and which folders are trusted over `/v1/trust`.
+//! Settings over `/v1/settings`, and trusted folders over `/v1/trust`.
+//!
+//! Settings are those of the settings file, with their sources and allowed values. A daemon reads the file only at its
+//! start.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What kind of value a setting has.
+/// The kind of value of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -14,60 +17,60 @@ pub enum SettingKind {
     Number,
     /// One of `choices`.
     Choice,
-    /// A text.
+    /// A string.
     Text,
-    /// Several texts.
+    /// A list of strings.
     List,
 }
 
-/// What says the value of a setting.
+/// The source of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SettingSource {
-    /// Nothing: it is the default.
+    /// The built-in default.
     Default,
     /// The settings file.
     File,
-    /// A variable of the environment.
+    /// An environment variable.
     Environment,
 }
 
-/// One setting.
+/// A setting with its value and limits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Setting {
-    /// Its name in the settings file, such as `retention.days`.
+    /// The name in the settings file, such as `retention.days`.
     pub key: String,
-    /// What kind of value it has.
+    /// The kind of value.
     pub kind: SettingKind,
-    /// What it is, for people.
+    /// The meaning of the setting, for people.
     pub meaning: String,
-    /// Its value; null when there is none.
+    /// The current value; null if there is none.
     pub value: Value,
-    /// Its value when nothing sets it; null when there is none.
+    /// The default value; null if there is none.
     pub default: Value,
-    /// What says the value.
+    /// The source of the current value.
     pub from: SettingSource,
-    /// The line of the settings file that does, counted from 1.
+    /// The line in the settings file that sets it, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// The smallest number that it may be.
+    /// The smallest allowed number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<u64>,
-    /// The largest number that it may be.
+    /// The largest allowed number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<u64>,
-    /// The words that it may be.
+    /// The allowed words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// Whether it can be set here; if not, `why` says why.
+    /// Whether the setting cannot be changed here; `why` has the reason.
     pub read_only: bool,
-    /// Why it cannot be set here.
+    /// The reason why the setting cannot be changed here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Whether this version has what it turns on.
+    /// Whether this build includes the feature that the setting controls.
     pub built: bool,
 }
 
@@ -76,57 +79,57 @@ pub struct Setting {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {
-    /// The settings file, which may not be there yet.
+    /// The path of the settings file, which may not exist yet.
     pub file: String,
-    /// Whether the file says something else than when the daemon began: it is read at its start.
+    /// Whether the file has changed since the daemon read it at its start.
     pub restart_needed: bool,
     /// The settings, in the order of the documentation.
     pub settings: Vec<Setting>,
 }
 
-/// A value to set.
+/// A new value for a setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PutSetting {
-    /// The value; null takes the setting out of the file.
+    /// The value; null removes the setting from the file.
     pub value: Value,
-    /// Only if its value is still this one, as it was listed; left out, whatever it is.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    /// The value that the setting must still have, as listed; any value by default.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub expected: Option<Value>,
 }
 
-/// Reads a value that is there, be it null.
-fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+/// Deserializes a field that is present, even if it is null: serde would read null as `None`.
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }
 
-/// Which folders are trusted.
+/// The trusted folders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TrustStatus {
-    /// The folders that a person trusts, with all below them.
+    /// The folders that a person trusts, including their subfolders.
     pub folders: Vec<String>,
     /// The project of the workspace, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub here: Option<FolderTrust>,
 }
 
-/// Whether a project is trusted.
+/// The trust in a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct FolderTrust {
-    /// Its folder.
+    /// The folder of the project.
     pub path: String,
-    /// Whether it, or a folder above it, is trusted.
+    /// Whether the folder, or one above it, is trusted.
     pub trusted: bool,
-    /// What is not shown to models unasked, and would be if it were trusted.
+    /// The texts that models are shown only if the project is trusted.
     pub speaks: Vec<InstructionSource>,
-    /// How many more there are.
+    /// The number of further texts that are not listed.
     pub more: u64,
 }
 
-/// What speaks once a project is trusted.
+/// The kind of a text that models are shown only if its project is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -137,25 +140,25 @@ pub enum InstructionSourceKind {
     Memory,
 }
 
-/// Something of a project that is shown to models once it is trusted.
+/// A text that models are shown only if its project is trusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct InstructionSource {
-    /// What it is.
+    /// The kind of text.
     pub kind: InstructionSourceKind,
-    /// The file, or the memory.
+    /// The path of the file or memory.
     pub path: String,
-    /// The description of a memory.
+    /// The description, for a memory.
     pub description: String,
 }
 
-/// A folder to trust, or not to trust any more.
+/// A change of the trust in a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PutTrust {
-    /// The folder, from the root of the file system on.
+    /// The absolute path of the folder.
     pub path: String,
-    /// Whether it is trusted.
+    /// Whether the folder is to be trusted.
     pub trusted: bool,
 }

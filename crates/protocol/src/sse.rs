@@ -1,23 +1,22 @@
-//! Server-sent events: frames as lines of text, written and read.
+//! Server-sent events: a writer and an incremental parser of frames.
 //!
-//! A frame is `id:`, `event:` and `data:` lines and an empty one. A reader takes bytes as they come,
-//! in pieces of any size, and gives out whole frames; comments and fields that nobody knows are
-//! passed over, as the format demands.
+//! A frame consists of `id:`, `event:` and `data:` lines and an empty line. The reader takes bytes in pieces of any
+//! size and returns complete frames. It skips comments and unknown fields, as the format demands.
 
 use std::fmt::Write as _;
 
-/// The first thing that a stream says: how long to wait before connecting anew, in milliseconds.
+/// The beginning of a stream: the delay before a reconnect, in milliseconds.
 pub const RETRY: &str = "retry: 3000\n\n";
 
-/// A comment that shows that the stream lives.
+/// A comment that shows that the connection is alive.
 pub const HEARTBEAT: &str = ": heartbeat\n\n";
 
-/// The longest frame that a reader takes, in bytes.
+/// The longest frame that a reader accepts, in bytes.
 pub const FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Writes a frame. `data` is one line: JSON without indentation.
+/// Formats a frame. `data` must be one line: JSON without indentation.
 pub fn write(id: Option<u64>, event: &str, data: &str) -> String {
-    debug_assert!(!data.contains(['\n', '\r']), "data of a frame is one line");
+    debug_assert!(!data.contains(['\n', '\r']), "the data of a frame must be one line");
     let mut frame = String::with_capacity(data.len() + event.len() + 48);
     // Writing to a string cannot fail.
     if let Some(id) = id {
@@ -27,36 +26,35 @@ pub fn write(id: Option<u64>, event: &str, data: &str) -> String {
     frame
 }
 
-/// A frame as read.
+/// A parsed frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Its id, if it is a number.
+    /// The id, if it is a number.
     pub id: Option<u64>,
-    /// Its type; empty if it has none.
+    /// The event type; empty if there is none.
     pub event: String,
-    /// Its data, lines joined by `\n`.
+    /// The data lines, joined by `\n`.
     pub data: String,
 }
 
-/// A frame is longer than a reader takes.
+/// An error: a frame is longer than [`FRAME_BYTES_MAX`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a frame is longer than {FRAME_BYTES_MAX} bytes")]
 pub struct FrameTooLong;
 
-/// Reads frames out of bytes.
+/// An incremental parser of frames.
 #[derive(Debug, Default)]
 pub struct FrameReader {
     line: Vec<u8>,
-    /// Whether the last byte was a `\r`, so that a `\n` after it ends no second line.
+    /// Whether the last byte was a `\r`: a `\n` after it does not end another line.
     after_return: bool,
     frame: Frame,
-    /// Whether `frame` has a `data` line: a frame without one is none.
+    /// Whether `frame` has a `data` line: the format demands that a frame without one is dropped.
     has_data: bool,
 }
 
 impl FrameReader {
-    /// Takes more bytes; returns the frames that they complete. After an error the stream is of no
-    /// more use.
+    /// Parses more bytes; returns the frames that they complete. After an error the stream cannot be used any more.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, FrameTooLong> {
         let mut frames = Vec::new();
         for &byte in bytes {
@@ -118,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_frames_are_read_back() {
         assert_eq!(
             write(Some(3), "memory_changed", "{}"),
             "id: 3\nevent: memory_changed\ndata: {}\n\n"
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn any_end_of_line_will_do_and_unknown_fields_are_passed_over() {
+    fn any_line_ending_is_accepted_and_unknown_fields_are_skipped() {
         let expected = [frame(Some(1), "a", "x\ny")];
         for end in ["\n", "\r", "\r\n"] {
             let lines = ["id: 1", "event:a", "colour: red", ": note", "data: x", "data:y", "", ""];
@@ -142,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_without_end_is_given_up() {
+    fn an_endless_frame_is_an_error() {
         let mut reader = FrameReader::default();
         let bytes = vec![b'x'; FRAME_BYTES_MAX + 1];
         assert_eq!(reader.push(&bytes), Err(FrameTooLong));
@@ -150,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_not_matter_how_bytes_arrive(
+        fn frames_do_not_depend_on_how_bytes_are_split(
             text in "([a-z:]{0,6}|data: |\r|\n|\r\n){0,40}",
             piece in 1_usize..9,
         ) {

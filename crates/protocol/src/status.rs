@@ -1,68 +1,70 @@
-//! How a daemon is doing.
+//! Statistics of a daemon, over `/v1/stats`.
+//!
+//! They cover the sizes of scopes and history, the next scheduled dream, and open streams and connections.
 
 use serde::{Deserialize, Serialize};
 
-/// Counts and sizes.
+/// Counts and sizes of a workspace and its daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Stats {
-    /// The workspace that is told of.
+    /// The id of the workspace.
     pub workspace_id: String,
-    /// Its scopes.
+    /// The scopes of the workspace.
     pub scopes: Vec<ScopeStats>,
     /// The history of this host.
     pub history: HistoryStats,
-    /// What the next dream by schedule waits for; none where nobody dreams by schedule.
+    /// The conditions of the next scheduled dream; none if dreams are not scheduled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_dream: Option<NextDream>,
-    /// Streams that read events at this moment.
+    /// The number of open event streams.
     pub event_streams: u64,
-    /// Connections at this moment.
+    /// The number of open connections.
     pub connections: u64,
 }
 
-/// A dream that comes by itself, in a lane that has nothing to do.
+/// A scheduled dream. It starts when the lane has no other task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NextDream {
-    /// It comes no sooner; none if there never was one, and it need not wait.
+    /// The earliest time; none if there was no dream yet, so that it need not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<String>,
-    /// How many more sessions there have to be first.
+    /// The number of further sessions that must happen before.
     pub sessions_missing: u64,
 }
 
-/// How much one scope holds.
+/// Counts and sizes of one scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ScopeStats {
-    /// Which.
+    /// The scope.
     pub scope: String,
-    /// Why it has no root here; none when it has.
+    /// The reason why the scope has no root here; none if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
-    /// Memories.
+    /// The number of memories.
     pub memories: u64,
-    /// How many it may hold.
+    /// The limit for memories.
     pub memories_max: u64,
-    /// Bytes of all of them.
+    /// The size of all memories in bytes.
     pub bytes: u64,
 }
 
-/// How much history holds.
+/// Counts and sizes of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryStats {
-    /// Changes.
+    /// The number of changes.
     pub changes: u64,
-    /// Changes whose files may not be safe on the disk yet.
+    /// The number of changes whose files may not be on the disk yet.
     pub open: u64,
-    /// Bytes of contents, compressed.
+    /// The compressed size of all stored contents in bytes.
     pub content_bytes: u64,
-    /// Bytes of the database.
+    /// The size of the database in bytes.
     pub database_bytes: u64,
 }

@@ -1,7 +1,7 @@
-//! Tasks: what a client asks for, and how far it is.
+//! Tasks: requests of clients (remember, forget, dream), their status and their results.
 //!
-//! A body is read field by field in a fixed order, so that the first thing that is wrong with it is
-//! the one that is told. What a field means is not decided here.
+//! A request body is parsed field by field in a fixed order: the first invalid field decides the error code. This
+//! module only checks the form of fields; the engine gives them their meaning.
 
 use std::str::FromStr;
 
@@ -11,59 +11,59 @@ use serde_json::{Map, Value};
 
 use crate::error::ErrorCode;
 
-/// The longest text of a task, in bytes of UTF-8: a few pages, far more than a fact needs.
+/// The longest text of a task, in bytes of UTF-8: several pages, far more than a fact needs.
 pub const TASK_TEXT_BYTES_MAX: usize = 65_536;
 
-/// What kind of work a task is.
+/// The kind of a requested task.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
-    /// A text is taken in.
+    /// Remembers a text.
     Remember,
-    /// Entries are removed.
+    /// Removes entries.
     Forget,
-    /// Memories are tidied up.
+    /// Tidies memories.
     Dream,
 }
 
-/// What kind of work a lane does: the kinds of task, and reviews, which nobody asks for.
+/// The kind of work in a lane: a requested task, or a review, which clients cannot request.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WorkKind {
-    /// A text is taken in.
+    /// Remembers a text.
     Remember,
-    /// Entries are removed.
+    /// Removes entries.
     Forget,
-    /// Memories are tidied up.
+    /// Tidies memories.
     Dream,
-    /// A conversation is looked through for what is worth keeping.
+    /// Searches a conversation for facts to save.
     Review,
 }
 
-/// How far a task is.
+/// The status of a task.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// It waits for those before it.
+    /// The task waits for earlier ones.
     Queued,
-    /// It is being done.
+    /// The task is running.
     Running,
-    /// It is done; `result` says what came of it.
+    /// The task is done; `result` has the outcome.
     Completed,
-    /// It was given up; `error` says why.
+    /// The task failed; `error` has the reason.
     Failed,
 }
 
-/// What may be known of earlier memories while a text is remembered.
+/// The memories that a remember task may read.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub enum TaskStatus {
 pub enum ContextMode {
     /// All memories of the workspace.
     Workspace,
-    /// None of them: everything is written afresh.
+    /// No memories: every fact counts as new.
     Clean,
 }
 
@@ -89,38 +89,38 @@ pub enum TargetScope {
     User,
 }
 
-/// What kind of knowledge a memory holds.
+/// The topic of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
-    /// Who the person is.
+    /// Facts about the person.
     User,
-    /// How an agent is to work.
+    /// Instructions for the work of agents.
     Feedback,
-    /// Facts of the work.
+    /// Facts about the project.
     Project,
-    /// Where something is to be found.
+    /// Pointers to information elsewhere.
     Reference,
 }
 
-/// What is to be remembered.
+/// A request to remember a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RememberRequest {
-    /// The text, as somebody said it; at most 65,536 bytes.
+    /// The text, in free form; at most 65,536 bytes.
     pub content: String,
-    /// What may be known while deciding; `workspace` when left out.
+    /// The memories that the task may read; `workspace` by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_mode: Option<ContextMode>,
-    /// Where it must go; left out, it is decided by what the text is about.
+    /// The scope to write to; by default, the content of the text decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<TargetScope>,
 }
 
 impl RememberRequest {
-    /// Reads a body.
+    /// Parses a request body. Returns the error of the first invalid field.
     pub fn read(fields: &Map<String, Value>) -> Result<Self, ErrorCode> {
         Ok(Self {
             content: text(fields.get("content")).ok_or(ErrorCode::InvalidContent)?,
@@ -133,23 +133,23 @@ impl RememberRequest {
     }
 }
 
-/// What is to be forgotten.
+/// A request to forget entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ForgetRequest {
     /// The request, in a person's words; at most 65,536 bytes.
     pub query: String,
-    /// Where to look; left out, everywhere.
+    /// The scope to search; all scopes by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<TargetScope>,
-    /// The only memory to look in: with the text of a candidate as the query, that entry is meant.
+    /// The only memory to search. With the text of a candidate as the query, exactly that entry is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_path: Option<String>,
 }
 
 impl ForgetRequest {
-    /// Reads a body.
+    /// Parses a request body. Returns the error of the first invalid field.
     pub fn read(fields: &Map<String, Value>) -> Result<Self, ErrorCode> {
         Ok(Self {
             query: text(fields.get("query")).ok_or(ErrorCode::InvalidQuery)?,
@@ -172,38 +172,38 @@ fn scope(field: Option<&Value>) -> Result<Option<TargetScope>, ErrorCode> {
     field.map(|scope| word(scope).ok_or(ErrorCode::InvalidScope)).transpose()
 }
 
-/// Reads one of a closed set of words.
+/// Parses one of a closed set of words.
 pub(crate) fn word<T: FromStr>(field: &Value) -> Option<T> {
     field.as_str()?.parse().ok()
 }
 
-/// A task.
+/// A task with its status and outcome.
 ///
-/// On the wire, `result` and `error` are null until the task ends; then the one that applies is there.
+/// In JSON, `result` and `error` are null until the task ends; then only the one that applies is present.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// Its id: its kind, `-` and a UUID.
+    /// The task's id: its kind, `-` and a UUID.
     pub task_id: String,
-    /// How far it is.
+    /// The status.
     pub status: TaskStatus,
-    /// What a remember may know; other kinds have none.
+    /// The memories that a remember task may read; absent for other kinds.
     pub context_mode: Option<ContextMode>,
-    /// The scope that was asked for.
+    /// The requested scope.
     pub scope: Option<TargetScope>,
-    /// When it was asked for: ISO 8601, UTC, milliseconds.
+    /// The time of the request: ISO 8601, UTC, milliseconds.
     pub created_at: String,
-    /// When its status last moved.
+    /// The time of the last change of the status.
     pub updated_at: String,
-    /// What came of it, once it is completed; null before.
+    /// The result, once the task is completed; null before.
     pub result: Option<TaskResult>,
-    /// Why it was given up, once it has failed; null before.
+    /// The error, once the task has failed; null before.
     pub error: Option<TaskError>,
 }
 
 impl Task {
-    /// Tells whether the task is completed or has failed.
+    /// Checks whether the task is completed or has failed.
     pub const fn has_ended(&self) -> bool {
         matches!(self.status, TaskStatus::Completed | TaskStatus::Failed)
     }
@@ -232,34 +232,34 @@ impl Serialize for Task {
     }
 }
 
-/// What came of a task; its fields tell the kinds apart.
+/// The result of a task; its fields determine the kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum TaskResult {
-    // The one with a field that no other has comes before those whose fields it has, too.
-    /// Of a review.
+    // The order matters: serde takes the first variant that fits, and a review has all fields of a remember.
+    /// The result of a review.
     Review(ReviewResult),
-    /// Of a remember.
+    /// The result of a remember task.
     Remember(RememberResult),
-    /// Of a forget.
+    /// The result of a forget task.
     Forget(ForgetResult),
-    /// Of a dream.
+    /// The result of a dream.
     Dream(DreamResult),
 }
 
-/// What came of a remember.
+/// The result of a remember task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RememberResult {
-    /// One sentence, without a word of what was remembered.
+    /// One sentence that quotes nothing of the text.
     pub summary: String,
-    /// The memories that changed; none if all of it was known.
+    /// The memories that changed; empty if all facts were known already.
     pub files_touched: Vec<String>,
-    /// Where they lie.
+    /// The scopes of the changed memories.
     pub touched_scopes: Vec<TargetScope>,
-    /// How many changes it proposes to a person, beside those that waited already.
+    /// The number of new proposals that the task made.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub proposals: u64,
     /// The entries that changed or were known already.
@@ -272,16 +272,16 @@ const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What became of an entry.
+/// The outcome for one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EntryNote {
-    /// Its memory.
+    /// The memory that holds the entry.
     pub file_path: String,
     /// `added`, `updated`, `removed`, `merged`, `dated` or `known`; a later version may have others.
     pub action: String,
-    /// Its first words, without secrets.
+    /// The first words of the entry, without secrets.
     pub summary: String,
 }
 
@@ -290,65 +290,66 @@ pub struct EntryNote {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ForgetCandidate {
-    /// Its memory.
+    /// The memory that holds the entry.
     pub file_path: String,
-    /// All of it, without the bullet and without secrets: with it as the query, and this `filePath`, the entry is meant.
+    /// The whole entry, without the bullet and without secrets. A request with this text as the query and with this
+    /// `filePath` removes exactly this entry.
     pub entry: String,
-    /// Its first line, without secrets.
+    /// The first line of the entry, without secrets.
     pub summary: String,
 }
 
-/// What came of a forget.
+/// The result of a forget task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ForgetResult {
-    /// One sentence.
+    /// One sentence about the outcome.
     pub summary: String,
-    /// The entries that are gone.
+    /// The entries that were removed.
     pub removed_entries: Vec<RemovedEntry>,
     /// The topics of the memories that changed.
     pub touched_topics: Vec<Topic>,
-    /// Where they lie.
+    /// The scopes of the changed memories.
     pub touched_scopes: Vec<TargetScope>,
-    /// How many changes it proposes to a person, beside those that waited already.
+    /// The number of new proposals that the task made.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub proposals: u64,
     /// The entries that changed.
     #[serde(default)]
     pub changes: Vec<EntryNote>,
-    /// If nothing was removed: the entries that may be meant, the likeliest first; at most five.
+    /// If nothing was removed: at most five entries that the query may mean, most likely first.
     #[serde(default)]
     pub candidates: Vec<ForgetCandidate>,
 }
 
-/// An entry that was forgotten.
+/// An entry that was removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RemovedEntry {
-    /// The topic of its memory.
+    /// The topic of the memory.
     pub topic: Topic,
-    /// Its first line.
+    /// The first line of the entry.
     pub summary: String,
-    /// Its memory.
+    /// The memory that held the entry.
     pub file_path: String,
 }
 
-/// What came of a dream.
+/// The result of a dream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DreamResult {
-    /// One sentence.
+    /// One sentence about the outcome.
     pub summary: String,
     /// The topics of the memories that changed.
     pub touched_topics: Vec<Topic>,
-    /// Where they lie.
+    /// The scopes of the changed memories.
     pub touched_scopes: Vec<TargetScope>,
-    /// How many entries were merged into another that says the same.
+    /// The number of entries that were merged into another with the same meaning.
     pub deduped_entries: u64,
-    /// How many changes it proposes to a person, beside those that waited already.
+    /// The number of new proposals that the task made.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub proposals: u64,
     /// The entries that changed.
@@ -356,63 +357,63 @@ pub struct DreamResult {
     pub changes: Vec<EntryNote>,
 }
 
-/// What came of a review.
+/// The result of a review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReviewResult {
-    /// One sentence.
+    /// One sentence about the outcome.
     pub summary: String,
-    /// The memories that changed.
+    /// The paths of the memories that changed.
     pub files_touched: Vec<String>,
-    /// Where they lie.
+    /// The scopes of the changed memories.
     pub touched_scopes: Vec<TargetScope>,
-    /// How many changes it proposes to a person, beside those that waited already.
+    /// The number of new proposals that the task made.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub proposals: u64,
     /// The entries that changed.
     #[serde(default)]
     pub changes: Vec<EntryNote>,
-    /// The number of findings that were not taken, by the reason: `known`, `screened`, `limit`, `instructions`, `form`,
+    /// The number of facts that were not saved, by reason: `known`, `screened`, `limit`, `instructions`, `form`,
     /// `place`; a later version may have others.
     pub left_out: std::collections::BTreeMap<String, u32>,
 }
 
-/// Why a task was given up.
+/// The error of a failed task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TaskError {
-    /// The code, of a closed list.
+    /// The error code, from a closed list.
     pub code: String,
-    /// What the code means.
+    /// The meaning of the code.
     pub message: String,
-    /// The code of what went wrong with the memories, such as `scope_full`, if that is why.
+    /// The error code of the memory operation that caused the failure, such as `scope_full`, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// More, cleaned of credentials and not long.
+    /// Short details, without credentials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
 }
 
-/// A task of a list.
+/// A task in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ListedTask {
-    /// What kind of work it is.
+    /// The kind of work.
     pub kind: WorkKind,
-    /// The workspace whose memories it is about.
+    /// The id of the task's workspace.
     pub workspace_id: String,
     /// The task.
     #[serde(flatten)]
     pub task: Task,
 }
 
-/// Tasks, the latest first.
+/// Tasks, latest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct TaskList {
-    /// Those that the caller may see.
+    /// The tasks that the caller may see.
     pub tasks: Vec<ListedTask>,
 }
 

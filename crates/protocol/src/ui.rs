@@ -1,16 +1,18 @@
-//! How a browser logs in to the page for people.
+//! Login of a browser to the web page: a one-time ticket is exchanged for a token.
+//!
+//! The ticket is in the URL that a browser opens, so it is valid only once and for a short time.
 
 use serde::{Deserialize, Serialize};
 
-/// What a browser is opened with.
+/// A one-time login ticket, which is part of the URL that a browser opens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Ticket {
-    /// Good for one login, within a minute.
+    /// The ticket: valid for one login, for one minute.
     pub ticket: String,
 }
 
-/// A ticket that is traded for a token.
+/// A request to exchange a ticket for a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct LoginRequest {
@@ -18,12 +20,12 @@ pub struct LoginRequest {
     pub ticket: String,
 }
 
-/// What a browser gets for a ticket.
+/// The response to a login.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 pub struct Login {
-    /// The token of this browser. It ends with the daemon, and twelve hours after it was used last.
+    /// The token of this browser. It expires when the daemon stops, and twelve hours after its last use.
     pub token: String,
-    /// The id of the workspace that the daemon was started for.
+    /// The id of the primary workspace.
     pub workspace: String,
 }

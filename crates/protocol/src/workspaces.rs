@@ -1,4 +1,7 @@
 //! Workspaces of the host over `/v1`: the memories of the scope `workspace` of each, and their removal.
+//!
+//! They include workspaces that this daemon does not serve. A removal deletes the memories as one change, which can be
+//! undone.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HostWorkspaces {
-    /// In order of their ids.
+    /// The workspaces, ordered by id.
     pub workspaces: Vec<HostWorkspace>,
 }
 
@@ -16,33 +19,33 @@ pub struct HostWorkspaces {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HostWorkspace {
-    /// The id of its memories, as `--workspace-id` and `DELETE /v1/workspaces/{id}` take it. It is not the id by
-    /// which a request names a workspace that the daemon serves.
+    /// The id for `--workspace-id` and `DELETE /v1/workspaces/{id}`. It differs from the id by which other requests
+    /// name a workspace of the daemon.
     pub id: String,
-    /// The folder of the git worktree that it belongs to; none for a workspace that was named with `--workspace-id`.
+    /// The folder of the git worktree; none for a workspace that was created with `--workspace-id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checkout: Option<String>,
     /// Whether that folder still exists.
     pub checkout_exists: bool,
-    /// The number of its memories.
+    /// The number of memories.
     pub memories: usize,
-    /// Their size in bytes.
+    /// The size of the memories in bytes.
     pub bytes: u64,
     /// The ids of the workspaces that this daemon serves with these memories.
     pub served_as: Vec<String>,
 }
 
-/// The removal of a workspace.
+/// The result of removing a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RemovedWorkspace {
     /// The memories that were deleted.
     pub memories: Vec<String>,
-    /// The change that deleted them; none if there were none. Its undo brings them back.
+    /// The change that deleted them, which can be undone; none if there were no memories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<i64>,
-    /// The folder of the workspace, if files that are not memories are left in it.
+    /// The folder of the workspace, if it still holds files that are not memories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_folder: Option<String>,
 }

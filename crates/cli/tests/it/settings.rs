@@ -151,7 +151,7 @@ fn a_rule_is_answered_for_by_every_command_that_writes() {
     insta::assert_snapshot!(ended.shown(), @r"
     status 2
     --- stderr
-    error: --allow: `secrets.none` is neither a screening rule nor a family of them
+    error: --allow: unknown screening rule `secrets.none`: expected the id of a rule, or a family
       help: a refusal names the rule
     ");
 }

@@ -1,10 +1,8 @@
-//! What an edit does to a text, and what it answers: text in, text out.
+//! The edits `str_replace` and `insert` on a text, and their replies: text in, text out.
 //!
-//! Every byte outside the edit stays: line endings, a byte order mark, a missing final newline
-//! (which only an insert adds). A view shows no line endings, so `\r\n` and `\n` are one line break here:
-//! either finds the other, and new lines end as the first line of the file does, also in a file that mixes
-//! both. An edit that cannot be made says why. Reading and writing the file, access and screening are
-//! the store's.
+//! Every byte outside the edit is kept: line endings, a byte order mark, a missing final newline (which only an insert
+//! adds). A view shows no line endings, so `\r\n` and `\n` match each other. New lines end like the first line of the
+//! file, even if the file mixes both. The store reads and writes the file, and does access checks and screening.
 
 use std::borrow::Cow;
 
@@ -17,13 +15,13 @@ const BYTE_ORDER_MARK: char = '\u{feff}';
 /// The outcome of an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditResult {
-    /// All of the memory's text.
+    /// The whole new text of the memory.
     pub text: String,
-    /// What the caller is told.
+    /// The reply to the caller.
     pub reply: String,
 }
 
-/// Replaces the one occurrence of `old` by `new`, letter for letter but for how lines end.
+/// Replaces the only occurrence of `old` with `new`. The match is exact, except for line endings.
 pub fn str_replace(
     path: &MemoryPath,
     text: &str,
@@ -35,11 +33,11 @@ pub fn str_replace(
         return Err(CommandError::EmptyOldStr);
     }
     let (plain, pattern) = (without_returns(text), without_returns(old));
-    let at = match occurrences(&plain, &pattern).as_slice() {
+    let offset = match occurrences(&plain, &pattern).as_slice() {
         [] => {
             return Err(CommandError::TextNotFound { path: path.clone(), old_str: old.to_owned() });
         }
-        [at] => *at,
+        [offset] => *offset,
         many => {
             return Err(CommandError::TextNotUnique {
                 old_str: old.to_owned(),
@@ -47,7 +45,7 @@ pub fn str_replace(
             });
         }
     };
-    let (before, rest) = text.split_at(position_in(text, at));
+    let (before, rest) = text.split_at(position_in(text, offset));
     let (_, after) = rest.split_at(position_in(rest, pattern.len()));
     let new = with_line_break(new, line_break(text));
     let edited = [before, &new, after].concat();
@@ -66,9 +64,9 @@ pub fn str_replace(
     Ok(EditResult { text: edited, reply })
 }
 
-/// Adds `insert_text` as lines of its own after line `line`; 0 is the top, behind a byte order mark.
+/// Inserts `insert_text` as separate lines after line `line`; 0 is the top, after a byte order mark.
 ///
-/// The new lines end as the first line of the file does. The file ends with a newline afterwards.
+/// The new lines end like the first line of the file. Afterwards the file ends with a newline.
 pub fn insert(
     path: &MemoryPath,
     text: &str,
@@ -83,13 +81,13 @@ pub fn insert(
     };
     let above: usize = body.split_inclusive('\n').take(lines_above).map(str::len).sum();
     let (head, tail) = text.split_at(text.len() - body.len() + above);
-    let found = line_break(text);
-    let breaks = found.unwrap_or("\n");
+    let file_ending = line_break(text);
+    let breaks = file_ending.unwrap_or("\n");
     let mut edited = head.to_owned();
     if above > 0 {
         end_line(&mut edited, breaks);
     }
-    edited.push_str(&with_line_break(insert_text, found));
+    edited.push_str(&with_line_break(insert_text, file_ending));
     if !insert_text.ends_with('\n') {
         edited.push_str(breaks);
     }
@@ -110,12 +108,12 @@ pub fn check_writable(path: &MemoryPath, text: &str) -> Result<(), CommandError>
     Ok(())
 }
 
-/// Returns how many lines a text has; a last one without newline counts.
+/// Returns the number of lines of a text; a last line without a newline counts.
 pub fn line_count(text: &str) -> usize {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).split_inclusive('\n').count()
 }
 
-/// Checks that a memory as it was found may be edited at all.
+/// Checks that the current text of a memory may be edited at all.
 fn check_editable(path: &MemoryPath, text: &str) -> Result<(), CommandError> {
     if text.len() > MEMORY_BYTES_MAX {
         return Err(CommandError::OutgrewCap { path: path.clone(), bytes: text.len() });
@@ -129,13 +127,13 @@ fn end_line(text: &mut String, breaks: &str) {
     }
 }
 
-/// Returns how the first line of a text ends; `None` in a text of one line without an end.
+/// Returns the line ending of a text's first line; `None` for a single line without one.
 fn line_break(text: &str) -> Option<&'static str> {
     let (first, _) = text.split_once('\n')?;
     Some(if first.ends_with('\r') { "\r\n" } else { "\n" })
 }
 
-/// Returns a text whose lines end so; as it is where a file has no line ends that it could follow.
+/// Converts a text to a line ending; `None`, for a file without line endings, leaves it unchanged.
 fn with_line_break<'a>(text: &'a str, line_break: Option<&str>) -> Cow<'a, str> {
     match line_break {
         Some("\r\n") => Cow::Owned(without_returns(text).replace('\n', "\r\n")),
@@ -144,28 +142,28 @@ fn with_line_break<'a>(text: &'a str, line_break: Option<&str>) -> Cow<'a, str> 
     }
 }
 
-/// Returns a text with `\n` for each `\r\n`.
+/// Replaces each `\r\n` of a text with `\n`.
 fn without_returns(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) }
 }
 
-/// Returns where a position of the text without returns is in the text itself.
+/// Converts an offset in [`without_returns`] of a text into an offset in the text.
 fn position_in(text: &str, position: usize) -> usize {
-    let mut left = position;
-    let mut at = 0;
-    while left > 0 {
-        let is_pair = text.as_bytes().get(at..).is_some_and(|rest| rest.starts_with(b"\r\n"));
-        at += if is_pair { 2 } else { 1 };
-        left -= 1;
+    let mut remaining = position;
+    let mut offset = 0;
+    while remaining > 0 {
+        let is_pair = text.as_bytes().get(offset..).is_some_and(|rest| rest.starts_with(b"\r\n"));
+        offset += if is_pair { 2 } else { 1 };
+        remaining -= 1;
     }
-    at
+    offset
 }
 
 fn newlines(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count()
 }
 
-/// Returns the line on which each of these ascending positions lies, counted from 1.
+/// Returns the line of each of these ascending offsets, counted from 1.
 fn line_numbers(text: &str, positions: &[usize]) -> Vec<usize> {
     let mut line = 1;
     let mut rest = text;
@@ -180,17 +178,17 @@ fn line_numbers(text: &str, positions: &[usize]) -> Vec<usize> {
     numbers
 }
 
-/// Returns where `pattern` begins in `text`, overlapping occurrences included.
+/// Returns the offsets of `pattern` in `text`, including overlapping occurrences.
 ///
-/// Knuth, Morris and Pratt: searching anew behind each hit takes quadratic time on a text like
-/// `aaaa…`, and both texts come from outside. UTF-8 never matches in the middle of a character.
+/// Uses Knuth-Morris-Pratt: a naive search restarts after each match, which takes quadratic time on a text like
+/// `aaaa…`, and both texts are untrusted. Bytes suffice, because UTF-8 never matches in the middle of a character.
 fn occurrences(text: &str, pattern: &str) -> Vec<usize> {
     let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
-    let mut found = Vec::new();
+    let mut offsets = Vec::new();
     if pattern.is_empty() || pattern.len() > text.len() {
-        return found;
+        return offsets;
     }
-    // For each prefix of the pattern, the length of its longest border.
+    // The length of the longest border of each prefix of the pattern.
     let mut borders = vec![0; pattern.len()];
     let mut matched = 0;
     for end in 1..pattern.len() {
@@ -201,14 +199,14 @@ fn occurrences(text: &str, pattern: &str) -> Vec<usize> {
     for (end, &byte) in text.iter().enumerate() {
         matched = extend(matched, byte, pattern, &borders);
         if matched == pattern.len() {
-            found.push(end + 1 - matched);
+            offsets.push(end + 1 - matched);
             matched = borders[matched - 1];
         }
     }
-    found
+    offsets
 }
 
-/// Returns how much of the pattern is matched after one more byte, with `matched` before it.
+/// Returns the matched length of the pattern after one more byte; `matched` is the length before it.
 fn extend(mut matched: usize, byte: u8, pattern: &[u8], borders: &[usize]) -> usize {
     while matched > 0 && pattern[matched] != byte {
         matched = borders[matched - 1];

@@ -1,4 +1,4 @@
-//! The texts and codes of answers and refusals, word for word.
+//! The exact texts and codes of replies and refusals.
 
 use super::*;
 use crate::path::Layout;
@@ -12,7 +12,7 @@ fn check(refusal: &CommandError, text: &str, code: MemoryErrorCode) {
     assert_eq!((refusal.to_string().as_str(), refusal.code()), (text, code));
 }
 
-/// Returns the digest of something found.
+/// Returns the digest of a finding.
 fn digest() -> ValueDigest {
     let text = "\u{202e}";
     let found = Screen::default().check(text, TextAuthor::Agent);
@@ -22,7 +22,7 @@ fn digest() -> ValueDigest {
 const A: &str = "/memories/global/a.md";
 
 #[test]
-fn refusals_of_paths_and_places_read_as_agreed() {
+fn refusals_of_paths_have_their_exact_texts() {
     let (a, b) = (path(A), path("/memories/project/b.md"));
     let root = path("/memories/workspace");
     check(
@@ -74,7 +74,7 @@ fn refusals_of_paths_and_places_read_as_agreed() {
 }
 
 #[test]
-fn refusals_of_access_read_as_agreed() {
+fn refusals_of_access_have_their_exact_texts() {
     check(
         &CommandError::ScopeUnavailable {
             scope: Scope::Project,
@@ -124,7 +124,7 @@ fn refusals_of_access_read_as_agreed() {
 }
 
 #[test]
-fn refusals_of_texts_read_as_agreed() {
+fn refusals_of_texts_have_their_exact_texts() {
     check(
         &CommandError::TooLarge { path: path(A), bytes: 102_401 },
         "The file /memories/global/a.md would have 102401 bytes; a memory is limited to 102400 \
@@ -157,18 +157,18 @@ fn refusals_of_texts_read_as_agreed() {
 }
 
 #[test]
-fn a_refusal_repeats_a_bounded_part_of_what_it_was_given() {
+fn a_refusal_repeats_a_bounded_part_of_the_argument() {
     let old_str = "é".repeat(OLD_STR_SHOWN_CHARS_MAX);
-    let kept = format!("No replacement was performed, old_str `{old_str}…` did not");
+    let expected = format!("No replacement was performed, old_str `{old_str}…` did not");
     let refusal = CommandError::TextNotFound { path: path(A), old_str: format!("{old_str}é") };
-    assert!(refusal.to_string().starts_with(&kept));
+    assert!(refusal.to_string().starts_with(&expected));
     let lines = vec![1; OCCURRENCES_SHOWN_MAX + 1];
     let refusal = CommandError::TextNotUnique { old_str: "a".to_owned(), lines };
     assert!(refusal.to_string().ends_with("1, 1, …. Please ensure it is unique"));
 }
 
 #[test]
-fn answers_read_as_agreed() {
+fn replies_have_their_exact_texts() {
     let (a, b) = (path(A), path("/memories/global/sub/b.md"));
     assert_eq!(created(&a), "File created successfully at: /memories/global/a.md");
     assert_eq!(deleted(&a), "Successfully deleted /memories/global/a.md");
@@ -203,7 +203,7 @@ fn a_memory_is_built_up_by_one_edit_after_another() {
 }
 
 #[test]
-fn a_command_knows_its_name_its_paths_and_whether_it_only_looks() {
+fn a_command_reports_its_name_its_paths_and_whether_it_is_a_view() {
     let (a, b) = (path(A), path("/memories/global/b.md"));
     let view = MemoryCommand::View { path: a.clone(), lines: ViewRange::Whole };
     let rename = MemoryCommand::Rename { old_path: a.clone(), new_path: b.clone() };

@@ -1,9 +1,9 @@
-//! Where a context file asks for another file.
+//! Imports: the places in a context file that include another file.
 //!
-//! `@path` does at the beginning of a line, after white space, or after a parenthesis or a mark that opens
-//! something; so do `@"a path"` and `<!-- @import: path -->`. What a Markdown parser takes for code does not, and
-//! neither does anything else in a comment. Whether there is such a file is not known here: a word after an
-//! at sign may be anything, so all readings of it are told, and who knows the files picks one.
+//! An import is `@path` or `@"a path"` at the beginning of a line, after white space, a parenthesis or an opening mark.
+//! `<!-- @import: path -->` is one, too. Code, as a Markdown parser finds it, has no imports, nor have other comments.
+//! This module does not know which files exist, and any word may follow an at sign. So it returns all possible
+//! readings, and the caller picks the one with an existing file.
 
 use std::cell::LazyCell;
 use std::ops::Range;
@@ -14,131 +14,131 @@ use pulldown_cmark::{Event, Tag};
 use super::events;
 use crate::limits::IMPORTS_A_FILE_MAX;
 
-/// A place in a text that may be an import.
+/// A possible import in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportRef {
-    /// What it may mean, the longest first. A sentence may go on with a full stop right after the path.
+    /// The possible readings, longest first: punctuation right after a path may belong to the sentence.
     pub candidates: Vec<ImportCandidate>,
-    /// Whether it can be nothing else: it is in a comment that says so.
+    /// Whether this is certainly an import: it is in an import comment.
     pub is_explicit: bool,
 }
 
-/// How imports are shown.
+/// The form in which imports are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImportStyle {
-    /// What is imported takes the place of what asked for it.
+    /// The imported text replaces the import.
     #[default]
     Tree,
-    /// Texts stay as they are; imported files follow, each once.
+    /// Texts are unchanged; imported files follow, each once.
     Flat,
 }
 
-/// What an import would take the place of, and the file that it asks for.
+/// A reading of an import: the range that it replaces, and the path of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportCandidate {
-    /// The bytes of the text that it takes the place of.
+    /// The range of the text that the import replaces, in bytes.
     pub range: Range<usize>,
-    /// The path, as it stands there; without a fragment such as `#part`, which names a place in the file.
+    /// The path as written; one reading omits a fragment such as `#part`, which names a part of the file.
     pub path: String,
 }
 
-/// A text that was loaded, with its imports found.
+/// A loaded text with its resolved imports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedText {
-    /// Its path, as a model is shown it.
+    /// The path that is shown to a model.
     pub display_path: String,
-    /// Its text.
+    /// The text of the file.
     pub text: Arc<str>,
-    /// Its imports, in the order in which they stand there; no two of them overlap.
+    /// The imports in the order of the text; they do not overlap.
     pub imports: Vec<ResolvedImport>,
 }
 
-/// An import that is carried out, or visibly not. One whose file does not exist is none: its text stays.
+/// An import that was loaded or failed. A possible import without an existing file is not one: its text is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedImport {
-    /// What it takes the place of.
+    /// The range of the text that the import replaces, in bytes.
     pub range: Range<usize>,
-    /// The path, as it stands there.
+    /// The path as written.
     pub path: String,
-    /// What comes of it.
+    /// The outcome.
     pub resolution: ImportResolution,
 }
 
-/// What comes of an import.
+/// The outcome of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportResolution {
-    /// It is replaced by the source at this place among all.
+    /// The import is replaced by the loaded text with this index.
     Replaced(usize),
-    /// It failed, and this is why.
+    /// The import failed for this reason.
     Failed(String),
 }
 
-/// What a comment that asks for a file begins and ends with.
+/// The beginning and the end of a comment.
 const COMMENT: (&str, &str) = ("<!--", "-->");
 
-/// What such a comment says before the path.
+/// The text before the path in an import comment.
 const IMPORT: &str = "@import:";
 
-/// Marks at the end of a word that belong to the sentence around it, unless there is a file of that name.
+/// Marks at the end of a word that belong to the sentence, unless a file has that name.
 const SENTENCE_MARKS: [char; 28] = [
     '.', ',', ';', ':', '!', '?', ')', ']', '}', '>', '"', '\'', '*', '_', '。', '，', '、', '；',
     '：', '！', '？', '）', '」', '》', '』', '】', '”', '’',
 ];
 
-/// Marks at which a path ends unless there is a file of the longer name: no white space follows them.
+/// Marks at which a path ends although no white space follows, unless a file has the longer name.
 const ENDS: [char; 14] =
     [')', '。', '，', '、', '；', '：', '！', '？', '）', '」', '》', '』', '】', '”'];
 
-/// Marks after which an at sign may ask for a file, as after white space.
+/// Marks after which an at sign may begin an import, as after white space.
 const OPENERS: [char; 14] =
     ['(', '（', '「', '『', '《', '【', '“', '。', '，', '、', '；', '：', '！', '？'];
 
-/// Marks that a path with spaces may stand between.
+/// Quotation marks around a path with spaces.
 const QUOTES: [char; 2] = ['"', '\''];
 
-/// How many of those marks are tried to be left out.
+/// The most sentence marks that are stripped from a path.
 const MARKS_MAX: usize = 4;
 
-/// The longest path that a comment may ask for, in bytes.
+/// The longest path in quotation marks or a comment, in bytes.
 const IMPORT_PATH_BYTES_MAX: usize = 4096;
 
-/// Returns the places that may be imports, the first [`IMPORTS_A_FILE_MAX`] of them, and whether there are
-/// more.
+/// Returns the first [`IMPORTS_A_FILE_MAX`] possible imports of a text, and whether there are more.
 pub fn find_imports(text: &str) -> (Vec<ImportRef>, bool) {
-    // Most at signs ask for nothing, and then it does not matter what is code or comment.
+    // Lazy: most at signs are no imports, and then the Markdown need not be parsed.
     let not_text = LazyCell::new(|| NonTextRanges::find(text));
     let mut found: Vec<ImportRef> = Vec::new();
     let mut end = 0;
-    for (at, _) in text.match_indices('@') {
-        if at < end {
+    for (offset, _) in text.match_indices('@') {
+        if offset < end {
             continue;
         }
-        let explicit = comment_import(text, at);
-        let Some(asked) =
-            explicit.or_else(|| quoted_import(text, at)).or_else(|| unquoted_import(text, at))
+        let explicit = comment_import(text, offset);
+        let Some(import) = explicit
+            .or_else(|| quoted_import(text, offset))
+            .or_else(|| unquoted_import(text, offset))
         else {
             continue;
         };
-        // A comment that asks for a file must not be in another one.
-        let begins = asked.candidates.first().map_or(at, |reading| reading.range.start);
-        let is_in_comment = if asked.is_explicit {
-            covers(&not_text.comments, begins) && !not_text.begins_comment(begins)
+        // An import comment must not be inside of another comment.
+        let start = import.candidates.first().map_or(offset, |reading| reading.range.start);
+        let is_in_comment = if import.is_explicit {
+            covers(&not_text.comments, start) && !not_text.begins_comment(start)
         } else {
-            covers(&not_text.comments, at)
+            covers(&not_text.comments, offset)
         };
-        if is_in_comment || covers(&not_text.code, at) {
+        if is_in_comment || covers(&not_text.code, offset) {
             continue;
         }
         if found.len() == IMPORTS_A_FILE_MAX {
             return (found, true);
         }
-        end = asked.candidates.first().map_or(end, |reading| reading.range.end);
-        found.push(asked);
+        end = import.candidates.first().map_or(end, |reading| reading.range.end);
+        found.push(import);
     }
     (found, false)
 }
 
-/// The parts of a text that a reader of the rendered document does not read as text, in order.
+/// The ranges of code and comments in a text, in order.
 #[derive(Default)]
 struct NonTextRanges {
     code: Vec<Range<usize>>,
@@ -149,7 +149,7 @@ impl NonTextRanges {
     fn find(text: &str) -> Self {
         let mut not_text = Self::default();
         let closings: Vec<usize> =
-            text.match_indices(COMMENT.1).map(|(at, _)| at + COMMENT.1.len()).collect();
+            text.match_indices(COMMENT.1).map(|(offset, _)| offset + COMMENT.1.len()).collect();
         for (event, range) in events(text) {
             match event {
                 Event::Code(_) | Event::Start(Tag::CodeBlock(_)) => not_text.code.push(range),
@@ -162,8 +162,8 @@ impl NonTextRanges {
         not_text
     }
 
-    /// Adds the comments that begin in a piece of HTML. One may end behind that piece: a blank line ends some
-    /// blocks of HTML and no comment.
+    /// Adds the comments that begin in a range of HTML. A comment may end after that range: a blank line ends some
+    /// blocks of HTML, but no comment.
     fn add_comments(&mut self, text: &str, html: Range<usize>, closings: &[usize]) {
         let mut from = self.comments.last().map_or(html.start, |last| last.end.max(html.start));
         while let Some(ahead) = text.get(from..html.end).and_then(|rest| rest.find(COMMENT.0)) {
@@ -176,50 +176,50 @@ impl NonTextRanges {
         }
     }
 
-    fn begins_comment(&self, at: usize) -> bool {
-        self.comments.binary_search_by_key(&at, |range| range.start).is_ok()
+    fn begins_comment(&self, offset: usize) -> bool {
+        self.comments.binary_search_by_key(&offset, |range| range.start).is_ok()
     }
 }
 
-/// Tells whether one of these ranges, which are in order, covers a position.
-fn covers(ranges: &[Range<usize>], at: usize) -> bool {
-    let next = ranges.partition_point(|range| range.end <= at);
-    ranges.get(next).is_some_and(|range| range.start <= at)
+/// Checks whether one of these ordered ranges covers an offset.
+fn covers(ranges: &[Range<usize>], offset: usize) -> bool {
+    let next = ranges.partition_point(|range| range.end <= offset);
+    ranges.get(next).is_some_and(|range| range.start <= offset)
 }
 
-fn comment_import(text: &str, at: usize) -> Option<ImportRef> {
-    let start = text.get(..at)?.trim_end_matches([' ', '\t']).strip_suffix(COMMENT.0)?.len();
-    let rest = text.get(at..)?.strip_prefix(IMPORT)?;
-    // No further: comments that nothing closes would be read to the end of the text, each of them.
+fn comment_import(text: &str, offset: usize) -> Option<ImportRef> {
+    let start = text.get(..offset)?.trim_end_matches([' ', '\t']).strip_suffix(COMMENT.0)?.len();
+    let rest = text.get(offset..)?.strip_prefix(IMPORT)?;
+    // Bounded: otherwise each unclosed comment would be scanned to the end of the text, in quadratic time.
     let near = rest.get(..rest.floor_char_boundary(IMPORT_PATH_BYTES_MAX))?;
     let (path, _) = near.split_once(COMMENT.1)?;
     if path.contains(['\n', '\r']) || path.trim().is_empty() {
         return None;
     }
-    let end = at + IMPORT.len() + path.len() + COMMENT.1.len();
+    let end = offset + IMPORT.len() + path.len() + COMMENT.1.len();
     let mut readings = vec![ImportCandidate { range: start..end, path: path.trim().to_owned() }];
     readings.extend(without_fragment(&readings));
     Some(ImportRef { candidates: readings, is_explicit: true })
 }
 
-/// Tells whether an at sign there may ask for a file, by what stands before it.
-fn may_start_import(text: &str, at: usize) -> Option<bool> {
-    let before = text.get(..at)?.chars().next_back();
+/// Checks the character before an at sign: whether it allows an import.
+fn may_start_import(text: &str, offset: usize) -> Option<bool> {
+    let before = text.get(..offset)?.chars().next_back();
     Some(before.is_none_or(|c| c.is_whitespace() || OPENERS.contains(&c)))
 }
 
-/// Returns the last reading without its fragment, if it has one.
+/// Returns the last reading without its fragment, if it has any.
 fn without_fragment(readings: &[ImportCandidate]) -> Option<ImportCandidate> {
     let ImportCandidate { range, path } = readings.last()?;
     let (path, _) = path.split_once('#').filter(|(path, _)| !path.is_empty())?;
     Some(ImportCandidate { range: range.clone(), path: path.trim_end().to_owned() })
 }
 
-fn quoted_import(text: &str, at: usize) -> Option<ImportRef> {
-    if !may_start_import(text, at)? {
+fn quoted_import(text: &str, offset: usize) -> Option<ImportRef> {
+    if !may_start_import(text, offset)? {
         return None;
     }
-    let rest = text.get(at..)?.strip_prefix('@')?;
+    let rest = text.get(offset..)?.strip_prefix('@')?;
     let quote = rest.chars().next().filter(|c| QUOTES.contains(c))?;
     let line = rest.strip_prefix(quote)?.split(['\n', '\r']).next()?;
     let near = line.get(..line.floor_char_boundary(IMPORT_PATH_BYTES_MAX))?;
@@ -227,31 +227,33 @@ fn quoted_import(text: &str, at: usize) -> Option<ImportRef> {
     if path.trim().is_empty() {
         return None;
     }
-    let end = at + '@'.len_utf8() + quote.len_utf8() + path.len() + quote.len_utf8();
-    let mut readings = vec![ImportCandidate { range: at..end, path: path.trim().to_owned() }];
+    let end = offset + '@'.len_utf8() + quote.len_utf8() + path.len() + quote.len_utf8();
+    let mut readings = vec![ImportCandidate { range: offset..end, path: path.trim().to_owned() }];
     readings.extend(without_fragment(&readings));
     Some(ImportRef { candidates: readings, is_explicit: false })
 }
 
-fn unquoted_import(text: &str, at: usize) -> Option<ImportRef> {
-    if !may_start_import(text, at)? {
+fn unquoted_import(text: &str, offset: usize) -> Option<ImportRef> {
+    if !may_start_import(text, offset)? {
         return None;
     }
-    let rest = text.get(at..)?;
-    // A comment that asks for nothing is no path either.
+    let rest = text.get(offset..)?;
+    // An import comment without a path is no unquoted import either.
     if rest.starts_with(IMPORT) {
         return None;
     }
     let rest = rest.strip_prefix('@')?;
     let mut path = rest.split(char::is_whitespace).next().unwrap_or_default();
-    // A comment behind it may ask for another file.
+    // A comment may follow directly, with an import of its own.
     path = path.split(COMMENT.0).next().unwrap_or_default();
-    let begins = path.starts_with(['.', '/']) || path.starts_with("~/");
-    if !begins && !path.starts_with(char::is_alphabetic) {
+    let is_rooted = path.starts_with(['.', '/']) || path.starts_with("~/");
+    if !is_rooted && !path.starts_with(char::is_alphabetic) {
         return None;
     }
-    let reading =
-        |path: &str| ImportCandidate { range: at..at + 1 + path.len(), path: path.to_owned() };
+    let reading = |path: &str| ImportCandidate {
+        range: offset..offset + 1 + path.len(),
+        path: path.to_owned(),
+    };
     let mut readings = vec![reading(path)];
     while let Some(shorter) = path.strip_suffix(SENTENCE_MARKS)
         && readings.len() <= MARKS_MAX
@@ -273,8 +275,8 @@ mod tests {
 
     fn paths(text: &str) -> Vec<String> {
         let (found, _) = find_imports(text);
-        let longest = |asked: &ImportRef| {
-            let reading = &asked.candidates[0];
+        let longest = |import: &ImportRef| {
+            let reading = &import.candidates[0];
             let range = text.get(reading.range.clone()).unwrap();
             assert!(range.contains(&reading.path), "{range:?}");
             reading.path.clone()
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_after_an_at_sign_is_asked_for() {
+    fn a_path_after_an_at_sign_is_an_import() {
         check("@./x.md", &["./x.md"]);
         check(
             "a @docs/setup.md b @~/x @/etc/hosts\n@../y.txt",
@@ -300,13 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_behind_a_path_is_no_part_of_it() {
+    fn a_comment_after_a_path_is_not_part_of_it() {
         check("@a.md<!-- @import: b.md -->", &["a.md", "b.md"]);
         check("@<!-- @import: b.md -->", &["b.md"]);
     }
 
     #[test]
-    fn a_comment_that_is_not_closed_nearby_asks_for_nothing() {
+    fn an_unclosed_comment_is_no_import() {
         let near = format!("<!-- @import: {} -->", "a".repeat(IMPORT_PATH_BYTES_MAX - 20));
         assert_eq!(paths(&near).len(), 1);
         check(&format!("<!-- @import: {} -->", "é".repeat(IMPORT_PATH_BYTES_MAX)), &[]);
@@ -314,13 +316,13 @@ mod tests {
     }
 
     #[test]
-    fn other_at_signs_are_nothing() {
+    fn other_at_signs_are_no_imports() {
         check("me@example.org @ x \\@./x.md \"@b\" @1 @~x @- @\"\" @\"open\n\" 邮@a.md", &[]);
         check("<!-- @import:  -->", &[]);
     }
 
     #[test]
-    fn code_asks_for_nothing() {
+    fn code_has_no_imports() {
         check("```\n@./a.md\n```\n@./b.md", &["./b.md"]);
         check("~~~md\n@./a.md\n<!-- @import: x -->\n", &[]);
         check("text\n\n    @./indented.md\n\n@./b.md", &["./b.md"]);
@@ -343,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_ends_at_a_mark_that_no_white_space_follows() {
+    fn a_path_may_end_at_a_mark_without_white_space() {
         assert_eq!(readings("见 @docs/a.md。然后"), ["docs/a.md。然后", "docs/a.md"]);
         assert_eq!(readings("（@docs/a.md），再看"), ["docs/a.md），再看", "docs/a.md"]);
         assert_eq!(readings("先读：@a.md。"), ["a.md。", "a.md"]);
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_is_left_out_last_and_replaced_with_its_path() {
+    fn a_reading_without_the_fragment_comes_last() {
         assert_eq!(readings("@a.md#part"), ["a.md#part", "a.md"]);
         assert_eq!(
             readings("see (@./a.md#a-part)."),
@@ -372,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_asks_for_nothing_but_by_its_own_form() {
+    fn only_import_comments_have_imports() {
         check("<!-- @a.md -->\n@b.md", &["b.md"]);
         check("<!--\n@a.md\n\n@c.md\n-->\n\n@b.md", &["b.md"]);
         check("text <!-- @a.md --> @b.md", &["b.md"]);
@@ -385,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_looked_at() {
+    fn the_number_of_imports_is_bounded() {
         let text = "@a.md ".repeat(IMPORTS_A_FILE_MAX + 1);
         let (found, more) = find_imports(&text);
         assert_eq!((found.len(), more), (IMPORTS_A_FILE_MAX, true));

@@ -1,4 +1,4 @@
-//! What becomes of a context file when something is added, by tables and by chance.
+//! Additions to context files, with tables and with random texts.
 
 use super::*;
 
@@ -22,14 +22,14 @@ fn a_fact_is_one_line_without_dashes_before_it() {
 }
 
 #[test]
-fn nothing_to_add_is_nothing() {
+fn an_empty_addition_changes_nothing() {
     for blank in ["", " ", "\n\r\n", "-", " - - \n", "\u{a0}\n\u{a0}"] {
         assert_eq!(with_added("# A\n", blank), None, "{blank:?}");
     }
 }
 
 #[test]
-fn the_section_is_made_where_it_is_missing() {
+fn a_missing_section_is_added() {
     check("", "a", "## Lukasa Added Memories\n- a\n");
     check("# A\n", "a", "# A\n\n## Lukasa Added Memories\n- a\n");
     check("# A", "a", "# A\n\n## Lukasa Added Memories\n- a\n");
@@ -61,7 +61,7 @@ fn a_fact_goes_to_the_end_of_the_section() {
 }
 
 #[test]
-fn a_section_of_somebody_elses_name_is_used_and_one_without_a_name_is_not() {
+fn a_section_of_another_product_is_used_but_not_one_without_a_name() {
     check(
         "## Qwen Added Memories\n- a\n\n## Gemini Added Memories\n- b\n",
         "n",
@@ -84,7 +84,7 @@ fn a_section_of_somebody_elses_name_is_used_and_one_without_a_name_is_not() {
 }
 
 #[test]
-fn a_heading_in_code_ends_no_section() {
+fn a_heading_in_code_does_not_end_the_section() {
     let fenced = "## Qwen Added Memories\n- a\n\n```sh\n## not a heading\n```\n";
     check(fenced, "n", &format!("{fenced}- n\n"));
     let tilde = "## Qwen Added Memories\n~~~\n```\n## x\n~~~\n\n## B\n";
@@ -92,7 +92,7 @@ fn a_heading_in_code_ends_no_section() {
 }
 
 #[test]
-fn what_would_be_inside_of_code_that_nobody_closed_stands_above_it() {
+fn an_addition_is_put_above_an_unclosed_code_block() {
     check(
         "## Qwen Added Memories\n- a\n\n```\n## x\n",
         "n",
@@ -108,7 +108,7 @@ fn what_would_be_inside_of_code_that_nobody_closed_stands_above_it() {
 }
 
 #[test]
-fn line_breaks_and_byte_order_marks_stay() {
+fn line_breaks_and_byte_order_marks_are_kept() {
     check("# A\r\n", "n", "# A\r\n\r\n## Lukasa Added Memories\r\n- n\r\n");
     check(
         "## Qwen Added Memories\r\n- a\r\n\r\n## B\r\n",
@@ -120,7 +120,7 @@ fn line_breaks_and_byte_order_marks_stay() {
 }
 
 #[test]
-fn what_a_person_edited_is_added_or_takes_the_place_of_the_file_it_holds_whole() {
+fn an_edited_text_is_added_or_replaces_the_file_that_it_contains() {
     let file = "# Rules\n\n## Qwen Added Memories\n- a\n";
     let check = |text: &str, edited: &str, expected: Result<&str, LinesMissing>| {
         let found = with_edited(text, edited).map(Option::unwrap_or_default);
@@ -135,13 +135,13 @@ fn what_a_person_edited_is_added_or_takes_the_place_of_the_file_it_holds_whole()
     check(file, file, Ok(""));
     check(file, "# Rules\n\n## Qwen Added Memories\n- b\n", Err(LinesMissing));
     check(file, "## Qwen Added Memories\n- a\n# Rules\n", Err(LinesMissing));
-    // The file keeps how its lines end, and its byte order mark.
+    // The file keeps its line endings and its byte order mark.
     let crlf = |text: &str| format!("\u{feff}{}", text.replace('\n', "\r\n"));
     check(&crlf(file), with_b, Ok(&crlf(with_b)));
 }
 
 #[test]
-fn several_lines_are_taken_as_they_are() {
+fn several_lines_are_added_unchanged() {
     check(
         "## Qwen Added Memories\n- a\n\n## B\n",
         "\n- one\n- two\r\n",
@@ -220,7 +220,7 @@ mod arbitrary {
 }
 
 #[test]
-fn a_fact_that_is_there_already_is_not_added_again() {
+fn an_existing_fact_is_not_added_again() {
     let text = "# A\n- tea\n\n## Lukasa Added Memories\n- tea\r\n- More tea\n\n## Rest\n- coffee\n";
     for again in ["tea", "- tea", " tea\n"] {
         assert_eq!(with_added(text, again), None, "{again:?}");
@@ -230,7 +230,7 @@ fn a_fact_that_is_there_already_is_not_added_again() {
 }
 
 #[test]
-fn a_host_has_an_instruction_file_of_its_own() {
+fn each_host_has_its_own_instruction_file() {
     for (client, name) in [
         ("claude-code/2.1.331", "CLAUDE.md"),
         ("Claude Desktop", "CLAUDE.md"),

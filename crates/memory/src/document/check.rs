@@ -1,5 +1,8 @@
-//! Finds what a person should look at in the text of a memory: conflict markers, a second block of frontmatter, and
-//! entries that could repeat others. Nothing is changed here.
+//! Checks of a memory's text for the health report: conflict markers, a second block of frontmatter, and repeated
+//! entries. Changes nothing.
+//!
+//! A repeated entry is found by its normalized text below its heading. Which findings are reported, and their wording,
+//! is decided by the caller.
 
 use std::ops::Range;
 
@@ -10,40 +13,40 @@ use crate::document::single_line::visible_line;
 use crate::document::{body_start, entries};
 use crate::text::slice;
 
-/// The shortest text that counts as repeated, in characters: `- none` below two headings is two facts.
+/// The shortest text that counts as a repetition, in characters: `- none` below two headings is two facts.
 const REPEATED_CHARS_MIN: usize = 8;
 
-/// An entry, in a form in which entries that say the same are equal.
+/// An entry in a normalized form: entries with the same text are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// The heading above it, and what it says: without case, white space and the mark at its end.
+    /// The heading above the entry, and its text: lower case, single spaces, without a final mark.
     pub key: (String, String),
-    /// The line where it begins, counted from 1.
+    /// The first line of the entry, counted from 1.
     pub line: usize,
 }
 
-/// Returns the entries of a memory as statements, without those that are too short to tell.
+/// Returns the entries of a memory as statements, except those that are too short to be compared.
 pub fn statements(text: &str) -> Vec<Statement> {
-    // Each line is looked at once, however many entries there are.
-    let (mut at, mut line, mut heading) = (0, 1, String::new());
-    let mut told = Vec::new();
+    // Linear: each line is visited once, for any number of entries.
+    let (mut offset, mut line, mut heading) = (0, 1, String::new());
+    let mut statements = Vec::new();
     for entry in entries(text) {
-        let between = slice(text, at..entry.range.start);
+        let between = slice(text, offset..entry.range.start);
         line += between.matches('\n').count();
         if let Some(above) = between.lines().rev().find(|line| line.starts_with('#')) {
             heading = folded(above);
         }
-        at = entry.range.start;
-        let said = folded(entry.full_text(text));
-        if said.chars().count() >= REPEATED_CHARS_MIN {
-            told.push(Statement { key: (heading.clone(), said), line });
+        offset = entry.range.start;
+        let folded_text = folded(entry.full_text(text));
+        if folded_text.chars().count() >= REPEATED_CHARS_MIN {
+            statements.push(Statement { key: (heading.clone(), folded_text), line });
         }
     }
-    told
+    statements
 }
 
-/// Returns the line where an unresolved merge conflict begins, counted from 1. A conflict that lies within one block of
-/// code is an example of one.
+/// Returns the first line of an unresolved merge conflict, counted from 1. A conflict within one code block is an
+/// example and does not count.
 pub fn conflict_line(text: &str) -> Option<usize> {
     let code = code_blocks(text);
     let mut start = 0;
@@ -61,7 +64,7 @@ pub fn conflict_line(text: &str) -> Option<usize> {
     None
 }
 
-/// Returns where the first and the last marker of the next conflict begin, in bytes.
+/// Returns the offsets of the first and the last marker of the next conflict.
 fn next_conflict<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>) -> Option<Range<usize>> {
     let begins = |line: &str, mark: &str| {
         line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
@@ -72,7 +75,7 @@ fn next_conflict<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>) -> Opti
     Some(start..end)
 }
 
-/// Returns where the blocks of code of a memory are, in bytes.
+/// Returns the ranges of the code blocks of a memory, in bytes.
 fn code_blocks(text: &str) -> Vec<Range<usize>> {
     let start = body_start(text);
     let body = slice(text, start..);
@@ -83,7 +86,7 @@ fn code_blocks(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Returns the line where a second block of frontmatter begins, counted from 1. Its fields are read as text.
+/// Returns the first line of a second block of frontmatter, counted from 1. Its fields count as body text.
 pub fn second_frontmatter_line(text: &str) -> Option<usize> {
     frontmatter::read(text).block()?;
     let body = text.get(body_start(text)..)?;

@@ -1,9 +1,8 @@
-//! Changes the frontmatter of a memory and leaves every other byte as it is.
+//! Edits of a memory's frontmatter that keep every other byte.
 //!
-//! A YAML writer would lose comments, order and spacing, so a change is a splice of the text. Each
-//! splice is read back before it is handed out: it must give the value, keep the other fields and
-//! keep the body. Where none does, a block of its own in front is always right, and nothing is
-//! lost.
+//! A YAML writer would lose comments, order and spacing, so an edit is a splice of the text. Each splice is parsed
+//! again before it is returned: it must give the value and keep the other fields and the body. If no splice does, a new
+//! block is put in front of the text, which always works and loses nothing.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -17,10 +16,9 @@ use crate::text::slice;
 
 /// Returns the text with one field of its frontmatter set, replaced or added.
 ///
-/// Comments, order, line ends, unknown keys and the body stay byte for byte. The value is written
-/// as a YAML scalar that reads back as this very text. A text without frontmatter gets a block. A
-/// broken block is repaired first ([`with_frontmatter_repaired`]); one that cannot be repaired becomes body below the new
-/// block.
+/// Comments, order, line endings, unknown keys and the body are kept byte for byte. The value is written as a YAML
+/// scalar that parses to the same text. A text without frontmatter gets a block. A broken block is repaired first
+/// ([`with_frontmatter_repaired`]); one that cannot be repaired becomes body below the new block.
 pub fn set_field(text: &str, key: &str, value: &str) -> String {
     let edited = match read(text) {
         Frontmatter::Absent => None,
@@ -30,24 +28,24 @@ pub fn set_field(text: &str, key: &str, value: &str) -> String {
     edited.unwrap_or_else(|| set_in_front(text, key, value))
 }
 
-/// Returns the text with the values quoted that keep its frontmatter from being read.
+/// Returns the text with quotation marks around the values that make its frontmatter invalid.
 ///
-/// Mends what agents get wrong: `description: note: this`. `None` when the frontmatter can be read,
-/// when there is none, or when quoting does not help.
+/// Repairs a common mistake of agents: `description: note: this`. `None` if the frontmatter is valid, if there is none,
+/// or if quoting does not help.
 pub fn with_frontmatter_repaired(text: &str) -> Option<String> {
     with_values_quoted(text, |_| true)
 }
 
-/// Returns the text with the values quoted that are no YAML and can mean nothing but their own letters:
-/// `description: build: use make`. `None` as for [`mended`].
+/// Returns the text with quotation marks around the invalid values that can only mean plain text, as in
+/// `description: build: use make`. `None` as for [`with_frontmatter_repaired`].
 ///
-/// A value that begins as a quotation, a list, a mapping, an alias or a tag may have been meant as one.
+/// A value that begins like a quotation, a list, a mapping, an alias or a tag may be meant as one, so it is not quoted.
 pub(super) fn with_plain_values_quoted(text: &str) -> Option<String> {
     with_values_quoted(text, |value| !value.starts_with(INDICATORS))
 }
 
-/// The characters by which a value of YAML says that it is more than a text. The backtick, `@` and `%` are not
-/// among them: YAML gives them no meaning, and Markdown does.
+/// The characters that begin a YAML value other than plain text. The backtick, `@` and `%` are not included: they have
+/// a meaning in Markdown, but none in YAML.
 const INDICATORS: [char; 15] =
     ['"', '\'', '[', ']', '{', '}', '|', '>', '&', '*', '!', '#', '?', '-', ','];
 
@@ -57,49 +55,50 @@ fn with_values_quoted(text: &str, may_quote: impl Fn(&str) -> bool) -> Option<St
     if yaml.len() > HEAD_BYTES_MAX {
         return None;
     }
-    let mut mended = text.get(..block.yaml.start)?.to_owned();
+    let mut repaired = text.get(..block.yaml.start)?.to_owned();
     for chunk in chunks(yaml) {
         match quoted_if_broken(chunk, &may_quote) {
-            Some(quoted) => mended.push_str(&quoted),
-            None => mended.push_str(chunk),
+            Some(quoted) => repaired.push_str(&quoted),
+            None => repaired.push_str(chunk),
         }
     }
-    mended.push_str(text.get(block.yaml.end..)?);
-    matches!(read(&mended), Frontmatter::Fields(..)).then_some(mended)
+    repaired.push_str(text.get(block.yaml.end..)?);
+    matches!(read(&repaired), Frontmatter::Fields(..)).then_some(repaired)
 }
 
-/// Sets a field of a block that can be read.
+/// Sets a field of a valid block.
 fn set_in_block(text: &str, key: &str, value: &str) -> Option<String> {
     let Frontmatter::Fields(block, fields) = read(text) else { return None };
     let yaml = text.get(block.yaml.clone())?;
     let line = format!("{}: {}{}", scalar(key), scalar(value), line_end(text));
-    let holds = |edited: &String| {
+    let is_valid = |edited: &String| {
         let Frontmatter::Fields(new_block, new_fields) = read(edited) else { return false };
         edited.get(new_block.end..) == text.get(block.end..)
             && last_value(&new_fields, key) == Some(&FieldValue::Text(value.to_owned()))
             && other_fields(&new_fields, key).eq(other_fields(&fields, key))
     };
-    let splice = |at: Range<usize>, with: &str| {
-        splice(text, block.yaml.start + at.start..block.yaml.start + at.end, with).filter(holds)
+    let splice = |range: Range<usize>, with: &str| {
+        let range = block.yaml.start + range.start..block.yaml.start + range.end;
+        splice(text, range, with).filter(is_valid)
     };
-    let Some(at) = fields.iter().rposition(|field| field.key == key) else {
-        // What is beyond the head is not seen, so a long block gets its new field at the top.
+    let Some(index) = fields.iter().rposition(|field| field.key == key) else {
+        // Only the first `HEAD_BYTES_MAX` bytes are parsed later, so a long block gets its new field at the top.
         let end = if block.end > HEAD_BYTES_MAX { 0 } else { yaml.len() };
         return splice(end..end, &line);
     };
-    let value_at = fields.get(at)?.value_range.clone();
+    let value_range = fields.get(index)?.value_range.clone();
     let on_one_line =
-        yaml.get(value_at.clone()).is_some_and(|v| !v.is_empty() && !v.contains('\n'));
+        yaml.get(value_range.clone()).is_some_and(|v| !v.is_empty() && !v.contains('\n'));
     on_one_line
-        .then(|| splice(value_at, &scalar(value)))
+        .then(|| splice(value_range, &scalar(value)))
         .flatten()
-        .or_else(|| splice(lines_of(yaml, &fields, at)?, &line))
+        .or_else(|| splice(lines_of(yaml, &fields, index)?, &line))
 }
 
-/// Sets a field of a block that cannot be read: mended, or with the field's own lines replaced.
+/// Sets a field of a broken block: repairs it, or replaces the field's own lines.
 fn set_in_broken(text: &str, block: &FrontmatterBlock, key: &str, value: &str) -> Option<String> {
     if let Some(edited) =
-        with_frontmatter_repaired(text).and_then(|mended| set_in_block(&mended, key, value))
+        with_frontmatter_repaired(text).and_then(|repaired| set_in_block(&repaired, key, value))
     {
         return Some(edited);
     }
@@ -110,16 +109,16 @@ fn set_in_broken(text: &str, block: &FrontmatterBlock, key: &str, value: &str) -
             let line = format!("{}: {}{}", scalar(key), scalar(value), line_end(text));
             let edited = splice(text, start..start + chunk.len(), &line)?;
             let Frontmatter::Fields(new_block, fields) = read(&edited) else { return None };
-            let holds = last_value(&fields, key) == Some(&FieldValue::Text(value.to_owned()))
+            let is_valid = last_value(&fields, key) == Some(&FieldValue::Text(value.to_owned()))
                 && edited.get(new_block.end..) == text.get(block.end..);
-            return holds.then_some(edited);
+            return is_valid.then_some(edited);
         }
         start += chunk.len();
     }
     None
 }
 
-/// Puts a block of its own in front, below a byte order mark.
+/// Puts a new block in front of the text, after a byte order mark.
 fn set_in_front(text: &str, key: &str, value: &str) -> String {
     let mark = byte_order_mark(text);
     let rest = text.strip_prefix(mark).unwrap_or(text);
@@ -127,11 +126,11 @@ fn set_in_front(text: &str, key: &str, value: &str) -> String {
     format!("{mark}---{end}{}: {}{end}---{end}{rest}", scalar(key), scalar(value))
 }
 
-fn splice(text: &str, at: Range<usize>, with: &str) -> Option<String> {
-    Some([text.get(..at.start)?, with, text.get(at.end..)?].concat())
+fn splice(text: &str, range: Range<usize>, with: &str) -> Option<String> {
+    Some([text.get(..range.start)?, with, text.get(range.end..)?].concat())
 }
 
-/// The fields that a change of `key` must leave as they are.
+/// Returns the fields other than `key`, which an edit must not change.
 fn other_fields<'a>(
     fields: &'a [Field],
     key: &'a str,
@@ -139,11 +138,11 @@ fn other_fields<'a>(
     fields.iter().filter(move |field| field.key != key).map(|field| (&*field.key, &field.value))
 }
 
-/// The lines of a field, without the blank lines and comments that stand before the next one.
-fn lines_of(yaml: &str, fields: &[Field], at: usize) -> Option<Range<usize>> {
+/// Returns the lines of a field, without the blank lines and comments before the next one.
+fn lines_of(yaml: &str, fields: &[Field], index: usize) -> Option<Range<usize>> {
     let line_start = |byte: usize| Some(yaml.get(..byte)?.rfind('\n').map_or(0, |end| end + 1));
-    let start = line_start(fields.get(at)?.key_start)?;
-    let mut end = match fields.get(at + 1) {
+    let start = line_start(fields.get(index)?.key_start)?;
+    let mut end = match fields.get(index + 1) {
         Some(next) => line_start(next.key_start)?,
         None => yaml.len(),
     };
@@ -156,23 +155,23 @@ fn lines_of(yaml: &str, fields: &[Field], at: usize) -> Option<Range<usize>> {
     Some(start..end)
 }
 
-/// The block cut before each line that begins a field, a comment or nothing at the outermost level.
+/// Splits a block before each line that begins a top-level field or a comment.
 fn chunks(yaml: &str) -> Vec<&str> {
     let mut chunks = Vec::new();
     let mut start = 0;
-    let mut at = 0;
+    let mut offset = 0;
     for line in yaml.split_inclusive('\n') {
-        if at > start && (begins_field(line) || line.starts_with('#')) {
-            chunks.push(slice(yaml, start..at));
-            start = at;
+        if offset > start && (begins_field(line) || line.starts_with('#')) {
+            chunks.push(slice(yaml, start..offset));
+            start = offset;
         }
-        at += line.len();
+        offset += line.len();
     }
-    chunks.push(slice(yaml, start..at));
+    chunks.push(slice(yaml, start..offset));
     chunks
 }
 
-/// A field on one line that is no YAML by itself, with its value quoted.
+/// Returns a field on one line with its value quoted, if it is not valid YAML by itself.
 fn quoted_if_broken(chunk: &str, may_quote: impl Fn(&str) -> bool) -> Option<String> {
     if !begins_field(chunk) || parse(chunk).is_ok_and(|fields| fields.is_some()) {
         return None;
@@ -184,7 +183,7 @@ fn quoted_if_broken(chunk: &str, may_quote: impl Fn(&str) -> bool) -> Option<Str
         .then(|| format!("{key}: {}{tail}", scalar(value)))
 }
 
-/// The line end that the text uses, from its first line.
+/// Returns the line ending of the text's first line.
 fn line_end(text: &str) -> &'static str {
     match text.split_once('\n') {
         Some((line, _)) if line.ends_with('\r') => "\r\n",
@@ -192,8 +191,7 @@ fn line_end(text: &str) -> &'static str {
     }
 }
 
-/// Writes a text as a YAML scalar on one line: plain where no reader can take it for anything else,
-/// in double quotes otherwise.
+/// Formats a text as a YAML scalar on one line: plain if every parser reads it as text, else in double quotes.
 fn scalar(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
@@ -216,8 +214,8 @@ fn scalar(text: &str) -> String {
     quoted
 }
 
-/// Whether every reader takes the bare text for a text: it begins with a letter, is none of the
-/// words that mean something, and holds no character that could.
+/// Checks whether every YAML parser reads the plain text as text: it begins with a letter, is no keyword, and has only
+/// safe characters.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
     let is_safe = |c: char| c.is_alphanumeric() || " _-./,;()'+=@".contains(c);
@@ -227,7 +225,7 @@ fn is_plain(text: &str) -> bool {
         && !WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Whether YAML allows the character as it is and an editor shows it.
+/// Checks whether YAML allows the character unescaped and editors show it.
 fn is_printable(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}')
 }

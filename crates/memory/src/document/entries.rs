@@ -1,12 +1,10 @@
-//! Cuts the body of a memory into entries: the pieces that are learned, merged and forgotten.
+//! Splits the body of a memory into entries, the units that tasks add, merge and remove.
 //!
-//! Every line of the body belongs to one entry, to a heading, to a thematic break, or is blank:
-//! nothing that was written is out of reach. An item of a top-level list, bulleted or numbered, is
-//! an entry with all that is nested in it. So is any other block on its own: a paragraph, code, a
-//! quote, HTML, link definitions. A paragraph that begins with `Why:` or `How to apply:` belongs to
-//! the entry above it, and if it is that label alone, so does the list below it. A heading
-//! underlined with dashes is taken for a paragraph when it has several lines: somebody wanted a
-//! thematic break.
+//! Every line of the body belongs to one entry, to a heading or to a thematic break, or is blank, so no text is lost.
+//! An item of a top-level list, bulleted or numbered, is an entry, including everything nested in it. So is any other
+//! top-level block: a paragraph, code, a quote, HTML, link definitions. A paragraph that begins with `Why:` or
+//! `How to apply:` belongs to the entry above it; if it is only that label, so does the list below it. A heading of
+//! several lines that is underlined with dashes counts as a paragraph, because a thematic break was meant.
 
 use std::ops::Range;
 
@@ -15,18 +13,17 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use crate::document::body_start;
 use crate::text::slice;
 
-/// One entry of a memory.
+/// An entry of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it is in the file, in bytes; whole lines, with the last line end.
+    /// The range in the file, in bytes: whole lines, with the last line ending.
     pub range: Range<usize>,
-    /// Its first line that says something, without the bullet or number.
+    /// The first line that is not blank, without the bullet or number.
     pub first_line: String,
 }
 
 impl Entry {
-    /// Returns all of the entry in the text that it is from, without the bullet or number and without the
-    /// white space at its end.
+    /// Returns the whole entry from its text, without the bullet or number and without trailing white space.
     pub fn full_text<'a>(&self, text: &'a str) -> &'a str {
         let all = slice(text, self.range.clone());
         let start = all.find(self.first_line.as_str()).unwrap_or(0);
@@ -34,7 +31,7 @@ impl Entry {
     }
 }
 
-/// Returns the entries of a memory in their order. They do not overlap.
+/// Returns the entries of a memory in order. They do not overlap.
 pub fn entries(text: &str) -> Vec<Entry> {
     let start = body_start(text);
     let body = slice(text, start..);
@@ -43,11 +40,11 @@ pub fn entries(text: &str) -> Vec<Entry> {
     joined.into_iter().filter_map(|piece| entry(&lines, &piece, start)).collect()
 }
 
-/// Returns the text without this entry, every other byte as it was.
+/// Removes an entry from its text; every other byte is kept.
 ///
 /// # Panics
 ///
-/// Panics when the entry is from another text and does not fit this one.
+/// Panics if the entry is from another text and does not fit this one.
 pub fn without_entry(text: &str, entry: &Entry) -> String {
     [slice(text, ..entry.range.start), slice(text, entry.range.end..)].concat()
 }
@@ -55,17 +52,19 @@ pub fn without_entry(text: &str, entry: &Entry) -> String {
 /// The lines of a body. A lone carriage return ends a line, as in Markdown.
 struct BodyLines<'a> {
     body: &'a str,
-    /// Where each line starts, and the end of the body.
+    /// The offset of each line, and the end of the body.
     starts: Vec<usize>,
 }
 
 impl<'a> BodyLines<'a> {
     fn new(body: &'a str) -> Self {
         let bytes = body.as_bytes();
-        let ends = (0..bytes.len()).filter(|&at| {
-            bytes[at] == b'\n' || (bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n'))
+        let ends = (0..bytes.len()).filter(|&offset| {
+            bytes[offset] == b'\n'
+                || (bytes[offset] == b'\r' && bytes.get(offset + 1) != Some(&b'\n'))
         });
-        let mut starts: Vec<usize> = std::iter::once(0).chain(ends.map(|at| at + 1)).collect();
+        let mut starts: Vec<usize> =
+            std::iter::once(0).chain(ends.map(|offset| offset + 1)).collect();
         if starts.last() != Some(&body.len()) {
             starts.push(body.len());
         }
@@ -88,7 +87,7 @@ impl<'a> BodyLines<'a> {
         self.text(&(line..line + 1)).trim().is_empty()
     }
 
-    /// The lines that these bytes touch, without blank ones at the end, from `first` on.
+    /// Returns the lines that these bytes touch, from `first` on, without trailing blank lines.
     fn lines_touching(&self, bytes: &Range<usize>, first: usize) -> Range<usize> {
         let line_of = |byte| self.starts.partition_point(|&start| start <= byte) - 1;
         let start = line_of(bytes.start).max(first);
@@ -108,15 +107,15 @@ struct MarkdownBlock {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BlockKind {
-    /// A heading or a thematic break: no entry, and nothing is joined across it.
+    /// A heading or a thematic break: not an entry, and nothing is joined across it.
     Divider,
     Paragraph,
-    /// An item of the list of this number.
+    /// An item of the list with this number.
     Item(usize),
     Other,
 }
 
-/// The top-level blocks, with the items of top-level lists in place of the lists.
+/// Returns the top-level blocks, with the items of top-level lists instead of the lists.
 fn blocks(lines: &BodyLines<'_>) -> Vec<MarkdownBlock> {
     let mut blocks: Vec<MarkdownBlock> = Vec::new();
     let mut depth = 0_usize;
@@ -156,7 +155,7 @@ fn blocks(lines: &BodyLines<'_>) -> Vec<MarkdownBlock> {
     blocks
 }
 
-/// Takes a heading of several underlined lines for the paragraph above a thematic break.
+/// Converts a heading of several underlined lines to the paragraph above a thematic break.
 fn without_underline(lines: &BodyLines<'_>, block: MarkdownBlock) -> MarkdownBlock {
     let count = block.lines.len();
     let underlined = lines.text(&(block.lines.end - 1..block.lines.end)).trim().starts_with('-');
@@ -177,7 +176,7 @@ fn with_unparsed_lines(lines: &BodyLines<'_>, blocks: Vec<MarkdownBlock>) -> Vec
     for block in blocks.into_iter().chain([end]) {
         while next < block.lines.start {
             let run = (next..block.lines.start).take_while(|&line| !lines.is_blank(line)).count();
-            // The underline that was taken for a thematic break is no entry.
+            // The underline that counts as a thematic break is no entry.
             let line = lines.text(&(next..next + 1)).trim();
             let is_break = run == 1 && line.len() > 1 && line.bytes().all(|byte| byte == b'-');
             if run > 0 {
@@ -192,7 +191,7 @@ fn with_unparsed_lines(lines: &BodyLines<'_>, blocks: Vec<MarkdownBlock>) -> Vec
     all
 }
 
-/// The lines of the entries, each with the paragraphs that explain it.
+/// Joins each entry with the paragraphs that explain it.
 fn join_explanations(lines: &BodyLines<'_>, blocks: Vec<MarkdownBlock>) -> Vec<MarkdownBlock> {
     let mut pieces: Vec<MarkdownBlock> = Vec::new();
     let mut above = false;
@@ -227,7 +226,7 @@ fn join_explanations(lines: &BodyLines<'_>, blocks: Vec<MarkdownBlock>) -> Vec<M
     pieces
 }
 
-/// What follows a label that explains the entry above, as agents write it, bold or not.
+/// Returns the text after a label that explains the entry above, in a form that agents write, bold or not.
 fn after_label(paragraph: &str) -> Option<&str> {
     let text = paragraph.trim_start().trim_start_matches(['*', '_']);
     let label = ["why", "how to apply", "how_to_apply"]
@@ -237,7 +236,7 @@ fn after_label(paragraph: &str) -> Option<&str> {
     Some(rest.strip_prefix(':')?.trim_start_matches(['*', '_']))
 }
 
-/// The entry of a piece; `None` for an empty bullet.
+/// Converts a block to an entry; `None` for an empty bullet.
 fn entry(lines: &BodyLines<'_>, piece: &MarkdownBlock, start: usize) -> Option<Entry> {
     let bytes = lines.bytes(&piece.lines);
     let text = lines.text(&piece.lines).trim_start();

@@ -1,12 +1,15 @@
-//! Finds the first line of a body that says something, to stand for a memory that has no description.
+//! Finds the first line of a body with text, as a substitute for a missing description.
+//!
+//! Lines without text of their own (breaks, fences, comments, table rows, conflict markers) are skipped. The result
+//! only replaces a description in listings; nothing is written to the memory.
 
 use crate::document::frontmatter::{self, Frontmatter};
 use crate::document::single_line::description_line;
 use crate::text::slice;
 
-/// Returns the first heading or line of text of a body, without its mark and on one line; empty if there is none.
+/// Returns the first heading or line of text of a body, without its marks and on one line; empty if there is none.
 ///
-/// Thematic breaks, fences of code, comments, rows of tables and markers of a merge conflict say nothing.
+/// Skips thematic breaks, code fences, comments, table rows and markers of a merge conflict.
 pub(super) fn first_line(body: &str) -> String {
     let body = below_second_block(body.trim_start());
     let mut in_comment = false;
@@ -18,15 +21,15 @@ pub(super) fn first_line(body: &str) -> String {
         if is_empty_line(line) {
             continue;
         }
-        let said = description_line(without_marks(line));
-        if !said.is_empty() {
-            return said;
+        let shown = description_line(without_marks(line));
+        if !shown.is_empty() {
+            return shown;
         }
     }
     String::new()
 }
 
-/// Returns what stands below a block of frontmatter, where a merge left a second one.
+/// Skips a second block of frontmatter, which a merge may have left.
 fn below_second_block(body: &str) -> &str {
     match frontmatter::read(body) {
         Frontmatter::Absent => body,
@@ -41,7 +44,7 @@ fn is_empty_line(line: &str) -> bool {
         || ["```", "~~~", "|", "<<<<<<<", ">>>>>>>"].iter().any(|mark| line.starts_with(mark))
 }
 
-/// Returns a line without the marks of a heading, quotation, list and check box.
+/// Removes the marks of a heading, quotation, list and check box from a line.
 fn without_marks(line: &str) -> &str {
     let heading = line.trim_start_matches('#');
     let level = line.len() - heading.len();

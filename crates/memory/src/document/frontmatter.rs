@@ -1,7 +1,7 @@
-//! Finds and reads the block of YAML in front of a memory.
+//! Finds and parses the frontmatter: the block of YAML at the beginning of a memory.
 //!
-//! Reading is bounded, because a cloned repository may hold anything. Values of any type are accepted; only texts, numbers and booleans have a text. Reasons
-//! name a line and never quote one.
+//! Parsing is bounded, because a cloned repository may hold hostile files. Values of any type are accepted, but only
+//! texts, numbers and booleans have a text. Error messages name a line and never quote it.
 
 use std::ops::Range;
 
@@ -10,41 +10,41 @@ use crate::document::yaml::{self, YamlError, is_null};
 use crate::limits::HEAD_BYTES_MAX;
 use crate::text::slice;
 
-/// Where a block stands in its text, in bytes.
+/// The position of a block in its text, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FrontmatterBlock {
-    /// What is between the `---` lines.
+    /// The range between the `---` lines.
     pub(super) yaml: Range<usize>,
     /// The first byte after the closing line.
     pub(super) end: usize,
 }
 
-/// What stands in front of a text.
+/// The parsed frontmatter of a text.
 #[derive(Debug)]
 pub(super) enum Frontmatter {
-    /// No block: all of the text is body.
+    /// No block: the whole text is body.
     Absent,
-    /// A mapping, perhaps an empty one.
+    /// A mapping, possibly empty.
     Fields(FrontmatterBlock, Vec<Field>),
-    /// A block that begins like a mapping and cannot be read, with the reason.
+    /// A block that begins like a mapping but is invalid, with the reason.
     Broken(FrontmatterBlock, String),
 }
 
-/// One key of the block with its value, in the order of the file.
+/// A key of the block with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) key: String,
     pub(super) value: FieldValue,
-    /// Where the key begins, in bytes of the YAML.
+    /// The offset of the key in the YAML, in bytes.
     pub(super) key_start: usize,
-    /// Where the value is written, in bytes of the YAML.
+    /// The range of the value in the YAML, in bytes.
     pub(super) value_range: Range<usize>,
 }
 
-/// A value as far as Lukasa looks into it.
+/// A value, as far as Lukasa uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldValue {
-    /// A number or a boolean has its text as in the file, so that `1.10` stays `1.10`.
+    /// A scalar. A number or boolean is kept as its text in the file, so that `1.10` stays `1.10`.
     Text(String),
     Mapping(Vec<(String, Self)>),
     List(Vec<Self>),
@@ -61,7 +61,7 @@ impl Frontmatter {
 }
 
 impl FieldValue {
-    /// The text of a scalar on one line; `None` for anything else and for an empty text.
+    /// Returns the text of a scalar on one line; `None` for other values and for an empty text.
     pub(super) fn single_line(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(description_line(text)).filter(|line| !line.is_empty()),
@@ -70,17 +70,17 @@ impl FieldValue {
     }
 }
 
-/// Returns the byte order mark that the text begins with, or nothing.
+/// Returns the byte order mark at the beginning of the text, or an empty text.
 pub(super) fn byte_order_mark(text: &str) -> &str {
     if text.starts_with('\u{FEFF}') { "\u{FEFF}" } else { "" }
 }
 
-/// The value of a key; the last one wins when a merge has left two.
+/// Returns the value of a key; the last one, if a merge has left two.
 pub(super) fn last_value<'a>(fields: &'a [Field], key: &str) -> Option<&'a FieldValue> {
     fields.iter().rev().find(|field| field.key == key).map(|field| &field.value)
 }
 
-/// The text of a key of a mapping, on one line.
+/// Returns the text of a key in a nested mapping, on one line.
 pub(super) fn nested_text(fields: &[Field], outer: &str, inner: &str) -> Option<String> {
     match last_value(fields, outer)? {
         FieldValue::Mapping(pairs) => {
@@ -90,7 +90,7 @@ pub(super) fn nested_text(fields: &[Field], outer: &str, inner: &str) -> Option<
     }
 }
 
-/// Reads the frontmatter of a whole text.
+/// Parses the frontmatter of a whole text.
 pub(super) fn read(text: &str) -> Frontmatter {
     match find_fences(text) {
         FenceSearch::Closed(block) => read_block(text, block),
@@ -107,20 +107,19 @@ fn read_block(text: &str, block: FrontmatterBlock) -> Frontmatter {
     }
 }
 
-/// The beginning of a text.
+/// The frontmatter of a text that may be cut.
 #[derive(Debug, Default)]
 pub(super) struct FrontmatterStart {
     pub(super) fields: Vec<Field>,
-    /// Why the fields cannot be relied on.
+    /// The reason why the fields cannot be relied on.
     pub(super) malformed: Option<String>,
-    /// Where the body begins, in bytes; the end of the text where that is not known.
+    /// The offset of the body in bytes; the end of the text if it is unknown.
     pub(super) body: usize,
 }
 
-/// Reads the beginning of a text.
+/// Parses the beginning of a text.
 ///
-/// When the text was `cut` inside the block, the keys before the last one are read: that one may
-/// lack its end.
+/// If the text was `cut` inside the block, the last key is ignored, because its value may be incomplete.
 pub(super) fn start(text: &str, cut: bool) -> FrontmatterStart {
     let all_body =
         FrontmatterStart { body: byte_order_mark(text).len(), ..FrontmatterStart::default() };
@@ -154,7 +153,7 @@ pub(super) fn start(text: &str, cut: bool) -> FrontmatterStart {
     FrontmatterStart { fields, malformed: Some(reason), body }
 }
 
-/// Whether a line begins a field at the outermost level: a word, a colon, then space or the end.
+/// Checks whether a line begins a top-level field: a word, a colon, then white space or the end.
 pub(super) fn begins_field(line: &str) -> bool {
     let Some((key, rest)) = line.split_once(':') else { return false };
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
@@ -164,27 +163,27 @@ pub(super) fn begins_field(line: &str) -> bool {
         && (rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
-/// Whether the first line that says something begins a field.
+/// Checks whether the first line that is neither blank nor a comment begins a field.
 fn begins_like_fields(yaml: &str) -> bool {
     yaml.lines()
         .find(|line| !line.trim().is_empty() && !line.starts_with('#'))
         .is_some_and(begins_field)
 }
 
-/// Where the last line that begins a field starts.
+/// Returns the offset of the last line that begins a field.
 fn last_field_at(yaml: &str) -> usize {
-    let mut at = 0;
+    let mut offset = 0;
     let mut last = 0;
     for line in yaml.split_inclusive('\n') {
         if begins_field(line) {
-            last = at;
+            last = offset;
         }
-        at += line.len();
+        offset += line.len();
     }
     last
 }
 
-/// A block found by its lines alone.
+/// The result of a search for the `---` lines.
 enum FenceSearch {
     NoFence,
     Closed(FrontmatterBlock),
@@ -192,18 +191,21 @@ enum FenceSearch {
 }
 
 fn find_fences(text: &str) -> FenceSearch {
-    let mut at = byte_order_mark(text).len();
-    let mut lines = slice(text, at..).split_inclusive('\n');
+    let mut offset = byte_order_mark(text).len();
+    let mut lines = slice(text, offset..).split_inclusive('\n');
     match lines.next() {
-        Some(line) if without_line_end(line) == "---" => at += line.len(),
+        Some(line) if without_line_end(line) == "---" => offset += line.len(),
         _ => return FenceSearch::NoFence,
     }
-    let yaml = at;
+    let yaml = offset;
     for line in lines {
         if matches!(without_line_end(line), "---" | "...") {
-            return FenceSearch::Closed(FrontmatterBlock { yaml: yaml..at, end: at + line.len() });
+            return FenceSearch::Closed(FrontmatterBlock {
+                yaml: yaml..offset,
+                end: offset + line.len(),
+            });
         }
-        at += line.len();
+        offset += line.len();
     }
     FenceSearch::Open { yaml }
 }
@@ -212,7 +214,7 @@ fn without_line_end(line: &str) -> &str {
     line.trim_end_matches(['\n', '\r', ' ', '\t'])
 }
 
-/// Reads YAML: `Some` fields when it is a mapping or empty, `None` when it is anything else.
+/// Parses YAML: `Some` fields if it is a mapping or empty, `None` if it is anything else.
 pub(super) fn parse(yaml: &str) -> Result<Option<Vec<Field>>, String> {
     match parse_plain(yaml) {
         Some(fields) => Ok(Some(fields)),
@@ -220,29 +222,29 @@ pub(super) fn parse(yaml: &str) -> Result<Option<Vec<Field>>, String> {
     }
 }
 
-/// Reads what nearly every block is, a word and a text on each line that mean nothing else. `None` leaves it
-/// to the parser, which would find the same and takes much longer.
+/// Parses the form of nearly every block: a word and a plain text on each line. `None` leaves the block to the YAML
+/// parser, which gives the same result but takes much longer.
 fn parse_plain(yaml: &str) -> Option<Vec<Field>> {
     let mut fields = Vec::new();
-    let mut at = 0;
+    let mut offset = 0;
     for line in yaml.split_inclusive('\n') {
         let (key, value) = line.strip_suffix('\n').unwrap_or(line).split_once(": ")?;
         if fields.len() >= PLAIN_FIELDS_MAX || !is_plain_key(key) || !is_plain_value(value) {
             return None;
         }
-        let value_at = at + key.len() + ": ".len();
+        let value_start = offset + key.len() + ": ".len();
         fields.push(Field {
             key: key.to_owned(),
             value: FieldValue::Text(value.to_owned()),
-            key_start: at,
-            value_range: value_at..value_at + value.len(),
+            key_start: offset,
+            value_range: value_start..value_start + value.len(),
         });
-        at += line.len();
+        offset += line.len();
     }
     Some(fields)
 }
 
-/// More fields, and longer keys, have limits that the parser knows.
+/// The bounds of the fast path: the limits for more fields and longer keys are in the YAML parser.
 const PLAIN_FIELDS_MAX: usize = 16;
 const PLAIN_KEY_BYTES_MAX: usize = 64;
 
@@ -281,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_here_is_plain() {
+    fn ordinary_frontmatter_takes_the_fast_path() {
         for yaml in [
             "",
             "name: note 1\ndescription: what was learned, and when (2026-05-04)\ntype: project\n",
@@ -300,7 +302,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4_000))]
 
         #[test]
-        fn what_is_plain_is_what_the_parser_reads(
+        fn the_fast_path_agrees_with_the_parser(
             yaml in prop::collection::vec(
                 prop::sample::select(vec![
                     "name", "description", "Null", "null", "true", "no", "1", "-1", "0x1f", "1e3", ".5", "1_000",
@@ -319,7 +321,7 @@ mod tests {
         }
 
         #[test]
-        fn lines_that_look_plain_are_what_the_parser_reads(
+        fn the_fast_path_agrees_with_the_parser_on_plain_lines(
             lines in prop::collection::vec(("[a-zA-Z][a-z0-9_-]{0,8}", "[a-zA-Z0-9é漢][ -~é漢]{0,20}"), 0..5)
         ) {
             let lines: Vec<_> = lines.iter().map(|(key, value)| format!("{key}: {value}\n")).collect();

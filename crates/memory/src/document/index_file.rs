@@ -1,7 +1,7 @@
-//! The generated `MEMORY.md`: a listing of a root for tools and people that look for one.
+//! The generated `MEMORY.md`: a listing of a root, for tools and people that expect such a file.
 //!
-//! Derived from the memories, never an entry and never edited; its first line says so and is how a
-//! listing is told from a file that somebody wrote.
+//! It is generated from the memories and never edited; nothing reads facts from it. Its first line says so, and
+//! distinguishes it from a memory with the same name.
 
 use crate::document::single_line::description_line;
 use crate::limits::{MEMORY_LIST_CHARS_MAX, MEMORY_LIST_LINES_MAX};
@@ -14,30 +14,30 @@ pub const MEMORY_LIST_MARK: &str =
 /// One memory of the listing.
 #[derive(Clone, Copy, Debug)]
 pub struct ListItem<'a> {
-    /// Where the memory is, below the root.
+    /// The path of the memory below the root.
     pub path: &'a RelativePath,
-    /// Its name; the path is shown when it has none.
+    /// The name; without one the path is shown.
     pub name: Option<&'a str>,
-    /// Its description; nothing is shown when it is empty.
+    /// The description; may be empty.
     pub description: &'a str,
 }
 
 /// Returns the text of a `MEMORY.md` that lists these items in their order.
 ///
-/// Never more than [`MEMORY_LIST_LINES_MAX`] lines and [`MEMORY_LIST_CHARS_MAX`] characters; when
-/// items had to be left out the last line says how many.
+/// It has at most [`MEMORY_LIST_LINES_MAX`] lines and [`MEMORY_LIST_CHARS_MAX`] characters. If items are left out, the
+/// last line has their number.
 pub fn memory_list(items: &[ListItem<'_>]) -> String {
     let line_of = |item: &ListItem<'_>| list_line(item.path.as_str(), item.name, item.description);
     with_mark(&items.iter().map(line_of).collect::<Vec<_>>())
 }
 
-/// Tells a generated listing from a memory that happens to be called `MEMORY.md`.
+/// Checks whether a text is a generated listing, and not a memory with the name `MEMORY.md`.
 pub fn is_generated_list(text: &str) -> bool {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     text.lines().next() == Some(MEMORY_LIST_MARK)
 }
 
-/// The lines below the mark, as many as fit.
+/// Joins the mark and as many lines as fit.
 fn with_mark(lines: &[String]) -> String {
     let sizes: Vec<usize> = lines.iter().map(|line| line.chars().count()).collect();
     let room = ListBudget {
@@ -58,7 +58,7 @@ fn with_mark(lines: &[String]) -> String {
     text
 }
 
-/// How much may still be written.
+/// The space that is left in a listing.
 #[derive(Clone, Copy)]
 struct ListBudget {
     lines: usize,
@@ -66,7 +66,7 @@ struct ListBudget {
 }
 
 impl ListBudget {
-    /// How many lines of these sizes fit, from the first on.
+    /// Returns the number of lines of these sizes that fit, from the first on.
     fn lines_that_fit(self, sizes: &[usize]) -> usize {
         let totals = sizes.iter().scan(0, |total, size| {
             *total += size;
@@ -79,7 +79,7 @@ impl ListBudget {
 fn list_line(path: &str, name: Option<&str>, description: &str) -> String {
     let name = name.map(description_line).filter(|name| !name.is_empty());
     let name = escaped(name.as_deref().unwrap_or(path));
-    // The grammar of paths leaves `<` and `>` out, so the pointed form holds any of them.
+    // Paths contain no `<` and `>`, so the form in angle brackets fits every path.
     let target = if path.contains([' ', '(', ')']) { format!("<{path}>") } else { path.to_owned() };
     let description = escaped(&description_line(description));
     let dash = if description.is_empty() { "" } else { " — " };
@@ -90,7 +90,7 @@ fn omission_line(count: usize) -> String {
     format!("({count} more not listed)\n")
 }
 
-/// Takes the meaning from the characters that could end a link or begin one, or begin code or HTML.
+/// Escapes the characters that could begin or end a link, or begin code or HTML.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_links_to_the_memory_and_holds_nothing_else() {
+    fn a_line_holds_one_link_and_an_escaped_description() {
         assert_snapshot!(list(&[
             ("a.md", Some("A"), "First."),
             ("deep/b c (1).md", None, ""),
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_mark_makes_a_listing() {
+    fn only_a_text_with_the_mark_is_a_listing() {
         let check =
             |text: &str, expected: bool| assert_eq!(is_generated_list(text), expected, "{text:?}");
         check(&list(&[]), true);

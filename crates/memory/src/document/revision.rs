@@ -1,15 +1,18 @@
 //! The revision of a memory: a hash of its bytes, written as 64 hex digits.
+//!
+//! A save names the revision that it replaces, so that it cannot overwrite a change that the writer has not seen. The
+//! revision depends only on the bytes, not on the path or the time.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-/// SHA-256 of a memory's bytes; what a save must name to win.
+/// The SHA-256 digest of a memory's bytes, which a save names as its precondition.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Revision([u8; 32]);
 
-/// Text that is not a revision.
+/// An error: a text is not a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a revision is 64 hex digits in lower case")]
 pub struct ParseRevisionError;
@@ -20,12 +23,12 @@ impl Revision {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Returns the digest itself.
+    /// Returns the digest as bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// Takes a stored digest back.
+    /// Creates a revision from a stored digest.
     pub const fn from_bytes(digest: [u8; 32]) -> Self {
         Self(digest)
     }
@@ -34,7 +37,7 @@ impl Revision {
 impl FromStr for Revision {
     type Err = ParseRevisionError;
 
-    /// Reads what `Display` writes and nothing else, so that one revision has one spelling.
+    /// Parses only the form that `Display` writes, so that a revision has only one spelling.
     fn from_str(text: &str) -> Result<Self, ParseRevisionError> {
         let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(ParseRevisionError) };
         let digits = |&[high, low]: &[u8; 2]| Some(digit(high)? << 4 | digit(low)?);
@@ -44,7 +47,7 @@ impl FromStr for Revision {
     }
 }
 
-/// The value of one hex digit in lower case.
+/// Returns the value of a lower-case hex digit.
 const fn digit(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),
@@ -53,7 +56,7 @@ const fn digit(byte: u8) -> Option<u8> {
     }
 }
 
-/// The hex digit of half a byte.
+/// Returns the hex digit of half a byte.
 const fn hex(half: u8) -> u8 {
     match half {
         0..10 => b'0' + half,
@@ -68,7 +71,7 @@ impl fmt::Display for Revision {
         for (pair, byte) in pairs.iter_mut().zip(self.0) {
             *pair = [hex(byte >> 4), hex(byte & 0xf)];
         }
-        // Written at once: every byte by itself took longer than the digest.
+        // Written in one call: writing each byte separately took longer than the digest.
         f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }

@@ -1,13 +1,16 @@
-//! Text made fit for one line of a listing: folded, without what cannot be seen, and short.
+//! Formats text for one line of a listing: on one line, without invisible characters, and short.
+//!
+//! Descriptions and names come from untrusted files and are shown to people and models. Removing invisible characters
+//! ensures that both read the same text.
 
 use crate::limits::DESCRIPTION_CHARS_MAX;
 use crate::text::slice;
 
-/// Returns the text on one line, cut at [`DESCRIPTION_CHARS_MAX`] characters, then `…`.
+/// Returns the text on one line, cut at [`DESCRIPTION_CHARS_MAX`] characters and marked with `…`.
 ///
-/// White space is folded to single spaces; control and invisible characters are left out, since
-/// they can hide text from a person that a model reads. Joiners stay where scripts and emoji need
-/// them: once, between two visible characters outside ASCII.
+/// White space becomes single spaces. Control and invisible characters are removed: with them, a model could read text
+/// that a person does not see. A single joiner between two visible characters outside ASCII is kept, because scripts
+/// and emoji need it.
 pub fn description_line(text: &str) -> String {
     let line = visible_line(text);
     match line.char_indices().nth(DESCRIPTION_CHARS_MAX) {
@@ -16,7 +19,7 @@ pub fn description_line(text: &str) -> String {
     }
 }
 
-/// The text on one line, whole.
+/// Returns the whole text on one line.
 pub(super) fn visible_line(text: &str) -> String {
     let is_visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     if is_visible && text.trim() == text && !text.contains("  ") {
@@ -28,7 +31,7 @@ pub(super) fn visible_line(text: &str) -> String {
         if c.is_whitespace() {
             pending = PendingGap::Space;
         } else if is_joiner(c) {
-            // A joiner after white space or after another joiner joins nothing.
+            // A joiner after white space or after another joiner has no effect.
             let joins = line.chars().next_back().is_some_and(|last| !last.is_ascii());
             if matches!(pending, PendingGap::None) && joins {
                 pending = PendingGap::Joiner(c);
@@ -46,7 +49,7 @@ pub(super) fn visible_line(text: &str) -> String {
     line
 }
 
-/// What goes in front of the next visible character.
+/// The separator before the next visible character.
 enum PendingGap {
     None,
     Space,
@@ -57,8 +60,8 @@ const fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200C}' | '\u{200D}')
 }
 
-/// Control characters and the format characters that show nothing: soft hyphen, zero-width, bidi,
-/// shaping and tag characters, fillers, and the variation selectors that can carry hidden bytes.
+/// Checks for control characters and invisible format characters: soft hyphen, zero-width, bidi, shaping and tag
+/// characters, fillers, and the variation selectors that can carry hidden bytes.
 fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c,

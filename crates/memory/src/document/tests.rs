@@ -1,4 +1,4 @@
-//! What the head, one field, one entry and the listing come to, by tables and by any text at all.
+//! Tests of metadata, fields, entries and the listing, with tables and with random texts.
 
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ mod heads {
     }
 
     #[test]
-    fn values_of_other_types_have_their_text_or_none() {
+    fn scalars_of_other_types_have_their_text_and_others_none() {
         check("---\nname: 1.10\ndescription: yes\n---\n", "name=1.10 | description=yes");
         check(
             "---\nname: 2026-11-05\ndescription: -0x1F\n---\n",
@@ -78,7 +78,7 @@ mod heads {
     }
 
     #[test]
-    fn broken_frontmatter_gives_nothing_but_the_line() {
+    fn broken_frontmatter_is_reported_with_its_line() {
         check("---\nname: [a\n---\n", "malformed=frontmatter is not valid YAML at line 2");
         check("---\nname: *missing\n---\n", "malformed=frontmatter is not valid YAML at line 2");
         check(
@@ -98,7 +98,7 @@ mod heads {
     }
 
     #[test]
-    fn a_value_that_can_be_nothing_but_text_is_read_as_text() {
+    fn an_invalid_value_that_can_only_be_text_is_read_as_text() {
         let check = |value: &str, expected: &str| {
             let file = format!("---\nname: a\ndescription: {value}\ntype: user\n---\n");
             let leniently = "leniently=frontmatter is not valid YAML at line 3";
@@ -114,7 +114,7 @@ mod heads {
     }
 
     #[test]
-    fn a_value_that_may_have_been_meant_as_more_than_text_is_not_guessed() {
+    fn an_invalid_value_that_may_be_more_than_text_is_not_guessed() {
         for value in
             ["[a: b", "'a: b", "\"a\": b", "*a: b", "&a b: c", "!t a: b: c", "- a: b", "{a: b"]
         {
@@ -123,7 +123,7 @@ mod heads {
             assert!(head.malformed.is_some() && head.name.is_none(), "{value}: {head:?}");
             assert_eq!((head.shown_description(), head.lenient_parse_reason.as_ref()), ("", None));
         }
-        // What is nested or goes on in the next line is not guessed either.
+        // Nested values and values of several lines are not guessed either.
         for yaml in ["metadata:\n  type: a: b\n", "description: a: b\n  more: c\n"] {
             assert!(
                 parse_header(format!("---\n{yaml}---\n").as_bytes()).malformed.is_some(),
@@ -133,7 +133,7 @@ mod heads {
     }
 
     #[test]
-    fn without_a_description_the_first_heading_or_line_stands_for_it() {
+    fn the_first_heading_or_line_replaces_a_missing_description() {
         let check = |file: &str, expected: &str| {
             assert_eq!(parse_header(file.as_bytes()).shown_description(), expected, "{file:?}");
         };
@@ -163,7 +163,7 @@ mod heads {
     }
 
     #[test]
-    fn bytes_that_are_no_text_give_nothing_but_the_reason() {
+    fn bytes_that_are_not_text_give_only_the_reason() {
         let not_text = MemoryHeader {
             malformed: Some("not UTF-8 text".to_owned()),
             ..MemoryHeader::default()
@@ -176,7 +176,7 @@ mod heads {
     }
 
     #[test]
-    fn a_cut_in_the_middle_of_a_character_is_no_fault() {
+    fn a_cut_in_the_middle_of_a_character_is_no_error() {
         for shift in 0..4 {
             let file =
                 format!("---\nname: a\n---\n{}{}", "x".repeat(shift), "𝒳".repeat(HEAD_BYTES_MAX));
@@ -189,7 +189,7 @@ mod heads {
     }
 
     #[test]
-    fn what_stands_before_the_cut_is_read() {
+    fn fields_before_the_cut_are_read() {
         let long = "word ".repeat(HEAD_BYTES_MAX);
         check(
             &format!("---\nname: a\ntype: user\ndescription: {long}\n---\n"),
@@ -214,7 +214,7 @@ mod heads {
     }
 
     #[test]
-    fn hostile_yaml_ends_soon() {
+    fn hostile_yaml_is_bounded_in_time() {
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
         for n in 1..40 {
             let aliases = vec![format!("*a{}", n - 1); 9].join(", ");
@@ -313,7 +313,7 @@ mod fields {
     }
 
     #[test]
-    fn values_of_several_lines_go_away_whole() {
+    fn values_of_several_lines_are_replaced_whole() {
         let rest = "# about the name\nname: a\n---\nbody";
         for old in [
             " >-\n  one\n\n  two",
@@ -331,7 +331,7 @@ mod fields {
             let text = format!("---\nx: 1\ndescription:{old}\n{rest}");
             assert_eq!(body(&text), "body");
             let edited = set_field(&text, "description", "new");
-            // A blank line after the old value may stay; everything else is as before.
+            // A blank line after the old value may stay; everything else is unchanged.
             assert_eq!(
                 edited.replace("new\n\n#", "new\n#").replace("new \n", "new\n"),
                 expected,
@@ -380,7 +380,7 @@ mod fields {
     }
 
     #[test]
-    fn broken_frontmatter_is_mended_before_it_is_changed() {
+    fn broken_frontmatter_is_repaired_before_it_is_changed() {
         check(
             "---\nname: a\ndescription: b: c\n---\nbody",
             "new",
@@ -403,7 +403,7 @@ mod fields {
     }
 
     #[test]
-    fn mending_quotes_only_what_is_broken() {
+    fn a_repair_quotes_only_broken_values() {
         let check = |text: &str, expected: Option<&str>| {
             assert_eq!(with_frontmatter_repaired(text).as_deref(), expected, "{text:?}");
         };
@@ -419,7 +419,7 @@ mod fields {
     }
 
     #[test]
-    fn a_field_that_cannot_be_replaced_alone_costs_no_other() {
+    fn replacing_a_field_keeps_the_fields_that_repeat_it() {
         // The new value must not become that of `name`, which repeats the old one.
         let text = "---\ndescription: &d old\nname: *d\n---\nbody";
         let edited = set_field(text, "description", "new");
@@ -461,7 +461,7 @@ mod fields {
 mod cut {
     use super::*;
 
-    /// Shows the entries of a body, one a line, and that the same come out below frontmatter.
+    /// Checks the entries of a body, and that they are the same below frontmatter.
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let show = |text: &str| -> Vec<String> {
@@ -487,7 +487,7 @@ mod cut {
     }
 
     #[test]
-    fn a_paragraph_is_an_entry_with_its_reasons() {
+    fn a_paragraph_is_an_entry_with_its_explanations() {
         check("a\nb\n\nc", &["a\nb\n", "c"]);
         check("a\nWhy: b\nHow to apply: c\n", &["a\nWhy: b\nHow to apply: c\n"]);
         check(
@@ -535,7 +535,7 @@ mod cut {
     }
 
     #[test]
-    fn what_markdown_does_not_show_is_still_an_entry() {
+    fn text_that_markdown_does_not_render_is_still_an_entry() {
         check("[a]: https://b.example 'c'\n\ntext\n", &["[a]: https://b.example 'c'\n", "text\n"]);
         check("<!-- a -->\n\ntext\n", &["<!-- a -->\n", "text\n"]);
         check("one\ntwo\n---\nthree\n", &["one\ntwo\n", "three\n"]);
@@ -568,7 +568,7 @@ mod cut {
     }
 
     #[test]
-    fn removal_keeps_the_rest() {
+    fn removing_an_entry_keeps_the_rest() {
         let text = "---\nname: n\n---\n# H\n\n- a\n- b\n  c\n\nlast";
         let removed: Vec<String> = entries(text).iter().map(|e| without_entry(text, e)).collect();
         assert_eq!(
@@ -582,13 +582,13 @@ mod cut {
     }
 
     #[test]
-    #[should_panic(expected = "a range lies within its text")]
-    fn an_entry_of_another_text_is_not_passed_over() {
+    #[should_panic(expected = "a range must lie within its text")]
+    fn an_entry_of_another_text_panics() {
         without_entry("- a\n", &Entry { range: 1..900, first_line: String::new() });
     }
 
     #[test]
-    fn hostile_markdown_ends_soon() {
+    fn hostile_markdown_is_bounded_in_time() {
         for piece in [
             "[", "> ", "- ", "*a ", "`", "<a ", "![](", "1. ", "\t- ", "- a\n", "[a]: b\n", "&",
             "\\", "_*",
@@ -621,7 +621,7 @@ mod cut {
                 prop_assert_eq!(without_entry(&text, &entry), [left, right].concat());
             }
             rest.push_str(part(&text, end..));
-            // What is in no entry is in front of the body, or a heading, a break or an empty bullet.
+            // Text outside of all entries is frontmatter, a heading, a break or an empty bullet.
             let front = text.len() - body(&text).len();
             let outside = rest.get(front.min(rest.len())..).unwrap_or_default();
             for line in outside.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()) {
@@ -641,7 +641,7 @@ fn part(text: &str, range: impl std::slice::SliceIndex<str, Output = str>) -> &s
     text.get(range).expect("whole characters")
 }
 
-/// Texts of the pieces that frontmatter and entries are made of, and any text at all.
+/// Texts made of pieces of frontmatter and entries, and arbitrary texts.
 fn texts() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "---\n",
@@ -714,7 +714,7 @@ proptest! {
 }
 
 #[test]
-fn a_merge_conflict_that_was_not_resolved_is_found() {
+fn an_unresolved_merge_conflict_is_found() {
     let check = |text: &str, expected| assert_eq!(conflict_line(text), expected, "{text:?}");
     check("a\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> main\n", Some(2));
     check("<<<<<<< HEAD\r\n||||||| base\r\n=======\r\n>>>>>>> x\r\n", Some(1));
@@ -726,7 +726,7 @@ fn a_merge_conflict_that_was_not_resolved_is_found() {
         "---\nname: a\n---\nIn files:\n\n```\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n```\n";
     check(example, None);
     check(&format!("{example}\n<<<<<<< HEAD\n=======\n>>>>>>> x\n"), Some(14));
-    // The conflict is around the fence, or cuts it.
+    // The conflict surrounds the fence, or cuts it.
     check("<<<<<<< HEAD\n```\na\n```\n=======\n```\nb\n```\n>>>>>>> x\n", Some(1));
     check("```\n<<<<<<< HEAD\na\n```\n=======\nb\n```\n>>>>>>> x\n", Some(2));
 }
@@ -743,7 +743,7 @@ fn a_second_block_of_frontmatter_is_found() {
 }
 
 #[test]
-fn entries_that_say_the_same_are_equal_statements() {
+fn entries_with_the_same_text_are_equal_statements() {
     let keys = |text: &str| statements(text).into_iter().map(|one| one.key).collect::<Vec<_>>();
     assert_eq!(keys("- I keep  bees.\n"), keys("* i keep bees\n"));
     assert_eq!(keys("# A\n- I keep bees\n"), keys("# a\n\nI keep bees.\n"));

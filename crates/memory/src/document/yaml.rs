@@ -1,7 +1,7 @@
-//! Builds the fields of frontmatter of what the YAML parser finds, one event after the other.
+//! Builds the fields of a frontmatter from the events of the YAML parser.
 //!
-//! What it builds is bounded in depth, and in how many values there are, with those that anchors keep and aliases
-//! repeat.
+//! The depth and the number of values are bounded, including values that anchors keep and aliases repeat, so that a
+//! hostile file cannot exhaust time or memory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use crate::document::frontmatter::{Field, FieldValue};
 use crate::limits::{FRONTMATTER_DEPTH_MAX, FRONTMATTER_NODES_MAX};
 
-/// As many bytes of a text count as one value where an anchor keeps it or an alias repeats it.
+/// The bytes of a text that count as one value if an anchor keeps it or an alias repeats it.
 const BYTES_PER_KEPT_NODE: usize = 16;
 
-/// The line of the YAML, from one, at which it cannot be read.
+/// An error in the YAML at this line, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct YamlError(pub(super) usize);
 
@@ -25,7 +25,7 @@ impl From<ScanError> for YamlError {
     }
 }
 
-/// Returns the fields of a block that is a mapping or says nothing, and `None` for anything else.
+/// Returns the fields of a block that is a mapping or empty; `None` for anything else.
 pub(super) fn fields(yaml: &str) -> Result<Option<Vec<Field>>, YamlError> {
     let options = granit_parser::options! {
         flow_nesting_limit: FRONTMATTER_DEPTH_MAX,
@@ -35,25 +35,25 @@ pub(super) fn fields(yaml: &str) -> Result<Option<Vec<Field>>, YamlError> {
     YamlReader { parser, anchors: BTreeMap::new(), nodes: 0 }.document()
 }
 
-/// Whether a text without quotes means that there is nothing, as YAML 1.2 has it.
+/// Checks whether a plain scalar is null in YAML 1.2.
 pub(super) fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
 struct YamlReader<'a> {
     parser: Parser<'a, StrInput<'a>>,
-    /// What aliases may repeat, by the number that the parser gave it.
+    /// The values that aliases may repeat, by the parser's number of the anchor.
     anchors: BTreeMap<usize, AnchoredNode>,
-    /// Values so far, with those that anchors keep and aliases repeat.
+    /// The number of values so far, including those that anchors keep and aliases repeat.
     nodes: usize,
 }
 
 #[derive(Clone)]
 struct AnchoredNode {
     value: FieldValue,
-    /// How many values it counts as.
+    /// The number of values that it counts as.
     nodes: usize,
-    /// How many lists and mappings lie in each other.
+    /// The depth of nested lists and mappings.
     depth: usize,
 }
 
@@ -79,12 +79,12 @@ impl<'a> YamlReader<'a> {
         }
     }
 
-    /// The next event; beyond the last one there is only the end.
+    /// Returns the next event; after the last one, always the end of the stream.
     fn next(&mut self) -> Result<(Event<'a>, Span), YamlError> {
         Ok(self.parser.next_event().unwrap_or(Ok((Event::StreamEnd, Span::default())))?)
     }
 
-    /// The outermost mapping, with where everything stands.
+    /// Parses the outermost mapping, with the positions of keys and values.
     fn root_mapping(&mut self) -> Result<Vec<Field>, YamlError> {
         let mut fields = Vec::new();
         self.read_children(&Event::MappingEnd, |reader, event, span| {
@@ -101,7 +101,7 @@ impl<'a> YamlReader<'a> {
         Ok(fields)
     }
 
-    /// Reads what lies in a list or mapping, each by its first event, and returns where that ends.
+    /// Calls `read` with the first event of each child of a list or mapping. Returns the offset of its end.
     fn read_children(
         &mut self,
         end: &Event<'static>,
@@ -116,7 +116,7 @@ impl<'a> YamlReader<'a> {
         }
     }
 
-    /// The value that comes next, in so many others, and where it is written.
+    /// Parses the next value, at nesting level `depth`; returns it with its range.
     fn value(&mut self, depth: usize) -> Result<(FieldValue, Range<usize>), YamlError> {
         let (event, span) = self.next()?;
         self.value_of(event, span, depth)
@@ -135,11 +135,11 @@ impl<'a> YamlReader<'a> {
                 (anchor, scalar(text, style, tag.as_deref()))
             }
             Event::Alias(anchor) => {
-                // What is not read to its end yet would repeat itself without one.
-                let again = self.anchors.get(&anchor).cloned().ok_or(error_at(span))?;
-                self.count(again.nodes, span)?;
-                check_depth(depth + again.depth, span)?;
-                return Ok((again.value, written));
+                // An anchor is only known after its end: an alias within it would repeat without end.
+                let target = self.anchors.get(&anchor).cloned().ok_or(error_at(span))?;
+                self.count(target.nodes, span)?;
+                check_depth(depth + target.depth, span)?;
+                return Ok((target.value, written));
             }
             Event::SequenceStart(_, anchor, _) => {
                 check_depth(depth + 1, span)?;
@@ -169,7 +169,7 @@ impl<'a> YamlReader<'a> {
         Ok((value, written))
     }
 
-    /// The key that begins with this event. Only texts are keys.
+    /// Parses the key that begins with this event. Only texts may be keys.
     fn key(&mut self, event: Event<'a>, span: Span) -> Result<String, YamlError> {
         match self.value_of(event, span, 0)?.0 {
             FieldValue::Text(text) => Ok(text),
@@ -183,7 +183,7 @@ impl<'a> YamlReader<'a> {
     }
 }
 
-/// As how many values one counts where it is kept, and how many lists and mappings lie in each other there.
+/// Returns the number of values that a kept value counts as, and its depth.
 fn nodes_and_depth(value: &FieldValue) -> (usize, usize) {
     let of_text = |text: &str| 1 + text.len() / BYTES_PER_KEPT_NODE;
     let around = |(all, deepest): (usize, usize), (nodes, depth): (usize, usize)| {
@@ -220,5 +220,5 @@ fn error_at(span: Span) -> YamlError {
 }
 
 fn byte_range(span: Span) -> Range<usize> {
-    span.byte_range().expect("a parser of a string knows where in bytes it is")
+    span.byte_range().expect("the parser of a string reports byte offsets")
 }

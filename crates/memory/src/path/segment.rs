@@ -1,13 +1,13 @@
-//! The grammar of one segment: what a name may be on every file system and in every protocol.
+//! The grammar of one path segment: names that are valid on every file system and in every protocol.
 //!
-//! Says which rule a name breaks and nothing more; the path around it belongs to the parent module.
+//! Functions here only report the broken rule; the parent module adds the path around the segment.
 
 use unicode_normalization::is_nfc;
 
 use super::{PathErrorKind, SegmentError};
 use crate::limits::SEGMENT_BYTES_MAX;
 
-/// Checks a segment that is in NFC.
+/// Checks a segment, which must be in NFC.
 pub(super) fn check(segment: &str) -> Result<(), SegmentError> {
     if segment.len() > SEGMENT_BYTES_MAX {
         return Err(SegmentError::Fault(PathErrorKind::LongSegment));
@@ -22,8 +22,8 @@ fn check_closely(segment: &str) -> Result<(), SegmentError> {
     error_kind(segment).map_or(Ok(()), |fault| Err(SegmentError::Fault(fault)))
 }
 
-/// Tells of most names in one look that no rule concerns them: letters, digits, dashes, and at most one
-/// dot within.
+/// Checks in one pass whether a name consists of letters, digits, dashes and at most one inner dot. Most names do, and
+/// then no other rule applies.
 fn is_plain(segment: &str) -> bool {
     let mut dots = 0;
     let plain = segment.bytes().all(|byte| {
@@ -34,7 +34,7 @@ fn is_plain(segment: &str) -> bool {
     plain && dots <= 1 && within && !is_device(segment)
 }
 
-/// Checks a segment as a directory gave it: a slash or a form that is not NFC may be in it.
+/// Checks a segment from a directory listing, which may contain a slash or not be in NFC.
 pub(super) fn check_on_disk(segment: &str) -> Result<(), SegmentError> {
     if segment.contains('/') {
         return Err(SegmentError::Escape);
@@ -47,9 +47,9 @@ pub(super) fn check_on_disk(segment: &str) -> Result<(), SegmentError> {
     }
 }
 
-/// Tells whether a character takes no ink: a control, or one that only steers its neighbors.
+/// Checks whether a character is invisible: a control, or one that only affects its neighbors.
 ///
-/// Variation selectors 1 to 16 are left out, because emoji in ordinary names carry them.
+/// Variation selectors 1 to 16 do not count, because emoji in ordinary names use them.
 pub(super) fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -93,7 +93,7 @@ fn error_kind(segment: &str) -> Option<PathErrorKind> {
     is_device(segment).then_some(PathErrorKind::ReservedName)
 }
 
-/// Tells whether Windows takes the name for a device, whatever its extension.
+/// Checks whether the name is a device on Windows, with any extension.
 fn is_device(segment: &str) -> bool {
     let stem = segment.split_once('.').map_or(segment, |(stem, _)| stem).trim_end();
     if let Some((word, port)) = stem.split_at_checked(3)
@@ -107,9 +107,9 @@ fn is_device(segment: &str) -> bool {
     devices.iter().any(|device| stem.eq_ignore_ascii_case(device))
 }
 
-/// Tells whether decoding percent escapes, however often, brings out a dot, a slash or a backslash.
+/// Checks whether repeated decoding of percent escapes yields a dot, a slash or a backslash.
 ///
-/// The bytes C0 and C1 count too: they occur only in overlong spellings of those characters.
+/// The bytes C0 and C1 count too: they occur only in overlong encodings of those characters.
 fn hides_a_separator(segment: &str) -> bool {
     if !segment.contains('%') {
         return false;
@@ -137,7 +137,7 @@ fn hides_a_separator(segment: &str) -> bool {
     }
 }
 
-/// Reads `%XX` at the start.
+/// Parses `%XX` at the start.
 fn percent_escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let [b'%', high, low, rest @ ..] = bytes else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
@@ -152,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_plain_breaks_no_rule(
+        fn a_plain_name_breaks_no_rule(
             segment in prop_oneof![
                 "[a-zA-Z0-9_.-]{0,9}",
                 "(?i)(con|prn|aux|nul|com[0-9]?|lpt[0-9]?)[.]?[a-z]{0,3}",

@@ -1,4 +1,4 @@
-//! The grammar of paths, row by row, and the promises that hold for every text.
+//! The grammar of paths, with tables, and its invariants for random texts.
 
 use proptest::prelude::*;
 
@@ -55,7 +55,7 @@ fn a_path_is_the_top_a_root_or_inside_a_root() {
 }
 
 #[test]
-fn white_space_around_a_path_and_one_slash_behind_it_are_dropped() {
+fn surrounding_white_space_and_one_trailing_slash_are_dropped() {
     for text in [" /memories/project/a.md\n", "\t/memories/project/a.md", "/memories/project/a.md/"]
     {
         assert_eq!(scoped(text), "/memories/project/a.md", "{text:?}");
@@ -96,7 +96,7 @@ fn ordinary_names_pass() {
 }
 
 #[test]
-fn what_does_not_start_at_memories_is_elsewhere() {
+fn a_path_must_begin_with_memories() {
     for text in [
         "",
         "/",
@@ -117,7 +117,7 @@ fn what_does_not_start_at_memories_is_elsewhere() {
 }
 
 #[test]
-fn whatever_could_climb_is_called_an_escape() {
+fn every_form_of_traversal_is_an_escape() {
     for segment in [
         "..",
         "...",
@@ -154,7 +154,7 @@ fn whatever_could_climb_is_called_an_escape() {
 }
 
 #[test]
-fn a_bad_scope_is_answered_with_the_three() {
+fn an_unknown_scope_is_refused_with_the_three_scopes() {
     for text in ["/memories/other/foo.md", "/memories/Global/a.md", "/memories/foo.md"] {
         assert_eq!(
             scoped(text),
@@ -205,7 +205,7 @@ fn names_that_some_system_treats_specially_are_refused() {
 }
 
 #[test]
-fn a_refusal_spells_out_what_cannot_be_seen() {
+fn a_refusal_spells_out_invisible_characters() {
     for character in [
         '\0',
         '\u{1}',
@@ -244,12 +244,12 @@ fn a_refusal_spells_out_what_cannot_be_seen() {
 #[test]
 fn a_refusal_repeats_only_the_beginning_of_a_long_text() {
     let text = "é".repeat(PATH_SHOWN_CHARS_MAX + 1);
-    let kept = "é".repeat(PATH_SHOWN_CHARS_MAX);
-    assert_eq!(scoped(&text), format!("Path must start with /memories, got: {kept}…"));
+    let shown = "é".repeat(PATH_SHOWN_CHARS_MAX);
+    assert_eq!(scoped(&text), format!("Path must start with /memories, got: {shown}…"));
 }
 
 #[test]
-fn a_path_is_as_long_as_its_bounds_and_no_longer() {
+fn a_path_may_be_as_long_as_its_limits_but_no_longer() {
     let name = "n".repeat(SEGMENT_BYTES_MAX);
     accepts(&format!("/memories/global/{name}"));
     for long in [format!("{name}n"), "é".repeat(128)] {
@@ -284,7 +284,7 @@ fn a_path_is_brought_into_nfc() {
 }
 
 #[test]
-fn a_name_on_disk_must_be_addressable_as_it_is() {
+fn a_name_on_disk_must_be_addressable_unchanged() {
     let check = |text: &str, fault| {
         assert_eq!(RelativePath::parse(text), Err(PathError::invalid(text, fault)), "{text:?}");
     };
@@ -302,7 +302,7 @@ fn a_name_on_disk_must_be_addressable_as_it_is() {
 }
 
 #[test]
-fn relative_paths_know_their_parts() {
+fn a_relative_path_returns_its_parts() {
     let path = relative("notes/deep/a.md");
     assert_eq!(path.segments().collect::<Vec<_>>(), ["notes", "deep", "a.md"]);
     assert_eq!((path.file_name(), path.depth()), ("a.md", 3));
@@ -353,7 +353,7 @@ fn paths_that_differ_only_in_case_fold_to_one() {
 }
 
 #[test]
-fn a_folder_joins_names_within_the_grammar() {
+fn a_folder_joins_only_valid_names() {
     let check = |folder: &str, name: &str, expected: &str| {
         let folder = MemoryPath::parse(folder, Layout::Scoped).unwrap();
         assert_eq!(show(folder.join(name)), expected);
@@ -377,7 +377,7 @@ fn a_folder_joins_names_within_the_grammar() {
     assert!(MemoryPath::inside(Mount::Scope(Scope::Global), deep).is_err());
 }
 
-/// Texts near the grammar: segments of likely and of nasty pieces behind a likely beginning.
+/// Texts close to the grammar: a likely prefix, then segments of ordinary and hostile pieces.
 fn near_paths() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("/".to_owned()),
@@ -421,7 +421,7 @@ fn check_invariants(text: &str, layout: Layout) {
 
 proptest! {
     #[test]
-    fn whatever_parses_is_safe_and_parses_again_to_itself(text in near_paths()) {
+    fn a_parsed_path_is_safe_and_parses_to_itself(text in near_paths()) {
         check_invariants(&text, Layout::Scoped);
         check_invariants(&text, Layout::Flat);
     }

@@ -1,7 +1,7 @@
-//! Secrets that are told by what stands around them: assignments, logins, headers.
+//! Patterns for secrets that are recognized by their context: assignments, logins, headers.
 //!
-//! `password = …` says that a value follows, not that it is a real one. So the patterns here are
-//! wide, and the value decides ([`plausible`](super::plausible)).
+//! `password = …` shows that a value follows, but not that it is a real secret. So the patterns here are wide, and
+//! [`plausible`](super::plausible) judges the value.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::plausible::{
 };
 use super::{Family, Rule};
 
-/// A value, in quotation marks or up to the next space: groups 3 to 6 of an assignment.
+/// A value, in quotation marks or up to the next space; groups 3 to 6 of an assignment.
 macro_rules! value {
     () => {
         r#"[*_]{0,2}\\?(?:[rbf]?"([^"\n]+)"|[rbf]?'([^'\n]+)'|`([^`\n]+)`|(?:「|『)?([^\s"'`,;<>|]+))"#
@@ -27,7 +27,7 @@ macro_rules! marks {
     };
 }
 
-/// Words that tie a key to what it is for (`password of the router`), and what that is.
+/// Words that connect a key to its purpose (`password of the router`), with the purpose.
 macro_rules! purpose {
     () => {
         concat!(
@@ -38,7 +38,7 @@ macro_rules! purpose {
     };
 }
 
-/// The shapes, in the order of the documentation.
+/// The patterns, in the order of the documentation.
 pub(super) const PATTERNS: &[Pattern] = &[
     Pattern {
         rule: URL_CREDENTIALS,
@@ -208,7 +208,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         reach: PatternWindow::Line,
         judge: password_of_pair,
     },
-    // The same in other languages, where the word is unmistakable.
+    // Assignments in other languages, with words that have no other meaning.
     Pattern {
         rule: ASSIGNMENT,
         words: &[
@@ -369,7 +369,7 @@ const ASSIGNMENT: Rule = rule(
 );
 const CARD: Rule = rule(
     "secrets.card-number",
-    "numbers of payment cards, by their check digit, but those for tests",
+    "numbers of payment cards with a valid check digit, except test numbers",
 );
 const SERVICE_KEY: Rule = rule(
     "secrets.service-key",
@@ -380,24 +380,24 @@ const fn rule(id: &'static str, about: &'static str) -> Rule {
     Rule { id, family: Family::Secrets, about }
 }
 
-/// Returns whether a hit is of a rule that only sees what stands around a value.
+/// Checks whether a match is of a rule that only recognizes the context of a value.
 pub(super) fn is_assignment(hit: &RuleHit) -> bool {
     PATTERNS.iter().any(|pattern| pattern.rule == hit.rule)
 }
 
-/// Returns whether the words of a pattern name a secret, as the heading of a column does.
+/// Checks whether the words of a pattern name a secret, and so may be the heading of a column.
 pub(super) fn names_secret(pattern: &Pattern) -> bool {
     pattern.rule == ASSIGNMENT
 }
 
-/// Returns a finding of a value in a column of a table.
+/// Creates a match of a value in a table column.
 pub(super) fn column_hit(range: Range<usize>) -> RuleHit {
     RuleHit { rule: ASSIGNMENT, range }
 }
 
 fn password_of_url(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(1)?;
-    // Nobody has a password as short as those of the examples: `user:pw@host`.
+    // A password this short is from an example: `user:pw@host`.
     let harmless =
         value.len() < 4 || is_placeholder(value) || is_reference(value, AssignmentStyle::Unquoted);
     (!harmless).then_some(range)
@@ -408,7 +408,7 @@ fn credential_of_header(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     if is_placeholder(value) || is_path(value) {
         return None;
     }
-    // Base64 of a short login need not have a digit, but words do not have capitals all over.
+    // Base64 of a short login may have no digit, but unlike words it has capitals inside.
     let is_login = found.group(1).is_some()
         && found.group(2).is_some()
         && value.bytes().skip(1).any(|byte| byte.is_ascii_uppercase())
@@ -433,7 +433,7 @@ fn value_of_option(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     real.then(|| range.start..range.start + value.len())
 }
 
-/// Reports the password of a line of `.netrc`, unless the words only happen to follow each other.
+/// Reports the password of a line of `.netrc`, unless the words follow each other by coincidence.
 fn password_of_netrc(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(3)?;
     let is_anonymous = found.group(2).is_some_and(|(user, _)| user == "anonymous");
@@ -458,7 +458,7 @@ fn key_of_service(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     (!is_placeholder(value) && is_random(value)).then_some(range)
 }
 
-/// Numbers of cards that payment services publish for tests.
+/// Card numbers that payment services publish for tests.
 const TEST_CARDS: &[&str] = &[
     "4111111111111111",
     "4242424242424242",
@@ -475,7 +475,7 @@ const TEST_CARDS: &[&str] = &[
     "3530111333300000",
 ];
 
-/// Reports the number of a card, by its check digit (ISO/IEC 7812-1, Annex B), unless it is one for tests.
+/// Reports a card number with a valid check digit (ISO/IEC 7812-1, Annex B), unless it is a test number.
 fn card(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (number, range) = found.group(1)?;
     let digits: String = number.chars().filter(char::is_ascii_digit).collect();
@@ -503,7 +503,7 @@ fn passphrase(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     (!is_description(value)).then_some(range)
 }
 
-/// Marks that tie a value to its key directly; the other ties are words and cells of tables.
+/// Operators that assign a value directly; other styles are words and table cells.
 const ASSIGNING: &[&str] = &[":", "：", "=", "==", ":=", "=>", "->", "→"];
 
 /// The first character of the Chinese, Japanese and Korean blocks.
@@ -517,7 +517,7 @@ fn assigned_value(found: &PatternMatch<'_>) -> Option<Range<usize>> {
         (value.trim_end_matches('\\'), range, true)
     } else {
         let (value, range) = found.group(6)?;
-        // Scripts that write no spaces go on directly behind the value.
+        // In scripts without spaces, the sentence continues directly after the value.
         let value = value.split(|letter| letter >= FIRST_OF_UNSPACED).next().unwrap_or_default();
         let end = ['.', ')', ']', '}', '*', ':', '\\', '?'];
         (value.trim_end_matches(end), range, false)
@@ -540,7 +540,7 @@ fn assigned_value(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     real.then(|| range.start..range.start + value.len())
 }
 
-/// Returns what a key says about its value.
+/// Returns the kind of secret that a key names.
 fn kind_of(key: &str) -> SecretKind {
     let key = key.to_ascii_lowercase();
     let is_token =
@@ -548,14 +548,14 @@ fn kind_of(key: &str) -> SecretKind {
     if is_token { SecretKind::Token } else { SecretKind::Password }
 }
 
-/// Returns whether a verb is to follow: "we pass", "to pass".
+/// Checks whether a verb follows: "we pass", "to pass".
 fn expects_verb(text: &str) -> bool {
     let last = text.split_whitespace().next_back().unwrap_or_default();
     let verbs = ["we", "i", "you", "they", "to", "and", "then", "must", "can", "will", "should"];
     verbs.iter().any(|word| last.eq_ignore_ascii_case(word))
 }
 
-/// Returns whether a text names the user of a login, so that a password is due.
+/// Checks whether a text names the user of a login, so that a password is likely to follow.
 fn names_user(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     ["user", "login", "mail", "account", "host", "server"].iter().any(|word| text.contains(word))

@@ -1,10 +1,9 @@
-//! Every rule and pattern in one table, made ready once.
+//! The catalog of all rules and patterns, with their lazily compiled regular expressions.
 //!
-//! A pattern names words of which one must be in a text before the pattern can match. All words of
-//! all patterns are looked for in one pass; only then is the pattern's regular expression compiled,
-//! kept for the next text, and tried near the words that were found. So a clean text costs one pass, and a process
-//! that checks a single text compiles next to nothing. What a pattern costs is bounded: the regular
-//! expressions are of the kind that runs in linear time.
+//! Each pattern names words of which a match contains at least one. One pass searches for the words of all patterns.
+//! The regular expression of a pattern is compiled only when one of its words occurs, cached for later texts, and tried
+//! near the word. So a clean text costs one pass, and a process that checks a single text compiles very little. The
+//! regular expressions run in linear time, so the cost of a pattern is bounded.
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
@@ -18,7 +17,7 @@ use super::prose::Prose;
 use super::{Rule, assignments, injection, invisible, secrets, services};
 use crate::text::slice;
 
-/// The patterns, made ready.
+/// The patterns with their words and compiled expressions.
 pub(super) struct Catalog {
     /// The words of all patterns.
     words: MultiPattern,
@@ -26,7 +25,7 @@ pub(super) struct Catalog {
     rules: Vec<Rule>,
 }
 
-/// A pattern's regular expression, while it is needed.
+/// The regular expression of a pattern, compiled on first use and dropped by [`Catalog::drop_compiled`].
 #[derive(Default)]
 struct LazyRegex(Mutex<Option<Arc<Regex>>>);
 
@@ -41,7 +40,7 @@ pub(super) fn rules() -> &'static [Rule] {
     &CATALOG.rules
 }
 
-/// Returns what all patterns look for, one after the other; makes nothing ready.
+/// Returns the sources and words of all patterns, without compiling them.
 pub(super) fn sources() -> String {
     let mut sources = String::new();
     for pattern in TABLES.into_iter().flatten() {
@@ -52,7 +51,7 @@ pub(super) fn sources() -> String {
 }
 
 impl Catalog {
-    /// Returns the one catalog of this process.
+    /// Returns the catalog of this process.
     pub(super) fn get() -> &'static Self {
         &CATALOG
     }
@@ -74,12 +73,12 @@ impl Catalog {
         Self { words, patterns, rules }
     }
 
-    /// Lets go of what was compiled: it is compiled again when a text needs it.
+    /// Drops the compiled expressions; they are compiled again when they are needed.
     pub(super) fn drop_compiled(&self) {
         self.patterns.iter().for_each(|(_, compiled)| *compiled.lock() = None);
     }
 
-    /// Returns how many patterns there are.
+    /// Returns the number of patterns.
     pub(super) fn pattern_count(&self) -> usize {
         self.patterns.len()
     }
@@ -89,12 +88,12 @@ impl Catalog {
         &self.words
     }
 
-    /// Returns one of the patterns.
+    /// Returns the pattern with this index.
     pub(super) fn pattern(&self, index: usize) -> &'static Pattern {
         self.patterns[index].0
     }
 
-    /// Adds what a pattern finds in a window of the text.
+    /// Adds the matches of a pattern in a window of the text.
     pub(super) fn run(
         &self,
         index: usize,
@@ -112,8 +111,8 @@ impl Catalog {
                 });
             }
             PatternWindow::Line | PatternWindow::ToEnd => {
-                // The text is cut behind the window only: what stands before it decides whether a
-                // word begins there.
+                // Only the text after the window is cut: the text before it decides whether a word begins at its
+                // start.
                 let text = slice(text, ..window.end);
                 pattern.find(&regex, text, window.start, |range| {
                     hits.push(RuleHit { rule: pattern.rule, range });

@@ -1,9 +1,8 @@
-//! Sentences that are meant for a model and not for a reader.
+//! Patterns for prompt injection: sentences that instruct a model instead of informing a reader.
 //!
-//! A memory states what is so. It has no business with the instructions of the model that reads it,
-//! with what the person may know, or with where data is sent. The patterns look for such sentences
-//! in their usual wordings, over line breaks and markup, and leave alone what facts about software
-//! sound like. They are the first line only: whatever passes is still shown to a model as data.
+//! A memory states facts. It should not change the instructions of the model that reads it, hide something from the
+//! person, or send data away. The patterns match the usual wordings of such sentences, across line breaks and markup,
+//! but not facts about software. They are only the first defense: a text that passes is still shown to a model as data.
 
 use std::ops::Range;
 
@@ -16,11 +15,11 @@ const OVERRIDE: Rule = rule(
 );
 const ROLE: Rule = rule(
     "injection.role-change",
-    "attempts to make the model somebody else: an administrator, an unrestricted assistant",
+    "attempts to change the role of the model: to an administrator, an unrestricted assistant",
 );
 const TEMPLATE: Rule = rule(
     "injection.chat-template",
-    "tokens and tags of chat templates that would begin a turn of somebody else",
+    "tokens and tags of chat templates that would begin a turn of another speaker",
 );
 const CONTEXT_TAG: Rule =
     rule("injection.context-tag", "tags of the blocks in which memories are shown to a model");
@@ -40,7 +39,7 @@ const fn rule(id: &'static str, about: &'static str) -> Rule {
     Rule { id, family: Family::Injection, about }
 }
 
-/// Prose that begins with one of the words.
+/// A pattern for prose that begins with one of the words.
 const fn prose(rule: Rule, words: &'static [&'static str], source: &'static str) -> Pattern {
     Pattern {
         rule,
@@ -51,7 +50,7 @@ const fn prose(rule: Rule, words: &'static [&'static str], source: &'static str)
     }
 }
 
-/// Prose in which something stands before the word.
+/// A pattern for prose with text before the word.
 const fn prose_around(rule: Rule, words: &'static [&'static str], source: &'static str) -> Pattern {
     Pattern {
         rule,
@@ -62,12 +61,12 @@ const fn prose_around(rule: Rule, words: &'static [&'static str], source: &'stat
     }
 }
 
-/// Text on one line, in which spaces mean spaces.
+/// A pattern for one line, in which a space matches only a space.
 const fn on_line(rule: Rule, words: &'static [&'static str], source: &'static str) -> Pattern {
     Pattern { rule, words, source, reach: PatternWindow::Line, judge: whole_match }
 }
 
-/// Hosts that are this machine.
+/// The names of the local host.
 const LOCAL_HOSTS: &[&str] = &["localhost", "127.0.0.1", "[::1]", "0.0.0.0"];
 
 /// The patterns, in the order of the documentation.
@@ -88,8 +87,8 @@ pub(super) const PATTERNS: &[Pattern] = &[
         source: concat!(
             r"(\bnot |\bnever |n't )?\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|override|bypass|neglect|discard",
             r"|(?:do not|don't|never|stop|cease|no longer|not) (?:follow|obey)(?:ing)?)",
-            // Two ways: a noun that only a model has instructions by, or a plain one that is
-            // said to be the model's own or to come from before.
+            // Two alternatives: a noun for instructions of a model, or a general noun that is qualified as the
+            // model's own or as earlier text.
             r" (?:(?:(?:of|the|and|or) )*(?:(?:all|any|every|each|these|those|previous(?:ly)?|prior|above|earlier|preceding|former|past",
             r"|your|other|existing|original|initial|current|system|given|developer|safety|hidden) (?:(?:of|the|and|or) )*)+",
             r"(?:instructions?|directives?|directions|system prompts?|prompts?|guard ?rails)\b",
@@ -444,12 +443,12 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
 ];
 
-/// Reports an order, unless it is turned into its opposite: "never ignore …".
+/// Reports an order, unless it is negated: "never ignore …".
 fn unless_negated(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     if found.group(1).is_some() { None } else { whole_match(found) }
 }
 
-/// Reports an order that reaches out, unless all that it reaches is this machine.
+/// Reports an order with network access, unless all of its addresses are local.
 fn unless_local(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (order, range) = found.group(0)?;
     let order = order.to_lowercase();

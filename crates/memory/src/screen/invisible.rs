@@ -1,8 +1,8 @@
-//! Characters that a person cannot see but a model reads.
+//! Rules for invisible characters, which a model reads but a person does not see.
 //!
-//! Most of them have honest uses: joiners in Persian and in family emoji, marks of direction in
-//! Hebrew, tags in the flags of Scotland and Wales. Each rule knows the honest ones and reports the
-//! rest. Characters that stand together and break one rule are one finding.
+//! Most of them have legitimate uses: joiners in Persian and in family emoji, direction marks in Hebrew, tags in the
+//! flags of Scotland and Wales. Each rule accepts the legitimate uses and reports the others. Adjacent characters that
+//! break the same rule are one finding.
 
 use super::pattern::RuleHit;
 use super::{Family, Rule};
@@ -49,13 +49,13 @@ const fn rule(id: &'static str, about: &'static str) -> Rule {
     Rule { id, family: Family::Injection, about }
 }
 
-/// How many characters back a letter may be that shows a line to run from right to left.
+/// The distance to a right-to-left letter that makes a direction mark legitimate, in characters.
 const DIRECTION_CONTEXT_CHARS: usize = 24;
 
 /// The most letters and digits of the region in an emoji flag.
 const FLAG_TAGS_MAX: usize = 6;
 
-/// Adds every invisible character that has no honest use where it stands.
+/// Adds every invisible character without a legitimate use at its position.
 pub(super) fn find(text: &str, hits: &mut Vec<RuleHit>) {
     if is_clean_ascii(text.as_bytes()) {
         return;
@@ -83,7 +83,7 @@ pub(super) fn find(text: &str, hits: &mut Vec<RuleHit>) {
     }
 }
 
-/// Returns whether a character shows as nothing wherever it stands. Folding leaves these out.
+/// Checks whether a character is invisible in every context. Folding removes these.
 pub(super) fn is_invisible(character: char) -> bool {
     matches!(character,
         '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}'..='\u{1160}' | '\u{17B4}'..='\u{17B5}'
@@ -93,15 +93,15 @@ pub(super) fn is_invisible(character: char) -> bool {
         | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
 }
 
-/// Returns whether the bytes are ASCII without control characters, as nearly every text is.
+/// Checks whether the bytes are ASCII without control characters, as in nearly every text.
 ///
-/// Counting instead of stopping at the first lets the compiler look at many bytes at once.
+/// Counts all bytes instead of stopping at the first other one, so that the compiler can vectorize the loop.
 fn is_clean_ascii(bytes: &[u8]) -> bool {
     let is_clean = |byte: &&u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t' | b'\r');
     bytes.iter().filter(is_clean).count() == bytes.len()
 }
 
-/// Returns whether a character is surely none of those that this module is about.
+/// Checks whether a character is certainly visible.
 fn is_visible(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' | ' '..='~' => true,
@@ -110,21 +110,21 @@ fn is_visible(character: char) -> bool {
     }
 }
 
-/// Returns the rule that an invisible character breaks between what stands before and after it.
+/// Returns the rule that an invisible character breaks in its context, if any.
 fn broken_rule(character: char, before: &str, after: &str) -> Option<Rule> {
     let left = before.chars().next_back();
     let right = after.chars().next();
-    let (rule, honest) = match character {
+    let (rule, is_legitimate) = match character {
         '\u{FEFF}' => (BYTE_ORDER_MARK, left.is_none()),
         '\u{200E}' | '\u{200F}' | '\u{61C}' => (BIDI_CONTROL, is_in_right_to_left(before, after)),
         '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => (BIDI_CONTROL, false),
-        // Pages that are copied from bring single ones along, and they only hyphenate.
+        // Single soft hyphens come with text that is copied from web pages, and they only hyphenate.
         '\u{AD}' => (ZERO_WIDTH, is_letter(left) && is_letter(right)),
         '\u{200B}' => (ZERO_WIDTH, left.is_some_and(is_unspaced) && right.is_some_and(is_unspaced)),
         '\u{200C}' => {
             (ZERO_WIDTH, left.is_some_and(is_joining) && !right.is_some_and(is_invisible))
         }
-        '\u{200D}' => (ZERO_WIDTH, is_honest_joiner(left, right)),
+        '\u{200D}' => (ZERO_WIDTH, is_legitimate_joiner(left, right)),
         '\u{34F}' | '\u{2060}'..='\u{2065}' => (ZERO_WIDTH, false),
         '\u{E0000}'..='\u{E007F}' => (TAG_CHARACTERS, false),
         '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}' => {
@@ -138,10 +138,10 @@ fn broken_rule(character: char, before: &str, after: &str) -> Option<Rule> {
         '\0'..='\u{9F}' => (CONTROL_CHARACTER, false),
         _ => (DEPRECATED_FORMAT, false),
     };
-    (!honest).then_some(rule)
+    (!is_legitimate).then_some(rule)
 }
 
-fn is_honest_joiner(left: Option<char>, right: Option<char>) -> bool {
+fn is_legitimate_joiner(left: Option<char>, right: Option<char>) -> bool {
     let (Some(left), right) = (left, right) else { return false };
     let of_emoji = is_emoji(left) || matches!(left, '\u{FE0F}' | '\u{1F3FB}'..='\u{1F3FF}');
     (of_emoji && right.is_some_and(is_emoji))
@@ -156,7 +156,7 @@ fn is_jamo(character: Option<char>) -> bool {
     matches!(character, Some('\u{1100}'..='\u{115E}' | '\u{1161}'..='\u{11FF}'))
 }
 
-/// Returns whether a letter is of a script in which joiners change how words look.
+/// Checks whether a letter is of a script in which joiners change the shape of words.
 fn is_joining(character: char) -> bool {
     matches!(character,
         '\u{600}'..='\u{7FF}' | '\u{860}'..='\u{DFF}' | '\u{F00}'..='\u{109F}'
@@ -165,8 +165,8 @@ fn is_joining(character: char) -> bool {
         && !is_invisible(character)
 }
 
-/// Returns whether a letter is of a script that writes words without spaces, where a zero-width
-/// space says that a line may break.
+/// Checks whether a letter is of a script without spaces between words, in which a zero-width space allows a line
+/// break.
 fn is_unspaced(character: char) -> bool {
     matches!(character,
         '\u{E00}'..='\u{EFF}' | '\u{F00}'..='\u{FFF}' | '\u{1000}'..='\u{109F}'
@@ -174,7 +174,7 @@ fn is_unspaced(character: char) -> bool {
         && !is_invisible(character)
 }
 
-/// Returns whether one of the nearest letters of the line is written from right to left.
+/// Checks whether one of the nearest letters of the line is written from right to left.
 fn is_in_right_to_left(before: &str, after: &str) -> bool {
     let on_line = |character: &char| *character != '\n';
     let before = before.chars().rev().take_while(on_line).take(DIRECTION_CONTEXT_CHARS);
@@ -189,7 +189,7 @@ fn is_right_to_left(character: char) -> bool {
         && !is_invisible(character)
 }
 
-/// Returns whether a character is drawn as a picture. Errs towards yes among symbols.
+/// Checks whether a character is an emoji. In doubt, a symbol counts as one.
 fn is_emoji(character: char) -> bool {
     matches!(character,
         '©' | '®' | '\u{203C}' | '\u{2049}' | '\u{2122}' | '\u{2139}' | '\u{2190}'..='\u{21FF}'
@@ -198,7 +198,7 @@ fn is_emoji(character: char) -> bool {
         | '\u{1F000}'..='\u{1FAFF}')
 }
 
-/// Returns whether a variation selector can choose a form of this character.
+/// Checks whether a variation selector can select a form of this character.
 fn has_variants(base: char, selector: char) -> bool {
     match selector {
         '\u{FE0E}' | '\u{FE0F}' => is_emoji(base) || matches!(base, '0'..='9' | '#' | '*'),
@@ -214,10 +214,10 @@ fn has_variants(base: char, selector: char) -> bool {
     }
 }
 
-/// Returns how many bytes an emoji flag made of tags takes at the beginning of a text, or 0.
+/// Returns the length in bytes of an emoji flag made of tags at the beginning of a text, or 0.
 ///
-/// Such a flag is a black flag, the letters of a region as tags, and the tag that ends it. Shorter
-/// or longer sequences, or such without the end, could carry any text.
+/// Such a flag is a black flag, the letters of a region as tags, and a cancel tag. Shorter or longer sequences, or
+/// those without the cancel tag, could carry any text.
 fn flag_bytes(text: &str) -> usize {
     let mut tags = 0;
     for (position, character) in text.char_indices().skip(1) {

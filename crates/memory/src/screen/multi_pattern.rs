@@ -1,29 +1,28 @@
-//! Finding many words in one pass over a text.
+//! Search for many words in one pass over a text.
 //!
-//! A table of bits, one for each hash of the first three or four bytes of a word, tells in about a
-//! nanosecond that no word begins here; only then are words compared. Making the table takes
-//! microseconds, where an automaton for as many words takes milliseconds: what a process that
-//! checks a single text can feel.
+//! A bit table over hashes of the first three or four bytes of the words excludes most positions in about a nanosecond;
+//! words are compared only at the others. The table is built in microseconds. An automaton for the same words takes
+//! milliseconds, which a process that checks a single text would notice.
 
 use std::ops::Range;
 
-/// How many bits of a hash are looked up: few enough for the table to stay in the fastest cache,
-/// enough for it to be sparse with some hundred words.
+/// The number of looked-up bits of a hash: few enough for the table to fit into the L1 cache, enough for it to be
+/// sparse with some hundred words.
 const HASH_BITS: u32 = 15;
 
-/// How many groups of 64 bits a table has.
+/// The number of 64-bit groups in a table.
 const GROUPS: usize = (1 << HASH_BITS) / 64;
 
-/// Words to be found in either case of ASCII, each with the patterns that asked for it.
+/// Words to search for, ignoring the case of ASCII letters, each with its pattern.
 pub(super) struct MultiPattern {
     three_byte_prefixes: PrefixTable,
     four_byte_prefixes: PrefixTable,
 }
 
-/// The words whose first bytes, three or four of them, are looked up together.
+/// The words whose first three or four bytes are looked up together.
 struct PrefixTable {
     prefix_bits: Box<[u64; GROUPS]>,
-    /// In the order of their first bytes.
+    /// Sorted by the first bytes.
     words: Vec<SearchWord>,
 }
 
@@ -34,7 +33,7 @@ struct SearchWord {
 }
 
 impl MultiPattern {
-    /// Takes pairs of a word, which has at least three bytes, and its owner.
+    /// Builds the tables from pairs of a word, with at least three bytes, and its owner.
     pub(super) fn new(words: impl Iterator<Item = (&'static str, usize)>) -> Self {
         let mut of_three = Vec::new();
         let mut of_four = Vec::new();
@@ -51,17 +50,17 @@ impl MultiPattern {
         }
     }
 
-    /// Calls `found` with the owner and the place of each word in the text, about in order.
-    pub(super) fn for_each_match(&self, text: &str, mut found: impl FnMut(usize, Range<usize>)) {
+    /// Calls `found` with the owner and the range of each word in the text, in approximate order.
+    pub(super) fn for_each_match(&self, text: &str, mut on_match: impl FnMut(usize, Range<usize>)) {
         let mut last_four = 0;
         for (position, byte) in text.bytes().enumerate() {
             last_four = shift_in(last_four, byte);
             let last_three = last_four & 0x00FF_FFFF;
             if self.three_byte_prefixes.may_match_prefix(last_three) && position >= 2 {
-                self.three_byte_prefixes.compare(last_three, text, position - 2, &mut found);
+                self.three_byte_prefixes.compare(last_three, text, position - 2, &mut on_match);
             }
             if self.four_byte_prefixes.may_match_prefix(last_four) && position >= 3 {
-                self.four_byte_prefixes.compare(last_four, text, position - 3, &mut found);
+                self.four_byte_prefixes.compare(last_four, text, position - 3, &mut on_match);
             }
         }
     }
@@ -89,22 +88,22 @@ impl PrefixTable {
         first: u32,
         text: &str,
         start: usize,
-        found: &mut impl FnMut(usize, Range<usize>),
+        on_match: &mut impl FnMut(usize, Range<usize>),
     ) {
         let begin = self.words.partition_point(|word| word.first < first);
         let candidates = &self.words[begin..];
         for word in candidates.iter().take_while(|word| word.first == first) {
             let end = start + word.text.len();
-            let here = text.as_bytes().get(start..end);
-            if here.is_some_and(|here| here.eq_ignore_ascii_case(word.text.as_bytes())) {
-                found(word.owner, start..end);
+            let candidate = text.as_bytes().get(start..end);
+            if candidate.is_some_and(|it| it.eq_ignore_ascii_case(word.text.as_bytes())) {
+                on_match(word.owner, start..end);
             }
         }
     }
 }
 
-/// Shifts a byte into the last four. Setting the bit that tells the cases of a letter apart is
-/// enough here; words are compared exactly afterwards.
+/// Shifts a byte into the last four. Setting the case bit of ASCII letters is enough here, because words are compared
+/// exactly afterwards.
 fn shift_in(last_four: u32, byte: u8) -> u32 {
     last_four << 8 | u32::from(byte | 0x20)
 }
@@ -127,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_of_every_word_is_found() {
+    fn every_occurrence_of_every_word_is_found() {
         check(&["key"], "", &[]);
         check(&["key"], "ke", &[]);
         check(&["key"], "key", &[(0, 0..3)]);
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn only_letters_are_equal_in_either_case() {
+    fn only_letters_match_in_either_case() {
         // `@` and the grave accent differ in the same bit as the two cases of a letter.
         check(&["a@b", "a_b_"], "A`B A\u{7f}B\u{7f} A@B A_B_", &[(0, 9..12), (1, 13..17)]);
     }

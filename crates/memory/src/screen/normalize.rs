@@ -1,9 +1,8 @@
-//! A text with its disguises off.
+//! Normalization of disguised text, so that patterns match it.
 //!
-//! Full-width and mathematical letters, ligatures, accents, typographic quotes and dashes become
-//! plain ones; Cyrillic and Greek letters inside Latin words become the Latin letters that they
-//! look like; what is invisible is left out. Positions map back to the text as it was. Letters of
-//! other scripts stay, so the patterns written in them still match.
+//! Full-width and mathematical letters, ligatures, accents, typographic quotes and dashes become plain ones. Cyrillic
+//! and Greek letters inside Latin words become the Latin letters that they look like. Invisible characters are removed.
+//! Positions map back to the source. Letters of other scripts are kept, so that the patterns in those scripts match.
 
 use std::ops::Range;
 
@@ -12,11 +11,11 @@ use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 use super::invisible::is_invisible;
 use crate::text::slice;
 
-/// A folded text and the way back.
+/// A folded text, with a map of its positions to the source.
 #[derive(Debug)]
 pub(super) struct FoldedText {
     text: String,
-    /// Where copying byte by byte begins or ends, in rising order of both positions.
+    /// The starts of verbatim and changed spans, ascending in both texts.
     pieces: Vec<SourceSpan>,
     source_bytes: usize,
     joins_words: bool,
@@ -27,12 +26,12 @@ pub(super) struct FoldedText {
 struct SourceSpan {
     folded: usize,
     source: usize,
-    /// Whether the two are the same bytes. If not, the source is one character.
+    /// Whether the bytes are the same. If not, the source is one character.
     is_verbatim: bool,
 }
 
 impl FoldedText {
-    /// Folds a text; `None` when it would stay as it is.
+    /// Folds a text; `None` if it would not change.
     pub(super) fn fold(text: &str) -> Option<Self> {
         if text.is_ascii() {
             return None;
@@ -44,7 +43,7 @@ impl FoldedText {
             joins_words: false,
         };
         let mut copied_to = 0;
-        let mut judged = Confusables::default();
+        let mut confusables = Confusables::default();
         for (position, character) in text.char_indices() {
             if is_plain(character) {
                 continue;
@@ -53,9 +52,9 @@ impl FoldedText {
                 if copied_to == position { &folded.text } else { text_before(text, position) };
             let before = before.chars().next_back();
             let change = match latin_look_alike(character) {
-                Some(latin) => {
-                    judged.looks_latin(text, position, before).then_some(CharChange::Replace(latin))
-                }
+                Some(latin) => confusables
+                    .looks_latin(text, position, before)
+                    .then_some(CharChange::Replace(latin)),
                 None => change(character, before),
             };
             let Some(change) = change else { continue };
@@ -79,19 +78,19 @@ impl FoldedText {
         &self.text
     }
 
-    /// Returns whether letters stand together that had something invisible between them.
+    /// Checks whether folding has joined letters that an invisible character separated.
     pub(super) fn joins_words(&self) -> bool {
         self.joins_words
     }
 
-    /// Returns the bytes of the source that a range of the folded text came from.
+    /// Returns the range of the source for a range of the folded text.
     pub(super) fn source(&self, range: &Range<usize>) -> Range<usize> {
         let start = self.source_of(range.start).start;
         let last = range.end.saturating_sub(1).max(range.start);
         start..self.source_of(last).end
     }
 
-    /// Returns the byte, or the bytes of the character, that a folded byte came from.
+    /// Returns the byte of the source, or the bytes of the character, for a folded byte.
     fn source_of(&self, folded: usize) -> Range<usize> {
         let index = self.pieces.partition_point(|piece| piece.folded <= folded).saturating_sub(1);
         let beyond = self.pieces.get(index + 1).map_or(self.source_bytes, |next| next.source);
@@ -130,7 +129,7 @@ impl FoldedText {
     }
 }
 
-/// A run of letters that look Latin, which is judged as a whole and once.
+/// A run of letters that look Latin, judged once as a whole.
 #[derive(Default)]
 struct Confusables {
     end: usize,
@@ -138,7 +137,7 @@ struct Confusables {
 }
 
 impl Confusables {
-    /// Returns whether the run at this position has a Latin letter on either side.
+    /// Checks whether the run at this position has a Latin letter on either side.
     fn looks_latin(&mut self, text: &str, position: usize, before: Option<char>) -> bool {
         if position >= self.end {
             let rest = slice(text, position..);
@@ -153,9 +152,8 @@ impl Confusables {
     }
 }
 
-/// Returns the letter or mark that a reader takes a character for, in lower case: a full-width or
-/// mathematical one for the plain one, a Cyrillic or Greek one for the Latin one that it looks like. `None`
-/// for what shows as nothing.
+/// Returns the plain character that a character looks like, in lower case: for a full-width or mathematical letter the
+/// plain one, for a Cyrillic or Greek letter the Latin one. `None` for invisible characters.
 pub fn visual_equivalent(character: char) -> Option<char> {
     if character.is_ascii() {
         return (!character.is_control() || character.is_whitespace())
@@ -173,7 +171,7 @@ pub fn visual_equivalent(character: char) -> Option<char> {
     Some(plain.to_lowercase().next().unwrap_or(plain))
 }
 
-/// What becomes of a character.
+/// The change of a character by folding.
 #[derive(Clone, Copy)]
 enum CharChange {
     Drop,
@@ -189,7 +187,7 @@ fn is_ascii_word(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_'
 }
 
-/// Returns whether a character surely stays, by ranges alone: most of most texts.
+/// Checks whether a character certainly does not change. Fast, because it covers most characters of most texts.
 fn is_plain(character: char) -> bool {
     matches!(character,
         '\0'..='\u{9F}'
@@ -202,7 +200,7 @@ fn is_plain(character: char) -> bool {
         && !matches!(character, '\u{61C}')
 }
 
-/// Returns what becomes of a character behind what is already folded, or `None` when it stays.
+/// Returns the change of a character after the already folded text, or `None` if it is kept.
 fn change(character: char, before: Option<char>) -> Option<CharChange> {
     if is_invisible(character) {
         return Some(CharChange::Drop);
@@ -222,9 +220,9 @@ fn change(character: char, before: Option<char>) -> Option<CharChange> {
     }
 }
 
-/// Returns whether compatibility decomposition yields something other than the character.
+/// Checks whether compatibility decomposition changes the character.
 fn decomposes(character: char) -> bool {
-    // Other alphabets keep their marks: the patterns in them are written with marks.
+    // Other alphabets keep their marks, because the patterns in them contain marks.
     if is_greek_or_later(character) {
         return false;
     }
@@ -237,7 +235,7 @@ fn is_greek_or_later(character: char) -> bool {
     matches!(character, '\u{370}'..='\u{10FF}')
 }
 
-/// Returns the Latin letter that a Cyrillic or Greek one cannot be told from.
+/// Returns the Latin letter that a Cyrillic or Greek letter looks like.
 fn latin_look_alike(character: char) -> Option<char> {
     Some(match character {
         'а' | 'α' => 'a',

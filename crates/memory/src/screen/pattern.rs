@@ -1,4 +1,7 @@
-//! What a rule looks for: a pattern, where it is tried, and what it finds.
+//! Patterns: the regular expression of a rule, the window in which it is tried, and its matches.
+//!
+//! A pattern also has words of which every match contains one, so that it is tried only near those words, and a
+//! function that decides whether a match is reported. [`scan`](super::scan) selects the windows.
 
 use std::ops::Range;
 
@@ -7,37 +10,37 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 use super::Rule;
 use crate::text::slice;
 
-/// A rule and the bytes that break it.
+/// A rule with the range that it matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RuleHit {
     pub(super) rule: Rule,
     pub(super) range: Range<usize>,
 }
 
-/// How much of the text around a word a pattern is tried on.
+/// The window around a word in which a pattern is tried.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PatternWindow {
     /// The lines that the word is on.
     Line,
-    /// Some bytes before and after the word, over line breaks, as prose.
+    /// Some bytes before and after the word, across line breaks, as prose.
     Surrounding { before: usize, after: usize },
     /// From the word to the end of the text.
     ToEnd,
 }
 
-/// One shape that a rule looks for. A rule may have several.
+/// A pattern of a rule. A rule may have several.
 pub(super) struct Pattern {
-    /// The rule that is broken.
+    /// The rule that the pattern belongs to.
     pub(super) rule: Rule,
-    /// Lower-case words of which a match holds at least one; found in either case of ASCII.
+    /// Lower-case words of which every match contains at least one, ignoring the case of ASCII letters.
     pub(super) words: &'static [&'static str],
-    /// The regular expression, over bytes: classes and `\b` mean those of ASCII, so that a token may
-    /// stand directly behind a letter of another script. In prose it is matched against plain
-    /// writing ([`Prose`]), and a space also means a line break.
+    /// The regular expression over bytes. Classes and `\b` are those of ASCII, so that a token may directly follow a
+    /// letter of another script. For prose it is matched against normalized text ([`Prose`](super::prose::Prose)), in
+    /// which a space also matches a line break.
     pub(super) source: &'static str,
-    /// Where it is tried.
+    /// The window in which the pattern is tried.
     pub(super) reach: PatternWindow,
-    /// Returns the part of a match to report, or `None` when it is harmless after all.
+    /// Returns the part of a match to report, or `None` if the match is harmless.
     pub(super) judge: fn(&PatternMatch<'_>) -> Option<Range<usize>>,
 }
 
@@ -48,9 +51,9 @@ pub(super) struct PatternMatch<'t> {
 }
 
 impl<'t> PatternMatch<'t> {
-    /// Returns what a group of the pattern took and where, group 0 being all of the match.
+    /// Returns the text and the range of a group of the pattern; group 0 is the whole match.
     ///
-    /// Patterns count bytes, so an edge may fall into a character; it is then moved outwards.
+    /// Patterns match bytes, so an end may be inside of a character; it is then moved outwards.
     pub(super) fn group(&self, index: usize) -> Option<(&'t str, Range<usize>)> {
         let range = self.groups.get(index)?.range();
         let start = self.text.floor_char_boundary(range.start);
@@ -58,7 +61,7 @@ impl<'t> PatternMatch<'t> {
         Some((self.text.get(start..end)?, start..end))
     }
 
-    /// Returns what stands before a range on its line.
+    /// Returns the text before a range on its line.
     pub(super) fn line_before(&self, range: &Range<usize>) -> &'t str {
         let before = slice(self.text, ..range.start);
         before.rsplit('\n').next().unwrap_or_default()
@@ -66,7 +69,7 @@ impl<'t> PatternMatch<'t> {
 }
 
 impl Pattern {
-    /// Calls `report` with what the pattern objects to from a position on.
+    /// Calls `report` with each reported match from an offset on.
     pub(super) fn find(
         &self,
         regex: &Regex,
@@ -89,11 +92,11 @@ impl Pattern {
             PatternWindow::Line | PatternWindow::ToEnd => self.source.to_owned(),
         };
         let regex = RegexBuilder::new(&source).unicode(false).build();
-        regex.expect("the source is a regular expression")
+        regex.expect("the source must be a regular expression")
     }
 }
 
-/// Judges a match by nothing more: all of it is reported.
+/// Reports the whole match without further checks.
 pub(super) fn whole_match(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     found.group(0).map(|(_, range)| range)
 }

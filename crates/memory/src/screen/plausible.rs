@@ -1,33 +1,32 @@
-//! What a real secret looks like, and what only stands where one would.
+//! Judges whether a value is a real secret.
 //!
-//! References to a variable or a vault, placeholders, words of prose and names of algorithms pass.
-//! When in doubt a password is taken to be real and a token is not, for tokens are random and
-//! passwords often are not.
+//! References to a variable or a vault, placeholders, prose and names of algorithms are not secrets. In doubt a
+//! password counts as real and a token does not, because tokens are random and passwords often are not.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use crate::text::has_word;
 
-/// What a key says about its value.
+/// The kind of secret that a key names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum SecretKind {
-    /// Chosen by a person, as often as not: a word and a number.
+    /// A password, often chosen by a person: a word and a number.
     Password,
-    /// Made by a machine: letters and digits without sense.
+    /// A generated token: random letters and digits.
     Token,
 }
 
-/// How a value is tied to its key.
+/// The style in which a value is assigned to its key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AssignmentStyle {
-    /// In quotation marks, so nothing but the value.
+    /// In quotation marks, which contain only the value.
     Quoted,
     /// As in a file of environment variables: `DB_PASSWORD=…`.
     Environment,
-    /// After a colon or an equals sign, where prose may go on as well.
+    /// After a colon or an equals sign, where prose may follow as well.
     Unquoted,
-    /// In the next cell of a table: as often as not a type or a description.
+    /// In the next cell of a table: often a type or a description.
     Cell,
     /// After a verb or a dash: most likely prose.
     Prose,
@@ -48,13 +47,13 @@ pub(super) fn is_plausible_secret(text: &str, kind: SecretKind, tie: AssignmentS
     }
 }
 
-/// Returns whether a text is long enough and mixed enough to be made by a machine.
+/// Checks whether a text is long enough and mixed enough to be generated.
 pub(super) fn is_random(text: &str) -> bool {
     text.len() >= 8 && !has_space(text) && has_digit(text) && has_letter(text) && !is_wordy(text)
 }
 
-/// Returns whether a value stands out from prose even without a sign that it is one. A password
-/// need not be as long or as mixed as a token for that.
+/// Checks whether a value differs clearly from prose, without other evidence. A password need not be as long or as
+/// mixed as a token for that.
 fn is_striking(text: &str, kind: SecretKind) -> bool {
     let mixed = text.len() >= 16
         || has_mixed_case(text)
@@ -66,7 +65,7 @@ fn is_striking(text: &str, kind: SecretKind) -> bool {
         && (mixed || kind == SecretKind::Password)
 }
 
-/// Returns whether a value may be a password that a person chose.
+/// Checks whether a value may be a password that a person chose.
 pub(super) fn is_password(text: &str, tie: AssignmentStyle) -> bool {
     if has_space(text) {
         return tie == AssignmentStyle::Quoted && text.len() >= 12 && !is_prose(text);
@@ -95,8 +94,8 @@ pub(super) fn is_password(text: &str, tie: AssignmentStyle) -> bool {
     }
 }
 
-/// Returns whether a value is no word, not even one with a number: letters and digits mixed, marks
-/// in between, or capitals within.
+/// Checks whether a value is not a word, even with a number: it mixes letters and digits, has marks in between, or
+/// inner capitals.
 pub(super) fn is_generated(text: &str) -> bool {
     if has_space(text) || is_technical(text) || is_path(text) || is_address(text) {
         return false;
@@ -111,13 +110,13 @@ pub(super) fn is_generated(text: &str) -> bool {
         && (strange || (has_digit(text) && (capitals || !is_wordy(text))))
 }
 
-/// Units that stand directly behind a number; others have a dash before them.
+/// Units that directly follow a number; others have a dash before them.
 const UNITS: &[&str] = &[
     "", "bit", "bits", "byte", "bytes", "char", "chars", "d", "days", "digits", "h", "hours", "kb",
     "mb", "min", "mins", "ms", "nd", "px", "rd", "s", "sec", "st", "th", "x",
 ];
 
-/// Returns whether a text is a short number with its unit, or a version: `12-character`, `v2.1`.
+/// Checks whether a text is a short number with its unit, or a version: `12-character`, `v2.1`.
 fn is_measure(text: &str) -> bool {
     let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
     let rest = text.trim_start_matches(|digit: char| digit.is_ascii_digit() || digit == '.');
@@ -127,7 +126,7 @@ fn is_measure(text: &str) -> bool {
     (1..=4).contains(&(text.len() - rest.len())) && is_unit
 }
 
-/// Returns whether a text is an address of a mailbox or a page.
+/// Checks whether a text is an e-mail address or a URL.
 fn is_address(text: &str) -> bool {
     let host = text.rsplit_once('@').map_or("", |(_, host)| host);
     text.contains("://")
@@ -135,19 +134,19 @@ fn is_address(text: &str) -> bool {
             && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte)))
 }
 
-/// Words that say how a passphrase is, not what it is.
+/// Words that describe a passphrase instead of being part of one.
 const DESCRIBING: &str = "
     always ask changed characters chosen encrypted generated known kept letters longer maximum
     minimum missing never optional printed protected random required rotated same stored unknown
     words written
 ";
 
-/// Returns whether words speak about a passphrase instead of being one.
+/// Checks whether words describe a passphrase instead of being one.
 pub(super) fn is_description(text: &str) -> bool {
     is_prose(text) || text.split(' ').any(|word| has_word(DESCRIBING, word))
 }
 
-/// Returns whether a value stands for itself and no longer for a secret: `***`, `xxxx`.
+/// Checks whether a value is masked: `***`, `xxxx`.
 pub(super) fn is_masked(text: &str) -> bool {
     let mask = |byte: u8| matches!(byte, b'x' | b'X' | b'*' | b'.' | b'#' | b'-' | b'_');
     let run = text.as_bytes().windows(8).any(|window| {
@@ -157,7 +156,7 @@ pub(super) fn is_masked(text: &str) -> bool {
     run || text.bytes().all(mask)
 }
 
-/// Words that are put where a secret would be, and the logins that every default installation has.
+/// Words that are written instead of a secret, and the logins of default installations.
 const PLACEHOLDERS: &str = "
     admin changeit default dev disabled docker empty enabled env false foo foobar guest hidden
     keychain keyring masked minioadmin mongo mysql nil none null omitted optional pass postgres
@@ -165,7 +164,7 @@ const PLACEHOLDERS: &str = "
     unset user username value vault
 ";
 
-/// Parts of a value that say that it is to be filled in.
+/// Parts of a value that mark a placeholder.
 const FILL_IN: &str = "
     your placeholder changeme change-me change_me redacted replace -here _here ... … *** xxxx
     •••
@@ -177,7 +176,7 @@ const NAMES: &str = "
     sample beispiel ejemplo exemple
 ";
 
-/// Returns whether a value is one in name only.
+/// Checks whether a value is a placeholder.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let lower = text.to_lowercase();
     let lower = lower.trim_matches(['[', ']', '{', '}', '(', ')']);
@@ -189,13 +188,13 @@ pub(super) fn is_placeholder(text: &str) -> bool {
         || lower.chars().all(|mark| matches!(mark, 'x' | '*' | '•' | '.' | '#' | '-' | '_' | '?'))
 }
 
-/// How references to a secret that is kept elsewhere begin.
+/// The beginnings of references to a secret that is stored elsewhere.
 const REFERENCES: &str = "
     $ { % #{ < @ op:// vault: env: env. file: arn: ssm: kms: secretsmanager: sops: enc[ secret/
     kv/ secrets. process.env os.environ os.getenv import.meta /run/ /etc/ /var/ // ~/ ./ ../
 ";
 
-/// Returns whether a value says where the secret is instead of what it is.
+/// Checks whether a value refers to a secret instead of being one.
 pub(super) fn is_reference(text: &str, tie: AssignmentStyle) -> bool {
     let lower = text.to_lowercase();
     if REFERENCES.split_whitespace().any(|start| lower.starts_with(start)) {
@@ -212,7 +211,7 @@ pub(super) fn is_reference(text: &str, tie: AssignmentStyle) -> bool {
     constant || code || text.contains("://") || text.contains("{{") || text.contains("${")
 }
 
-/// Returns whether a text is code that names a field: `config.db.password2`.
+/// Checks whether a text is code that names a field: `config.db.password2`.
 fn is_member(text: &str) -> bool {
     let is_name = |part: &str| {
         part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
@@ -235,10 +234,10 @@ static TECHNICAL: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Types of columns and fields, which have their length behind them.
+/// Types of columns and fields, which are followed by their length.
 const TYPES: &[&str] = &["binary", "char", "nvarchar", "uint", "varbinary", "varchar"];
 
-/// Returns whether a text with digits is the name of a technique, alone or with words beside it.
+/// Checks whether a text with digits is a technical name, alone or combined with words.
 fn is_technical(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let joined = lower.replace(['-', '_'], "");
@@ -251,13 +250,13 @@ fn is_technical(text: &str) -> bool {
             && lower.split(['-', '_', '.', '/']).all(|part| part_is(part) || !has_digit(part)))
 }
 
-/// Returns whether a text reads as words and short numbers: `prod-db-2`, `kv/data/api`, `24h`.
+/// Checks whether a text consists of words and short numbers: `prod-db-2`, `kv/data/api`, `24h`.
 pub(super) fn is_wordy(text: &str) -> bool {
     let parts = || text.split(['-', '_', '.', '/', ':', '@', '+', ',', '=', '?', '&', '#']);
     is_technical(text) || parts().all(|part| part.is_empty() || is_word(part))
 }
 
-/// Returns whether a part of a text is a word, a short number, or a word with a short number.
+/// Checks whether a part of a text is a word, a short number, or a word with a short number.
 fn is_word(part: &str) -> bool {
     let letters = part.trim_end_matches(|digit: char| digit.is_ascii_digit());
     let digits = part.len() - letters.len();
@@ -268,7 +267,7 @@ fn is_word(part: &str) -> bool {
     numbered || number || measured || TECHNICAL.contains(part.to_ascii_lowercase().as_str())
 }
 
-/// Returns whether capitals stand where no word and no name of a program has them.
+/// Checks whether capitals are in positions where neither words nor names of programs have them.
 fn is_jumbled(letters: &str) -> bool {
     let bytes = letters.as_bytes();
     let rises = bytes
@@ -280,7 +279,7 @@ fn is_jumbled(letters: &str) -> bool {
     rises * 3 > letters.len() && letters.len() >= 8
 }
 
-/// Words without which few sentences do, in some languages.
+/// Frequent function words in some languages: nearly every sentence has one.
 const FUNCTION_WORDS: &[&str] = &[
     "a", "an", "and", "are", "as", "ask", "at", "be", "by", "can", "for", "from", "has", "in",
     "is", "it", "its", "must", "no", "not", "of", "on", "only", "or", "see", "set", "should",

@@ -1,25 +1,24 @@
-//! A part of a text as a reader takes it in: small letters, one space between words.
+//! Normalized prose: a part of a text in lower case, with single spaces between words.
 //!
-//! Patterns for prose are matched against this, so that they need not know of capitals, line
-//! breaks, indentation, quotation and emphasis, and stay small. Positions map back to the text.
+//! Patterns for prose are matched against this form. So they need not handle capitals, line breaks, indentation,
+//! quotation and emphasis, and stay small. Positions map back to the text.
 
 use std::ops::Range;
 
 use crate::text::slice;
 
-/// A window of a text in plain writing.
+/// A window of a text in normalized form.
 ///
-/// White space becomes one space, or one line break where it holds any, together with the markup
-/// around it. What stands between letters without white space stays: it belongs to a name, a
-/// contraction or an address.
+/// White space, together with the markup around it, becomes one space, or one line break if it contains any. Markup
+/// between letters without white space is kept: it belongs to a name, a contraction or an address.
 pub(super) struct Prose {
     text: String,
-    /// For each byte, where in the source the character begins that it came from; then the end.
+    /// The offset of the source character for each byte; then the end.
     sources: Vec<usize>,
 }
 
 impl Prose {
-    /// Reads a window of the text.
+    /// Normalizes a window of the text.
     pub(super) fn from_window(text: &str, window: Range<usize>) -> Self {
         let mut prose = Self {
             text: String::with_capacity(window.len()),
@@ -44,12 +43,12 @@ impl Prose {
         prose
     }
 
-    /// Returns the plain writing.
+    /// Returns the normalized text.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the bytes of the source that a range of the plain writing came from.
+    /// Returns the range of the source for a range of the normalized text.
     pub(super) fn source(&self, range: &Range<usize>) -> Range<usize> {
         let source_at = |position: usize| self.sources[position];
         let last = source_at(range.end.saturating_sub(1));
@@ -57,7 +56,7 @@ impl Prose {
         source_at(range.start)..beyond.find(|source| *source > last).unwrap_or(last)
     }
 
-    /// Puts what stands for a stretch of white space and markup.
+    /// Appends the normalized form of a range of white space and markup.
     fn bridge(&mut self, text: &str, gap: Range<usize>) {
         let between = slice(text, gap.clone());
         if between.contains('\n') {
@@ -89,7 +88,7 @@ impl Prose {
     }
 }
 
-/// Returns whether a character is markup that a reader looks past at the edge of a word.
+/// Checks whether a character is markup that can be ignored at the edge of a word.
 fn is_markup(character: char) -> bool {
     matches!(character, '*' | '_' | '"' | '\'' | '`' | '>' | '|' | '~' | '#' | '/' | '\\')
 }
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_in_small_letters_one_space_apart() {
+    fn prose_is_lower_case_with_single_spaces() {
         check("", "");
         check("Ignore  ALL\tprevious", "ignore all previous");
         check("**Ignore** _all_ `previous`", "**ignore all previous`");
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_maps_back_to_what_it_came_from() {
+    fn a_range_maps_back_to_its_source() {
         let text = "so **Ignore**  İt";
         let prose = Prose::from_window(text, 3..text.len());
         assert_eq!(prose.text(), "**ignore i\u{307}t");

@@ -1,9 +1,9 @@
-//! Reports about attacks: "Our guard drops prompts that say 'ignore all previous instructions'".
+//! Recognizes reports about attacks, which are harmless: "Our guard drops prompts that say 'ignore all previous
+//! instructions'".
 //!
-//! Quotation marks alone turn no order into a report. The whole sentence around the order must read
-//! as one: a third party blocks, tests or says it, in the clause that leads up to it; what follows
-//! only says where, how or that it was caught; and neither the sentence nor the next one turns to
-//! the reader. In doubt it is an order.
+//! Quotation marks alone do not make an order a report. The whole sentence must be a report. In the clause before the
+//! order, a third party blocks, tests or says it. The words after it only say where, how or that it was caught. Neither
+//! the sentence nor the next one addresses the reader. In doubt the match counts as an order.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -13,14 +13,14 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::pattern::RuleHit;
 use crate::text::slice;
 
-/// How far around an order its sentence and its quotation marks are looked for, in bytes.
+/// The distance in which the sentence and the quotation marks around an order are searched, in bytes.
 const SENTENCE_REACH_BYTES: usize = 240;
 
-/// How far before an order the verb may stand that governs it, in bytes.
+/// The longest distance between an order and the verb before it that governs it, in bytes.
 const GOVERNED_MAX: usize = 80;
 
-/// Rules whose hits a report may hold. Tags of templates, commands and orders that would send data
-/// away do harm even as a quotation.
+/// Rules whose matches may be part of a report. Template tags, commands and orders to send data away do harm even as a
+/// quotation.
 const REPORTABLE: &[&str] = &[
     "injection.override-instructions",
     "injection.role-change",
@@ -29,7 +29,7 @@ const REPORTABLE: &[&str] = &[
     "injection.bypass-approval",
 ];
 
-/// Verbs of blocking and finding: their object is not obeyed.
+/// Verbs of blocking and finding, whose object is not obeyed.
 static BLOCKING: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"\b(?:block(?:s|ed)?|drop(?:s|ped)?|reject(?:s|ed)?|refuse[sd]?|flag(?:s|ged)?|detect(?:s|ed)?|catch(?:es)?",
@@ -63,7 +63,7 @@ static CARRIER: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"^(?:the|a|an|one|this) (?:[a-z-]+ )?(?:skill|plugin|extension|web ?site|web ?page)\b")
 });
 
-/// Words right before a quotation that say what it is: "Prompt injection example: …".
+/// Words right before a quotation that label it: "Prompt injection example: …".
 static LABEL: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"\b(?:injection|jailbreak|attack) (?:examples?|payloads?|strings?|attempts?)[^:,;]{0,40}:$",
@@ -81,12 +81,12 @@ static MADE_TO: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Breaks of a clause: a verb before them does not govern what stands behind.
+/// Breaks between clauses: a verb before them does not govern the words after them.
 static BREAK: LazyLock<Regex> = LazyLock::new(|| {
     regex(r"[,;:]| -(?: |$)|\b(?:until|unless|because|so|hence|thus|but|if|since|and|first)\b")
 });
 
-/// Where and how, and that it was blocked: all that may follow an order in its clause.
+/// The words that may follow an order in its clause: where, how, and that it was blocked.
 static HEAD: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"^(?:(?:is|are|was|were|gets?|got|must be|should be|will be|has been|have been) (?:[a-z]+ )?",
@@ -100,7 +100,7 @@ static HEAD: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Verbs that say that the order was caught, in a clause of their own behind it.
+/// Verbs for a caught order, in a separate clause after it.
 static CAUGHT: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"\b(?:flag|blocks|blocked|drops|dropped|rejects|rejected|refuses|refused|flags|flagged|detects|detected|catches|caught",
@@ -109,7 +109,7 @@ static CAUGHT: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Words that turn to the reader, say that the order is good, or take the blocking back.
+/// Words that address the reader, confirm the order, or withdraw the blocking.
 static READER: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"\b(?:you|your|yours|yourself|please|remember|note|important|from now on|always|now|instead|system:|accordingly",
@@ -125,7 +125,7 @@ static READER: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
-/// Words that take the blocking back.
+/// Words that withdraw the blocking.
 static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"\b(?:no|not|never|nothing|nobody|cannot|without|over|broken|disabled|until|unless|except)\b|n't\b",
@@ -133,11 +133,14 @@ static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn regex(source: &str) -> Regex {
-    // Without Unicode, word boundaries cost nothing in texts of other scripts.
-    RegexBuilder::new(source).unicode(false).build().expect("the source is a regular expression")
+    // Unicode word boundaries would be slow in texts of other scripts.
+    RegexBuilder::new(source)
+        .unicode(false)
+        .build()
+        .expect("the source must be a regular expression")
 }
 
-/// Returns whether a hit is part of a report about an attack and no order.
+/// Checks whether a match is part of a report about an attack, and not an order.
 pub(super) fn is_report(text: &str, hit: &RuleHit) -> bool {
     if !REPORTABLE.contains(&hit.rule.id) {
         return false;
@@ -146,7 +149,7 @@ pub(super) fn is_report(text: &str, hit: &RuleHit) -> bool {
     let quotation = quotation_around(text, &sentence, &hit.range);
     let order = quotation.as_ref().unwrap_or(&hit.range);
     let before = plain(slice(text, sentence.start..order.start));
-    // A quotation may end behind its sentence: nothing of the sentence is after it then.
+    // A quotation may end after its sentence; then no part of the sentence follows it.
     let after = plain(slice(text, order.end..sentence.end.max(order.end)));
     let beyond = text.ceil_char_boundary((sentence.end + SENTENCE_REACH_BYTES / 2).min(text.len()));
     let next = plain(slice(text, sentence.end..beyond));
@@ -163,7 +166,7 @@ pub(super) fn is_report(text: &str, hit: &RuleHit) -> bool {
     }
 }
 
-/// Returns whether the words around a quotation say that a third party blocks, tests or says it.
+/// Checks whether the words around a quotation say that a third party blocks, tests or says it.
 fn is_quoted_by_third_party(before: &str, rest: &SentenceTail<'_>) -> bool {
     let is_said = governs(&SAYING, before);
     governs(&BLOCKING, before)
@@ -173,24 +176,24 @@ fn is_quoted_by_third_party(before: &str, rest: &SentenceTail<'_>) -> bool {
         || (is_said && matches(&CAUGHT, rest.tail))
 }
 
-/// Returns whether the last of such verbs stands in the clause that ends with the text.
+/// Checks whether the last of these verbs is in the final clause of the text.
 fn governs(verbs: &Regex, text: &str) -> bool {
     let last = verbs.find_iter(text.as_bytes()).last();
-    // A verb without a subject in front is a heading or an order.
+    // A verb without a subject before it is a heading or an order.
     let object = last.filter(|verb| verb.start() > 0).and_then(|verb| text.get(verb.end()..));
     object.is_some_and(|object| object.len() <= GOVERNED_MAX && !matches(&BREAK, object))
 }
 
-/// What follows an order in its sentence.
+/// The rest of the sentence after an order.
 struct SentenceTail<'t> {
-    /// The end of the clause that the order is in.
+    /// The rest of the order's clause.
     head: &'t str,
-    /// The clauses behind it.
+    /// The clauses after it.
     tail: &'t str,
 }
 
 impl<'t> SentenceTail<'t> {
-    /// Reads what follows, if it only says where, how, or that the order was caught.
+    /// Parses the rest of the sentence; `None` unless it only says where, how, or that the order was caught.
     fn parse(after: &'t str) -> Option<Self> {
         let after = after.trim_matches([' ', ')', '.', '"', '\'', '`']);
         let marks = [",", ";", " - ", " and ", " but "];
@@ -213,7 +216,7 @@ impl<'t> SentenceTail<'t> {
     }
 }
 
-/// Returns a text in small letters, one space between words, without emphasis.
+/// Returns a text in lower case, with single spaces and without emphasis.
 fn plain(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     words.join(" ").replace(['*', '_'], "").to_lowercase()
@@ -223,8 +226,7 @@ fn matches(expression: &Regex, text: &str) -> bool {
     expression.is_match(text.as_bytes())
 }
 
-/// Returns the sentence that a range is in, over soft line breaks, but not over paragraphs, items
-/// of lists and rows of tables.
+/// Returns the sentence around a range. It may span soft line breaks, but not paragraphs, list items and table rows.
 fn sentence_around(text: &str, range: &Range<usize>) -> Range<usize> {
     let first = text.floor_char_boundary(range.start.saturating_sub(SENTENCE_REACH_BYTES));
     let last = text.ceil_char_boundary((range.end + SENTENCE_REACH_BYTES).min(text.len()));
@@ -232,19 +234,19 @@ fn sentence_around(text: &str, range: &Range<usize>) -> Range<usize> {
     let after = slice(text, range.end..last);
     let start = before
         .rmatch_indices(['.', '!', '?', '\n'])
-        .find(|(at, _)| ends_sentence(before, *at))
-        .map_or(first, |(at, mark)| first + at + mark.len());
+        .find(|(offset, _)| ends_sentence(before, *offset))
+        .map_or(first, |(offset, mark)| first + offset + mark.len());
     let end = after
         .match_indices(['.', '!', '?', '\n'])
-        .find(|(at, _)| ends_sentence(after, *at))
-        .map_or(last, |(at, _)| range.end + at);
+        .find(|(offset, _)| ends_sentence(after, *offset))
+        .map_or(last, |(offset, _)| range.end + offset);
     start..end
 }
 
-/// Returns whether the mark at a position of a text ends a sentence.
-fn ends_sentence(text: &str, at: usize) -> bool {
-    let mark = text.as_bytes()[at];
-    let rest = slice(text, at + 1..);
+/// Checks whether the mark at an offset ends a sentence.
+fn ends_sentence(text: &str, offset: usize) -> bool {
+    let mark = text.as_bytes()[offset];
+    let rest = slice(text, offset + 1..);
     if mark == b'\n' {
         return rest.trim_start_matches([' ', '\t']).starts_with(|first: char| {
             matches!(first, '\n' | '\r' | '-' | '*' | '+' | '#' | '>' | '|')
@@ -252,11 +254,11 @@ fn ends_sentence(text: &str, at: usize) -> bool {
         });
     }
     let rest = rest.trim_start_matches(['"', '\'', '`', ')']);
-    let abbreviated = text.get(..at).is_some_and(|before| before.ends_with("e.g"));
+    let abbreviated = text.get(..offset).is_some_and(|before| before.ends_with("e.g"));
     !abbreviated && (rest.is_empty() || rest.starts_with(char::is_whitespace))
 }
 
-/// Returns the quotation that holds all of a range and begins in its sentence, with its marks.
+/// Returns the quotation around a range, with its marks, if it begins in the sentence of the range.
 fn quotation_around(
     text: &str,
     sentence: &Range<usize>,
@@ -264,39 +266,43 @@ fn quotation_around(
 ) -> Option<Range<usize>> {
     let before = text.get(sentence.start..range.start)?;
     let (open, mark) =
-        before.char_indices().rfind(|(at, mark)| is_opening_quote(before, *at, *mark))?;
+        before.char_indices().rfind(|(offset, mark)| is_opening_quote(before, *offset, *mark))?;
     let inside = before.get(open + 1..)?;
-    if inside.char_indices().any(|(at, other)| other == mark && is_closing_quote(inside, at)) {
+    if inside
+        .char_indices()
+        .any(|(offset, other)| other == mark && is_closing_quote(inside, offset))
+    {
         return None;
     }
-    // A rule may take the closing mark and what follows it for the end of the order.
+    // A match may include the closing mark and the text after it.
     let order = text.get(range.clone())?;
     let own = order.trim_end_matches(|end: char| !end.is_alphanumeric()).len();
     if order
         .get(..own)?
         .char_indices()
-        .any(|(at, other)| other == mark && is_closing_quote(order, at))
+        .any(|(offset, other)| other == mark && is_closing_quote(order, offset))
     {
         return None;
     }
     let from = range.start + own;
     let rest =
         text.get(from..text.ceil_char_boundary((from + SENTENCE_REACH_BYTES).min(text.len())))?;
-    let (close, _) =
-        rest.char_indices().find(|(at, other)| *other == mark && is_closing_quote(rest, *at))?;
+    let (close, _) = rest
+        .char_indices()
+        .find(|(offset, other)| *other == mark && is_closing_quote(rest, *offset))?;
     Some(sentence.start + open..from + close + 1)
 }
 
-/// Returns whether a character at a position of a text is an opening quotation mark.
-fn is_opening_quote(text: &str, at: usize, mark: char) -> bool {
-    let before = slice(text, ..at).chars().next_back();
-    let after = slice(text, at + mark.len_utf8()..).chars().next();
+/// Checks whether a character at an offset is an opening quotation mark.
+fn is_opening_quote(text: &str, offset: usize, mark: char) -> bool {
+    let before = slice(text, ..offset).chars().next_back();
+    let after = slice(text, offset + mark.len_utf8()..).chars().next();
     matches!(mark, '"' | '\'' | '`')
         && before.is_none_or(|before| !before.is_alphanumeric())
         && after.is_none_or(|after| !after.is_whitespace() || mark == '"')
 }
 
-/// Returns whether the mark at a position of a text closes a quotation: no apostrophe.
-fn is_closing_quote(text: &str, at: usize) -> bool {
-    !slice(text, at + 1..).starts_with(char::is_alphanumeric)
+/// Checks whether the mark at an offset closes a quotation and is not an apostrophe.
+fn is_closing_quote(text: &str, offset: usize) -> bool {
+    !slice(text, offset + 1..).starts_with(char::is_alphanumeric)
 }

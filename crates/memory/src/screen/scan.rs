@@ -1,9 +1,8 @@
-//! Running the rules over a text.
+//! Runs the rules over a text.
 //!
-//! The text is looked at with look-alikes and invisible characters folded away, and once more as it
-//! is where that could hide something. A pattern is tried on windows around its words; windows that
-//! touch become one. So every pattern sees each byte at most once in each of the two, however often
-//! its words occur, and a hostile text costs no more than its length times the patterns.
+//! The text is scanned with look-alikes and invisible characters folded, and once more unfolded if folding could hide a
+//! match. A pattern is tried only on windows around its words; adjacent windows are merged. So every pattern sees each
+//! byte at most once per scan, and the cost of a hostile text is at most its length times the number of patterns.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,7 +13,7 @@ use super::pattern::{PatternWindow, RuleHit};
 use super::{Family, assignments, invisible, report, tables};
 use crate::text::slice;
 
-/// Returns all that the rules find, sorted by position, nothing twice.
+/// Returns all matches of the rules, sorted by position, without duplicates.
 pub(super) fn hits(text: &str) -> Vec<RuleHit> {
     let mut hits = match FoldedText::fold(text) {
         None => matches(text),
@@ -23,7 +22,7 @@ pub(super) fn hits(text: &str) -> Vec<RuleHit> {
             for hit in &mut hits {
                 hit.range = folded.source(&hit.range);
             }
-            // Folding may have joined a token to the word before it, so that none begins there.
+            // Folding may have joined a token to the word before it, so that the token is not found there.
             if folded.joins_words() {
                 hits.extend(matches(text));
             }
@@ -35,7 +34,7 @@ pub(super) fn hits(text: &str) -> Vec<RuleHit> {
     without_repeats(without_shadowed(hits))
 }
 
-/// Runs the patterns over one rendering of the text.
+/// Runs the patterns over one form of the text.
 fn matches(text: &str) -> Vec<RuleHit> {
     let catalog = Catalog::get();
     let mut hits = Vec::new();
@@ -51,9 +50,9 @@ fn matches(text: &str) -> Vec<RuleHit> {
     hits
 }
 
-/// Returns the parts of the text on which patterns are tried, with the indexes of the patterns.
+/// Returns the windows of the text on which patterns are tried, with the indexes of the patterns.
 ///
-/// Those of one pattern do not overlap, but for the bytes before a word.
+/// Windows of one pattern do not overlap, except for the bytes before a word.
 pub(super) fn windows(text: &str) -> Vec<(usize, Range<usize>)> {
     let catalog = Catalog::get();
     let mut open: Vec<Option<Range<usize>>> = vec![None; catalog.pattern_count()];
@@ -80,7 +79,7 @@ pub(super) fn windows(text: &str) -> Vec<(usize, Range<usize>)> {
     closed
 }
 
-/// Returns the part of the text that a pattern is tried on for one of its words.
+/// Returns the window of a pattern for one occurrence of its words.
 fn window(text: &str, reach: PatternWindow, word: &Range<usize>) -> Range<usize> {
     let before = slice(text, ..word.start);
     let after = slice(text, word.end..);
@@ -99,8 +98,8 @@ fn window(text: &str, reach: PatternWindow, word: &Range<usize>) -> Range<usize>
     }
 }
 
-/// Leaves out what a more exact rule has found as well: an assignment says less about a value than
-/// the provider whose key it is. Expects hits sorted by position.
+/// Removes assignments whose value a more exact rule has found: that of the provider says more. Expects matches sorted
+/// by position.
 fn without_shadowed(hits: Vec<RuleHit>) -> Vec<RuleHit> {
     let mut exact: Vec<Range<usize>> = Vec::new();
     for hit in hits
@@ -113,8 +112,8 @@ fn without_shadowed(hits: Vec<RuleHit>) -> Vec<RuleHit> {
         }
     }
     let mut loose_end = 0;
-    let mut kept = hits;
-    kept.retain(|hit| {
+    let mut remaining = hits;
+    remaining.retain(|hit| {
         if !assignments::is_assignment(hit) {
             return true;
         }
@@ -126,15 +125,15 @@ fn without_shadowed(hits: Vec<RuleHit>) -> Vec<RuleHit> {
         }
         first && !shadowed
     });
-    kept
+    remaining
 }
 
-/// Leaves out hits of one rule that overlap an earlier one of it: the two renderings of a text
-/// mostly find the same. Expects hits sorted by position.
+/// Removes matches that overlap an earlier match of the same rule: the two forms of a text mostly give the same
+/// matches. Expects matches sorted by position.
 fn without_repeats(hits: Vec<RuleHit>) -> Vec<RuleHit> {
     let mut ends: HashMap<&str, usize> = HashMap::new();
-    let mut kept = hits;
-    kept.retain(|hit| {
+    let mut remaining = hits;
+    remaining.retain(|hit| {
         let end = ends.entry(hit.rule.id).or_default();
         let first = hit.range.start >= *end;
         if first {
@@ -142,5 +141,5 @@ fn without_repeats(hits: Vec<RuleHit>) -> Vec<RuleHit> {
         }
         first
     });
-    kept
+    remaining
 }

@@ -1,8 +1,8 @@
-//! Keys and tokens that can be told by their shape.
+//! Patterns for keys and tokens that are recognized by their format.
 //!
-//! One row for each provider. The shapes are those that the providers publish, a little wider where
-//! lengths have changed over time. A masked value (`xxxx…`) is a mention and passes; there is no
-//! other exception here, since a shape this exact does not occur by chance.
+//! There is one row for each provider. The formats are those that the providers publish, slightly wider if lengths have
+//! changed over time. A masked value (`xxxx…`) is only a mention and passes. There is no other exception, because such
+//! an exact format does not occur by chance.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use super::pattern::{Pattern, PatternMatch, PatternWindow, whole_match};
 use super::plausible::{is_masked, is_placeholder, is_random};
 use super::{Family, Rule};
 
-/// The shapes, in the order of the documentation.
+/// The patterns, in the order of the documentation.
 pub(super) const PATTERNS: &[Pattern] = &[
     token(
         "secrets.aws-access-key",
@@ -371,7 +371,7 @@ const fn rule(id: &'static str, about: &'static str) -> Rule {
     Rule { id, family: Family::Secrets, about }
 }
 
-/// A token that its shape tells by itself.
+/// A pattern for a token that is recognized by its format alone.
 pub(super) const fn token(
     id: &'static str,
     about: &'static str,
@@ -387,7 +387,7 @@ pub(super) const fn token(
     }
 }
 
-/// A token with so short a prefix that a long name could begin with it as well.
+/// A pattern for a token with a short prefix, with which a long name could begin as well.
 pub(super) const fn random_token(
     id: &'static str,
     about: &'static str,
@@ -403,19 +403,19 @@ pub(super) const fn random_token(
     }
 }
 
-/// Reports the token, unless it is one in name only.
+/// Reports the token, unless it is masked.
 fn unless_masked(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (token, range) = found.group(1)?;
     (!is_masked(token)).then_some(range)
 }
 
-/// Reports the token, unless it is a name made of words.
+/// Reports the token, unless it consists of words.
 fn unless_wordy(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let (token, _) = found.group(1)?;
     is_random(token).then(|| unless_masked(found)).flatten()
 }
 
-/// Reports the key, unless a word such as `REDACTED` stands in for it.
+/// Reports the key, unless it is a placeholder such as `REDACTED`.
 fn private_key(found: &PatternMatch<'_>) -> Option<Range<usize>> {
     let stand_in = found.group(1).is_some_and(|(body, _)| is_placeholder(body));
     (!stand_in).then(|| whole_match(found)).flatten()

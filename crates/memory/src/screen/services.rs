@@ -1,12 +1,12 @@
-//! Keys of hosted services that can be told by their prefix: AI, memory, monitoring, mail, hosting.
+//! Patterns for keys of hosted services with a known prefix: AI, memory, monitoring, mail, hosting.
 //!
-//! The facts (prefix, alphabet, length) are those that the providers and public rule sets publish.
-//! [`secrets`](super::secrets) has the clouds, the forges and what needs more than a prefix.
+//! Prefix, alphabet and length are those that the providers and public rule sets publish. [`secrets`](super::secrets)
+//! has the keys of clouds and forges, and those that need more than a prefix.
 
 use super::pattern::Pattern;
 use super::secrets::{random_token, token};
 
-/// The shapes, in the order of the documentation.
+/// The patterns, in the order of the documentation.
 pub(super) const PATTERNS: &[Pattern] = &[
     // Models, memory and agents.
     token("secrets.mem0-key", "Mem0 keys", &["m0-"], r"\b(m0-[A-Za-z0-9]{32,})"),

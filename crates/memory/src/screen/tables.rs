@@ -1,4 +1,7 @@
-//! Secrets in a column of a table: the heading says what they are, far from the value.
+//! Finds secrets in table columns, where the heading names the secret, far from the value.
+//!
+//! It reads Markdown tables and separated values. A value counts only if it is plausible as a secret without other
+//! evidence, because headings such as `token` are common in harmless tables.
 
 use std::ops::Range;
 
@@ -36,21 +39,21 @@ const PASSWORDS: &[&str] = &[
 const TOKENS: &[&str] =
     &["token", "secret", "api key", "api-key", "apikey", "api_key", "secret key", "secret_key"];
 
-/// The longest line that is taken for the headings of separated values, in bytes.
+/// The longest line that counts as headings of separated values, in bytes.
 const HEADINGS_MAX: usize = 120;
 
-/// The columns that hold secrets, in a table that is being read.
+/// The columns of a table that hold secrets.
 struct Columns {
     separator: char,
     count: usize,
     secret: Vec<(usize, SecretKind)>,
 }
 
-/// Adds the values below headings such as `password` and `API token`: of Markdown tables, and of
-/// values separated by commas, semicolons or tabs.
+/// Adds the values below headings such as `password` and `API token`, in Markdown tables and in values separated by
+/// commas, semicolons or tabs.
 ///
-/// `named` are the lines that name a secret, of which a heading is one. Each line is read at most
-/// once, so the time is linear in the text.
+/// `named` are the lines that name a secret and so may be headings. Each line is read at most once, so the time is
+/// linear in the text.
 pub(super) fn find(text: &str, mut named: Vec<Range<usize>>, hits: &mut Vec<RuleHit>) {
     named.sort_by_key(|lines| lines.start);
     let mut done = 0;
@@ -63,7 +66,7 @@ pub(super) fn find(text: &str, mut named: Vec<Range<usize>>, hits: &mut Vec<Rule
     }
 }
 
-/// Reads the line at a position as a heading, and the rows below it. Returns where the rows end.
+/// Reads the line at an offset as a heading, and the rows below it. Returns the end of the rows.
 fn find_below(text: &str, position: usize, hits: &mut Vec<RuleHit>) -> usize {
     let mut lines = slice(text, position..).split_inclusive('\n');
     let heading = lines.next().unwrap_or_default();
@@ -85,7 +88,7 @@ fn find_below(text: &str, position: usize, hits: &mut Vec<RuleHit>) -> usize {
     start
 }
 
-/// Returns whether a line is the one below the headings: `|---|:--|`.
+/// Checks whether a line is the delimiter below the headings: `|---|:--|`.
 fn is_delimiter(line: &str) -> bool {
     let marks = |byte| matches!(byte, b'|' | b'-' | b':' | b' ' | b'\t' | b'\r' | b'\n' | b'>');
     line.bytes().all(marks) && line.contains('|') && line.contains('-')
@@ -96,11 +99,11 @@ impl Columns {
         let kinds: Vec<_> = cells(line, separator).map(|(_, cell)| kind_of(cell)).collect();
         let count = kinds.len();
         let kinds = kinds.into_iter().enumerate();
-        let secret: Vec<_> = kinds.filter_map(|(at, kind)| Some((at, kind?))).collect();
+        let secret: Vec<_> = kinds.filter_map(|(index, kind)| Some((index, kind?))).collect();
         (!secret.is_empty()).then_some(Self { separator, count, secret })
     }
 
-    /// Reads the headings of separated values: names, and no sentence.
+    /// Parses the headings of separated values, which must be names and not a sentence.
     fn from_separated(line: &str) -> Option<Self> {
         if line.len() > HEADINGS_MAX {
             return None;
@@ -115,7 +118,7 @@ impl Columns {
         names.then(|| Self::from_heading(line, separator)).flatten()
     }
 
-    /// Returns whether a line is a row of the table.
+    /// Checks whether a line is a row of the table.
     fn is_row(&self, line: &str) -> bool {
         let separators = line.matches(self.separator).count();
         if self.separator == '|' { separators > 0 } else { separators + 1 == self.count }
@@ -135,7 +138,7 @@ impl Columns {
     }
 }
 
-/// Returns what a column holds, by its heading.
+/// Returns the kind of secret in a column, by its heading.
 fn kind_of(heading: &str) -> Option<SecretKind> {
     let heading = heading.to_lowercase();
     let heading = heading.strip_suffix('s').unwrap_or(&heading);
@@ -154,7 +157,7 @@ fn kind_of(heading: &str) -> Option<SecretKind> {
     }
 }
 
-/// Returns the cells of a row without markup around them, with their positions.
+/// Returns the cells of a row without surrounding markup, with their offsets.
 fn cells(line: &str, separator: char) -> impl Iterator<Item = (usize, &str)> {
     let row = line.trim_start_matches([' ', '>']);
     let row = if separator == '|' { row.strip_prefix('|').unwrap_or(row) } else { row };

@@ -1,7 +1,6 @@
-//! What is refused, what passes, and what holds for any text.
+//! Tests of screening: refused texts, texts that pass, and invariants.
 //!
-//! Values that look like secrets are put together at run time, so that no scanner takes the tests
-//! for a leak.
+//! Values that look like secrets are built at run time, so that secret scanners do not report the tests as a leak.
 
 mod injection;
 mod invisible;
@@ -125,7 +124,7 @@ fn ids_begin_with_the_family_and_are_unique() {
 }
 
 #[test]
-fn secrets_are_refused_for_everybody_and_the_rest_for_agents() {
+fn secrets_are_refused_for_all_writers_and_the_rest_for_agents() {
     let check = |text: &str, writer, expected| {
         let found = Screen::default().check(text, writer);
         assert_eq!(found.iter().map(|finding| finding.policy).collect::<Vec<_>>(), [expected]);
@@ -172,16 +171,16 @@ fn an_unknown_rule_is_an_error_that_names_it() {
     let error = Screen::new(&policies, &[]).unwrap_err();
     insta::assert_snapshot!(
         error,
-        @"`secrets.githup-token` is neither a screening rule nor a family of them"
+        @"unknown screening rule `secrets.githup-token`: expected the id of a rule, or a family"
     );
     insta::assert_snapshot!(
         "deny".parse::<Policy>().unwrap_err(),
-        @"a screening policy is `off`, `warn` or `refuse`, not `deny`"
+        @"unknown screening policy `deny`: expected `off`, `warn` or `refuse`"
     );
 }
 
 #[test]
-fn policies_read_what_they_write() {
+fn policies_parse_back_to_themselves() {
     for policy in [Policy::Off, Policy::Warn, Policy::Refuse] {
         assert_eq!(policy.as_ref().parse(), Ok(policy));
     }
@@ -225,18 +224,18 @@ fn findings_name_the_line_and_the_bytes() {
 }
 
 #[test]
-fn nothing_that_can_be_printed_holds_the_value() {
+fn no_debug_output_contains_the_value() {
     let text = format!("password = \"Tr0ub4dor\" {}", github());
     let screen = screen(&[], &[Revision::digest(b"Tr0ub4dor").to_string()]);
     let printed = format!("{screen:?} {:?}", screen.check(&text, TextAuthor::Agent));
     insta::assert_snapshot!(
         printed,
-        @r#"Screen { policies: {}, allowed: 1 } [Finding { rule: "secrets.github-token", family: Secrets, line: 1, range: 23..63, policy: Refuse }]"#
+        @r#"Screen { policies: {}, allowed: 1 } [ScreenFinding { rule: "secrets.github-token", family: Secrets, line: 1, range: 23..63, policy: Refuse }]"#
     );
 }
 
 #[test]
-fn an_edit_answers_only_for_what_it_brings_in() {
+fn an_edit_is_only_checked_for_added_findings() {
     let check = |before: &str, after: &str, expected: &[&str]| {
         let found = Screen::default().introduced(before, after, TextAuthor::Agent);
         let rules: Vec<_> = found.iter().map(|finding| finding.rule).collect();

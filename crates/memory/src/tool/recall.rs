@@ -1,17 +1,20 @@
-//! The tool `recall` as models see it: what memories know about a question.
+//! The tool `recall` for models: finds the memories that match a question.
+//!
+//! It holds the name, the description and the schema of the tool, and decodes the arguments. The search itself is in
+//! the crate `recall`.
 
 use serde_json::{Value, json};
 
 use crate::command::CommandError;
 
-/// The tool's name.
+/// The name of the tool.
 pub const NAME: &str = "recall";
 
-/// What the tool is for.
+/// The description of the tool.
 pub const DESCRIPTION: &str = "\
 Finds what memories know about a question, in any words. Answers with the few that fit, as data, or with nothing.";
 
-/// What a model is answered when nothing fits.
+/// The reply if no memory matches.
 pub const NOTHING: &str = "No memory fits.";
 
 /// Returns the JSON schema of the arguments.
@@ -23,7 +26,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// Reads a call's arguments: the question.
+/// Decodes the arguments of a call; returns the question.
 pub fn decode(arguments: &Value) -> Result<String, CommandError> {
     let missing = || CommandError::MissingFields { command: NAME, fields: "'prompt'" };
     match arguments.get("prompt").or_else(|| arguments.get("query")) {

@@ -1,5 +1,8 @@
-//! The tool `save_memory` as models and their hosts see it: a fact for the instruction files of a person or of
-//! a project, which every session begins with.
+//! The tool `save_memory` for models and their hosts: adds a fact to the instruction file of a person or a project,
+//! which every session begins with.
+//!
+//! It decodes the arguments, including the text that a user may have edited in the host. [`context_file`] computes the
+//! new text of the file.
 
 use serde_json::{Value, json};
 
@@ -7,15 +10,15 @@ use crate::command::CommandError;
 use crate::context_file;
 use crate::path::Scope;
 
-/// The tool's name.
+/// The name of the tool.
 pub const NAME: &str = "save_memory";
 
-/// What the tool is for.
+/// The description of the tool.
 pub const DESCRIPTION: &str = "\
 Adds one lasting fact to an instruction file that every session begins with: when the person asks for it. \
 For all else use `memory`. Without `scope` it answers with both files: ask the person which.";
 
-/// The same where there is no tool `memory`.
+/// The description of the tool in hosts without the tool `memory`.
 pub const DESCRIPTION_WITHOUT_TOOL: &str = "\
 Adds one lasting fact to an instruction file that every session begins with: when the person asks for it. \
 Without `scope` it answers with both files: ask the person which.";
@@ -25,13 +28,13 @@ Without `scope` it answers with both files: ask the person which.";
 pub struct SaveRequest {
     /// The fact, on one line.
     pub fact: String,
-    /// What the person made of it in their host before it was to be saved.
+    /// The text after the person edited it in their host, if they did.
     pub edited: Option<String>,
-    /// Whose file; `None` if that has to be asked.
+    /// The file to add to; `None` if the person must be asked.
     pub scope: Option<SaveScope>,
 }
 
-/// Whose instruction file.
+/// The owner of an instruction file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaveScope {
     /// The person's own.
@@ -56,10 +59,10 @@ pub fn schema() -> Value {
     })
 }
 
-/// Reads a call's arguments. A scope that is null or blank counts as not there.
+/// Decodes the arguments of a call. A null or blank scope counts as absent.
 ///
-/// Hosts that let their person edit a call before it is made add `modified_by_user` and `modified_content`; models are
-/// not told of these fields.
+/// Hosts that let the user edit a call add `modified_by_user` and `modified_content`; these fields are not in the
+/// schema for models.
 pub fn decode(arguments: &Value) -> Result<SaveRequest, CommandError> {
     let missing = || CommandError::MissingFields { command: NAME, fields: "'fact'" };
     let edited = edited(arguments)?;
@@ -83,7 +86,7 @@ pub fn decode(arguments: &Value) -> Result<SaveRequest, CommandError> {
     Ok(SaveRequest { fact, edited, scope })
 }
 
-/// Returns what a person made of the fact, if they edited it. Nothing is left of it if they cleared the text.
+/// Returns the text that a person edited, if they did. A cleared text is refused.
 fn edited(arguments: &Value) -> Result<Option<String>, CommandError> {
     if arguments.get("modified_by_user") != Some(&Value::Bool(true)) {
         return Ok(None);
@@ -104,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_taken_as_models_give_them() {
+    fn arguments_are_decoded_leniently() {
         fn check(arguments: &Value, expected: Result<(&str, Option<SaveScope>), &str>) {
             let read = decode(arguments).map_err(|refused| refused.to_string());
             let expected = expected.map(|(fact, scope)| SaveRequest {
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_edited_is_taken_for_the_text() {
+    fn an_edited_text_is_decoded() {
         let edited = json!({ "fact": "x", "modified_by_user": true, "modified_content": "- y\n" });
         let save = decode(&edited).unwrap();
         assert_eq!((save.fact.as_str(), save.edited.as_deref()), ("x", Some("- y\n")));

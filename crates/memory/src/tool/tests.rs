@@ -1,4 +1,4 @@
-//! What models send and what they get back.
+//! Decoding of tool calls, and rendering of replies.
 
 use proptest::prelude::*;
 use strum::VariantArray as _;
@@ -79,7 +79,7 @@ fn each_command_is_read() {
 }
 
 #[test]
-fn other_names_for_a_field_are_understood() {
+fn aliases_of_a_field_are_accepted() {
     let p = "/memories/global/a.md";
     let create = || MemoryCommand::Create { path: path_a(), file_text: "x".to_owned() };
     accepts(json!({"command": "create", "file_path": p, "content": "x"}), create());
@@ -118,7 +118,7 @@ fn null_and_unknown_fields_do_no_harm() {
 }
 
 #[test]
-fn fields_that_a_strict_provider_makes_a_model_fill_in_count_as_absent() {
+fn filled_in_but_unneeded_fields_count_as_absent() {
     let p = "/memories/global/a.md";
     let filled = |command: &str| {
         json!({
@@ -147,7 +147,7 @@ fn fields_that_a_strict_provider_makes_a_model_fill_in_count_as_absent() {
 }
 
 #[test]
-fn numbers_are_read_however_they_are_written() {
+fn numbers_are_accepted_in_any_notation() {
     let p = "/memories/global/a.md";
     let range = ViewRange::Range { first: 2, last: -1 };
     for given in [json!([2, -1]), json!([2.0, "-1"]), json!("[2, -1]"), json!([" 2 ", "-1.0"])] {
@@ -230,7 +230,7 @@ fn a_missing_field_is_named_with_its_command() {
 }
 
 #[test]
-fn a_bad_path_is_answered_by_the_grammar_whatever_the_command() {
+fn a_bad_path_is_refused_by_the_grammar_for_every_command() {
     for command in MemoryCommand::VARIANTS {
         let arguments = json!({
             "command": command, "path": "/memories/global/../x", "file_text": "x", "old_str": "x",
@@ -270,7 +270,7 @@ fn a_folder_path_does_not_become_a_file() {
 }
 
 #[test]
-fn an_answer_is_rendered_with_its_facts() {
+fn a_reply_is_rendered_with_its_facts() {
     let done = Reply::Done {
         text: "done".to_owned(),
         change: Some(ChangeId(7)),
@@ -319,12 +319,12 @@ fn a_refusal_is_rendered_with_its_code() {
 }
 
 #[test]
-fn the_tool_is_small_and_names_all_that_it_can() {
+fn the_tool_is_small_and_names_all_commands() {
     for layout in [Layout::Scoped, Layout::Flat] {
         let tool = json!({
             "name": NAME, "description": description(layout), "inputSchema": schema(),
         });
-        // Four bytes a token is a fair rule for English and JSON; 700 tokens are the aim.
+        // Four bytes a token is a good estimate for English and JSON; the goal is 700 tokens.
         assert!(tool.to_string().len() <= 4 * 700, "{} bytes", tool.to_string().len());
         for command in MemoryCommand::VARIANTS {
             assert!(description(layout).contains(&format!("- {command}: ")), "{command}");
@@ -361,7 +361,7 @@ fn the_schema_is_flat_and_of_plain_types() {
     assert_eq!(schema, json!({ "type": "object", "properties": null, "required": ["command"] }));
 }
 
-/// Arguments near what models send: known fields with values of every kind.
+/// Arguments similar to those of models: known fields with values of every kind.
 fn arguments() -> impl Strategy<Value = Value> {
     let field = prop::sample::select(vec![
         "path",

@@ -1,17 +1,17 @@
-//! The tool `view_memory` as models and their hosts see it: the command `view` alone, which changes nothing.
+//! The tool `view_memory` for models and their hosts: only the command `view`, which is read-only.
 //!
-//! Codex CLI and Copilot CLI run a tool without asking a person when it says that it only reads. `memory` also
-//! writes, so a host that has no other tool asks before each look.
+//! Codex CLI and Copilot CLI run a read-only tool without asking the user. The tool `memory` also writes, so without
+//! this tool a host would ask before each view.
 
 use serde_json::{Value, json};
 
 use crate::command::{CommandError, MemoryCommand};
 use crate::path::Layout;
 
-/// The tool's name.
+/// The name of the tool.
 pub const NAME: &str = "view_memory";
 
-/// What the tool is for.
+/// The description of the tool.
 pub const DESCRIPTION: &str = "\
 Shows a memory file with line numbers, or a folder two levels deep: `view` of `memory`, read-only.";
 
@@ -25,7 +25,7 @@ pub fn schema() -> Value {
     json!({ "type": "object", "properties": properties, "required": ["path"] })
 }
 
-/// Reads a call's arguments.
+/// Decodes the arguments of a call.
 pub fn decode(arguments: &Value, layout: Layout) -> Result<MemoryCommand, CommandError> {
     let mut arguments = arguments.clone();
     if let Some(fields) = arguments.as_object_mut() {
@@ -41,7 +41,7 @@ mod tests {
     use crate::path::MemoryPath;
 
     #[test]
-    fn a_call_is_a_view_whatever_command_it_names() {
+    fn a_call_is_always_a_view() {
         let path = MemoryPath::parse("/memories/global/a.md", Layout::Scoped).unwrap();
         let check = |arguments: Value, lines: ViewRange| {
             let expected = MemoryCommand::View { path: path.clone(), lines };

@@ -1,4 +1,7 @@
-//! One request and its answer.
+//! A single HTTP request and its response: encoding, the idle connection, retries, limits.
+//!
+//! Only GET requests use the idle connection and are sent again if it has been closed. Each call has a deadline, and
+//! the size of its response is limited.
 
 use std::fmt::Write as _;
 
@@ -19,14 +22,14 @@ use super::endpoint::Connection;
 use super::{Client, ClientError};
 use crate::id::CLIENT_ID_HEADER;
 
-/// What stands in a path or query as it is.
+/// The characters to percent-encode in a path or query: all but letters, digits, `-`, `.`, `_`, `~` and `/`.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// How many bytes a refusal may have: it may show differences of memories.
+/// The largest body of an error response, in bytes: it may contain diffs of memories.
 const REFUSAL_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What is asked.
+/// A request that is not sent yet.
 #[derive(Clone, Debug)]
 pub(super) struct ApiCall {
     method: Method,
@@ -58,7 +61,7 @@ impl ApiCall {
         Self::new(Method::DELETE, path)
     }
 
-    /// Adds a field to the query, unless it is left out.
+    /// Adds a parameter to the query, unless it is `None`.
     pub(super) fn query(mut self, name: &str, value: Option<impl ToString>) -> Self {
         if let Some(value) = value {
             let value = value.to_string();
@@ -85,19 +88,19 @@ impl ApiCall {
         Ok(self.bytes("application/json", text.into()))
     }
 
-    /// Tells whether it may be sent once more: it has no effect.
+    /// Checks whether the request may be sent again: it has no side effects.
     fn is_safe(&self) -> bool {
         self.method == Method::GET
     }
 }
 
 impl Client {
-    /// Returns the value that a call is answered with.
+    /// Sends a call and decodes the JSON response.
     pub(super) async fn value<T: DeserializeOwned>(&self, call: ApiCall) -> Result<T, ClientError> {
         Ok(serde_json::from_slice(&self.body(call).await?)?)
     }
 
-    /// Returns the bytes that a call is answered with.
+    /// Sends a call and returns the body of the response.
     pub(super) async fn body(&self, call: ApiCall) -> Result<Bytes, ClientError> {
         let all = async {
             let (response, connection) = self.exchange(&call).await?;
@@ -108,7 +111,7 @@ impl Client {
         timeout(self.deadline, all).await.unwrap_or(Err(ClientError::TimedOut(self.deadline)))
     }
 
-    /// Returns the head of an answer, whose body goes on as long as the connection is held.
+    /// Sends a call and returns the head of the response. The body can be read while the connection is held.
     pub(super) async fn stream(
         &self,
         call: &ApiCall,
@@ -117,7 +120,7 @@ impl Client {
         exchange.unwrap_or(Err(ClientError::TimedOut(self.deadline)))
     }
 
-    /// Sends a request and reads the head of its answer; one that is no success is an error.
+    /// Sends a request and reads the head of the response. An error status becomes a [`ClientError`].
     async fn exchange(
         &self,
         call: &ApiCall,
@@ -129,7 +132,7 @@ impl Client {
         }
         let retry_after = response.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
-        // One that is larger says nothing that is known here.
+        // No error response of this API is larger.
         let body =
             read_bounded(response.into_body(), REFUSAL_BYTES_MAX.min(self.answer_max)).await?;
         self.store_idle(connection);
@@ -141,10 +144,10 @@ impl Client {
     }
 
     async fn send(&self, call: &ApiCall) -> Result<(Response<Incoming>, Connection), ClientError> {
-        // A kept connection may turn out to be closed. Only what has no effect is tried on one, since
-        // that can be sent once more.
-        let kept = if call.is_safe() { self.take_idle() } else { None };
-        if let Some(mut connection) = kept
+        // The daemon may have closed the idle connection already. It is used only for safe calls, because only those
+        // can be sent again.
+        let idle = if call.is_safe() { self.take_idle() } else { None };
+        if let Some(mut connection) = idle
             && connection.sender.ready().await.is_ok()
             && let Ok(response) = connection.sender.send_request(self.request(call)?).await
         {
@@ -182,7 +185,7 @@ impl Client {
     }
 }
 
-/// Reads a body of at most so many bytes. What else comes is not waited for.
+/// Reads a body of at most `max` bytes; a longer one is an error, and its rest is not read.
 async fn read_bounded(body: Incoming, max: usize) -> Result<Bytes, ClientError> {
     match Limited::new(body, max).collect().await {
         Ok(read) => Ok(read.to_bytes()),
@@ -198,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_and_queries_are_spelled_as_urls_have_them() {
+    fn paths_and_queries_are_percent_encoded() {
         let call = ApiCall::get("/v1/memories/global/ä b?&#%.md")
             .query("q", Some("a&b=c d+é"))
             .query("cursor", None::<String>)

@@ -1,4 +1,6 @@
-//! Context files: which there are, and writing those of the person and of the project.
+//! Calls for context files: list, append and replace.
+//!
+//! A replacement can name the revision that it replaces, as with memories.
 
 use hyper::header::IF_MATCH;
 
@@ -10,12 +12,12 @@ use crate::context_files::{
 };
 
 impl Client {
-    /// Lists the context files of the workspace, such as `AGENTS.md`, as they are loaded.
+    /// Lists the context files of the workspace, such as `AGENTS.md`, in the order of loading.
     pub async fn workspace_memory(&self) -> Result<WorkspaceMemory, ClientError> {
         self.value(ApiCall::get(&self.workspace_memory_path())).await
     }
 
-    /// Adds to the context file of the project or of the person, or replaces all of it.
+    /// Appends to the context file of the project or of the person, or replaces it.
     pub async fn write_workspace_memory(
         &self,
         request: &WriteMemory,
@@ -27,7 +29,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Conflict`] with the current revision when it is another one by now.
+    /// [`ClientError::Conflict`] with the current revision if it has changed.
     pub async fn replace_workspace_memory(
         &self,
         scope: ContextScope,

@@ -1,4 +1,6 @@
-//! Conversations: a host says what happens, and is answered with what there is to show.
+//! Calls for conversations: a host reports events and receives the text to show to its model.
+//!
+//! The requests and responses are those of [`crate::conversation`]. The host must show the returned text itself.
 
 use super::call::ApiCall;
 use super::{Client, ClientError};
@@ -8,7 +10,7 @@ use crate::conversation::{
 };
 
 impl Client {
-    /// Opens a conversation, or goes on with one.
+    /// Opens a conversation, or resumes one.
     pub async fn open_conversation(
         &self,
         request: &OpenConversation,
@@ -16,7 +18,7 @@ impl Client {
         self.value(ApiCall::post("/v1/sessions").json(request)?).await
     }
 
-    /// Says what a person asked. Returns what is there at once to be shown beside it.
+    /// Reports a prompt of the user. Returns the text to show beside it, as far as it is ready.
     pub async fn send_prompt(
         &self,
         id: &str,
@@ -25,56 +27,56 @@ impl Client {
         self.value(ApiCall::post(&format!("/v1/sessions/{id}/prompts")).json(prompt)?).await
     }
 
-    /// Says that tools have answered. Returns what was found since the prompt, once.
+    /// Reports that tools have returned results. Returns the memories recalled since the prompt, once.
     pub async fn send_tool_result(
         &self,
         id: &str,
-        what: &ToolResultRequest,
+        request: &ToolResultRequest,
     ) -> Result<ContextUpdate, ClientError> {
-        self.value(ApiCall::post(&format!("/v1/sessions/{id}/tool-results")).json(what)?).await
+        self.value(ApiCall::post(&format!("/v1/sessions/{id}/tool-results")).json(request)?).await
     }
 
-    /// Says that a turn has ended.
+    /// Reports that a turn has ended.
     pub async fn end_turn(
         &self,
         id: &str,
-        what: &EndTurnRequest,
+        request: &EndTurnRequest,
     ) -> Result<Conversation, ClientError> {
-        self.value(ApiCall::post(&format!("/v1/sessions/{id}/turns")).json(what)?).await
+        self.value(ApiCall::post(&format!("/v1/sessions/{id}/turns")).json(request)?).await
     }
 
-    /// Says that what the model knew was compacted.
+    /// Reports that the host compacted the conversation.
     pub async fn report_compaction(
         &self,
         id: &str,
-        what: &CompactionRequest,
+        request: &CompactionRequest,
     ) -> Result<Conversation, ClientError> {
-        self.value(ApiCall::post(&format!("/v1/sessions/{id}/compactions")).json(what)?).await
+        self.value(ApiCall::post(&format!("/v1/sessions/{id}/compactions")).json(request)?).await
     }
 
-    /// Says that the turn was stopped, or that all was cleared. What is looked for is dropped.
+    /// Reports that the turn was stopped, or that the conversation was cleared. A running recall is dropped.
     pub async fn reset_conversation(&self, id: &str) -> Result<Conversation, ClientError> {
         self.value(ApiCall::post(&format!("/v1/sessions/{id}/resets"))).await
     }
 
-    /// Returns what fits a question, with the reason for each memory; an empty text when nothing does.
+    /// Returns the memories that match a question, with the reason for each; an empty text if none does.
     pub async fn recall(&self, question: &str) -> Result<RecalledBlock, ClientError> {
         let call = ApiCall::get("/v1/recall").query("q", Some(question));
         self.value(self.workspace_call(call)).await
     }
 
-    /// Lists the agents that show their model what memories there are, and how much of it.
+    /// Lists the supported agents, with the limits of the context that they show to their models.
     pub async fn hosts(&self) -> Result<AgentHosts, ClientError> {
         self.value(ApiCall::get("/v1/hosts")).await
     }
 
-    /// Returns what a session of a model would begin with now, in at most so many bytes, and why.
+    /// Returns the context that a new segment would begin with now, in at most `bytes_max` bytes, with explanations.
     pub async fn context(&self, bytes_max: Option<usize>) -> Result<ExplainedContext, ClientError> {
         let call = ApiCall::get("/v1/context").query("bytesMax", bytes_max);
         self.value(self.workspace_call(call)).await
     }
 
-    /// Closes a conversation; it may go on some day.
+    /// Closes a conversation; it can be resumed later.
     pub async fn close_conversation(&self, id: &str) -> Result<(), ClientError> {
         self.body(ApiCall::delete(&format!("/v1/sessions/{id}"))).await.map(drop)
     }

@@ -1,7 +1,7 @@
-//! By which way a daemon is reached, and a connection to it.
+//! The address or socket of a daemon, and connections to it.
 //!
-//! Requests go through hyper itself. Clients above it take URLs, and a parser of URLs resolves `..` in the path of a memory
-//! before the daemon can refuse it. It also brings TLS, which a daemon does not speak.
+//! Requests use hyper directly. Higher-level clients take URLs, and their parsers resolve `..` in the path of a memory
+//! before the daemon can refuse it. They also bring TLS, which a daemon does not support.
 
 use std::fmt;
 use std::io;
@@ -22,15 +22,15 @@ use tokio::time::{Duration, Instant};
 
 use super::error::ClientError;
 
-/// How long a connection may have been idle to be used again. A daemon closes it after three times that.
+/// The longest time that a connection may be idle and still be reused. A daemon closes it after three times that.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
-/// By which way a daemon is reached.
+/// The address or the socket of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// Its address, as [`Endpoint::from_str`] reads it: `http://127.0.0.1:4170`.
+    /// An address, as [`Endpoint::from_str`] parses it: `http://127.0.0.1:4170`.
     Address(Address),
-    /// Its socket, a file in its state folder.
+    /// The path of the socket in the state folder of the daemon.
     Socket(PathBuf),
 }
 
@@ -38,16 +38,15 @@ pub enum Endpoint {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(String);
 
-/// A text that names no door.
+/// An error: a text is not the address of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a daemon is reached at an address like `http://127.0.0.1:4170`, not at `{0}`")]
+#[error("invalid daemon address `{0}`: expected a URL like `http://127.0.0.1:4170`")]
 pub struct ParseEndpointError(pub String);
 
 impl FromStr for Endpoint {
     type Err = ParseEndpointError;
 
-    /// Reads an address. The daemon speaks no TLS, so `https` is none; neither is one with a path or a
-    /// user.
+    /// Parses an address. It must not have a path or a user, nor the scheme `https`: the daemon does not support TLS.
     fn from_str(url: &str) -> Result<Self, ParseEndpointError> {
         let bad = || ParseEndpointError(url.to_owned());
         let uri: Uri = url.parse().map_err(|_| bad())?;
@@ -75,7 +74,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Returns what a request names as its host.
+    /// Returns the value of the `Host` header.
     pub(super) fn host(&self) -> &str {
         match self {
             Self::Address(Address(host)) => host,
@@ -86,9 +85,9 @@ impl Endpoint {
     pub(super) async fn open(&self) -> Result<Connection, ClientError> {
         let stream = self.connect().await.map_err(ClientError::Unreachable)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-        // What breaks the connection is told by the response.
-        let carrier = ConnectionTask(tokio::spawn(async move { drop(connection.await) }.boxed()));
-        Ok(Connection { sender, used_at: Instant::now(), _task: carrier })
+        // An error of the connection is reported by the pending response, so the task drops it.
+        let task = ConnectionTask(tokio::spawn(async move { drop(connection.await) }.boxed()));
+        Ok(Connection { sender, used_at: Instant::now(), _task: task })
     }
 
     async fn connect(&self) -> io::Result<Box<dyn Duplex>> {
@@ -103,12 +102,12 @@ impl Endpoint {
     }
 }
 
-/// Something that is read and written.
+/// A byte stream in both directions.
 trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// A connection; dropping it cuts it.
+/// A connection; dropping it closes it.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) sender: SendRequest<Full<Bytes>>,
@@ -117,19 +116,19 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Notes that an answer was read to its end.
+    /// Records that a response was read to its end.
     pub(super) fn mark_idle(mut self) -> Self {
         self.used_at = Instant::now();
         self
     }
 
-    /// Tells whether another request may go over it, as far as is known.
+    /// Checks whether another request may be sent over the connection, as far as is known.
     pub(super) fn is_usable(&self) -> bool {
         !self.sender.is_closed() && self.used_at.elapsed() < IDLE_MAX
     }
 }
 
-/// What moves the bytes of a connection.
+/// The task that drives a connection.
 #[derive(Debug)]
 struct ConnectionTask(JoinHandle<()>);
 
@@ -144,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_a_plain_beginning_of_a_url() {
+    fn an_address_is_a_url_without_path_user_and_tls() {
         for (url, host) in [
             ("http://127.0.0.1:4170", "127.0.0.1:4170"),
             ("http://localhost:4170/", "localhost:4170"),

@@ -1,4 +1,7 @@
-//! What can go wrong with a call, by what the caller can do about it.
+//! Errors of client calls, grouped by the caller's possible reaction.
+//!
+//! A caller can distinguish errors that may pass on a retry ([`ClientError::is_temporary`]), conflicts with a newer
+//! revision, and refusals with an error code.
 
 use std::time::Duration;
 
@@ -9,46 +12,46 @@ use crate::error::{ErrorBody, ErrorCode};
 use crate::sse::FrameTooLong;
 use crate::task::Task;
 
-/// Why a daemon did not do what it was asked.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody is there. Nothing was sent.
+    /// No daemon accepts connections at the endpoint. Nothing was sent.
     #[error("the daemon cannot be reached")]
     Unreachable(#[source] std::io::Error),
-    /// It was there, and then it was not, or does not speak HTTP. What was asked may have been done.
+    /// The connection ended, or the peer does not speak HTTP. The request may have been carried out.
     #[error("the connection to the daemon broke")]
     Broken(#[from] hyper::Error),
-    /// It did not answer in time. What was asked may have been done.
+    /// No response arrived in time. The request may have been carried out.
     #[error("the daemon did not answer within {0:?}")]
     TimedOut(Duration),
-    /// What was to be sent has characters that no header, path or query has.
-    #[error("{0} cannot be sent")]
+    /// A value has characters that a header, path or query cannot have.
+    #[error("{0} has invalid characters for HTTP")]
     Unsendable(&'static str),
-    /// Somebody else was quicker: the memory is not what a write was to replace. Nothing was changed.
+    /// A failed precondition: the memory is not at the revision that the write replaces. Nothing was changed.
     #[error("the memory was changed meanwhile: {}", .0.sentence)]
     Conflict(Box<Conflict>),
-    /// It says no, and nothing was changed.
+    /// The daemon refused the request. Nothing was changed.
     #[error("the daemon refused: {}", .0.sentence)]
     Refused(Box<Refusal>),
-    /// The task was given up. It changed nothing.
-    #[error("the task was given up{}", reason(.0))]
+    /// The task failed or was cancelled. It changed nothing.
+    #[error("the task failed{}", reason(.0))]
     TaskFailed(Box<Task>),
-    /// The task has not ended yet. It goes on.
+    /// The task has not ended in time. It continues.
     #[error("the task has not ended within {patience:?}")]
     TaskUnfinished {
-        /// How long it was waited for.
+        /// The time that the caller waited.
         patience: Duration,
-        /// How far it was when it was last looked at.
+        /// The last known state of the task.
         task: Box<Task>,
     },
-    /// It answers with what this version cannot read.
-    #[error("the daemon's answer cannot be read")]
+    /// The response is not the JSON that this version expects.
+    #[error("the daemon's response cannot be decoded")]
     Unreadable(#[from] serde_json::Error),
-    /// It answers with a status that is no success, and no error of this API.
-    #[error("the daemon answered {0}")]
+    /// An error status without an error body of this API.
+    #[error("unexpected HTTP status {0} from the daemon")]
     Unexpected(u16),
-    /// Its answer has more than so many bytes, and was not read. What was asked is done.
-    #[error("the daemon's answer is larger than {0} bytes")]
+    /// The response is larger than this number of bytes and was not read. The request was carried out.
+    #[error("the daemon's response is larger than {0} bytes")]
     TooLarge(usize),
     /// A frame of a stream is too long.
     #[error(transparent)]
@@ -64,51 +67,51 @@ fn reason(task: &Task) -> String {
     }
 }
 
-/// A write that was not right about what it replaces.
+/// The facts of a failed precondition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The revision that the memory has; none when it is gone.
+    /// The current revision of the memory; none if it does not exist.
     pub revision: Option<String>,
-    /// What the daemon says about it.
+    /// The daemon's message.
     pub sentence: String,
 }
 
-/// An answer that is no success.
+/// An error response of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
-    /// What went wrong, for programs.
+    /// The error code, for programs.
     pub code: ErrorCode,
-    /// What went wrong, for people.
+    /// The error message, for people.
     pub sentence: String,
-    /// What belongs to the code, such as `rule` beside `screened`.
+    /// Further fields that belong to the code, such as `rule` with `screened`.
     pub facts: Map<String, Value>,
-    /// When it may work, if the daemon knows.
+    /// The delay before a retry, if the daemon sent one.
     pub retry_after: Option<Duration>,
 }
 
 impl Refusal {
-    /// Returns which memories keep an undo from happening, beside [`ErrorCode::Conflict`].
+    /// Returns the memories that prevent an undo, for [`ErrorCode::Conflict`].
     pub fn blocked(&self) -> Vec<Blocked> {
         let blocked = self.facts.get("blocked").cloned().unwrap_or_default();
         serde_json::from_value(blocked).unwrap_or_default()
     }
 }
 
-/// A memory that was changed after the change that is to be taken back.
+/// A memory that was changed after the change to undo.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Blocked {
-    /// The memory.
+    /// The path of the memory.
     pub path: String,
-    /// Why it is in the way.
+    /// The reason why it prevents the undo.
     pub why: String,
-    /// What was changed since, as a unified diff.
+    /// The later changes, as a unified diff.
     pub diff: String,
 }
 
 impl ClientError {
-    /// Returns the daemon's code; none when it was not the daemon who said no.
+    /// Returns the daemon's error code; none if the error did not come from the daemon.
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Conflict(_) => Some(ErrorCode::Conflict),
@@ -126,7 +129,7 @@ impl ClientError {
         }
     }
 
-    /// Tells whether the same call may work a little later: the daemon is away, busy or full.
+    /// Checks whether a retry may succeed: the daemon is unreachable, busy or full.
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Broken(_) | Self::TimedOut(_) => true,
@@ -142,7 +145,7 @@ impl ClientError {
         }
     }
 
-    /// Returns when the same call may work, if the daemon said so.
+    /// Returns the delay before a retry, if the daemon sent one.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(refusal) => refusal.retry_after,
@@ -150,12 +153,12 @@ impl ClientError {
         }
     }
 
-    /// Reads an answer that is no success.
+    /// Decodes an error response.
     pub(super) fn from_response(status: u16, body: &[u8], retry_after: Option<Duration>) -> Self {
         let Ok(ErrorBody { error: sentence, code, facts }) = serde_json::from_slice(body) else {
             return Self::Unexpected(status);
         };
-        // An undo that is blocked replaces nothing, and its differences are facts.
+        // A blocked undo is no failed precondition of a write: it stays a refusal, which keeps its diffs.
         if code == ErrorCode::Conflict && !facts.contains_key("blocked") {
             let revision = facts.get("revision").and_then(Value::as_str).map(str::to_owned);
             return Self::Conflict(Box::new(Conflict { revision, sentence }));
@@ -173,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_carries_the_revision_that_won() {
+    fn a_conflict_carries_the_current_revision() {
         let check = |body, expected: Option<&str>| {
             let ClientError::Conflict(conflict) = of(412, body) else { panic!("{body}") };
             assert_eq!(conflict.revision.as_deref(), expected);
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_whether_and_when_to_come_again() {
+    fn a_refusal_says_whether_and_when_to_retry() {
         let check = |status, code: &str, temporary| {
             let error = of(status, &format!(r#"{{"error":"x","code":"{code}","n":1}}"#));
             assert_eq!(error.code(), Some(ErrorCode::read(code)));
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_error_of_this_api_is_told_by_its_status() {
+    fn an_unknown_error_body_is_reported_by_its_status() {
         for body in ["", "<html>", "{}", "[1]"] {
             assert!(matches!(of(502, body), ClientError::Unexpected(502)), "{body}");
         }
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_blocks_an_undo_is_read() {
+    fn the_memories_that_block_an_undo_are_decoded() {
         let body = r#"{"error":"x","code":"conflict","blocked":[{"path":"/memories/global/a.md","why":"it was changed","diff":"-a\n"}]}"#;
         let ClientError::Refused(refusal) = of(409, body) else { panic!() };
         let [blocked] = &refusal.blocked()[..] else { panic!("{refusal:?}") };

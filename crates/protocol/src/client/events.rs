@@ -1,8 +1,8 @@
-//! Streams of events that go on where they were cut off.
+//! Event streams that reconnect and resume after a lost connection.
 //!
-//! A stream knows its place: the id of the event that was told last, in the numbering of one life of the
-//! daemon. When the connection ends it comes back with that place. What cannot be told any more is told as
-//! [`Event::StateResyncRequired`](crate::event::Event::StateResyncRequired), never passed over in silence.
+//! A stream remembers its cursor: the id of the last event, and the epoch of the daemon that numbered it. After a
+//! reconnect it resumes from there. If events were lost, the daemon sends
+//! [`Event::StateResyncRequired`](crate::event::Event::StateResyncRequired); a gap is never silent.
 
 use std::time::Duration;
 
@@ -20,54 +20,54 @@ use crate::cursor::{CURSOR_HEADER, EPOCH_HEADER, LAST_EVENT_ID_HEADER};
 use crate::event::Envelope;
 use crate::sse::{Frame, FrameReader};
 
-/// How long a stream may say nothing: three signs of life of a daemon.
+/// The longest silence of a connection: three heartbeat intervals of a daemon.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// How long before the first attempt to come back; each further one waits twice as long as the last.
+/// The delay before the first attempt to reconnect; it doubles with each further attempt.
 const RECONNECT_DELAY_MIN: Duration = Duration::from_millis(50);
 
-/// How long at most before an attempt: what a daemon advises.
+/// The longest delay before an attempt: the one in [`RETRY`](crate::sse::RETRY).
 const RECONNECT_DELAY_MAX: Duration = Duration::from_secs(3);
 
-/// How many attempts in a row may fail. A restart takes less than the first few.
+/// The number of attempts in a row before a stream reports an error. A restart of the daemon takes only the first few.
 const RECONNECT_ATTEMPTS_MAX: u32 = 10;
 
-/// Where a stream begins.
+/// The event at which a stream begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StartFrom {
-    /// With what happens from now on.
+    /// New events only.
     #[default]
     Now,
-    /// With the oldest event that is kept.
+    /// The oldest event that the daemon still has.
     Oldest,
-    /// After what was seen.
+    /// The event after this cursor.
     After(Cursor),
 }
 
-/// A place in a stream.
+/// A position in a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The id of the event that was seen last.
+    /// The id of the last event that was read.
     pub last_seen: u64,
-    /// The numbering that it belongs to.
+    /// The epoch of that id.
     pub epoch: Option<String>,
 }
 
-/// A stream of events. Dropping it ends it.
+/// A stream of events. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct EventStream {
     client: Client,
     call: ApiCall,
     cursor: Option<Cursor>,
-    /// Where the connection says that it begins. Believed with its first frame: that may say that something was
-    /// missed, and whoever is cut off before it has to be told again.
+    /// The cursor in the response headers. It replaces `cursor` only with the first frame: that frame may report lost
+    /// events. A reader that is disconnected before it must receive that report again.
     server_cursor: Option<Cursor>,
     open: Option<OpenStream>,
     reconnects: bool,
     attempts: u32,
 }
 
-/// A connection that frames come over.
+/// An open connection of a stream.
 #[derive(Debug)]
 struct OpenStream {
     response: Response<Incoming>,
@@ -77,12 +77,12 @@ struct OpenStream {
 }
 
 impl Client {
-    /// Opens the stream of all that changes in the memories of the workspace, through whatever program.
+    /// Opens the stream of all changes in the memories of the workspace, including external edits.
     pub async fn events(&self, begin: StartFrom) -> Result<EventStream, ClientError> {
         self.stream_of(self.workspace_call(ApiCall::get("/v1/events")), begin).await
     }
 
-    /// Opens the stream of what the tasks of a session's workspace do.
+    /// Opens the stream of task events in a session's workspace.
     pub async fn session_events(
         &self,
         id: &str,
@@ -92,7 +92,7 @@ impl Client {
     }
 
     async fn stream_of(&self, call: ApiCall, begin: StartFrom) -> Result<EventStream, ClientError> {
-        let place = match begin {
+        let cursor = match begin {
             StartFrom::Now => None,
             StartFrom::Oldest => Some(Cursor { last_seen: 0, epoch: None }),
             StartFrom::After(cursor) => Some(cursor),
@@ -102,7 +102,7 @@ impl Client {
         let mut events = EventStream {
             client,
             call,
-            cursor: place,
+            cursor,
             server_cursor: None,
             open: None,
             reconnects: true,
@@ -114,29 +114,28 @@ impl Client {
 }
 
 impl EventStream {
-    /// Ends when the daemon ends the stream, instead of coming back.
+    /// Ends the stream when the daemon ends it, instead of reconnecting.
     #[must_use]
     pub fn without_reconnect(mut self) -> Self {
         self.reconnects = false;
         self
     }
 
-    /// Returns where the stream goes on: after the event that was told last. Whoever keeps it can go on
-    /// there later with [`StartFrom::After`].
+    /// Returns the position after the last event. A caller can store it and resume later with [`StartFrom::After`].
     pub fn cursor(&self) -> Option<&Cursor> {
         self.cursor.as_ref()
     }
 
-    /// Waits for the next event; `None` when a stream that is read [once](Self::without_reconnect) has ended. Whoever
-    /// stops waiting loses nothing.
+    /// Waits for the next event; `None` when a stream [without reconnect](Self::without_reconnect) has ended. Dropping
+    /// the future loses no event.
     ///
-    /// A connection that ends, or on which nothing comes for long, is made anew, with growing delays. Types of
-    /// events that this version does not know are passed over.
+    /// A connection that ends or stays silent for too long is reopened, with growing delays. Types of events that this
+    /// version does not know are skipped.
     ///
     /// # Errors
     ///
-    /// When the daemon refuses the stream, such as after its session ended, or stayed away for many
-    /// attempts. To call again is to try again.
+    /// When the daemon refuses the stream, such as after its session ended, or could not be reached in
+    /// `RECONNECT_ATTEMPTS_MAX` attempts. Another call tries again.
     pub async fn next(&mut self) -> Result<Option<Envelope>, ClientError> {
         loop {
             let Some(open) = &mut self.open else {
@@ -163,26 +162,26 @@ impl EventStream {
         }
     }
 
-    /// Returns the events as a [`Stream`], which ends after an error.
+    /// Converts the events into a [`Stream`], which ends after an error.
     pub fn into_stream(self) -> impl Stream<Item = Result<Envelope, ClientError>> + Send {
         stream::try_unfold(self, |mut events| async {
             Ok(events.next().await?.map(|envelope| (envelope, events)))
         })
     }
 
-    /// Notes the place that a frame leads to; returns its event, if that is known.
+    /// Moves the cursor past a frame; returns its event, if this version knows the type.
     fn accept(&mut self, frame: &Frame) -> Option<Envelope> {
         self.attempts = 0;
-        if let Some(begins) = self.server_cursor.take() {
-            self.cursor = Some(begins);
+        if let Some(cursor) = self.server_cursor.take() {
+            self.cursor = Some(cursor);
         }
-        if let (Some(id), Some(place)) = (frame.id, &mut self.cursor) {
-            place.last_seen = id;
+        if let (Some(id), Some(cursor)) = (frame.id, &mut self.cursor) {
+            cursor.last_seen = id;
         }
         serde_json::from_str(&frame.data).ok()
     }
 
-    /// Tries to connect until it works, or there were too many attempts.
+    /// Tries to connect until it succeeds, or fails too often.
     async fn reconnect(&mut self) -> Result<(), ClientError> {
         loop {
             sleep(delay(self.attempts)).await;
@@ -220,7 +219,7 @@ impl EventStream {
     }
 }
 
-/// Returns where a stream says that it begins.
+/// Reads the cursor from the headers of a stream.
 fn read_cursor(headers: &HeaderMap) -> Option<Cursor> {
     let text = |name: &str| headers.get(name)?.to_str().ok();
     let last_seen = text(CURSOR_HEADER)?.parse().ok()?;

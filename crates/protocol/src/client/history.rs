@@ -1,4 +1,6 @@
-//! History: what was done, line by line, and taking it back.
+//! Calls for history: changes with their diffs, runs, undo; and for the workspaces of the host.
+//!
+//! An undo can be tried as a dry run first; one that is blocked by later changes fails with their diffs.
 
 use super::call::ApiCall;
 use super::{Client, ClientError};
@@ -6,38 +8,38 @@ use crate::changes::{ChangePage, ChangeWithDiffs, UndoResponse, UndoSeveral};
 use crate::runs::{ModelRunPage, RunPage};
 use crate::workspaces::{HostWorkspaces, RemovedWorkspace};
 
-/// Which changes to list.
+/// A filter for changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangesQuery {
-    /// Only those of this memory or folder.
+    /// Only changes of this memory or folder.
     pub path: Option<String>,
-    /// Only those of this task.
+    /// Only changes of this task.
     pub task: Option<String>,
-    /// Only those of this session of a host.
+    /// Only changes of this session of a host.
     pub session: Option<String>,
-    /// Only those by this one: `person`, `agent`, `task`, `review`, `dream`, `outside`.
+    /// Only changes by this actor: `person`, `agent`, `task`, `review`, `dream`, `outside`.
     pub actor: Option<String>,
-    /// Only those at or after this time: ISO 8601, UTC.
+    /// Only changes at or after this time: ISO 8601, UTC.
     pub since: Option<String>,
-    /// Only those at or before this time.
+    /// Only changes at or before this time.
     pub until: Option<String>,
-    /// What the page before ended with: [`ChangePage::next_cursor`].
+    /// The [`ChangePage::next_cursor`] of the previous page.
     pub cursor: Option<String>,
-    /// At most so many on a page.
+    /// The most changes on a page.
     pub max: Option<usize>,
 }
 
-/// Whether something is done, or only said what would be.
+/// Whether a call only computes its effects, without changing anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DryRun {
-    /// It is done.
+    /// The call is carried out.
     No,
     /// Nothing is changed.
     Yes,
 }
 
 impl Client {
-    /// Lists changes, the newest first, one page of them.
+    /// Lists one page of changes, newest first.
     pub async fn changes(&self, query: &ChangesQuery) -> Result<ChangePage, ClientError> {
         let call = ApiCall::get("/v1/changes")
             .query("path", query.path.as_deref())
@@ -51,44 +53,44 @@ impl Client {
         self.value(self.workspace_call(call)).await
     }
 
-    /// Shows a change, with what it did to each memory.
+    /// Returns a change with its diffs.
     pub async fn change(&self, id: i64) -> Result<ChangeWithDiffs, ClientError> {
         self.value(self.workspace_call(ApiCall::get(&format!("/v1/changes/{id}")))).await
     }
 
-    /// Takes a change back, as a new change.
+    /// Undoes a change, as a new change.
     ///
     /// # Errors
     ///
     /// [`ErrorCode::Conflict`](crate::error::ErrorCode::Conflict) when any of its memories was changed
-    /// since; [`Refusal::blocked`](super::Refusal::blocked) has the differences.
+    /// since; [`Refusal::blocked`](super::Refusal::blocked) has the diffs.
     pub async fn undo(&self, id: i64, dry: DryRun) -> Result<UndoResponse, ClientError> {
         let call = ApiCall::post(&format!("/v1/changes/{id}/undo"));
         let call = call.query("dryRun", (dry == DryRun::Yes).then_some(true));
         self.value(self.workspace_call(call)).await
     }
 
-    /// Takes several changes back, as one new change.
+    /// Undoes several changes, as one new change.
     ///
     /// # Errors
     ///
-    /// As for [`undo`](Self::undo): all stay when one cannot be taken back.
+    /// As for [`undo`](Self::undo): no change is undone if one cannot be.
     pub async fn undo_several(
         &self,
-        what: &UndoSeveral,
+        request: &UndoSeveral,
         dry: DryRun,
     ) -> Result<UndoResponse, ClientError> {
         let call = ApiCall::post("/v1/undo").query("dryRun", (dry == DryRun::Yes).then_some(true));
-        self.value(self.workspace_call(call.json(what)?)).await
+        self.value(self.workspace_call(call.json(request)?)).await
     }
 
-    /// Lists what tasks and sessions changed, each as one, the latest first: one page, after the page that ended with
-    /// this cursor.
+    /// Lists one page of runs (the changes of each task or session), latest first. `cursor` is that of the previous
+    /// page.
     pub async fn runs(&self, cursor: Option<&str>) -> Result<RunPage, ClientError> {
         self.value(self.workspace_call(ApiCall::get("/v1/runs").query("cursor", cursor))).await
     }
 
-    /// Lists what models did for tasks, the newest first: one page, after the page that ended with this cursor.
+    /// Lists one page of model runs, newest first. `cursor` is that of the previous page.
     pub async fn model_runs(&self, cursor: Option<&str>) -> Result<ModelRunPage, ClientError> {
         self.value(self.workspace_call(ApiCall::get("/v1/runs/models").query("cursor", cursor)))
             .await
@@ -99,8 +101,8 @@ impl Client {
         self.value(ApiCall::get("/v1/workspaces")).await
     }
 
-    /// Deletes the memories of one of [the host's workspaces](Self::host_workspaces) as one change, which
-    /// [`undo`](Self::undo) takes back, and removes its folder.
+    /// Deletes the memories of one of [the host's workspaces](Self::host_workspaces), and removes its folder. The
+    /// deletion is one change, which [`undo`](Self::undo) reverts.
     ///
     /// # Errors
     ///

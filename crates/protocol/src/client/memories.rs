@@ -1,4 +1,7 @@
-//! Memories: listed, read, written with a precondition, moved, pinned, searched.
+//! Calls for memories: list, read, write with a precondition, move, pin, search, check, export and import.
+//!
+//! A write with a failed precondition is a [`ClientError::Conflict`], which has the current revision. Only
+//! [`Client::delete`] and moves have no precondition.
 
 use hyper::body::Bytes;
 use hyper::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
@@ -13,38 +16,38 @@ use crate::memories::{
     PutMemory, RevisionText, SearchResponse, Sort, ToolReply, WriteResponse,
 };
 
-/// The header by which a program says what class of agent calls the tool for it.
+/// The header with the class of the agent that calls the tool.
 const AGENT_CLASS_HEADER: HeaderName = HeaderName::from_static("x-lukasa-agent-class");
 
-/// Which memories to list.
+/// A filter and an order for memories.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoriesQuery {
-    /// Only those of this scope: `global`, `project`, `workspace`.
+    /// Only memories of this scope: `global`, `project`, `workspace`.
     pub scope: Option<String>,
-    /// Only those whose path, name or description holds this, in either case.
+    /// Only memories whose path, name or description contains this text, ignoring case.
     pub words: Option<String>,
-    /// Only those that are pinned, or are not.
+    /// Only pinned memories, or only others.
     pub pinned: Option<bool>,
-    /// In which order; by path when left out.
+    /// The order; by path if `None`.
     pub sort: Option<Sort>,
-    /// What the page before ended with: [`MemoryPage::next_cursor`].
+    /// The [`MemoryPage::next_cursor`] of the previous page.
     pub cursor: Option<String>,
-    /// At most so many on a page.
+    /// The most memories on a page.
     pub max: Option<usize>,
 }
 
-/// What to search for.
+/// A search for lines of memories.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchQuery {
-    /// The text, in either case.
+    /// The text to search for, ignoring case.
     pub text: String,
     /// Only in this memory, folder or scope, such as `/memories/project`.
     pub under: Option<String>,
-    /// At most so many lines.
+    /// The most lines to return.
     pub max: Option<usize>,
 }
 
-/// What class of agent calls the tool.
+/// The class of an agent that calls the tool.
 #[derive(strum::IntoStaticStr, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -60,7 +63,7 @@ pub enum AgentClass {
 
 /// Memories are named by their path, `/memories/<scope>/…`.
 impl Client {
-    /// Lists memories, one page of them.
+    /// Lists one page of memories.
     pub async fn memories(&self, query: &MemoriesQuery) -> Result<MemoryPage, ClientError> {
         let call = ApiCall::get("/v1/memories")
             .query("scope", query.scope.as_deref())
@@ -72,16 +75,16 @@ impl Client {
         self.value(self.workspace_call(call)).await
     }
 
-    /// Reads a memory, with the revision that a later write names.
+    /// Reads a memory, with the revision for the precondition of a later write.
     pub async fn read(&self, path: &str) -> Result<Memory, ClientError> {
         self.value(self.path_call(ApiCall::get, "memories", path)).await
     }
 
-    /// Makes a memory where nothing is.
+    /// Creates a memory at a free path.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Conflict`] with the revision of what is there.
+    /// [`ClientError::Conflict`] with the revision of the existing memory.
     pub async fn create(&self, path: &str, text: &str) -> Result<WriteResponse, ClientError> {
         let put = PutMemory { text: text.to_owned() };
         let call = self.path_call(ApiCall::put, "memories", path).json(&put)?;
@@ -92,7 +95,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Conflict`] with the current revision when it is another one by now.
+    /// [`ClientError::Conflict`] with the current revision if it has changed.
     pub async fn save(
         &self,
         path: &str,
@@ -104,7 +107,7 @@ impl Client {
         self.value(call.header(IF_MATCH, tag(revision)?)).await
     }
 
-    /// Deletes a memory, or a folder with all that is in it, whatever it holds.
+    /// Deletes a memory or a folder with all of its memories, without a precondition.
     pub async fn delete(&self, path: &str) -> Result<WriteResponse, ClientError> {
         self.value(self.path_call(ApiCall::delete, "memories", path)).await
     }
@@ -113,7 +116,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Conflict`] with the current revision when it is another one by now.
+    /// [`ClientError::Conflict`] with the current revision if it has changed.
     pub async fn delete_revision(
         &self,
         path: &str,
@@ -123,7 +126,7 @@ impl Client {
         self.value(call.header(IF_MATCH, tag(revision)?)).await
     }
 
-    /// Gives a memory or folder another path in its scope.
+    /// Moves a memory or folder within its scope.
     pub async fn rename(&self, from: &str, to: &str) -> Result<WriteResponse, ClientError> {
         let renaming = Move { from: from.to_owned(), to: to.to_owned() };
         let call = ApiCall::post("/v1/memories/move").json(&renaming)?;
@@ -134,39 +137,39 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Conflict`] when one is at another revision than its step names.
+    /// [`ClientError::Conflict`] if a memory is not at the revision in its step.
     pub async fn batch(&self, steps: Vec<BatchStep>) -> Result<BatchResponse, ClientError> {
         let call = ApiCall::post("/v1/batch").json(&BatchRequest { steps })?;
         self.value(self.workspace_call(call)).await
     }
 
-    /// Reads what a memory said at a revision, while history keeps it.
+    /// Reads the text of a memory at a revision, while history keeps it.
     pub async fn revision(&self, revision: &str) -> Result<RevisionText, ClientError> {
         self.value(self.workspace_call(ApiCall::get(&format!("/v1/revisions/{revision}")))).await
     }
 
-    /// Reads what a memory said at a revision, with how that differs from another one.
+    /// Reads the text of a memory at the revision `to`, with a diff from the revision `from`.
     pub async fn compare(&self, from: &str, to: &str) -> Result<RevisionText, ClientError> {
         let call = ApiCall::get(&format!("/v1/revisions/{to}")).query("against", Some(from));
         self.value(self.workspace_call(call)).await
     }
 
-    /// Looks at every memory: what is wrong, and what could be better. May take some seconds.
+    /// Checks every memory for problems and possible improvements. May take some seconds.
     pub async fn memory_health(&self) -> Result<MemoryHealth, ClientError> {
         self.value(self.workspace_call(ApiCall::get("/v1/health/memories"))).await
     }
 
-    /// Mends what can be mended without losing anything.
+    /// Repairs the problems that can be fixed without losing anything.
     pub async fn repair_memories(&self) -> Result<RepairResponse, ClientError> {
         self.value(self.workspace_call(ApiCall::post("/v1/health/memories/repair"))).await
     }
 
-    /// Keeps a memory in the agents' context.
+    /// Pins a memory: it stays in the context of agents.
     pub async fn pin(&self, path: &str) -> Result<Pin, ClientError> {
         self.value(self.path_call(ApiCall::put, "pins", path)).await
     }
 
-    /// Keeps a memory in the agents' context no longer.
+    /// Unpins a memory.
     pub async fn unpin(&self, path: &str) -> Result<Pin, ClientError> {
         self.value(self.path_call(ApiCall::delete, "pins", path)).await
     }
@@ -180,8 +183,8 @@ impl Client {
         self.value(self.workspace_call(call)).await
     }
 
-    /// Calls the memory tool as a model does, with the arguments of one of its commands. A refusal is a
-    /// reply that the model reads.
+    /// Calls the memory tool as a model does, with the arguments of one of its commands. A refusal is not an error but
+    /// a reply for the model.
     pub async fn tool(
         &self,
         arguments: &Value,
@@ -192,14 +195,13 @@ impl Client {
         self.value(self.workspace_call(call).header(AGENT_CLASS_HEADER, class)).await
     }
 
-    /// Returns all memories as a tar archive, a folder for each scope.
+    /// Returns all memories as a tar archive, with a folder for each scope.
     pub async fn export(&self) -> Result<Bytes, ClientError> {
         self.body(self.workspace_call(ApiCall::get("/v1/export"))).await
     }
 
-    /// Takes over the Markdown files of a tar archive, as one change: into a scope or folder, or, when
-    /// `to` is left out, into the scopes that the folders at its top name. What is there already is left
-    /// as it is, and told.
+    /// Imports the Markdown files of a tar archive, as one change, into the scope or folder `to`. Without `to`, the
+    /// top folders of the archive name the scopes. Existing memories are left unchanged and reported as skipped.
     pub async fn import(
         &self,
         archive: impl Into<Bytes>,

@@ -1,20 +1,22 @@
-//! Proposals: changes that wait for a person, and what the person decides.
+//! Calls for proposals: list, show, accept and reject.
+//!
+//! A decision on several proposals succeeds or fails for each one separately.
 
 use super::call::ApiCall;
 use super::{Client, ClientError};
 use crate::pending::{Decisions, PendingPage, PendingProposal, ProposalIds};
 
-/// Which proposals to list.
+/// A page of proposals to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PendingQuery {
-    /// What the page before ended with: [`PendingPage::next_cursor`].
+    /// The [`PendingPage::next_cursor`] of the previous page.
     pub cursor: Option<String>,
-    /// At most so many on a page.
+    /// The most proposals on a page.
     pub max: Option<usize>,
 }
 
 impl Client {
-    /// Lists the proposals that wait, the oldest first, one page of them.
+    /// Lists one page of waiting proposals, oldest first.
     pub async fn pending(&self, query: &PendingQuery) -> Result<PendingPage, ClientError> {
         let call = ApiCall::get("/v1/pending")
             .query("cursor", query.cursor.as_deref())
@@ -22,21 +24,21 @@ impl Client {
         self.value(self.workspace_call(call)).await
     }
 
-    /// Shows a proposal that waits, with what it would do to each memory now.
+    /// Returns a waiting proposal, with its effect on each memory now.
     ///
     /// # Errors
     ///
-    /// [`ClientError::Conflict`] when it was accepted or rejected already.
+    /// [`ClientError::Conflict`] if it was already accepted or rejected.
     pub async fn proposal(&self, id: i64) -> Result<PendingProposal, ClientError> {
         self.value(self.workspace_call(ApiCall::get(&format!("/v1/pending/{id}")))).await
     }
 
-    /// Accepts proposals, each on its own: the answer says which were accepted, and why the others were not.
+    /// Accepts proposals, each on its own: the response has the outcome for each.
     pub async fn accept(&self, ids: &[i64]) -> Result<Decisions, ClientError> {
         self.decide("/v1/pending/accept", ids).await
     }
 
-    /// Rejects proposals, each on its own: the same are not made again.
+    /// Rejects proposals, each on its own: the same proposals are not made again.
     pub async fn reject(&self, ids: &[i64]) -> Result<Decisions, ClientError> {
         self.decide("/v1/pending/reject", ids).await
     }

@@ -1,4 +1,6 @@
-//! Tasks: asked for, looked at, waited for, taken back.
+//! Calls for sessions and tasks: submit, poll, wait and cancel.
+//!
+//! A task is submitted and then polled until it ends; tasks survive a restart of the daemon.
 
 use std::time::Duration;
 
@@ -11,47 +13,47 @@ use super::{Client, ClientError};
 use crate::session::{Session, SessionRequest};
 use crate::task::{ForgetRequest, RememberRequest, Task, TaskKind, TaskList, TaskStatus, WorkKind};
 
-/// How soon a task is looked at after it was asked for. Rules take a few milliseconds.
+/// The delay before the second poll of a task; it doubles with each poll. Rules take a few milliseconds.
 const POLL_DELAY_MIN: Duration = Duration::from_millis(2);
 
-/// How long at most between two looks. A model takes seconds.
+/// The longest delay between two polls. A model takes seconds.
 const POLL_DELAY_MAX: Duration = Duration::from_millis(500);
 
-/// Which tasks to list.
+/// A filter for tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TasksQuery {
-    /// Only those of this kind.
+    /// Only tasks of this kind.
     pub kind: Option<WorkKind>,
-    /// Only those that are so far.
+    /// Only tasks with this status.
     pub status: Option<TaskStatus>,
-    /// At most so many.
+    /// The most tasks to return.
     pub max: Option<usize>,
 }
 
 impl Client {
-    /// Begins a session: registers a client, whose id [`Client::with_client_id`] takes, with a stream of
-    /// what tasks do. `cwd` is the folder of the workspace; left out, the first one is meant.
+    /// Begins a session: registers a client, whose id [`Client::with_client_id`] takes, with a stream of task events.
+    /// `cwd` is the folder of the workspace; without it, the primary workspace is used.
     pub async fn begin_session(&self, cwd: Option<&str>) -> Result<Session, ClientError> {
         let request = SessionRequest { cwd: cwd.map(str::to_owned) };
         self.value(ApiCall::post("/session").json(&request)?).await
     }
 
-    /// Ends a session: its client is known no more, and its streams end.
+    /// Ends a session: its client is unregistered, and its streams end.
     pub async fn end_session(&self, id: &str) -> Result<(), ClientError> {
         self.body(ApiCall::delete(&format!("/session/{id}"))).await.map(drop)
     }
 
-    /// Asks to remember a text.
+    /// Submits a task to remember a text.
     pub async fn remember(&self, request: &RememberRequest) -> Result<Task, ClientError> {
         self.submit(TaskKind::Remember, request).await
     }
 
-    /// Asks to forget what a query means.
+    /// Submits a task to forget the entries that a query means.
     pub async fn forget(&self, request: &ForgetRequest) -> Result<Task, ClientError> {
         self.submit(TaskKind::Forget, request).await
     }
 
-    /// Asks to tidy up.
+    /// Submits a task to tidy memories.
     pub async fn dream(&self) -> Result<Task, ClientError> {
         self.submit(TaskKind::Dream, &json!({})).await
     }
@@ -60,12 +62,12 @@ impl Client {
         self.value(ApiCall::post(&self.kind_path(kind.as_ref())).json(request)?).await
     }
 
-    /// Looks at a task, by its id.
+    /// Returns a task by its id.
     pub async fn task(&self, id: &str) -> Result<Task, ClientError> {
         self.value(ApiCall::get(&self.task_path(id))).await
     }
 
-    /// Lists the tasks that this client may see, the latest first.
+    /// Lists the tasks that this client may see, latest first.
     pub async fn tasks(&self, query: &TasksQuery) -> Result<TaskList, ClientError> {
         let call = ApiCall::get("/v1/tasks")
             .query("kind", query.kind)
@@ -74,54 +76,54 @@ impl Client {
         self.value(self.workspace_call(call)).await
     }
 
-    /// Takes a task back. One that is being done is stopped and may end a little later; one that has
-    /// ended stays as it is. What is returned says which.
+    /// Cancels a task. A running task is stopped and may end a little later; an ended one is unchanged. The returned
+    /// task has the current status.
     pub async fn cancel(&self, id: &str) -> Result<Task, ClientError> {
         self.value(ApiCall::delete(&self.task_path(id))).await
     }
 
     /// Waits until a task is completed, for no longer than `patience`.
     ///
-    /// A daemon that is away, full or restarting meanwhile is asked again: tasks outlive it. Dropping the
+    /// While the daemon is unreachable, full or restarting, the call is retried: tasks survive a restart. Dropping the
     /// future stops the waiting, not the task.
     ///
     /// # Errors
     ///
-    /// [`ClientError::TaskFailed`] when it was given up or taken back, [`ClientError::TaskUnfinished`]
-    /// when patience ran out; or, when nothing was heard of it by then, what was wrong.
+    /// [`ClientError::TaskFailed`] if it failed or was cancelled; [`ClientError::TaskUnfinished`] if `patience` ran
+    /// out; the last error if the status could not be read by then.
     pub async fn wait_for(&self, id: &str, patience: Duration) -> Result<Task, ClientError> {
-        let mut heard = Err(ClientError::TimedOut(patience));
-        if let Ok(ended) = timeout(patience, self.poll(id, &mut heard)).await {
-            return ended;
+        let mut last = Err(ClientError::TimedOut(patience));
+        if let Ok(outcome) = timeout(patience, self.poll(id, &mut last)).await {
+            return outcome;
         }
-        Err(match heard {
+        Err(match last {
             Ok(task) => ClientError::TaskUnfinished { patience, task: Box::new(task) },
             Err(error) => error,
         })
     }
 
-    /// Looks at a task again and again; `heard` is what came of the last look.
+    /// Polls a task until it ends; `last` receives the outcome of the last poll.
     async fn poll(
         &self,
         id: &str,
-        heard: &mut Result<Task, ClientError>,
+        last: &mut Result<Task, ClientError>,
     ) -> Result<Task, ClientError> {
         let mut delay = POLL_DELAY_MIN;
         loop {
-            let mut wanted = Duration::ZERO;
+            let mut retry_after = Duration::ZERO;
             match self.task(id).await {
                 Ok(task) => match task.status {
                     TaskStatus::Completed => return Ok(task),
                     TaskStatus::Failed => return Err(ClientError::TaskFailed(Box::new(task))),
-                    TaskStatus::Queued | TaskStatus::Running => *heard = Ok(task),
+                    TaskStatus::Queued | TaskStatus::Running => *last = Ok(task),
                 },
                 Err(error) if error.is_temporary() => {
-                    wanted = error.retry_after().unwrap_or_default();
-                    *heard = Err(error);
+                    retry_after = error.retry_after().unwrap_or_default();
+                    *last = Err(error);
                 }
                 Err(error) => return Err(error),
             }
-            sleep(delay.max(wanted)).await;
+            sleep(delay.max(retry_after)).await;
             delay = (delay * 2).min(POLL_DELAY_MAX);
         }
     }

@@ -1,4 +1,4 @@
-//! Tests of what is read from bodies, and of what a task looks like.
+//! Tests of parsing request bodies, and of the JSON of tasks.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ fn fields(body: Value) -> Map<String, Value> {
 }
 
 #[test]
-fn the_first_thing_wrong_with_a_remember_is_told() {
+fn the_first_invalid_field_of_a_remember_decides_the_error() {
     fn check(body: Value, expected: Result<(Option<ContextMode>, Option<TargetScope>), ErrorCode>) {
         let shown = body.to_string();
         let read = RememberRequest::read(&fields(body)).map(|read| (read.context_mode, read.scope));
@@ -40,7 +40,7 @@ fn the_first_thing_wrong_with_a_remember_is_told() {
 }
 
 #[test]
-fn the_longest_text_that_is_told_is_the_one_that_passes() {
+fn the_documented_longest_text_is_the_longest_accepted() {
     assert_eq!(TASK_TEXT_BYTES_MAX, 65_536);
     for code in [ErrorCode::InvalidContent, ErrorCode::InvalidQuery] {
         assert!(code.meaning().contains(" at most 65,536 bytes"), "{code}");
@@ -48,7 +48,7 @@ fn the_longest_text_that_is_told_is_the_one_that_passes() {
 }
 
 #[test]
-fn the_first_thing_wrong_with_a_forget_is_told() {
+fn the_first_invalid_field_of_a_forget_decides_the_error() {
     let read = |body| ForgetRequest::read(&fields(body)).map(|read| read.scope);
     assert_eq!(read(json!({ "query": "tea" })), Ok(None));
     assert_eq!(read(json!({ "query": "tea", "scope": "project" })), Ok(Some(TargetScope::Project)));
@@ -59,7 +59,7 @@ fn the_first_thing_wrong_with_a_forget_is_told() {
 }
 
 #[test]
-fn a_result_is_told_apart_by_its_fields() {
+fn the_fields_of_a_result_determine_its_kind() {
     let results = [
         TaskResult::Remember(RememberResult {
             summary: "s".to_owned(),

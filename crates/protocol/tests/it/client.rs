@@ -1,4 +1,4 @@
-//! The client against peers that answer badly: each is a listener in this test that says one text and closes.
+//! The client against faulty peers: each is a listener in this test that sends one text and closes.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn head(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(read).ok()
 }
 
-/// Answers each connection once with one text, and closes it. Returns a client of that.
+/// Starts a listener that sends one text to each connection and closes it. Returns a client of it.
 async fn client_answering(answer: String) -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -37,7 +37,7 @@ async fn client_answering(answer: String) -> Client {
     Client::new(url.parse().unwrap(), "token").unwrap()
 }
 
-/// Returns how a call for a small JSON value ends.
+/// Returns the error of a call that expects a small JSON value.
 async fn error_of(answer: &str) -> ClientError {
     client_answering(answer.to_owned()).await.health().await.unwrap_err()
 }
@@ -66,7 +66,7 @@ async fn an_answer_is_read_whatever_its_content_type() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_cut_off_is_a_broken_connection() {
+async fn a_truncated_response_is_a_broken_connection() {
     for answer in [
         "",
         "HTTP",
@@ -94,7 +94,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_by_its_error_or_its_status() {
+async fn an_error_response_is_reported_by_its_code_or_its_status() {
     let body = r#"{"error":"It is busy.","code":"locked","holder":7}"#;
     let error = error_of(&with_body("503 Busy", "Retry-After: 3\r\n", body)).await;
     assert_eq!(error.code(), Some(ErrorCode::Locked));
@@ -120,7 +120,7 @@ async fn a_failure_is_told_by_its_error_or_its_status() {
 }
 
 #[tokio::test]
-async fn a_body_without_end_is_given_up_at_its_limit() {
+async fn an_endless_body_is_refused_at_the_limit() {
     let body = "x".repeat(100_000);
     for status in ["200 OK", "500 No"] {
         for announced in ["Content-Length: 99999999999", "Transfer-Encoding: chunked"] {
@@ -185,7 +185,7 @@ async fn a_request_carries_the_token_and_the_host() {
 }
 
 #[tokio::test]
-async fn a_door_that_nobody_opens_is_unreachable() {
+async fn an_endpoint_without_a_listener_is_unreachable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -193,15 +193,15 @@ async fn a_door_that_nobody_opens_is_unreachable() {
     let gone = folder.path().join("gone.sock");
     drop(UnixListener::bind(&gone).unwrap());
     let none = folder.path().join("none.sock");
-    for door in [url.parse().unwrap(), Endpoint::Socket(gone), Endpoint::Socket(none)] {
-        let error = Client::new(door, "token").unwrap().health().await.unwrap_err();
+    for endpoint in [url.parse().unwrap(), Endpoint::Socket(gone), Endpoint::Socket(none)] {
+        let error = Client::new(endpoint, "token").unwrap().health().await.unwrap_err();
         assert!(matches!(error, ClientError::Unreachable(_)), "{error:?}");
         assert!(error.is_temporary());
     }
 }
 
 #[tokio::test]
-async fn a_stream_passes_over_what_it_does_not_know_and_ends_with_the_connection() {
+async fn a_stream_skips_unknown_events_and_ends_with_the_connection() {
     let event = |id: u64, kind: &str| {
         let data = r#"{"replayedCount":0,"lastEventId":0}"#;
         format!(
@@ -228,7 +228,7 @@ async fn a_stream_passes_over_what_it_does_not_know_and_ends_with_the_connection
 }
 
 #[tokio::test]
-async fn a_stream_of_one_frame_without_end_is_given_up() {
+async fn a_stream_with_an_endless_frame_is_an_error() {
     let head = "HTTP/1.1 200 OK\r\n\r\ndata: ";
     let client = client_answering(format!("{head}{}", "x".repeat(5 * 1024 * 1024))).await;
     let mut events = client.events(StartFrom::Now).await.unwrap();
@@ -237,7 +237,7 @@ async fn a_stream_of_one_frame_without_end_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_refused_says_why() {
+async fn a_refused_stream_reports_the_error_code() {
     let body = r#"{"error":"x","code":"too_many_subscribers"}"#;
     let client = client_answering(with_body("429 Too Many", "", body)).await;
     let error = client.events(StartFrom::Oldest).await.unwrap_err();

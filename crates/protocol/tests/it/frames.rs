@@ -1,4 +1,4 @@
-//! The reader of frames on bytes that arrive in any pieces, and on hostile ones.
+//! The frame reader with input in arbitrary pieces, and with hostile input.
 
 use lukasa_protocol::sse::{
     FRAME_BYTES_MAX, Frame, FrameReader, FrameTooLong, HEARTBEAT, RETRY, write,
@@ -20,7 +20,7 @@ fn read_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Frame>, FrameTooLo
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_however_it_arrives(
+    fn written_frames_are_read_back_from_any_pieces(
         written in proptest::collection::vec(
             (any::<Option<u64>>(), "[a-z_]{0,9}", "[^\r\n]{0,40}"), 0..6),
         cuts in proptest::collection::vec(any::<usize>(), 0..40),
@@ -36,7 +36,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_the_same_however_they_arrive(
+    fn the_result_does_not_depend_on_how_bytes_are_split(
         bytes in proptest::collection::vec(
             prop_oneof![any::<u8>(), Just(b'\n'), Just(b'\r'), Just(b':'), Just(b' ')], 0..200),
         cuts in proptest::collection::vec(any::<usize>(), 0..40),
@@ -45,24 +45,24 @@ proptest! {
     }
 }
 
-/// Feeds a reader without end, and returns how many bytes it took before it refused more.
+/// Feeds a reader an endless frame; returns the number of bytes that it accepted before an error.
 fn bytes_until_refused(beginning: &str, piece: &str) -> usize {
     let mut reader = FrameReader::default();
     reader.push(beginning.as_bytes()).unwrap();
     let pieces_max = 2 * FRAME_BYTES_MAX / piece.len();
     let taken = (0..pieces_max).take_while(|_| reader.push(piece.as_bytes()).is_ok()).count();
-    assert!(taken < pieces_max, "{beginning:?} and {piece:?} without end are taken");
+    assert!(taken < pieces_max, "an endless frame of {beginning:?} and {piece:?} is accepted");
     taken * piece.len()
 }
 
 #[test]
-fn a_frame_without_end_is_refused_before_it_takes_much_memory() {
+fn an_endless_frame_is_refused_before_it_takes_much_memory() {
     let line = format!("data: {}\n", "x".repeat(999));
     for (beginning, piece) in
         [("", "xxxxxxxxxxxxxxxx"), ("data: ", "xxxxxxxxxxxxxxxx"), ("id: 1\n", line.as_str())]
     {
         let taken = bytes_until_refused(beginning, piece);
-        // The names of fields are not kept.
+        // The names of fields do not count: they are not stored.
         assert!(taken <= FRAME_BYTES_MAX * 11 / 10, "{beginning:?}: {taken}");
     }
 }
@@ -78,7 +78,7 @@ fn the_longest_frame_is_read() {
 }
 
 #[test]
-fn comments_and_unknown_fields_without_end_take_no_memory() {
+fn endless_comments_and_unknown_fields_take_no_memory() {
     let mut reader = FrameReader::default();
     let piece = ": nothing\ncolour: red\n".repeat(1000);
     for _ in 0..2 * FRAME_BYTES_MAX / piece.len() {
@@ -89,7 +89,7 @@ fn comments_and_unknown_fields_without_end_take_no_memory() {
 }
 
 #[test]
-fn bytes_that_are_no_utf_8_spoil_their_line_alone() {
+fn invalid_utf_8_spoils_only_its_own_line() {
     let frames = FrameReader::default().push(b"id: 1\ndata: a\xffb\n\nid: 2\ndata: c\n\n").unwrap();
     let data: Vec<_> = frames.iter().map(|frame| (frame.id, frame.data.as_str())).collect();
     assert_eq!(data, [(Some(1), "a\u{fffd}b"), (Some(2), "c")]);

@@ -1,4 +1,4 @@
-//! The wire as strangers see it: the exact JSON of every shape, hostile frames, and peers that answer badly.
+//! The public wire format: the exact JSON of every type, hostile frames, and the client against faulty peers.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 #[cfg(feature = "client")]

@@ -1,5 +1,5 @@
-//! Rows of JSON: each is read and written back, byte for byte, and read the same with a field that a later
-//! version adds.
+//! Tables of JSON: each text is parsed and serialized back, byte for byte. It is parsed to the same value if a later
+//! version adds a field.
 
 use std::fmt::Debug;
 
@@ -38,7 +38,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use strum::VariantArray as _;
 
-/// Reads each text and writes it back the same.
+/// Checks that each text is parsed and serialized back unchanged.
 fn check_round_trip<T: DeserializeOwned + Serialize + PartialEq + Debug>(texts: &[&str]) {
     for text in texts {
         let value: T = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -46,7 +46,7 @@ fn check_round_trip<T: DeserializeOwned + Serialize + PartialEq + Debug>(texts: 
     }
 }
 
-/// Does the same, and reads each text with a field that this version does not know.
+/// Checks the same, and that an unknown field does not change the value.
 fn check_ignores_unknown<T: DeserializeOwned + Serialize + PartialEq + Debug>(texts: &[&str]) {
     check_round_trip::<T>(texts);
     for text in texts {
@@ -58,7 +58,7 @@ fn check_ignores_unknown<T: DeserializeOwned + Serialize + PartialEq + Debug>(te
     }
 }
 
-/// Refuses each text.
+/// Checks that each text is refused.
 fn check_rejected<T: DeserializeOwned + Debug>(texts: &[&str]) {
     for text in texts {
         let read = serde_json::from_str::<T>(text);
@@ -66,7 +66,7 @@ fn check_rejected<T: DeserializeOwned + Debug>(texts: &[&str]) {
     }
 }
 
-/// Checks the words of a closed set: their spelling in JSON, and that no other is read.
+/// Checks the words of a closed set: their spelling in JSON, and that others are refused.
 fn check_words<T: DeserializeOwned + Serialize + PartialEq + Debug + Copy>(
     all: &[T],
     expected: &str,
@@ -151,7 +151,7 @@ fn results_of_tasks() {
         TaskResult::Dream(_) => "dream",
         TaskResult::Review(_) => "review",
     };
-    // Earlier daemons say less.
+    // Earlier daemons send fewer fields.
     assert_eq!(kind(r#"{"summary":"s","filesTouched":[],"touchedScopes":[]}"#), "remember");
     let forget = r#"{"summary":"s","removedEntries":[],"touchedTopics":[],"touchedScopes":[]}"#;
     assert_eq!(kind(forget), "forget");
@@ -208,7 +208,7 @@ fn events() {
         check_ignores_unknown::<Envelope>(&[&text]);
         let read: Envelope = serde_json::from_str(&text).unwrap();
         assert_eq!(read.event.as_ref(), kind);
-        // A reader of this version knows fields of a later one in what happened, too.
+        // A reader of this version accepts unknown fields of a later version in the event data, too.
         let later = text.replacen("\"data\":{", "\"data\":{\"later\":1,", 1);
         assert_eq!(serde_json::from_str::<Envelope>(&later).unwrap(), read, "{later}");
     }
@@ -295,7 +295,7 @@ fn memories() {
         r#"{"path":"p","text":"t","revision":"r","modifiedAt":"m","trust":"person"}"#,
         r#"{"path":"p","text":"t","revision":"r","modifiedAt":"m","trust":"agent","lastWrittenAt":"w","model":"o"}"#,
     ]);
-    // An earlier daemon says nothing of trust.
+    // An earlier daemon does not send the trust.
     let earlier: Memory =
         serde_json::from_str(r#"{"path":"p","text":"t","revision":"r","modifiedAt":"m"}"#).unwrap();
     assert_eq!(earlier.trust, "");
@@ -325,7 +325,7 @@ fn memories() {
     check_ignores_unknown::<BatchRequest>(&[
         r#"{"steps":[{"do":"delete","path":"p"},{"do":"delete","path":"p","revision":"r"},{"do":"move","from":"a","to":"b"}]}"#,
     ]);
-    // A step that is only half understood must not be carried out.
+    // A step with unknown fields must not be carried out: it may mean something else.
     check_rejected::<BatchRequest>(&[
         r#"{"steps":[{"do":"delete","path":"p","later":1}]}"#,
         r#"{"steps":[{"do":"burn","path":"p"}]}"#,
@@ -460,7 +460,7 @@ fn context_files() {
 }
 
 #[test]
-fn what_a_daemon_says_to_its_child() {
+fn messages_between_daemon_and_child() {
     for (name, method) in [
         ("qwen/control/workspace/memory/remember/availability", Method::Availability),
         ("qwen/control/workspace/memory/remember", Method::Task(TaskKind::Remember)),

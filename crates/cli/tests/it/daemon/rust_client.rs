@@ -114,7 +114,7 @@ async fn tasks_are_asked_for_waited_for_and_told_apart() {
     let screened = client.remember(&text(secret)).await.unwrap();
     match client.wait_for(&screened.task_id, PATIENCE).await {
         Err(error @ ClientError::TaskFailed(_)) => {
-            assert!(error.to_string().starts_with("the task was given up: "), "{error}");
+            assert!(error.to_string().starts_with("the task failed: "), "{error}");
             let ClientError::TaskFailed(task) = error else { panic!() };
             assert_eq!(task.error.unwrap().code, "screened");
         }

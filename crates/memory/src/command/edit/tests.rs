@@ -1,4 +1,4 @@
-//! Edits row by row, and against plain models on any text.
+//! Tests of edits, with tables and against simple models on random texts.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn inserted(text: &str, line: i64, insert_text: &str) -> String {
 }
 
 #[test]
-fn a_replacement_changes_the_one_occurrence_and_no_other_byte() {
+fn a_replacement_changes_only_the_one_occurrence() {
     let check = |text, old, new, expected: &str| assert_eq!(replaced(text, old, new), expected);
     check("one two three", "two", "2", "one 2 three");
     check("\u{feff}a\nb\n", "a", "x", "\u{feff}x\nb\n");
@@ -35,26 +35,26 @@ fn a_replacement_changes_the_one_occurrence_and_no_other_byte() {
 }
 
 #[test]
-fn lines_are_found_and_written_however_they_end() {
+fn edits_work_with_any_line_endings() {
     let check = |text, old, new, expected: &str| assert_eq!(replaced(text, old, new), expected);
-    // As a view shows them, in a file of each kind.
+    // The old text is as in a view; the files have each kind of line ending.
     check("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc\r\n");
     check("a\nb\nc\n", "a\r\nb\r\n", "x\r\ny\r\n", "x\ny\nc\n");
     check("a\r\nb\r\nc", "b", "x\ny", "a\r\nx\r\ny\r\nc");
     check("a\r\nb\r\nc", "\nb\n", "\n", "a\r\nc");
     check("a\r\nb\r\nc", "\r\nb", "", "a\r\nc");
     check("\u{feff}a\r\nb", "a\nb", "c\nd", "\u{feff}c\r\nd");
-    // A file that mixes both: what is outside of the edit stays as it is.
+    // A file that mixes both: the text outside of the edit is unchanged.
     check("a\r\nb\nc\r\nd\n", "b\nc\n", "x\ny\n", "a\r\nx\r\ny\r\nd\n");
     check("a\nb\r\nc\r\nd\n", "b\nc", "x\ny", "a\nx\ny\r\nd\n");
-    // Without a line end there is nothing to follow.
+    // A file without a line ending does not determine one.
     check("a", "a", "x\r\ny\n", "x\r\ny\n");
-    // A return by itself ends no line.
+    // A carriage return by itself does not end a line.
     check("a\rb\r\nc", "a\rb\nc", "x\ry", "x\ry");
 }
 
 #[test]
-fn a_text_that_is_not_there_is_not_replaced() {
+fn a_missing_text_is_refused() {
     let check = |text: &str, old: &str| {
         let old_str = old.to_owned();
         assert_eq!(not_replaced(text, old), CommandError::TextNotFound { path: path(), old_str });
@@ -81,7 +81,7 @@ fn every_occurrence_is_listed_by_the_line_it_begins_on() {
     check("a\na\na\na", "a\na", &[1, 2, 3]);
     check("\n\n\n", "\n", &[1, 2, 3]);
     check("\r\nx\r\nx", "x", &[2, 3]);
-    // A view shows both alike.
+    // A view shows both line endings alike.
     check("a\nb\na\r\nb\r\n", "a\nb", &[1, 3]);
     check("a\nb\na\r\nb\r\n", "a\r\nb", &[1, 3]);
     check("abab\nababab", "abab", &[1, 2, 2]);
@@ -98,7 +98,7 @@ fn a_hostile_repetition_is_searched_in_linear_time() {
 }
 
 #[test]
-fn the_snippet_shows_the_changed_lines_with_two_on_either_side() {
+fn the_snippet_shows_the_changed_lines_and_two_on_either_side() {
     let reply = |text, old, new| str_replace(&path(), text, old, new).unwrap().reply;
     insta::assert_snapshot!(reply("1\n2\n3\n4\n5\n6\n7\n", "4", "four"), @"
     The memory file has been edited. Here is the snippet showing the change (with line numbers):
@@ -140,7 +140,7 @@ fn lines_are_inserted_whole() {
 }
 
 #[test]
-fn an_insertion_follows_the_file_in_how_lines_end() {
+fn an_insertion_uses_the_line_endings_of_the_file() {
     let check = |text, line, new, expected: &str| assert_eq!(inserted(text, line, new), expected);
     check("a\r\nb\r\n", 1, "x\ny", "a\r\nx\r\ny\r\nb\r\n");
     check("a\r\nb", 2, "x\r\ny\n", "a\r\nb\r\nx\r\ny\r\n");
@@ -171,7 +171,7 @@ fn an_insertion_outside_the_lines_names_the_range() {
 }
 
 #[test]
-fn an_edit_that_passes_the_cap_is_refused() {
+fn an_edit_that_exceeds_the_limit_is_refused() {
     let full = "x".repeat(MEMORY_BYTES_MAX - 1);
     assert_eq!(replaced(&format!("{full}y"), "y", "z").len(), MEMORY_BYTES_MAX);
     assert_eq!(
@@ -189,7 +189,7 @@ fn an_edit_that_passes_the_cap_is_refused() {
 }
 
 #[test]
-fn a_nul_is_neither_edited_around_nor_written() {
+fn a_nul_is_refused_in_old_and_new_text() {
     let found = CommandError::NotText { path: path() };
     assert_eq!(str_replace(&path(), "a\0b", "a", "x"), Err(found.clone()));
     assert_eq!(insert(&path(), "a\0b", 0, "x"), Err(found));
@@ -198,13 +198,13 @@ fn a_nul_is_neither_edited_around_nor_written() {
     assert_eq!(insert(&path(), "ab", 0, "\0"), Err(given));
 }
 
-/// Texts of few letters and all line endings, so that searches hit and overlap.
+/// Texts of few letters and all line endings, so that matches are frequent and overlap.
 fn texts(max: usize) -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec!["a", "b", "é", "\n", "\r\n", "\r", "\u{feff}", " "]);
     prop::collection::vec(pieces, 0..max).prop_map(|pieces| pieces.concat())
 }
 
-/// Cuts a text into characters; a return and the newline behind it are one.
+/// Splits a text into characters; `\r\n` is one.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;

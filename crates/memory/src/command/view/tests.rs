@@ -1,4 +1,4 @@
-//! Views word for word, and the promise that no line is left out.
+//! The exact output of views, and the promise that no line is left out.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn file() -> MemoryPath {
     path("/memories/global/a.md")
 }
 
-/// Views a part and returns the lines below the header.
+/// Views a part of a text and returns the lines below the header.
 fn part(text: &str, lines: ViewRange) -> Result<String, CommandError> {
     let view = view_file(&file(), text, &lines)?;
     let header = "Here's the content of /memories/global/a.md with line numbers:\n";
@@ -57,7 +57,7 @@ fn a_range_is_inclusive_and_clipped() {
 }
 
 #[test]
-fn a_range_that_is_none_is_refused_with_the_valid_one() {
+fn an_invalid_range_is_refused_with_the_valid_one() {
     for (first, last) in [(0, 2), (-1, 2), (3, 2), (5, 6), (5, -1), (1, 0), (1, -2), (i64::MIN, 1)]
     {
         assert_eq!(
@@ -73,7 +73,7 @@ fn a_range_that_is_none_is_refused_with_the_valid_one() {
 }
 
 #[test]
-fn an_offset_past_the_end_is_told_the_number_of_lines() {
+fn an_offset_past_the_end_is_refused_with_the_number_of_lines() {
     let check = |text, offset, lines| {
         assert_eq!(
             part(text, page(offset, None)),

@@ -1,4 +1,4 @@
-//! Orders to the model, and the facts about software that sound a little like them.
+//! Orders to the model, and facts about software with similar words.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Invisible characters, and their honest uses.
+//! Invisible characters, and their legitimate uses.
 
 use super::*;
 
@@ -62,7 +62,7 @@ fn hidden_characters_are_refused() {
 }
 
 #[test]
-fn honest_uses_pass() {
+fn legitimate_uses_pass() {
     all_pass(&[
         "",
         "tab\tand\r\nlines\n",

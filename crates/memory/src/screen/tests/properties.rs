@@ -1,11 +1,11 @@
-//! What holds for any text.
+//! Invariants for random texts.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::screen::scan::windows;
 
-/// Pieces that the rules look for, so that random texts come near them.
+/// Pieces that the rules look for, so that random texts come close to a match.
 const PIECES: &[&str] = &[
     "ignore ",
     "all ",
@@ -55,7 +55,7 @@ fn any_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn findings_lie_in_the_text_in_order_and_on_its_lines(text in any_text()) {
+    fn findings_are_ordered_and_within_the_text(text in any_text()) {
         let found = Screen::default().check(&text, TextAuthor::Agent);
         let mut last = 0;
         for finding in found {
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn a_text_introduces_all_of_itself_and_nothing_twice(text in any_text()) {
+    fn a_new_text_introduces_its_findings_once(text in any_text()) {
         let screen = Screen::default();
         let found = screen.check(&text, TextAuthor::Agent);
         prop_assert_eq!(screen.introduced("", &text, TextAuthor::Agent), found);
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn what_an_edit_introduces_is_in_the_text_after_it(before in any_text(), after in any_text()) {
+    fn introduced_findings_are_in_the_new_text(before in any_text(), after in any_text()) {
         let screen = Screen::default();
         let found = screen.check(&after, TextAuthor::Agent);
         let introduced = screen.introduced(&before, &after, TextAuthor::Agent);
@@ -100,7 +100,7 @@ proptest! {
     }
 }
 
-/// Returns the most bytes that any one pattern is tried on, for each byte of the text.
+/// Returns the most bytes that one pattern is tried on, per byte of the text.
 fn most_work_per_byte(text: &str) -> usize {
     let mut work = BTreeMap::<usize, usize>::new();
     for (pattern, window) in windows(text) {
@@ -110,7 +110,7 @@ fn most_work_per_byte(text: &str) -> usize {
 }
 
 #[test]
-fn no_pattern_looks_at_a_hostile_text_more_than_once() {
+fn no_pattern_scans_a_hostile_text_more_than_once() {
     for piece in PIECES.iter().chain(&["sk-", "token = ", "you are now ", "-----begin ", "curl\n"])
     {
         for count in [1_000, 10_000] {

@@ -1,4 +1,4 @@
-//! Talk about attacks, and orders that are dressed up as such talk.
+//! Reports about attacks, and orders that are disguised as reports.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn reports_about_attacks_pass() {
 }
 
 #[test]
-fn reports_of_a_third_party_that_is_made_to_obey_pass() {
+fn reports_about_a_third_party_that_obeys_pass() {
     all_pass(&[
         "The red-team skill teaches the model to ignore all previous instructions.",
         "The malicious plugin tricks the agent into ignoring all previous instructions.",
@@ -74,7 +74,7 @@ fn quotation_marks_alone_make_no_report() {
 }
 
 #[test]
-fn orders_dressed_up_as_reports_are_refused() {
+fn orders_disguised_as_reports_are_refused() {
     all_break(
         "injection.override-instructions",
         &[
@@ -135,7 +135,7 @@ fn a_quotation_hides_no_tag_and_no_command() {
 }
 
 #[test]
-fn a_quotation_may_end_behind_the_sentence_in_which_it_begins() {
+fn a_quotation_may_end_after_its_first_sentence() {
     for text in [
         "Notes say `do not tell the user.\n- the token lives in a vault` and more.",
         "Notes say `do not tell the user.\n\nAll else is open.`",

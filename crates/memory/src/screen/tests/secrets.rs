@@ -1,10 +1,10 @@
-//! Secrets: shapes of providers, assignments, logins, and the mentions that are none of these.
+//! Secrets: formats of providers, assignments, logins; and mere mentions, which pass.
 
 use super::*;
 
 const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Asserts that a token is found in prose, in code, behind another script and at the very edge.
+/// Asserts that a token is found in prose, in code, after another script and at the edge of a text.
 pub(super) fn refuses_token(token: &str, rule: &str) {
     refuses(token, rule);
     refuses(&format!("- Use `{token}` for the mirror, it is valid for a year"), rule);
@@ -89,7 +89,7 @@ fn a_token_that_is_one_letter_short_passes() {
 }
 
 #[test]
-fn tokens_that_need_their_surroundings_are_refused() {
+fn tokens_that_need_their_context_are_refused() {
     let a = alphanumeric;
     let base64 = |length| noise(BASE64, length);
     let aws = base64(40);
@@ -170,7 +170,7 @@ fn credentials_in_urls_headers_and_commands_are_refused() {
 }
 
 #[test]
-fn values_that_are_said_to_be_secret_are_refused() {
+fn values_with_a_secret_key_are_refused() {
     all_break(
         "secrets.assignment",
         &[
@@ -340,7 +340,7 @@ fn disguised_tokens_are_refused() {
 }
 
 #[test]
-fn a_disguised_token_is_found_where_it_stands() {
+fn a_disguised_token_is_found_at_its_position() {
     let token = github();
     let (head, tail) = token.split_at(9);
     let text = format!("Größe\u{200B}é\nx {head}\u{200B}{tail} y");

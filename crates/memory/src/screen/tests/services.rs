@@ -1,4 +1,4 @@
-//! Keys of hosted services, put together from prefix, alphabet and length.
+//! Keys of hosted services, built from prefix, alphabet and length.
 
 use super::secrets::refuses_token;
 use super::*;

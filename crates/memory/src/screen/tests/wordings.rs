@@ -1,4 +1,4 @@
-//! Ways to say a password, login or token, in languages and formats, and talk that only mentions one.
+//! Wordings for passwords, logins and tokens in several languages and formats, and texts that only mention one.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn passwords_in_plain_words_are_refused() {
 }
 
 #[test]
-fn numbers_of_cards_are_refused_and_those_for_tests_pass() {
+fn card_numbers_are_refused_except_test_numbers() {
     all_break(
         "secrets.card-number",
         &[
