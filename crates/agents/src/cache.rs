@@ -1,7 +1,7 @@
-//! Memories as they were read, for the tasks that follow.
+//! A bounded cache of parsed memories between tasks, by root and file stamp.
 //!
-//! A memory is read again only if its file has another stamp. What is kept is a copy and bounded; whoever
-//! edits a memory compares it with the file once more before anything is entered.
+//! A memory is read again only if its file has another stamp. The cache holds copies: before an edit is entered,
+//! the memory is compared with the file once more.
 
 use memory::cache::Cache;
 use memory::path::MemoryPath;
@@ -9,48 +9,48 @@ use store::backend::Stamp;
 
 use crate::rules::ParsedText;
 
-/// The most that is kept, in bytes: about three thousand memories of a kilobyte.
+/// Maximum size, in bytes: about three thousand memories of a kilobyte.
 const CACHE_BYTES_MAX: usize = 12 << 20;
 
-/// What a memory takes for each byte of its text, with what was read in it.
+/// Memory use per byte of text, with the parsed form.
 const BYTES_PER_TEXT_BYTE: usize = 5;
 
-/// A memory as it was read.
+/// A cached memory.
 pub(crate) type CachedText = (MemoryPath, Stamp, ParsedText);
 
-/// Memories as they were read, by the name of their root, in the order of their paths.
+/// Cached memories by root, sorted by path.
 #[derive(Debug, Default)]
 pub(crate) struct ParsedTextCache(Cache<String, Vec<CachedText>, CACHE_BYTES_MAX>);
 
 impl ParsedTextCache {
-    /// Returns the text of a memory if it was read in this version.
+    /// Returns the text of a memory if it is cached with this stamp.
     pub(crate) fn get(
         &mut self,
-        place: &str,
+        root: &str,
         path: &MemoryPath,
         stamp: Stamp,
     ) -> Option<ParsedText> {
-        let texts = self.0.get(place)?;
-        let at = texts.binary_search_by(|(known, ..)| known.cmp(path)).ok()?;
-        let (_, known, text) = texts.get(at)?;
-        (*known == stamp).then(|| text.clone())
+        let texts = self.0.get(root)?;
+        let index = texts.binary_search_by(|(cached, ..)| cached.cmp(path)).ok()?;
+        let (_, cached, text) = texts.get(index)?;
+        (*cached == stamp).then(|| text.clone())
     }
 
-    /// Caches the memories of a root, in the order of their paths, in place of those that it had. What is too much for
-    /// the whole cache is left out.
-    pub(crate) fn insert_root(&mut self, place: &str, mut texts: Vec<CachedText>) {
+    /// Replaces the cached memories of a root; they are sorted by path. Memories beyond the size of the whole cache
+    /// are left out.
+    pub(crate) fn insert_root(&mut self, root: &str, mut texts: Vec<CachedText>) {
         let mut bytes = 0;
-        // Rather the first of many for good than the last of them for nothing.
+        // Keep the first memories: caching the last ones would evict all of them by turns.
         texts.retain(|(.., text)| {
             let more = (text.len() + size_of::<CachedText>()) * BYTES_PER_TEXT_BYTE;
             let fits = bytes + more <= CACHE_BYTES_MAX;
             bytes += if fits { more } else { 0 };
             fits
         });
-        self.0.insert_weighted(place.to_owned(), texts, bytes);
+        self.0.insert_weighted(root.to_owned(), texts, bytes);
     }
 
-    /// Forgets the words that a task needed and the next one may not.
+    /// Drops the tokens of all texts, which the next task may not need.
     pub(crate) fn drop_tokens(&mut self) {
         for (.., text) in self.0.values_mut().flatten() {
             text.drop_tokens();
@@ -71,30 +71,30 @@ mod tests {
         vec![(path, STAMP, "x".repeat(bytes).into())]
     }
 
-    fn is_cached(shelf: &mut ParsedTextCache, place: &str) -> bool {
-        shelf.get(place, &texts(0)[0].0, STAMP).is_some()
+    fn is_cached(cache: &mut ParsedTextCache, root: &str) -> bool {
+        cache.get(root, &texts(0)[0].0, STAMP).is_some()
     }
 
     #[test]
-    fn a_memory_of_another_stamp_or_place_is_not_the_one_that_was_read() {
-        let mut shelf = ParsedTextCache::default();
-        shelf.insert_root("a", texts(1));
-        assert!(is_cached(&mut shelf, "a") && !is_cached(&mut shelf, "b"));
-        assert!(shelf.get("a", &texts(0)[0].0, Stamp([1, 2, 3, 5])).is_none());
-        shelf.insert_root("a", Vec::new());
-        assert!(!is_cached(&mut shelf, "a"), "it was not there any more");
+    fn a_memory_of_another_stamp_or_root_is_not_cached() {
+        let mut cache = ParsedTextCache::default();
+        cache.insert_root("a", texts(1));
+        assert!(is_cached(&mut cache, "a") && !is_cached(&mut cache, "b"));
+        assert!(cache.get("a", &texts(0)[0].0, Stamp([1, 2, 3, 5])).is_none());
+        cache.insert_root("a", Vec::new());
+        assert!(!is_cached(&mut cache, "a"), "the memory is gone");
     }
 
     #[test]
-    fn the_root_that_nobody_wanted_for_longest_gives_way_and_nothing_beyond_the_bound_is_kept() {
+    fn the_least_recently_used_root_is_evicted_and_nothing_beyond_the_bound_is_cached() {
         let half = CACHE_BYTES_MAX / BYTES_PER_TEXT_BYTE / 2 - size_of::<CachedText>();
-        let mut shelf = ParsedTextCache::default();
-        shelf.insert_root("a", texts(half));
-        shelf.insert_root("b", texts(half));
-        shelf.insert_root("a", texts(half));
-        shelf.insert_root("c", texts(half));
-        assert_eq!(["a", "b", "c"].map(|place| is_cached(&mut shelf, place)), [true, false, true]);
-        shelf.insert_root("d", texts(3 * half));
-        assert_eq!(["a", "c", "d"].map(|place| is_cached(&mut shelf, place)), [true, true, false]);
+        let mut cache = ParsedTextCache::default();
+        cache.insert_root("a", texts(half));
+        cache.insert_root("b", texts(half));
+        cache.insert_root("a", texts(half));
+        cache.insert_root("c", texts(half));
+        assert_eq!(["a", "b", "c"].map(|root| is_cached(&mut cache, root)), [true, false, true]);
+        cache.insert_root("d", texts(3 * half));
+        assert_eq!(["a", "c", "d"].map(|root| is_cached(&mut cache, root)), [true, true, false]);
     }
 }

@@ -1,4 +1,7 @@
-//! The rules on stored memories: what they decide is entered into a draft.
+//! The rule curator on stored memories: it reads a snapshot, runs the rules, and enters their edits into a draft.
+//!
+//! Parsed memories are cached between tasks, by file stamp. A memory that changes between the snapshot and the edit
+//! is a conflict, and nothing of the draft may be committed then. The decisions themselves are in [`rules`].
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -25,22 +28,22 @@ use crate::rules::{
     self, EntryDates, ParsedText, ReviewDecision, Snapshot, StoredMemory, TextChecks,
 };
 
-/// Why a curator did not finish. Nothing that its draft holds may be committed then.
+/// Failure of a curator. Nothing in its draft may be committed then.
 #[derive(Debug, thiserror::Error)]
 pub enum CurateError {
-    /// The request itself cannot be met.
+    /// The request cannot be carried out.
     #[error(transparent)]
     Refused(#[from] RememberError),
-    /// Memories cannot be read, or an edit is not allowed.
+    /// A memory cannot be read, or an edit is not allowed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A model did not do it, or would have done harm.
+    /// A model failed, or its edits would have done harm.
     #[error(transparent)]
     Agent(#[from] AgentError),
 }
 
-/// Returns the names of new memories' folders at which something else stands, such as a link: what a clone brings keeps
-/// nothing from being remembered.
+/// Returns the topic folders whose path is taken by something else, such as a link. A cloned repository that brings
+/// one must not keep texts from being remembered.
 async fn blocked_topic_folders(memories: &Memories, writable: &[Mount]) -> Vec<MemoryPath> {
     let mut found = Vec::new();
     for mount in writable {
@@ -54,7 +57,7 @@ async fn blocked_topic_folders(memories: &Memories, writable: &[Mount]) -> Vec<M
     found
 }
 
-/// The curator of rules and shared words.
+/// The curator that decides by rules and shared words.
 #[derive(Debug)]
 pub struct RuleCurator<C> {
     screen: Screen,
@@ -64,8 +67,8 @@ pub struct RuleCurator<C> {
 }
 
 impl<C: Clock> RuleCurator<C> {
-    /// Returns a curator that screens by these policies, tells the time by this clock, and takes `tomorrow` for the day
-    /// after this one in this time zone.
+    /// Creates a rule curator with these screening rules and this clock. The time zone decides which day `tomorrow`
+    /// is.
     pub fn new(screen: Screen, clock: C, time_zone: TimeZone) -> Self {
         Self { screen, clock, time_zone, cache: Mutex::default() }
     }
@@ -76,12 +79,11 @@ impl<C: Clock> RuleCurator<C> {
     }
 
     fn cache(&self) -> MutexGuard<'_, ParsedTextCache> {
-        // What is kept is whole at every moment.
         self.cache.lock()
     }
 
-    /// Reads everything that may be decided on. What is no text, or too large, or gone since it was found,
-    /// is passed over.
+    /// Reads all memories that rules may decide on. Files that are not text, too large, or deleted in the meantime
+    /// are skipped.
     pub(crate) async fn snapshot(&self, memories: &Memories) -> Result<Snapshot, StoreError> {
         let mounts = memories.mounts();
         let writable: Vec<Mount> = mounts
@@ -89,97 +91,91 @@ impl<C: Clock> RuleCurator<C> {
             .filter(|mount| mount.unavailable.is_none() && mount.access == Access::ReadWrite)
             .map(|mount| mount.mount)
             .collect();
-        let mut surveyed = Box::pin(memories.scan_roots()).await?;
-        let paths: Vec<MemoryPath> = surveyed.iter().map(|one| one.path.clone()).collect();
-        surveyed.retain(|one| !one.exceeds_untrusted_limit);
-        let mut stored: Vec<StoredMemory> = Vec::with_capacity(surveyed.len());
-        let mut unsearched = Vec::new();
+        let mut scanned = Box::pin(memories.scan_roots()).await?;
+        let paths: Vec<MemoryPath> = scanned.iter().map(|memory| memory.path.clone()).collect();
+        scanned.retain(|memory| !memory.exceeds_untrusted_limit);
+        let mut stored: Vec<StoredMemory> = Vec::with_capacity(scanned.len());
+        let mut failed_reads = Vec::new();
         for MountState { mount, key, .. } in mounts {
-            let place = key.map(|key| key.place).unwrap_or_default();
-            let (here, rest) =
-                surveyed.into_iter().partition(|one| one.path.mount() == Some(mount));
-            surveyed = rest;
-            stored.extend(Box::pin(self.read_root(memories, &place, here, &mut unsearched)).await);
+            let root_key = key.map(|key| key.place).unwrap_or_default();
+            let (in_mount, rest) =
+                scanned.into_iter().partition(|memory| memory.path.mount() == Some(mount));
+            scanned = rest;
+            stored.extend(
+                Box::pin(self.read_root(memories, &root_key, in_mount, &mut failed_reads)).await,
+            );
         }
-        let read: HashSet<&MemoryPath> = stored.iter().map(|one| &one.path).collect();
+        let read: HashSet<&MemoryPath> = stored.iter().map(|memory| &memory.path).collect();
         let unread = paths.into_iter().filter(|path| !read.contains(path));
-        let in_the_way = blocked_topic_folders(memories, &writable).await;
-        let unread = unread.chain(in_the_way).collect();
-        // What nobody here reviewed decides nothing, and only what travels with a repository may be such.
+        let blocked = blocked_topic_folders(memories, &writable).await;
+        let occupied_paths = unread.chain(blocked).collect();
+        // An unreviewed memory decides nothing. Only memories that travel with a repository can be unreviewed.
         set_trust(memories, &mut stored, |stored| stored.path.is_shared()).await?;
         for waiting in memories.pending_reviews().await? {
-            for one in stored.iter_mut().filter(|one| one.path == waiting.path) {
+            for memory in stored.iter_mut().filter(|memory| memory.path == waiting.path) {
                 match waiting.reason {
-                    Unreviewed::Background => one.written_by_review = true,
-                    _ => one.influenced = true,
+                    Unreviewed::Background => memory.written_by_review = true,
+                    _ => memory.influenced = true,
                 }
             }
         }
         let (now, time_zone) = (self.clock.now(), self.time_zone.clone());
-        Ok(Snapshot {
-            memories: stored,
-            occupied_paths: unread,
-            failed_reads: unsearched,
-            writable,
-            now,
-            time_zone,
-        })
+        Ok(Snapshot { memories: stored, occupied_paths, failed_reads, writable, now, time_zone })
     }
 
-    /// Reads the memories of one root, those on the shelf from there. One that the machine fails to read does not
-    /// keep the others from being decided on; it is added to `unsearched`.
+    /// Reads the memories of one root, from the cache where possible. A memory that cannot be read does not stop
+    /// the others; its path is added to `failed_reads`.
     async fn read_root(
         &self,
         memories: &Memories,
-        place: &str,
-        surveyed: Vec<ScannedMemory>,
-        unsearched: &mut Vec<MemoryPath>,
+        root_key: &str,
+        scanned: Vec<ScannedMemory>,
+        failed_reads: &mut Vec<MemoryPath>,
     ) -> Vec<StoredMemory> {
-        let known: Vec<Option<ParsedText>> = {
-            let mut read_before = self.cache();
-            let find = |one: &ScannedMemory| read_before.get(place, &one.path, one.stamp?);
-            surveyed.iter().map(find).collect()
+        let cached: Vec<Option<ParsedText>> = {
+            let mut cache = self.cache();
+            let find = |memory: &ScannedMemory| cache.get(root_key, &memory.path, memory.stamp?);
+            scanned.iter().map(find).collect()
         };
-        let unknown = surveyed.iter().zip(&known).filter(|(_, known)| known.is_none());
-        let unknown: Vec<_> = unknown.map(|(one, _)| &one.path).collect();
-        let mut read = memories.read_many(&unknown).await.into_iter();
-        let mut stored = Vec::with_capacity(surveyed.len());
-        let mut kept = Vec::with_capacity(surveyed.len());
-        for (ScannedMemory { path, stamp, pinned, .. }, known) in surveyed.into_iter().zip(known) {
-            let text = match known {
+        let missing = scanned.iter().zip(&cached).filter(|(_, cached)| cached.is_none());
+        let missing: Vec<_> = missing.map(|(memory, _)| &memory.path).collect();
+        let mut read = memories.read_many(&missing).await.into_iter();
+        let mut stored = Vec::with_capacity(scanned.len());
+        let mut to_cache = Vec::with_capacity(scanned.len());
+        for (ScannedMemory { path, stamp, pinned, .. }, cached) in scanned.into_iter().zip(cached) {
+            let text = match cached {
                 Some(text) => text,
-                None => match read.next().expect("what is unknown is read") {
+                None => match read.next().expect("every memory missing in the cache is read") {
                     Ok(read) => ParsedText::from(read.text),
                     Err(StoreError::Refused(_)) => continue,
                     Err(_) => {
-                        unsearched.push(path);
+                        failed_reads.push(path);
                         continue;
                     }
                 },
             };
-            // A listing that was generated says nothing that its memories do not.
+            // A generated index repeats its memories.
             if path.relative().is_some_and(|relative| relative.as_str() == MEMORY_LIST)
                 && document::is_generated_list(&text)
             {
                 continue;
             }
-            kept.extend(stamp.map(|stamp| (path.clone(), stamp, text.clone())));
-            let (written, trust) = (EntryDates::Unknown, Trust::Outside);
+            to_cache.extend(stamp.map(|stamp| (path.clone(), stamp, text.clone())));
             stored.push(StoredMemory {
                 path,
                 text,
                 pinned,
-                entry_dates: written,
-                trust,
+                entry_dates: EntryDates::Unknown,
+                trust: Trust::Outside,
                 influenced: false,
                 written_by_review: false,
             });
         }
-        self.cache().insert_root(place, kept);
+        self.cache().insert_root(root_key, to_cache);
         stored
     }
 
-    /// Lets go of a snapshot when everything is decided.
+    /// Drops a snapshot after the decisions, and the tokens that they needed.
     fn release_snapshot(&self, snapshot: Snapshot) {
         drop(snapshot);
         self.cache().drop_tokens();
@@ -187,7 +183,7 @@ impl<C: Clock> RuleCurator<C> {
 }
 
 impl<C: Clock> RuleCurator<C> {
-    /// Takes a text in.
+    /// Puts the facts of a text into memories.
     pub(crate) async fn remember(
         &self,
         memories: &Memories,
@@ -201,7 +197,7 @@ impl<C: Clock> RuleCurator<C> {
         Ok(remembered)
     }
 
-    /// Removes what is asked for.
+    /// Removes the entries that a request asks for.
     pub(crate) async fn forget(
         &self,
         memories: &Memories,
@@ -215,7 +211,7 @@ impl<C: Clock> RuleCurator<C> {
         Ok(forgotten)
     }
 
-    /// Tidies up.
+    /// Tidies memories.
     pub(crate) async fn dream(
         &self,
         memories: &Memories,
@@ -224,7 +220,7 @@ impl<C: Clock> RuleCurator<C> {
         let mut snapshot = self.snapshot(memories).await?;
         set_trust(memories, &mut snapshot.memories, |_| true).await?;
         if snapshot.memories.iter().any(|stored| !stored.entries_with_relative_dates().is_empty()) {
-            // Recorded once for all memories: when an entry was written is read from history.
+            // Recorded once for all memories, because the dates of entries are read from history.
             memories.record_external_edits().await?;
         }
         for stored in &mut snapshot.memories {
@@ -244,57 +240,59 @@ impl<C: Clock> RuleCurator<C> {
         request: &ReviewRequest,
     ) -> Result<ReviewReport, CurateError> {
         let snapshot = self.snapshot(memories).await?;
-        let found = rules::review(&request.messages, snapshot.now, &snapshot.time_zone);
-        let found = found.into_iter().map(ReviewDecision::New).collect();
+        let findings = rules::review(&request.messages, snapshot.now, &snapshot.time_zone);
+        let decisions = findings.into_iter().map(ReviewDecision::New).collect();
         let checks = TextChecks { screen: &self.screen, quotes_prompt };
-        let reviewed = rules::apply_findings(&snapshot, request, found, (checks, BTreeMap::new()));
+        let reviewed =
+            rules::apply_findings(&snapshot, request, decisions, (checks, BTreeMap::new()));
         apply_edits(draft, &snapshot, &reviewed.edits).await?;
         draft.set_note(reviewed.evidence_note.clone());
         self.release_snapshot(snapshot);
         Ok(reviewed)
     }
 
-    /// Lets go of what is kept only so that the next one takes less time.
+    /// Drops the cache.
     pub(crate) fn clear_cache(&self) {
         *self.cache() = ParsedTextCache::default();
     }
 }
 
-/// Sets how far some of these memories may be trusted.
+/// Sets the trust level of the memories that a predicate selects.
 async fn set_trust(
     memories: &Memories,
     stored: &mut [StoredMemory],
-    is_wanted: impl Fn(&StoredMemory) -> bool,
+    is_selected: impl Fn(&StoredMemory) -> bool,
 ) -> Result<(), StoreError> {
-    let wanted: Vec<&mut StoredMemory> = stored.iter_mut().filter(|one| is_wanted(one)).collect();
+    let selected: Vec<&mut StoredMemory> =
+        stored.iter_mut().filter(|memory| is_selected(memory)).collect();
     let revision = |stored: &StoredMemory| Revision::digest(stored.text.as_bytes());
-    let texts: Vec<_> = wanted.iter().map(|stored| (&stored.path, revision(stored))).collect();
+    let texts: Vec<_> = selected.iter().map(|stored| (&stored.path, revision(stored))).collect();
     let trusted = memories.trust_levels(&texts).await?;
-    for (stored, trust) in wanted.into_iter().zip(trusted) {
+    for (stored, trust) in selected.into_iter().zip(trusted) {
         stored.trust = trust;
     }
     Ok(())
 }
 
-/// When those entries of a memory were written that point at a day without naming it.
+/// Returns the dates of those entries of a memory that have a relative date.
 async fn entry_dates(memories: &Memories, stored: &StoredMemory) -> Result<EntryDates, StoreError> {
     let entries = stored.entries_with_relative_dates();
     if entries.is_empty() {
         return Ok(EntryDates::Unknown);
     }
-    let came = match memories.entry_dates(&stored.path, &entries).await {
-        Ok(came) => came,
-        // It is gone or has become unreadable since; what is decided on it is a conflict anyway.
+    let dates = match memories.entry_dates(&stored.path, &entries).await {
+        Ok(dates) => dates,
+        // Deleted or unreadable since the snapshot: an edit of it is a conflict anyway.
         Err(StoreError::Refused(_)) => return Ok(EntryDates::Unknown),
         Err(error) => return Err(error),
     };
-    let known = entries.into_iter().zip(came);
+    let pairs = entries.into_iter().zip(dates);
     Ok(EntryDates::PerEntry(
-        known.filter_map(|(entry, at)| Some((entry.to_owned(), at?))).collect(),
+        pairs.filter_map(|(entry, date)| Some((entry.to_owned(), date?))).collect(),
     ))
 }
 
-/// Enters the edits into the draft, if each memory is still as the decision knew it.
+/// Enters edits into the draft; a memory that changed since the snapshot is a conflict.
 pub(crate) async fn apply_edits(
     draft: &mut Draft,
     snapshot: &Snapshot,
@@ -302,8 +300,8 @@ pub(crate) async fn apply_edits(
 ) -> Result<(), StoreError> {
     for edit in edits {
         let path = edit.path();
-        let known = snapshot.memories.iter().find(|stored| stored.path == *path);
-        if draft.text_of(path).await?.as_deref() != known.map(|stored| &*stored.text) {
+        let stored = snapshot.memories.iter().find(|stored| stored.path == *path);
+        if draft.text_of(path).await?.as_deref() != stored.map(|stored| &*stored.text) {
             return Err(CommandError::Conflict { path: path.clone(), current: None }.into());
         }
         match edit {

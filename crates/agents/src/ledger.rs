@@ -1,45 +1,47 @@
-//! What a piece of work took, noted while it goes on: whoever stops it knows it too.
+//! The ledger of one task: models, turns, tool calls and tokens, recorded while it runs.
+//!
+//! The task writes to it; the worker reads it at any time, also after cancelling the task.
 
 use model::TokenUsage;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// The agents, as they are called in logs and runs.
+/// Names of the agents in logs and runs.
 pub(crate) const REMEMBER_AGENT: &str = "managed-auto-memory-remember";
 pub(crate) const FORGET_AGENT: &str = "managed-auto-memory-forget";
 pub(crate) const DREAM_AGENT: &str = "managed-auto-memory-dream";
 pub(crate) const REVIEW_AGENT: &str = "managed-auto-memory-review";
 
-/// What a piece of work took so far.
+/// The effort of a task so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunReport {
-    /// The agent, as it is called in logs and runs.
+    /// Name of the agent in logs and runs.
     pub agent: Option<&'static str>,
-    /// The model that was asked; none, if the rules did it.
+    /// Name of the model; none if the rules did the task.
     pub model: Option<String>,
-    /// Replies of the model.
+    /// Number of replies of the model.
     pub turns: u32,
-    /// Calls of tools that were carried out, or refused by them.
+    /// Number of tool calls that reached a tool.
     pub calls: u32,
-    /// Calls that were refused.
+    /// Number of calls that were refused.
     pub refused_calls: u32,
-    /// What the replies cost.
+    /// Tokens of the replies.
     pub usage: TokenUsage,
-    /// Why the rules did it although a model was to.
+    /// Reason why the rules did the task in place of a model.
     pub fallback: Option<String>,
-    /// Why the model's work was not taken.
+    /// Reason why the model's work was rejected.
     pub failure: Option<String>,
 }
 
 impl RunReport {
-    /// Returns the agent of this name.
+    /// Returns the static name of an agent.
     pub fn agent(name: &str) -> Option<&'static str> {
         [REMEMBER_AGENT, FORGET_AGENT, DREAM_AGENT, REVIEW_AGENT]
             .into_iter()
             .find(|agent| *agent == name)
     }
 
-    /// Returns what both came to, of which the other was noted later.
+    /// Adds the report of a later attempt.
     #[must_use]
     pub fn merged_with(&self, later: &Self) -> Self {
         let mut usage = self.usage;
@@ -51,14 +53,14 @@ impl RunReport {
             calls: self.calls.saturating_add(later.calls),
             refused_calls: self.refused_calls.saturating_add(later.refused_calls),
             usage,
-            // Of the latest attempt alone.
+            // Only the latest attempt counts.
             fallback: later.fallback.clone(),
             failure: later.failure.clone(),
         }
     }
 }
 
-/// Where a piece of work is noted.
+/// Shared record of a task's effort.
 #[derive(Debug, Default)]
 pub struct Ledger {
     report: Mutex<RunReport>,
@@ -66,26 +68,26 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Returns what was noted so far.
+    /// Returns the report so far.
     pub fn report(&self) -> RunReport {
         self.lock().clone()
     }
 
-    /// Waits until something is noted that was not waited for before. One may wait at a time.
+    /// Waits until something is recorded after the last wait. Only one task may wait at a time.
     pub async fn wait_for_change(&self) {
         self.changed.notified().await;
     }
 
-    /// Takes over what somebody else noted, in the place of what is here.
+    /// Replaces the report, for example with the one of a child process.
     pub fn replace(&self, report: RunReport) {
-        self.update(|noted| *noted = report);
+        self.update(|current| *current = report);
     }
 
     pub(crate) fn begin(&self, agent: &'static str, model: &str) {
         self.update(|report| {
             report.agent = Some(agent);
             report.model = Some(model.to_owned());
-            // Of an earlier attempt.
+            // Reset what an earlier attempt left.
             report.fallback = None;
             report.failure = None;
         });
@@ -114,14 +116,13 @@ impl Ledger {
         self.update(|report| report.fallback = Some(why));
     }
 
-    /// Changes what is noted, and then wakes whoever waits for that.
+    /// Changes the report and wakes the waiter.
     fn update(&self, change: impl FnOnce(&mut RunReport)) {
         change(&mut self.lock());
         self.changed.notify_one();
     }
 
     fn lock(&self) -> MutexGuard<'_, RunReport> {
-        // What is noted is whole at every moment.
         self.report.lock()
     }
 }

@@ -1,9 +1,10 @@
-//! Mini-agents: they read memories, decide, and edit a draft; nothing else.
+//! Curators: they read memories, decide what becomes of them, and edit a draft.
 //!
-//! [`rules`] is the curator that needs no model and no network: `remember`, `forget` and `dream` as
-//! pure functions from a snapshot of memories to edits, and `review`, which finds in a conversation what is worth keeping.
-//! [`Curator`] is what a lane asks, over a [`store::Draft`]: it asks models, or [`RuleCurator`], which has those functions.
-//! [`rerank`] asks a model which memories fit a prompt. Nothing here commits: the owner of the draft does.
+//! [`rules`] holds pure functions from a snapshot of memories to edits, for `remember`, `forget`, `dream` and
+//! `review`. They need no model and no network. [`RuleCurator`] runs them on stored memories.
+//! [`Curator`] is the entry point for a lane: it asks models, or the [`RuleCurator`] for tasks without a model.
+//! [`rerank`] asks a model which memories fit a prompt. Nothing here commits; the owner of the [`store::Draft`]
+//! does.
 
 pub mod rules;
 

@@ -1,8 +1,9 @@
-//! The curator: it asks models, and the rules where there is none.
+//! The curator that asks models, and falls back to the rule curator for work without a model.
 //!
-//! The model works on a copy of the memories, with tools that see nothing else; what it changed is entered into the draft
-//! as the edits of the rules are, if the memories are still as it was shown them. What it must not do is not left to what
-//! it is told: [`files`] refuses it, and a dream is compared with what was there before.
+//! Each task runs an agent: a model with tools that see only a copy of the memories. Its edits are entered into the
+//! draft like those of the rules, provided that the memories did not change in the meantime. The prompts are not
+//! trusted to keep a model from harm: [`toolbox`] refuses forbidden calls, and [`content_check`] compares the
+//! result with the memories as they were. This module writes no files and commits nothing.
 
 mod agent;
 mod content_check;
@@ -40,42 +41,42 @@ use crate::request::{
 use crate::review::{ReviewReport, ReviewRequest};
 use crate::rules::{self, DREAM_COMPLETED, EntryRef, ParsedText, Snapshot, TextChecks};
 
-/// Turns of an agent that remembers.
+/// Maximum turns of an agent that remembers.
 const REMEMBER_TURNS: u32 = 6;
-/// Turns of an agent that dreams, in each scope.
+/// Maximum turns of an agent that dreams, in each scope.
 const DREAM_TURNS: u32 = 12;
-/// Turns of an agent that forgets: an answer, and another one after a wrong one.
+/// Maximum turns of an agent that forgets: one answer, and one more after an invalid one.
 const FORGET_TURNS: u32 = 2;
-/// Turns of an agent that reviews.
+/// Maximum turns of an agent that reviews.
 const REVIEW_TURNS: u32 = 4;
-/// Memories that remembering changes.
+/// Maximum number of memories that remembering changes.
 const REMEMBER_CHANGED_MAX: usize = 8;
-/// Memories that a dream by a model changes.
+/// Maximum number of memories that a dream by a model changes.
 const DREAM_CHANGED_MAX: usize = 8;
-/// Entries that a model chooses from.
+/// Maximum number of entries that a model selects from.
 const CANDIDATES_MAX: usize = 400;
-/// Memories that are listed in the task of an agent that remembers.
+/// Maximum number of memories that are listed in a remember task.
 const LISTED_MEMORIES_MAX: usize = 40;
-/// Characters of an entry that a model chooses from.
+/// Maximum length of an entry that a model selects from, in characters.
 const ENTRY_CHARS_MAX: usize = 400;
 
-/// Which models do which work. What has none is done by the rules.
+/// The model for each kind of task. A task without a model is done by the rules.
 #[derive(Clone, Debug, Default)]
 pub struct CuratorModels {
-    /// The model that remembers.
+    /// Model for remembering.
     pub remember: Option<Chat>,
-    /// The model that selects what is forgotten.
+    /// Model that selects the entries to forget.
     pub forget: Option<Chat>,
-    /// The model that dreams.
+    /// Model for dreams.
     pub dream: Option<Chat>,
-    /// The model that reviews conversations.
+    /// Model for reviews of conversations.
     pub review: Option<Chat>,
-    /// Whether the rules do what a model fails to do.
+    /// Whether the rules do a task after its model failed.
     pub falls_back_to_rules: bool,
 }
 
-/// The curator, which decides what becomes of memories: it asks models, or goes by the rules where there is none. It edits a
-/// draft and commits nothing, and notes what that takes in a ledger.
+/// The component that decides what becomes of memories: by a model, or by the rules where there is none. It edits a
+/// draft, commits nothing, and records models, turns and tokens in a ledger.
 #[derive(Debug)]
 pub struct Curator<C> {
     rules: RuleCurator<C>,
@@ -83,19 +84,19 @@ pub struct Curator<C> {
 }
 
 impl<C: Clock> Curator<C> {
-    /// Returns a curator that asks these models.
+    /// Creates a curator with these models.
     pub const fn new(rules: RuleCurator<C>, models: CuratorModels) -> Self {
         Self { rules, models }
     }
 
-    /// Takes what a model did, or lets the rules do it if a person wants that.
+    /// Returns the model's result; on its failure, `None` if the rules are to do the task, or the error.
     fn or_fall_back<T>(
         &self,
-        done: Result<T, CurateError>,
+        result: Result<T, CurateError>,
         ledger: &Ledger,
     ) -> Result<Option<T>, CurateError> {
-        match done {
-            Ok(done) => Ok(Some(done)),
+        match result {
+            Ok(report) => Ok(Some(report)),
             Err(CurateError::Agent(error)) => {
                 let why = error.redacted_message();
                 if self.models.falls_back_to_rules {
@@ -147,7 +148,7 @@ impl<C: Clock> Curator<C> {
         apply_edits(draft, &snapshot, &edits).await?;
         draft.set_model(chat.name());
         let touched: Vec<MemoryPath> = edits.iter().map(|edit| edit.path().clone()).collect();
-        let count = |action| changes.iter().filter(|note| note.action == action).count();
+        let count = |action| changes.iter().filter(|change| change.action == action).count();
         let summary = if edits.is_empty() {
             "Nothing to save: there is nothing new in it that is worth keeping.".to_owned()
         } else {
@@ -181,22 +182,23 @@ impl<C: Clock> Curator<C> {
         let snapshot = self.rules.snapshot(memories).await?;
         let mut candidates = rules::candidates(&snapshot, request, CANDIDATES_MAX);
         let screen = self.rules.screen();
-        // Each memory is looked at once, however many of its entries are candidates.
-        let mut secret: HashMap<&MemoryPath, bool> = HashMap::new();
+        // Screening is expensive: each memory is screened once, however many of its entries are candidates.
+        let mut has_secrets: HashMap<&MemoryPath, bool> = HashMap::new();
         candidates.retain(|(stored, _)| {
-            !*secret.entry(&stored.path).or_insert_with(|| has_secret(screen, &stored.text))
+            !*has_secrets.entry(&stored.path).or_insert_with(|| has_secret(screen, &stored.text))
         });
-        let chosen = if candidates.is_empty() {
+        let selected = if candidates.is_empty() {
             Vec::new()
         } else {
-            let mut choice = EntrySelection::new(&candidates);
-            let task = choice.task(request);
-            let ran = Self::agent_run(chat, prompts::FORGET, FORGET_TURNS, FORGET_BY_MODEL_WAIT)
-                .run(&task, &mut choice, ledger)
-                .await;
-            choice.into_selected(ran)?
+            let mut selection = EntrySelection::new(&candidates);
+            let task = selection.task(request);
+            let outcome =
+                Self::agent_run(chat, prompts::FORGET, FORGET_TURNS, FORGET_BY_MODEL_WAIT)
+                    .run(&task, &mut selection, ledger)
+                    .await;
+            selection.into_selected(outcome)?
         };
-        let forgotten = rules::forget_entries(&snapshot, chosen);
+        let forgotten = rules::forget_entries(&snapshot, selected);
         drop(candidates);
         apply_edits(draft, &snapshot, &forgotten.edits).await?;
         draft.set_model(chat.name());
@@ -212,13 +214,13 @@ impl<C: Clock> Curator<C> {
         ledger.begin(DREAM_AGENT, chat.name());
         let snapshot = self.rules.snapshot(memories).await?;
         let screen = self.rules.screen();
-        let until = Instant::now() + AGENT_WAIT;
-        let mut done = DreamReport::default();
-        let mut refused: Vec<AgentError> = Vec::new();
-        // Scope by scope, so that nothing of one gets into another.
+        let deadline = Instant::now() + AGENT_WAIT;
+        let mut report = DreamReport::default();
+        let mut refusals: Vec<AgentError> = Vec::new();
+        // Scope by scope, so that no text moves from one scope to another.
         for mount in snapshot.writable.clone() {
             let mut of_mount = snapshot.memories.iter().map(|stored| stored.path.mount());
-            if !of_mount.any(|of| of == Some(mount)) || done.edits.len() >= DREAM_CHANGED_MAX {
+            if !of_mount.any(|of| of == Some(mount)) || report.edits.len() >= DREAM_CHANGED_MAX {
                 continue;
             }
             let allowed = AgentPermissions {
@@ -226,56 +228,59 @@ impl<C: Clock> Curator<C> {
                 writable: vec![mount],
                 sees_existing: true,
                 work: AgentTask::Dream,
-                changed_max: DREAM_CHANGED_MAX - done.edits.len(),
+                changed_max: DREAM_CHANGED_MAX - report.edits.len(),
                 request: "",
             };
             let mut files = MemoryToolbox::new(&snapshot, memories.layout(), screen, allowed);
             let task = dream_task(&snapshot, &mut files);
-            let turns_max = DREAM_TURNS;
             let agent = AgentRun {
                 chat,
                 system: prompts::DREAM,
-                turns_max,
-                deadline: until,
+                turns_max: DREAM_TURNS,
+                deadline,
                 time_limit: AGENT_WAIT,
             };
             match agent.run(&task, &mut files, ledger).await {
-                Ok(_) => add_scope_edits(&mut done, &files)?,
-                // What it would have lost in one scope says nothing of the others.
+                Ok(_) => add_scope_edits(&mut report, &files)?,
+                // Text lost in one scope says nothing about the edits in the others.
                 Err(error @ (AgentError::ContentLoss { .. } | AgentError::ContentAdded(_))) => {
                     let why = error.redacted_message();
-                    tracing::warn!(model = chat.name(), why, "a part of a dream is refused");
-                    refused.push(error);
+                    tracing::warn!(
+                        model = chat.name(),
+                        why,
+                        "the model's edits of a scope were refused"
+                    );
+                    refusals.push(error);
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        if done.edits.is_empty()
-            && done.proposals.is_empty()
-            && let Some(error) = refused.pop()
+        if report.edits.is_empty()
+            && report.proposals.is_empty()
+            && let Some(error) = refusals.pop()
         {
             return Err(error.into());
         }
-        apply_edits(draft, &snapshot, &done.edits).await?;
+        apply_edits(draft, &snapshot, &report.edits).await?;
         draft.set_model(chat.name());
-        let did = match done.edits.len() {
+        let result = match report.edits.len() {
             0 => "Nothing to tidy up.".to_owned(),
-            1 => format!("Changed 1 memory. Repeated entries merged: {}.", done.merged_entries),
+            1 => format!("Changed 1 memory. Repeated entries merged: {}.", report.merged_entries),
             count => {
                 format!(
                     "Changed {count} memories. Repeated entries merged: {}.",
-                    done.merged_entries
+                    report.merged_entries
                 )
             }
         };
-        done.summary = format!("{DREAM_COMPLETED} {did}");
-        if !done.proposals.is_empty() {
-            let _ = write!(done.summary, " Proposed: {}.", done.proposals.len());
+        report.summary = format!("{DREAM_COMPLETED} {result}");
+        if !report.proposals.is_empty() {
+            let _ = write!(report.summary, " Proposed: {}.", report.proposals.len());
         }
-        for error in refused {
-            let _ = write!(done.summary, " Refused: {}.", error.redacted_message());
+        for error in refusals {
+            let _ = write!(report.summary, " Refused: {}.", error.redacted_message());
         }
-        Ok(done)
+        Ok(report)
     }
 
     async fn review_with_model(
@@ -291,10 +296,10 @@ impl<C: Clock> Curator<C> {
         let mut findings = ReviewToolbox::new(&snapshot, request, screen);
         let task = findings.task(&snapshot);
         let agent = Self::agent_run(chat, prompts::REVIEW, REVIEW_TURNS, wait);
-        let ran = agent.run(&task, &mut findings, ledger).await;
-        let (found, skipped) = findings.into_items(ran)?;
+        let outcome = agent.run(&task, &mut findings, ledger).await;
+        let (decisions, skipped) = findings.into_items(outcome)?;
         let checks = TextChecks { screen, quotes_prompt };
-        let reviewed = rules::apply_findings(&snapshot, request, found, (checks, skipped));
+        let reviewed = rules::apply_findings(&snapshot, request, decisions, (checks, skipped));
         apply_edits(draft, &snapshot, &reviewed.edits).await?;
         draft.set_model(chat.name());
         draft.set_note(reviewed.evidence_note.clone());
@@ -311,16 +316,17 @@ impl<C: Clock> Curator<C> {
     }
 }
 
-/// Adds what a dream did to one scope, if nothing is lost.
-fn add_scope_edits(done: &mut DreamReport, files: &MemoryToolbox<'_>) -> Result<(), AgentError> {
-    done.merged_entries += content_check::check_dream_edits(files)?;
+/// Adds the edits of one scope to a dream, if they lose nothing.
+fn add_scope_edits(report: &mut DreamReport, files: &MemoryToolbox<'_>) -> Result<(), AgentError> {
+    report.merged_entries += content_check::check_dream_edits(files)?;
     let edits = files.edits();
-    done.proposals.extend(files.proposals());
-    done.changes.extend(entry_outcomes(files));
-    done.scopes.extend(edits.iter().filter_map(|edit| edit.path().mount()));
-    done.topics
+    report.proposals.extend(files.proposals());
+    report.changes.extend(entry_outcomes(files));
+    report.scopes.extend(edits.iter().filter_map(|edit| edit.path().mount()));
+    report
+        .topics
         .extend(edits.iter().map(|edit| MemoryTopic::declared_or_default(None, edit.path())));
-    done.edits.extend(edits);
+    report.edits.extend(edits);
     Ok(())
 }
 
@@ -339,8 +345,8 @@ fn remember_task(
         let mut listed =
             rules::most_similar_memories(snapshot, &request.content, LISTED_MEMORIES_MAX);
         listed.retain(|stored| !has_secret(screen, &stored.text));
-        let of = snapshot.memories.iter().filter(|stored| !stored.is_unreviewed()).count();
-        let _ = writeln!(task, "\nMemories that may be about it ({} of {of}):", listed.len());
+        let total = snapshot.memories.iter().filter(|stored| !stored.is_unreviewed()).count();
+        let _ = writeln!(task, "\nMemories that may be about it ({} of {total}):", listed.len());
         for stored in listed {
             let description = stored.text.parsed().header.shown_description().to_owned();
             let _ = writeln!(task, "- {} {description}", stored.path);
@@ -361,9 +367,9 @@ fn dream_task(snapshot: &Snapshot, files: &mut MemoryToolbox<'_>) -> String {
     format!("Today is {}.\n\nThe memories:\n{listed}\n", snapshot.local_date(snapshot.now))
 }
 
-/// Returns what became of entries: of one memory, what is new takes the place of what is gone.
+/// Returns the outcome of each entry. Within one memory, new entries count as updates of removed ones.
 fn entry_outcomes(files: &MemoryToolbox<'_>) -> Vec<EntryOutcome> {
-    let mut notes = Vec::new();
+    let mut outcomes = Vec::new();
     let texts: Vec<_> = files.texts_before_and_after().collect();
     let after: HashSet<&str> = texts
         .iter()
@@ -376,8 +382,8 @@ fn entry_outcomes(files: &MemoryToolbox<'_>) -> Vec<EntryOutcome> {
             continue;
         }
         let forms = |text: Option<&ParsedText>| -> BTreeMap<String, String> {
-            let notes = text.into_iter().flat_map(|text| &text.parsed().entries);
-            notes
+            let entries = text.into_iter().flat_map(|text| &text.parsed().entries);
+            entries
                 .map(|note| (note.normalized.as_str().to_owned(), note.statement().to_owned()))
                 .collect()
         };
@@ -386,24 +392,24 @@ fn entry_outcomes(files: &MemoryToolbox<'_>) -> Vec<EntryOutcome> {
             let missing = from.iter().filter(|(form, _)| !of.contains_key(*form));
             missing.map(|(form, text)| (form.clone(), text.clone())).collect::<Vec<_>>()
         };
-        let (gone, come) = (missing(&new, &old), missing(&old, &new));
-        let updated = gone.len().min(come.len());
-        for (at, (_, entry)) in come.iter().enumerate() {
-            let action = if at < updated { EntryAction::Updated } else { EntryAction::Added };
-            notes.push(rules::entry_outcome(path, action, entry));
+        let (removed, added) = (missing(&new, &old), missing(&old, &new));
+        let updated = removed.len().min(added.len());
+        for (index, (_, entry)) in added.iter().enumerate() {
+            let action = if index < updated { EntryAction::Updated } else { EntryAction::Added };
+            outcomes.push(rules::entry_outcome(path, action, entry));
         }
-        for (form, entry) in gone.iter().skip(updated) {
+        for (form, entry) in removed.iter().skip(updated) {
             let is_kept = after.contains(form.as_str());
             let action = if is_kept { EntryAction::Merged } else { EntryAction::Removed };
-            notes.push(rules::entry_outcome(path, action, entry));
+            outcomes.push(rules::entry_outcome(path, action, entry));
         }
     }
-    notes
+    outcomes
 }
 
-/// Entries that a model chooses from, by their ids.
+/// Tool by which a model selects entries by their ids.
 struct EntrySelection<'a> {
-    /// In the order in which they are listed.
+    /// Entries with their ids, in the order in which they are listed.
     entries: Vec<(String, EntryRef<'a>)>,
     selected: Option<Vec<EntryRef<'a>>>,
     named_unknown_ids: bool,
@@ -411,14 +417,14 @@ struct EntrySelection<'a> {
 
 impl<'a> EntrySelection<'a> {
     fn new(entries: &[EntryRef<'a>]) -> Self {
-        let entries = entries.iter().map(|at| (Self::entry_id(*at), *at)).collect();
+        let entries = entries.iter().map(|entry| (Self::entry_id(*entry), *entry)).collect();
         Self { entries, selected: None, named_unknown_ids: false }
     }
 
-    /// Returns the scope, path and number of an entry.
-    fn entry_id((stored, note): EntryRef<'_>) -> String {
-        let notes = stored.text.parsed().entries.iter();
-        let number = notes.take_while(|one| !std::ptr::eq(*one, note)).count();
+    /// Returns the id of an entry: scope, path and index.
+    fn entry_id((stored, entry): EntryRef<'_>) -> String {
+        let entries = stored.text.parsed().entries.iter();
+        let number = entries.take_while(|other| !std::ptr::eq(*other, entry)).count();
         format!("{}:{number}", stored.path.to_string().trim_start_matches("/memories/"))
     }
 
@@ -434,22 +440,22 @@ impl<'a> EntrySelection<'a> {
         task
     }
 
-    /// Reads ids; `None` if there is one that is not listed.
+    /// Returns the entries of a list of ids; `None` if an id is unknown.
     fn resolve_ids(&self, ids: &Value) -> Option<Vec<EntryRef<'a>>> {
-        let known: HashMap<&str, EntryRef<'a>> =
-            self.entries.iter().map(|(id, at)| (id.as_str(), *at)).collect();
-        ids.as_array()?.iter().map(|id| known.get(id.as_str()?).copied()).collect()
+        let by_id: HashMap<&str, EntryRef<'a>> =
+            self.entries.iter().map(|(id, entry)| (id.as_str(), *entry)).collect();
+        ids.as_array()?.iter().map(|id| by_id.get(id.as_str()?).copied()).collect()
     }
 
-    /// Returns what was chosen, by a call or else by a text that is JSON.
+    /// Returns the selected entries: those of the tool call, or else those in the JSON of the model's text.
     fn into_selected(
         self,
-        ran: Result<String, AgentError>,
+        outcome: Result<String, AgentError>,
     ) -> Result<Vec<EntryRef<'a>>, AgentError> {
-        if let Some(chosen) = self.selected {
-            return Ok(chosen);
+        if let Some(selected) = self.selected {
+            return Ok(selected);
         }
-        match ran {
+        match outcome {
             Ok(text) => {
                 let value = extract_json(&text).ok_or(AgentError::NoAnswer)?;
                 let ids = value.get("ids").unwrap_or(&value);
@@ -481,17 +487,17 @@ impl Toolbox for EntrySelection<'_> {
         if self.selected.is_some() {
             return Err(ToolRefusal::new("entries were selected already"));
         }
-        let Some(chosen) = self.resolve_ids(&arguments["ids"]) else {
+        let Some(selected) = self.resolve_ids(&arguments["ids"]) else {
             self.named_unknown_ids = true;
             return Err(ToolRefusal::new("`ids` must be a list of ids that were listed"));
         };
-        self.selected = Some(chosen);
+        self.selected = Some(selected);
         Ok("Selected.".to_owned())
     }
 }
 
 impl<C: Clock> Curator<C> {
-    /// Takes a text in.
+    /// Puts the facts of a text into memories.
     pub async fn remember(
         &self,
         memories: &Memories,
@@ -500,16 +506,16 @@ impl<C: Clock> Curator<C> {
         ledger: &Ledger,
     ) -> Result<RememberReport, CurateError> {
         if let Some(chat) = &self.models.remember {
-            let done =
+            let result =
                 self.remember_with_model(chat, (memories, &mut *draft), request, ledger).await;
-            if let Some(done) = self.or_fall_back(done, ledger)? {
-                return Ok(done);
+            if let Some(report) = self.or_fall_back(result, ledger)? {
+                return Ok(report);
             }
         }
         self.rules.remember(memories, draft, request).await
     }
 
-    /// Removes what is asked for.
+    /// Removes the entries that a request asks for.
     pub async fn forget(
         &self,
         memories: &Memories,
@@ -517,19 +523,20 @@ impl<C: Clock> Curator<C> {
         request: &ForgetRequest,
         ledger: &Ledger,
     ) -> Result<ForgetReport, CurateError> {
-        // A person chose an entry already, or says a secret, which goes to no model.
+        // With a file, a person already chose the entry. A secret must not be sent to a model.
         let is_for_rules =
             request.file.is_some() || has_secret(self.rules.screen(), &request.query);
         if let Some(chat) = self.models.forget.as_ref().filter(|_| !is_for_rules) {
-            let done = self.forget_with_model(chat, (memories, &mut *draft), request, ledger).await;
-            if let Some(done) = self.or_fall_back(done, ledger)? {
-                return Ok(done);
+            let result =
+                self.forget_with_model(chat, (memories, &mut *draft), request, ledger).await;
+            if let Some(report) = self.or_fall_back(result, ledger)? {
+                return Ok(report);
             }
         }
         self.rules.forget(memories, draft, request).await
     }
 
-    /// Tidies up.
+    /// Tidies memories: merges duplicates, moves entries, proposes merges.
     pub async fn dream(
         &self,
         memories: &Memories,
@@ -537,15 +544,15 @@ impl<C: Clock> Curator<C> {
         ledger: &Ledger,
     ) -> Result<DreamReport, CurateError> {
         if let Some(chat) = &self.models.dream {
-            let done = self.dream_with_model(chat, (memories, &mut *draft), ledger).await;
-            if let Some(done) = self.or_fall_back(done, ledger)? {
-                return Ok(done);
+            let result = self.dream_with_model(chat, (memories, &mut *draft), ledger).await;
+            if let Some(report) = self.or_fall_back(result, ledger)? {
+                return Ok(report);
             }
         }
         self.rules.dream(memories, draft).await
     }
 
-    /// Reviews a conversation, within this time.
+    /// Reviews a conversation within the time `wait`.
     pub async fn review(
         &self,
         memories: &Memories,
@@ -554,24 +561,24 @@ impl<C: Clock> Curator<C> {
         ledger: &Ledger,
     ) -> Result<ReviewReport, CurateError> {
         if let Some(chat) = &self.models.review {
-            let done = self
+            let result = self
                 .review_with_model(chat, (memories, &mut *draft), (request, wait), ledger)
                 .await;
-            if let Some(done) = self.or_fall_back(done, ledger)? {
-                return Ok(done);
+            if let Some(report) = self.or_fall_back(result, ledger)? {
+                return Ok(report);
             }
         }
         self.rules.review(memories, draft, request).await
     }
 
-    /// Tells whether a model decides anything, so that deciding anew costs more than time.
+    /// Checks whether any task uses a model, so that doing it again costs tokens.
     pub const fn has_model(&self) -> bool {
         let CuratorModels { remember, forget, dream, review, falls_back_to_rules: _ } =
             &self.models;
         remember.is_some() || forget.is_some() || dream.is_some() || review.is_some()
     }
 
-    /// Lets go of what is kept only so that the next task takes less time.
+    /// Drops the caches that only make the next task faster.
     pub fn clear_cache(&self) {
         self.rules.clear_cache();
     }

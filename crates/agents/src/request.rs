@@ -1,8 +1,7 @@
-//! What a curator is asked and what it answers, as values.
+//! Requests to a curator and its reports, as plain values.
 //!
-//! The same for every curator, so that the lane, the wire and the tests do not care which one did
-//! the work. An answer holds the edits to be made and the facts that a result tells; it never
-//! quotes what was remembered.
+//! They are the same for every curator, so that the lane, the wire and the tests do not depend on which one did the
+//! work. A report holds the edits to make and facts about them; its summary never quotes the remembered text.
 
 use std::collections::BTreeSet;
 
@@ -10,57 +9,57 @@ use memory::path::{MemoryPath, Mount, Scope};
 use memory::proposal::Proposal;
 use memory::screen::Family;
 
-/// What a curator may know of earlier memories while it remembers.
+/// Earlier memories that a curator may use while it remembers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContextMode {
-    /// All memories of the binding: what is known is not written twice.
+    /// All memories of the binding: known facts are not written twice.
     #[default]
     Workspace,
-    /// None of them: everything is written afresh, as in a bulk import.
+    /// None: every fact is written as new, as in a bulk import.
     Clean,
 }
 
-/// What is to be remembered.
+/// A request to remember a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RememberRequest {
-    /// The text, as somebody said it.
+    /// Text as the user or agent gave it.
     pub content: String,
-    /// What may be known while deciding.
+    /// Memories that may be used for the decision.
     pub context_mode: ContextMode,
-    /// Where it must go; `None` lets the curator decide.
+    /// Scope to write to; `None` lets the curator decide.
     pub scope: Option<Scope>,
 }
 
-/// What is to be forgotten.
+/// A request to forget entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForgetRequest {
-    /// The request, in the person's words.
+    /// Request in the person's words.
     pub query: String,
-    /// Where to look; `None` looks everywhere.
+    /// Scope to search; `None` searches all.
     pub scope: Option<Scope>,
-    /// The only memory to look in, if a person chose an entry of it.
+    /// Only memory to search, if a person chose an entry of it.
     pub file: Option<MemoryPath>,
 }
 
-/// One step of an answer.
+/// One edit of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CuratorEdit {
-    /// The memory is to have this text, whether it is there or not.
+    /// Write the memory's whole text; it may be new.
     Write {
-        /// Which.
+        /// Path of the memory.
         path: MemoryPath,
-        /// All of its text.
+        /// Whole text.
         text: String,
     },
-    /// The memory is to go: no entry is left in it.
+    /// Remove the memory, because no entry is left in it.
     Remove {
-        /// Which.
+        /// Path of the memory.
         path: MemoryPath,
     },
 }
 
 impl CuratorEdit {
-    /// Returns the memory that it changes.
+    /// Returns the path of the memory.
     pub const fn path(&self) -> &MemoryPath {
         match self {
             Self::Write { path, .. } | Self::Remove { path } => path,
@@ -68,29 +67,29 @@ impl CuratorEdit {
     }
 }
 
-/// What kind of knowledge a memory holds; the word of its `type`, and the folder of a new one.
+/// Kind of knowledge in a memory: the value of its `type`, and the folder of a new one.
 #[derive(strum::AsRefStr, strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MemoryTopic {
-    /// Who the person is, what they like and have.
+    /// Facts about the person: who they are, what they like and have.
     User,
-    /// How an agent is to work.
+    /// Rules for how an agent works.
     Feedback,
     /// Facts, conventions, commands, dates and decisions of the work.
     Project,
-    /// Where something is to be found.
+    /// Pointers to where something is found.
     Reference,
 }
 
 impl MemoryTopic {
-    /// Returns the topic that a memory's `type` or else its folder names.
+    /// Returns the topic in a memory's `type`, or else in its folder.
     pub fn declared(kind: Option<&str>, path: &MemoryPath) -> Option<Self> {
         let folder = path.relative().and_then(|relative| relative.segments().next());
         [kind, folder].into_iter().flatten().find_map(|word| word.to_ascii_lowercase().parse().ok())
     }
 
-    /// Returns the topic that is nearest to a memory's `type` and place.
+    /// Returns the declared topic, or else the default of the memory's mount.
     pub fn declared_or_default(kind: Option<&str>, path: &MemoryPath) -> Self {
         Self::declared(kind, path).unwrap_or(match path.mount() {
             Some(Mount::Scope(Scope::Global)) => Self::User,
@@ -101,134 +100,134 @@ impl MemoryTopic {
     }
 }
 
-/// Why nothing was remembered.
+/// Reason why nothing was remembered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RememberError {
-    /// The text holds a secret or an order to a model.
+    /// The text holds a secret or an injected instruction.
     #[error("the text matches the {family} rule `{rule}`")]
     Screened {
-        /// The family of the rule.
+        /// Family of the rule.
         family: Family,
-        /// Its id.
+        /// Id of the rule.
         rule: &'static str,
     },
-    /// The scope that was asked for cannot be written.
-    #[error("the scope that was asked for cannot be written here")]
+    /// The requested scope cannot be written.
+    #[error("the requested scope cannot be written here")]
     ScopeMismatch,
-    /// The text is about this repository, and none is open that may be written.
+    /// The text is about a repository, and no writable project is bound.
     #[error(
         "the text is about this repository, but no repository is open here that can be written"
     )]
     NoProject,
 }
 
-/// What remembering comes to.
+/// Result of remembering.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RememberReport {
-    /// What is to be done; nothing if all of it was known.
+    /// Edits to make; empty if all facts were known.
     pub edits: Vec<CuratorEdit>,
-    /// One sentence on what was done, without a word of the content.
+    /// One sentence on the outcome, without a word of the content.
     pub summary: String,
-    /// The memories that change.
+    /// Paths of the changed memories.
     pub changed_paths: Vec<MemoryPath>,
-    /// Where they lie.
+    /// Mounts of the changed memories.
     pub scopes: BTreeSet<Mount>,
-    /// The entries that change.
+    /// Outcomes of the entries.
     pub changes: Vec<EntryOutcome>,
-    /// What a person should decide.
+    /// Proposals for a person to decide.
     pub proposals: Vec<Proposal>,
 }
 
-/// What became of an entry.
+/// Outcome of an entry.
 #[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryAction {
-    /// It is new.
+    /// Added as new.
     Added,
-    /// It takes the place of an older one.
+    /// Written in place of an older one.
     Updated,
-    /// It is gone.
+    /// Removed.
     Removed,
-    /// It is gone, since another entry says the same.
+    /// Removed, because another entry says the same.
     Merged,
-    /// A day that it pointed at is named in it.
+    /// Changed: a relative date was replaced by the date.
     Dated,
-    /// Nothing: it was known already.
+    /// Unchanged: the fact was known already.
     Known,
 }
 
-/// One entry that an answer tells of.
+/// One entry in a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryOutcome {
-    /// Its memory.
+    /// Path of its memory.
     pub path: MemoryPath,
-    /// What became of it.
+    /// Outcome.
     pub action: EntryAction,
-    /// Its first words, on one line.
+    /// First words, on one line.
     pub summary: String,
 }
 
 /// An entry that a request to forget may mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryCandidate {
-    /// Its memory.
+    /// Path of its memory.
     pub path: MemoryPath,
-    /// All of it, without the bullet: a request with this text means it alone.
+    /// Full text without the bullet; a request with this text means only this entry.
     pub entry: String,
-    /// Its first line.
+    /// First line.
     pub summary: String,
 }
 
 /// An entry that was forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForgottenEntry {
-    /// The topic of its memory.
+    /// Topic of its memory.
     pub topic: MemoryTopic,
-    /// Its first line.
+    /// First line.
     pub summary: String,
-    /// Its memory.
+    /// Path of its memory.
     pub path: MemoryPath,
 }
 
-/// What forgetting comes to.
+/// Result of forgetting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForgetReport {
-    /// What is to be done; nothing if nothing matches.
+    /// Edits to make; empty if nothing matches.
     pub edits: Vec<CuratorEdit>,
-    /// One sentence on what was done.
+    /// One sentence on the outcome.
     pub summary: String,
-    /// The entries that go.
+    /// Entries that are removed.
     pub removed: Vec<ForgottenEntry>,
-    /// Pinned memories that hold a matching entry and keep it.
+    /// Pinned memories with a matching entry, which they keep.
     pub skipped_pinned: Vec<MemoryPath>,
-    /// The topics of the memories that change.
+    /// Topics of the changed memories.
     pub topics: BTreeSet<MemoryTopic>,
-    /// Where they lie.
+    /// Mounts of the changed memories.
     pub scopes: BTreeSet<Mount>,
-    /// The entries that change.
+    /// Outcomes of the entries.
     pub changes: Vec<EntryOutcome>,
-    /// If nothing is removed: the entries that may be meant, the likeliest first.
+    /// Entries that may be meant, most likely first; only if nothing is removed.
     pub candidates: Vec<EntryCandidate>,
 }
 
-/// What a dream comes to.
+/// Result of a dream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DreamReport {
-    /// What is to be done; nothing if all is in order.
+    /// Edits to make; empty if all is in order.
     pub edits: Vec<CuratorEdit>,
-    /// One sentence on what was done.
+    /// One sentence on the outcome.
     pub summary: String,
-    /// The topics of the memories that change.
+    /// Topics of the changed memories.
     pub topics: BTreeSet<MemoryTopic>,
-    /// Where they lie.
+    /// Mounts of the changed memories.
     pub scopes: BTreeSet<Mount>,
-    /// How many entries were merged into another that says the same.
+    /// Number of entries merged into another that says the same.
     pub merged_entries: usize,
-    /// The entries that change.
+    /// Outcomes of the entries.
     pub changes: Vec<EntryOutcome>,
-    /// What a person should decide.
+    /// Proposals for a person to decide.
     pub proposals: Vec<Proposal>,
-    /// The number of memories that were left for another dream, since one may change and add only so much.
+    /// Number of memories left for another dream, because one dream may change and add only a limited amount.
     pub deferred: usize,
 }

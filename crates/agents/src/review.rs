@@ -1,7 +1,7 @@
-//! What a background review is given and what it comes to, as values.
+//! Requests and reports of background reviews, as plain values.
 //!
-//! A review reads the end of a conversation and looks for what is worth keeping. Whoever finds it, a model or the rules,
-//! hands over findings; what becomes of them is decided in one place, so that a model may not do more than the rules.
+//! A review reads the end of a conversation and looks for facts worth keeping. A model or the rules supply
+//! findings. One function decides what becomes of them, so that a model may do no more than the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use memory::proposal::Proposal;
 
 use crate::request::{CuratorEdit, EntryOutcome};
 
-/// The most findings that one review takes.
+/// Maximum number of findings of one review.
 pub const FINDINGS_MAX: usize = 5;
 
-/// Who said a message.
+/// Author of a message.
 #[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,103 +26,103 @@ pub enum MessageRole {
     Tool,
 }
 
-/// Whose a finding is.
+/// Scope that a finding belongs to.
 #[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FindingTarget {
-    /// The person's, in all projects.
+    /// The person, in all projects.
     User,
-    /// This project's; the person's where there is none.
+    /// This project; the person where there is none.
     Memory,
-    /// This copy of the project's.
+    /// This working copy of the project.
     Workspace,
 }
 
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewMessage {
-    /// Its id, by which findings name it.
+    /// Id by which findings refer to it.
     pub id: String,
-    /// Who said it.
+    /// Author.
     pub role: MessageRole,
-    /// What was said.
+    /// Text.
     pub text: String,
 }
 
-/// Something worth keeping.
+/// A fact worth keeping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewFinding {
-    /// Whose it is.
+    /// Scope that it belongs to.
     pub target: FindingTarget,
-    /// One statement that stands alone.
+    /// One statement that is clear by itself.
     pub text: String,
-    /// The ids of the messages that say so.
+    /// Ids of the messages that support it.
     pub evidence: Vec<String>,
 }
 
-/// When a review is made.
+/// Occasion of a review.
 #[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReviewTrigger {
-    /// So many turns have passed.
+    /// A number of turns have passed.
     Turns,
     /// The conversation has ended.
     End,
-    /// What the model knows is about to be shortened.
+    /// The context of the model is about to be compacted.
     Compaction,
 }
 
-/// What is to be reviewed.
+/// A conversation to review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewRequest {
-    /// The conversation, as its host names it.
+    /// Name of the conversation, given by its host.
     pub session: String,
-    /// Its first and its last turn that are read, counted from 1.
+    /// First and last turn in the messages, counted from 1.
     pub turns: (u64, u64),
-    /// Why now.
+    /// Occasion.
     pub trigger: ReviewTrigger,
-    /// What was said, the oldest first.
+    /// Messages, oldest first.
     pub messages: Vec<ReviewMessage>,
 }
 
-/// Why a finding was not taken.
+/// Reason why a finding was skipped.
 #[derive(strum::AsRefStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FindingSkipReason {
-    /// A memory says so already.
+    /// A memory already says so.
     Known,
-    /// It holds a secret or an order to a model.
+    /// It holds a secret or an injected instruction.
     Screened,
-    /// A review takes no more.
+    /// The review already has the maximum number of findings.
     Limit,
-    /// It repeats what the model was told about its work.
+    /// It repeats the model's own instructions.
     Instructions,
-    /// It is no single statement of a fair length.
+    /// It is not a single statement of suitable length.
     Form,
-    /// It cannot be written where it belongs.
+    /// Its scope cannot be written.
     Place,
 }
 
-/// What a review comes to.
+/// Result of a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReviewReport {
-    /// What is to be done; nothing if nothing was found.
+    /// Edits to make; empty if nothing was found.
     pub edits: Vec<CuratorEdit>,
-    /// One sentence on what was done, without a word of the conversation.
+    /// One sentence on the outcome, without a word of the conversation.
     pub summary: String,
-    /// The memories that change.
+    /// Paths of the changed memories.
     pub changed_paths: Vec<MemoryPath>,
-    /// Where they lie.
+    /// Mounts of the changed memories.
     pub scopes: BTreeSet<Mount>,
-    /// The entries that change.
+    /// Outcomes of the entries.
     pub changes: Vec<EntryOutcome>,
-    /// What a person should decide.
+    /// Proposals for a person to decide.
     pub proposals: Vec<Proposal>,
-    /// The number of findings that were not taken, by the reason.
+    /// Number of skipped findings by reason.
     pub skipped: BTreeMap<FindingSkipReason, u32>,
-    /// The turns that were read and what was said in them, for the history of what changes.
+    /// Turns and messages that were read, as a note for the history of the change.
     pub evidence_note: String,
 }

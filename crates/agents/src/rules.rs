@@ -1,8 +1,7 @@
-//! The curator that needs no model and no network.
+//! The rule curator's decisions: pure functions that need no model and no network.
 //!
-//! Rules of grammar and shared words decide, in every language of the lexicon and, by the words alone, in
-//! others. The same snapshot, request and time give the same answer. It errs to the side of keeping:
-//! what it is not sure of it leaves as it is.
+//! Grammar rules and shared words decide; grammar in every language of the lexicon, words alone in others. The same
+//! snapshot, request and time give the same result. When in doubt, memories stay as they are.
 
 mod classify;
 mod content;

@@ -1,8 +1,8 @@
-//! Whether a prompt is answered at all.
+//! Decides whether a prompt is answered at all.
 //!
-//! A wrong memory costs more than none, and most prompts need none. What is known of a prompt and of the memory
-//! that fits it best is a row of numbers; each number moves the scales by steps that were learnt, and what they
-//! come to decides.
+//! A wrong memory costs more than none, and most prompts need none. The decision uses features of the prompt and of
+//! its best memory: coverage of the question, similarity of the texts, lead over the other memories.
+//! Learned rules (`weights::OF_ANSWER`) add up to a score; below zero, nothing is shown.
 
 use crate::corpus::Corpus;
 use crate::features::Coverage;
@@ -10,28 +10,28 @@ use crate::prompt_classifier::{PROMPT_CLASS_LEN, PROMPT_CLASSES};
 use crate::query::PromptQuery;
 use crate::weights::{AnswerStep, OF_ANSWER};
 
-/// What is known of a memory beside others.
+/// Match of one memory, for comparison with the others.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MatchContext {
     pub(crate) coverage: Coverage,
     pub(crate) score: f32,
-    /// How near its best entry and the whole of it are to the question.
+    /// Text similarity of its best entry and of the whole memory.
     pub(crate) text_similarity: [f32; 2],
-    /// How far the question is met word by word.
+    /// Similarity of its best entry, word by word.
     pub(crate) word_similarity: f32,
 }
 
-/// What the decision to answer goes by, in the order that [`Ranking::answer`](crate::Ranking::answer) has it in.
+/// Names of the features of the decision to answer, in the order of [`Ranking::answer`](crate::Ranking::answer).
 pub const ANSWER_FEATURES: [&str; ANSWER] = {
     let mut names = [""; ANSWER];
-    let mut at = 0;
-    while at < ANSWER {
-        names[at] = if at < MATCH_FEATURES.len() {
-            MATCH_FEATURES[at]
+    let mut index = 0;
+    while index < ANSWER {
+        names[index] = if index < MATCH_FEATURES.len() {
+            MATCH_FEATURES[index]
         } else {
-            PROMPT_CLASSES[at - MATCH_FEATURES.len()]
+            PROMPT_CLASSES[index - MATCH_FEATURES.len()]
         };
-        at += 1;
+        index += 1;
     }
     names
 };
@@ -52,39 +52,40 @@ const MATCH_FEATURES: [&str; 13] = [
 ];
 pub(crate) const ANSWER: usize = MATCH_FEATURES.len() + PROMPT_CLASS_LEN;
 
-/// The place of that which says how many memories there are.
+/// Index of the feature for the number of memories.
 const MEMORIES: usize = MATCH_FEATURES.len() - 1;
 
-/// How many those are, 6, 60 and 420, as the feature has them.
+/// Corpus sizes that the rules were learned for, as `ln(1 + memories)`: 6, 60 and 420 memories.
 const CORPUS_SIZES: [f32; 3] = [1.945_910_1, 4.110_874, 6.042_633];
 
-/// What counts as being told enough.
+/// Coverage above which more does not count.
 const COVERAGE_MAX: f32 = 1.5;
-/// As far as a score can stand above the next.
+/// Score lead over the next memory above which more does not count.
 const LEAD_MAX: f32 = 3.0;
-/// As many words as count: one or two tell little, but a long prompt tells no more than one of a few words.
+/// Number of query words above which more do not count. One or two words say little; a long prompt says no more
+/// than one of a few words.
 const QUERY_TERMS_MAX: usize = 4;
-/// What nearnesses of texts differ by at least.
+/// Lower bound of the spread of text similarities.
 const GIST_SPREAD_MIN: f32 = 0.03;
 
-/// Returns what speaks for answering with the first of these memories; the others are those that were looked at
-/// beside it. `told` is how much of each word of the question the first has.
+/// Returns the features of answering with the first memory of `contexts`; the others are its competitors. `exact`
+/// returns how much of a word of the question the first memory has.
 pub(crate) fn features(
     corpus: &Corpus,
-    question: &PromptQuery,
-    known: &[MatchContext],
-    told: impl Fn(usize) -> f32,
+    query: &PromptQuery,
+    contexts: &[MatchContext],
+    exact: impl Fn(usize) -> f32,
 ) -> [f32; ANSWER] {
     let mut features = [0.0; ANSWER];
-    features[MATCH_FEATURES.len()..].copy_from_slice(&question.prompt_class);
-    let Some((first, others)) = known.split_first() else { return features };
+    features[MATCH_FEATURES.len()..].copy_from_slice(&query.prompt_class);
+    let Some((first, others)) = contexts.split_first() else { return features };
     let of_others = || others.iter().map(|other| other.text_similarity[1]);
     let count = others.len().max(1) as f32;
     let mean = of_others().sum::<f32>() / count;
     let spread = (of_others().map(|gist| (gist - mean).powi(2)).sum::<f32>() / count).sqrt();
-    let asked = question.terms.iter().enumerate();
-    let telling = asked.map(|(at, asked)| asked.answer_weight() * told(at).min(1.0));
-    let above = others.first().map_or(LEAD_MAX, |next| first.score - next.score);
+    let terms = query.terms.iter().enumerate();
+    let term_weights = terms.map(|(index, term)| term.answer_weight() * exact(index).min(1.0));
+    let lead = others.first().map_or(LEAD_MAX, |next| first.score - next.score);
     let of_match = [
         first.coverage.exact.min(COVERAGE_MAX),
         first.coverage.exact_share(),
@@ -95,27 +96,27 @@ pub(crate) fn features(
         first.word_similarity,
         first.text_similarity[1] - of_others().fold(0.0, f32::max),
         (first.text_similarity[1] - mean) / (spread + GIST_SPREAD_MIN),
-        above.min(LEAD_MAX),
-        question.terms.len().min(QUERY_TERMS_MAX) as f32,
-        telling.fold(0.0, f32::max),
+        lead.min(LEAD_MAX),
+        query.terms.len().min(QUERY_TERMS_MAX) as f32,
+        term_weights.fold(0.0, f32::max),
         (corpus.memories() as f32).ln_1p(),
     ];
     features[..MATCH_FEATURES.len()].copy_from_slice(&of_match);
     features
 }
 
-/// Returns how much speaks for an answer: none is given below zero.
+/// Returns the score of answering; below zero, nothing is shown.
 pub(crate) fn answer_score(features: &[f32; ANSWER]) -> f32 {
     let sizes = size_weights(features[MEMORIES]);
-    let taken = OF_ANSWER.iter().filter(|(feature, from, _)| features[*feature] > *from);
+    let applied = OF_ANSWER.iter().filter(|(feature, from, _)| features[*feature] > *from);
     let of = |(.., steps): &AnswerStep| {
         steps.iter().zip(sizes).map(|(step, size)| step * size).sum::<f32>()
     };
-    taken.map(of).sum()
+    applied.map(of).sum()
 }
 
-/// How much goes by what was learnt of few memories, of some and of many: parts of one, by the logarithm of how many
-/// there are.
+/// Returns the weights of the small, medium and large corpus sizes. They sum to 1 and are interpolated by the
+/// logarithm of the number of memories.
 fn size_weights(memories: f32) -> [f32; 3] {
     let [few, some, many] = CORPUS_SIZES;
     let past = |from: f32, to: f32| ((memories - from) / (to - from)).clamp(0.0, 1.0);
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_of_what_speaks_for_an_answer_never_speaks_against_it() {
+    fn features_of_a_good_match_never_lower_the_answer_score() {
         for (feature, _, steps) in OF_ANSWER.iter().skip(1) {
             let name = ANSWER_FEATURES[*feature];
             let rises = MATCH_FEATURES[..10].contains(&name) || name == PROMPT_CLASSES[0];
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_two_sizes_goes_by_both() {
+    fn a_corpus_between_two_sizes_uses_the_weights_of_both() {
         let check = |memories: f32, expected: [f32; 3]| {
             for (part, expected) in size_weights(memories.ln_1p()).into_iter().zip(expected) {
                 assert!((part - expected).abs() < 0.01, "{memories}: {part}, not {expected}");
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_is_known_of_is_not_answered() {
+    fn a_prompt_without_features_is_not_answered() {
         assert!(answer_score(&[0.0; ANSWER]) < 0.0);
     }
 }

@@ -1,8 +1,8 @@
-//! Which entries are worth a closer look: those that hold a word of the question, or one near it.
+//! Selects the candidate entries of a question: those that have one of its words or a similar one.
 //!
-//! Entries are counted up by the postings of their words, and the best of them are taken with their
-//! neighbours. The work is bounded, however large the corpus: a word that stands nearly everywhere is passed
-//! over once enough was counted.
+//! Entries are scored by the postings of their words. The best become candidates, together with their neighbors.
+//! The work is bounded, however large the corpus is: once enough postings were counted, a word that occurs nearly
+//! everywhere is skipped.
 
 use std::cell::RefCell;
 
@@ -14,118 +14,121 @@ use crate::features::{
 use crate::query::PromptQuery;
 use crate::terms::{Posting, to_u32};
 
-/// How many entries are looked at word by word, besides their neighbours; when meaning does not count, fewer do.
+/// Maximum number of candidates, without their neighbors: with and without vectors.
 const CANDIDATES: usize = 96;
 const CANDIDATES_BY_WORDS: usize = 40;
-/// How many terms may answer to a word by their meaning, at most; the nearest.
+/// Maximum number of terms that match a word by meaning; the most similar are used.
 const SIMILAR_TERMS_MAX: usize = 48;
-/// How many postings are counted up, at most; the rarest words' first.
+/// Maximum number of postings that are counted; rare words come first.
 const POSTINGS_MAX: usize = 16_384;
-/// How many memories are looked at because as wholes they mean what the question means, among how many at
-/// most, and how many entries of each.
+/// Limits of the search for memories that are similar to the question as a whole. They bound the number of memories,
+/// the corpus size above which the search is skipped, and the entries of each memory.
 const SIMILAR_MEMORIES_MAX: usize = 8;
 pub(crate) const SIMILARITY_CORPUS_MAX: usize = 4_096;
 const SIMILAR_MEMORY_ENTRIES_MAX: usize = 16;
-/// How much a word that was meant to be another counts as it, by its slips.
+/// Factor for each typo between a word and the term that it probably means.
 const TYPO_FACTOR: f32 = 0.8;
-/// In how many steps it is counted how near words are that are added up.
+/// Steps that squared similarities are rounded to, so that they can be summed in any order.
 const SIMILARITY_STEPS: f32 = 256.0;
 
-/// How many bits are kept together.
+/// Bits in one word of the bit set.
 const BITS: usize = 64;
 
-/// A word of the corpus that answers to a word of the question.
+/// A term of the corpus that matches a word of the question.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TermMatch {
     pub(crate) term: u32,
-    /// Which word of the question.
+    /// Index of the word in the question.
     pub(crate) query_term: usize,
-    /// How much it counts as that word itself.
+    /// Weight as the word itself: 1 for the same word, less with typos, 0 for a similar word.
     pub(crate) exact: f32,
-    /// How near it is in meaning.
+    /// Similarity in meaning.
     pub(crate) similarity: f32,
-    /// How much it counts among all that is near. In steps that can be added up in any order: the numbers
-    /// of words depend on which came first.
+    /// Weight among all similar words. Rounded, so that sums do not depend on their order: the order of terms
+    /// depends on which was added first.
     similarity_weight: f32,
 }
 
 impl TermMatch {
-    fn new(term: u32, asked: usize, same: f32, near: f32) -> Self {
-        let kinship = (near * near * SIMILARITY_STEPS).round() / SIMILARITY_STEPS;
-        Self { term, query_term: asked, exact: same, similarity: near, similarity_weight: kinship }
+    fn new(term: u32, query_term: usize, exact: f32, similarity: f32) -> Self {
+        let similarity_weight =
+            (similarity * similarity * SIMILARITY_STEPS).round() / SIMILARITY_STEPS;
+        Self { term, query_term, exact, similarity, similarity_weight }
     }
 }
 
 thread_local! {
-    /// The scratch of the last ranking of this thread.
+    /// Buffers of the last ranking in this thread.
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Looks at the likeliest entries, those that somebody else knows of, and the neighbours of both.
+/// Collects the rows of the best entries, of the entries in `others`, and of the neighbors of both.
 pub(crate) fn collect_candidates(
     corpus: &Corpus,
-    question: &PromptQuery,
+    query: &PromptQuery,
     matches: &[TermMatch],
     others: &[u32],
 ) -> CandidateRows {
-    // Out of its place meanwhile: one that a panic left with numbers in it is not used again.
+    // The buffers are taken out while they are used: after a panic, buffers with leftover numbers are not used
+    // again.
     let mut scratch = SCRATCH.take();
-    let rows = scratch.collect_rows(corpus, question, matches, others);
+    let rows = scratch.collect_rows(corpus, query, matches, others);
     SCRATCH.set(scratch);
     rows
 }
 
-/// Keeps the room of rows for the next ranking of this thread.
+/// Returns the rows' allocations to this thread's buffers.
 pub(crate) fn recycle(rows: CandidateRows) {
     SCRATCH.with_borrow_mut(|scratch| scratch.spare = rows);
 }
 
-/// What ranking needs for a while; kept, so that it need not be made each time. Between two rankings its numbers are
-/// zero, so it serves every corpus.
+/// Reusable buffers of a ranking. Between two rankings all numbers are zero, so one set serves every corpus.
 #[derive(Debug, Default)]
 struct Scratch {
-    /// What each entry counted up to.
+    /// Score of each entry, by posting.
     scores: Vec<f32>,
     touched: Vec<u32>,
-    /// Whether all that counts was counted up: then an entry that was not touched has nothing of the question.
+    /// Whether all postings were counted: then an entry outside `touched` has no word of the question.
     is_all_counted: bool,
-    /// What entries that were touched counted up to, and which they are.
+    /// Scores and numbers of touched entries, for sorting.
     ordered: Vec<u64>,
-    /// For each term, one past where its matches begin; 0 for none.
+    /// Index of each term's first match, plus one; 0 for none.
     slots: Vec<u32>,
-    /// Which terms have matches, a bit each: most have none, and this stays near at hand.
+    /// Bit set of the terms with matches. Most terms have none, and the bits fit in the CPU cache.
     has_slot: Vec<u64>,
-    /// What the head of a memory has of the question.
+    /// Match of a memory's header with the question.
     head: Vec<LaneHits>,
-    /// Room of rows that nobody needs any more.
+    /// Allocations of rows that are no longer used.
     spare: CandidateRows,
 }
 
-/// Returns the words of the corpus that answer to those of a question, term by term.
+/// Returns the terms of the corpus that match the words of a question, sorted by term.
 pub(crate) fn match_terms(
     corpus: &Corpus,
-    question: &PromptQuery,
-    by_sense: bool,
+    query: &PromptQuery,
+    use_vectors: bool,
 ) -> Vec<TermMatch> {
     let mut matches = Vec::new();
-    for (asked, of) in question.terms.iter().enumerate() {
+    for (query_term, of) in query.terms.iter().enumerate() {
         let exact = of.stem.and_then(|stem| corpus.terms.stem(stem));
         let members = exact.into_iter().flat_map(|stem| stem.term_ids.iter());
-        matches.extend(members.map(|term| TermMatch::new(term, asked, 1.0, 1.0)));
+        matches.extend(members.map(|term| TermMatch::new(term, query_term, 1.0, 1.0)));
         if exact.is_none() {
-            for (term, slips) in corpus.terms.spelling_candidates(&of.word) {
+            for (term, typos) in corpus.terms.spelling_candidates(&of.word) {
                 let stem = corpus.terms.list[term as usize].stem;
-                let same =
-                    TYPO_FACTOR.powi(i32::try_from(slips).expect("a word has two slips at most"));
+                let exactness =
+                    TYPO_FACTOR.powi(i32::try_from(typos).expect("a match has at most two typos"));
                 let forms = &corpus.terms.stems[stem as usize].term_ids;
-                matches.extend(forms.iter().map(|term| TermMatch::new(term, asked, same, same)));
+                matches.extend(
+                    forms.iter().map(|term| TermMatch::new(term, query_term, exactness, exactness)),
+                );
             }
         }
-        if by_sense {
+        if use_vectors {
             for &(term, near) in corpus.terms.similar_terms(&of.word).iter().take(SIMILAR_TERMS_MAX)
             {
                 if !exact.is_some_and(|stem| stem.term_ids.contains(term)) {
-                    matches.push(TermMatch::new(term, asked, 0.0, near));
+                    matches.push(TermMatch::new(term, query_term, 0.0, near));
                 }
             }
         }
@@ -140,19 +143,17 @@ pub(crate) fn match_terms(
     matches
 }
 
-/// Returns the entries of the memories that as wholes mean what the question means; of none when there are
-/// too many to compare.
-fn similar_memories(corpus: &Corpus, question: &PromptQuery) -> Vec<u32> {
-    if question.text_vector.iter().all(|number| *number == 0)
+/// Returns the entries of the memories that are similar to the question as wholes; none if the corpus is too large
+/// to compare them.
+fn similar_memories(corpus: &Corpus, query: &PromptQuery) -> Vec<u32> {
+    if query.text_vector.iter().all(|number| *number == 0)
         || corpus.memories() > SIMILARITY_CORPUS_MAX
     {
         return Vec::new();
     }
-    let held = corpus.memories.iter().flatten();
-    let mut near: Vec<(f32, &MemoryRecord)> = held
-        .map(|memory| {
-            (cosine_similarity(&question.text_vector, corpus.memory_vector(memory)), memory)
-        })
+    let records = corpus.memories.iter().flatten();
+    let mut near: Vec<(f32, &MemoryRecord)> = records
+        .map(|memory| (cosine_similarity(&query.text_vector, corpus.memory_vector(memory)), memory))
         .collect();
     let nearer = |a: &(f32, &MemoryRecord), b: &(f32, &MemoryRecord)| {
         b.0.total_cmp(&a.0).then_with(|| a.1.path.cmp(&b.1.path))
@@ -167,15 +168,15 @@ fn similar_memories(corpus: &Corpus, question: &PromptQuery) -> Vec<u32> {
 }
 
 impl Scratch {
-    /// Returns the entries that may fit, the likeliest first.
+    /// Returns the entries with the highest scores, in no particular order.
     fn candidates(
         &mut self,
         corpus: &Corpus,
-        question: &PromptQuery,
+        query: &PromptQuery,
         matches: &[TermMatch],
     ) -> Vec<u32> {
         self.scores.resize(corpus.entries.len(), 0.0);
-        let worth = |found: &TermMatch| question.terms[found.query_term].weight * found.similarity;
+        let worth = |found: &TermMatch| query.terms[found.query_term].weight * found.similarity;
         let mut order: Vec<&TermMatch> = matches.iter().collect();
         order.sort_by(|a, b| {
             let word = |found: &TermMatch| &corpus.terms.list[found.term as usize].word;
@@ -183,35 +184,35 @@ impl Scratch {
                 .total_cmp(&worth(a))
                 .then_with(|| (word(a), a.query_term).cmp(&(word(b), b.query_term)))
         });
-        let mut left = POSTINGS_MAX;
+        let mut budget = POSTINGS_MAX;
         self.is_all_counted = true;
         for found in order {
             let postings = &corpus.terms.list[found.term as usize].postings;
-            if postings.len() > left && !self.touched.is_empty() {
+            if postings.len() > budget && !self.touched.is_empty() {
                 self.is_all_counted = false;
                 continue;
             }
-            left = left.saturating_sub(postings.len());
+            budget = budget.saturating_sub(postings.len());
             let worth = worth(found);
             self.is_all_counted &= worth > 0.0;
-            for Posting { entry, score: there } in postings {
+            for Posting { entry, score: weight } in postings {
                 let score = &mut self.scores[*entry as usize];
                 if *score == 0.0 {
                     self.touched.push(*entry);
                 }
-                *score += worth * there;
+                *score += worth * weight;
             }
         }
-        let by_words = question.text_vector.is_empty();
-        self.top_scored(corpus, if by_words { CANDIDATES_BY_WORDS } else { CANDIDATES })
+        let words_only = query.text_vector.is_empty();
+        self.top_scored(corpus, if words_only { CANDIDATES_BY_WORDS } else { CANDIDATES })
     }
 
-    /// Returns so many entries that counted up to most.
+    /// Returns the `count` entries with the highest scores; ties are resolved by `entry_order`.
     fn top_scored(&mut self, corpus: &Corpus, count: usize) -> Vec<u32> {
         if self.touched.len() <= count {
             return self.touched.clone();
         }
-        // Numbers above zero are in the order of their bits.
+        // Positive floats sort like their bits, so scores and entry numbers can be compared as one integer.
         let with_score =
             |id: &u32| u64::from(self.scores[*id as usize].to_bits()) << u32::BITS | u64::from(*id);
         self.ordered.clear();
@@ -234,25 +235,25 @@ impl Scratch {
     fn collect_rows(
         &mut self,
         corpus: &Corpus,
-        question: &PromptQuery,
+        query: &PromptQuery,
         matches: &[TermMatch],
         others: &[u32],
     ) -> CandidateRows {
-        let mut likely = self.candidates(corpus, question, matches);
-        likely.extend(similar_memories(corpus, question));
+        let mut likely = self.candidates(corpus, query, matches);
+        likely.extend(similar_memories(corpus, query));
         likely.extend(others);
-        let mut places: Vec<(u32, usize)> = Vec::with_capacity(likely.len());
-        places.extend(likely.into_iter().filter_map(|id| {
+        let mut positions: Vec<(u32, usize)> = Vec::with_capacity(likely.len());
+        positions.extend(likely.into_iter().filter_map(|id| {
             let entry = corpus.entries.get(id as usize)?.as_ref()?;
             Some((entry.memory, entry.ordinal as usize))
         }));
-        places.sort_unstable();
+        positions.sort_unstable();
         let mut rows = std::mem::take(&mut self.spare).cleared();
-        for places in places.chunk_by(|a, b| a.0 == b.0) {
-            add_rows(corpus, places, &mut rows);
+        for positions in positions.chunk_by(|a, b| a.0 == b.0) {
+            add_rows(corpus, positions, &mut rows);
         }
         self.set_slots(corpus, matches);
-        rows.width = question.terms.len().div_ceil(LANES);
+        rows.width = query.terms.len().div_ceil(LANES);
         rows.hits.reserve(rows.list.len() * rows.width);
         for group in 0..rows.groups.len() {
             self.count_group_hits(corpus, matches, group, &mut rows);
@@ -264,22 +265,22 @@ impl Scratch {
         for entry in self.touched.drain(..) {
             self.scores[entry as usize] = 0.0;
         }
-        rows.compute_features(corpus, question);
+        rows.compute_features(corpus, query);
         rows
     }
 
-    /// Notes where the matches of each term begin.
+    /// Notes the first match of each term.
     fn set_slots(&mut self, corpus: &Corpus, matches: &[TermMatch]) {
         self.slots.resize(corpus.terms.list.len(), 0);
         self.has_slot.resize(corpus.terms.list.len().div_ceil(BITS), 0);
-        for (at, found) in matches.iter().enumerate().rev() {
+        for (index, found) in matches.iter().enumerate().rev() {
             let term = found.term as usize;
-            self.slots[term] = to_u32(at + 1);
+            self.slots[term] = to_u32(index + 1);
             self.has_slot[term / BITS] |= 1 << (term % BITS);
         }
     }
 
-    /// Counts what the entries of a memory have of each word of the question.
+    /// Counts the matches of a memory's entries with each word of the question.
     fn count_group_hits(
         &mut self,
         corpus: &Corpus,
@@ -291,9 +292,9 @@ impl Scratch {
         let mut head = std::mem::take(&mut self.head);
         head.clear();
         head.resize(rows.width, LaneHits::default());
-        let head_is_met = corpus.memories[*memory as usize]
+        let header_matches = corpus.memories[*memory as usize]
             .as_ref()
-            .is_some_and(|held| self.count_terms(matches, &held.header_terms, &mut head));
+            .is_some_and(|record| self.count_terms(matches, &record.header_terms, &mut head));
         for row in &mut rows.list[of_group.clone()] {
             let start = rows.hits.len();
             rows.hits.extend_from_slice(&head);
@@ -302,54 +303,55 @@ impl Scratch {
                     debug_assert!(!entry.terms.iter().any(|(term, _)| self.has_slot(*term)));
                     continue;
                 }
-                let is_met = self.count_terms(matches, &entry.terms, &mut rows.hits[start..]);
-                row.has_match = head_is_met || is_met;
+                let entry_matches =
+                    self.count_terms(matches, &entry.terms, &mut rows.hits[start..]);
+                row.has_match = header_matches || entry_matches;
             }
         }
         self.head = head;
     }
 
     fn has_slot(&self, term: u32) -> bool {
-        let (at, bit) = (term as usize / BITS, term as usize % BITS);
-        self.has_slot[at] >> bit & 1 == 1
+        let (index, bit) = (term as usize / BITS, term as usize % BITS);
+        self.has_slot[index] >> bit & 1 == 1
     }
 
-    /// Counts what some terms have of each word of the question; returns whether that is anything.
+    /// Adds the matches of some terms with each word of the question; returns whether there is any.
     fn count_terms(
         &self,
         matches: &[TermMatch],
         terms: &[(u32, f32)],
         hits: &mut [LaneHits],
     ) -> bool {
-        let mut is_met = false;
+        let mut has_match = false;
         for (term, weight) in terms {
             if self.has_slot(*term) {
                 let slot = self.slots[*term as usize] as usize;
-                is_met = true;
+                has_match = true;
                 let own = matches[slot - 1..].iter().take_while(|found| found.term == *term);
                 for found in own {
-                    let (hits, at) =
+                    let (hits, lane) =
                         (&mut hits[found.query_term / LANES], found.query_term % LANES);
-                    hits.exact.as_mut_array()[at] += found.exact * weight;
-                    hits.similar.as_mut_array()[at] += found.similarity_weight * weight;
-                    let near = &mut hits.nearest.as_mut_array()[at];
+                    hits.exact.as_mut_array()[lane] += found.exact * weight;
+                    hits.similar.as_mut_array()[lane] += found.similarity_weight * weight;
+                    let near = &mut hits.nearest.as_mut_array()[lane];
                     *near = near.max(found.similarity);
                 }
             }
         }
-        is_met
+        has_match
     }
 }
 
-/// Adds the rows of a memory: entries at these places, which are in their order, and their neighbours.
-fn add_rows(corpus: &Corpus, places: &[(u32, usize)], rows: &mut CandidateRows) {
+/// Adds the rows of a memory: the entries at these positions, which are sorted, and their neighbors.
+fn add_rows(corpus: &Corpus, positions: &[(u32, usize)], rows: &mut CandidateRows) {
     let start = rows.list.len();
-    let memory = places[0].0;
-    let Some(held) = corpus.memories[memory as usize].as_ref() else { return };
+    let memory = positions[0].0;
+    let Some(record) = corpus.memories[memory as usize].as_ref() else { return };
     let mut next = 0;
-    for (_, at) in places {
-        let end = (at + NEIGHBOR_DISTANCE_MAX + 1).min(held.entries.len());
-        for id in &held.entries[next.max(at.saturating_sub(NEIGHBOR_DISTANCE_MAX))..end] {
+    for (_, ordinal) in positions {
+        let end = (ordinal + NEIGHBOR_DISTANCE_MAX + 1).min(record.entries.len());
+        for id in &record.entries[next.max(ordinal.saturating_sub(NEIGHBOR_DISTANCE_MAX))..end] {
             if let Some(entry) = corpus.entries[*id as usize].as_ref() {
                 rows.list.push(CandidateRow::new(*id, entry));
             }

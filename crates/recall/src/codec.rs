@@ -1,10 +1,9 @@
-//! A corpus as bytes, so that the next process need not make it anew.
+//! Serializes a corpus, so that the next process need not rebuild it.
 //!
-//! The bytes are a cache: a version, a fingerprint of what made them, a checksum, and the corpus in the form of
-//! `postcard`. What can be made quickly from the rest is left out: postings, vectors, what entries mean. Bytes that
-//! were made by another program, by other rules or with another table, and bytes that were torn, are no corpus.
-//! Whatever the bytes are, reading them ends, and takes memory within bounds: each thing that is read takes a byte
-//! at least, and sums that grow faster than the bytes are bounded.
+//! The bytes are a cache: a version, a fingerprint of the rules that made them, a checksum, and the corpus as
+//! `postcard`. Postings and most vectors are left out, because they are quickly recomputed. Bytes of another
+//! version, other rules or another table are rejected, and so are damaged ones. Decoding any bytes ends and uses
+//! bounded memory: each decoded item takes at least one byte, and sums that grow faster than the bytes are limited.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,25 +21,25 @@ use crate::embedder;
 use crate::terms::{dims, to_u32};
 use crate::words::{stem, words};
 
-/// Changes whenever bytes come to mean something else.
+/// Format version; changes whenever the meaning of the bytes changes.
 const MAGIC: &[u8; 4] = b"QRC3";
-/// How many bytes the fingerprint takes.
+/// Size of the fingerprint, in bytes.
 const FINGERPRINT_BYTES: usize = 8;
-/// How many bytes the checksum takes, a CRC-32 of what stands behind it.
+/// Size of the checksum, in bytes: a CRC-32 of the bytes after it.
 const CHECKSUM_BYTES: usize = 4;
 const PACKED_HEAD_BYTES: usize = MAGIC.len() + FINGERPRINT_BYTES + CHECKSUM_BYTES;
-/// As much as a corpus may have that is kept: terms, memories or entries, and terms of all entries.
+/// Maximum size of a corpus that is serialized: terms, memories or entries, and terms summed over all entries.
 const PACKED_COUNT_MAX: usize = 1 << 20;
 const TERM_OCCURRENCES_MAX: usize = 1 << 24;
-/// What a word weighs is counted in such parts of 1.
+/// Factor from a weight to the unit that it is stored in.
 const QUARTERS: f32 = 4.0;
-/// The rarest that a word is, in sixteenths.
+/// Maximum rarity of a word, in sixteenths.
 const RARITY_MAX: u8 = 16;
-/// A text that becomes other words when texts are cut in another way.
+/// Sample text whose words change when the rules of splitting text change.
 const PROBE: &str = "The Ships' sailed to_harbor toPort 3.5 on 2031-04-05: l'été, корабли в порту, 港に船が، سفن. \
      Her son won't unanchor in the US";
 
-/// What holds memories; their place here is their number in the bytes.
+/// Mounts; their index is their number in the bytes.
 const MOUNTS: [Mount; 4] = [
     Mount::Flat,
     Mount::Scope(Scope::Global),
@@ -60,9 +59,9 @@ struct PackedCorpus<'a> {
 #[derive(Serialize, Deserialize)]
 struct PackedTerm<'a> {
     word: &'a str,
-    /// Its number; the number after the last is a new one.
+    /// Number of the stem; the next unused number is a new stem.
     stem: u32,
-    /// A new stem that is not the word itself.
+    /// Text of a new stem, if it differs from the word.
     #[serde(borrow)]
     root: Option<Cow<'a, str>>,
     rarity: u8,
@@ -75,39 +74,39 @@ struct PackedMemory<'a> {
     path: &'a str,
     date: Option<(i16, i8, i8)>,
     head: Vec<PackedWeight>,
-    /// The direction of what it means as a whole; nothing among so many memories that it is not looked for.
+    /// Vector of the memory as a whole; empty in a corpus that is too large to compare memories.
     #[serde(borrow)]
-    gist: Cow<'a, [u8]>,
+    vector: Cow<'a, [u8]>,
     #[serde(borrow)]
     entries: Vec<PackedEntry<'a>>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct PackedEntry<'a> {
-    /// How far behind the end of the entry before it begins.
+    /// Bytes between the end of the previous entry and its start.
     gap: usize,
     length: usize,
     words: u32,
     subject: Option<&'a str>,
-    asks: bool,
-    tells_time: bool,
+    asks_question: bool,
+    has_time_word: bool,
     terms: Vec<PackedWeight>,
 }
 
-/// A term of a list in rising order.
+/// A term in a sorted list.
 #[derive(Serialize, Deserialize)]
 struct PackedWeight {
-    /// How many terms lie between it and the one before.
+    /// Number of terms between it and the previous one.
     step: u32,
     quarters: u32,
 }
 
 impl Corpus {
-    /// Returns the corpus as bytes, with what its owner says about it; `None` when it is too large to be kept.
+    /// Serializes the corpus together with the owner's data `about`; `None` if it is too large.
     pub fn pack(&self, about: &[u8]) -> Option<Vec<u8>> {
         let of_entry = |entry: &IndexedEntry| {
-            let held = self.memories[entry.memory as usize].as_ref();
-            entry.terms.len() + held.map_or(0, |held| held.header_terms.len())
+            let record = self.memories[entry.memory as usize].as_ref();
+            entry.terms.len() + record.map_or(0, |record| record.header_terms.len())
         };
         let pairs: usize = self.entries.iter().flatten().map(of_entry).sum();
         let sizes = [self.terms.list.len(), self.memories(), self.entries()];
@@ -115,9 +114,9 @@ impl Corpus {
             return None;
         }
         let (terms, numbers) = self.pack_terms();
-        let held = self.by_path.values().filter_map(|id| self.memories[*id as usize].as_ref());
+        let records = self.by_path.values().filter_map(|id| self.memories[*id as usize].as_ref());
         let memories =
-            held.map(|held| self.pack_memory(held, &numbers)).collect::<Option<Vec<_>>>()?;
+            records.map(|record| self.pack_memory(record, &numbers)).collect::<Option<Vec<_>>>()?;
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&fingerprint(&self.screen));
         bytes.extend_from_slice(&[0; CHECKSUM_BYTES]);
@@ -127,36 +126,37 @@ impl Corpus {
         Some(bytes)
     }
 
-    /// Returns the corpus that was packed, and what its owner said about it; `None` if these bytes are none, or
-    /// are not what this program would make with this screen.
+    /// Decodes a serialized corpus and the owner's data. `None` if the bytes are damaged, or were made with another
+    /// version or other screening rules.
     pub fn unpack(screen: Screen, bytes: &[u8]) -> Option<(Self, Vec<u8>)> {
         let rest = bytes.strip_prefix(MAGIC)?;
-        let (of_maker, rest) = rest.split_first_chunk::<FINGERPRINT_BYTES>()?;
-        let (of_bytes, rest) = rest.split_first_chunk::<CHECKSUM_BYTES>()?;
-        (*of_bytes == checksum(rest) && *of_maker == fingerprint(&screen)).then_some(())?;
+        let (fingerprint_bytes, rest) = rest.split_first_chunk::<FINGERPRINT_BYTES>()?;
+        let (checksum_bytes, rest) = rest.split_first_chunk::<CHECKSUM_BYTES>()?;
+        (*checksum_bytes == checksum(rest) && *fingerprint_bytes == fingerprint(&screen))
+            .then_some(())?;
         let (packed, rest) = postcard::take_from_bytes::<PackedCorpus<'_>>(rest).ok()?;
         let sizes = [packed.terms.len(), packed.memories.len()];
         (rest.is_empty() && sizes.into_iter().all(|size| size <= PACKED_COUNT_MAX)).then_some(())?;
         let mut corpus = Self::new(screen);
         corpus.unpack_terms(packed.terms)?;
         corpus.reserve_postings(&packed.memories)?;
-        let has_gist = packed.memories.len() <= SIMILARITY_CORPUS_MAX;
+        let has_vector = packed.memories.len() <= SIMILARITY_CORPUS_MAX;
         let mut entries = PACKED_COUNT_MAX;
         corpus.reserve(packed.memories.len());
         for memory in packed.memories {
             let mount = *MOUNTS.get(usize::from(memory.mount))?;
             let path = MemoryPath::inside(mount, RelativePath::parse(memory.path).ok()?).ok()?;
             let last = corpus.by_path.last_key_value();
-            // What comes twice, or out of its order, was not written by us.
+            // Duplicates, or paths out of order, were not written by this code.
             last.is_none_or(|(last, _)| *last < path).then_some(())?;
             entries = entries.checked_sub(memory.entries.len())?;
-            let (summary, own) = unpack_memory(memory, has_gist)?;
+            let (summary, own) = unpack_memory(memory, has_vector)?;
             corpus.insert_memory(path, summary, own);
         }
         Some((corpus, packed.about.to_vec()))
     }
 
-    /// Returns the words that stand somewhere, and the new number of each.
+    /// Returns the words that occur in an entry, and the new number of each.
     fn pack_terms(&self) -> (Vec<PackedTerm<'_>>, Vec<u32>) {
         let mut numbers = vec![0; self.terms.list.len()];
         let mut stems = HashMap::new();
@@ -165,12 +165,13 @@ impl Corpus {
         for (id, term) in all.filter(|(_, term)| !term.postings.is_empty()) {
             numbers[id] = to_u32(terms.len());
             let next = to_u32(stems.len());
-            let known = *stems.entry(term.stem).or_insert(next);
-            let root = Some(stem(&term.word)).filter(|root| known == next && *root != *term.word);
+            let stem_number = *stems.entry(term.stem).or_insert(next);
+            let root =
+                Some(stem(&term.word)).filter(|root| stem_number == next && *root != *term.word);
             let (tokens, rarity) = self.terms.tokens_and_rarity(term);
             terms.push(PackedTerm {
                 word: &term.word,
-                stem: known,
+                stem: stem_number,
                 root,
                 rarity,
                 tokens: tokens.to_vec(),
@@ -195,17 +196,17 @@ impl Corpus {
         Some(())
     }
 
-    /// Makes room for what each term is found in, so that no list of a term grows step by step.
+    /// Reserves space for the postings of each term, so that the lists do not grow step by step.
     fn reserve_postings(&mut self, memories: &[PackedMemory<'_>]) -> Option<()> {
         let mut postings = vec![0_usize; self.terms.list.len()];
         let mut count = |weights: &[PackedWeight], times: usize| {
             let mut next = 0_usize;
             for weight in weights {
-                // A term that stands somewhere counts: a ranking skips entries that counted nothing.
+                // A term's weight must be positive: a ranking skips entries whose score is 0.
                 (weight.quarters > 0).then_some(())?;
-                let at = next.checked_add(weight.step as usize)?;
-                *postings.get_mut(at)? += times;
-                next = at + 1;
+                let index = next.checked_add(weight.step as usize)?;
+                *postings.get_mut(index)? += times;
+                next = index + 1;
             }
             Some(())
         };
@@ -227,45 +228,49 @@ impl Corpus {
 
     fn pack_memory<'a>(
         &'a self,
-        held: &'a MemoryRecord,
+        record: &'a MemoryRecord,
         numbers: &[u32],
     ) -> Option<PackedMemory<'a>> {
-        let mount = held.path.mount()?;
+        let mount = record.path.mount()?;
         let mount = MOUNTS.iter().position(|known| *known == mount)?;
-        let has_gist = self.memories() <= SIMILARITY_CORPUS_MAX;
-        let gist = if has_gist { self.memory_vector(held) } else { &[] };
+        let has_vector = self.memories() <= SIMILARITY_CORPUS_MAX;
+        let vector = if has_vector { self.memory_vector(record) } else { &[] };
         let mut end = 0;
-        let mut entries = Vec::with_capacity(held.entries.len());
-        for entry in held.entries.iter().filter_map(|id| self.entries[*id as usize].as_ref()) {
+        let mut entries = Vec::with_capacity(record.entries.len());
+        for entry in record.entries.iter().filter_map(|id| self.entries[*id as usize].as_ref()) {
             entries.push(PackedEntry {
                 gap: entry.range.start - end,
                 length: entry.range.len(),
                 words: round_to_u32(entry.own_words),
                 subject: entry.subject.as_deref(),
-                asks: entry.asks_question,
-                tells_time: entry.has_time_word,
+                asks_question: entry.asks_question,
+                has_time_word: entry.has_time_word,
                 terms: pack_weights(&entry.terms, numbers),
             });
             end = entry.range.end;
         }
         Some(PackedMemory {
             mount: u8::try_from(mount).ok()?,
-            path: held.path.relative()?.as_str(),
-            date: held.date.map(|date| (date.year(), date.month(), date.day())),
-            head: pack_weights(&held.header_terms, numbers),
-            gist: gist.iter().map(|number| number.cast_unsigned()).collect(),
+            path: record.path.relative()?.as_str(),
+            date: record.date.map(|date| (date.year(), date.month(), date.day())),
+            head: pack_weights(&record.header_terms, numbers),
+            vector: vector.iter().map(|number| number.cast_unsigned()).collect(),
             entries,
         })
     }
 }
 
-fn unpack_memory(memory: PackedMemory<'_>, has_gist: bool) -> Option<(Summary, Vec<EntryFields>)> {
+fn unpack_memory(
+    memory: PackedMemory<'_>,
+    has_vector: bool,
+) -> Option<(Summary, Vec<EntryFields>)> {
     let date = match memory.date {
         Some((year, month, day)) => Some(Date::new(year, month, day).ok()?),
         None => None,
     };
-    (memory.gist.len() == if has_gist { dims() } else { 0 }).then_some(())?;
-    let gist = has_gist.then(|| memory.gist.iter().map(|number| number.cast_signed()).collect());
+    (memory.vector.len() == if has_vector { dims() } else { 0 }).then_some(())?;
+    let vector =
+        has_vector.then(|| memory.vector.iter().map(|number| number.cast_signed()).collect());
     let head = unpack_weights(memory.head).into();
     let mut own = Vec::with_capacity(memory.entries.len());
     let mut end = 0_usize;
@@ -277,14 +282,14 @@ fn unpack_memory(memory: PackedMemory<'_>, has_gist: bool) -> Option<(Summary, V
             terms: unpack_weights(entry.terms),
             words: entry.words as f32,
             subject: entry.subject.map(Into::into),
-            asks_question: entry.asks,
-            has_time_word: entry.tells_time,
+            asks_question: entry.asks_question,
+            has_time_word: entry.has_time_word,
         });
     }
-    Some((Summary { date, header_terms: head, text_vector: gist }, own))
+    Some((Summary { date, header_terms: head, text_vector: vector }, own))
 }
 
-/// Returns terms, which are in their order, by their new numbers.
+/// Encodes sorted terms by their new numbers.
 fn pack_weights(terms: &[(u32, f32)], numbers: &[u32]) -> Vec<PackedWeight> {
     let mut next = 0;
     let packed = terms.iter().map(|(term, weight)| {
@@ -295,7 +300,7 @@ fn pack_weights(terms: &[(u32, f32)], numbers: &[u32]) -> Vec<PackedWeight> {
     packed.collect()
 }
 
-/// Returns terms by their numbers, which were found to be known.
+/// Decodes terms. Their numbers were checked by `reserve_postings`.
 fn unpack_weights(packed: Vec<PackedWeight>) -> Vec<(u32, f32)> {
     let mut next = 0;
     let weights = packed.into_iter().map(|weight| {
@@ -306,36 +311,36 @@ fn unpack_weights(packed: Vec<PackedWeight>) -> Vec<(u32, f32)> {
     weights.collect()
 }
 
-/// Puts the checksum in its place.
+/// Writes the checksum into the header.
 fn write_checksum(bytes: &mut [u8]) {
     let (head, rest) = bytes.split_at_mut(PACKED_HEAD_BYTES);
     head[PACKED_HEAD_BYTES - CHECKSUM_BYTES..].copy_from_slice(&checksum(rest));
 }
 
-/// Returns what tells bytes from others that were torn; it is no defence against bytes that were written on purpose.
+/// Returns a checksum that detects damaged bytes; it is no defense against deliberate changes.
 fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
     crc32fast::hash(bytes).to_le_bytes()
 }
 
-/// Returns what tells bytes of this program from those of one that cuts, screens or compares in another way.
+/// Returns a fingerprint of the rules that split, screen and compare text.
 fn fingerprint(screen: &Screen) -> [u8; FINGERPRINT_BYTES] {
-    let mut told = env!("CARGO_PKG_VERSION").as_bytes().to_vec();
-    told.extend_from_slice(screen.fingerprint().as_bytes());
-    told.extend_from_slice(embedder::table_header());
+    let mut rules = env!("CARGO_PKG_VERSION").as_bytes().to_vec();
+    rules.extend_from_slice(screen.fingerprint().as_bytes());
+    rules.extend_from_slice(embedder::table_header());
     for word in words(PROBE) {
-        told.extend_from_slice(stem(&word.text).as_bytes());
-        told.push(u8::from(word.is_stop_word()));
+        rules.extend_from_slice(stem(&word.text).as_bytes());
+        rules.push(u8::from(word.is_stop_word()));
         let tokens = embedder::embedding_table()
             .and_then(|table| table.tokenize(&word.text))
             .unwrap_or_default();
-        told.extend(tokens.into_iter().flat_map(u32::to_le_bytes));
+        rules.extend(tokens.into_iter().flat_map(u32::to_le_bytes));
     }
-    let digest = Revision::digest(&told);
-    std::array::from_fn(|at| digest.as_bytes()[at])
+    let digest = Revision::digest(&rules);
+    std::array::from_fn(|index| digest.as_bytes()[index])
 }
 
-/// A number that is whole and small.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as it says")]
+/// Converts a float that is a small whole number.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small and whole")]
 fn round_to_u32(number: f32) -> u32 {
     number.round() as u32
 }

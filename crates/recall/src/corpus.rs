@@ -1,4 +1,8 @@
-//! The corpus: memories as words, one memory at a time.
+//! The index that recall searches: terms, postings and entries of all memories, updated one memory at a time.
+//!
+//! A memory is screened and split into passages; each passage becomes an [`IndexedEntry`] with the weights of its
+//! terms. The terms of a memory's header (path, name, description) count for all its entries and are stored once.
+//! Removing a memory subtracts it again, so that a corpus after any changes ranks like one built from scratch.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hasher as _;
@@ -14,31 +18,31 @@ use crate::passage::{self, Passage};
 use crate::terms::{Posting, Terms, TextVector, to_u32};
 use crate::words::{Word, WordKind, is_time_word, words};
 
-/// Marks what an entry that is taken out was subtracted from already.
+/// Marker in `Stem::last_counted` while an entry is removed: the stem was already decremented for it.
 const REMOVED_STEM: u32 = u32::MAX;
-/// How much a word counts by where it stands.
+/// Weight of a word by the place that it occurs in.
 const BODY: f32 = 1.0;
 const HEADING: f32 = 0.75;
 const DESCRIPTION: f32 = 1.0;
 const NAME: f32 = 1.0;
 const FOLDER: f32 = 0.5;
-/// The whole of a name that is made of parts counts less than the parts: it is found by them too.
+/// Weight of the whole of an identifier. It is found by its parts too.
 const SIGN: f32 = 1.0;
 
-/// One entry of a memory, in words.
+/// One indexed entry of a memory.
 #[derive(Debug)]
 pub(crate) struct IndexedEntry {
     pub(crate) memory: u32,
     pub(crate) ordinal: u32,
     pub(crate) range: Range<usize>,
-    /// The terms of its text and its headings, in their order, each with its weight. It is found by those of its
-    /// memory's head too.
+    /// Terms of its text and its headings, sorted, with their weights. The terms of its memory's header also match
+    /// it.
     pub(crate) terms: Box<[(u32, f32)]>,
-    /// How many words it has, its head included.
+    /// Sum of the weights of its terms, those of the memory's header included.
     pub(crate) length: f32,
-    /// How many words it has of its own.
+    /// Number of words in its own text.
     pub(crate) own_words: f32,
-    /// The logarithm of one more than that.
+    /// `ln(1 + own_words)`.
     pub(crate) own_words_log: f32,
     pub(crate) subject: Option<Box<str>>,
     pub(crate) asks_question: bool,
@@ -46,21 +50,21 @@ pub(crate) struct IndexedEntry {
     text_vector: OnceLock<Box<[i8]>>,
 }
 
-/// What is said of a memory as a whole, before it is taken in.
+/// Facts about a memory as a whole, before it is inserted.
 #[derive(Debug)]
 pub(crate) struct Summary {
     pub(crate) date: Option<Date>,
-    /// The terms of its head, in their order, each once.
+    /// Terms of its header, sorted and unique.
     pub(crate) header_terms: Box<[(u32, f32)]>,
-    /// The direction of what it means, if that is known.
+    /// Vector of the memory as a whole, if it was computed before.
     pub(crate) text_vector: Option<Box<[i8]>>,
 }
 
-/// An entry's own part, before it is taken in.
+/// The content of an entry, before it is inserted.
 #[derive(Debug)]
 pub(crate) struct EntryFields {
     pub(crate) range: Range<usize>,
-    /// The terms of its text and its headings, in their order, each once.
+    /// Terms of its text and its headings, sorted and unique.
     pub(crate) terms: Vec<(u32, f32)>,
     pub(crate) words: f32,
     pub(crate) subject: Option<Box<str>>,
@@ -68,63 +72,63 @@ pub(crate) struct EntryFields {
     pub(crate) has_time_word: bool,
 }
 
-/// One memory.
+/// An indexed memory.
 #[derive(Debug)]
 pub(crate) struct MemoryRecord {
     pub(crate) path: MemoryPath,
     pub(crate) entries: Vec<u32>,
     pub(crate) date: Option<Date>,
-    /// The terms of its path, its name and its description, which all its entries are found by.
+    /// Terms of its path, name and description; they match all of its entries.
     pub(crate) header_terms: Box<[(u32, f32)]>,
     text_vector: OnceLock<Box<[i8]>>,
 }
 
-/// The words of memories, and where each stands. See the crate's documentation.
+/// An index of memories. See the crate's documentation.
 ///
-/// Ranking takes `&self` and may be done by several threads at once.
+/// Ranking takes `&self`; several threads may rank at once.
 #[derive(Debug, Default)]
 pub struct Corpus {
     pub(crate) screen: Screen,
     pub(crate) terms: Terms,
     pub(crate) memories: Vec<Option<MemoryRecord>>,
     pub(crate) entries: Vec<Option<IndexedEntry>>,
-    /// Which of two entries comes first that are alike: the same in every corpus, and quick to compare.
+    /// Tie-breaker between equal entries. Derived from path and ordinal, so it is the same in every corpus.
     pub(crate) entry_order: Vec<u64>,
     pub(crate) by_path: BTreeMap<MemoryPath, u32>,
     free_memories: Vec<u32>,
     free_entries: Vec<u32>,
-    /// How many entries begin with each subject.
+    /// Number of entries for each subject.
     pub(crate) subjects: HashMap<Box<str>, usize>,
-    /// The sum of the lengths of all entries.
+    /// Sum of the lengths of all entries.
     pub(crate) words: f64,
 }
 
 impl Corpus {
-    /// Returns a corpus of no memories. What `screen` objects to never enters it.
+    /// Creates an empty corpus. Text that `screen` refuses never enters it.
     pub fn new(screen: Screen) -> Self {
         Self { screen, ..Self::default() }
     }
 
-    /// Returns how many memories it has.
+    /// Returns the number of memories.
     pub fn memories(&self) -> usize {
         self.by_path.len()
     }
 
-    /// Returns how many entries it has.
+    /// Returns the number of entries.
     pub fn entries(&self) -> usize {
         self.entries.len() - self.free_entries.len()
     }
 
-    /// Takes a memory in, in place of what it had under this path. `written` is the day it is from,
-    /// unless its frontmatter, its name or its description says another.
+    /// Adds a memory, or replaces the one at this path. `written` is its date, unless its frontmatter, name,
+    /// description or file name holds one.
     pub fn put(&mut self, path: &MemoryPath, text: &str, written: Option<Date>) {
         self.remove(path);
-        let cut = passage::split_passages(text, &self.screen);
-        let name = cut.header.name.as_deref().unwrap_or_default();
-        let description = cut.header.description.as_str();
+        let split = passage::split_passages(text, &self.screen);
+        let name = split.header.name.as_deref().unwrap_or_default();
+        let description = split.header.description.as_str();
         let (folders, file) = folders_and_file(path);
-        let named = passage::first_date(name).or_else(|| passage::first_date(description));
-        let date = cut.date.or(named).or_else(|| passage::first_date(&file)).or(written);
+        let header_date = passage::first_date(name).or_else(|| passage::first_date(description));
+        let date = split.date.or(header_date).or_else(|| passage::first_date(&file)).or(written);
         let mut head: BTreeMap<u32, f32> = BTreeMap::new();
         for (text, weight) in [
             (folders.as_str(), FOLDER),
@@ -132,50 +136,51 @@ impl Corpus {
             (name, NAME),
             (description, DESCRIPTION),
         ] {
-            let words =
-                words(text).into_iter().filter(|word| !word.is_stop_word() && !cut.is_screened_out);
+            let words = words(text)
+                .into_iter()
+                .filter(|word| !word.is_stop_word() && !split.is_screened_out);
             for word in words {
-                let known = head.entry(self.terms.add(&word)).or_insert(0.0);
-                *known = known.max(weight);
+                let max = head.entry(self.terms.add(&word)).or_insert(0.0);
+                *max = max.max(weight);
             }
         }
         let summary = Summary { date, header_terms: head.into_iter().collect(), text_vector: None };
-        let units: Vec<EntryFields> =
-            cut.passages.iter().map(|unit| self.entry_fields(unit)).collect();
-        self.insert_memory(path.clone(), summary, units);
+        let passages: Vec<EntryFields> =
+            split.passages.iter().map(|passage| self.entry_fields(passage)).collect();
+        self.insert_memory(path.clone(), summary, passages);
     }
 
-    /// Makes room for so many memories.
+    /// Reserves space for memories.
     pub(crate) fn reserve(&mut self, memories: usize) {
         self.memories.reserve(memories);
-        // Of one entry at least.
+        // At least one entry each.
         self.entries.reserve(memories);
         self.entry_order.reserve(memories);
     }
 
-    /// Takes in a memory that is in words, and is not there.
+    /// Inserts a memory whose path is not in the corpus.
     pub(crate) fn insert_memory(
         &mut self,
         path: MemoryPath,
-        Summary { date, header_terms: head, text_vector: gist }: Summary,
+        Summary { date, header_terms: head, text_vector }: Summary,
         entries: Vec<EntryFields>,
     ) {
         let id = self.free_memories.pop().unwrap_or_else(|| {
             self.memories.push(None);
             to_u32(self.memories.len() - 1)
         });
-        let of_path = path_hash(&path);
+        let path_hash = path_hash(&path);
         let entries = entries.into_iter().enumerate();
         let entries = entries
-            .map(|(ordinal, own)| self.insert_entry((id, of_path, &head), to_u32(ordinal), own))
+            .map(|(ordinal, own)| self.insert_entry((id, path_hash, &head), to_u32(ordinal), own))
             .collect();
         self.by_path.insert(path.clone(), id);
-        let gist = gist.map_or_else(OnceLock::new, OnceLock::from);
+        let text_vector = text_vector.map_or_else(OnceLock::new, OnceLock::from);
         self.memories[id as usize] =
-            Some(MemoryRecord { path, entries, date, header_terms: head, text_vector: gist });
+            Some(MemoryRecord { path, entries, date, header_terms: head, text_vector });
     }
 
-    /// Takes a memory out. Returns whether it was there.
+    /// Removes a memory. Returns whether it was in the corpus.
     pub fn remove(&mut self, path: &MemoryPath) -> bool {
         let Some(id) = self.by_path.remove(path) else { return false };
         if let Some(memory) = self.memories[id as usize].take() {
@@ -187,50 +192,50 @@ impl Corpus {
         true
     }
 
-    /// Returns the paths of its memories, in their order.
+    /// Returns the paths of the memories, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &MemoryPath> {
         self.by_path.keys()
     }
 
-    /// How long an entry is, on average.
+    /// Returns the average length of an entry, at least 1.
     pub(crate) fn average_length(&self) -> f32 {
         #[expect(clippy::cast_possible_truncation, reason = "an average of short lengths")]
         let average = (self.words / self.entries().max(1) as f64) as f32;
         average.max(1.0)
     }
 
-    /// Returns the words of a unit as terms, which are made known.
-    fn entry_fields(&mut self, unit: &Passage) -> EntryFields {
-        let all = words(&unit.text);
-        let heading = words(&unit.heading);
+    /// Converts a passage into terms, which are added to the vocabulary.
+    fn entry_fields(&mut self, passage: &Passage) -> EntryFields {
+        let all = words(&passage.text);
+        let heading = words(&passage.heading);
         let weight = |word: &Word| if word.kind == WordKind::Identifier { SIGN } else { BODY };
-        let weighed = all.iter().map(|word| (word, weight(word)));
-        let weighed = weighed.chain(heading.iter().map(|word| (word, HEADING)));
-        let mut terms: Vec<(u32, f32)> = weighed
+        let weighted = all.iter().map(|word| (word, weight(word)));
+        let weighted = weighted.chain(heading.iter().map(|word| (word, HEADING)));
+        let mut terms: Vec<(u32, f32)> = weighted
             .filter(|(word, _)| !word.is_stop_word())
             .map(|(word, weight)| (self.terms.add(word), weight))
             .collect();
         terms.sort_unstable_by_key(|(term, _)| *term);
-        terms.dedup_by(|(term, weight), (kept, sum)| {
-            let is_same = term == kept;
+        terms.dedup_by(|(term, weight), (previous, sum)| {
+            let is_same = term == previous;
             if is_same {
                 *sum += *weight;
             }
             is_same
         });
         EntryFields {
-            range: unit.range.clone(),
+            range: passage.range.clone(),
             terms,
             words: all.iter().filter(|word| word.kind != WordKind::Identifier).count() as f32,
-            subject: unit.subject.as_deref().map(Into::into),
-            asks_question: has_question_mark(&unit.text),
+            subject: passage.subject.as_deref().map(Into::into),
+            asks_question: has_question_mark(&passage.text),
             has_time_word: all.iter().any(|word| is_time_word(&word.text)),
         }
     }
 
     fn insert_entry(
         &mut self,
-        (memory, of_path, head): (u32, u64, &[(u32, f32)]),
+        (memory, path_hash, head): (u32, u64, &[(u32, f32)]),
         ordinal: u32,
         own: EntryFields,
     ) -> u32 {
@@ -239,20 +244,20 @@ impl Corpus {
             self.entry_order.push(0);
             to_u32(self.entries.len() - 1)
         });
-        let mut key = FnvHasher::with_key(of_path);
+        let mut key = FnvHasher::with_key(path_hash);
         key.write(&ordinal.to_le_bytes());
         self.entry_order[id as usize] = key.finish();
         let mut length = 0.0;
         for (term, weight) in merged_terms(&own.terms, head) {
             length += weight;
             let term = &mut self.terms.list[term as usize];
-            let at = match term.postings.last() {
+            let index = match term.postings.last() {
                 Some(last) if last.entry > id => {
                     term.postings.partition_point(|posting| posting.entry < id)
                 }
                 _ => term.postings.len(),
             };
-            term.postings.insert(at, Posting::new(id, weight));
+            term.postings.insert(index, Posting::new(id, weight));
             let stem = &mut self.terms.stems[term.stem as usize];
             stem.entries += usize::from(stem.last_counted != id + 1);
             stem.last_counted = id + 1;
@@ -280,34 +285,34 @@ impl Corpus {
         id
     }
 
-    /// Returns the direction of what an entry means; all zero if it means nothing.
+    /// Returns the vector of an entry; all zero if none of its words has one.
     pub(crate) fn entry_vector<'a>(&self, entry: &'a IndexedEntry) -> &'a [i8] {
         entry.text_vector.get_or_init(|| {
-            let mut gist = TextVector::default();
+            let mut sum = TextVector::default();
             if let Some(memory) = &self.memories[entry.memory as usize] {
-                self.add_vectors(&entry.terms, &mut gist);
-                self.add_vectors(&memory.header_terms, &mut gist);
+                self.add_vectors(&entry.terms, &mut sum);
+                self.add_vectors(&memory.header_terms, &mut sum);
             }
-            gist.unit_vector().into()
+            sum.unit_vector().into()
         })
     }
 
-    /// Returns the direction of what a memory means as a whole; all zero if it means nothing.
+    /// Returns the vector of a memory as a whole; all zero if none of its words has one.
     pub(crate) fn memory_vector<'a>(&self, memory: &'a MemoryRecord) -> &'a [i8] {
         memory.text_vector.get_or_init(|| {
-            let mut gist = TextVector::default();
+            let mut sum = TextVector::default();
             for entry in memory.entries.iter().filter_map(|id| self.entries[*id as usize].as_ref())
             {
-                self.add_vectors(&entry.terms, &mut gist);
+                self.add_vectors(&entry.terms, &mut sum);
             }
-            self.add_vectors(&memory.header_terms, &mut gist);
-            gist.unit_vector().into()
+            self.add_vectors(&memory.header_terms, &mut sum);
+            sum.unit_vector().into()
         })
     }
 
-    fn add_vectors(&self, terms: &[(u32, f32)], gist: &mut TextVector) {
+    fn add_vectors(&self, terms: &[(u32, f32)], sum: &mut TextVector) {
         for (term, _) in terms {
-            self.terms.add_vector(*term, gist);
+            self.terms.add_vector(*term, sum);
         }
     }
 
@@ -315,8 +320,8 @@ impl Corpus {
         let Some(entry) = self.entries[id as usize].take() else { return };
         for (term, _) in merged_terms(&entry.terms, head) {
             let term = &mut self.terms.list[term as usize];
-            if let Ok(at) = term.postings.binary_search_by_key(&id, |posting| posting.entry) {
-                term.postings.remove(at);
+            if let Ok(index) = term.postings.binary_search_by_key(&id, |posting| posting.entry) {
+                term.postings.remove(index);
             }
             let stem = &mut self.terms.stems[term.stem as usize];
             stem.entries -= usize::from(stem.last_counted != REMOVED_STEM);
@@ -339,7 +344,7 @@ impl Corpus {
     }
 }
 
-/// Adds up two lists of terms in their order.
+/// Merges two sorted lists of terms; the weights of a term in both are added.
 fn merged_terms<'a>(
     own: &'a [(u32, f32)],
     head: &'a [(u32, f32)],
@@ -362,7 +367,7 @@ fn merged_terms<'a>(
     })
 }
 
-/// Returns a hash of a path, which is the same in every process.
+/// Returns a hash of a path that is the same in every process.
 fn path_hash(path: &MemoryPath) -> u64 {
     let mut key = FnvHasher::default();
     key.write(path.mount().map(|mount| mount.to_string()).unwrap_or_default().as_bytes());
@@ -370,7 +375,7 @@ fn path_hash(path: &MemoryPath) -> u64 {
     key.finish()
 }
 
-/// The folders of a path below its scope, and the name of its file.
+/// Returns the folders of a path below its scope, without the standard ones, and the name of its file.
 fn folders_and_file(path: &MemoryPath) -> (String, String) {
     let Some(relative) = path.relative() else { return Default::default() };
     let file = relative.file_name();
@@ -381,7 +386,7 @@ fn folders_and_file(path: &MemoryPath) -> (String, String) {
     (folders.join(" "), file)
 }
 
-/// Whether a text asks something, there or on its way: a question mark that no address goes on after.
+/// Checks for a question mark at the end of a word. One inside a word is part of a web address.
 fn has_question_mark(text: &str) -> bool {
     text.contains(['？', '؟']) || text.split_whitespace().any(|word| word.ends_with('?'))
 }

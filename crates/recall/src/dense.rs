@@ -1,44 +1,45 @@
-//! One more arm of the ranking: how like a prompt entries are as wholes, by vectors that come from elsewhere.
+//! Dense scores: the similarity of entries to a prompt, by vectors of an external embedding model.
 //!
-//! How near vectors are means another thing for each model: one says 0.3 of what fits, another 0.8 of what does
-//! not. So nothing goes by that number, but by how far it stands out among those of all entries, counted in
-//! what they usually differ by.
+//! Models differ in their scale: one gives 0.3 to texts that fit, another 0.8 to texts that do not. The similarity
+//! itself is therefore not used. A score is the distance from the median of all entries, in units of their spread
+//! (a robust z-score).
 
 use memory::path::MemoryPath;
 
 use crate::corpus::Corpus;
 use crate::vector::Vector;
 
-/// How many entries are looked at because of it.
+/// Maximum number of entries that become candidates by their dense score.
 const TOP_ENTRIES_MAX: usize = 16;
-/// What nearnesses usually differ by, and for how many entries that counts: few entries do not tell by themselves.
+/// Usual spread of similarities, and the number of entries that it counts as: the spread of few entries is
+/// unreliable.
 const SPREAD_USUAL: f32 = 0.08;
 const SPREAD_ENTRIES: f32 = 8.0;
-/// The least that they count as differing by.
+/// Lower bound of the spread.
 const SPREAD_MIN: f32 = 0.015;
-/// The median of distances from the median, as a standard deviation.
+/// Factor from the median absolute deviation to a standard deviation.
 const MAD_TO_DEVIATION: f32 = 1.4826;
-/// From where on standing out counts towards an answer, and from where on it is enough by itself.
+/// Z-score from which an entry counts towards an answer, and at which it suffices by itself.
 const LIFT_FROM: f32 = 5.5;
 const LIFT_FULL: f32 = 7.0;
-/// How much it counts beside all else, where it is enough by itself.
+/// Weight in the score of an entry and of a memory, at the z-score that suffices by itself.
 const ENTRY_WEIGHT: f32 = 2.0;
 const MEMORY_WEIGHT: f32 = 3.0;
-/// What counts as standing out, at most: beyond that there is no doubt left.
+/// Upper bound of the share that a score counts with; beyond it there is no doubt left.
 const SHARE_MAX: f32 = 1.5;
 
-/// How like one prompt the entries of a corpus are, as they were when it was asked for.
+/// Dense scores of a corpus's entries for one prompt. Valid for the corpus as it was when they were computed.
 #[derive(Clone, Debug, Default)]
 pub struct DenseScores {
-    /// Entry by entry, as the corpus numbers them: how near it is, and how far that stands out.
+    /// Similarity and z-score of each entry, by its number in the corpus.
     entries: Vec<(f32, f32)>,
-    /// Those that stand out most.
+    /// Entries with the highest similarity.
     top_entries: Vec<u32>,
 }
 
 impl Corpus {
-    /// Compares a prompt with all entries that have a vector. `vectors_of` returns those of a memory, entry by
-    /// entry in the order of [`passages`](crate::passages).
+    /// Compares a prompt with all entries that have a vector. `vectors_of` returns the vectors of a memory, one per
+    /// entry, in the order of [`passages`](crate::passages).
     pub fn dense_scores<'a>(
         &self,
         prompt: &Vector,
@@ -46,11 +47,11 @@ impl Corpus {
     ) -> DenseScores {
         let mut near: Vec<(u32, f32)> = Vec::new();
         for (path, id) in &self.by_path {
-            let Some(held) = &self.memories[*id as usize] else { continue };
-            let of_entries = held.entries.iter().zip(vectors_of(path));
-            let known = of_entries
+            let Some(record) = &self.memories[*id as usize] else { continue };
+            let of_entries = record.entries.iter().zip(vectors_of(path));
+            let with_vector = of_entries
                 .filter_map(|(entry, vector)| Some((*entry, vector?.similarity(prompt)?)));
-            near.extend(known);
+            near.extend(with_vector);
         }
         let (middle, spread) = median_and_spread(&near);
         let mut entries = vec![(0.0, 0.0); self.entries.len()];
@@ -68,7 +69,7 @@ impl Corpus {
     }
 }
 
-/// The median of nearnesses, the lower one of two, and what they differ by.
+/// Returns the median of similarities (the lower one of two) and their spread.
 fn median_and_spread(near: &[(u32, f32)]) -> (f32, f32) {
     let median = |mut of: Vec<f32>| {
         let middle = of.len().saturating_sub(1) / 2;
@@ -83,32 +84,32 @@ fn median_and_spread(near: &[(u32, f32)]) -> (f32, f32) {
 }
 
 impl DenseScores {
-    /// Returns the entries that stand out most, the first first.
+    /// Returns the best entries, highest similarity first.
     pub(crate) fn top_entries(&self) -> &[u32] {
         &self.top_entries
     }
 
-    /// What speaks for an entry.
+    /// Returns the addition to an entry's score.
     pub(crate) fn entry_score(&self, entry: u32) -> f32 {
         ENTRY_WEIGHT * self.score_share(entry)
     }
 
-    /// What speaks for a memory of these entries.
+    /// Returns the addition to the score of a memory with these entries.
     pub(crate) fn memory_score(&self, entries: impl Iterator<Item = u32>) -> f32 {
         MEMORY_WEIGHT * entries.map(|entry| self.score_share(entry)).fold(0.0, f32::max)
     }
 
-    /// How much of what an answer needs entries have by it: 1 where it is enough by itself.
+    /// Returns the share of the answer threshold that the best of these entries reaches; 1 suffices by itself.
     pub(crate) fn answer_lift(&self, entries: impl Iterator<Item = u32>) -> f32 {
         let most = entries.map(|entry| self.z_score(entry)).fold(0.0, f32::max);
         ((most - LIFT_FROM) / (LIFT_FULL - LIFT_FROM)).clamp(0.0, SHARE_MAX)
     }
 
-    /// How near the nearest of these entries is, if it stands out.
+    /// Returns the highest similarity among those of these entries that stand out.
     pub(crate) fn outlier_similarity(&self, entries: impl Iterator<Item = u32>) -> Option<f32> {
         let out = entries.filter(|entry| self.z_score(*entry) > LIFT_FROM);
-        let near = out.filter_map(|entry| self.entries.get(entry as usize));
-        near.map(|(near, _)| *near).max_by(f32::total_cmp)
+        let similarities = out.filter_map(|entry| self.entries.get(entry as usize));
+        similarities.map(|(near, _)| *near).max_by(f32::total_cmp)
     }
 
     fn score_share(&self, entry: u32) -> f32 {
@@ -116,6 +117,6 @@ impl DenseScores {
     }
 
     fn z_score(&self, entry: u32) -> f32 {
-        self.entries.get(entry as usize).map_or(0.0, |(_, standing)| *standing)
+        self.entries.get(entry as usize).map_or(0.0, |(_, z_score)| *z_score)
     }
 }

@@ -1,23 +1,22 @@
-//! What words mean, as far as a table can tell: two vectors for each token of a small English vocabulary.
+//! Word vectors from a built-in table: two vectors for each token of a small English vocabulary.
 //!
-//! One tells which words are near each other, the other what texts mean that are made of them: a sum says of a text
-//! what no word of it says by itself. The table was distilled from a sentence encoder by `scripts/distil`; where it
-//! comes from and its licence stand beside it in `data/`. A word that the vocabulary lacks is taken for another form of one
-//! that it has (`untied`, `replicas`), or else cut into the longest tokens that it knows, and its vector is
-//! the middle of theirs. Words that are not written in Latin letters have none.
-//! Without the feature `embedder` no word has one, and recall goes by the words alone.
+//! One vector compares words with each other. The other is for sums over the words of a text, which compare whole
+//! texts. `scripts/distil` distilled the table from a sentence encoder; `data/README.md` names the source and
+//! license. A word outside the vocabulary is treated as another form of one inside it (`untied`, `replicas`).
+//! Failing that, it is split into the longest known tokens, and its vector is their mean. Words that are not in
+//! Latin letters have no vector. Without the feature `embedder` no word has one, and recall uses the words alone.
 
 use std::sync::LazyLock;
 
 use crate::vector::dot_product;
 
-/// How much the number of a direction is worth once a vector is made whole numbers.
+/// Length of a quantized unit vector.
 const QUANTIZED_MAX: f32 = 127.0;
-/// The longest word that is looked up, in bytes.
+/// Maximum length of a word that is looked up, in bytes.
 const WORD_BYTES_MAX: usize = 40;
-/// What English words begin with that say that something is not so; other beginnings make other things of them.
+/// English prefixes of negation; words with other prefixes mean something else.
 const PREFIXES: [&[u8]; 4] = [b"un", b"non", b"mis", b"dis"];
-/// What they end with, the longest first, and what the word itself may have in its place.
+/// English suffixes, longest first, and the ending that the base form may have instead.
 const SUFFIXES: [(&[u8], &[u8]); 12] = [
     (b"iness", b"y"),
     (b"ness", b""),
@@ -32,13 +31,13 @@ const SUFFIXES: [(&[u8], &[u8]); 12] = [
     (b"s", b""),
     (b"y", b"e"),
 ];
-/// The shortest word that others are forms of, in letters.
+/// Minimum length of a base form, in letters.
 const BASE_CHARS_MIN: usize = 3;
-/// How many bytes the table's head takes.
+/// Size of the table's header, in bytes.
 const HEAD_BYTES: usize = 16;
-/// How many numbers a byte holds.
+/// Numbers in one byte.
 const NUMBERS_PER_BYTE: usize = 2;
-/// As many numbers as a vector may have: sums of their products have to fit.
+/// Maximum number of dimensions, so that dot products do not overflow.
 const DIMS_MAX: usize = 1 << 12;
 
 #[cfg(feature = "embedder")]
@@ -49,12 +48,12 @@ static BYTES: &[u8] = &[];
 static TABLE: LazyLock<Option<EmbeddingTable<'static>>> =
     LazyLock::new(|| EmbeddingTable::parse(BYTES));
 
-/// Returns the table that this program carries, if it does.
+/// Returns the built-in table; `None` without the feature.
 pub(crate) fn embedding_table() -> Option<&'static EmbeddingTable<'static>> {
     TABLE.as_ref()
 }
 
-/// Returns bytes that are others when the table is another: all but its words and its numbers.
+/// Returns the part of the table before its words and numbers. It differs between any two versions of the table.
 pub(crate) fn table_header() -> &'static [u8] {
     let vectors = |table: &EmbeddingTable<'_>| {
         table.words.len() + table.numbers.map(<[u8]>::len).iter().sum::<usize>()
@@ -63,36 +62,36 @@ pub(crate) fn table_header() -> &'static [u8] {
     &BYTES[..BYTES.len() - numbers]
 }
 
-/// What a vector is for.
+/// Purpose of a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VectorUse {
-    /// How near words are to each other.
+    /// Comparing words.
     Words,
-    /// What texts mean that have the word.
+    /// Summing over the words of a text.
     Texts,
 }
 
-/// Tokens and their vectors.
+/// The tokens and their vectors.
 #[derive(Debug)]
 pub(crate) struct EmbeddingTable<'a> {
     dims: usize,
-    /// What one step of a number is worth, sense by sense and dimension by dimension.
+    /// Value of one step of a number, by purpose and dimension.
     steps: [Vec<f32>; 2],
-    /// How rare each token is: sixteenths of a doubling of its place in the order of frequency.
+    /// Rarity of each token: the logarithm of its rank by frequency, in sixteenths of a doubling.
     ranks: &'a [u8],
-    /// The tokens in the order of their bytes, a line each.
+    /// Tokens in byte order, one per line.
     words: &'a [u8],
-    /// Where each token starts, and one past the end.
+    /// Offset of each token, and one past the end.
     starts: Vec<usize>,
-    /// Sense by sense, token by token.
+    /// Quantized vectors, by purpose and token.
     numbers: [&'a [u8]; 2],
 }
 
 impl<'a> EmbeddingTable<'a> {
-    /// Reads a table; `None` if these bytes are none.
+    /// Parses a table; `None` if the bytes are not valid.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
-        let whole = |at: usize| {
-            let number = u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
+        let whole = |offset: usize| {
+            let number = u32::from_le_bytes(bytes.get(offset..offset + 4)?.try_into().ok()?);
             usize::try_from(number).ok()
         };
         (bytes.get(..4)? == b"QTV2").then_some(())?;
@@ -106,47 +105,52 @@ impl<'a> EmbeddingTable<'a> {
         let ends = words.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
         let mut starts: Vec<usize> = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         starts.push(words.len() + 1);
-        let sound = starts.len() == count + 1 && numbers.len() == count * dims;
+        let is_valid = starts.len() == count + 1 && numbers.len() == count * dims;
         let numbers = numbers.split_at(numbers.len() / 2).into();
-        sound.then_some(Self { dims, steps, ranks, words, starts, numbers })
+        is_valid.then_some(Self { dims, steps, ranks, words, starts, numbers })
     }
 
-    /// Returns how many numbers a vector has.
+    /// Returns the number of dimensions of a vector.
     pub(crate) const fn dims(&self) -> usize {
         self.dims
     }
 
-    /// Returns how many tokens it has.
+    /// Returns the number of tokens.
     pub(crate) const fn len(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Returns the vector of a word in plain small letters, of length 127; `None` if it has none.
-    pub(crate) fn vector(&self, sense: VectorUse, word: &str) -> Option<Vec<i8>> {
+    /// Returns the vector of a folded word, at length 127; `None` if it has none.
+    pub(crate) fn vector(&self, purpose: VectorUse, word: &str) -> Option<Vec<i8>> {
         let mut vector = vec![0; self.dims];
-        self.write_vector(sense, &self.tokenize(word)?, &mut vector).then_some(vector)
+        self.write_vector(purpose, &self.tokenize(word)?, &mut vector).then_some(vector)
     }
 
-    /// Puts the vector of a word of these tokens where there are zeros; returns whether it has one.
-    pub(crate) fn write_vector(&self, sense: VectorUse, tokens: &[u32], vector: &mut [i8]) -> bool {
+    /// Writes the vector of a word with these tokens into zeros; returns whether it has one.
+    pub(crate) fn write_vector(
+        &self,
+        purpose: VectorUse,
+        tokens: &[u32],
+        vector: &mut [i8],
+    ) -> bool {
         let mut sum = vec![0.0; self.dims];
         for token in tokens {
-            self.add_token_vector(sense, *token as usize, &mut sum);
+            self.add_token_vector(purpose, *token as usize, &mut sum);
         }
         write_unit_vector(&sum, vector)
     }
 
-    /// Returns how rare a word is, from 0 to 1; `None` if it is no form of a token.
+    /// Returns the rarity of a word, from 0 to 1; `None` if it is no form of a token.
     pub(crate) fn rarity(&self, word: &str) -> Option<f32> {
         self.rarity_of(self.find_form(word.as_bytes())?)
     }
 
-    /// Returns how rare a word is that is this token, from 0 to 1.
+    /// Returns the rarity of a token, from 0 to 1.
     pub(crate) fn rarity_of(&self, token: usize) -> Option<f32> {
         Some(f32::from(*self.ranks.get(token)?) / 255.0)
     }
 
-    /// Returns the token that a word is, or is another form of.
+    /// Returns the token of a word or of its base form.
     fn find_form(&self, word: &[u8]) -> Option<usize> {
         let bare = PREFIXES.iter().filter_map(|beginning| word.strip_prefix(*beginning));
         let mut bare = bare.filter(|rest| rest.len() > BASE_CHARS_MIN);
@@ -156,7 +160,7 @@ impl<'a> EmbeddingTable<'a> {
         })
     }
 
-    /// Returns the token that a word is without what it ends with.
+    /// Returns the token of a word after removing a suffix.
     fn find_without_suffix(&self, word: &[u8]) -> Option<usize> {
         SUFFIXES.iter().find_map(|(ending, instead)| {
             let stem = word.strip_suffix(*ending).filter(|stem| stem.len() >= BASE_CHARS_MIN)?;
@@ -169,8 +173,8 @@ impl<'a> EmbeddingTable<'a> {
         })
     }
 
-    /// Returns the token that a word in plain small letters is a form of, or else the longest tokens that it can
-    /// be cut into from its beginning; `None` if it cannot be.
+    /// Returns the token of a folded word or its base form, or else its longest tokens from the beginning; `None`
+    /// if it cannot be split.
     pub(crate) fn tokenize(&self, word: &str) -> Option<Vec<u32>> {
         let word = word.as_bytes();
         let cuttable = word.len() <= WORD_BYTES_MAX && word.iter().all(u8::is_ascii_lowercase);
@@ -179,20 +183,20 @@ impl<'a> EmbeddingTable<'a> {
             return Some(vec![u32::try_from(token).ok()?]);
         }
         let mut tokens = Vec::new();
-        let mut at = 0;
+        let mut start = 0;
         let mut piece = Vec::with_capacity(word.len() + 2);
-        while at < word.len() {
-            let found = (at + 1..=word.len()).rev().find_map(|end| {
+        while start < word.len() {
+            let found = (start + 1..=word.len()).rev().find_map(|end| {
                 piece.clear();
-                if at > 0 {
+                if start > 0 {
                     piece.extend_from_slice(b"##");
                 }
-                piece.extend_from_slice(&word[at..end]);
+                piece.extend_from_slice(&word[start..end]);
                 Some((self.find(&piece)?, end))
             });
             let (token, end) = found?;
             tokens.push(u32::try_from(token).ok()?);
-            at = end;
+            start = end;
         }
         Some(tokens)
     }
@@ -210,39 +214,39 @@ impl<'a> EmbeddingTable<'a> {
         None
     }
 
-    fn add_token_vector(&self, sense: VectorUse, token: usize, places: &mut [f32]) {
-        let (steps, numbers) = (&self.steps[sense as usize], self.numbers[sense as usize]);
+    fn add_token_vector(&self, purpose: VectorUse, token: usize, sums: &mut [f32]) {
+        let (steps, numbers) = (&self.steps[purpose as usize], self.numbers[purpose as usize]);
         let bytes = self.dims / NUMBERS_PER_BYTE;
         let numbers = &numbers[token * bytes..(token + 1) * bytes];
-        let pairs = places.as_chunks_mut::<2>().0.iter_mut().zip(steps.as_chunks::<2>().0);
-        for ((places, steps), pair) in pairs.zip(numbers) {
-            places[0] += f32::from((pair << 4).cast_signed() >> 4) * steps[0];
-            places[1] += f32::from(pair.cast_signed() >> 4) * steps[1];
+        let pairs = sums.as_chunks_mut::<2>().0.iter_mut().zip(steps.as_chunks::<2>().0);
+        for ((sums, steps), pair) in pairs.zip(numbers) {
+            sums[0] += f32::from((pair << 4).cast_signed() >> 4) * steps[0];
+            sums[1] += f32::from(pair.cast_signed() >> 4) * steps[1];
         }
     }
 }
 
-/// Puts the direction of a vector, of length 127, where there are zeros; returns whether it has one.
+/// Writes a vector, scaled to length 127, into zeros; returns whether it is not zero.
 pub(crate) fn write_unit_vector(vector: &[f32], direction: &mut [i8]) -> bool {
     let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
-    let is_any = length > f32::EPSILON;
-    if is_any {
+    let has_direction = length > f32::EPSILON;
+    if has_direction {
         let scale = QUANTIZED_MAX / length;
         let numbers = direction.iter_mut().zip(vector);
         numbers.for_each(|(to, number)| *to = round_to_i8(number * scale));
     }
-    is_any
+    has_direction
 }
 
-/// Returns how near two vectors are: 1 for the same, 0 for nothing in common.
+/// Returns the cosine similarity of two unit vectors: 1 for the same, 0 for unrelated ones.
 pub(crate) fn cosine_similarity(one: &[i8], other: &[i8]) -> f32 {
     dot_product(one, other) / (QUANTIZED_MAX * QUANTIZED_MAX)
 }
 
-/// The nearest whole number, of halves the one further from zero.
+/// Rounds to the nearest integer, halves away from zero.
 #[expect(clippy::cast_possible_truncation, reason = "bounded to what the number can hold")]
 fn round_to_i8(number: f32) -> i8 {
-    // The largest number below a half: with a half, what is just below one would become two halves.
+    // The largest number below a half: adding a half itself would round 0.49999997 up to 1.
     const HALF: f32 = 0.499_999_97;
     (number.clamp(-QUANTIZED_MAX, QUANTIZED_MAX) + HALF.copysign(number)) as i32 as i8
 }
@@ -259,14 +263,14 @@ mod tests {
     }
 
     #[test]
-    fn words_that_mean_the_same_are_nearer_than_words_that_do_not() {
+    fn synonyms_are_more_similar_than_unrelated_words() {
         assert!(word_similarity("notebook", "laptop") > word_similarity("notebook", "harvest"));
         assert!(word_similarity("defect", "bug") > word_similarity("defect", "holiday"));
         assert!((word_similarity("ship", "ship") - 1.0).abs() < 0.01);
     }
 
     #[test]
-    fn a_word_that_is_no_token_is_cut_and_one_of_other_letters_has_no_vector() {
+    fn an_unknown_word_is_split_and_one_in_other_letters_has_no_vector() {
         let table = embedding_table().expect("a table");
         assert!(table.vector(VectorUse::Texts, "transcoding").is_some());
         for word in ["", "x", "naïve", "r2d2", "сборка", &"a".repeat(41)] {
@@ -276,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_no_token_is_another_form_of_one() {
+    fn an_unknown_word_takes_the_vector_of_its_base_form() {
         let table = embedding_table().expect("a table");
         for (word, of) in [
             ("untranslated", "translated"),
@@ -312,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_table_are_refused() {
+    fn invalid_tables_are_refused() {
         assert!(EmbeddingTable::parse(b"").is_none());
         assert!(EmbeddingTable::parse(b"QTV2").is_none());
         assert!(EmbeddingTable::parse(&BYTES[..BYTES.len() - 1]).is_none());

@@ -1,7 +1,9 @@
-//! What speaks for an entry and for a memory, as numbers.
+//! Features of candidate entries and memories: the numbers that a score is made of.
 //!
-//! Each entry that was found worth a look is compared with the question word by word, alone, with its
-//! neighbours and with its whole memory. Nothing here weighs one number against another: `weights` does.
+//! Each candidate entry is compared with the question word by word: alone, together with its neighbors, and with
+//! its whole memory. The comparison counts words (BM25), words of similar meaning, and the similarity of whole
+//! texts. The words of a question are processed eight at a time, in SIMD lanes. This module only computes the
+//! features; `weights` weighs them against each other.
 
 use std::ops::Range;
 
@@ -11,34 +13,34 @@ use crate::corpus::{Corpus, IndexedEntry};
 use crate::embedder::cosine_similarity;
 use crate::query::PromptQuery;
 
-/// How many words of a question are counted side by side.
+/// Number of words of a question that are counted side by side.
 pub(crate) const LANES: usize = 8;
-/// How far the neighbours of an entry reach.
+/// Distance, in entries, up to which neighbors of an entry count.
 pub(crate) const NEIGHBOR_DISTANCE_MAX: usize = 4;
-/// What the neighbours of an entry add to its words, by their distance.
+/// Weight of a neighbor's words, by distance.
 const NEIGHBOR_WEIGHTS: [f32; NEIGHBOR_DISTANCE_MAX + 1] = [1.0, 0.6, 0.4, 0.4, 0.4];
-/// How much of what a neighbour means is left at its distance, when few and when many are asked.
+/// Weight of a neighbor's word similarity, by distance: for a narrow and for a wide neighborhood.
 const FADE_NEAR: [f32; NEIGHBOR_DISTANCE_MAX + 1] = [1.0, 0.7, 0.5, 0.0, 0.0];
 const FADE_FAR: [f32; NEIGHBOR_DISTANCE_MAX + 1] = [1.0, 0.88, 0.76, 0.64, 0.52];
-/// The distances up to which the words of neighbours are added up; in which of these a distance comes first; and how
-/// many texts each adds up.
+/// Nested neighborhoods that the words of neighbors are summed over: the distance each reaches, the first of them
+/// that includes a given distance, and the sum of its neighbor weights.
 const NEIGHBOR_DISTANCES: [usize; 3] = [1, 2, NEIGHBOR_DISTANCE_MAX];
 const DISTANCE_RINGS: [usize; NEIGHBOR_DISTANCE_MAX + 1] = [0, 0, 1, 2, 2];
 const TEXTS_PER_RING: [f32; NEIGHBOR_DISTANCES.len()] = [2.2, 3.0, 4.6];
-/// BM25: how soon a word said again says no more, and how much a long text is held against it.
+/// BM25 parameters: saturation of repeated words (`k1`) and penalty of long texts (`b`).
 const SATURATION: f32 = 1.2;
 const LENGTH: f32 = 0.75;
 
-/// From which nearness on another word counts towards an answer.
+/// Similarity from which a similar word counts towards an answer.
 const SIMILARITY_MIN: f32 = 0.55;
 
-/// The least that counts as much: of what all words tell together, of how far the question is met, and of how
-/// near a text as a whole is to it. Less than that in the best entry is little in all.
+/// Lower bounds for the divisors in `normalize`: for word scores as a share of the total weight, for word
+/// similarity, and for text similarity. If even the best entry is below, the features of all entries stay low.
 const WORDS_FLOOR: f32 = 0.4;
 const WORD_SIMILARITY_FLOOR: f32 = 0.4;
 const TEXT_SIMILARITY_FLOOR: f32 = 0.5;
 
-/// What speaks for an entry.
+/// Names of the features of an entry.
 pub const ENTRY_FEATURES: [&str; ENTRY] = [
     "words",
     "words near",
@@ -65,20 +67,21 @@ pub const ENTRY_FEATURES: [&str; ENTRY] = [
     "gist of the question before",
 ];
 pub(crate) const ENTRY: usize = 23;
-/// Those of an entry that are divided by the largest of the question: the first so many.
+/// Number of features at the start of the list that are divided by the largest value in the question.
 const SCALED: usize = 14;
-/// Where those of an entry stand that tell how near it is in what it means.
+/// Indexes of the similarity features, by words and by texts.
 const WORD_SIMILARITY: usize = 5;
 const TEXT_SIMILARITY: usize = 10;
-/// Where the features stand that are reasons by themselves.
+/// Indexes of the features that are reasons by themselves.
 pub(crate) const SUBJECT: usize = 14;
 pub(crate) const MONTH: usize = 19;
-/// Whether an entry asks something; what the entry after it has of it, and from where on.
+/// Index of the feature that marks a question, the features that the entry after it gets from it, and the index
+/// that they start at there.
 const ASKS_QUESTION: usize = 15;
 const QUESTION_FEATURES: [usize; 2] = [0, 10];
 const AFTER_QUESTION: usize = 21;
 
-/// What speaks for a memory.
+/// Names of the features of a memory.
 pub const MEMORY_FEATURES: [&str; MEMORY] = [
     "best entry",
     "best three entries",
@@ -109,30 +112,31 @@ pub const MEMORY_FEATURES: [&str; MEMORY] = [
     "rare sense of the memory, little told",
 ];
 pub(crate) const MEMORY: usize = 27;
-/// Where those stand that count when words tell little, the more the fewer entries a memory has; and of which they are.
+/// Features that count when words cover little of the question; their weight falls with the number of entries. The
+/// first index, and the features that they are copies of.
 const FIRST_LOW_COVERAGE: usize = 20;
 const LOW_COVERAGE_FEATURES: [usize; MEMORY - FIRST_LOW_COVERAGE] = [13, 14, 0, 7, 10, 16, 17];
-/// Which features of its entries a memory has the largest of, in its order.
+/// Features of entries of which a memory has the maximum, in the memory's order from index 3.
 const MAXIMUM_FEATURES: [usize; 12] = [4, 8, 19, 20, 0, 2, 3, 5, 6, 7, 10, 11];
 
-/// What a text has of as many words of the question as a lane holds.
+/// Match of one text with a lane of words of the question.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LaneHits {
-    /// How much of each.
+    /// Weighted count of the word itself.
     pub(crate) exact: Lane,
-    /// How much of all that is near to it.
+    /// Weighted count of all similar words.
     pub(crate) similar: Lane,
-    /// How near the nearest is.
+    /// Highest similarity of a word.
     pub(crate) nearest: Lane,
 }
 
-/// An entry that is looked at.
+/// A candidate entry.
 #[derive(Clone, Debug)]
 pub(crate) struct CandidateRow {
     pub(crate) entry: u32,
     pub(crate) memory: u32,
     pub(crate) features: [f32; ENTRY],
-    /// Whether it has anything of the question.
+    /// Whether the entry or its memory's header matches any word of the question.
     pub(crate) has_match: bool,
     ordinal: u32,
     length: f32,
@@ -143,54 +147,55 @@ pub(crate) struct CandidateRow {
 pub(crate) struct RowGroup {
     pub(crate) memory: u32,
     pub(crate) rows: Range<usize>,
-    /// What its words, its sense and what its subject says tell by how few memories have them.
+    /// Scores weighted by rarity among memories: words, similar words, similar words of the subject, and kindred
+    /// words.
     rarity_scores: [f32; 4],
-    /// How many words its rows have.
+    /// Total length of the rows, in weighted words.
     length: f32,
 }
 
-/// What the rows of a memory have together of a lane of words.
+/// Sum of the matches of a memory's rows with a lane of words.
 #[derive(Clone, Copy, Debug, Default)]
 struct GroupHits {
     total: LaneHits,
-    /// How near those are that begin with a name that the question has.
+    /// Highest similarity within entries whose subject the question names.
     of_subject: Lane,
-    /// Whether they have anything of it.
+    /// Whether any row matches.
     has_match: bool,
 }
 
-/// How much of the question's words a memory has, or others for them.
+/// Share of the question that a memory covers, weighted by how much each word says.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Coverage {
-    /// How much the words tell that it has.
+    /// Weight of the words that the memory has.
     pub(crate) exact: f32,
-    /// How much those tell that it has others for.
+    /// Weight of the words that the memory has only a similar word for.
     pub(crate) similar_words: f32,
-    /// How much all words tell.
+    /// Weight of all words.
     pub(crate) total: f32,
 }
 
 impl Coverage {
-    /// What little counts as much, when a share of all that is told is taken.
+    /// Smoothing term in the coverage ratio.
     const SHARE_SMOOTHING: f32 = 0.3;
 
-    /// How much is told by its own words or by others for them.
+    /// Returns the weight covered by the words themselves or by similar ones.
     pub(crate) fn combined(&self) -> f32 {
         self.exact + self.similar_words
     }
 
-    /// Which share of what could be told is told by its own words.
+    /// Returns the share of the question covered by the words themselves.
     pub(crate) fn exact_share(&self) -> f32 {
         self.share_of(self.exact)
     }
 
-    /// Which share of what could be told this much is.
-    pub(crate) fn share_of(&self, told: f32) -> f32 {
-        told / (self.total + Self::SHARE_SMOOTHING)
+    /// Returns the share of the question that a weight is.
+    pub(crate) fn share_of(&self, weight: f32) -> f32 {
+        weight / (self.total + Self::SHARE_SMOOTHING)
     }
 }
 
-/// Rows, and what each has of each word of the question.
+/// Candidate rows with their matches for each word of the question.
 #[derive(Debug, Default)]
 pub(crate) struct CandidateRows {
     /// Memory by memory, in the order of the entries.
@@ -198,14 +203,14 @@ pub(crate) struct CandidateRows {
     pub(crate) groups: Vec<RowGroup>,
     /// Row by row, lane by lane.
     pub(crate) hits: Vec<LaneHits>,
-    /// How many lanes the words of the question take.
+    /// Number of lanes that the words of the question take.
     pub(crate) width: usize,
-    /// The largest of each that was divided by it.
+    /// Divisors of the normalized features.
     largest: [f32; SCALED],
 }
 
 impl CandidateRow {
-    /// Returns the row of an entry, with nothing known of it.
+    /// Returns the row of an entry, without features yet.
     pub(crate) const fn new(id: u32, entry: &IndexedEntry) -> Self {
         Self {
             entry: id,
@@ -219,14 +224,14 @@ impl CandidateRow {
 }
 
 impl RowGroup {
-    /// Returns the group of rows that are of one memory.
+    /// Returns the group of the rows of one memory.
     pub(crate) fn new(memory: u32, rows: Range<usize>, list: &[CandidateRow]) -> Self {
         let length = list[rows.clone()].iter().map(|row| row.length).sum();
         Self { memory, rows, rarity_scores: [0.0; 4], length }
     }
 }
 
-/// How much each word of the question tells, and which share of all that is.
+/// Weight of each word of the question, by lane, and as a share of the total.
 struct TermWeights {
     by_lane: Vec<Lane>,
     shares: Vec<Lane>,
@@ -242,43 +247,43 @@ impl TermWeights {
         Self { by_lane: each, shares, total }
     }
 
-    /// BM25 of what is counted of a lane of words in a text that is so many times as long as others.
+    /// Returns the BM25 score of the counts of a lane in a text; the length is relative to the average.
     fn bm25(&self, lane: usize, counts: Lane, relative_length: f32) -> f32 {
-        let held = SATURATION * (1.0 - LENGTH + LENGTH * relative_length);
-        let of_each = self.by_lane[lane] * counts / (counts + Lane::splat(held));
+        let penalty = SATURATION * (1.0 - LENGTH + LENGTH * relative_length);
+        let of_each = self.by_lane[lane] * counts / (counts + Lane::splat(penalty));
         (SATURATION + 1.0) * of_each.reduce_add()
     }
 
-    /// How much of the question is met in a lane of words; 1 is all of it.
+    /// Returns the share of the question that a lane's similarities cover; 1 is all of it.
     fn query_share(&self, lane: usize, near: Lane) -> f32 {
         (near * self.shares[lane]).reduce_add()
     }
 }
 
-/// Keeps the larger of each number of two lists.
+/// Raises each number to the larger one of the two lists.
 fn keep_maximum(largest: &mut [f32], more: &[f32]) {
     largest.iter_mut().zip(more).for_each(|(largest, more)| *largest = largest.max(*more));
 }
 
-/// Divides each number by one of another list.
+/// Divides each number by the number of the other list at the same index.
 fn divide(numbers: &mut [f32], by: &[f32]) {
     numbers.iter_mut().zip(by).for_each(|(number, by)| *number /= by);
 }
 
-/// What an entry and its neighbours have of a lane of words.
+/// Match of an entry and its neighbors with a lane of words.
 #[derive(Default)]
 struct Neighborhood {
-    /// By the distances of [`NEIGHBOR_DISTANCES`].
+    /// Counts by the neighborhoods of [`NEIGHBOR_DISTANCES`].
     counts: [Lane; NEIGHBOR_DISTANCES.len()],
     lengths: [f32; NEIGHBOR_DISTANCES.len()],
-    /// Of the next and of all.
+    /// Counts of similar words, for the nearest neighbors and for all.
     similar: [Lane; 2],
     near: Lane,
     far: Lane,
 }
 
 impl Neighborhood {
-    /// Adds what is nearer to what is further, and divides lengths by how many texts they are of.
+    /// Makes the sums cumulative, from near to far, and turns lengths into averages.
     fn accumulate(&mut self) {
         for ring in 1..NEIGHBOR_DISTANCES.len() {
             self.counts[ring] += self.counts[ring - 1];
@@ -292,7 +297,7 @@ impl Neighborhood {
 }
 
 impl CandidateRows {
-    /// Returns none in the room of these.
+    /// Clears the rows and returns them with their allocations, for reuse.
     pub(crate) fn cleared(mut self) -> Self {
         self.list.clear();
         self.groups.clear();
@@ -300,37 +305,39 @@ impl CandidateRows {
         self
     }
 
-    /// Works the features of all rows out.
-    pub(crate) fn compute_features(&mut self, corpus: &Corpus, question: &PromptQuery) {
+    /// Computes the features of all rows.
+    pub(crate) fn compute_features(&mut self, corpus: &Corpus, query: &PromptQuery) {
         let mut sums: Vec<GroupHits> = Vec::with_capacity(self.groups.len() * self.width);
         for group in &self.groups {
-            sums.extend(self.group_hits(corpus, question, group));
+            sums.extend(self.group_hits(corpus, query, group));
         }
-        self.compute_rarity_scores(corpus, question.terms.len(), &sums);
-        let weights = TermWeights::from_weights(question.terms.iter().map(|asked| asked.weight));
+        self.compute_rarity_scores(corpus, query.terms.len(), &sums);
+        let weights = TermWeights::from_weights(query.terms.iter().map(|term| term.weight));
         let average = corpus.average_length();
-        for (at, group) in self.groups.iter().enumerate() {
-            let held = corpus.memories[group.memory as usize].as_ref();
-            let (month, day) = question.matches_date(held.and_then(|held| held.date));
+        for (index, group) in self.groups.iter().enumerate() {
+            let record = corpus.memories[group.memory as usize].as_ref();
+            let (month, day) = query.matches_date(record.and_then(|record| record.date));
             let mut features = [0.0; ENTRY];
             features[4] = group.rarity_scores[0];
             features[8] = (0..self.width)
-                .map(|lane| weights.query_share(lane, sums[at * self.width + lane].total.nearest))
+                .map(|lane| {
+                    weights.query_share(lane, sums[index * self.width + lane].total.nearest)
+                })
                 .sum();
             features[11] =
-                text_similarity(question, || held.map(|held| corpus.memory_vector(held)));
+                text_similarity(query, || record.map(|record| corpus.memory_vector(record)));
             features[MONTH] = as_number(month);
             features[MONTH + 1] = as_number(day);
             for row in group.rows.clone() {
                 let mut features = features;
-                let of_group = &sums[at * self.width..][..self.width];
+                let of_group = &sums[index * self.width..][..self.width];
                 for lane in (0..self.width).filter(|lane| of_group[*lane].has_match) {
                     let around = self.neighborhood(&group.rows, row, lane);
                     self.add_word_features(row, lane, (&around, &weights, average), &mut features);
                 }
                 if let Some(entry) = corpus.entries[self.list[row].entry as usize].as_ref() {
-                    set_flags(corpus, question, entry, &mut features);
-                    features[10] = text_similarity(question, || Some(corpus.entry_vector(entry)));
+                    set_flags(corpus, query, entry, &mut features);
+                    features[10] = text_similarity(query, || Some(corpus.entry_vector(entry)));
                 }
                 self.list[row].features = features;
             }
@@ -339,7 +346,7 @@ impl CandidateRows {
         self.add_question_features();
     }
 
-    /// Adds what a lane of words tells, in an entry and in its neighbours.
+    /// Adds the word features of one lane, for an entry and its neighbors.
     fn add_word_features(
         &self,
         row: usize,
@@ -353,8 +360,8 @@ impl CandidateRows {
             features[0] += weights.bm25(lane, own.exact, self.list[row].length / average);
             features[5] += weights.query_share(lane, own.nearest);
         }
-        for (at, (counts, length)) in around.counts.iter().zip(lengths).enumerate() {
-            features[1 + at] += weights.bm25(lane, *counts, length);
+        for (ring, (counts, length)) in around.counts.iter().zip(lengths).enumerate() {
+            features[1 + ring] += weights.bm25(lane, *counts, length);
         }
         features[6] += weights.query_share(lane, around.near);
         features[7] += weights.query_share(lane, around.far);
@@ -364,28 +371,28 @@ impl CandidateRows {
             weights.bm25(lane, around.similar[1], lengths[NEIGHBOR_DISTANCES.len() - 1]);
     }
 
-    /// Tells entries that come after a question how well that question fits: they may be its answer.
+    /// Copies the match of a question to the entry that follows it, which may be its answer.
     fn add_question_features(&mut self) {
         for row in 1..self.list.len() {
             let (before, after) = (&self.list[row - 1], &self.list[row]);
             let follows = before.memory == after.memory && before.ordinal + 1 == after.ordinal;
             if follows && before.features[ASKS_QUESTION] > 0.0 {
-                let asked = QUESTION_FEATURES.map(|at| before.features[at]);
-                self.list[row].features[AFTER_QUESTION..].copy_from_slice(&asked);
+                let inherited = QUESTION_FEATURES.map(|feature| before.features[feature]);
+                self.list[row].features[AFTER_QUESTION..].copy_from_slice(&inherited);
             }
         }
     }
 
-    /// Adds up what a memory has of the question, lane by lane.
+    /// Sums the matches of a memory's rows, lane by lane.
     fn group_hits(
         &self,
         corpus: &Corpus,
-        question: &PromptQuery,
+        query: &PromptQuery,
         group: &RowGroup,
     ) -> impl Iterator<Item = GroupHits> {
         let is_about = |row: &usize| {
             let entry = corpus.entries[self.list[*row].entry as usize].as_ref();
-            entry.is_some_and(|entry| question.is_about(entry))
+            entry.is_some_and(|entry| query.is_about(entry))
         };
         let rows = group.rows.clone();
         (0..self.width).map(move |lane| {
@@ -404,7 +411,7 @@ impl CandidateRows {
         })
     }
 
-    /// Works out what memories as wholes have of the question, by how few of them have it.
+    /// Computes the rarity scores of memories: words count more the fewer memories have them.
     fn compute_rarity_scores(&mut self, corpus: &Corpus, words: usize, sums: &[GroupHits]) {
         let all = corpus.memories() as f32;
         let mut with = vec![[0.0_f32; LANES]; self.width];
@@ -433,14 +440,14 @@ impl CandidateRows {
         }
     }
 
-    /// Adds up what an entry and its neighbours have of a lane of words; all are in `rows`.
+    /// Sums the matches of an entry and of those neighbors that are in `rows`.
     fn neighborhood(&self, rows: &Range<usize>, row: usize, lane: usize) -> Neighborhood {
         let mut around = Neighborhood::default();
-        let at = self.list[row].ordinal as usize;
+        let ordinal = self.list[row].ordinal as usize;
         for other in row.saturating_sub(NEIGHBOR_DISTANCE_MAX).max(rows.start)
             ..(row + NEIGHBOR_DISTANCE_MAX + 1).min(rows.end)
         {
-            let distance = at.abs_diff(self.list[other].ordinal as usize);
+            let distance = ordinal.abs_diff(self.list[other].ordinal as usize);
             let Some(spread) = NEIGHBOR_WEIGHTS.get(distance) else { continue };
             let ring = DISTANCE_RINGS[distance];
             around.lengths[ring] += spread * self.list[other].length;
@@ -458,9 +465,9 @@ impl CandidateRows {
         around
     }
 
-    /// Divides what is told by words and sense by the largest of the question, unless that is little.
+    /// Divides the first features by their largest value among the rows, but at least by the lower bounds.
     fn normalize(&mut self, total: f32) {
-        let mut most: [f32; SCALED] = std::array::from_fn(|at| match at {
+        let mut most: [f32; SCALED] = std::array::from_fn(|feature| match feature {
             0..5 | 12..14 => WORDS_FLOOR * total,
             5..10 => WORD_SIMILARITY_FLOOR,
             _ => TEXT_SIMILARITY_FLOOR,
@@ -474,12 +481,12 @@ impl CandidateRows {
         self.largest = most;
     }
 
-    /// Returns the entries of a memory that were looked at.
+    /// Returns the candidate entries of a memory.
     pub(crate) fn entries(&self, group: &RowGroup) -> impl Iterator<Item = u32> {
         self.list[group.rows.clone()].iter().map(|row| row.entry)
     }
 
-    /// Returns how much the rows of a memory have of a word of the question at most, and how near they are to it.
+    /// Returns the largest count of a word in the rows of a memory, and the highest similarity to it.
     pub(crate) fn best_match(&self, group: &RowGroup, word: usize) -> (f32, f32) {
         let rows = group.rows.clone().map(|row| &self.hits[row * self.width + word / LANES]);
         rows.fold((0.0, 0.0), |(same, near), hits| {
@@ -488,53 +495,55 @@ impl CandidateRows {
         })
     }
 
-    /// Returns how much of the question's words the rows of a memory have, or others for them.
-    pub(crate) fn coverage(&self, question: &PromptQuery, group: &RowGroup) -> Coverage {
-        let mut fit = Coverage::default();
-        for (at, asked) in question.terms.iter().enumerate() {
-            let (own, nearest) = self.best_match(group, at);
-            let own = own.min(1.0);
-            let weight = asked.answer_weight();
-            let near = ((nearest - SIMILARITY_MIN) / (1.0 - SIMILARITY_MIN)).max(0.0) - own;
-            fit.total += weight;
-            fit.exact += weight * own;
-            fit.similar_words += weight * near.max(0.0);
+    /// Returns how much of the question the rows of a memory cover.
+    pub(crate) fn coverage(&self, query: &PromptQuery, group: &RowGroup) -> Coverage {
+        let mut coverage = Coverage::default();
+        for (index, term) in query.terms.iter().enumerate() {
+            let (exact, nearest) = self.best_match(group, index);
+            let exact = exact.min(1.0);
+            let weight = term.answer_weight();
+            let similar = ((nearest - SIMILARITY_MIN) / (1.0 - SIMILARITY_MIN)).max(0.0) - exact;
+            coverage.total += weight;
+            coverage.exact += weight * exact;
+            coverage.similar_words += weight * similar.max(0.0);
         }
-        fit
+        coverage
     }
 
-    /// Returns how much is told by those of the question's words that one memory has and another has not.
+    /// Returns the weight of the words that one memory has and another has not.
     pub(crate) fn extra_coverage(
         &self,
-        question: &PromptQuery,
+        query: &PromptQuery,
         one: &RowGroup,
         other: &RowGroup,
     ) -> f32 {
-        let has = |group: &RowGroup, at: usize| self.best_match(group, at).0.min(1.0);
-        let asked = question.terms.iter().enumerate();
-        asked
-            .map(|(at, asked)| asked.answer_weight() * (has(one, at) - has(other, at)).max(0.0))
+        let has = |group: &RowGroup, index: usize| self.best_match(group, index).0.min(1.0);
+        let terms = query.terms.iter().enumerate();
+        terms
+            .map(|(index, term)| {
+                term.answer_weight() * (has(one, index) - has(other, index)).max(0.0)
+            })
             .sum()
     }
 
-    /// Returns how near the rows of a memory are to the question: the nearest entry and the whole memory by what
-    /// they mean, and the nearest entry word by word.
+    /// Returns the similarity of a memory's rows to the question: of the best entry and the whole memory by text
+    /// vectors, and of the best entry by words.
     pub(crate) fn similarity(&self, group: &RowGroup) -> ([f32; 2], f32) {
         let rows = &self.list[group.rows.clone()];
-        let most = |at: usize| {
-            let of_rows = rows.iter().map(|row| row.features[at]);
-            of_rows.fold(0.0, f32::max) * self.largest[at]
+        let largest = |feature: usize| {
+            let of_rows = rows.iter().map(|row| row.features[feature]);
+            of_rows.fold(0.0, f32::max) * self.largest[feature]
         };
-        ([most(TEXT_SIMILARITY), most(TEXT_SIMILARITY + 1)], most(WORD_SIMILARITY))
+        ([largest(TEXT_SIMILARITY), largest(TEXT_SIMILARITY + 1)], largest(WORD_SIMILARITY))
     }
 
-    /// Returns the features of a memory, given how well each row fits and how little the words tell of any memory,
-    /// from 0 to 1.
+    /// Returns the features of a memory. `uncovered_share` is the part of the question, from 0 to 1, that no memory
+    /// covers with its own words.
     pub(crate) fn memory_features(
         &self,
         group: &RowGroup,
         scores: &[f32],
-        little: f32,
+        uncovered_share: f32,
     ) -> [f32; MEMORY] {
         let mut own: Vec<f32> = scores[group.rows.clone()].to_vec();
         own.sort_unstable_by(|a, b| b.total_cmp(a));
@@ -552,39 +561,39 @@ impl CandidateRows {
         }
         features[15] = (own.len() as f32).ln();
         features[16..FIRST_LOW_COVERAGE].copy_from_slice(&group.rarity_scores);
-        let little = little / own.len().max(1) as f32;
-        for (at, of) in (FIRST_LOW_COVERAGE..).zip(LOW_COVERAGE_FEATURES) {
-            features[at] = little * features[of];
+        let uncovered = uncovered_share / own.len().max(1) as f32;
+        for (feature, of) in (FIRST_LOW_COVERAGE..).zip(LOW_COVERAGE_FEATURES) {
+            features[feature] = uncovered * features[of];
         }
         features
     }
 }
 
-/// What is told by other things than words.
+/// Sets the features that do not depend on matching words.
 fn set_flags(
     corpus: &Corpus,
-    question: &PromptQuery,
+    query: &PromptQuery,
     entry: &IndexedEntry,
     features: &mut [f32; ENTRY],
 ) {
     let memory = corpus.memories[entry.memory as usize].as_ref();
     let before = (entry.ordinal as usize).checked_sub(1);
-    let before = before.and_then(|at| memory?.entries.get(at));
+    let before = before.and_then(|ordinal| memory?.entries.get(ordinal));
     let before = before.and_then(|id| corpus.entries[*id as usize].as_ref());
-    features[SUBJECT] = as_number(question.is_about(entry));
+    features[SUBJECT] = as_number(query.is_about(entry));
     features[ASKS_QUESTION] = as_number(entry.asks_question);
     features[16] = as_number(before.is_some_and(|before| before.asks_question));
     features[17] = entry.own_words_log / 4.0;
-    features[18] = as_number(question.asks_when && entry.has_time_word);
+    features[18] = as_number(query.asks_when && entry.has_time_word);
 }
 
-/// How near a text as a whole is to the question, if meaning counts.
-fn text_similarity<'a>(question: &PromptQuery, own: impl FnOnce() -> Option<&'a [i8]>) -> f32 {
-    let own = if question.text_vector.is_empty() { None } else { own() };
-    own.map_or(0.0, |own| cosine_similarity(&question.text_vector, own).max(0.0))
+/// Returns the similarity of a text to the question; 0 if vectors are not used.
+fn text_similarity<'a>(query: &PromptQuery, own: impl FnOnce() -> Option<&'a [i8]>) -> f32 {
+    let own = if query.text_vector.is_empty() { None } else { own() };
+    own.map_or(0.0, |own| cosine_similarity(&query.text_vector, own).max(0.0))
 }
 
-/// A number for what is so, 1, or is not, 0.
+/// Returns 1 for true and 0 for false.
 pub(crate) fn as_number(is: bool) -> f32 {
     if is { 1.0 } else { 0.0 }
 }

@@ -1,10 +1,11 @@
 //! Finds the memories that fit a prompt.
 //!
-//! [`Corpus`] holds the words of memories, cut into entries, and answers a prompt with [`MemoryHit`]s, best
-//! first, each with its reasons; or with nothing, when nothing fits. It is made of texts alone, follows
-//! them one memory at a time, and can be made anew at any time: what it holds is derived. It
-//! asks no model and no network; what somebody else's model says of whole texts can be handed in ([`DenseScores`]). What means the same in other words is found by a small table of token
-//! vectors (feature `embedder`).
+//! [`Corpus`] indexes the words of memories, cut into entries. It answers a prompt with [`MemoryHit`]s, best
+//! first, each with its reasons, or with nothing when nothing fits.
+//!
+//! A corpus is derived data: it is built from texts alone, is updated one memory at a time, and can be rebuilt at
+//! any time. It calls no model and no network. Similarity scores of an external embedding model can be passed in
+//! ([`DenseScores`]). A small table of token vectors finds words that mean about the same (feature `embedder`).
 
 #![expect(
     clippy::cast_precision_loss,

@@ -1,25 +1,25 @@
-//! How a prompt is worded: as something that only those who work here can know, or as something that anybody may
-//! look up or write.
+//! Classifies how a prompt is worded: as a question about this project, or as one of general knowledge or a writing
+//! task.
 //!
-//! A linear classifier tells it from the words of a prompt and from each two that follow one another. What each
-//! of them weighs was learnt by `scripts/learn` from prompts that were written for it, in pairs of one topic. It
-//! is told of English wording alone; words that are written in other scripts weigh nothing.
+//! A linear classifier over the words of a prompt and its pairs of adjacent words. `scripts/learn` learned the
+//! weights from prompts that were written for this purpose, in pairs of one topic. It knows only English wording;
+//! words in other scripts have no weight.
 
 use std::iter;
 use std::sync::LazyLock;
 
-/// Names of what is told of a prompt's wording.
+/// Names of the classifier's features.
 pub(crate) const PROMPT_CLASSES: [&str; PROMPT_CLASS_LEN] = ["worded as of here", "words"];
 pub(crate) const PROMPT_CLASS_LEN: usize = 2;
 
-/// As many words and marks of a prompt are read; what follows says no more of how it is meant.
+/// Maximum number of words and marks that are read; later ones say little about the intent.
 const WORDING_WORDS_MAX: usize = 60;
-/// What stands before the first word and after the last.
+/// Markers before the first word and after the last.
 const BEGIN: &str = "^";
 const END: &str = "$";
 /// Marks that count as words.
 const MARKS: &str = "?`{}()<>=:;\n";
-/// What any number counts as.
+/// Token for any number.
 const NUMBER: &str = "0";
 
 #[cfg(feature = "embedder")]
@@ -30,19 +30,19 @@ static BYTES: &[u8] = &[];
 static WEIGHTS: LazyLock<Option<ClassifierWeights<'static>>> =
     LazyLock::new(|| ClassifierWeights::parse(BYTES));
 
-/// What words and pairs of words weigh.
+/// Weights of words and pairs of words.
 #[derive(Debug)]
 struct ClassifierWeights<'a> {
-    /// What one step of a weight is worth.
+    /// Value of one step of a weight.
     step: f32,
-    /// The hashes of what has a weight, ascending.
+    /// Hashes of words and pairs with a weight, ascending.
     hashes: &'a [[u8; 4]],
-    /// In steps, from -127 to 127, in the same order.
+    /// Weights in steps, from -127 to 127, in the same order.
     steps: &'a [u8],
 }
 
 impl<'a> ClassifierWeights<'a> {
-    /// Reads weights; `None` if these bytes are none.
+    /// Parses the weights; `None` if the bytes are not valid.
     fn parse(bytes: &'a [u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(b"QWT1")?;
         let (count, rest) = rest.split_first_chunk::<4>()?;
@@ -54,13 +54,13 @@ impl<'a> ClassifierWeights<'a> {
     }
 
     fn weight(&self, hash: u32) -> f32 {
-        let found = self.hashes.binary_search_by_key(&hash, |other| u32::from_le_bytes(*other));
-        found.map_or(0.0, |at| f32::from(self.steps[at].cast_signed()) * self.step)
+        let index = self.hashes.binary_search_by_key(&hash, |other| u32::from_le_bytes(*other));
+        index.map_or(0.0, |index| f32::from(self.steps[index].cast_signed()) * self.step)
     }
 }
 
-/// Returns how a prompt is worded, in the order of [`PROMPT_CLASSES`]: how much speaks for its asking something of here, and
-/// the logarithm of how many words it has. A prompt without a word that is known says neither.
+/// Returns the features in the order of [`PROMPT_CLASSES`]: how strongly the prompt is worded as one about this
+/// project, and the logarithm of its word count. Both are 0 for a prompt without a word.
 pub(crate) fn classify_prompt(prompt: &str) -> [f32; PROMPT_CLASS_LEN] {
     let words = words(prompt);
     let Some(weights) = WEIGHTS.as_ref().filter(|_| !words.is_empty()) else {
@@ -76,7 +76,7 @@ pub(crate) fn classify_prompt(prompt: &str) -> [f32; PROMPT_CLASS_LEN] {
     [sum / (all.len() as f32).sqrt(), (words.len() as f32).ln_1p()]
 }
 
-/// Returns the words and marks that a prompt is worded in, in small letters.
+/// Returns the words and marks of a prompt, in lower case.
 fn words(prompt: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = prompt.trim().chars().map(ascii_mark).peekable();
@@ -100,7 +100,7 @@ fn words(prompt: &str) -> Vec<String> {
     words
 }
 
-/// A mark as it is on every keyboard.
+/// Replaces a typographic mark with the ASCII one.
 fn ascii_mark(mark: char) -> char {
     match mark {
         '’' => '\'',
@@ -109,10 +109,10 @@ fn ascii_mark(mark: char) -> char {
     }
 }
 
-/// The hash of words with a space between them: FNV-1a of 32 bits.
+/// Returns the FNV-1a hash, 32 bits, of words joined by spaces.
 fn hash(words: &[&str]) -> u32 {
-    let bytes = words.iter().enumerate().flat_map(|(at, word)| {
-        let space = if at > 0 { " " } else { "" };
+    let bytes = words.iter().enumerate().flat_map(|(index, word)| {
+        let space = if index > 0 { " " } else { "" };
         space.bytes().chain(word.bytes())
     });
     bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_numbers_and_some_marks_are_read() {
+    fn words_numbers_and_some_marks_are_tokens() {
         let check =
             |prompt: &str, expected: &[&str]| assert_eq!(words(prompt), expected, "{prompt}");
         check("Don’t ship v2.10, please!\n", &["don't", "ship", "v", "0", "0", "please"]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_read_or_refused() {
+    fn invalid_weights_are_refused() {
         let known = hash(&["pier", "closes"]);
         let mut bytes = b"QWT1\x01\0\0\0".to_vec();
         bytes.extend(0.5_f32.to_le_bytes());
@@ -150,17 +150,17 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_word_says_nothing() {
-        assert!(classify_prompt("海 …").iter().all(|told| *told == 0.0));
+    fn a_prompt_without_words_has_no_features() {
+        assert!(classify_prompt("海 …").iter().all(|feature| *feature == 0.0));
     }
 
     #[cfg(feature = "embedder")]
     #[test]
-    fn what_is_of_here_is_told_from_what_anybody_may_ask() {
+    fn a_prompt_about_the_project_scores_higher_than_a_general_one() {
         let hashes = WEIGHTS.as_ref().unwrap().hashes;
         assert!(hashes.is_sorted_by(|a, b| u32::from_le_bytes(*a) < u32::from_le_bytes(*b)));
-        let of = |prompt: &str| classify_prompt(prompt)[0];
-        for (here, general) in [
+        let score = |prompt: &str| classify_prompt(prompt)[0];
+        for (local, general) in [
             ("who looks after the lighthouse importer", "who invented the lighthouse"),
             (
                 "which port does the pier gateway listen on",
@@ -172,7 +172,12 @@ mod tests {
             ),
             ("why was the tide table dropped", "explain how tides work in general"),
         ] {
-            assert!(of(here) > of(general), "{here}: {}, {general}: {}", of(here), of(general));
+            assert!(
+                score(local) > score(general),
+                "{local}: {}, {general}: {}",
+                score(local),
+                score(general)
+            );
         }
     }
 }

@@ -1,4 +1,7 @@
-//! A prompt as what it asks for: words with their weight, days, and who it is about.
+//! A prompt prepared for search: its words with weights, the dates it names, and the subjects it is about.
+//!
+//! Parsing depends on the corpus: a word weighs more the fewer entries have it, and a subject counts only if an
+//! entry begins with it. Stop words and the names of speakers are dropped. Very long prompts are cut.
 
 use std::collections::HashSet;
 
@@ -11,32 +14,32 @@ use crate::prompt_classifier::{PROMPT_CLASS_LEN, classify_prompt};
 use crate::terms::TextVector;
 use crate::words::{MONTHS, Word, WordKind, is_foreign, words};
 
-/// Words that a prompt is searched by, at most; the rarest of it.
+/// Maximum number of words that a prompt is searched by; the rarest are used.
 pub(crate) const WORDS_MAX: usize = 24;
-/// As many entries begin with a name that tells who speaks, rather than what is spoken of.
+/// Number of entries from which a subject counts as a speaker, not as a topic.
 const SPEAKER_ENTRIES_MIN: usize = 8;
 
-/// How much a pair of characters counts that mostly is grammar.
+/// Weight of a character pair that is mostly grammar.
 const SMALL_PAIR_FACTOR: f32 = 0.25;
 
-/// From how many entries on it counts how many there are, when it is asked whether anything fits.
+/// Corpus size, in entries, that smaller corpora are treated as when deciding whether to answer.
 const CORPUS_ENTRIES_MIN: usize = 64;
 
-/// A word that is asked for.
+/// A word of the question.
 #[derive(Debug)]
 pub(crate) struct QueryTerm {
     pub(crate) word: Word,
-    /// What it shares with its other forms, if any is known.
+    /// Stem in the corpus, if any entry's word shares it.
     pub(crate) stem: Option<u32>,
-    /// How much it tells: the rarer it is in the corpus, the more.
+    /// Inverse document frequency: the fewer entries have the word, the larger.
     pub(crate) weight: f32,
-    /// How much of what a word can tell at most, from 0 to 1; in a small corpus as if it were larger.
+    /// Weight as a share of the largest possible, from 0 to 1; computed as if a small corpus were larger.
     pub(crate) share: f32,
-    /// How rare it is in the language, from 0 to 1.
+    /// Rarity in the language, from 0 to 1.
     pub(crate) rarity: f32,
 }
 
-/// A month that is named, with a day and a year if they are.
+/// A month that is named, with a day and a year if the prompt has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NamedDate {
     month: i8,
@@ -44,10 +47,10 @@ pub(crate) struct NamedDate {
     year: Option<i16>,
 }
 
-/// A prompt, read.
+/// A parsed prompt.
 #[derive(Debug, Default)]
 pub(crate) struct PromptQuery {
-    /// The direction of what it means as a whole; empty when meaning does not count.
+    /// Vector of the prompt as a whole; empty when vectors are not used.
     pub(crate) text_vector: Vec<i8>,
     pub(crate) terms: Vec<QueryTerm>,
     pub(crate) subjects: HashSet<Box<str>>,
@@ -57,8 +60,8 @@ pub(crate) struct PromptQuery {
 }
 
 impl PromptQuery {
-    /// Reads a prompt for a corpus.
-    pub(crate) fn parse(prompt: &str, corpus: &Corpus, by_sense: bool) -> Self {
+    /// Parses a prompt for a corpus.
+    pub(crate) fn parse(prompt: &str, corpus: &Corpus, use_vectors: bool) -> Self {
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(at, _)| at);
         let prompt = slice(prompt, ..end);
         let all = words(prompt);
@@ -80,53 +83,46 @@ impl PromptQuery {
                 }
             }
         }
-        let mut seen = HashSet::new();
-        let mut asked: Vec<QueryTerm> = Vec::new();
+        let mut stems = HashSet::new();
+        let mut terms: Vec<QueryTerm> = Vec::new();
         let foreign = is_foreign(&all);
-        let says_nothing =
+        let is_stop_word =
             |word: &Word| if foreign { word.is_foreign_stop_word() } else { word.is_stop_word() };
-        for word in all.iter().filter(|word| !says_nothing(word)) {
+        for word in all.iter().filter(|word| !is_stop_word(word)) {
             let stem = corpus.terms.stem_of(&word.text);
-            if !seen.contains(&stem) {
-                asked.push(QueryTerm::new(word, stem.as_ref().ok().copied(), corpus));
-                seen.insert(stem);
+            if !stems.contains(&stem) {
+                terms.push(QueryTerm::new(word, stem.as_ref().ok().copied(), corpus));
+                stems.insert(stem);
             }
         }
-        if asked.iter().any(|asked| !speakers.contains(&asked.word.text)) {
-            asked.retain(|asked| !speakers.contains(&asked.word.text));
+        if terms.iter().any(|term| !speakers.contains(&term.word.text)) {
+            terms.retain(|term| !speakers.contains(&term.word.text));
         }
-        if asked.len() > WORDS_MAX {
-            asked.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-            asked.truncate(WORDS_MAX);
+        if terms.len() > WORDS_MAX {
+            terms.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+            terms.truncate(WORDS_MAX);
         }
         let texts: Vec<&str> = all.iter().map(|word| word.text.as_str()).collect();
         let asks_when = texts.first() == Some(&"when")
             || texts.contains(&"date")
             || texts.windows(2).any(|pair| pair == ["how", "long"]);
-        let mut gist = TextVector::default();
-        for asked in asked.iter().filter(|_| by_sense) {
-            gist.add_word(&asked.word);
+        let mut sum = TextVector::default();
+        for term in terms.iter().filter(|_| use_vectors) {
+            sum.add_word(&term.word);
         }
-        let gist = if by_sense { gist.unit_vector() } else { Vec::new() };
-        let days = named_dates(prompt, &texts);
-        let wording = if by_sense { classify_prompt(prompt) } else { Default::default() };
-        Self {
-            text_vector: gist,
-            terms: asked,
-            subjects,
-            dates: days,
-            asks_when,
-            prompt_class: wording,
-        }
+        let text_vector = if use_vectors { sum.unit_vector() } else { Vec::new() };
+        let dates = named_dates(prompt, &texts);
+        let prompt_class = if use_vectors { classify_prompt(prompt) } else { Default::default() };
+        Self { text_vector, terms, subjects, dates, asks_when, prompt_class }
     }
 
-    /// Whether an entry begins with a name that the question has.
+    /// Checks whether the question names the subject of an entry.
     pub(crate) fn is_about(&self, entry: &IndexedEntry) -> bool {
         !self.subjects.is_empty()
             && entry.subject.as_ref().is_some_and(|name| self.subjects.contains(name))
     }
 
-    /// Whether this day's month is named, and whether the day itself is.
+    /// Checks whether the question names this day's month, and whether it names the day.
     pub(crate) fn matches_date(&self, date: Option<Date>) -> (bool, bool) {
         let Some(date) = date else { return (false, false) };
         let mut of_month = self.dates.iter().filter(|named| {
@@ -138,14 +134,14 @@ impl PromptQuery {
 }
 
 impl QueryTerm {
-    /// How much it tells whether anything fits, from 0 to 1.
+    /// Returns the weight of the word in the decision to answer, from 0 to 1.
     pub(crate) fn answer_weight(&self) -> f32 {
         self.share * self.rarity
     }
 
     fn new(word: &Word, stem: Option<u32>, corpus: &Corpus) -> Self {
-        let known = stem.and_then(|stem| corpus.terms.stem(stem));
-        let entries = known.map_or(0, |stem| stem.entries);
+        let forms = stem.and_then(|stem| corpus.terms.stem(stem));
+        let entries = forms.map_or(0, |stem| stem.entries);
         let rare = idf(entries, corpus.entries());
         let all = corpus.entries().max(CORPUS_ENTRIES_MIN);
         let share = idf(entries, all) / idf(0, all);
@@ -158,13 +154,13 @@ impl QueryTerm {
     }
 }
 
-/// How much a word tells that so many entries of all have.
+/// Returns the inverse document frequency of a word, as in BM25.
 fn idf(entries: usize, all: usize) -> f32 {
     let (all, has) = (all as f32, entries as f32);
     (1.0 + (all - has + 0.5).max(0.0) / (has + 0.5)).ln()
 }
 
-/// The months that a prompt names in English or by numbers, each with the day and year beside it.
+/// Returns the months that a prompt names in English or by numbers, each with its day and year.
 fn named_dates(prompt: &str, words: &[&str]) -> Vec<NamedDate> {
     let mut days = Vec::new();
     let mut rest = prompt;

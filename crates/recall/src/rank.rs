@@ -1,4 +1,8 @@
-//! Which memories and entries fit a prompt, best first, and why.
+//! Ranks memories and entries for a prompt, best first, with reasons.
+//!
+//! A prompt becomes a [`PromptQuery`]; `candidates` picks the entries that are worth scoring; `features` turns them
+//! into numbers; the weights of `weights` turn those into scores. `abstain` decides whether the best memory is good
+//! enough to be shown at all. This module joins the steps and decides which runners-up are shown beside the best.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -14,29 +18,30 @@ use crate::features::{CandidateRows, Coverage, ENTRY, MEMORY, MONTH, RowGroup, S
 use crate::query::PromptQuery;
 use crate::weights::{OF_BESIDE, OF_ENTRY, OF_MEMORY, RUNNER_UP_LEN, dot_product};
 
-/// How many entries of a memory a hit shows, at most.
+/// Maximum number of entries of a memory that a hit shows.
 const HIT_ENTRIES_MAX: usize = 3;
 
-/// How much of the question's words the best memory must have, or nothing is answered, where meaning does not
-/// count; a word that only one entry has and that is rare in the language counts nearly 1. Without the table every
-/// word is taken for rare.
+/// Minimum coverage of the question that the best memory needs, where vectors are not used.
+///
+/// A word that only one entry has and that is rare in the language counts nearly 1. Without the embedding table
+/// every word counts as rare, so the bound is higher.
 const COVERAGE_MIN: f32 = if cfg!(feature = "embedder") { 0.65 } else { 0.78 };
-/// A memory that stands no farther behind the best fits about as well.
+/// Score gap to the best memory up to which another is shown without further conditions.
 const TIE_MARGIN: f32 = 0.25;
-/// How much of what the best memory has of them another must have beside it there, and at least; or by how little it
-/// must stand behind the best. Others are left out.
+/// Conditions for a runner-up where vectors are not used. It needs this share of the best memory's coverage, and at
+/// least the floor. Otherwise its score gap to the best must not exceed the last.
 const COVERAGE_SHARE_MIN: f32 = 0.25;
 const COVERAGE_FLOOR: f32 = 0.3;
 const SCORE_GAP_MAX: f32 = 2.0;
 
-/// How to look.
+/// Options of a ranking.
 #[derive(Clone, Copy, Debug)]
 pub struct RankOptions {
-    /// How many hits are wanted, at most.
+    /// Maximum number of hits.
     pub limit: usize,
-    /// Whether to answer nothing when nothing seems to fit.
+    /// Whether to return nothing when no memory reaches the threshold.
     pub abstain: bool,
-    /// Whether words that mean about the same count, besides the words themselves.
+    /// Whether words of similar meaning count, besides the words themselves.
     pub use_vectors: bool,
 }
 
@@ -51,9 +56,9 @@ impl Default for RankOptions {
 pub struct MemoryHit {
     /// Its path.
     pub path: MemoryPath,
-    /// How well it fits, beside others of the same prompt.
+    /// Score, comparable only with other hits of the same prompt.
     pub score: f32,
-    /// Its entries that fit best, the best first; at most three.
+    /// Best entries, highest score first; at most three.
     pub entries: Vec<EntryHit>,
     /// Why it was chosen.
     pub reasons: Vec<Reason>,
@@ -64,78 +69,79 @@ pub struct MemoryHit {
 pub struct EntryHit {
     /// The path of its memory.
     pub path: MemoryPath,
-    /// Which entry of the memory it is, from 0.
+    /// Index of the entry within the memory, from 0.
     pub ordinal: usize,
-    /// Where it is in the file, in bytes.
+    /// Byte range in the file.
     pub range: Range<usize>,
-    /// How well it fits, beside others of the same prompt.
+    /// Score, comparable only with other entries of the same prompt.
     pub score: f32,
 }
 
 /// One reason for a hit.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// A word of the prompt stands in it, in some form.
+    /// A word of the prompt occurs in the memory, in some form.
     ExactWord {
-        /// As the prompt has it.
+        /// Word as it occurs in the prompt.
         query_word: String,
-        /// As the memory has it.
+        /// Word as it occurs in the memory.
         memory_word: String,
     },
-    /// A word of the prompt is probably this one, misspelled.
+    /// A word of the memory is probably a word of the prompt, which is misspelled.
     Misspelled {
-        /// As the prompt has it.
+        /// Word as it occurs in the prompt.
         query_word: String,
-        /// As the memory has it.
+        /// Word as it occurs in the memory.
         memory_word: String,
     },
     /// A word means about the same as one of the prompt.
     SimilarWord {
-        /// As the prompt has it.
+        /// Word as it occurs in the prompt.
         query_word: String,
-        /// As the memory has it.
+        /// Word as it occurs in the memory.
         memory_word: String,
-        /// How near they are; 1 is the same.
+        /// Similarity of the two; 1 is the same.
         similarity: f32,
     },
-    /// It is from the day or month that the prompt names.
+    /// The memory is from the day or month that the prompt names.
     Date,
-    /// An entry is about somebody or something that the prompt names.
+    /// An entry is about a person or thing that the prompt names.
     Subject,
-    /// As a whole it is like the prompt, by vectors that were handed in or when nothing else tells why.
+    /// The text as a whole is similar to the prompt: by dense scores of the caller, or because no other reason
+    /// applies.
     SimilarText {
-        /// How near their vectors are; 1 is the same.
+        /// Similarity of the vectors; 1 is the same.
         similarity: f32,
     },
 }
 
-/// Everything that was looked at for a prompt, for learning weights and for measuring.
+/// All candidates of a prompt with their features, for learning weights and for measuring.
 #[derive(Clone, Debug, Default)]
 pub struct Ranking {
     /// Entries with their features, the best first.
     pub entries: Vec<(EntryHit, [f32; ENTRY])>,
     /// Memories with their features, the best first.
     pub memories: Vec<(MemoryPath, f32, [f32; MEMORY])>,
-    /// How each of them stands beside the best: what [`Corpus::rank`] weighs to show it too.
+    /// Comparison of each memory with the best: the numbers that [`Corpus::rank`] weighs to show it too.
     pub runner_up: Vec<[f32; RUNNER_UP_LEN]>,
-    /// What the decision to answer nothing goes by.
+    /// Features of the decision whether to answer.
     pub answer: [f32; ANSWER],
 }
 
-/// A prompt that was looked up.
+/// A prompt with its scored candidates.
 struct RankedCandidates<'a> {
     query: PromptQuery,
     matches: Vec<TermMatch>,
     rows: CandidateRows,
-    /// How well each row fits.
+    /// Score of each row.
     scores: Vec<f32>,
     /// Memories, the best first.
     memories: Vec<ScoredMemory>,
-    /// What was weighed beside the words.
+    /// Scores of the caller's embedding model, once they were added.
     dense_scores: Option<&'a DenseScores>,
 }
 
-/// A memory that was looked at.
+/// A memory with its score.
 #[derive(Clone, Debug)]
 struct ScoredMemory {
     group: RowGroup,
@@ -145,105 +151,107 @@ struct ScoredMemory {
 }
 
 impl Corpus {
-    /// Returns the memories that fit a prompt, the best first; nothing if nothing fits.
+    /// Returns the memories that fit a prompt, best first; empty if none fits.
     pub fn rank(&self, prompt: &str, options: &RankOptions) -> Vec<MemoryHit> {
         self.rank_with(prompt, options, None)
     }
 
-    /// The same with what vectors tell beside the words. A memory that stands out by it is returned even if it
+    /// Like [`rank`](Self::rank), with dense scores added. A memory whose dense score stands out is returned even
+    /// if it
     /// shares no word with the prompt.
     pub fn rank_with(
         &self,
         prompt: &str,
         options: &RankOptions,
-        likeness: Option<&DenseScores>,
+        dense_scores: Option<&DenseScores>,
     ) -> Vec<MemoryHit> {
-        let others = likeness.map_or(&[][..], DenseScores::top_entries);
-        let mut found = self.rank_candidates(prompt, options.use_vectors, others);
-        // What is told without likeness is decided without it.
-        let told: HashSet<u32> = if options.abstain {
-            found.answering_memories(self, options.limit).collect()
+        let extra_entries = dense_scores.map_or(&[][..], DenseScores::top_entries);
+        let mut ranked = self.rank_candidates(prompt, options.use_vectors, extra_entries);
+        // Dense scores must not take away an answer that the words give: this is decided before they are added.
+        let answering: HashSet<u32> = if options.abstain {
+            ranked.answering_memories(self, options.limit).collect()
         } else {
             HashSet::new()
         };
-        if options.abstain && told.is_empty() && likeness.is_none() {
+        if options.abstain && answering.is_empty() && dense_scores.is_none() {
             return Vec::new();
         }
-        if let Some(likeness) = likeness {
-            found.add_dense_scores(likeness);
-            self.sort_memories(&mut found.memories);
+        if let Some(dense_scores) = dense_scores {
+            ranked.add_dense_scores(dense_scores);
+            self.sort_memories(&mut ranked.memories);
         }
         let is_lifted = |scored: &ScoredMemory| {
-            let lift = found.answer_lift(&scored.group);
+            let lift = ranked.answer_lift(&scored.group);
             lift > 0.0 && scored.coverage.combined() + lift * COVERAGE_MIN >= COVERAGE_MIN
         };
         let fits = |scored: &&ScoredMemory| {
-            !options.abstain || told.contains(&scored.group.memory) || is_lifted(scored)
+            !options.abstain || answering.contains(&scored.group.memory) || is_lifted(scored)
         };
-        let hits = found.memories.iter().filter(fits).take(options.limit);
-        let hits = hits.filter_map(|scored| self.hit(&found, scored)).collect();
-        candidates::recycle(found.rows);
+        let hits = ranked.memories.iter().filter(fits).take(options.limit);
+        let hits = hits.filter_map(|scored| self.hit(&ranked, scored)).collect();
+        candidates::recycle(ranked.rows);
         hits
     }
 
-    /// Returns the entries that fit a prompt, the best first, of whatever memory; nothing is held back.
+    /// Returns the entries that fit a prompt, best first, from all memories. It never abstains.
     pub fn rank_entries(&self, prompt: &str, options: &RankOptions) -> Vec<EntryHit> {
-        let found = self.rank_candidates(prompt, options.use_vectors, &[]);
-        let order = self.rows_by_score(&found, 0..found.rows.list.len());
+        let ranked = self.rank_candidates(prompt, options.use_vectors, &[]);
+        let order = self.rows_by_score(&ranked, 0..ranked.rows.list.len());
         let best = order.into_iter().take(options.limit);
-        best.filter_map(|row| self.entry_hit(&found, row)).collect()
+        best.filter_map(|row| self.entry_hit(&ranked, row)).collect()
     }
 
-    /// Returns all that speaks for and against whatever was looked at.
+    /// Returns all candidates with their features, whether or not they would be shown.
     pub fn ranking(&self, prompt: &str, options: &RankOptions) -> Ranking {
-        let found = self.rank_candidates(prompt, options.use_vectors, &[]);
-        let order = self.rows_by_score(&found, 0..found.rows.list.len());
+        let ranked = self.rank_candidates(prompt, options.use_vectors, &[]);
+        let order = self.rows_by_score(&ranked, 0..ranked.rows.list.len());
         let entries = order
             .into_iter()
-            .filter_map(|row| Some((self.entry_hit(&found, row)?, found.rows.list[row].features)))
+            .filter_map(|row| Some((self.entry_hit(&ranked, row)?, ranked.rows.list[row].features)))
             .collect();
-        let memories = found.memories.iter().filter_map(|scored| {
+        let memories = ranked.memories.iter().filter_map(|scored| {
             Some((self.path_of(scored.group.memory)?.clone(), scored.score, scored.features))
         });
-        let best = found.memories.first();
-        let beside = found.memories.iter().zip(best.into_iter().cycle());
-        let beside = beside.map(|(scored, best)| found.runner_up_features(best, scored)).collect();
+        let best = ranked.memories.first();
+        let runner_up = ranked.memories.iter().zip(best.into_iter().cycle());
+        let runner_up =
+            runner_up.map(|(scored, best)| ranked.runner_up_features(best, scored)).collect();
         Ranking {
             entries,
             memories: memories.collect(),
-            runner_up: beside,
-            answer: found.answer_features(self),
+            runner_up,
+            answer: ranked.answer_features(self),
         }
     }
 
     fn rank_candidates(
         &self,
         prompt: &str,
-        by_sense: bool,
-        others: &[u32],
+        use_vectors: bool,
+        extra_entries: &[u32],
     ) -> RankedCandidates<'_> {
-        let question = PromptQuery::parse(prompt, self, by_sense);
-        let matches = candidates::match_terms(self, &question, by_sense);
-        let rows = candidates::collect_candidates(self, &question, &matches, others);
+        let query = PromptQuery::parse(prompt, self, use_vectors);
+        let matches = candidates::match_terms(self, &query, use_vectors);
+        let rows = candidates::collect_candidates(self, &query, &matches, extra_entries);
         let scores: Vec<f32> =
             rows.list.iter().map(|row| dot_product(&row.features, &OF_ENTRY)).collect();
-        let fits: Vec<Coverage> =
-            rows.groups.iter().map(|group| rows.coverage(&question, group)).collect();
-        let told = fits.iter().map(Coverage::exact_share).fold(0.0, f32::max);
-        let little = if question.text_vector.is_empty() { 0.0 } else { 1.0 - told };
-        let groups = rows.groups.iter().zip(fits);
+        let coverages: Vec<Coverage> =
+            rows.groups.iter().map(|group| rows.coverage(&query, group)).collect();
+        let best_share = coverages.iter().map(Coverage::exact_share).fold(0.0, f32::max);
+        let uncovered_share = if query.text_vector.is_empty() { 0.0 } else { 1.0 - best_share };
+        let groups = rows.groups.iter().zip(coverages);
         let mut memories: Vec<ScoredMemory> = groups
-            .map(|(group, fit)| {
-                let features = rows.memory_features(group, &scores, little);
+            .map(|(group, coverage)| {
+                let features = rows.memory_features(group, &scores, uncovered_share);
                 let score = dot_product(&features, &OF_MEMORY);
-                ScoredMemory { group: group.clone(), score, features, coverage: fit }
+                ScoredMemory { group: group.clone(), score, features, coverage }
             })
             .collect();
         self.sort_memories(&mut memories);
-        RankedCandidates { query: question, matches, rows, scores, memories, dense_scores: None }
+        RankedCandidates { query, matches, rows, scores, memories, dense_scores: None }
     }
 
-    /// Puts memories in their order, the best first.
+    /// Sorts memories, best first; equal scores by path.
     fn sort_memories(&self, memories: &mut [ScoredMemory]) {
         memories.sort_unstable_by(|a, b| {
             let path = |scored: &ScoredMemory| self.path_of(scored.group.memory);
@@ -255,86 +263,86 @@ impl Corpus {
         Some(&self.memories.get(memory as usize)?.as_ref()?.path)
     }
 
-    /// Rows, the best first.
-    fn rows_by_score(&self, found: &RankedCandidates<'_>, rows: Range<usize>) -> Vec<usize> {
-        let place = |row: usize| {
-            let of = self.entries[found.rows.list[row].entry as usize].as_ref()?;
+    /// Returns rows sorted by score, best first; equal scores by path and ordinal.
+    fn rows_by_score(&self, ranked: &RankedCandidates<'_>, rows: Range<usize>) -> Vec<usize> {
+        let tie_key = |row: usize| {
+            let of = self.entries[ranked.rows.list[row].entry as usize].as_ref()?;
             Some((self.path_of(of.memory)?, of.ordinal))
         };
         let mut order: Vec<usize> = rows.collect();
         order.sort_by(|a, b| {
-            found.scores[*b].total_cmp(&found.scores[*a]).then_with(|| place(*a).cmp(&place(*b)))
+            ranked.scores[*b]
+                .total_cmp(&ranked.scores[*a])
+                .then_with(|| tie_key(*a).cmp(&tie_key(*b)))
         });
         order
     }
 
-    fn entry_hit(&self, found: &RankedCandidates<'_>, row: usize) -> Option<EntryHit> {
-        let entry = self.entries.get(found.rows.list[row].entry as usize)?.as_ref()?;
+    fn entry_hit(&self, ranked: &RankedCandidates<'_>, row: usize) -> Option<EntryHit> {
+        let entry = self.entries.get(ranked.rows.list[row].entry as usize)?.as_ref()?;
         Some(EntryHit {
             path: self.path_of(entry.memory)?.clone(),
             ordinal: entry.ordinal as usize,
             range: entry.range.clone(),
-            score: found.scores[row],
+            score: ranked.scores[row],
         })
     }
 
-    fn hit(&self, found: &RankedCandidates<'_>, scored: &ScoredMemory) -> Option<MemoryHit> {
-        let order = self.rows_by_score(found, scored.group.rows.clone());
+    fn hit(&self, ranked: &RankedCandidates<'_>, scored: &ScoredMemory) -> Option<MemoryHit> {
+        let order = self.rows_by_score(ranked, scored.group.rows.clone());
         let shown = order.into_iter().take(HIT_ENTRIES_MAX);
         Some(MemoryHit {
             path: self.path_of(scored.group.memory)?.clone(),
             score: scored.score,
-            entries: shown.filter_map(|row| self.entry_hit(found, row)).collect(),
-            reasons: self.reasons(found, &scored.group),
+            entries: shown.filter_map(|row| self.entry_hit(ranked, row)).collect(),
+            reasons: self.reasons(ranked, &scored.group),
         })
     }
 
-    /// Why a memory fits: for each word of the prompt the best that answers to it, then the rest.
-    fn reasons(&self, found: &RankedCandidates<'_>, group: &RowGroup) -> Vec<Reason> {
-        let rows = &found.rows.list[group.rows.clone()];
+    /// Returns the reasons for a memory: the best match of each word of the prompt, then the other reasons.
+    fn reasons(&self, ranked: &RankedCandidates<'_>, group: &RowGroup) -> Vec<Reason> {
+        let rows = &ranked.rows.list[group.rows.clone()];
         let has = |terms: &[(u32, f32)], term: u32| {
             terms.binary_search_by_key(&term, |(id, _)| *id).is_ok()
         };
-        let held = self.memories[group.memory as usize].as_ref();
+        let record = self.memories[group.memory as usize].as_ref();
         let has_term = |term: u32| {
-            held.is_some_and(|held| has(&held.header_terms, term))
+            record.is_some_and(|record| has(&record.header_terms, term))
                 || rows.iter().any(|row| {
                     let entry = self.entries[row.entry as usize].as_ref();
                     entry.is_some_and(|entry| has(&entry.terms, term))
                 })
         };
         let mut reasons = Vec::new();
-        for (asked, of) in found.query.terms.iter().enumerate() {
-            let own =
-                found.matches.iter().filter(|one| one.query_term == asked && has_term(one.term));
+        for (query_term, of) in ranked.query.terms.iter().enumerate() {
+            let own = ranked
+                .matches
+                .iter()
+                .filter(|found| found.query_term == query_term && has_term(found.term));
             let best = own.max_by(|a, b| {
-                let word = |one: &TermMatch| Reverse(&self.terms.list[one.term as usize].word);
+                let word = |found: &TermMatch| Reverse(&self.terms.list[found.term as usize].word);
                 a.similarity.total_cmp(&b.similarity).then_with(|| word(a).cmp(&word(b)))
             });
             let Some(best) = best else { continue };
-            let asked = of.word.text.clone();
-            let found = self.terms.list[best.term as usize].word.to_string();
+            let query_word = of.word.text.clone();
+            let memory_word = self.terms.list[best.term as usize].word.to_string();
             reasons.push(if best.exact >= 1.0 {
-                Reason::ExactWord { query_word: asked, memory_word: found }
+                Reason::ExactWord { query_word, memory_word }
             } else if best.exact > 0.0 {
-                Reason::Misspelled { query_word: asked, memory_word: found }
+                Reason::Misspelled { query_word, memory_word }
             } else {
-                Reason::SimilarWord {
-                    query_word: asked,
-                    memory_word: found,
-                    similarity: best.similarity,
-                }
+                Reason::SimilarWord { query_word, memory_word, similarity: best.similarity }
             });
         }
         let has = |feature: usize| rows.iter().any(|row| row.features[feature] > 0.0);
         reasons.extend(has(MONTH).then_some(Reason::Date));
         reasons.extend(has(SUBJECT).then_some(Reason::Subject));
-        let told = found
+        let similarity = ranked
             .dense_scores
-            .and_then(|likeness| likeness.outlier_similarity(found.rows.entries(group)));
-        reasons.extend(told.map(|nearness| Reason::SimilarText { similarity: nearness }));
-        if reasons.is_empty() && !found.query.text_vector.is_empty() {
-            let ([of_entry, of_memory], _) = found.rows.similarity(group);
+            .and_then(|dense| dense.outlier_similarity(ranked.rows.entries(group)));
+        reasons.extend(similarity.map(|similarity| Reason::SimilarText { similarity }));
+        if reasons.is_empty() && !ranked.query.text_vector.is_empty() {
+            let ([of_entry, of_memory], _) = ranked.rows.similarity(group);
             reasons.push(Reason::SimilarText { similarity: of_entry.max(of_memory) });
         }
         reasons
@@ -342,19 +350,18 @@ impl Corpus {
 }
 
 impl<'a> RankedCandidates<'a> {
-    /// Weighs what vectors tell beside the words.
-    fn add_dense_scores(&mut self, likeness: &'a DenseScores) {
+    /// Adds dense scores to the scores of rows and memories.
+    fn add_dense_scores(&mut self, dense: &'a DenseScores) {
         for (score, row) in self.scores.iter_mut().zip(&self.rows.list) {
-            *score += likeness.entry_score(row.entry);
+            *score += dense.entry_score(row.entry);
         }
         for scored in &mut self.memories {
-            scored.score += likeness.memory_score(self.rows.entries(&scored.group));
+            scored.score += dense.memory_score(self.rows.entries(&scored.group));
         }
-        self.dense_scores = Some(likeness);
+        self.dense_scores = Some(dense);
     }
 
-    /// Returns those of the first memories that the question is answered with; none if the best does not fit well
-    /// enough.
+    /// Returns the memories to show among the first `limit`; none if the best does not fit well enough.
     fn answering_memories(&self, corpus: &Corpus, limit: usize) -> impl Iterator<Item = u32> {
         let best = self.memories.first().filter(|best| self.is_good_enough(corpus, best));
         best.into_iter().flat_map(move |best| {
@@ -364,22 +371,23 @@ impl<'a> RankedCandidates<'a> {
         })
     }
 
-    /// Whether a memory is worth being shown beside the best.
+    /// Checks whether a memory is shown beside the best.
     fn qualifies_beside(&self, best: &ScoredMemory, other: &ScoredMemory) -> bool {
         if self.query.text_vector.is_empty() {
-            let fit_min = (best.coverage.combined() * COVERAGE_SHARE_MIN).max(COVERAGE_FLOOR);
+            let coverage_min = (best.coverage.combined() * COVERAGE_SHARE_MIN).max(COVERAGE_FLOOR);
             return best.score - other.score <= SCORE_GAP_MAX
-                || other.coverage.combined() >= fit_min;
+                || other.coverage.combined() >= coverage_min;
         }
         let (of_memory, of_both) = &OF_BESIDE;
-        let weighed = || {
+        let weighted = || {
             dot_product(&other.features, of_memory)
                 + dot_product(&self.runner_up_features(best, other), of_both)
         };
-        best.score - other.score <= TIE_MARGIN || weighed() >= 0.0
+        best.score - other.score <= TIE_MARGIN || weighted() >= 0.0
     }
 
-    /// How a memory stands beside the best: how far behind, how much of the question it has beyond that, and 1.
+    /// Compares a memory with the best: score gap, share of the question that only this memory covers, and a
+    /// constant 1.
     fn runner_up_features(
         &self,
         best: &ScoredMemory,
@@ -389,7 +397,7 @@ impl<'a> RankedCandidates<'a> {
         [best.score - other.score, other.coverage.share_of(beyond), 1.0]
     }
 
-    /// Whether what fits best fits well enough.
+    /// Checks whether the best memory fits well enough to be shown.
     fn is_good_enough(&self, corpus: &Corpus, best: &ScoredMemory) -> bool {
         if self.query.text_vector.is_empty() {
             return best.coverage.combined() >= COVERAGE_MIN;
@@ -397,25 +405,25 @@ impl<'a> RankedCandidates<'a> {
         abstain::answer_score(&self.answer_features(corpus)) >= 0.0
     }
 
-    /// What speaks for answering.
+    /// Returns the features of the decision whether to answer.
     fn answer_features(&self, corpus: &Corpus) -> [f32; ANSWER] {
-        let known = |scored: &ScoredMemory| {
-            let (gist, sense) = self.rows.similarity(&scored.group);
+        let context = |scored: &ScoredMemory| {
+            let (text_similarity, word_similarity) = self.rows.similarity(&scored.group);
             MatchContext {
                 coverage: scored.coverage,
                 score: scored.score,
-                text_similarity: gist,
-                word_similarity: sense,
+                text_similarity,
+                word_similarity,
             }
         };
-        let known: Vec<MatchContext> = self.memories.iter().map(known).collect();
+        let contexts: Vec<MatchContext> = self.memories.iter().map(context).collect();
         let best = self.memories.first();
-        let told = |at| best.map_or(0.0, |best| self.rows.best_match(&best.group, at).0);
-        abstain::features(corpus, &self.query, &known, told)
+        let exact = |term| best.map_or(0.0, |best| self.rows.best_match(&best.group, term).0);
+        abstain::features(corpus, &self.query, &contexts, exact)
     }
 
-    /// How much of what an answer needs a memory has by its likeness.
+    /// Returns the share of the answer threshold that a memory reaches by its dense scores.
     fn answer_lift(&self, group: &RowGroup) -> f32 {
-        self.dense_scores.map_or(0.0, |likeness| likeness.answer_lift(self.rows.entries(group)))
+        self.dense_scores.map_or(0.0, |dense| dense.answer_lift(self.rows.entries(group)))
     }
 }

@@ -1,51 +1,54 @@
-//! Vectors of whole texts, made elsewhere, and the texts that they are made of.
+//! Vectors of whole texts from an external embedding model, and the texts to embed.
+//!
+//! A [`Vector`] is quantized to one byte per dimension. [`passages`] returns the screened texts of a memory that
+//! the caller sends to its model. This module calls no model; `dense` uses the vectors for ranking.
 
 use memory::screen::Screen;
 use wide::{i16x8, i32x4};
 
 use crate::passage;
 
-/// The largest whole number that a vector has.
+/// Largest value of a quantized dimension.
 const QUANTIZED_MAX: f32 = 127.0;
 
-/// The direction of what a text means, as somebody else's model has it.
+/// A vector of a text, as an external embedding model gave it.
 ///
-/// Kept in whole numbers, a byte each: how near two of them are is off by less than a hundredth.
+/// Quantized to one byte per dimension; a similarity is off by less than 0.01.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vector {
     numbers: Box<[i8]>,
-    /// One divided by its length.
+    /// One divided by the length.
     scale: f32,
 }
 
 impl Vector {
-    /// Returns a vector of these numbers; `None` if they have no direction, or one of them is none.
+    /// Quantizes a vector; `None` if it is empty, zero, or not finite.
     pub fn from_numbers(numbers: &[f32]) -> Option<Self> {
-        let most = numbers.iter().fold(0.0_f32, |most, number| most.max(number.abs()));
+        let largest = numbers.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
         let are_numbers = numbers.iter().all(|number| number.is_finite());
-        (are_numbers && most > 0.0).then_some(())?;
-        #[expect(clippy::cast_possible_truncation, reason = "no larger than the largest")]
-        let whole = |number: &f32| (number / most * QUANTIZED_MAX).round() as i8;
+        (are_numbers && largest > 0.0).then_some(())?;
+        #[expect(clippy::cast_possible_truncation, reason = "at most QUANTIZED_MAX after scaling")]
+        let whole = |number: &f32| (number / largest * QUANTIZED_MAX).round() as i8;
         Self::from_quantized(numbers.iter().map(whole).collect())
     }
 
-    /// Returns the vector of these bytes, which [`bytes`](Self::bytes) gave; `None` if they have no direction.
+    /// Decodes the result of [`bytes`](Self::bytes); `None` if the vector is empty or zero.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Self::from_quantized(bytes.iter().map(|byte| byte.cast_signed()).collect())
     }
 
-    /// Returns it as bytes, one for each number.
+    /// Returns the encoded vector, one byte per dimension.
     pub fn bytes(&self) -> impl Iterator<Item = u8> {
         self.numbers.iter().map(|number| number.cast_unsigned())
     }
 
-    /// Returns how many numbers it has.
+    /// Returns the number of dimensions.
     pub fn dimensions(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Returns how near two are: 1 for the same direction, 0 for nothing in common; `None` if they have not as
-    /// many numbers.
+    /// Returns the cosine similarity: 1 for the same direction, 0 for unrelated vectors; `None` if the dimensions
+    /// differ.
     pub fn similarity(&self, other: &Self) -> Option<f32> {
         let comparable = self.numbers.len() == other.numbers.len();
         comparable.then(|| dot_product(&self.numbers, &other.numbers) * self.scale * other.scale)
@@ -57,12 +60,12 @@ impl Vector {
     }
 }
 
-/// Returns the sum of the products of two lists.
+/// Returns the dot product of two lists.
 ///
-/// Bytes are taken as pairs, whose products processors add up in one step. A plain loop is not compiled to that, and
-/// makes a recall by sense a sixth longer.
+/// Bytes are processed as pairs, whose products processors add in one step. A plain loop is not compiled to that;
+/// it makes a recall with vectors a sixth slower.
 pub(crate) fn dot_product(one: &[i8], other: &[i8]) -> f32 {
-    // Every other number, in twice as many bits: their product is one that fits.
+    // Even and odd bytes, each widened to 16 bits: the product of two fits.
     let halves = |bytes: &[i8; 16]| -> [i16x8; 2] {
         let pairs: i16x8 = wide::bytemuck::cast(*bytes);
         [(pairs << 8) >> 8, pairs >> 8]
@@ -77,13 +80,13 @@ pub(crate) fn dot_product(one: &[i8], other: &[i8]) -> f32 {
     sum as f32
 }
 
-/// Returns the texts of a memory that vectors are made of, entry by entry, as [`Corpus`](crate::Corpus) counts them:
-/// what the memory is called, the headings above the entry, and what it says; of each at most `chars_max`
-/// characters. What `screen` objects to is in none of them.
+/// Returns the texts of a memory to embed, one per entry, in the order of [`Corpus`](crate::Corpus). Each is the
+/// memory's title, the headings above the entry, and the entry, cut at `chars_max` characters. Text that `screen`
+/// refuses is left out.
 pub fn passages(text: &str, screen: &Screen, chars_max: usize) -> Vec<String> {
-    let cut = passage::split_passages(text, screen);
-    let title = match &cut.header.name {
-        _ if !cut.header.description.is_empty() => cut.header.description.as_str(),
+    let split = passage::split_passages(text, screen);
+    let title = match &split.header.name {
+        _ if !split.header.description.is_empty() => split.header.description.as_str(),
         Some(name) => name.as_str(),
         None => "",
     };
@@ -92,7 +95,7 @@ pub fn passages(text: &str, screen: &Screen, chars_max: usize) -> Vec<String> {
         let whole = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n");
         whole.chars().take(chars_max).collect()
     };
-    cut.passages.iter().map(|unit| passage(&unit.heading, &unit.text)).collect()
+    split.passages.iter().map(|unit| passage(&unit.heading, &unit.text)).collect()
 }
 
 #[cfg(test)]
@@ -100,25 +103,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vectors_are_near_by_their_direction_and_not_by_their_length() {
-        let nearness = |one: &[f32], other: &[f32]| {
+    fn similarity_depends_on_direction_and_not_on_length() {
+        let similarity = |one: &[f32], other: &[f32]| {
             Vector::from_numbers(one).unwrap().similarity(&Vector::from_numbers(other).unwrap())
         };
         let check = |one: &[f32], other: &[f32], expected: f32| {
-            let found = nearness(one, other).unwrap();
-            assert!((found - expected).abs() < 0.01, "{one:?} {other:?}: {found}");
+            let actual = similarity(one, other).unwrap();
+            assert!((actual - expected).abs() < 0.01, "{one:?} {other:?}: {actual}");
         };
         check(&[1.0, 2.0, 3.0], &[10.0, 20.0, 30.0], 1.0);
         check(&[1.0, 0.0], &[0.0, 5.0], 0.0);
         check(&[1.0, 1.0], &[-2.0, -2.0], -1.0);
         check(&[1.0, 0.0], &[1.0, 1.0], 0.707);
-        let long: Vec<f32> = (0_u16..1_000).map(|at| f32::from(at % 17) - 8.0).collect();
+        let long: Vec<f32> = (0_u16..1_000).map(|index| f32::from(index % 17) - 8.0).collect();
         check(&long, &long, 1.0);
-        assert_eq!(nearness(&[1.0], &[1.0, 0.0]), None);
+        assert_eq!(similarity(&[1.0], &[1.0, 0.0]), None);
     }
 
     #[test]
-    fn products_of_bytes_are_added_up() {
+    fn the_dot_product_of_bytes_is_exact() {
         let numbers = |step: i8| -> Vec<i8> {
             (0..200_u8).map(|at| at.cast_signed().wrapping_mul(step)).collect()
         };
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_direction_is_no_vector() {
+    fn numbers_without_a_direction_are_no_vector() {
         for numbers in [&[][..], &[0.0, 0.0], &[f32::NAN, 1.0], &[f32::INFINITY, 1.0]] {
             assert_eq!(Vector::from_numbers(numbers), None, "{numbers:?}");
         }
@@ -142,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_is_the_same_after_it_was_bytes() {
+    fn a_vector_survives_encoding_and_decoding() {
         let vector = Vector::from_numbers(&[0.5, -0.25, 0.0, 1.0]).unwrap();
         let bytes: Vec<u8> = vector.bytes().collect();
         assert_eq!(Vector::from_bytes(&bytes), Some(vector));
     }
 
     #[test]
-    fn a_passage_has_what_its_entry_stands_under_and_nothing_that_screening_objects_to() {
+    fn a_passage_has_title_and_headings_and_nothing_that_screening_refuses() {
         let key = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
         let text = format!(
             "---\nname: n\ndescription: House\n---\n# Pond\n\n- deep\n- token {key}\n- {}\n",

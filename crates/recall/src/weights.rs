@@ -1,24 +1,26 @@
-//! How much each thing counts that speaks for an entry or a memory. One table, for every corpus.
+//! Weights of the ranking features: one table for every corpus.
+//!
+//! The numbers were learned by `scripts/learn`, which rewrites them in this file. Do not edit them by hand.
 
 use crate::features::{ENTRY, MEMORY};
 
-/// What is weighed of a memory and the best, beside the memory's own features.
+/// Number of features that compare a memory with the best, besides the memory's own features.
 pub(crate) const RUNNER_UP_LEN: usize = 3;
 
-/// Of an entry, in the order of [`crate::ENTRY_FEATURES`].
+/// Weights of an entry's features, in the order of [`crate::ENTRY_FEATURES`].
 pub(crate) const OF_ENTRY: [f32; ENTRY] = [
     -0.202, -0.716, 1.157, 1.312, -1.465, 0.651, 1.346, 1.361, 1.656, -0.143, 2.253, -0.078, 0.184,
     1.973, 2.674, -0.453, -0.096, 1.571, 2.392, 4.437, 2.619, 1.321, 0.685,
 ];
 
-/// Of a memory, in the order of [`crate::MEMORY_FEATURES`].
+/// Weights of a memory's features, in the order of [`crate::MEMORY_FEATURES`].
 pub(crate) const OF_MEMORY: [f32; MEMORY] = [
     0.506, -0.104, 0.433, -3.955, -1.142, 1.175, 1.435, 0.814, -0.193, -0.556, 0.557, -0.592,
     -0.922, 1.144, 0.241, -0.108, 0.915, 0.058, 0.688, 0.460, 1.955, 1.513, 0.017, 0.029, -0.416,
     -0.912, -1.012,
 ];
 
-/// What speaks for showing a memory beside the best: its features, and how it stands beside that.
+/// Weights for showing a memory beside the best: of its features, and of its comparison with the best.
 pub(crate) const OF_BESIDE: ([f32; MEMORY], [f32; RUNNER_UP_LEN]) = (
     [
         -0.290, -0.089, -0.156, -1.974, 0.180, 0.000, 0.000, -1.062, 2.758, 1.145, -0.508, 0.444,
@@ -28,11 +30,10 @@ pub(crate) const OF_BESIDE: ([f32; MEMORY], [f32; RUNNER_UP_LEN]) = (
     [-0.453, 9.464, 0.449],
 );
 
-/// One step of the scales: which feature has to be above what, and how much that counts among few memories, some, and
-/// many.
+/// One rule: feature index, threshold, and weights for small, medium and large corpora.
 pub(crate) type AnswerStep = (usize, f32, [f32; 3]);
-/// What speaks for an answer: which of [`crate::ANSWER_FEATURES`], above which number, and how much among
-/// few memories, some and many.
+/// Rules of the decision to answer, over [`crate::ANSWER_FEATURES`]. The weights of all rules whose threshold is
+/// exceeded are added up.
 pub(crate) const OF_ANSWER: &[AnswerStep] = &[
     (0, -1.000, [-6.67, -5.43, -6.43]),
     (0, 0.000, [0.00, 0.00, 0.06]),
@@ -124,7 +125,7 @@ pub(crate) const OF_ANSWER: &[AnswerStep] = &[
     (14, 3.332, [-0.56, -0.50, -0.69]),
 ];
 
-/// Returns the sum of the products of two lists. Eight sums side by side, which a compiler makes vectors of.
+/// Returns the dot product of two lists. Eight partial sums, so that the compiler can vectorize it.
 pub(crate) fn dot_product(one: &[f32], other: &[f32]) -> f32 {
     let ((ones, rest), (others, other_rest)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
     let mut sums = [0.0; 8];

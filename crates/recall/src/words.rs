@@ -1,10 +1,9 @@
-//! Cuts a text of any script into the words that it is found by.
+//! Splits text of any script into the words that it is indexed by.
 //!
-//! Words are compared in NFKC, small letters, without accents. Scripts that are written without spaces
-//! are cut into pairs of characters. What programs are made of (`rest_hours_min`, `toCents`) is found
-//! whole and by its parts, numbers with their points (`3.4`, `2026-03-13`) are found whole. Small
-//! words that say nothing are left out, but for what is a small word in one language and says something in
-//! English (`son`), or in capitals (`US`).
+//! Words are compared in NFKC, in lower case, without accents. Scripts that are written without spaces are split
+//! into pairs of characters. Identifiers (`rest_hours_min`, `toCents`) are indexed whole and by their parts;
+//! numbers with separators (`3.4`, `2026-03-13`) are indexed whole. Stop words are left out, except where one
+//! language's stop word has a meaning in English (`son`) or stands in capitals (`US`).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -15,32 +14,32 @@ use memory::text::{fold, slice};
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 
-/// Where a word is small.
+/// Language in which a word is a stop word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StopWordKind {
     English,
-    /// In another language only: in English it says something.
+    /// Only in another language: in English the word has a meaning.
     ForeignOnly,
-    /// In another language, and it is no word in English.
+    /// In another language, and not an English word.
     Foreign,
 }
 
-/// Small words. The first line of the file is English, the second says something there.
+/// Stop words. The first line of the file is English, the second has the words with a meaning in English.
 static STOP_WORDS: LazyLock<HashMap<String, StopWordKind>> = LazyLock::new(|| {
     let lines = include_str!("../data/stop.txt").lines().filter(|line| !line.starts_with('#'));
     let first = [StopWordKind::English, StopWordKind::ForeignOnly];
-    let mut small = HashMap::new();
+    let mut stop_words = HashMap::new();
     for (line, of) in lines.zip(first.into_iter().chain(iter::repeat(StopWordKind::Foreign))) {
         for word in line.split_whitespace() {
-            small.entry(fold(word)).or_insert(of);
+            stop_words.entry(fold(word)).or_insert(of);
         }
     }
-    small
+    stop_words
 });
 
-/// English small words that are names in capitals; others are written so to be heard.
+/// English stop words that are names when capitalized; other capitals are emphasis.
 const CAPITAL_NAMES: [&str; 2] = ["it", "us"];
-/// The longest small word of another language that is taken for a name in capitals, in letters.
+/// Maximum length, in letters, of a foreign stop word that counts as a name when capitalized.
 const NAME_CHARS_MAX: usize = 3;
 
 pub(crate) const MONTHS: [&str; 12] = [
@@ -65,7 +64,7 @@ static TIME_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     others.split_whitespace().chain(MONTHS).collect()
 });
 
-/// Whether a word says when something is or was.
+/// Checks whether a word names a time.
 pub(crate) fn is_time_word(word: &str) -> bool {
     TIME_WORDS.contains(word)
 }
@@ -74,19 +73,19 @@ static ENGLISH: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::
 static RUSSIAN: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::Russian));
 static ARABIC: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::Arabic));
 
-/// The longest word that is told from others, in characters; a longer one is cut off.
+/// Maximum length of an indexed word, in characters; longer ones are cut.
 const WORD_CHARS_MAX: usize = 64;
 
-/// What a word is to the text that it stands in.
+/// Kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordKind {
     /// A word between spaces.
     Ordinary,
-    /// A number, a name that is made of parts, or capitals that stand for something.
+    /// A number, a name made of parts, or an abbreviation in capitals.
     Identifier,
-    /// Two characters of a script without spaces.
+    /// Two adjacent characters of a script without spaces.
     Pair,
-    /// Two characters that mostly are grammar.
+    /// Two characters that are mostly grammar.
     SmallPair,
 }
 
@@ -98,7 +97,7 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    /// Whether it says nothing by itself.
+    /// Checks whether the word is a stop word in English, or one elsewhere without a meaning in English.
     pub(crate) fn is_stop_word(&self) -> bool {
         let one_letter = self.kind == WordKind::Ordinary
             && self.text.len() == 1
@@ -107,7 +106,7 @@ impl Word {
             || matches!(self.stop_word_kind(), Some(StopWordKind::English | StopWordKind::Foreign))
     }
 
-    /// Whether it says nothing by itself in a text that is not English.
+    /// Checks whether the word is a stop word in a text that is not English.
     pub(crate) fn is_foreign_stop_word(&self) -> bool {
         self.is_stop_word() || self.stop_word_kind().is_some()
     }
@@ -117,30 +116,30 @@ impl Word {
     }
 }
 
-/// Whether more of a text are small words of other languages than English ones.
+/// Checks whether a text has more foreign stop words than English ones.
 pub(crate) fn is_foreign(words: &[Word]) -> bool {
     let count =
         |of: StopWordKind| words.iter().filter(|word| word.stop_word_kind() == Some(of)).count();
     count(StopWordKind::Foreign) > count(StopWordKind::English)
 }
 
-/// Whether it is a small word only in small letters: `US`, `ER`.
+/// Checks whether a stop word is a name because it is in capitals: `US`, `ER`.
 fn is_name(word: &str) -> bool {
     let is_short = (2..=NAME_CHARS_MAX).contains(&word.len());
     is_short && word.bytes().all(|byte| byte.is_ascii_uppercase()) && {
-        let small = word.to_ascii_lowercase();
-        STOP_WORDS.get(&small).is_some_and(|of| *of != StopWordKind::English)
-            || CAPITAL_NAMES.contains(&small.as_str())
+        let lower = word.to_ascii_lowercase();
+        STOP_WORDS.get(&lower).is_some_and(|of| *of != StopWordKind::English)
+            || CAPITAL_NAMES.contains(&lower.as_str())
     }
 }
 
-/// Whether it is a verb with a `not`: `don't`, `won't`.
+/// Checks whether a word is a verb with a contracted `not`: `don't`, `won't`.
 fn is_negation(word: &str) -> bool {
     let verb = word.strip_suffix(['t', 'T']).and_then(|rest| rest.strip_suffix(['\'', '’']));
     verb.is_some_and(|verb| verb.ends_with(['n', 'N']))
 }
 
-/// Returns what a word is compared by.
+/// Returns the stem of a word; the word itself in languages without a stemmer.
 pub(crate) fn stem(word: &str) -> Cow<'_, str> {
     match word.chars().next() {
         Some('a'..='z') if word.bytes().all(|byte| byte.is_ascii_lowercase()) => ENGLISH.stem(word),
@@ -150,36 +149,36 @@ pub(crate) fn stem(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the words of a text in their order.
+/// Returns the words of a text, in order.
 pub(crate) fn words(text: &str) -> Vec<Word> {
     let text: Cow<'_, str> =
         if text.is_ascii() { Cow::Borrowed(text) } else { text.nfkc().collect::<String>().into() };
-    let mut cut = WordSplitter::default();
+    let mut splitter = WordSplitter::default();
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         if is_unspaced(c) {
-            cut.end_word();
-            cut.unspaced.push(c);
+            splitter.end_word();
+            splitter.unspaced.push(c);
         } else if c.is_alphanumeric() || c == '_' || is_mark(c) {
-            cut.end_unspaced_run();
-            cut.word.push(c);
+            splitter.end_unspaced_run();
+            splitter.word.push(c);
         } else {
-            cut.end_unspaced_run();
+            splitter.end_unspaced_run();
             let joins =
-                cut.can_join(c) && chars.peek().is_some_and(|next| continues_word(c, *next));
+                splitter.can_join(c) && chars.peek().is_some_and(|next| continues_word(c, *next));
             if joins {
-                cut.word.push(c);
+                splitter.word.push(c);
             } else {
-                cut.end_word();
+                splitter.end_word();
             }
         }
     }
-    cut.end_word();
-    cut.end_unspaced_run();
-    cut.words
+    splitter.end_word();
+    splitter.end_unspaced_run();
+    splitter.words
 }
 
-/// A text on its way to words.
+/// State of splitting a text.
 #[derive(Debug, Default)]
 struct WordSplitter {
     words: Vec<Word>,
@@ -250,14 +249,14 @@ impl WordSplitter {
             self.push(&one.to_string(), WordKind::Pair);
         }
         for pair in run.windows(2) {
-            let small = pair.iter().all(|c| matches!(c, '\u{3041}'..='\u{309F}'));
+            let is_grammar = pair.iter().all(|c| matches!(c, '\u{3041}'..='\u{309F}'));
             let text: String = pair.iter().collect();
-            self.push(&text, if small { WordKind::SmallPair } else { WordKind::Pair });
+            self.push(&text, if is_grammar { WordKind::SmallPair } else { WordKind::Pair });
         }
     }
 }
 
-/// Whether a word goes on behind what joins it.
+/// Checks whether a word continues after a joining character.
 const fn continues_word(joint: char, next: char) -> bool {
     match joint {
         '\'' | '’' => next.is_ascii_alphabetic() || !next.is_ascii(),
@@ -265,15 +264,15 @@ const fn continues_word(joint: char, next: char) -> bool {
     }
 }
 
-/// The parts of a name such as `rest_hours_min` or `toCents`.
+/// Returns the parts of an identifier such as `rest_hours_min` or `toCents`.
 fn identifier_parts(word: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut before = ' ';
-    for (at, c) in word.char_indices() {
+    for (index, c) in word.char_indices() {
         if c == '_' || (before.is_lowercase() && c.is_uppercase()) {
-            parts.push(slice(word, start..at));
-            start = at;
+            parts.push(slice(word, start..index));
+            start = index;
         }
         before = c;
     }
@@ -291,7 +290,7 @@ const fn is_mark(c: char) -> bool {
         | '\u{E31}' | '\u{E34}'..='\u{E3A}' | '\u{E47}'..='\u{E4E}')
 }
 
-/// Whether its script is written without spaces, or with so much hung on a word that pairs tell more.
+/// Checks for a script without spaces, or one with many affixes per word, where pairs match better.
 const fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
@@ -310,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_any_script_are_cut_and_made_plain() {
+    fn words_of_any_script_are_split_and_folded() {
         check("The Café's door, naïve", &["the", "cafe", "door", "naive"]);
         check("l'heure d’été", &["heure", "ete"]);
         check("ｆｕｌｌ width", &["full", "width"]);
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_programs_are_found_whole_and_by_their_parts() {
+    fn identifiers_are_indexed_whole_and_by_their_parts() {
         check("max_retry_count", &["max", "retry", "count", "max_retry_count"]);
         check("parseDate()", &["parse", "date", "parsedate"]);
         check("_private", &["private"]);
@@ -328,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn small_words_say_nothing() {
+    fn stop_words_are_recognized() {
         let small: Vec<bool> =
             words("where is the harbour").iter().map(Word::is_stop_word).collect();
         assert_eq!(small, [true, true, true, false]);
@@ -340,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_word_of_another_language_may_say_something_in_english() {
+    fn a_foreign_stop_word_with_an_english_meaning_is_kept_in_english() {
         assert_eq!(content_words("She met the man and his son"), ["met", "man", "son"]);
         let all = words("war die Brücke auf der Karte");
         assert!(
@@ -350,13 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn capitals_that_stand_for_something_are_no_small_words() {
+    fn abbreviations_in_capitals_are_no_stop_words() {
         assert_eq!(content_words("the ER, the US and IT"), ["er", "us", "it"]);
         assert_eq!(content_words("it is NOT for us: DO AS er says"), ["says"]);
     }
 
     #[test]
-    fn a_verb_with_a_not_is_no_other_word() {
+    fn a_contracted_not_does_not_change_the_verb() {
         assert_eq!(
             content_words("They won’t say what Don won, and don't ask"),
             ["say", "don", "won", "ask"]

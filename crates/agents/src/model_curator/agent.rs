@@ -1,4 +1,7 @@
-//! A model with tools, until it is done.
+//! Runs a model with tools until it finishes or reaches a limit.
+//!
+//! The loop is bounded in turns, time, calls per reply and bytes of results. It knows nothing of memories: a
+//! [`Toolbox`] executes the calls, and checks the result before the model may finish.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,37 +12,37 @@ use tokio::time::Instant;
 
 use crate::ledger::Ledger;
 
-/// Calls of one reply that are carried out.
+/// Maximum number of executed calls per reply.
 const CALLS_MAX: usize = 16;
-/// Bytes of all tool results of one agent: each turn sends them again.
+/// Maximum bytes of all tool results of one run: each turn sends them again.
 const TOOL_RESULTS_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of one tool result.
+/// Maximum bytes of one tool result.
 const RESULT_BYTES_MAX: usize = 24 * 1024;
 
 /// The tools of an agent.
 pub(crate) trait Toolbox: Send {
-    /// Returns the tools. A call of anything else is refused.
+    /// Returns the tools. A call of any other is refused.
     fn tools(&self) -> Vec<ToolSpec>;
 
-    /// Tells whether a tool only looks.
+    /// Checks whether a tool changes nothing.
     fn is_read_only(&self, name: &str) -> bool;
 
-    /// Tells whether there is nothing left to say.
+    /// Checks whether the run can end without a further reply.
     fn is_done(&self) -> bool {
         false
     }
 
-    /// Looks at what was done when the model says that it is finished: returns what it is told to do about it, and what has
-    /// failed if it does not.
+    /// Checks the work when the model says that it is finished. Returns a message to the model about what is wrong,
+    /// and the error if it is not put right.
     fn find_objection(&mut self) -> Option<(String, AgentError)> {
         None
     }
 
-    /// Carries a call out. What cannot be done is told to the model.
+    /// Executes a call. A refusal is reported to the model.
     fn call(&mut self, name: &str, arguments: &Value) -> Result<String, ToolRefusal>;
 }
 
-/// What a model is told of a call that was not carried out.
+/// Message to the model about a call that was not executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolRefusal(pub(crate) String);
 
@@ -49,47 +52,47 @@ impl ToolRefusal {
     }
 }
 
-/// Why an agent did not finish its work.
+/// Reason why an agent did not finish its task.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The model did not reply.
+    /// Request to the model failed.
     #[error(transparent)]
     Chat(#[from] ChatError),
-    /// It called tools to the last turn that it had.
+    /// The model still called tools in its last turn.
     #[error("the model was not done after {0} turns")]
     TurnLimit(u32),
-    /// It took too long.
+    /// The time limit was reached.
     #[error("the model was not done within {0:?}")]
     Deadline(Duration),
-    /// It named entries that it was not shown, twice.
+    /// The model named unknown entries, twice.
     #[error("the model chose entries that it was not shown")]
     UnknownEntries,
-    /// It did nothing, and did not say that there is nothing to do.
+    /// The model did nothing, and did not say that there is nothing to do.
     #[error("the model did nothing, and gave no answer that can be read")]
     NoAnswer,
-    /// Its reply was longer than a reply may be, so that something is missing.
+    /// The reply reached the length limit, so that a part is missing.
     #[error("the model's reply was cut off")]
     ReplyTruncated,
-    /// Its changes lose something.
+    /// The model's changes would lose text.
     #[error("the model would have lost a part of {path}: {entry}")]
     ContentLoss {
-        /// The memory.
+        /// Path of the memory.
         path: String,
-        /// What would be lost: the first words of an entry, or what else.
+        /// Text that would be lost: the first words of an entry, or the name of another part.
         entry: String,
     },
-    /// It added something where it may only tidy up.
+    /// The model added text where it may only tidy.
     #[error("the model added or rewrote something in {0}, where it may only tidy up")]
     ContentAdded(String),
 }
 
 impl AgentError {
-    /// Tells whether the model, or its server, is what is missing.
+    /// Checks whether the model or its server is unavailable.
     pub const fn is_unavailable(&self) -> bool {
         matches!(self, Self::Chat(error) if !matches!(error, ChatError::InvalidReply(_)))
     }
 
-    /// Returns what is kept on record: nothing of what memories say, or of what a server quotes.
+    /// Returns the message for logs and records, without text of memories or of the server.
     pub fn redacted_message(&self) -> String {
         match self {
             Self::ContentLoss { path, .. } => format!("the model would have lost a part of {path}"),
@@ -101,20 +104,20 @@ impl AgentError {
     }
 }
 
-/// An agent for one piece of work.
+/// One run of an agent.
 pub(crate) struct AgentRun<'a> {
     pub(crate) chat: &'a Chat,
     pub(crate) system: &'a str,
-    /// Replies that it may give.
+    /// Maximum number of replies.
     pub(crate) turns_max: u32,
-    /// When it must be done.
+    /// End of the time limit.
     pub(crate) deadline: Instant,
-    /// How long that was when it began.
+    /// Length of the time limit, for messages.
     pub(crate) time_limit: Duration,
 }
 
 impl AgentRun<'_> {
-    /// Has the work done. What is called is carried out at once, in the order of the reply.
+    /// Runs the model. Calls are executed in the order of the reply.
     pub(crate) async fn run(
         &self,
         task: &str,
@@ -124,15 +127,15 @@ impl AgentRun<'_> {
         let tools = toolbox.tools();
         let mut conversation = ChatHistory::new(self.system, &tools);
         conversation.push_user(task);
-        // A call that is repeated is answered as before, as long as nothing was changed since.
+        // A repeated call gets the earlier result, unless something was changed since.
         let mut answered: HashMap<String, String> = HashMap::new();
-        let mut told = 0;
+        let mut result_bytes = 0;
         for turn in 1..=self.turns_max {
-            let left = self.deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let time_left = self.deadline.saturating_duration_since(Instant::now());
+            if time_left.is_zero() {
                 return Err(AgentError::Deadline(self.time_limit));
             }
-            let reply = match self.chat.next(&mut conversation, left).await {
+            let reply = match self.chat.next(&mut conversation, time_left).await {
                 Err(ChatError::TimedOut(_)) => return Err(AgentError::Deadline(self.time_limit)),
                 replied => replied?,
             };
@@ -150,7 +153,7 @@ impl AgentRun<'_> {
             }
             let mut results = Vec::with_capacity(reply.calls.len());
             for (number, call) in reply.calls.iter().enumerate() {
-                // A task that was cancelled ends here, between two calls.
+                // A cancelled task ends here, between two calls.
                 tokio::task::yield_now().await;
                 if Instant::now() >= self.deadline {
                     return Err(AgentError::Deadline(self.time_limit));
@@ -161,8 +164,8 @@ impl AgentRun<'_> {
                     ledger.record_refusal();
                     format!("Not done: at most {CALLS_MAX} calls are carried out at once.")
                 };
-                told += result.len();
-                if told > TOOL_RESULTS_BYTES_MAX {
+                result_bytes += result.len();
+                if result_bytes > TOOL_RESULTS_BYTES_MAX {
                     "Not shown: no more can be read in this work.".clone_into(&mut result);
                 }
                 if turn + 1 == self.turns_max {
@@ -214,18 +217,18 @@ fn execute_call(
     }
 }
 
-/// Quotes a text so that it cannot end before its end.
+/// Quotes untrusted text as JSON, so that it cannot break out of its place.
 pub(super) fn json_quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Returns the JSON that a text consists of, or has words around.
+/// Returns the JSON in a text, which may have words around it.
 pub(super) fn extract_json(text: &str) -> Option<Value> {
     let json = text.get(text.find(['[', '{'])?..=text.rfind([']', '}'])?)?;
     serde_json::from_str(json).ok()
 }
 
-/// Returns a tool that selects some of what is listed, by its ids.
+/// Returns a tool that selects listed items by their ids.
 pub(super) fn select_tool(name: &'static str, description: &'static str) -> ToolSpec {
     let ids = json!({
         "type": "array", "items": { "type": "string" }, "description": "Ids as they are listed",

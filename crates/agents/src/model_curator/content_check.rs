@@ -1,5 +1,7 @@
-//! What a model's edits keep of a memory, compared by entries as they stand: nothing is taken for the same because it
-//! sounds alike.
+//! Checks that a model's edits lose and add no more than they may.
+//!
+//! Entries are compared as they are written: similar wording never counts as the same. Remembering may add entries
+//! and replace a few; a dream may only remove duplicates, move entries and add descriptions.
 
 use std::collections::HashMap;
 
@@ -12,16 +14,16 @@ use crate::rules::{
     self, ParsedEntry, ParsedText, StoredMemory, content_keys, is_duplicate, is_fragment,
 };
 
-/// Entries of one memory that remembering replaces.
+/// Maximum number of entries that remembering replaces in one memory.
 const REPLACED_MAX: usize = 3;
 
-/// What an edit took from a memory and added to it.
+/// Entries that an edit removed from a memory and added to it.
 struct EntryDiff<'a> {
     removed: Vec<&'a ParsedEntry>,
     added: Vec<&'a ParsedEntry>,
 }
 
-/// Tells whether two entries are the same, in the same place: text, headings and introduction above, and kind of block.
+/// Checks whether two entries have the same text, headings, introduction and kind of block.
 fn is_unchanged(before: &ParsedEntry, now: &ParsedEntry) -> bool {
     before.normalized == now.normalized
         && before.context == now.context
@@ -30,43 +32,38 @@ fn is_unchanged(before: &ParsedEntry, now: &ParsedEntry) -> bool {
         && before.has_introduction == now.has_introduction
 }
 
-/// Compares the entries of two texts in their order: what only changed its place counts as gone and added.
+/// Compares the entries of two texts in order; a moved entry counts as removed and added.
 fn diff_entries<'a>(before: &'a ParsedText, now: &'a ParsedText) -> EntryDiff<'a> {
     let (before, now) = (&before.parsed().entries, &now.parsed().entries);
-    let mut gone = Vec::new();
+    let mut removed = Vec::new();
     let mut added = Vec::new();
-    let mut at = 0;
-    for note in before {
-        match (at..now.len()).find(|next| is_unchanged(note, &now[*next])) {
+    let mut position = 0;
+    for entry in before {
+        match (position..now.len()).find(|next| is_unchanged(entry, &now[*next])) {
             Some(next) => {
-                added.extend(&now[at..next]);
-                at = next + 1;
+                added.extend(&now[position..next]);
+                position = next + 1;
             }
-            None => gone.push(note),
+            None => removed.push(entry),
         }
     }
-    added.extend(&now[at..]);
-    EntryDiff { removed: gone, added }
+    added.extend(&now[position..]);
+    EntryDiff { removed, added }
 }
 
-/// Returns the lines of a text that belong to no entry: headings, breaks and the like.
+/// Returns the lines outside entries: headings, breaks and the like.
 fn lines_outside_entries(text: &str) -> Vec<&str> {
     let mut from = text.len() - document::body(text).len();
-    let mut between = Vec::new();
+    let mut gaps = Vec::new();
     for entry in document::entries(text) {
-        between.push(slice(text, from..entry.range.start));
+        gaps.push(slice(text, from..entry.range.start));
         from = entry.range.end;
     }
-    between.push(slice(text, from..));
-    between
-        .into_iter()
-        .flat_map(str::lines)
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect()
+    gaps.push(slice(text, from..));
+    gaps.into_iter().flat_map(str::lines).map(str::trim).filter(|line| !line.is_empty()).collect()
 }
 
-/// Returns the lines of a frontmatter but those of the description.
+/// Returns the lines of a frontmatter, without the description.
 fn frontmatter_lines(text: &str) -> Vec<&str> {
     let front = slice(text, ..text.len() - document::body(text).len());
     let mut is_description = false;
@@ -81,46 +78,47 @@ fn frontmatter_lines(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Checks that a memory that something is added to keeps what it had: its fields but the description, its headings, and
-/// its entries, but a few of which another one takes the place that is about the same. Says what would be lost.
+/// Checks that an edited memory keeps its content: frontmatter fields except the description, headings, and
+/// entries. A few entries may be replaced by one that is about the same. The error says what would be lost.
 pub(super) fn check_remember_edit(stored: &StoredMemory, now: &str) -> Result<(), String> {
     if !frontmatter_lines(&stored.text).iter().all(|field| frontmatter_lines(now).contains(field)) {
         return Err("the fields of its frontmatter must stay, but for the description".to_owned());
     }
     let mut lines = lines_outside_entries(now).into_iter();
-    if !lines_outside_entries(&stored.text).iter().all(|wanted| lines.any(|line| line == *wanted)) {
+    if !lines_outside_entries(&stored.text).iter().all(|heading| lines.any(|line| line == *heading))
+    {
         return Err("its headings must stay".to_owned());
     }
     let now = ParsedText::from(now);
-    let EntryDiff { removed: gone, mut added } = diff_entries(&stored.text, &now);
+    let EntryDiff { removed, mut added } = diff_entries(&stored.text, &now);
     let lost = |note: &ParsedEntry| {
         let entry = rules::first_words(note.full_text());
         format!(
             "this entry must stay, or be replaced by what is now true of the same thing: {entry}"
         )
     };
-    for (count, note) in gone.into_iter().enumerate() {
+    for (count, note) in removed.into_iter().enumerate() {
         let about = |new: &&ParsedEntry| {
             let is_in_place = new.context == note.context && new.normalized != note.normalized;
             is_in_place && !stored.pinned && !note.is_step && shares_half_of_words(note, new)
         };
-        let Some(at) = added.iter().position(about).filter(|_| count < REPLACED_MAX) else {
+        let Some(index) = added.iter().position(about).filter(|_| count < REPLACED_MAX) else {
             return Err(lost(note));
         };
-        added.remove(at);
+        added.remove(index);
     }
     Ok(())
 }
 
-/// Tells whether a new entry has at least half of the words of an old one.
+/// Checks whether a new entry has at least half of the words of an old one.
 fn shares_half_of_words(old: &ParsedEntry, new: &ParsedEntry) -> bool {
     let (old, new) = (content_keys(old.tokenized()), content_keys(new.tokenized()));
     let shared = old.iter().filter(|(word, _)| new.iter().any(|(other, _)| other == word)).count();
     shared > 0 && shared * 2 >= old.len()
 }
 
-/// Checks what a dream did to the memories of a scope: entries went only where the same one stays, or moved whole; nothing was
-/// added but descriptions. Returns how many went.
+/// Checks the edits of a dream in one scope. An entry may go only if the same one stays or it moved whole; only
+/// descriptions may be added. Returns the number of removed duplicates.
 pub(super) fn check_dream_edits(files: &MemoryToolbox<'_>) -> Result<usize, AgentError> {
     let texts: Vec<_> = files.texts_before_and_after().collect();
     let lost = |path: &dyn std::fmt::Display, what: &str| AgentError::ContentLoss {
@@ -128,7 +126,7 @@ pub(super) fn check_dream_edits(files: &MemoryToolbox<'_>) -> Result<usize, Agen
         entry: rules::first_words(what),
     };
     let nothing = ParsedText::from("");
-    let mut gone: Vec<(&StoredMemory, &ParsedEntry)> = Vec::new();
+    let mut removed: Vec<(&StoredMemory, &ParsedEntry)> = Vec::new();
     let mut added: HashMap<&str, usize> = HashMap::new();
     for (path, stored, now) in &texts {
         let before = stored.map_or(&nothing, |stored| &stored.text);
@@ -141,32 +139,32 @@ pub(super) fn check_dream_edits(files: &MemoryToolbox<'_>) -> Result<usize, Agen
             return Err(lost(path, &before.parsed().header.description));
         }
         if now.is_some() {
-            let had = &before.parsed().header.description;
-            let has = &after.parsed().header.description;
+            let old_description = &before.parsed().header.description;
+            let new_description = &after.parsed().header.description;
             if frontmatter_lines(before) != frontmatter_lines(after)
-                || (!had.is_empty() && had != has)
+                || (!old_description.is_empty() && old_description != new_description)
             {
                 return Err(lost(path, "a field of its frontmatter"));
             }
         }
-        let frame_now = now.as_ref().map(|now| lines_outside_entries(now)).unwrap_or_default();
-        if lines_outside_entries(before) != frame_now {
+        let lines_now = now.as_ref().map(|now| lines_outside_entries(now)).unwrap_or_default();
+        if lines_outside_entries(before) != lines_now {
             return Err(lost(path, "a heading"));
         }
-        let compared = diff_entries(before, after);
-        gone.extend(compared.removed.into_iter().map(|note| (*stored, note)));
-        for note in compared.added {
-            // What waits for a person may be rejected yet: nothing moves there.
+        let diff = diff_entries(before, after);
+        removed.extend(diff.removed.into_iter().map(|note| (*stored, note)));
+        for note in diff.added {
+            // A memory by a background review may yet be rejected by a person: nothing may move into it.
             if !is_movable(note) || stored.written_by_review {
                 return Err(AgentError::ContentAdded(path.to_string()));
             }
             *added.entry(note.normalized.as_str()).or_default() += 1;
         }
     }
-    // What was added is what went elsewhere.
+    // Each added entry must be one that was removed elsewhere.
     let mut merged = 0;
-    for (stored, note) in gone {
-        // Nor does it move away from there, to where nobody would be asked.
+    for (stored, note) in removed {
+        // Nothing may move out of it either, to a place where no person would be asked.
         if is_movable(note)
             && !stored.written_by_review
             && let Some(count) = added.get_mut(note.normalized.as_str()).filter(|count| **count > 0)
@@ -176,12 +174,16 @@ pub(super) fn check_dream_edits(files: &MemoryToolbox<'_>) -> Result<usize, Agen
         }
         let stays = |other: &StoredMemory, now: &ParsedText| {
             (stored.written_by_review || !other.written_by_review)
-                && now.parsed().entries.iter().any(|one| is_duplicate((other, one), (stored, note)))
+                && now
+                    .parsed()
+                    .entries
+                    .iter()
+                    .any(|entry| is_duplicate((other, entry), (stored, note)))
         };
-        let is_there = texts.iter().any(|(_, other, now)| {
+        let is_stored = texts.iter().any(|(_, other, now)| {
             other.is_some_and(|other| now.as_ref().is_some_and(|now| stays(other, now)))
         });
-        if !is_there {
+        if !is_stored {
             return Err(lost(&stored.path, note.full_text()));
         }
         merged += 1;
@@ -192,11 +194,11 @@ pub(super) fn check_dream_edits(files: &MemoryToolbox<'_>) -> Result<usize, Agen
     Ok(merged)
 }
 
-/// Tells whether an entry says the same in any memory: it is an item by itself, below nothing that gives it its meaning.
-fn is_movable(note: &ParsedEntry) -> bool {
-    note.is_item()
-        && !note.is_step
-        && !note.has_introduction
-        && note.context.is_empty()
-        && !is_fragment(note.statement())
+/// Checks whether an entry means the same in any memory: an item by itself, without heading or introduction.
+fn is_movable(entry: &ParsedEntry) -> bool {
+    entry.is_item()
+        && !entry.is_step
+        && !entry.has_introduction
+        && entry.context.is_empty()
+        && !is_fragment(entry.statement())
 }

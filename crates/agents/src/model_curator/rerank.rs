@@ -1,7 +1,7 @@
-//! Choosing, of memories that may fit a prompt, those that do.
+//! Reranking: a model selects the memories that fit a prompt among candidates.
 //!
-//! The model chooses among candidates by short numbers and can do nothing else: whatever it reads or says, nothing but a
-//! candidate comes of it. Which memories it may see is up to the caller.
+//! The model selects candidates by short numbers and can do nothing else, so injected instructions in its input
+//! have no effect beyond the selection. The caller decides which memories the model may see.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -17,22 +17,22 @@ use super::agent::{
 use super::prompts;
 use crate::ledger::Ledger;
 
-/// What a model is shown of a memory that may fit a prompt. Untrusted text, which is quoted and cut.
+/// A candidate as the model sees it. Untrusted text, which is quoted and cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RerankCandidate {
-    /// Its scope, and its type if it has one.
+    /// Scope, and type if it has one.
     pub kind: String,
-    /// What it is called.
+    /// Title.
     pub title: String,
-    /// What of it fits best.
+    /// Passage that fits best.
     pub text: String,
 }
 
-/// Asks a model which candidates fit a prompt. Returns their places in `candidates`, the best first, at most
-/// [`RECALLED_ITEMS_MAX`]; none if the model says that none does.
+/// Asks a model which candidates fit a prompt. Returns their indexes in `candidates`, best first, at most
+/// [`RECALLED_ITEMS_MAX`]; empty if the model says that none fits.
 ///
-/// The prompt and the candidates are sent as they are, but cut: the caller leaves out what must not be sent. Whoever drops
-/// it closes the connection. What it took is noted in `ledger`, in any case.
+/// The prompt and the candidates are sent as they are, only cut: the caller leaves out what must not be sent.
+/// Dropping the future closes the connection. The effort is recorded in `ledger` in any case.
 pub async fn rerank(
     chat: &Chat,
     prompt: &str,
@@ -42,28 +42,28 @@ pub async fn rerank(
 ) -> Result<Vec<usize>, AgentError> {
     ledger.begin("managed-auto-memory-recall", chat.name());
     let mut selection = Selection { count: candidates.len(), selected: None };
-    let until = Instant::now() + deadline;
+    let agent_deadline = Instant::now() + deadline;
     let agent = AgentRun {
         chat,
         system: prompts::RECALL,
         turns_max: 1,
-        deadline: until,
+        deadline: agent_deadline,
         time_limit: deadline,
     };
-    let ran = agent.run(&rerank_task(prompt, candidates), &mut selection, ledger).await;
-    let chosen = match (selection.selected.take(), ran) {
-        (Some(chosen), _) => Ok(chosen),
-        // One that calls no tools may say the same as JSON.
+    let outcome = agent.run(&rerank_task(prompt, candidates), &mut selection, ledger).await;
+    let selected = match (selection.selected.take(), outcome) {
+        (Some(selected), _) => Ok(selected),
+        // A model without tool calls may answer with the same JSON.
         (None, Ok(text)) => {
             let value = extract_json(&text);
             let ids = value.as_ref().map(|value| value.get("ids").unwrap_or(value));
             ids.and_then(|ids| selection.parse_ids(ids)).ok_or(AgentError::NoAnswer)
         }
-        // It called something else, or in another form, and there is no second turn.
+        // The model called an unknown tool or passed invalid ids, and there is no second turn.
         (None, Err(AgentError::TurnLimit(_))) => Err(AgentError::NoAnswer),
         (None, Err(error)) => Err(error),
     };
-    chosen.inspect_err(|error| ledger.record_fallback(error.redacted_message()))
+    selected.inspect_err(|error| ledger.record_fallback(error.redacted_message()))
 }
 
 fn rerank_task(prompt: &str, candidates: &[RerankCandidate]) -> String {
@@ -72,9 +72,9 @@ fn rerank_task(prompt: &str, candidates: &[RerankCandidate]) -> String {
         "What the person said, as a JSON string:\n{}\n\nThe memories, one a line:\n",
         json_quoted(&prompt)
     );
-    for (at, RerankCandidate { kind, title, text }) in candidates.iter().enumerate() {
+    for (index, RerankCandidate { kind, title, text }) in candidates.iter().enumerate() {
         let line = json!({
-            "id": (at + 1).to_string(),
+            "id": (index + 1).to_string(),
             "kind": kind,
             "title": truncate(title, RERANK_CHARS_MAX),
             "text": truncate(text, RERANK_CHARS_MAX),
@@ -88,26 +88,26 @@ fn truncate(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max).collect()
 }
 
-/// What a model chose so far.
+/// Tool by which a model selects candidates.
 struct Selection {
-    /// How many candidates there are, whose ids count from 1.
+    /// Number of candidates; their ids count from 1.
     count: usize,
     selected: Option<Vec<usize>>,
 }
 
 impl Selection {
-    /// Reads ids and leaves out those that were not listed; `None` if that is no list, or nothing of it was.
+    /// Parses ids and drops unknown ones; `None` if it is no list, or a list with only unknown ids.
     fn parse_ids(&self, ids: &Value) -> Option<Vec<usize>> {
         let ids = ids.as_array()?;
-        let mut chosen = Vec::new();
+        let mut selected = Vec::new();
         for id in ids {
-            // Some models write numbers as numbers.
+            // Some models write ids as numbers.
             let id = id.as_str().map_or_else(|| id.as_u64(), |id| id.trim().parse().ok());
-            let at = id.and_then(|id| usize::try_from(id).ok()?.checked_sub(1));
-            chosen.extend(at.filter(|at| *at < self.count && !chosen.contains(at)));
+            let index = id.and_then(|id| usize::try_from(id).ok()?.checked_sub(1));
+            selected.extend(index.filter(|index| *index < self.count && !selected.contains(index)));
         }
-        chosen.truncate(RECALLED_ITEMS_MAX);
-        (ids.is_empty() || !chosen.is_empty()).then_some(chosen)
+        selected.truncate(RECALLED_ITEMS_MAX);
+        (ids.is_empty() || !selected.is_empty()).then_some(selected)
     }
 }
 
@@ -130,10 +130,10 @@ impl Toolbox for Selection {
         if self.selected.is_some() {
             return Err(ToolRefusal::new("memories were selected already"));
         }
-        let Some(chosen) = self.parse_ids(&arguments["ids"]) else {
+        let Some(selected) = self.parse_ids(&arguments["ids"]) else {
             return Err(ToolRefusal::new("`ids` must be a list of ids that were listed"));
         };
-        self.selected = Some(chosen);
+        self.selected = Some(selected);
         Ok("Selected.".to_owned())
     }
 }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_that_were_not_listed_are_left_out() {
+    fn unlisted_ids_are_dropped() {
         let check = |ids: Value, expected: Option<&[usize]>| {
             let selection = Selection { count: 7, selected: None };
             assert_eq!(selection.parse_ids(&ids).as_deref(), expected, "{ids}");
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_data_that_cannot_end_before_its_end() {
+    fn the_prompt_and_candidates_are_quoted_data_that_cannot_break_out() {
         let candidate = RerankCandidate {
             kind: "global, user".to_owned(),
             title: "Tea\"}".to_owned(),

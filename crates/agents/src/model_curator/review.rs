@@ -1,4 +1,7 @@
-//! A model that reviews a conversation: it may add, change and remove entries, and look at nothing.
+//! The tools of a model that reviews a conversation: they add, update and remove entries, and show nothing.
+//!
+//! The task lists the conversation and the entries that may be about it. Each call becomes a [`ReviewDecision`],
+//! which the rules check later like their own findings.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,19 +19,19 @@ use crate::review::{
 };
 use crate::rules::{self, EntryRef, ReviewDecision, Snapshot};
 
-/// How much of a conversation a model is shown, in characters. The newest messages stay whole.
+/// Maximum length of the conversation in a task, in characters. The newest messages stay whole.
 const SHOWN_CHARS_MAX: usize = 40_000;
 
-/// Entries that are listed for a review, of the memories that share words with the conversation.
+/// Maximum number of listed entries, from the memories that share words with the conversation.
 const ENTRIES_MAX: usize = 120;
 
-/// Memories that those are of.
+/// Maximum number of memories with listed entries.
 const MEMORIES_MAX: usize = 40;
 
-/// Characters of an entry that is listed.
+/// Maximum length of a listed entry, in characters.
 const REVIEWED_ENTRY_CHARS_MAX: usize = 300;
 
-/// What a model found in a conversation.
+/// Findings of a model in a conversation.
 pub(super) struct ReviewToolbox<'a> {
     request: &'a ReviewRequest,
     entries: BTreeMap<String, EntryRef<'a>>,
@@ -38,17 +41,17 @@ pub(super) struct ReviewToolbox<'a> {
 
 impl<'a> ReviewToolbox<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, request: &'a ReviewRequest, screen: &Screen) -> Self {
-        let said: String = request.messages.iter().map(|one| one.text.as_str()).collect();
+        let said: String = request.messages.iter().map(|message| message.text.as_str()).collect();
         let likely = rules::most_similar_memories(snapshot, &said, MEMORIES_MAX);
         let likely = likely.into_iter().filter(|stored| !has_secret(screen, &stored.text));
         let entries = likely
             .flat_map(|stored| stored.text.parsed().entries.iter().map(move |note| (stored, note)));
         let entries = entries.take(ENTRIES_MAX).enumerate();
-        let entries = entries.map(|(at, entry)| (format!("e{}", at + 1), entry)).collect();
+        let entries = entries.map(|(index, entry)| (format!("e{}", index + 1), entry)).collect();
         Self { request, entries, items: Vec::new(), skipped: BTreeMap::new() }
     }
 
-    /// Returns what the model is told.
+    /// Returns the task for the model.
     pub(super) fn task(&self, snapshot: &Snapshot) -> String {
         let today = snapshot.local_date(snapshot.now);
         let mut task = format!("Today is {today}.\n\nEntries of memories that may be about it:\n");
@@ -63,8 +66,8 @@ impl<'a> ReviewToolbox<'a> {
         }
         if self.request.trigger == ReviewTrigger::Compaction {
             task.push_str(
-                "\nThe agent is about to lose this conversation. With the target `workspace` keep what whoever goes on with \
-                 this very work has to know: what the person decided, and what is to be left as it is.\n",
+    "\nThe agent is about to lose this conversation. With the target `workspace` keep what the agent that goes on \
+     with this very work has to know: what the person decided, and what is to be left as it is.\n",
             );
         }
         task.push_str("\nThe conversation, one message a line:\n");
@@ -75,33 +78,33 @@ impl<'a> ReviewToolbox<'a> {
         task
     }
 
-    /// Returns the messages as a model is shown them, as many of the newest as there is room for. A person's words alone are
-    /// evidence, so they come before what the model answered.
+    /// Returns the newest messages that fit, as JSON lines. The person's messages take precedence over the model's,
+    /// because only they are evidence.
     fn message_lines(&self) -> Vec<String> {
         let mut shown: BTreeMap<usize, String> = BTreeMap::new();
-        let mut left = SHOWN_CHARS_MAX;
+        let mut chars_left = SHOWN_CHARS_MAX;
         for is_of_person in [true, false] {
-            for (at, message) in self.request.messages.iter().enumerate().rev() {
+            for (index, message) in self.request.messages.iter().enumerate().rev() {
                 if (message.role == MessageRole::User) != is_of_person {
                     continue;
                 }
                 let (id, role, text) = (&message.id, message.role.as_ref(), &message.text);
                 let line = json!({ "id": id, "role": role, "text": text }).to_string();
-                let Some(rest) = left.checked_sub(line.chars().count()) else { break };
-                left = rest;
-                shown.insert(at, line);
+                let Some(rest) = chars_left.checked_sub(line.chars().count()) else { break };
+                chars_left = rest;
+                shown.insert(index, line);
             }
         }
         shown.into_values().collect()
     }
 
-    /// Returns what was found, if the model came to an end. One that still called tools at its last turn has found what it
-    /// has: each finding stands alone.
+    /// Returns the decisions, if the model finished. After the turn limit the decisions so far count: each stands
+    /// alone.
     pub(super) fn into_items(
         self,
-        ran: Result<String, AgentError>,
+        outcome: Result<String, AgentError>,
     ) -> Result<(Vec<ReviewDecision<'a>>, BTreeMap<FindingSkipReason, u32>), AgentError> {
-        match ran {
+        match outcome {
             Ok(_) => Ok((self.items, self.skipped)),
             Err(AgentError::TurnLimit(_)) if !self.items.is_empty() => {
                 Ok((self.items, self.skipped))
@@ -110,7 +113,7 @@ impl<'a> ReviewToolbox<'a> {
         }
     }
 
-    /// Returns whose a finding may be.
+    /// Returns the scopes that a finding may belong to.
     const fn allowed_targets(&self) -> &'static [FindingTarget] {
         match self.request.trigger {
             ReviewTrigger::Compaction => FindingTarget::VARIANTS,
@@ -124,11 +127,11 @@ impl<'a> ReviewToolbox<'a> {
         let ids: Option<Vec<String>> = arguments["evidence"]
             .as_array()
             .and_then(|ids| ids.iter().map(|id| Some(id.as_str()?.to_owned())).collect());
-        let is_said = |id: &String| {
+        let is_user_message = |id: &String| {
             let mut messages = self.request.messages.iter();
-            messages.any(|one| one.id == *id && one.role == MessageRole::User)
+            messages.any(|message| message.id == *id && message.role == MessageRole::User)
         };
-        let ids = ids.filter(|ids| !ids.is_empty() && ids.iter().all(is_said));
+        let ids = ids.filter(|ids| !ids.is_empty() && ids.iter().all(is_user_message));
         ids.ok_or_else(|| ToolRefusal::new("`evidence` must be ids of messages of the role `user`"))
     }
 
@@ -195,7 +198,7 @@ impl Toolbox for ReviewToolbox<'_> {
             )));
         }
         let evidence = self.evidence_argument(arguments)?;
-        let found = match name {
+        let decision = match name {
             "add_memory" => {
                 let target = arguments["target"].as_str().and_then(|word| word.parse().ok());
                 let target = target.filter(|target| self.allowed_targets().contains(target));
@@ -214,7 +217,7 @@ impl Toolbox for ReviewToolbox<'_> {
             },
             _ => ReviewDecision::Removal { entry: self.entry_argument(arguments)?, evidence },
         };
-        self.items.push(found);
+        self.items.push(decision);
         Ok("Noted.".to_owned())
     }
 }

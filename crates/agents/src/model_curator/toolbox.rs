@@ -1,6 +1,8 @@
-//! Memories as an agent's tools show and change them: a copy, of which what was changed becomes the edits of a draft.
+//! The file tools of an agent, over an in-memory copy of the memories. Changed files become the edits of a draft.
 //!
-//! A path that is no memory's does not exist here, so nothing leads anywhere else, whatever the machine has there.
+//! Only paths of memories exist here, so no call reaches anything else on the machine. A memory with a secret is
+//! not shown. Each write is checked: permissions, screening, quoted prompts, and private text in shared memories.
+//! The toolbox touches no real file.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -26,77 +28,78 @@ use crate::rules::{
     relation_proposal,
 };
 
-/// Lines of a listing, and of what a search finds.
+/// Maximum number of lines of a listing or a search result.
 const RESULT_LINES_MAX: usize = 200;
-/// Characters of a line that a search finds.
+/// Maximum length of a line in a search result, in characters.
 const LINE_CHARS_MAX: usize = 300;
-/// The size of a pattern, compiled, in bytes, and its length.
+/// Maximum size of a compiled pattern, in bytes, and of its source.
 const PATTERN_BYTES_MAX: usize = 64 * 1024;
 const PATTERN_LENGTH_MAX: usize = 256;
-/// Bytes of a line that are searched.
+/// Number of bytes of a line that are searched.
 const LINE_BYTES_SEARCHED: usize = 8 * 1024;
-/// How long a search may take.
+/// Time limit of a search.
 const SEARCH_WAIT: Duration = Duration::from_secs(2);
-/// Proposals of one dream, and how sure they are, in percent.
+/// Maximum number of proposals of one dream, and their score in percent.
 const AGENT_PROPOSALS_MAX: usize = 20;
 const PROPOSAL_SCORE: u8 = 60;
-/// What a model is asked that has written nothing.
+/// Question to a model that has written nothing.
 const CONFIRM_PROMPT: &str = "You have written nothing. If the text has a fact that is worth keeping and not known yet, write it now with the tools. If not, answer with the word NOTHING.";
-/// Words in a row of private memories that no shared one may have.
+/// Number of consecutive words of a private memory that a shared one may not have.
 const PRIVATE_NGRAM_WORDS: usize = 6;
 
-/// What an agent may see and do.
+/// Permissions of an agent.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentPermissions<'a> {
-    /// The mounts that it sees.
+    /// Mounts that it can read.
     pub(crate) mounts: Vec<Mount>,
-    /// Those of them that it may write to.
+    /// Mounts among them that it can write.
     pub(crate) writable: Vec<Mount>,
-    /// Whether it sees what was there before.
+    /// Whether it sees the existing memories.
     pub(crate) sees_existing: bool,
-    /// What it is to do with them.
+    /// Kind of its task.
     pub(crate) work: AgentTask,
-    /// The most memories that it may change.
+    /// Maximum number of memories that it may change.
     pub(crate) changed_max: usize,
-    /// What it was asked, whose words may go anywhere.
+    /// Text of the request, whose words may be written to any scope.
     pub(crate) request: &'a str,
 }
 
-/// What an agent is to do.
+/// Kind of an agent's task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AgentTask {
-    /// Add to memories, or give an entry its new value.
+    /// Adding to memories, or replacing an outdated entry.
     Remember,
-    /// Tidy up: nothing is added, and nothing goes but what stands twice.
+    /// Tidying: nothing is added, and only duplicates are removed.
     Dream,
 }
 
-/// Memories, as an agent has them.
+/// The memories as an agent sees and changes them.
 #[derive(Debug)]
 pub(crate) struct MemoryToolbox<'a> {
     layout: Layout,
     screen: &'a Screen,
     allowed: AgentPermissions<'a>,
     files: BTreeMap<String, ToolboxFile<'a>>,
-    /// Paths that something else stands at.
+    /// Paths that the agent may not use, because something it does not see is there.
     reserved_paths: BTreeSet<String>,
-    /// The runs of words of private memories, and those that may stand anywhere; read when a shared memory is written.
+    /// N-grams of private memories, and those that may be written anywhere; computed when a shared memory is first
+    /// written.
     private_ngrams: OnceCell<(WordNgrams, WordNgrams)>,
-    /// Entries that may be merged, for a person to decide.
+    /// Proposed merges, for a person to decide.
     proposals: Vec<Proposal>,
-    /// Whether the model was asked if it meant to do nothing.
+    /// Whether the model was asked to confirm that it writes nothing.
     was_asked_to_confirm: bool,
 }
 
-/// One memory.
+/// One file of the toolbox.
 #[derive(Debug)]
 struct ToolboxFile<'a> {
     path: MemoryPath,
     stored: Option<&'a StoredMemory>,
-    /// Whether what was there before is shown.
+    /// Whether the stored text is shown.
     shows_existing: bool,
     current: Option<String>,
-    /// Whether the text that is stored holds a secret; screened when it is first needed.
+    /// Whether the stored text holds a secret; screened when it is first needed.
     has_secret: OnceCell<bool>,
 }
 
@@ -109,7 +112,7 @@ impl ToolboxFile<'_> {
         self.current.as_deref() != self.original()
     }
 
-    /// Returns its text, if it is shown. What screening takes for a secret is sent to no model.
+    /// Returns the text if it may be shown. A stored text with a secret is sent to no model.
     fn visible_text(&self, screen: &Screen) -> Option<&str> {
         let is_shown = self.is_changed() || (self.shows_existing && !self.has_secret(screen));
         self.current.as_deref().filter(|_| is_shown)
@@ -121,13 +124,13 @@ impl ToolboxFile<'_> {
     }
 }
 
-/// Tells whether screening takes something in a text for a secret.
+/// Checks whether screening finds a secret in a text.
 pub(crate) fn has_secret(screen: &Screen, text: &str) -> bool {
     screen.check(text, TextAuthor::Agent).iter().any(|found| found.family == Family::Secrets)
 }
 
 impl<'a> MemoryToolbox<'a> {
-    /// Copies the memories of a snapshot that somebody here reviewed.
+    /// Copies the memories of a snapshot that were reviewed on this machine.
     pub(crate) fn new(
         snapshot: &'a Snapshot,
         layout: Layout,
@@ -135,14 +138,15 @@ impl<'a> MemoryToolbox<'a> {
         allowed: AgentPermissions<'a>,
     ) -> Self {
         let mut files = BTreeMap::new();
-        let mut taken: BTreeSet<String> =
+        let mut reserved_paths: BTreeSet<String> =
             snapshot.occupied_paths.iter().map(ToString::to_string).collect();
         for stored in &snapshot.memories {
             let is_seen = stored.path.mount().is_some_and(|mount| allowed.mounts.contains(&mount));
-            // What a review wrote waits for a person, and what somebody asks to remember is not to wait with it.
+            // A memory by a background review waits for a person's decision; a requested fact must not wait with
+            // it.
             let waits = stored.written_by_review && allowed.work == AgentTask::Remember;
             if !is_seen || stored.is_unreviewed() || waits {
-                taken.insert(stored.path.to_string());
+                reserved_paths.insert(stored.path.to_string());
                 continue;
             }
             let (path, now) = (stored.path.clone(), Some(stored.text.to_string()));
@@ -160,26 +164,26 @@ impl<'a> MemoryToolbox<'a> {
             screen,
             allowed,
             files,
-            reserved_paths: taken,
+            reserved_paths,
             private_ngrams: OnceCell::new(),
             proposals: Vec::new(),
             was_asked_to_confirm: false,
         }
     }
 
-    /// Returns what a person should decide: entries that are still as they were.
+    /// Returns the proposals whose memories were not changed since.
     pub(crate) fn proposals(&self) -> Vec<Proposal> {
-        let is_as_it_was = |path: &MemoryPath| {
+        let is_unchanged = |path: &MemoryPath| {
             self.files.get(&path.to_string()).is_some_and(|file| !file.is_changed())
         };
         let holds = |proposal: &&Proposal| {
-            proposal.changes.iter().all(|change| is_as_it_was(&change.path))
-                && proposal.relies_on.iter().all(|kept| is_as_it_was(&kept.path))
+            proposal.changes.iter().all(|change| is_unchanged(&change.path))
+                && proposal.relies_on.iter().all(|kept| is_unchanged(&kept.path))
         };
         self.proposals.iter().filter(holds).cloned().collect()
     }
 
-    /// Returns what was changed.
+    /// Returns the changed files as edits.
     pub(crate) fn edits(&self) -> Vec<CuratorEdit> {
         let changed = self.files.values().filter(|file| file.is_changed());
         changed
@@ -190,7 +194,7 @@ impl<'a> MemoryToolbox<'a> {
             .collect()
     }
 
-    /// Returns all memories of the mounts, as they were and as they are.
+    /// Returns all memories of the mounts, before and after the agent's edits.
     pub(crate) fn texts_before_and_after(
         &self,
     ) -> impl Iterator<Item = (&MemoryPath, Option<&'a StoredMemory>, Option<ParsedText>)> {
@@ -209,7 +213,7 @@ impl<'a> MemoryToolbox<'a> {
         MemoryPath::parse(text, self.layout).map_err(|error| ToolRefusal::new(error.to_string()))
     }
 
-    /// Returns a memory that is shown, with its text.
+    /// Returns a visible file and its text.
     fn visible_file(&self, path: &MemoryPath) -> Result<(&ToolboxFile<'a>, &str), ToolRefusal> {
         let file = self.files.get(&path.to_string());
         let shown = file.and_then(|file| Some((file, file.visible_text(self.screen)?)));
@@ -218,7 +222,7 @@ impl<'a> MemoryToolbox<'a> {
         })
     }
 
-    /// Returns the folder that is asked for; everything without one.
+    /// Returns the folder in the arguments; all memories without one.
     fn folder_argument(&self, arguments: &Value) -> Result<String, ToolRefusal> {
         match arguments.get("path") {
             None | Some(Value::Null) => Ok("/memories".to_owned()),
@@ -238,7 +242,7 @@ impl<'a> MemoryToolbox<'a> {
         Ok(listing(lines, "There are no memories here."))
     }
 
-    /// Returns the memories below a folder that are shown, with their texts.
+    /// Returns the visible files below a folder, with their texts.
     fn files_below<'s>(
         &'s self,
         folder: &'s str,
@@ -261,16 +265,16 @@ impl<'a> MemoryToolbox<'a> {
             builder.case_insensitive(true).size_limit(PATTERN_BYTES_MAX);
             builder.dfa_size_limit(PATTERN_BYTES_MAX).build()
         };
-        // What is no pattern is looked for as it stands.
+        // An invalid pattern is searched for literally.
         let regex = compile(pattern).or_else(|_| compile(&regex::escape(pattern)));
         let regex = regex.map_err(|_| ToolRefusal::new("the pattern is too large"))?;
-        let mut found = Vec::new();
-        let until = Instant::now() + SEARCH_WAIT;
+        let mut matches = Vec::new();
+        let deadline = Instant::now() + SEARCH_WAIT;
         for (file, text) in self.files_below(&below) {
-            if found.len() > RESULT_LINES_MAX {
+            if matches.len() > RESULT_LINES_MAX {
                 break;
             }
-            if Instant::now() >= until {
+            if Instant::now() >= deadline {
                 return Err(ToolRefusal::new(
                     "that takes too long: look for less, or in one folder",
                 ));
@@ -279,11 +283,11 @@ impl<'a> MemoryToolbox<'a> {
                 let end = line.floor_char_boundary(LINE_BYTES_SEARCHED);
                 if regex.is_match(slice(line, ..end)) {
                     let line: String = line.chars().take(LINE_CHARS_MAX).collect();
-                    found.push(format!("{}:{}: {line}", file.path, number + 1));
+                    matches.push(format!("{}:{}: {line}", file.path, number + 1));
                 }
             }
         }
-        Ok(listing(found.into_iter(), "Nothing matches."))
+        Ok(listing(matches.into_iter(), "Nothing matches."))
     }
 
     fn read(&self, arguments: &Value) -> Result<String, ToolRefusal> {
@@ -294,7 +298,7 @@ impl<'a> MemoryToolbox<'a> {
     fn write(&mut self, arguments: &Value) -> Result<String, ToolRefusal> {
         let path = self.path_argument(arguments, "path")?;
         let text = string_argument(arguments, "content")?;
-        // A memory that is made anew had no text before.
+        // A new memory has no text before.
         let before = self.visible_file(&path).map_or(String::new(), |(_, text)| text.to_owned());
         self.set_text(&path, &before, text.to_owned())
     }
@@ -322,7 +326,7 @@ impl<'a> MemoryToolbox<'a> {
         Ok(format!("Deleted {path}."))
     }
 
-    /// Gives a memory a text, if everything about it is allowed.
+    /// Sets the text of a memory after all checks.
     fn set_text(
         &mut self,
         path: &MemoryPath,
@@ -339,11 +343,11 @@ impl<'a> MemoryToolbox<'a> {
             }
         }
         edit::check_writable(path, &text).map_err(|error| ToolRefusal::new(error.to_string()))?;
-        let found = self.screen.introduced(before, &text, TextAuthor::Agent);
-        if let Some(found) = found.iter().find(|found| found.policy == Policy::Refuse) {
+        let findings = self.screen.introduced(before, &text, TextAuthor::Agent);
+        if let Some(finding) = findings.iter().find(|finding| finding.policy == Policy::Refuse) {
             return Err(ToolRefusal::new(format!(
                 "line {} matches the {} rule `{}`; secrets and orders to models are not kept",
-                found.line, found.family, found.rule
+                finding.line, finding.family, finding.rule
             )));
         }
         if conflict_line(&text).is_some() {
@@ -371,7 +375,7 @@ impl<'a> MemoryToolbox<'a> {
         Ok(format!("Wrote {path}."))
     }
 
-    /// Tells whether a text for others, or its name, has something that is the person's own, which it did not have before.
+    /// Checks whether a shared text, or its name, has private content that it did not have before.
     fn is_private(&self, path: &MemoryPath, before: &str, text: &str) -> bool {
         let (private, anywhere) = self.private_ngrams.get_or_init(|| {
             let texts = |is_shared: bool| {
@@ -384,9 +388,10 @@ impl<'a> MemoryToolbox<'a> {
                 WordNgrams::from_texts(shared, PRIVATE_NGRAM_WORDS),
             )
         });
-        let known = WordNgrams::from_texts([before], PRIVATE_NGRAM_WORDS);
+        let existing = WordNgrams::from_texts([before], PRIVATE_NGRAM_WORDS);
         let name = path.to_string().replace(['/', '-', '_', '.'], " ");
-        if [text, &name].iter().any(|text| private.find_in(text, &[&known, anywhere]).is_some()) {
+        if [text, &name].iter().any(|text| private.find_in(text, &[&existing, anywhere]).is_some())
+        {
             return true;
         }
         let is_new =
@@ -395,27 +400,27 @@ impl<'a> MemoryToolbox<'a> {
         if lines().any(is_private) {
             return true;
         }
-        // Short facts have no run of words: an entry that is the same as one of the person's own tells them.
-        let asked = NormalizedText::new(self.allowed.request);
-        let asked_text = self.allowed.request.to_lowercase();
+        // A short fact has fewer words than an n-gram, so entries are compared as a whole too.
+        let requested = NormalizedText::new(self.allowed.request);
+        let request_text = self.allowed.request.to_lowercase();
         let own: HashSet<&NormalizedText> = self
             .files
             .values()
             .filter(|file| !file.path.is_shared())
             .filter_map(|file| file.stored)
-            .flat_map(|stored| stored.text.parsed().entries.iter().map(|note| &note.normalized))
+            .flat_map(|stored| stored.text.parsed().entries.iter().map(|entry| &entry.normalized))
             .collect();
         let text = ParsedText::from(text);
         let before = ParsedText::from(before);
-        text.parsed().entries.iter().any(|note| {
-            own.contains(&note.normalized)
-                && note.normalized != asked
-                && !asked_text.contains(&note.full_text().to_lowercase())
-                && before.parsed().entries.iter().all(|old| old.normalized != note.normalized)
+        text.parsed().entries.iter().any(|entry| {
+            own.contains(&entry.normalized)
+                && entry.normalized != requested
+                && !request_text.contains(&entry.full_text().to_lowercase())
+                && before.parsed().entries.iter().all(|old| old.normalized != entry.normalized)
         })
     }
 
-    /// Checks that a memory may be changed at all.
+    /// Checks whether a memory may be changed at all.
     fn check_change(&self, path: &MemoryPath, before: &str) -> Result<(), ToolRefusal> {
         if path.relative().is_none() {
             return Err(ToolRefusal::new(format!("{path} is a folder")));
@@ -424,8 +429,9 @@ impl<'a> MemoryToolbox<'a> {
             return Err(ToolRefusal::new(format!("{path} may not be written")));
         }
         let key = path.to_string();
-        let is_below = |one: &String| {
-            key == *one || key.strip_prefix(one.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        let is_below = |reserved: &String| {
+            key == *reserved
+                || key.strip_prefix(reserved.as_str()).is_some_and(|rest| rest.starts_with('/'))
         };
         let file = self.files.get(&key);
         let is_hidden = file
@@ -453,7 +459,7 @@ impl<'a> MemoryToolbox<'a> {
 }
 
 impl MemoryToolbox<'_> {
-    /// Checks that a new memory may be called so beside those that there are.
+    /// Checks whether the name of a new memory is allowed and distinct from all others.
     fn check_new_path(&self, path: &MemoryPath) -> Result<(), ToolRefusal> {
         if self.allowed.work == AgentTask::Dream {
             return Err(ToolRefusal::new("a dream makes no new memories"));
@@ -466,11 +472,11 @@ impl MemoryToolbox<'_> {
             ));
         }
         let folded = key.to_lowercase();
-        let is_beside = |one: &String| {
-            let one = one.to_lowercase();
-            one == folded
-                || folded.strip_prefix(&one).is_some_and(|rest| rest.starts_with('/'))
-                || one.strip_prefix(&folded).is_some_and(|rest| rest.starts_with('/'))
+        let is_beside = |other: &String| {
+            let other = other.to_lowercase();
+            other == folded
+                || folded.strip_prefix(&other).is_some_and(|rest| rest.starts_with('/'))
+                || other.strip_prefix(&folded).is_some_and(|rest| rest.starts_with('/'))
         };
         if self.files.keys().chain(&self.reserved_paths).any(is_beside) {
             return Err(ToolRefusal::new(format!(
@@ -480,7 +486,7 @@ impl MemoryToolbox<'_> {
         Ok(())
     }
 
-    /// Notes two entries that say the same in other words, for a person to decide.
+    /// Records a proposal to merge two entries that say the same in other words.
     fn propose(&mut self, arguments: &Value) -> Result<String, ToolRefusal> {
         if self.proposals.len() >= AGENT_PROPOSALS_MAX {
             return Err(ToolRefusal::new("there are enough proposals"));
@@ -493,22 +499,25 @@ impl MemoryToolbox<'_> {
                 .0
                 .stored
                 .filter(|stored| !stored.pinned || entry == "keep_entry");
-            let notes = stored.into_iter().flat_map(|stored| &stored.text.parsed().entries);
-            let text =
-                notes.into_iter().find(|note| note.normalized == form).map(ParsedEntry::full_text);
+            let entries = stored.into_iter().flat_map(|stored| &stored.text.parsed().entries);
+            let text = entries
+                .into_iter()
+                .find(|note| note.normalized == form)
+                .map(ParsedEntry::full_text);
             let text = text.ok_or_else(|| ToolRefusal::new(format!("{path} has no such entry")))?;
             Ok::<_, ToolRefusal>(EntryReference { path, text: text.to_owned() })
         };
-        let (goes, stays) = (entry("drop_path", "drop_entry")?, entry("keep_path", "keep_entry")?);
-        if goes == stays {
+        let (dropped, kept) =
+            (entry("drop_path", "drop_entry")?, entry("keep_path", "keep_entry")?);
+        if dropped == kept {
             return Err(ToolRefusal::new("these are one entry"));
         }
-        let likeness = EntryRelation {
+        let relation = EntryRelation {
             kind: ProposalKind::Repetition,
             score: PROPOSAL_SCORE,
             removes_older: true,
         };
-        self.proposals.push(relation_proposal(likeness, &goes, &stays));
+        self.proposals.push(relation_proposal(relation, &dropped, &kept));
         Ok("Noted for the person to decide.".to_owned())
     }
 }

@@ -1,9 +1,8 @@
-//! Where a fact belongs: in which scope, and as what.
+//! Classifies a fact: its owner (person or project) and its topic.
 //!
-//! Who speaks of whom decides. What names this repository, or what a team says of its work, is the
-//! project's. What a person says of themselves, or how an agent is to answer, is the person's wherever
-//! they are. A plain statement about things is the project's; what gives no sign at all is kept for the
-//! person, where it is never in the way of others.
+//! A fact that names this repository, or that a team says of its work, belongs to the project. A fact that a person
+//! says of themselves, or about how an agent is to answer, belongs to the person. A plain statement about things
+//! belongs to the project. Without any sign it belongs to the person, where it does not get in the way of others.
 
 use std::sync::LazyLock;
 
@@ -14,40 +13,40 @@ use super::snapshot::reasons_start;
 use super::tokenize::{TextToken, TokenizedText, is_unspaced};
 use crate::request::MemoryTopic;
 
-/// Whose fact it is.
+/// Owner of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FactOwner {
-    /// The person's, in all projects.
+    /// The person, in all projects.
     User,
-    /// The project's.
+    /// The project.
     Project,
 }
 
-/// What is told about a fact, and how plainly.
+/// Classification of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FactClassification {
     pub(crate) owner: FactOwner,
     pub(crate) topic: MemoryTopic,
-    /// Whether the text says whose it is, rather than leaving it open.
+    /// Whether the text itself states the owner.
     pub(crate) is_explicit: bool,
     /// Whether it names the project: `this repository`.
     pub(crate) names_project: bool,
-    /// Whether it has code, paths, options: things of the work.
+    /// Whether it has technical terms: code, paths, options.
     pub(crate) has_technical_terms: bool,
 }
 
-/// The most words of a text that only says where something is.
+/// Maximum number of words of a text that only points to a place.
 const POINTER_WORDS_MAX: usize = 40;
 
-/// The most words of what names a thing in front of a colon.
+/// Maximum number of words of a label before a colon.
 const LABEL_WORDS_MAX: usize = 4;
 
-/// Code, commands, paths, file names, options, channels: things of the work.
+/// Pattern of technical terms: code, commands, paths, file names, options, channels.
 static TECHNICAL_TERMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"`[^`]+`|(?:^|\s)(?:\.{0,2}/)?[\w.-]+/[\w./*-]+|\b[\w-]+\.(?:[a-z]{1,4}|toml|yaml|json|lock)\b|(?:^|\s)--?[a-z][\w-]+|(?:^|\s)#[a-z][\w-]+|\b[a-z]+_[a-z_]+\b").ok()
 });
 
-/// An address of mail, or a number of a telephone or of a bank account.
+/// Pattern of contact data: an email address, a telephone number, a bank account, and the like.
 static CONTACT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"[\w.+-]+@[\w-]+\.[\w.]+|(?:^|\s)\+\d{1,3}[ \d/()-]{6,}\d|(?:^|\s)0\d{2,4}[ /-]\d[\d -]{5,}|\b[\d.]+ ?kg\b.*\blose\b|\b\d{5} \p{Lu}\p{L}+|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}").ok()
 });
@@ -56,23 +55,23 @@ fn has_contact(fact: &str) -> bool {
     CONTACT.as_ref().is_some_and(|pattern| pattern.is_match(fact))
 }
 
-/// Returns whose a fact is and what it is.
+/// Returns the classification of a fact.
 pub(crate) fn classify(fact: &str) -> FactClassification {
     let text = TokenizedText::tokenize(fact);
-    let signs = TextFeatures::detect(fact, &text);
-    let (whose, is_plain) = signs.owner();
-    let topic = signs.topic(whose);
-    let names_project = signs.has(TextFeature::NamesProject) && whose == FactOwner::Project;
+    let features = TextFeatures::detect(fact, &text);
+    let (owner, is_explicit) = features.owner();
+    let topic = features.topic(owner);
+    let names_project = features.has(TextFeature::NamesProject) && owner == FactOwner::Project;
     FactClassification {
-        owner: whose,
+        owner,
         topic,
-        is_explicit: is_plain,
+        is_explicit,
         names_project,
-        has_technical_terms: signs.has(TextFeature::TechnicalTerms),
+        has_technical_terms: features.has(TextFeature::TechnicalTerms),
     }
 }
 
-/// Tells whether a fact speaks of health, family, money or an address.
+/// Checks whether a fact is about health, family, money or an address.
 pub(crate) fn is_private(fact: &str) -> bool {
     TextFeatures::detect(fact, &TokenizedText::tokenize(fact)).has(TextFeature::IsPrivate)
 }
@@ -80,55 +79,55 @@ pub(crate) fn is_private(fact: &str) -> bool {
 fn names_this_project(text: &TokenizedText) -> bool {
     text.tokens.iter().enumerate().any(|(index, token)| {
         let before = &text.tokens[index.saturating_sub(3)..index];
-        let pointed_at = before.iter().any(|one| one.is(Class::This));
-        let is_one = token.is(Class::Site) && !token.is(Class::Everywhere);
-        is_one && (pointed_at || token.word.chars().any(is_unspaced))
+        let has_pointer = before.iter().any(|other| other.is(Class::This));
+        let is_site = token.is(Class::Site) && !token.is(Class::Everywhere);
+        is_site && (has_pointer || token.word.chars().any(is_unspaced))
     })
 }
 
 fn mentions_here(text: &TokenizedText) -> bool {
     text.tokens.iter().any(|token| {
-        let small =
+        let is_small =
             token.is(Class::Function) && !matches!(token.word.as_str(), "here" | "hier" | "ici");
-        token.is(Class::Here) && !small
+        token.is(Class::Here) && !is_small
     })
 }
 
-/// Something that a text shows.
+/// Feature of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TextFeature {
-    /// It names this repository or project.
+    /// Names this repository or project.
     NamesProject,
-    /// It says that it holds in all projects.
+    /// Says that it holds in all projects.
     AllProjects,
-    /// It says why, and how to apply it.
+    /// Gives reasons, and how to apply it.
     HasReasons,
-    /// It says `here`, or names the team.
+    /// Says `here`, or names the team.
     MentionsHere,
     FirstPerson,
     FirstPersonPlural,
-    /// It speaks to the agent about how it answers.
+    /// Addresses the agent about its answers.
     AddressesAgent,
     SecondPerson,
-    /// It is about the person, in the third person.
+    /// Is about the person, in the third person.
     AboutUser,
     HasRule,
     BeginsAsRule,
-    /// Its first word asks for something.
+    /// Begins with a request.
     Request,
-    /// It has code, paths, options: things of the work.
+    /// Has technical terms: code, paths, options.
     TechnicalTerms,
-    /// It says where something is.
+    /// Points to a place.
     IsPointer,
-    /// It begins with what it speaks of.
+    /// Begins with its subject.
     IsStatement,
-    /// It speaks of health, family, money or an address.
+    /// Is about health, family, money or an address.
     IsPrivate,
-    /// It is in a language whose words are not listed.
+    /// Is in a language without a lexicon.
     UnsupportedLanguage,
 }
 
-/// What a text shows.
+/// The features of a text.
 struct TextFeatures(Vec<TextFeature>);
 
 impl TextFeatures {
@@ -141,12 +140,12 @@ impl TextFeatures {
                 && (index < 4 || begins_clause_as_rule(text, token.clause))
         });
         let first = tokens.first();
-        let of_user = text
+        let is_about_user = text
             .lexicon_matches
             .iter()
             .any(|hit| hit.tokens.start == 0 && hit.classes.has(Class::User))
             || first.is_some_and(|first| first.is(Class::Prefer) && !first.is(Class::Oneself));
-        let shown = [
+        let features = [
             (TextFeature::NamesProject, names_this_project(text)),
             (TextFeature::AllProjects, text.has(Class::Everywhere)),
             (TextFeature::HasReasons, reasons_start(fact).is_some()),
@@ -155,12 +154,12 @@ impl TextFeatures {
             (TextFeature::FirstPersonPlural, text.has(Class::Us)),
             (TextFeature::AddressesAgent, speaks_to_agent(text, begins_as_rule)),
             (TextFeature::SecondPerson, text.has(Class::You)),
-            (TextFeature::AboutUser, of_user),
+            (TextFeature::AboutUser, is_about_user),
             (TextFeature::HasRule, text.has(Class::Rule)),
             (TextFeature::BeginsAsRule, begins_as_rule),
             (
                 TextFeature::Request,
-                first.is_some_and(|one| one.is(Class::Rule) && !one.is(Class::Not)),
+                first.is_some_and(|first| first.is(Class::Rule) && !first.is(Class::Not)),
             ),
             (
                 TextFeature::TechnicalTerms,
@@ -171,20 +170,20 @@ impl TextFeatures {
             (TextFeature::UnsupportedLanguage, text.is_unsupported_language(fact)),
             (TextFeature::IsPrivate, text.has(Class::Private) || has_contact(fact)),
         ];
-        Self(shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(sign, _)| sign).collect())
+        Self(features.into_iter().filter(|(_, has)| *has).map(|(feature, _)| feature).collect())
     }
 
-    fn has(&self, sign: TextFeature) -> bool {
-        self.0.contains(&sign)
+    fn has(&self, feature: TextFeature) -> bool {
+        self.0.contains(&feature)
     }
 
-    /// Returns whose fact it is, and whether the text says so.
+    /// Returns the owner, and whether the text states it.
     fn owner(&self) -> (FactOwner, bool) {
-        // Whatever else it speaks of: others read the repository.
+        // Private facts come first, because others read the repository.
         if self.has(TextFeature::IsPrivate) {
             return (FactOwner::User, true);
         }
-        let for_person = self.has(TextFeature::AllProjects)
+        let is_personal = self.has(TextFeature::AllProjects)
             || (self.has(TextFeature::FirstPerson)
                 && (!self.has(TextFeature::FirstPersonPlural)
                     || self.has(TextFeature::AddressesAgent)))
@@ -193,7 +192,7 @@ impl TextFeatures {
             || (self.has(TextFeature::MentionsHere) && !self.has(TextFeature::FirstPerson))
         {
             (FactOwner::Project, true)
-        } else if for_person {
+        } else if is_personal {
             (FactOwner::User, true)
         } else if self.has(TextFeature::FirstPersonPlural) {
             (FactOwner::Project, true)
@@ -212,96 +211,99 @@ impl TextFeatures {
         }
     }
 
-    fn topic(&self, whose: FactOwner) -> MemoryTopic {
-        let rule = match whose {
+    fn topic(&self, owner: FactOwner) -> MemoryTopic {
+        let is_rule = match owner {
             FactOwner::User => {
-                let of_others = !self.has(TextFeature::FirstPerson);
+                let is_about_others = !self.has(TextFeature::FirstPerson);
                 self.has(TextFeature::AddressesAgent)
                     || self.has(TextFeature::Request)
                     || self.has(TextFeature::HasReasons)
-                    || (self.has(TextFeature::AllProjects) && of_others)
+                    || (self.has(TextFeature::AllProjects) && is_about_others)
                     || ((self.has(TextFeature::HasRule) || self.has(TextFeature::SecondPerson))
-                        && of_others)
+                        && is_about_others)
             }
             FactOwner::Project => self.has(TextFeature::BeginsAsRule),
         };
-        match whose {
+        match owner {
             _ if self.has(TextFeature::IsPointer) => MemoryTopic::Reference,
-            _ if rule => MemoryTopic::Feedback,
+            _ if is_rule => MemoryTopic::Feedback,
             FactOwner::User => MemoryTopic::User,
             FactOwner::Project => MemoryTopic::Project,
         }
     }
 }
 
-/// Whether a text is about how an agent answers, and not about the answers of a program: the sentence speaks to
-/// somebody or of somebody, or the text is a rule, or begins with neither article nor subject.
+/// Checks whether a text is about the answers of an agent, not those of a program. Either its sentence uses the
+/// first or second person, or the text is a rule, or it begins with neither article nor subject.
 fn speaks_to_agent(text: &TokenizedText, begins_as_rule: bool) -> bool {
-    let bare = text.tokens.first().is_some_and(|first| {
+    let begins_bare = text.tokens.first().is_some_and(|first| {
         [Class::Agent, Class::Light, Class::Prefer, Class::Not]
             .into_iter()
             .any(|class| first.is(class))
     });
     text.tokens.iter().enumerate().any(|(index, token)| {
         let before = index.checked_sub(1).map(|before| &text.tokens[before]);
-        let of_a_program = before.is_some_and(|before| before.is_name || before.is_acronym);
-        let is_personal = |one: &TextToken| {
-            one.sentence == token.sentence && (one.is(Class::You) || one.is(Class::Oneself))
+        let is_of_program = before.is_some_and(|before| before.is_name || before.is_acronym);
+        let is_person = |other: &TextToken| {
+            other.sentence == token.sentence && (other.is(Class::You) || other.is(Class::Oneself))
         };
-        let personal = begins_as_rule || text.tokens.iter().any(is_personal);
-        token.is(Class::Agent) && (personal || (bare && !of_a_program))
+        let is_personal = begins_as_rule || text.tokens.iter().any(is_person);
+        token.is(Class::Agent) && (is_personal || (begins_bare && !is_of_program))
     })
 }
 
-/// Whether a word is what somebody did and no order: `we decided to use`.
-fn is_infinitive(tokens: &[TextToken], at: usize) -> bool {
-    at.checked_sub(1).is_some_and(|before| tokens[before].word == "to")
+/// Checks whether a word is an infinitive and no order: `we decided to use`.
+fn is_infinitive(tokens: &[TextToken], index: usize) -> bool {
+    index.checked_sub(1).is_some_and(|before| tokens[before].word == "to")
 }
 
-/// Whether the rule stands at the beginning of this clause: `when a test fails, don't …`.
+/// Checks whether a clause begins with a rule: `when a test fails, don't …`.
 fn begins_clause_as_rule(text: &TokenizedText, clause: usize) -> bool {
     let begins = text.tokens.iter().filter(|token| token.clause == clause).take(2);
     clause > 0 && begins.into_iter().any(|token| is_rule(text, token))
 }
 
-/// Tells whether a word makes a sentence a rule. What is no longer so is none: `nicht mehr um sechs`.
+/// Checks whether a word makes a sentence a rule. A negation of a former state does not: `nicht mehr um sechs`.
 fn is_rule(text: &TokenizedText, token: &TextToken) -> bool {
     token.is(Class::Rule) && (!token.is(Class::Not) || !text.has(Class::Gone))
 }
 
-/// Whether a text says where something is to be found: a link that is no command, or a place where
-/// knowledge is kept together with a word that says that it is there.
+/// Checks whether a text points to a place: a link that is no command, or a place for knowledge with a word that
+/// says that something is there.
 fn is_pointer(fact: &str, text: &TokenizedText) -> bool {
-    let link = fact.contains("://") && !fact.contains('|') && !fact.contains("curl ");
-    if link {
+    let is_link = fact.contains("://") && !fact.contains('|') && !fact.contains("curl ");
+    if is_link {
         return true;
     }
-    let located = text.tokens.iter().enumerate().any(|(index, token)| {
-        let reach = &text.tokens[index + 1..(index + 6).min(text.tokens.len())];
-        let verb_last = token.word.chars().any(is_unspaced) || token.language.is_none();
+    let is_located = text.tokens.iter().enumerate().any(|(index, token)| {
+        let following = &text.tokens[index + 1..(index + 6).min(text.tokens.len())];
+        let is_verb_last = token.word.chars().any(is_unspaced) || token.language.is_none();
         token.is(Class::Located)
-            && (verb_last
-                || reach.iter().any(|next| {
+            && (is_verb_last
+                || following.iter().any(|next| {
                     next.clause == token.clause && (next.is(Class::At) || next.is(Class::Place))
                 }))
     });
-    let place = text.tokens.iter().any(|token| token.is(Class::Place)) || names_location(text);
-    let named =
+    let has_place = text.tokens.iter().any(|token| token.is(Class::Place)) || names_location(text);
+    let has_name =
         fact.chars().skip(1).any(char::is_uppercase) || fact.contains(['/', '「', '"', '\'']);
-    place && (located || is_labelled(fact, text)) && named && text.tokens.len() <= POINTER_WORDS_MAX
+    has_place
+        && (is_located || is_labeled(fact, text))
+        && has_name
+        && text.tokens.len() <= POINTER_WORDS_MAX
 }
 
-/// Whether a few words and a colon stand before a name: `Write-ups: Confluence, space BAKE`.
-fn is_labelled(fact: &str, text: &TokenizedText) -> bool {
+/// Checks whether a label of a few words and a colon precede a name: `Write-ups: Confluence, space BAKE`.
+fn is_labeled(fact: &str, text: &TokenizedText) -> bool {
     let label = text.tokens.iter().filter(|token| token.clause == 0);
     let (count, end) = label.fold((0, 0), |(count, _), token| (count + 1, token.range.end));
     let rest = fact.get(end..).and_then(|rest| rest.strip_prefix(": "));
     count <= LABEL_WORDS_MAX && rest.is_some_and(|rest| rest.starts_with(char::is_uppercase))
 }
 
-/// Whether a text says by what name the place goes where something is put down: `collected in YouTrack`.
+/// Checks whether a text names the place where something is recorded: `collected in YouTrack`.
 fn names_location(text: &TokenizedText) -> bool {
-    text.tokens.windows(3).any(|three| match three {
+    text.tokens.windows(3).any(|words| match words {
         [put, at, place] => {
             put.is(Class::Recorded) && at.is(Class::At) && place.is_name && !place.has_digit()
         }
@@ -309,11 +311,11 @@ fn names_location(text: &TokenizedText) -> bool {
     })
 }
 
-/// Whether a text states something of a thing: it has words enough and does not begin with an order.
+/// Checks whether a text is a statement: it has enough words and does not begin with an order.
 fn is_statement(fact: &str, text: &TokenizedText) -> bool {
     let Some(first) = text.tokens.first() else { return false };
-    let article = first.is(Class::Function) && !first.is(Class::Oneself);
-    let capital = fact.trim_start().starts_with(|c: char| c.is_uppercase() || !c.is_ascii());
-    let names = text.tokens.iter().any(|token| token.is_name || token.has_digit());
-    text.tokens.len() >= 3 && (article || capital || names)
+    let has_article = first.is(Class::Function) && !first.is(Class::Oneself);
+    let has_capital = fact.trim_start().starts_with(|c: char| c.is_uppercase() || !c.is_ascii());
+    let has_name = text.tokens.iter().any(|token| token.is_name || token.has_digit());
+    text.tokens.len() >= 3 && (has_article || has_capital || has_name)
 }

@@ -1,8 +1,8 @@
-//! Days: those that a text names, and those that it only points at.
+//! Dates in text: explicit ones, and relative ones such as `tomorrow`, which are resolved to a date.
 //!
-//! `tomorrow` means nothing a week later, so what is remembered names the day. The grammar is the same in
-//! all languages (a word such as `tomorrow`; next or last with a unit or a weekday; so many units on or
-//! ago), the words are the lexicon's. What the grammar does not understand stays as it is.
+//! A relative date loses its meaning within days, so a remembered text gets the date itself. The grammar is the
+//! same in all languages: a word such as `tomorrow`; next or last with a unit or a weekday; a number of units ahead
+//! or ago. The words come from the lexicon. Text that the grammar does not understand stays as it is.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ use memory::text::{has_word, slice};
 use super::lexicon::{Class, ClassSet, LexiconValue, languages};
 use super::tokenize::{TextToken, TokenizedText, is_unspaced};
 
-/// A day that a text names.
+/// An explicit date in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DateMention {
-    /// The words that name it.
+    /// Indexes of its tokens.
     pub(crate) tokens: Range<usize>,
     pub(crate) date: Date,
 }
 
-/// Returns the days that a text names in full: year, month and day.
+/// Returns the dates of a text that have year, month and day.
 pub(crate) fn explicit_dates(text: &TokenizedText) -> Vec<DateMention> {
     let mut found = Vec::new();
     let mut index = 0;
@@ -54,10 +54,10 @@ fn date_at(tokens: &[TextToken]) -> Option<(usize, Date)> {
     }
     // `4 May 2026`, `4. Mai 2026`, `4 de mayo de 2026`.
     let skip = |index: usize| index + usize::from(is(index, &["de", "of"]));
-    let at_month = skip(1);
-    if let (Some(of_day), Some(month)) = (number(0), month(at_month)) {
-        let at_year = skip(at_month + 1);
-        return full_date(number(at_year)?, month, of_day).map(|date| (at_year + 1, date));
+    let month_index = skip(1);
+    if let (Some(day), Some(month)) = (number(0), month(month_index)) {
+        let year_index = skip(month_index + 1);
+        return full_date(number(year_index)?, month, day).map(|date| (year_index + 1, date));
     }
     // `May 4, 2026`.
     full_date(number(2)?, month(0)?, number(1)?).map(|date| (3, date))
@@ -73,7 +73,7 @@ fn full_date(year: i16, month: i8, day: i16) -> Option<Date> {
     (year >= 1000).then(|| Date::new(year, month, day).ok()).flatten()
 }
 
-/// `2026-05-04`, `2026/5/4`, `04.05.2026`.
+/// Parses `2026-05-04`, `2026/5/4`, `04.05.2026`.
 fn parse_numeric_date(word: &str) -> Option<Date> {
     let separator = ['-', '/', '.'].into_iter().find(|separator| word.contains(*separator))?;
     let parts: Vec<i16> = word.split(separator).map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -88,44 +88,45 @@ fn parse_numeric_date(word: &str) -> Option<Date> {
     }
 }
 
-/// Whether a text points at a day without naming it.
+/// Checks whether a text has a relative date.
 pub(crate) fn has_relative_date(source: &str) -> bool {
-    // Any day does: which days are pointed at does not depend on it.
+    // Any day works: the set of relative dates does not depend on today.
     resolve_relative_dates(source, Date::constant(2000, 1, 1)) != source
 }
 
-/// Returns the text with the days that it points at from `today` named. In a plain statement the day stands in place of the
-/// words; else behind them, `tomorrow (2026-05-04)`, so that nothing is lost where they meant no day.
+/// Returns the text with its relative dates resolved from `today`. In a plain statement the date replaces the
+/// words. Elsewhere it follows them, as in `tomorrow (2026-05-04)`, so that nothing is lost if the words mean no
+/// date.
 pub(crate) fn resolve_relative_dates(source: &str, today: Date) -> String {
     let text = TokenizedText::tokenize(source);
-    let pointed = find_relative_dates(source, &text, today);
-    let is_plain = pointed.len() == 1 && is_plain_statement(source, &text);
-    let mut written = String::with_capacity(source.len());
+    let relative_dates = find_relative_dates(source, &text, today);
+    let is_plain = relative_dates.len() == 1 && is_plain_statement(source, &text);
+    let mut output = String::with_capacity(source.len());
     let mut end = 0;
-    for RelativeDate { range: at, token, resolved: said } in pointed {
-        // A week, a month and a year are no days on which something is.
-        if is_plain && said.parse::<Date>().is_ok() {
-            written.push_str(slice(source, end..at.start));
-            written.push_str(preposition(&text, token));
-            written.push_str(&said);
+    for RelativeDate { range, token, resolved } in relative_dates {
+        // Weeks, months and years are not dates that can replace the words.
+        if is_plain && resolved.parse::<Date>().is_ok() {
+            output.push_str(slice(source, end..range.start));
+            output.push_str(preposition(&text, token));
+            output.push_str(&resolved);
         } else {
-            written.push_str(slice(source, end..at.end));
-            let is_spaced = !slice(source, at.clone()).chars().any(is_unspaced);
-            written.extend([if is_spaced { " (" } else { "(" }, &said, ")"]);
+            output.push_str(slice(source, end..range.end));
+            let is_spaced = !slice(source, range.clone()).chars().any(is_unspaced);
+            output.extend([if is_spaced { " (" } else { "(" }, &resolved, ")"]);
         }
-        end = at.end;
+        end = range.end;
     }
-    written.push_str(slice(source, end..));
-    written
+    output.push_str(slice(source, end..));
+    output
 }
 
-/// Words that point at a day.
+/// A relative date in a text.
 struct RelativeDate {
-    /// Where they stand.
+    /// Byte range of its words.
     range: Range<usize>,
-    /// The first of them.
+    /// Index of its first token.
     token: usize,
-    /// The name of the day.
+    /// Resolved date or period.
     resolved: String,
 }
 
@@ -133,25 +134,26 @@ fn find_relative_dates(source: &str, text: &TokenizedText, today: Date) -> Vec<R
     let items = date_tokens(text);
     let (mut found, mut index) = (Vec::new(), 0);
     while index < items.len() {
-        let Some((used, said)) = resolve_relative_date(&items[index..], today, text) else {
+        let Some((length, resolved)) = resolve_relative_date(&items[index..], today, text) else {
             index += 1;
             continue;
         };
         let token = items[index].tokens.start;
-        let last = &text.tokens[items[index + used - 1].tokens.end - 1];
-        let at = text.tokens[token].range.start..last.range.end;
-        if !is_inside_literal(source, at.clone())
-            && !is_already_resolved(source, at.end)
+        let last = &text.tokens[items[index + length - 1].tokens.end - 1];
+        let range = text.tokens[token].range.start..last.range.end;
+        if !is_inside_literal(source, range.clone())
+            && !is_already_resolved(source, range.end)
             && !is_not_a_date(text, token)
         {
-            found.push(RelativeDate { range: at, token, resolved: said });
+            found.push(RelativeDate { range, token, resolved });
         }
-        index += used;
+        index += length;
     }
     found
 }
 
-/// Words of statements that hold for any day, or of a word itself: `if a build fails today`, `is called tomorrow`.
+/// Words of statements that hold for any day, or are about a word itself: `if a build fails today`, `is called
+/// tomorrow`.
 const GENERIC_STATEMENT_WORDS: &str = "
     each every any if when whenever or may might could would should must always usually often
     whatever called what which review named word like people still than jede jeden jeder jedes
@@ -160,28 +162,28 @@ const GENERIC_STATEMENT_WORDS: &str = "
     altijd heet каждый если или может всегда 每 如果 或 总是 叫
 ";
 
-/// Whether a text is one plain sentence about one time.
+/// Checks whether a text is one plain sentence about one time.
 fn is_plain_statement(source: &str, text: &TokenizedText) -> bool {
-    let is_of_any_day = |token: &TextToken| has_word(GENERIC_STATEMENT_WORDS, &token.word);
+    let is_generic = |token: &TextToken| has_word(GENERIC_STATEMENT_WORDS, &token.word);
     !source.trim().contains('\n')
         && text.tokens.iter().all(|token| token.sentence == text.tokens[0].sentence)
         && !text.has(Class::Not)
-        && !text.tokens.iter().any(is_of_any_day)
+        && !text.tokens.iter().any(is_generic)
 }
 
-/// Whether the day is named behind the words already: `tomorrow (2026-05-04)`.
+/// Checks whether the words are already followed by the date: `tomorrow (2026-05-04)`.
 fn is_already_resolved(source: &str, end: usize) -> bool {
-    let behind = slice(source, end..).trim_start();
-    let inside = behind.strip_prefix(['(', '（']).and_then(|rest| rest.split([')', '）']).next());
+    let rest = slice(source, end..).trim_start();
+    let inside = rest.strip_prefix(['(', '（']).and_then(|rest| rest.split([')', '）']).next());
     inside.is_some_and(|inside| inside.contains(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether words are part of something larger that is not to be touched: code, a link, a path, a quotation,
-/// what belongs to a day (`tomorrow's plan`).
-fn is_inside_literal(source: &str, at: Range<usize>) -> bool {
-    let (before, after) = (slice(source, ..at.start), slice(source, at.end..));
+/// Checks whether words belong to something that must not change: code, a link, a path, a quotation, or a
+/// possessive (`tomorrow's plan`).
+fn is_inside_literal(source: &str, range: Range<usize>) -> bool {
+    let (before, after) = (slice(source, ..range.start), slice(source, range.end..));
     let joins = |c: char| "/\\._-=@#+&%~`\"'’“”«»".contains(c);
-    let glued_behind = {
+    let is_joined_after = {
         let mut next = after.chars();
         match next.next() {
             Some('.' | '-') => next.next().is_some_and(|c| c.is_alphanumeric() || joins(c)),
@@ -189,48 +191,48 @@ fn is_inside_literal(source: &str, at: Range<usize>) -> bool {
             None => false,
         }
     };
-    let glued = before.ends_with(joins)
+    let is_joined = before.ends_with(joins)
         || (before.ends_with(':') && !before.ends_with("::"))
-        || glued_behind;
+        || is_joined_after;
     let line = before.rsplit('\n').next().unwrap_or_default();
     let in_fence = before.matches("```").count() % 2 == 1;
-    glued || in_fence || line.matches('`').count() % 2 == 1
+    is_joined || in_fence || line.matches('`').count() % 2 == 1
 }
 
-/// Verbs of what takes a while, or is done again and again: `answers in two days` names no day.
+/// Verbs of durations or repetitions: `answers in two days` is no date.
 const DURATION_VERBS: &[&str] = &[
     "expire", "answer", "respond", "repl", "last", "take", "rotat", "delet", "purg", "refresh",
     "renew", "retain", "keep", "kept", "timeout",
 ];
 
-/// Whether the words that begin here point at no day although they could: a name (`USA Today`), what something is
-/// compared with (`older than 30 days ago`), how long something takes.
-fn is_not_a_date(text: &TokenizedText, at: usize) -> bool {
-    let token = &text.tokens[at];
-    let before = at.checked_sub(1).map(|before| &text.tokens[before]);
+/// Checks whether words that could be a relative date are none: a name (`USA Today`), a comparison (`older than 30
+/// days ago`), or a duration.
+fn is_not_a_date(text: &TokenizedText, index: usize) -> bool {
+    let token = &text.tokens[index];
+    let before = index.checked_sub(1).map(|before| &text.tokens[before]);
     let Some(before) = before.filter(|before| before.sentence == token.sentence) else {
         return false;
     };
-    let compared = ["than", "with", "versus", "vs", "per", "as", "compares", "select", "values"]
+    let is_compared = ["than", "with", "versus", "vs", "per", "as", "compares", "select", "values"]
         .contains(&before.word.as_str());
-    let lasting = token.is(Class::In)
-        && text.tokens.get(at + 1).is_some_and(|next| next.key.parse::<i64>().is_ok())
-        && text.tokens[..at].iter().any(|verb| {
+    let is_duration = token.is(Class::In)
+        && text.tokens.get(index + 1).is_some_and(|next| next.key.parse::<i64>().is_ok())
+        && text.tokens[..index].iter().any(|verb| {
             let word = &verb.word;
-            // `takes place in two weeks` is on a day.
-            let takes_place = text.tokens.iter().any(|one| one.word == "place");
+            // `takes place in two weeks` is a date.
+            let takes_place = text.tokens.iter().any(|token| token.word == "place");
             verb.sentence == token.sentence
                 && !takes_place
                 && DURATION_VERBS.iter().any(|stem| word.starts_with(stem))
         });
-    (token.is_name && token.is_english()) || compared || lasting
+    (token.is_name && token.is_english()) || is_compared || is_duration
 }
 
-/// What a language puts in front of a day, if nothing stands there yet.
+/// Returns the preposition that a date needs in its language, if none precedes it.
 fn preposition(text: &TokenizedText, index: usize) -> &'static str {
-    let language = text.tokens[index].language.and_then(|one| languages().get(one));
+    let language = text.tokens[index].language.and_then(|index| languages().get(index));
     let before = index.checked_sub(1).map(|before| &text.tokens[before]);
-    let (put, not_after): (&str, &[&str]) = match language.map(|one| one.code) {
+    let (preposition, not_after): (&str, &[&str]) = match language.map(|language| language.code) {
         Some("en") => (
             "on ",
             &[
@@ -242,12 +244,12 @@ fn preposition(text: &TokenizedText, index: usize) -> &'static str {
         _ => return "",
     };
     match before {
-        Some(token) if !not_after.contains(&token.word.as_str()) => put,
+        Some(token) if !not_after.contains(&token.word.as_str()) => preposition,
         Some(_) | None => "",
     }
 }
 
-/// A word or a run of words that a date may be made of.
+/// A word, or a run of words in the lexicon, that may be part of a date.
 struct DateToken {
     tokens: Range<usize>,
     classes: ClassSet,
@@ -268,7 +270,7 @@ impl DateToken {
     }
 }
 
-/// The words, the longest known runs first.
+/// Returns the words of a text, joined into the longest runs that the lexicon knows.
 fn date_tokens(text: &TokenizedText) -> Vec<DateToken> {
     let mut items = Vec::new();
     let mut index = 0;
@@ -300,7 +302,7 @@ fn date_tokens(text: &TokenizedText) -> Vec<DateToken> {
     items
 }
 
-/// A length of time.
+/// A unit of time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TimeUnit {
     Day,
@@ -321,7 +323,7 @@ fn time_unit(item: &DateToken) -> Option<TimeUnit> {
     units.into_iter().find(|(class, _)| item.is(*class)).map(|(_, unit)| unit)
 }
 
-/// Reads a pointed-at day at the beginning of the items: how many of them it takes, and its name.
+/// Resolves a relative date at the beginning of the items; returns the number of items used, and the date.
 fn resolve_relative_date(
     items: &[DateToken],
     today: Date,
@@ -339,7 +341,7 @@ fn resolve_relative_date(
         let is_noun = means_morning(text, first.tokens.start);
         return (!is_noun).then(|| resolved_date(today.checked_add(days.days()), 1)).flatten();
     }
-    // The words of a date, without what may stand between them.
+    // The words of a date, without filler words in between.
     let mut words: Vec<(usize, &DateToken)> = Vec::with_capacity(5);
     for (index, item) in items.iter().enumerate().take(7) {
         let matters = item.number.is_some()
@@ -362,30 +364,30 @@ fn resolve_relative_date(
             break;
         }
     }
-    let at = |index: usize| words.get(index).map(|(_, item)| *item);
+    let word = |index: usize| words.get(index).map(|(_, item)| *item);
     let used = |count: usize| words[count - 1].0 + 1;
-    let (a, b, c) = (at(0)?, at(1)?, at(2));
+    let (a, b, c) = (word(0)?, word(1)?, word(2));
     if let Some((count, date)) = resolve_weekday((a, b, c), today, text) {
         return resolved_date(date, used(count));
     }
     if let Some(steps) = direction(a)
         && let Some(unit) = time_unit(b)
     {
-        return resolve_period(steps, unit, today).map(|said| (used(2), said));
+        return resolve_period(steps, unit, today).map(|period| (used(2), period));
     }
     if let Some(unit) = time_unit(a)
         && let Some(steps @ (1 | -1)) = direction(b)
         && !b.is(Class::Current)
         && !b.is(Class::Later)
     {
-        return resolve_period(steps, unit, today).map(|said| (used(2), said));
+        return resolve_period(steps, unit, today).map(|period| (used(2), period));
     }
-    let (sign, number, of, count) = counted_units((a, b, c))?;
-    let name = resolve_offset(sign * number, of, today)?;
+    let (sign, number, unit, count) = counted_units((a, b, c))?;
+    let name = resolve_offset(sign * number, unit, today)?;
     Some((used(count), name))
 }
 
-/// `in three days`, `three days ago`, `vor drei Tagen`: sign, number, unit, words.
+/// Parses `in three days`, `three days ago`, `vor drei Tagen`; returns sign, number, unit and word count.
 fn counted_units(
     (a, b, c): (&DateToken, &DateToken, Option<&DateToken>),
 ) -> Option<(i64, i64, TimeUnit, usize)> {
@@ -395,28 +397,28 @@ fn counted_units(
         _ => None,
     };
     if let Some(sign) = sign(a) {
-        if let (Some(number), Some(of)) = (b.number, c.and_then(time_unit)) {
-            return Some((sign, number, of, 3)).filter(|_| sign > 0 || of != TimeUnit::Year);
+        if let (Some(number), Some(unit)) = (b.number, c.and_then(time_unit)) {
+            return Some((sign, number, unit, 3)).filter(|_| sign > 0 || unit != TimeUnit::Year);
         }
-        return time_unit(b).filter(|of| *of != TimeUnit::Day).map(|of| (sign, 1, of, 2));
+        return time_unit(b).filter(|unit| *unit != TimeUnit::Day).map(|unit| (sign, 1, unit, 2));
     }
-    let (number, of, c) = (a.number?, time_unit(b)?, c?);
+    let (number, unit, c) = (a.number?, time_unit(b)?, c?);
     if c.is(Class::Later) {
-        Some((1, number, of, 3))
-    } else if c.is(Class::Ago) && of != TimeUnit::Year {
-        Some((-1, number, of, 3))
+        Some((1, number, unit, 3))
+    } else if c.is(Class::Ago) && unit != TimeUnit::Year {
+        Some((-1, number, unit, 3))
     } else {
         None
     }
 }
 
-/// Next is 1, last is -1, this is 0.
+/// Returns 1 for next, -1 for last, 0 for this.
 fn direction(item: &DateToken) -> Option<i64> {
     let directions = [(Class::Next, 1), (Class::Last, -1), (Class::Current, 0)];
     directions.into_iter().find(|(class, _)| item.is(*class)).map(|(_, steps)| steps)
 }
 
-/// `next Friday`, `Monday of next week`, `vendredi prochain`: words used and the day.
+/// Resolves `next Friday`, `Monday of next week`, `vendredi prochain`; returns the number of words and the date.
 fn resolve_weekday(
     (a, b, c): (&DateToken, &DateToken, Option<&DateToken>),
     today: Date,
@@ -428,11 +430,11 @@ fn resolve_weekday(
         monday.checked_add((7 * steps + i64::from(weekday) - 1).days())
     };
     let nearest = |steps: i64, weekday: i8| {
-        let wanted = Weekday::from_monday_one_offset(weekday)?;
-        if steps == 0 && today.weekday() == wanted {
+        let target = Weekday::from_monday_one_offset(weekday)?;
+        if steps == 0 && today.weekday() == target {
             return Ok(today);
         }
-        today.nth_weekday(if steps < 0 { -1 } else { 1 }, wanted)
+        today.nth_weekday(if steps < 0 { -1 } else { 1 }, target)
     };
     let is_week = |item: &DateToken| time_unit(item) == Some(TimeUnit::Week);
     if let (Some(steps), true, Some(weekday)) =
@@ -454,17 +456,20 @@ fn resolve_weekday(
     None
 }
 
-/// Whether `next` means the one that comes next here, and not that of next week.
+/// Checks whether `next` means the nearest such weekday, not the one of next week.
 fn next_means_nearest(text: &TokenizedText, item: &DateToken) -> bool {
     let token = &text.tokens[item.tokens.start];
-    let language = token.language.and_then(|one| languages().get(one)).map_or("", |one| one.code);
+    let language = token
+        .language
+        .and_then(|index| languages().get(index))
+        .map_or("", |language| language.code);
     matches!(language, "fr" | "es" | "pt" | "it")
         || ["kommend", "coming", "komende", "aanstaande", "ближайш", "najbliższ", "kommande"]
             .iter()
             .any(|stem| token.word.starts_with(stem))
 }
 
-/// Whether a word for tomorrow means the morning: `am Morgen`, `por la mañana`.
+/// Checks whether a word for tomorrow means the morning: `am Morgen`, `por la mañana`.
 fn means_morning(text: &TokenizedText, index: usize) -> bool {
     let token = &text.tokens[index];
     let ambiguous = matches!(token.word.as_str(), "morgen" | "manana");
@@ -479,9 +484,9 @@ fn means_morning(text: &TokenizedText, index: usize) -> bool {
             }))
 }
 
-/// `next week`: from Monday to Sunday; a month or a year by its number.
-fn resolve_period(steps: i64, of: TimeUnit, today: Date) -> Option<String> {
-    match of {
+/// Resolves `next week` to Monday and Sunday; a month or a year to its number.
+fn resolve_period(steps: i64, unit: TimeUnit, today: Date) -> Option<String> {
+    match unit {
         TimeUnit::Week => {
             let monday = today
                 .checked_sub(i64::from(today.weekday().to_monday_zero_offset()).days())
@@ -495,8 +500,8 @@ fn resolve_period(steps: i64, of: TimeUnit, today: Date) -> Option<String> {
     }
 }
 
-fn resolve_offset(number: i64, of: TimeUnit, today: Date) -> Option<String> {
-    let span: Span = match of {
+fn resolve_offset(number: i64, unit: TimeUnit, today: Date) -> Option<String> {
+    let span: Span = match unit {
         TimeUnit::Day => number.days(),
         TimeUnit::Week => (7 * number).days(),
         TimeUnit::Fortnight => (14 * number).days(),
@@ -520,7 +525,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_part_of_something_larger_or_lasts_is_no_day() {
+    fn words_in_literals_names_and_durations_are_no_dates() {
         for text in [
             "Notes are at http://wiki/today",
             "See src/today.rs and yesterday.csv",
@@ -539,13 +544,13 @@ mod tests {
                 resolve_relative_dates(text, jiff::civil::date(2031, 4, 5))
             );
         }
-        for (text, named) in [
+        for (text, expected) in [
             ("The demo is tomorrow.", "The demo is on 2031-04-06."),
             ("Tomorrow: the demo", "2031-04-06: the demo"),
             ("We ship (tomorrow)", "We ship (on 2031-04-06)"),
             ("The demo is in 3 days", "The demo is on 2031-04-08"),
         ] {
-            assert_eq!(resolve_relative_dates(text, jiff::civil::date(2031, 4, 5)), named);
+            assert_eq!(resolve_relative_dates(text, jiff::civil::date(2031, 4, 5)), expected);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Dream: what says the same goes, days get their names, and a person is asked about the rest.
+//! Dream: merges duplicates, resolves relative dates, writes missing descriptions, and proposes the rest.
 //!
-//! An entry goes only when another one says the same, word for word, in the same place. Entries that may repeat,
-//! replace or contradict each other, that ended, or that are private and lie in a repository become proposals.
-//! Memories with markers of a merge conflict are left alone and named.
+//! An entry is removed only if another one says the same, word for word, in the same place. Entries that may
+//! repeat, replace or contradict each other, that expired, or that are private in a shared repository become
+//! proposals. Memories with merge conflict markers are left alone and named in the summary.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -23,22 +23,22 @@ use super::similarity::{self, DocumentFrequencies, EntryRelation};
 use super::snapshot::{ParsedEntry, ParsedText, Snapshot, StoredMemory};
 use crate::request::{CuratorEdit, DreamReport, EntryAction, EntryOutcome, MemoryTopic};
 
-/// The most memories that one dream changes: a person can still read what it did.
+/// Maximum number of memories that one dream changes, so that a person can review it.
 const CHANGED_MAX: usize = 20;
 
-/// By how much all memories together may grow, in percent.
+/// Maximum growth of all memories together, in percent.
 const GROWTH_PERCENT_MAX: usize = 2;
 
-/// The most proposals that one dream makes.
+/// Maximum number of proposals of one dream.
 const DREAM_PROPOSALS_MAX: usize = 50;
 
-/// A word that more entries have pairs nothing: those entries share a subject, and not a statement.
+/// Number of entries from which a word is too common to pair them: they share a subject, not a statement.
 const PAIRING_ENTRIES_MAX: usize = 30;
 
-/// The fewest words that two entries share to be compared.
+/// Minimum number of shared words for two entries to be compared.
 const SHARED_WORDS_MIN: usize = 2;
 
-/// Decides what a dream does.
+/// Decides the edits and proposals of a dream.
 pub fn dream(snapshot: &Snapshot) -> DreamReport {
     let conflicts: Vec<&MemoryPath> = snapshot
         .memories
@@ -48,24 +48,24 @@ pub fn dream(snapshot: &Snapshot) -> DreamReport {
         .collect();
     let memories: Vec<&StoredMemory> =
         snapshot.memories.iter().filter(|stored| !conflicts.contains(&&stored.path)).collect();
-    let mut work = DreamPlan {
+    let mut plan = DreamPlan {
         snapshot,
         texts: BTreeMap::new(),
         counts: DreamCounts::default(),
         changes: Vec::new(),
     };
-    let merged = merge_duplicates(&memories, &mut work);
-    let grown =
+    let merged = merge_duplicates(&memories, &mut plan);
+    let growth_max =
         memories.iter().map(|stored| stored.text.len()).sum::<usize>() * GROWTH_PERCENT_MAX / 100;
-    let mut room = grown + work.counts.saved_bytes;
+    let mut room = growth_max + plan.counts.saved_bytes;
     for stored in &memories {
-        work.resolve_dates(stored, &mut room);
+        plan.resolve_dates(stored, &mut room);
     }
     for stored in &memories {
-        work.describe(stored, &mut room);
+        plan.describe(stored, &mut room);
     }
     let proposals = all_proposals(&memories, &merged, snapshot);
-    work.finish(&memories, proposals, &conflicts)
+    plan.finish(&memories, proposals, &conflicts)
 }
 
 #[derive(Default)]
@@ -74,87 +74,88 @@ struct DreamCounts {
     dated: usize,
     described: usize,
     deferred: usize,
-    /// The bytes that merging made free.
+    /// Bytes saved by merging.
     saved_bytes: usize,
 }
 
-/// A dream on its way: the decisions so far.
+/// The decisions of a dream so far.
 struct DreamPlan<'a> {
     snapshot: &'a Snapshot,
-    /// The texts that memories get.
+    /// New texts of memories.
     texts: BTreeMap<&'a MemoryPath, String>,
     counts: DreamCounts,
     changes: Vec<EntryOutcome>,
 }
 
-/// Entries by their memory and their place in it.
+/// Index of a memory and of an entry in it.
 type EntryIndex = (usize, usize);
 
-/// Removes entries that say the same as another one, and returns them.
+/// Removes entries that another one repeats, and returns their indexes.
 fn merge_duplicates<'a>(
     memories: &[&'a StoredMemory],
-    work: &mut DreamPlan<'a>,
+    plan: &mut DreamPlan<'a>,
 ) -> BTreeSet<EntryIndex> {
-    let mut by_form: HashMap<&NormalizedText, Vec<EntryIndex>> = HashMap::new();
+    let mut by_text: HashMap<&NormalizedText, Vec<EntryIndex>> = HashMap::new();
     let reviewed = memories.iter().enumerate().filter(|(_, stored)| !stored.is_unreviewed());
-    for (at, stored) in reviewed {
+    for (memory, stored) in reviewed {
         for (index, note) in stored.text.parsed().entries.iter().enumerate() {
-            by_form.entry(&note.normalized).or_default().push((at, index));
+            by_text.entry(&note.normalized).or_default().push((memory, index));
         }
     }
-    let entry =
-        |(at, index): EntryIndex| (memories[at], &memories[at].text.parsed().entries[index]);
-    let mut gone: BTreeSet<EntryIndex> = BTreeSet::new();
-    for places in by_form.values().filter(|places| places.len() > 1) {
-        let mut order = places.clone();
-        // The one to keep comes first: accepted, pinned, then the most trusted, then that of the file without a number. What a
-        // review wrote may be rejected yet, pinned or not, and nothing may be lost with it.
-        order.sort_by_key(|&(at, index)| {
+    let entry = |(memory, index): EntryIndex| {
+        (memories[memory], &memories[memory].text.parsed().entries[index])
+    };
+    let mut duplicates: BTreeSet<EntryIndex> = BTreeSet::new();
+    for indexes in by_text.values().filter(|indexes| indexes.len() > 1) {
+        let mut order = indexes.clone();
+        // The entry to keep comes first: accepted, pinned, most trusted, in the file without a number. A memory by
+        // a review may yet be rejected, pinned or not, and must not take the only copy with it.
+        order.sort_by_key(|&(memory, index)| {
             let StoredMemory { path, pinned, trust, written_by_review: by_review, .. } =
-                memories[at];
-            (*by_review, !pinned, std::cmp::Reverse(*trust), path.to_string().len(), at, index)
+                memories[memory];
+            (*by_review, !pinned, std::cmp::Reverse(*trust), path.to_string().len(), memory, index)
         });
         let mut kept: Vec<EntryIndex> = Vec::new();
-        for one in order {
-            let same = kept.iter().any(|&kept| is_duplicate(entry(kept), entry(one)));
-            if same && work.snapshot.may_edit(memories[one.0]) {
-                gone.insert(one);
+        for index in order {
+            let is_same = kept.iter().any(|&kept| is_duplicate(entry(kept), entry(index)));
+            if is_same && plan.snapshot.may_edit(memories[index.0]) {
+                duplicates.insert(index);
             } else {
-                kept.push(one);
+                kept.push(index);
             }
         }
     }
-    let mut done = BTreeSet::new();
-    for (at, stored) in memories.iter().enumerate() {
+    let mut merged = BTreeSet::new();
+    for (memory, stored) in memories.iter().enumerate() {
         let of_memory: Vec<usize> =
-            gone.range((at, 0)..(at + 1, 0)).map(|(_, index)| *index).collect();
-        // What a memory says of itself must not go with its last entry.
-        let goes = of_memory.len() == stored.text.parsed().entries.len();
-        if goes && has_own_metadata(stored) {
+            duplicates.range((memory, 0)..(memory + 1, 0)).map(|(_, index)| *index).collect();
+        // Metadata that is not derived from entries must not be removed with the last one.
+        let is_emptied = of_memory.len() == stored.text.parsed().entries.len();
+        if is_emptied && has_own_metadata(stored) {
             continue;
         }
-        if of_memory.is_empty() || !work.can_change_more() {
-            work.counts.deferred += usize::from(!of_memory.is_empty());
+        if of_memory.is_empty() || !plan.can_change_more() {
+            plan.counts.deferred += usize::from(!of_memory.is_empty());
             continue;
         }
-        let notes = &stored.text.parsed().entries;
-        let text = stored.text_without(of_memory.iter().map(|index| &notes[*index]));
-        work.counts.saved_bytes += stored.text.len() - text.len();
-        work.counts.merged += of_memory.len();
+        let entries = &stored.text.parsed().entries;
+        let text = stored.text_without(of_memory.iter().map(|index| &entries[*index]));
+        plan.counts.saved_bytes += stored.text.len() - text.len();
+        plan.counts.merged += of_memory.len();
         for index in of_memory {
-            work.changes.push(entry_outcome(
+            plan.changes.push(entry_outcome(
                 &stored.path,
                 EntryAction::Merged,
-                notes[index].full_text(),
+                entries[index].full_text(),
             ));
-            done.insert((at, index));
+            merged.insert((memory, index));
         }
-        work.texts.insert(&stored.path, text);
+        plan.texts.insert(&stored.path, text);
     }
-    done
+    merged
 }
 
-/// Tells whether a memory would take something with it: a description or fields that are not made of its entries.
+/// Checks whether a memory has a description or fields that are not derived from its entries.
 pub(crate) fn has_own_metadata(stored: &StoredMemory) -> bool {
     let head = &stored.text.parsed().header;
     let is_own = !head.description.is_empty() && !has_generated_description(stored);
@@ -166,7 +167,7 @@ impl<'a> DreamPlan<'a> {
         self.texts.len() < CHANGED_MAX
     }
 
-    /// Returns a memory with the text that it has by now, if that may be changed further.
+    /// Returns a memory with its current text, if it may be edited.
     fn current(&self, stored: &'a StoredMemory) -> Option<StoredMemory> {
         let changed = self.texts.get(&stored.path);
         if !self.snapshot.may_edit(stored) {
@@ -177,7 +178,7 @@ impl<'a> DreamPlan<'a> {
         Some(StoredMemory { text, ..stored.clone() })
     }
 
-    /// Puts a text in place of a memory's, if there is room for that; a memory without entries is left out.
+    /// Sets the text of a memory, if the limits allow it. Returns whether they do.
     fn set_text(
         &mut self,
         stored: &'a StoredMemory,
@@ -195,7 +196,7 @@ impl<'a> DreamPlan<'a> {
         true
     }
 
-    /// Names the days that the entries of a memory point at, by the time when each was written.
+    /// Resolves the relative dates in a memory's entries, by the time each was written.
     fn resolve_dates(&mut self, stored: &'a StoredMemory, room: &mut usize) {
         let Some(current) = self.current(stored) else { return };
         let (mut text, mut changes) = (current.text.to_string(), Vec::new());
@@ -206,8 +207,8 @@ impl<'a> DreamPlan<'a> {
             if new == old.full_text() {
                 continue;
             }
-            if let Some(with_day) = replace_entry(&text, &old.entry, &new) {
-                text = with_day;
+            if let Some(with_date) = replace_entry(&text, &old.entry, &new) {
+                text = with_date;
                 changes.push(entry_outcome(&stored.path, EntryAction::Dated, &new));
             }
         }
@@ -233,7 +234,7 @@ impl<'a> DreamPlan<'a> {
         conflicts: &[&MemoryPath],
     ) -> DreamReport {
         let Self { texts, counts, changes, .. } = self;
-        let mut done = DreamReport {
+        let mut report = DreamReport {
             merged_entries: counts.merged,
             deferred: counts.deferred,
             changes,
@@ -242,60 +243,60 @@ impl<'a> DreamPlan<'a> {
         for stored in memories {
             let Some(text) = texts.get(&stored.path) else { continue };
             let path = stored.path.clone();
-            done.topics.insert(MemoryTopic::declared_or_default(
+            report.topics.insert(MemoryTopic::declared_or_default(
                 stored.text.parsed().header.kind.as_deref(),
                 &path,
             ));
-            done.scopes.extend(path.mount());
+            report.scopes.extend(path.mount());
             let is_empty = document::entries(text).is_empty();
-            done.edits.push(if is_empty {
+            report.edits.push(if is_empty {
                 CuratorEdit::Remove { path }
             } else {
                 CuratorEdit::Write { path, text: text.clone() }
             });
         }
-        done.summary = summary(&counts, done.edits.len(), conflicts);
-        done.proposals = proposals;
-        done
+        report.summary = summary(&counts, report.edits.len(), conflicts);
+        report.proposals = proposals;
+        report
     }
 }
 
-/// How the summary of a dream begins, as that of the product whose task API this is.
+/// Beginning of a dream's summary; the published task API has the same.
 pub(crate) const DREAM_COMPLETED: &str = "Managed auto-memory dream completed.";
 
 fn summary(counts: &DreamCounts, changed: usize, conflicts: &[&MemoryPath]) -> String {
-    let mut said = DREAM_COMPLETED.to_owned();
+    let mut text = DREAM_COMPLETED.to_owned();
     let _ = match changed {
-        0 => said.write_str(" Nothing to tidy up."),
-        1 => said.write_str(" Changed 1 memory."),
-        _ => write!(said, " Changed {changed} memories."),
+        0 => text.write_str(" Nothing to tidy up."),
+        1 => text.write_str(" Changed 1 memory."),
+        _ => write!(text, " Changed {changed} memories."),
     };
     if changed > 0 {
-        let _ = write!(said, " Repeated entries merged: {}", counts.merged);
+        let _ = write!(text, " Repeated entries merged: {}", counts.merged);
         for (what, count) in
             [("days named", counts.dated), ("descriptions written", counts.described)]
         {
             if count > 0 {
-                let _ = write!(said, ", {what}: {count}");
+                let _ = write!(text, ", {what}: {count}");
             }
         }
-        said.push('.');
+        text.push('.');
     }
     if counts.deferred > 0 {
         let _ = write!(
-            said,
+            text,
             " Left for another dream, which may change {CHANGED_MAX} memories and add {GROWTH_PERCENT_MAX} %: {}.",
             counts.deferred
         );
     }
     if !conflicts.is_empty() {
         let paths: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
-        let _ = write!(said, " Left alone, because of merge conflicts: {}.", paths.join(", "));
+        let _ = write!(text, " Left alone, because of merge conflicts: {}.", paths.join(", "));
     }
-    said
+    text
 }
 
-/// Finds what a person should decide, the surest first.
+/// Returns the proposals for a person to decide, highest score first.
 fn all_proposals(
     memories: &[&StoredMemory],
     merged: &BTreeSet<EntryIndex>,
@@ -308,16 +309,16 @@ fn all_proposals(
         .filter(|(_, stored)| {
             stored.path.mount().is_some_and(|mount| snapshot.writable.contains(&mount))
         })
-        .flat_map(|(at, stored)| {
+        .flat_map(|(memory, stored)| {
             stored
                 .text
                 .parsed()
                 .entries
                 .iter()
                 .enumerate()
-                .map(move |(index, note)| ((at, index), *stored, note))
+                .map(move |(index, note)| ((memory, index), *stored, note))
         })
-        .filter(|(at, ..)| !merged.contains(at))
+        .filter(|(index, ..)| !merged.contains(index))
         .collect();
     let today = snapshot.local_date(snapshot.now);
     let mut proposals: Vec<Proposal> = Vec::new();
@@ -326,25 +327,28 @@ fn all_proposals(
         proposals.extend(propose_move(stored, note, snapshot));
     }
     proposals.extend(propose_pairs(&all));
-    proposals.retain(|one| one.changes.iter().all(|change| !is_pinned(memories, &change.path)));
-    // A stable sort: what is found first stays first.
-    proposals.sort_by_key(|one| std::cmp::Reverse(one.score));
-    // An entry goes once, and none goes that another proposal relies on.
-    let (mut goes, mut stays): (Vec<EntryReference>, Vec<EntryReference>) =
+    proposals.retain(|proposal| {
+        proposal.changes.iter().all(|change| !is_pinned(memories, &change.path))
+    });
+    // The sort is stable, so equal scores keep their order.
+    proposals.sort_by_key(|proposal| std::cmp::Reverse(proposal.score));
+    // Each entry is removed by one proposal only, and by none if another proposal relies on it.
+    let (mut removed, mut required): (Vec<EntryReference>, Vec<EntryReference>) =
         (Vec::new(), Vec::new());
-    proposals.retain(|one| {
-        let going: Vec<EntryReference> = one
+    proposals.retain(|proposal| {
+        let removals: Vec<EntryReference> = proposal
             .changes
             .iter()
             .filter_map(|change| {
                 Some(EntryReference { path: change.path.clone(), text: change.old.clone()? })
             })
             .collect();
-        let is_free = going.iter().all(|entry| !goes.contains(entry) && !stays.contains(entry))
-            && one.relies_on.iter().all(|entry| !goes.contains(entry));
+        let is_free =
+            removals.iter().all(|entry| !removed.contains(entry) && !required.contains(entry))
+                && proposal.relies_on.iter().all(|entry| !removed.contains(entry));
         if is_free {
-            goes.extend(going);
-            stays.extend(one.relies_on.iter().cloned());
+            removed.extend(removals);
+            required.extend(proposal.relies_on.iter().cloned());
         }
         is_free
     });
@@ -356,25 +360,25 @@ fn is_pinned(memories: &[&StoredMemory], path: &MemoryPath) -> bool {
     memories.iter().any(|stored| stored.path == *path && stored.pinned)
 }
 
-fn entry_reference(stored: &StoredMemory, note: &ParsedEntry) -> EntryReference {
-    EntryReference { path: stored.path.clone(), text: note.full_text().to_owned() }
+fn entry_reference(stored: &StoredMemory, entry: &ParsedEntry) -> EntryReference {
+    EntryReference { path: stored.path.clone(), text: entry.full_text().to_owned() }
 }
 
-/// Compares entries of one scope that share words that few have.
+/// Compares the entries of one scope that share rare words.
 fn propose_pairs(all: &[(EntryIndex, &StoredMemory, &ParsedEntry)]) -> Vec<Proposal> {
-    let weights = DocumentFrequencies::from_entries(all.iter().map(|(.., note)| *note));
-    let mut with: HashMap<&str, Vec<usize>> = HashMap::new();
+    let frequencies = DocumentFrequencies::from_entries(all.iter().map(|(.., entry)| *entry));
+    let mut entries_with: HashMap<&str, Vec<usize>> = HashMap::new();
     let mut first_of: HashMap<&NormalizedText, usize> = HashMap::new();
-    let mut found = Vec::new();
-    for (index, (_, stored, note)) in all.iter().enumerate() {
+    let mut proposals = Vec::new();
+    for (index, (_, stored, entry)) in all.iter().enumerate() {
         let mut shared: BTreeMap<usize, usize> = BTreeMap::new();
-        if let Some(equal) = first_of.get(&note.normalized) {
+        if let Some(equal) = first_of.get(&entry.normalized) {
             shared.insert(*equal, SHARED_WORDS_MIN);
         } else {
-            first_of.insert(&note.normalized, index);
+            first_of.insert(&entry.normalized, index);
         }
-        for (key, _) in similarity::content_keys(note.tokenized()) {
-            let others = with.entry(key).or_default();
+        for (key, _) in similarity::content_keys(entry.tokenized()) {
+            let others = entries_with.entry(key).or_default();
             if others.len() <= PAIRING_ENTRIES_MAX {
                 for other in others.iter() {
                     *shared.entry(*other).or_default() += 1;
@@ -385,21 +389,26 @@ fn propose_pairs(all: &[(EntryIndex, &StoredMemory, &ParsedEntry)]) -> Vec<Propo
         for (other, count) in shared {
             let (_, other_stored, other_note) = &all[other];
             let is_one_scope = stored.path.mount() == other_stored.path.mount();
-            let is_comparable = |note: &ParsedEntry| !note.is_step && !has_blocks(note.full_text());
+            let is_comparable =
+                |entry: &ParsedEntry| !entry.is_step && !has_blocks(entry.full_text());
             if count < SHARED_WORDS_MIN
                 || !is_one_scope
-                || !is_comparable(note)
+                || !is_comparable(entry)
                 || !is_comparable(other_note)
             {
                 continue;
             }
-            found.extend(compare_pair((other_stored, other_note), (stored, note), &weights));
+            proposals.extend(compare_pair(
+                (other_stored, other_note),
+                (stored, entry),
+                &frequencies,
+            ));
         }
     }
-    found
+    proposals
 }
 
-/// Compares two entries, of which it is not known which one is older.
+/// Compares two entries whose order of age is unknown.
 fn compare_pair(
     first: (&StoredMemory, &ParsedEntry),
     second: (&StoredMemory, &ParsedEntry),
@@ -407,55 +416,55 @@ fn compare_pair(
 ) -> Option<Proposal> {
     let (a, b) = (entry_reference(first.0, first.1), entry_reference(second.0, second.1));
     if a == b {
-        // One memory has the same line twice: neither can be told from the other.
+        // The same line twice in one memory: a proposal cannot say which one it means.
         return None;
     }
     if first.1.normalized == second.1.normalized {
         if is_fragment(first.1.statement()) || first.1.context != second.1.context {
             return None;
         }
-        let likeness =
+        let relation =
             EntryRelation { kind: ProposalKind::Repetition, score: 90, removes_older: false };
-        return Some(similarity::relation_proposal(likeness, &a, &b));
+        return Some(similarity::relation_proposal(relation, &a, &b));
     }
     if is_fragment(first.1.statement()) || is_fragment(second.1.statement()) {
         return None;
     }
-    // The same statement, once with its reasons: those stay.
+    // The same statement, once with reasons: keep that one.
     if NormalizedText::new(first.1.statement()) == NormalizedText::new(second.1.statement()) {
         let older_goes = !first.1.has_reasons();
-        let likeness =
+        let relation =
             EntryRelation { kind: ProposalKind::Repetition, score: 85, removes_older: older_goes };
-        return Some(similarity::relation_proposal(likeness, &a, &b));
+        return Some(similarity::relation_proposal(relation, &a, &b));
     }
     let (older, newer) = ((first, &a), (second, &b));
-    // Where neither says that it is the later one, the order in the memory tells nothing.
+    // Unless one says that it is the later one, the order in the memory means nothing.
     [(older, newer), (newer, older)].into_iter().find_map(|((older, a), (newer, b))| {
-        let likeness = similarity::compare_statements(older.1.into(), newer.1.into(), weights)?;
-        (!(likeness.removes_older && older.1.has_reasons()) || newer.1.has_reasons())
-            .then(|| similarity::relation_proposal(likeness, a, b))
+        let relation = similarity::compare_statements(older.1.into(), newer.1.into(), weights)?;
+        (!(relation.removes_older && older.1.has_reasons()) || newer.1.has_reasons())
+            .then(|| similarity::relation_proposal(relation, a, b))
     })
 }
 
-/// Proposes to remove an entry that says no more than that something ended on a day in the past.
-fn propose_expiry(stored: &StoredMemory, note: &ParsedEntry, today: Date) -> Option<Proposal> {
-    let text = note.tokenized();
+/// Proposes to remove an entry that only says that something ended on a past day.
+fn propose_expiry(stored: &StoredMemory, entry: &ParsedEntry, today: Date) -> Option<Proposal> {
+    let text = entry.tokenized();
     let last = text.tokens.last()?;
     // `Did not work until …` says since when it works.
-    let is_one_clause = last.clause == 0 && !note.has_reasons() && !text.has(Class::Not);
+    let is_one_clause = last.clause == 0 && !entry.has_reasons() && !text.has(Class::Not);
     let ends = |class: Class| {
         text.tokens.iter().any(|token| token.is(class) && !token.word.ends_with("ed"))
     };
-    let days = dates::explicit_dates(text);
-    let latest = days.iter().map(|day| day.date).max()?;
+    let dates = dates::explicit_dates(text);
+    let latest = dates.iter().map(|mention| mention.date).max()?;
     let is_over = latest < today && (ends(Class::Until) || ends(Class::Ends));
     (is_one_clause && is_over).then(|| Proposal {
         kind: ProposalKind::Expiry,
-        reason: format!("\u{201C}{}\u{201D} ended on {latest}.", first_words(note.full_text())),
+        reason: format!("\u{201C}{}\u{201D} ended on {latest}.", first_words(entry.full_text())),
         score: 70,
         changes: vec![EntryChange {
             path: stored.path.clone(),
-            old: Some(note.full_text().to_owned()),
+            old: Some(entry.full_text().to_owned()),
             new: None,
         }],
         relies_on: Vec::new(),
@@ -463,28 +472,28 @@ fn propose_expiry(stored: &StoredMemory, note: &ParsedEntry, today: Date) -> Opt
     })
 }
 
-/// Proposes to move what is private out of a repository that others read.
+/// Proposes to move a private entry out of a shared repository.
 fn propose_move(
     stored: &StoredMemory,
-    note: &ParsedEntry,
+    entry: &ParsedEntry,
     snapshot: &Snapshot,
 ) -> Option<Proposal> {
     let global = Mount::Scope(Scope::Global);
     if !stored.path.is_shared()
-        || !note.context.is_empty()
+        || !entry.context.is_empty()
         || stored.trust == Trust::Outside
         || !snapshot.writable.contains(&global)
-        || !classify::is_private(note.statement())
+        || !classify::is_private(entry.statement())
     {
         return None;
     }
     let relative = stored.path.relative()?.clone();
     let target = MemoryPath::inside(global, relative).ok()?;
-    let known = snapshot.memories.iter().find(|one| one.path == target);
-    let has_place = known.is_none_or(|one| one.text.parsed().can_append())
+    let existing = snapshot.memories.iter().find(|stored| stored.path == target);
+    let can_move = existing.is_none_or(|stored| stored.text.parsed().can_append())
         && !snapshot.occupied_paths.contains(&target);
-    let whole = note.full_text().to_owned();
-    has_place.then(|| Proposal {
+    let whole = entry.full_text().to_owned();
+    can_move.then(|| Proposal {
         kind: ProposalKind::Misplacement,
         reason: format!(
             "\u{201C}{}\u{201D} is private, and the repository is shared.",

@@ -1,28 +1,28 @@
-//! The rule by which one of two entries may go without a question: they say the same, word for word, in the same
-//! place.
+//! The duplicate rule: one of two entries may be removed without a question if they say the same, word for word, in
+//! the same place.
 //!
-//! It needs no word list, so it holds in every language. Whatever is not the same by it stays, and may be proposed.
+//! The rule needs no word list, so it holds in every language. Any other similarity is only proposed to a person.
 
 use memory::path::MemoryPath;
 use unicode_normalization::UnicodeNormalization;
 
 use super::snapshot::{ParsedEntry, StoredMemory};
 
-/// The most words of a fragment: it says too little to be known wherever it stands.
+/// Maximum number of words of a fragment: its meaning depends on the memory around it.
 const FRAGMENT_WORDS_MAX: usize = 2;
 
-/// The most words of a label and of the value behind it: `Owner: Ada`.
+/// Maximum number of words of a label and of the value after it: `Owner: Ada`.
 const VALUE_WORDS_MAX: usize = 3;
 
-/// An entry in the form in which entries that say the same are equal.
+/// Normal form of an entry; entries that say the same word for word are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NormalizedText(String);
 
 impl NormalizedText {
-    /// Returns the form of an entry or of a statement, without its bullet.
+    /// Normalizes an entry or a statement, without its bullet.
     pub(crate) fn new(whole: &str) -> Self {
         let text: String = whole.trim().replace("\r\n", "\n").nfc().collect();
-        // The layout of lists, tables and code is a part of what they say.
+        // The layout of lists, tables and code is part of their meaning.
         Self(if has_blocks(&text) { trim_line_ends(&text) } else { normalize_line(&text) })
     }
 
@@ -30,36 +30,38 @@ impl NormalizedText {
         &self.0
     }
 
-    /// Tells whether it says anything.
+    /// Checks whether the text is empty.
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Tells whether two entries say the same in the same place, so that one of them may go.
+/// Checks whether two entries say the same in the same place, so that one of them may be removed.
 ///
-/// Numbered steps, headings and introductions give a line its meaning, and so does the file: `Owner: Ada` in two files is
-/// two facts. A line of dialogue, a paragraph, a value behind a label and a step of a list below a heading may be said
-/// again on purpose.
+/// Numbered steps, headings and introductions give a line its meaning, and so does the file: `Owner: Ada` in two
+/// files is two facts. Lines of dialogue, paragraphs, labeled values and list steps below a heading may be repeated
+/// on purpose.
 pub(crate) fn is_duplicate(
     (a_file, a): (&StoredMemory, &ParsedEntry),
     (b_file, b): (&StoredMemory, &ParsedEntry),
 ) -> bool {
     a.normalized == b.normalized
         && !a.normalized.is_empty()
-        && [a, b].into_iter().all(|note| note.is_item() && !note.is_step && !note.has_introduction)
+        && [a, b]
+            .into_iter()
+            .all(|entry| entry.is_item() && !entry.is_step && !entry.has_introduction)
         && !is_fragment(a.statement())
         && a.context == b.context
         && (a.context.is_empty() || a_file.path != b_file.path)
         && is_same_subject(&a_file.path, &b_file.path)
 }
 
-/// Tells whether two files are about one subject: they are one file, or differ by a number at the end of the name.
+/// Checks whether two files have the same subject: the same path, or one that differs in a number at the end.
 pub(crate) fn is_same_subject(a: &MemoryPath, b: &MemoryPath) -> bool {
     a == b || (a.mount() == b.mount() && subject(a) == subject(b))
 }
 
-/// Returns the path of a file without its extension and the number that tells it from others of its name.
+/// Returns the path of a file without its extension and its number.
 fn subject(path: &MemoryPath) -> Option<&str> {
     let path = path.relative()?.as_str();
     let stem = path.strip_suffix(".md").unwrap_or(path);
@@ -67,8 +69,8 @@ fn subject(path: &MemoryPath) -> Option<&str> {
     Some(base.strip_suffix('-').filter(|_| base.len() < stem.len()).unwrap_or(stem))
 }
 
-/// Returns one line without the differences that carry no meaning: white space, Unicode form, curled apostrophes, a capital
-/// at the start, and the stop at the end. Code stays as it is.
+/// Normalizes differences without meaning: white space, Unicode form, curly apostrophes, an initial capital, and
+/// final punctuation. Code is unchanged.
 pub(crate) fn normalize_line(text: &str) -> String {
     let text = text.trim_end_matches(|c: char| c.is_whitespace() || ".;,!。．！、；،".contains(c));
     // Text between backticks is code.
@@ -82,7 +84,7 @@ pub(crate) fn normalize_line(text: &str) -> String {
     }
 }
 
-/// Returns a text with one space for each run of white space, and straight apostrophes.
+/// Collapses runs of white space and straightens apostrophes.
 fn collapse_whitespace(piece: &str) -> String {
     let mut spaced = String::with_capacity(piece.len());
     for c in piece.chars() {
@@ -96,19 +98,19 @@ fn collapse_whitespace(piece: &str) -> String {
     spaced
 }
 
-/// Returns the first word of a statement in lower case if only its first letter is a capital. Capitals elsewhere tell
-/// words apart: `US` and `us`, `Arme` and `arme`, `FOO` and `foo`.
+/// Lowercases the first word if only its first letter is a capital. Other capitals distinguish words: `US` and
+/// `us`, `FOO` and `foo`.
 fn lowercase_first_word(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().is_some_and(char::is_uppercase);
     let rest = letters.as_str().trim_end_matches([',', ':']);
-    let is_capitalised = first
+    let is_capitalized = first
         && rest.chars().any(char::is_alphabetic)
         && rest.chars().all(|c| !c.is_uppercase() && (c.is_alphabetic() || c == '\''));
-    if is_capitalised { word.to_lowercase() } else { word.to_owned() }
+    if is_capitalized { word.to_lowercase() } else { word.to_owned() }
 }
 
-/// Tells whether a statement says too little to be about one thing only: a few words, or a value behind a label.
+/// Checks whether a statement is too short to identify its subject: a few words, or a labeled value.
 pub(crate) fn is_fragment(fact: &str) -> bool {
     let mut words = fact.split_whitespace();
     let count = |text: &str| text.split_whitespace().count();
@@ -121,7 +123,7 @@ pub(crate) fn is_fragment(fact: &str) -> bool {
     label || (has_spaces && words.by_ref().nth(FRAGMENT_WORDS_MAX).is_none())
 }
 
-/// Tells whether a text holds more than one block of Markdown: a list, a table, code, a quotation.
+/// Checks whether a text has more than one Markdown block: a list, a table, code, a quotation.
 pub(crate) fn has_blocks(text: &str) -> bool {
     let mut lines = text.lines();
     let begins_block = |line: &str| {
@@ -138,7 +140,7 @@ pub(crate) fn has_blocks(text: &str) -> bool {
     begins_alone || lines.any(begins_block)
 }
 
-/// Tells whether a line begins as a numbered step does: `1.` or `1)`.
+/// Checks whether a line begins like a numbered step: `1.` or `1)`.
 pub(crate) fn is_numbered(line: &str) -> bool {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
     rest.len() < line.len() && rest.starts_with(['.', ')'])
@@ -153,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_carries_no_meaning_is_looked_over() {
+    fn only_differences_without_meaning_are_normalized() {
         for (a, b) in [
             ("Run the unit tests", "run the  unit tests."),
             ("Prefers tea;", "prefers\ntea"),

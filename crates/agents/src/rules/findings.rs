@@ -1,7 +1,7 @@
-//! What becomes of the findings of a background review.
+//! Applies the findings of a background review.
 //!
-//! What is new is added, to memories that reviews wrote and to no others: those wait for a person. What would change or
-//! remove an entry that a person or an agent wrote becomes a proposal.
+//! New facts are added only to memories written by reviews, because those wait for a person's decision. Changes and
+//! removals of entries by a person or an agent become proposals.
 
 use std::collections::BTreeMap;
 
@@ -23,17 +23,17 @@ use crate::review::{
     ReviewRequest,
 };
 
-/// The longest finding, in characters: it is one statement.
+/// Maximum length of a finding, in characters: it is one statement.
 const FINDING_CHARS_MAX: usize = 1_000;
 
-/// How much of a message the history of a change quotes, in characters.
+/// Maximum length of a message quoted in the history of a change, in characters.
 const QUOTE_CHARS_MAX: usize = 200;
 
-/// Something that a review found.
+/// One decision of a review.
 pub(crate) enum ReviewDecision<'s> {
-    /// Something new.
+    /// A new fact.
     New(ReviewFinding),
-    /// An entry that has another value now.
+    /// A new value of an entry.
     Update { entry: EntryRef<'s>, text: String, evidence: Vec<String> },
     /// An entry that no longer holds.
     Removal { entry: EntryRef<'s>, evidence: Vec<String> },
@@ -56,60 +56,60 @@ impl ReviewDecision<'_> {
     }
 }
 
-/// What the text of a finding is checked with.
+/// Checks of a finding's text.
 #[derive(Clone, Copy)]
 pub(crate) struct TextChecks<'a> {
-    /// Objects to secrets and to orders to a model.
+    /// Finds secrets and injected instructions.
     pub(crate) screen: &'a Screen,
-    /// Tells whether a text repeats what a model was told about its work.
+    /// Checks whether a text repeats a model's own instructions.
     pub(crate) quotes_prompt: fn(&str) -> bool,
 }
 
-/// Decides what becomes of findings; `skipped` counts those that were dropped before.
+/// Applies findings; `skipped` counts those that were dropped before.
 pub(crate) fn apply_findings(
     snapshot: &Snapshot,
     request: &ReviewRequest,
-    found: Vec<ReviewDecision<'_>>,
+    decisions: Vec<ReviewDecision<'_>>,
     (checks, skipped): (TextChecks<'_>, BTreeMap<FindingSkipReason, u32>),
 ) -> ReviewReport {
-    let mut desk = RememberPlan::for_review(snapshot);
-    let mut done = ReviewReport { skipped, ..ReviewReport::default() };
+    let mut plan = RememberPlan::for_review(snapshot);
+    let mut report = ReviewReport { skipped, ..ReviewReport::default() };
     let mut evidence: Vec<String> = Vec::new();
-    let mut taken = 0;
-    for found in found {
-        let (changes, proposals) = (desk.changes.len(), desk.proposals.len());
-        let outcome = if taken == FINDINGS_MAX {
+    let mut applied = 0;
+    for decision in decisions {
+        let (changes, proposals) = (plan.changes.len(), plan.proposals.len());
+        let outcome = if applied == FINDINGS_MAX {
             Err(FindingSkipReason::Limit)
         } else {
-            apply_item(snapshot, &mut desk, checks, &found)
+            apply_item(snapshot, &mut plan, checks, &decision)
         };
         match outcome {
             Ok(()) => {
-                taken += 1;
-                let own = evidence_note(request, found.evidence());
-                for proposal in desk.proposals.iter_mut().skip(proposals) {
-                    proposal.reason = format!("{} {own}", proposal.reason);
+                applied += 1;
+                let note = evidence_note(request, decision.evidence());
+                for proposal in plan.proposals.iter_mut().skip(proposals) {
+                    proposal.reason = format!("{} {note}", proposal.reason);
                 }
-                if desk.changes.len() > changes {
-                    evidence.extend(found.evidence().iter().cloned());
+                if plan.changes.len() > changes {
+                    evidence.extend(decision.evidence().iter().cloned());
                 }
             }
-            Err(why) => *done.skipped.entry(why).or_default() += 1,
+            Err(why) => *report.skipped.entry(why).or_default() += 1,
         }
     }
-    done.evidence_note = evidence_note(request, &evidence);
-    let remembered = desk.finish();
-    done.edits = remembered.edits.into_iter().map(remove_if_empty).collect();
-    done.changed_paths = remembered.changed_paths;
-    done.scopes = remembered.scopes;
-    done.changes = remembered.changes;
-    done.changes.retain(|change| change.action != EntryAction::Known);
-    done.proposals = remembered.proposals;
-    done.summary = summary(&done);
-    done
+    report.evidence_note = evidence_note(request, &evidence);
+    let remembered = plan.finish();
+    report.edits = remembered.edits.into_iter().map(remove_if_empty).collect();
+    report.changed_paths = remembered.changed_paths;
+    report.scopes = remembered.scopes;
+    report.changes = remembered.changes;
+    report.changes.retain(|change| change.action != EntryAction::Known);
+    report.proposals = remembered.proposals;
+    report.summary = summary(&report);
+    report
 }
 
-/// Returns an edit that leaves no memory without an entry.
+/// Turns a write of a text without entries into a removal.
 fn remove_if_empty(edit: CuratorEdit) -> CuratorEdit {
     match edit {
         CuratorEdit::Write { path, text } if document::entries(&text).is_empty() => {
@@ -121,37 +121,37 @@ fn remove_if_empty(edit: CuratorEdit) -> CuratorEdit {
 
 fn apply_item(
     snapshot: &Snapshot,
-    desk: &mut RememberPlan<'_>,
+    plan: &mut RememberPlan<'_>,
     checks: TextChecks<'_>,
-    found: &ReviewDecision<'_>,
+    decision: &ReviewDecision<'_>,
 ) -> Result<(), FindingSkipReason> {
-    let text = found.text().map(|text| parse_statement(text, snapshot)).transpose()?;
+    let text = decision.text().map(|text| parse_statement(text, snapshot)).transpose()?;
     if let Some(text) = &text {
         check_screened(checks.screen, text).map_err(|_| FindingSkipReason::Screened)?;
         if (checks.quotes_prompt)(text) {
             return Err(FindingSkipReason::Instructions);
         }
     }
-    match (found, text) {
+    match (decision, text) {
         (ReviewDecision::New(finding), Some(text)) => {
             let mount = mount_for_target(snapshot, finding.target, &text)?;
-            match desk.add_finding(&text, mount) {
+            match plan.add_finding(&text, mount) {
                 Ok(FindingOutcome::Added | FindingOutcome::Proposed) => Ok(()),
                 Ok(FindingOutcome::AlreadyKnown) => Err(FindingSkipReason::Known),
                 Err(_) => Err(FindingSkipReason::Place),
             }
         }
-        (ReviewDecision::Update { entry: at, .. }, Some(text)) => {
-            change_entry(desk, *at, Some(text))
+        (ReviewDecision::Update { entry, .. }, Some(text)) => {
+            change_entry(plan, *entry, Some(text))
         }
-        (ReviewDecision::Removal { entry: at, .. }, _) => change_entry(desk, *at, None),
+        (ReviewDecision::Removal { entry, .. }, _) => change_entry(plan, *entry, None),
         (ReviewDecision::New(_) | ReviewDecision::Update { .. }, None) => {
             Err(FindingSkipReason::Form)
         }
     }
 }
 
-/// Reads one statement, with its days named.
+/// Parses one statement and resolves its dates.
 fn parse_statement(text: &str, snapshot: &Snapshot) -> Result<String, FindingSkipReason> {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = line.trim_start_matches(['-', '*', '+', '•', ' ']);
@@ -166,7 +166,7 @@ fn parse_statement(text: &str, snapshot: &Snapshot) -> Result<String, FindingSki
     }
 }
 
-/// Returns where a finding belongs. What is private is the person's alone, since others read what a project has.
+/// Returns the mount for a finding. A private one goes to the global scope, because project memories are shared.
 fn mount_for_target(
     snapshot: &Snapshot,
     target: FindingTarget,
@@ -180,31 +180,31 @@ fn mount_for_target(
     scopes.iter().find_map(|scope| mount_for(snapshot, *scope)).ok_or(FindingSkipReason::Place)
 }
 
-/// Gives an entry another text, or removes it: in a memory that reviews wrote at once, in any other by a proposal.
+/// Replaces or removes an entry: directly in a memory written by reviews, else by a proposal.
 fn change_entry(
-    desk: &mut RememberPlan<'_>,
+    plan: &mut RememberPlan<'_>,
     (stored, old): EntryRef<'_>,
     text: Option<String>,
 ) -> Result<(), FindingSkipReason> {
-    let at = desk
+    let index = plan
         .memories
         .iter()
-        .position(|one| one.path == stored.path)
+        .position(|memory| memory.path == stored.path)
         .ok_or(FindingSkipReason::Place)?;
     let mount = stored.path.mount().ok_or(FindingSkipReason::Place)?;
-    if text.as_deref().is_some_and(|text| desk.is_known(text, mount)) {
+    if text.as_deref().is_some_and(|text| plan.is_known(text, mount)) {
         return Err(FindingSkipReason::Known);
     }
-    // Others read what a project has, whoever wrote the entry.
+    // Project memories are shared, no matter who wrote the entry.
     if stored.path.is_shared() && text.as_deref().is_some_and(classify::is_private) {
         return Err(FindingSkipReason::Place);
     }
     if !may_edit_directly(stored) {
-        desk.proposals.push(change_proposal(stored, old, text));
+        plan.proposals.push(change_proposal(stored, old, text));
         return Ok(());
     }
-    // Another finding may have changed the memory meanwhile.
-    let now = desk.memories[at].text.clone();
+    // Another finding may have changed the memory in the meantime.
+    let now = plan.memories[index].text.clone();
     let entry = now.parsed().entries.iter().find(|note| note.full_text() == old.full_text());
     let entry = &entry.ok_or(FindingSkipReason::Place)?.entry;
     let (changed, action) = match &text {
@@ -214,20 +214,21 @@ fn change_entry(
         None => (without_entry(&now, entry), EntryAction::Removed),
     };
     let words = text.as_deref().unwrap_or_else(|| old.full_text());
-    desk.changes.push(entry_outcome(&stored.path, action, words));
+    plan.changes.push(entry_outcome(&stored.path, action, words));
     let changed = ParsedText::from(changed);
-    // A description that was made of the entry would still tell the old value.
-    let is_made = has_generated_description(&desk.memories[at]);
-    desk.memories[at].text = if is_made { with_generated_description(&changed) } else { changed };
+    // A description generated from the entry would still have the old value.
+    let is_generated = has_generated_description(&plan.memories[index]);
+    plan.memories[index].text =
+        if is_generated { with_generated_description(&changed) } else { changed };
     Ok(())
 }
 
-/// Tells whether a review may change a memory by itself.
+/// Checks whether a review may change a memory directly.
 pub(super) const fn may_edit_directly(stored: &StoredMemory) -> bool {
     stored.written_by_review && !stored.pinned
 }
 
-/// Returns the proposal to give an entry another text, or to remove it.
+/// Returns the proposal to replace or remove an entry.
 pub(super) fn change_proposal(
     stored: &StoredMemory,
     old: &ParsedEntry,
@@ -252,7 +253,7 @@ pub(super) fn change_proposal(
     }
 }
 
-/// Returns the turns that were read and what was said in them, in one line.
+/// Returns the turns and the quoted messages, in one line.
 fn evidence_note(request: &ReviewRequest, evidence: &[String]) -> String {
     let (first, last) = request.turns;
     let turns =
@@ -268,18 +269,18 @@ fn evidence_note(request: &ReviewRequest, evidence: &[String]) -> String {
     format!("Said in {turns}:{quotes}")
 }
 
-fn summary(done: &ReviewReport) -> String {
-    let saved = match done.changes.len() {
+fn summary(report: &ReviewReport) -> String {
+    let saved = match report.changes.len() {
         0 => "Nothing to save.".to_owned(),
         1 => "Saved 1 memory.".to_owned(),
         count => format!("Saved {count} memories."),
     };
-    let proposed = match done.proposals.len() {
+    let proposed = match report.proposals.len() {
         0 => String::new(),
         count => format!(" Proposed: {count}."),
     };
     let skipped: Vec<String> =
-        done.skipped.iter().map(|(why, count)| format!("{count} {}", why.as_ref())).collect();
+        report.skipped.iter().map(|(why, count)| format!("{count} {}", why.as_ref())).collect();
     let skipped = if skipped.is_empty() {
         String::new()
     } else {

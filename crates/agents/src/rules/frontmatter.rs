@@ -1,7 +1,7 @@
-//! What a memory says of itself: the name and the description that a listing shows.
+//! Generates a memory's frontmatter: the name and the description that listings show.
 //!
-//! A new memory gets them from its first fact. Those that exist stay as a person or an agent wrote them, unless they
-//! repeat an entry that is forgotten: it would still be read in every listing.
+//! A new memory gets them from its first fact. Existing ones stay as a person or an agent wrote them, unless they
+//! repeat a forgotten entry, which would otherwise still be shown in every listing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,28 +14,28 @@ use super::snapshot::{ParsedEntry, ParsedText, Snapshot, StoredMemory};
 use super::tokenize::{TextToken, TokenizedText};
 use crate::request::MemoryTopic;
 
-/// The most words of a fact that name its memory.
+/// Maximum number of words in a generated name.
 const SLUG_WORDS_MAX: usize = 4;
 
-/// The longest name of a memory, in characters: shown whole in every listing.
+/// Maximum length of a generated name, in characters: listings show it whole.
 const MEMORY_SLUG_CHARS_MAX: usize = 48;
 
-/// The longest description, in characters: one line of a listing.
+/// Maximum length of a generated description, in characters: one line of a listing.
 const WRITTEN_DESCRIPTION_CHARS_MAX: usize = 120;
 
-/// How long a description may be in place of a shorter one, in characters.
+/// Length up to which a new description may exceed the one that it replaces, in characters.
 const DESCRIPTION_CHARS_USUAL: usize = 40;
 
-/// The longest beginning of an entry that an answer quotes, in characters.
+/// Maximum length of the beginning of an entry in a report, in characters.
 const FIRST_WORDS_CHARS_MAX: usize = 60;
 
-/// What parts the entries that a description names.
+/// Separator between the entries in a description.
 const DESCRIPTION_SEPARATOR: &str = "; ";
 
-/// What ends a description that does not say all.
+/// End of a truncated description.
 const ELLIPSIS: &str = " …";
 
-/// Returns a memory of its own with this body; what it is called comes from the title.
+/// Returns the text of a new memory with this body; its name and description come from the title.
 pub(crate) fn new_memory_text(body: &str, title: &str, topic: MemoryTopic) -> String {
     let mut text = format!("\n{}\n", body.trim_matches('\n'));
     let description = default_description(&[title]);
@@ -47,44 +47,44 @@ pub(crate) fn new_memory_text(body: &str, title: &str, topic: MemoryTopic) -> St
     text
 }
 
-/// The names that memories and their folders have. No two may differ in case alone.
+/// Allocator of paths for new memories. No two paths may differ only in case.
 pub(crate) struct PathAllocator {
-    /// The paths of memories, and of whatever else is no folder, in lower case.
+    /// Paths of memories and other files, in lower case.
     used_paths: HashSet<String>,
-    /// Folders as they are written, by their paths in lower case.
+    /// Folders as written, by their path in lower case.
     folders: HashMap<String, String>,
 }
 
 impl PathAllocator {
-    /// Returns the names of these memories and of what cannot be read.
+    /// Collects the paths of memories and of files that cannot be read.
     pub(crate) fn from_memories<'a>(
         memories: impl IntoIterator<Item = &'a StoredMemory>,
         snapshot: &'a Snapshot,
     ) -> Self {
         let paths = memories.into_iter().map(|stored| &stored.path).chain(&snapshot.occupied_paths);
-        let (mut taken, mut folders) = (HashSet::new(), HashMap::new());
+        let (mut used_paths, mut folders) = (HashSet::new(), HashMap::new());
         for path in paths.map(ToString::to_string) {
             let mut above = path.as_str();
             while let Some((folder, _)) = above.rsplit_once('/') {
                 folders.entry(folder.to_lowercase()).or_insert_with(|| folder.to_owned());
                 above = folder;
             }
-            taken.insert(path.to_lowercase());
+            used_paths.insert(path.to_lowercase());
         }
-        Self { used_paths: taken, folders }
+        Self { used_paths, folders }
     }
 
-    /// Returns a folder of this name, or of one with a number where something else has the name.
+    /// Returns a folder with this name, or with a number if a file has the name.
     fn free_folder(&self, root: &str, name: &str) -> Option<String> {
         (1..=self.used_paths.len() + 1).find_map(|number| {
             let folder = format!("{root}/{}", with_number(name, number));
             let key = folder.to_lowercase();
-            let known = self.folders.get(&key).cloned();
-            (!self.used_paths.contains(&key)).then(|| known.unwrap_or(folder))
+            let existing = self.folders.get(&key).cloned();
+            (!self.used_paths.contains(&key)).then(|| existing.unwrap_or(folder))
         })
     }
 
-    /// Returns a path that no memory has, from the first words of a fact or else its topic; it is taken then.
+    /// Returns an unused path, named by the first words of a fact or else its topic, and marks it as used.
     pub(crate) fn allocate(
         &mut self,
         fact: &str,
@@ -107,20 +107,20 @@ impl PathAllocator {
     }
 }
 
-/// Returns a name with its number among others of the same name.
+/// Appends a number, except 1, to a name.
 fn with_number(name: &str, number: usize) -> String {
     if number == 1 { name.to_owned() } else { format!("{name}-{number}") }
 }
 
-/// Returns a file name from the first words that say something.
+/// Returns a file name from the first content words.
 fn slug(fact: &str) -> String {
     let text = TokenizedText::tokenize(fact);
     let is_word = |word: &str| word.chars().all(|c| c.is_alphanumeric() || c == '_');
     let mut slug = String::new();
-    // A name without the `no` of its fact would say the opposite.
-    let tells =
+    // Without the negation of its fact a name would say the opposite.
+    let is_significant =
         |token: &TextToken| token.is(Class::Not) || (token.is_content() && !token.is(Class::Rule));
-    let words = text.tokens.iter().filter(|token| tells(token) && is_word(&token.word));
+    let words = text.tokens.iter().filter(|token| is_significant(token) && is_word(&token.word));
     for token in words.take(SLUG_WORDS_MAX) {
         if slug.chars().count() + token.word.chars().count() > MEMORY_SLUG_CHARS_MAX {
             break;
@@ -137,8 +137,8 @@ fn name_from_fact(fact: &str) -> String {
     slug(fact).replace('-', " ")
 }
 
-/// Returns the text of a memory, some of whose entries are gone, with a head that does not repeat them.
-/// It becomes no longer than the memory was.
+/// Updates the frontmatter of a memory after entries were removed, so that it does not repeat them. The text
+/// becomes no longer than before.
 pub(crate) fn refresh_frontmatter(before: &ParsedText, text: String) -> String {
     let bytes_max = before.len();
     let head = &before.parsed().header;
@@ -146,36 +146,36 @@ pub(crate) fn refresh_frontmatter(before: &ParsedText, text: String) -> String {
         return text;
     }
     let after = ParsedText::from(text);
-    let left = first_lines(&after);
-    let gone: Vec<&str> = first_lines(before)
+    let remaining = first_lines(&after);
+    let removed: Vec<&str> = first_lines(before)
         .into_iter()
-        .filter(|line| !left.iter().any(|one| is_same_text(one, line)))
+        .filter(|line| !remaining.iter().any(|other| is_same_text(other, line)))
         .collect();
     let mut text = after.to_string();
-    if gone.iter().any(|line| repeats(&head.description, line)) {
+    if removed.iter().any(|line| repeats(&head.description, line)) {
         let chars = head.description.chars().count();
-        let long = description(&left, chars.max(DESCRIPTION_CHARS_USUAL));
-        let short = description(&left, chars);
+        let long = description(&remaining, chars.max(DESCRIPTION_CHARS_USUAL));
+        let short = description(&remaining, chars);
         text = set_first_fitting(&text, "description", &[long, short], bytes_max);
     }
     let name_is_of = |line: &str| {
         head.name.as_deref().is_some_and(|old| old == name_from_fact(line) || repeats(old, line))
     };
-    if gone.iter().any(|line| name_is_of(line)) {
-        let first = left.first().copied().unwrap_or_default();
+    if removed.iter().any(|line| name_is_of(line)) {
+        let first = remaining.first().copied().unwrap_or_default();
         text = set_first_fitting(&text, "name", &[name_from_fact(first)], bytes_max);
     }
     text
 }
 
-/// Sets a field to the first value by which the text does not become too long, or else to nothing.
+/// Sets a field to the first value that keeps the text within the limit, or else to the empty string.
 fn set_first_fitting(text: &str, key: &str, values: &[String], bytes_max: usize) -> String {
     let set = values.iter().map(|value| document::set_field(text, key, value));
     let fitting = set.into_iter().find(|text| text.len() <= bytes_max);
     fitting.unwrap_or_else(|| document::set_field(text, key, ""))
 }
 
-/// Returns the text with a description that names its entries, if it has a head without one.
+/// Returns the text with a generated description, if it has frontmatter without one.
 pub(crate) fn with_missing_description(stored: &StoredMemory) -> Option<String> {
     let head = &stored.text.parsed().header;
     let has_head = document::body(&stored.text).len() < stored.text.len();
@@ -191,7 +191,7 @@ pub(crate) fn with_missing_description(stored: &StoredMemory) -> Option<String> 
     (is_set && document::body(&text) == document::body(&stored.text)).then_some(text)
 }
 
-/// Tells whether the description of a memory says no more than its entries, as one that was written for it.
+/// Checks whether the description of a memory was generated from its entries.
 pub(crate) fn has_generated_description(stored: &StoredMemory) -> bool {
     let description = &stored.text.parsed().header.description;
     let lines = first_lines(&stored.text);
@@ -200,7 +200,7 @@ pub(crate) fn has_generated_description(stored: &StoredMemory) -> bool {
         && [default_description(&lines), default_description(&[first])].contains(description)
 }
 
-/// Returns the text with a description of its entries as they are now.
+/// Returns the text with a description generated from its current entries.
 pub(crate) fn with_generated_description(text: &ParsedText) -> ParsedText {
     document::set_field(text, "description", &default_description(&first_lines(text))).into()
 }
@@ -209,29 +209,33 @@ fn default_description(lines: &[&str]) -> String {
     description(lines, WRITTEN_DESCRIPTION_CHARS_MAX)
 }
 
-/// Returns what a memory says of itself: its name, the name of its file, and its description.
+/// Returns a memory's name, file name and description.
 pub(crate) fn memory_title(stored: &StoredMemory) -> String {
     let head = &stored.text.parsed().header;
     let name = head.name.as_deref().unwrap_or_default();
     format!("{name}\n{}\n{}", file_name_words(&stored.path), head.description)
 }
 
-/// Returns the name of a memory's file as words.
+/// Returns the words of a memory's file name.
 fn file_name_words(path: &MemoryPath) -> String {
     let name = path.relative().map_or("", |relative| relative.file_name());
     name.strip_suffix(".md").unwrap_or(name).replace(['-', '_'], " ")
 }
 
 fn first_lines(text: &ParsedText) -> Vec<&str> {
-    text.parsed().entries.iter().map(|note: &ParsedEntry| note.entry.first_line.as_str()).collect()
+    text.parsed()
+        .entries
+        .iter()
+        .map(|entry: &ParsedEntry| entry.entry.first_line.as_str())
+        .collect()
 }
 
-/// The first lines of entries, as many as fit, on one line; the first is cut between words if it must be.
+/// Joins the first lines of entries, as many as fit; the first is cut between words if necessary.
 fn description(lines: &[&str], chars_max: usize) -> String {
     let heads: Vec<String> = lines.iter().map(|line| normalize_line(line)).collect();
-    // A row of a table says nothing without the others.
-    let is_told = |head: &&str| !head.is_empty() && !head.starts_with('|');
-    let heads: Vec<&str> = heads.iter().map(String::as_str).filter(is_told).collect();
+    // A table row is meaningless without the others.
+    let is_meaningful = |head: &&str| !head.is_empty() && !head.starts_with('|');
+    let heads: Vec<&str> = heads.iter().map(String::as_str).filter(is_meaningful).collect();
     let Some((first, rest)) = heads.split_first() else { return String::new() };
     let count = |text: &str| text.chars().count();
     let cut_chars = count(ELLIPSIS);
@@ -252,12 +256,12 @@ fn description(lines: &[&str], chars_max: usize) -> String {
     line
 }
 
-/// What a line says, on one line and without the stop.
+/// Returns a line without markup and final punctuation.
 fn normalize_line(line: &str) -> String {
     document::description_line(line).trim_end_matches(['.', ':', '。']).to_owned()
 }
 
-/// Returns the first words of an entry, on one line and without the stop, for people.
+/// Returns the first words of an entry for a message, on one line and without final punctuation.
 pub(crate) fn first_words(entry: &str) -> String {
     let line = normalize_line(entry.lines().next().unwrap_or_default());
     if line.chars().count() > FIRST_WORDS_CHARS_MAX {
@@ -267,7 +271,7 @@ pub(crate) fn first_words(entry: &str) -> String {
     }
 }
 
-/// The text cut between words, so that with the mark of a cut it has no more characters than this.
+/// Cuts a text between words, so that it fits with the ellipsis.
 fn truncate_at_word(text: &str, chars_max: usize) -> String {
     let kept = chars_max.saturating_sub(ELLIPSIS.chars().count());
     let end = text.char_indices().nth(kept).map_or(text.len(), |(end, _)| end);
@@ -277,7 +281,7 @@ fn truncate_at_word(text: &str, chars_max: usize) -> String {
     format!("{}{ELLIPSIS}", cut.trim_end())
 }
 
-/// The words, without regard to case, marks and white space.
+/// Returns the words in lower case, without punctuation and white space.
 fn lowercase_words(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ").to_lowercase()
@@ -287,14 +291,14 @@ fn is_same_text(a: &str, b: &str) -> bool {
     lowercase_words(a) == lowercase_words(b)
 }
 
-/// Whether a name or description says what a line does: the whole line among other words, or the line cut short.
+/// Checks whether a name or description repeats a line: the whole line among other words, or its beginning.
 fn repeats(description: &str, line: &str) -> bool {
     let (words, line) = (lowercase_words(description), lowercase_words(line));
     let is_within = format!(" {words} ").contains(&format!(" {line} "));
     !line.is_empty() && (is_within || is_truncation_of(description, &line))
 }
 
-/// Whether the last piece of a description is the beginning of a line, which is folded.
+/// Checks whether the last part of a description is the beginning of a line in lower case.
 fn is_truncation_of(description: &str, line: &str) -> bool {
     let last = description.rsplit(DESCRIPTION_SEPARATOR).next().unwrap_or_default();
     let Some(start) = last.trim_end().strip_suffix('…') else { return false };
@@ -309,7 +313,7 @@ mod tests {
     const HARBOUR: &[&str] = &["The pier gate opens at six.", "Gates are green", "The lamp burns"];
 
     #[test]
-    fn a_description_names_as_many_entries_as_fit() {
+    fn a_description_has_as_many_entries_as_fit() {
         for (chars_max, expected) in [
             (120, "The pier gate opens at six; Gates are green; The lamp burns"),
             (59, "The pier gate opens at six; Gates are green; The lamp burns"),
@@ -327,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_cut_to_its_own_length_is_the_same_again() {
+    fn truncating_a_description_to_its_own_length_changes_nothing() {
         for chars_max in 2..70 {
             let once = description(HARBOUR, chars_max);
             assert!(once.chars().count() <= chars_max, "{once}");
@@ -336,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_repeats_a_line_as_a_whole_or_cut_short() {
+    fn a_description_repeats_a_line_as_a_whole_or_truncated() {
         for (description, line, expected) in [
             ("Lives in Porto", "lives  in Porto.", true),
             ("Has a dog; lives in Porto", "Lives in Porto", true),

@@ -1,10 +1,10 @@
-//! The words that carry the rules, language by language.
+//! The lexicon: the words that the rules depend on, by language.
 //!
-//! A language is a file in `lexicon/`: lines of `class: word word two_words`. The classes are those of
-//! a grammar (articles, negation, first person, units of time) and a few general ones (words for
-//! places where things are kept). Nothing in there is about a subject. A class that begins with
-//! `~` is matched by word stem as well. A line that begins with `@` holds phrases for review (`signals.rs`). Words only classify; what may be removed does not depend on them. A language
-//! without a file works by the words alone.
+//! A language is a file in `lexicon/` with lines of `class: word word two_words`. The classes are those of a
+//! grammar (articles, negation, first person, units of time) and a few general ones, such as places where things
+//! are kept. None is about a particular subject. Words of a class that begins with `~` also match by stem. Lines
+//! that begin with `@` hold phrases for reviews (`phrases`). Words only classify; permission to remove text does
+//! not depend on them. In a language without a file, texts are compared by their words alone.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -13,18 +13,18 @@ use snowball_stemmers_rs::{Algorithm, Stemmer};
 
 use super::tokenize::{normalize, split_words};
 
-/// What a word does in a sentence.
+/// Role of a word in a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(serialize_all = "lowercase")]
 #[repr(u8)]
 pub(crate) enum Class {
-    /// Carries no meaning of its own.
+    /// A function word without meaning of its own.
     Function,
-    /// Belongs to the request and not to what is asked about.
+    /// Belongs to the request, not to its subject.
     Asking,
     /// Asks to forget.
     Forget,
-    /// Asks not to forget, as one word.
+    /// Asks not to forget, in a single word.
     Keep,
     Not,
     /// The first person singular.
@@ -34,13 +34,13 @@ pub(crate) enum Class {
     Us,
     /// The second person.
     You,
-    /// What only an agent does: answers and their form.
+    /// Concerns an agent only: answers and their form.
     Agent,
     /// A repository or project.
     Site,
-    /// Points at the site that is meant.
+    /// Refers to this project, with a word for one.
     This,
-    /// Says by itself that this project is meant.
+    /// Refers to this project by itself.
     Here,
     /// Makes a sentence a rule.
     Rule,
@@ -49,28 +49,28 @@ pub(crate) enum Class {
     Prefer,
     /// Adds nothing to the words around it.
     Light,
-    /// Says that something is otherwise than it was.
+    /// Says that something changed.
     Change,
-    /// Says that something is no longer so.
+    /// Says that something no longer holds.
     Gone,
-    /// Sets one thing against another.
+    /// Contrasts two things.
     Contrast,
     Except,
-    /// A kind of memory: a liking.
+    /// Kind of memory: a preference.
     Taste,
-    /// A kind of memory: a rule.
+    /// Kind of memory: a rule.
     Rules,
-    /// A kind of memory: a link.
+    /// Kind of memory: a link.
     Links,
-    /// Where knowledge is kept.
+    /// A place where knowledge is kept.
     Place,
-    /// Says that something is in its place.
+    /// Says that something is in a place.
     Located,
     At,
     Until,
     Ends,
     Since,
-    /// Names who does it, in the passive.
+    /// Names the agent of a passive sentence.
     By,
     /// Less than.
     #[strum(serialize = "lt")]
@@ -79,7 +79,7 @@ pub(crate) enum Class {
     #[strum(serialize = "gt")]
     More,
     And,
-    /// What an announced list counts.
+    /// A word for the items of an announced list.
     Thing,
     Today,
     Tomorrow,
@@ -89,22 +89,22 @@ pub(crate) enum Class {
     Next,
     Last,
     Current,
-    /// Belongs to what follows: `of this project`.
+    /// Belongs to the words after it: `of this project`.
     Within,
     /// Says that something holds in all projects.
     Everywhere,
     /// Says that knowledge is put somewhere.
     Recorded,
-    /// Says no more than that somebody is kind.
+    /// Only polite.
     Polite,
-    /// In so much time, in front of it.
+    /// A duration ahead; before the duration.
     In,
-    /// So long ago, behind it.
+    /// A duration ago; after the duration.
     Ago,
-    /// So long ago, in front of it.
+    /// A duration ago; before the duration.
     #[strum(serialize = "agopre")]
     AgoBefore,
-    /// In so much time, behind it.
+    /// A duration ahead; after the duration.
     Later,
     Day,
     Week,
@@ -113,13 +113,13 @@ pub(crate) enum Class {
     Year,
     /// May stand between the words of a date.
     Glue,
-    /// Begins what is to be remembered.
+    /// Begins a text to remember.
     Lead,
-    /// A sentence that begins so belongs to the one before.
+    /// Begins a sentence that depends on the previous one.
     Opener,
-    /// Points back at what was named before, wherever it stands.
+    /// Refers to something named before, in any position.
     Back,
-    /// Speaks of health, family, money or an address.
+    /// About health, family, money or an address.
     Private,
 }
 
@@ -149,26 +149,26 @@ impl ClassSet {
     }
 }
 
-/// What a word counts.
+/// Value of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LexiconValue {
-    /// A day of the week, Monday is 1.
+    /// A day of the week; Monday is 1.
     Weekday(i8),
-    /// A month, January is 1.
+    /// A month; January is 1.
     Month(i8),
     Number(i8),
 }
 
-/// What a language knows of a word or of a run of words.
+/// Lexicon entry of a word or phrase.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LexiconEntry {
     pub(crate) classes: ClassSet,
     pub(crate) value: Option<LexiconValue>,
-    /// The word that it stands for.
+    /// Word that it is a form of.
     pub(crate) canonical: Option<String>,
 }
 
-/// The script of a language, as far as it matters for cutting text into words.
+/// Script of a language, as far as it matters for tokenizing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Script {
@@ -176,14 +176,14 @@ pub(crate) enum Script {
     Cyrillic,
     /// Chinese and Japanese: no spaces between words.
     Unspaced,
-    /// A script of which no language is in the lexicon.
+    /// A script of no language in the lexicon.
     Unsupported,
-    /// Numbers and signs, which belong to the words around them.
+    /// Numbers and signs, which have the language of the words around them.
     Other,
 }
 
 impl Script {
-    /// How many there are.
+    /// Number of scripts.
     pub(crate) const COUNT: usize = Self::Other as usize + 1;
 }
 
@@ -191,32 +191,32 @@ impl Script {
 pub(crate) struct Language {
     pub(crate) script: Script,
     pub(crate) code: &'static str,
-    /// Its file.
+    /// Text of its file.
     pub(crate) text: &'static str,
     stemmer: Option<Stemmer>,
-    /// By the words, joined by a space; one word mostly.
+    /// Entries by word, or by words joined with spaces.
     entries: HashMap<String, LexiconEntry>,
     by_stem: HashMap<String, ClassSet>,
-    /// The letters that it has beside those that all languages of its script have.
+    /// Letters that not all languages of its script have.
     pub(crate) letters: &'static str,
-    /// The longest run of words, or of characters where there are no spaces.
+    /// Length of the longest phrase, in words, or in characters in scripts without spaces.
     pub(crate) longest_phrase: usize,
-    /// Whether it lists the words that point back.
+    /// Whether it lists words that refer back.
     pub(crate) lists_back_references: bool,
 }
 
 /// A language's code, script, stemmer and file.
 type LanguageSource = (&'static str, Script, Option<fn() -> Stemmer>, &'static str);
 
-/// Makes a stemmer. One function for each, since what chooses at run time puts every language that the
-/// library knows into the program, half a megabyte of tables.
+/// Creates a stemmer. There is one function per language: choosing at run time would link the stemmers of all
+/// languages in the library, half a megabyte of tables.
 macro_rules! stem {
     ($algorithm:ident) => {
         Some(|| Stemmer::create(Algorithm::$algorithm))
     };
 }
 
-/// How many languages there are at the most.
+/// Maximum number of languages.
 pub(crate) const LANGUAGES_MAX: usize = 32;
 
 const _: () = assert!(LANGUAGE_SOURCES.len() <= LANGUAGES_MAX);
@@ -237,29 +237,28 @@ const LANGUAGE_SOURCES: [LanguageSource; 10] = [
 static LANGUAGES: LazyLock<Vec<Language>> =
     LazyLock::new(|| LANGUAGE_SOURCES.into_iter().map(Language::parse).collect());
 
-/// Returns every language, English first.
+/// Returns all languages, English first.
 pub(crate) fn languages() -> &'static [Language] {
     &LANGUAGES
 }
 
-/// Which languages know a word, and above those, in which one a run of several words begins with it: a bit
-/// each.
+/// Bit sets of the languages that know a word, and above those, of the languages with a phrase that begins with it.
 static LANGUAGES_BY_WORD: LazyLock<HashMap<&'static str, u64>> = LazyLock::new(|| {
-    let mut who: HashMap<&str, u64> = HashMap::default();
+    let mut languages_of: HashMap<&str, u64> = HashMap::default();
     for (index, language) in languages().iter().enumerate() {
         for words in language.entries.keys() {
             let (word, shift) = match words.split_once(' ') {
                 Some((first, _)) => (first, index + LANGUAGES_MAX),
                 None => (words.as_str(), index),
             };
-            *who.entry(word).or_default() |= 1 << shift;
+            *languages_of.entry(word).or_default() |= 1 << shift;
         }
     }
-    who
+    languages_of
 });
 
-/// Returns which languages know a word: the bit of each by its place in [`languages`]; and, so many bits
-/// further up as there may be languages, in which one a run of words begins with it.
+/// Returns the languages that know a word: a bit for each by its index in [`languages`]. Shifted by
+/// [`LANGUAGES_MAX`], a second set of bits marks the languages with a phrase that begins with it.
 pub(crate) fn languages_with(word: &str) -> u64 {
     LANGUAGES_BY_WORD.get(word).copied().unwrap_or_default()
 }
@@ -299,7 +298,8 @@ impl Language {
 
     fn add_class(&mut self, name: &str, words: &str) {
         let stemmed = name.strip_prefix('~');
-        let class: Class = stemmed.unwrap_or(name).parse().expect("the lexicon names classes");
+        let class: Class =
+            stemmed.unwrap_or(name).parse().expect("every class in the lexicon is a known one");
         self.lists_back_references |= class == Class::Back;
         for word in words.split_whitespace() {
             let entry = self.entry_mut(word);
@@ -333,21 +333,21 @@ impl Language {
         self.entries.entry(key).or_default()
     }
 
-    /// Returns what is known of a word, or of words joined by a space.
+    /// Returns the entry of a word, or of words joined with spaces.
     pub(crate) fn lookup(&self, words: &str) -> Option<&LexiconEntry> {
         self.entries.get(words)
     }
 
-    /// Returns the classes of everything with this stem.
+    /// Returns the classes of all words with a stem.
     pub(crate) fn classes_of_stem(&self, stem: &str) -> ClassSet {
         self.by_stem.get(stem).copied().unwrap_or_default()
     }
 
-    /// Returns a plain word without its ending.
+    /// Returns the stem of a normalized word.
     pub(crate) fn stem(&self, word: &str) -> String {
         let Some(stemmer) = &self.stemmer else { return word.to_owned() };
         let stem = normalize(&stemmer.stem(word));
-        // `wohnt` and `wohne` are one verb; the algorithm leaves the ending of the third person.
+        // `wohnt` and `wohne` are the same verb, but the stemmer keeps the ending of the third person.
         match stem.strip_suffix("et").or_else(|| stem.strip_suffix('t')) {
             Some(verb) if self.code == "de" && verb.chars().count() >= 4 => verb.to_owned(),
             Some(_) | None => stem,

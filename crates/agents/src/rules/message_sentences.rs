@@ -1,6 +1,7 @@
-//! A message of a person, without the parts that are not their own words: code, quotations, logs, pasted text.
+//! Extracts the sentences that a person wrote themselves from a message: without code, quotations, logs, pasted
+//! text.
 //!
-//! It goes by layout alone, so it holds in every language. Quotations inside a sentence stay in it and are marked.
+//! Only the layout decides, so it works in every language. Quotations inside a sentence stay in it and are marked.
 
 use std::ops::Range;
 
@@ -8,35 +9,35 @@ use memory::text::slice;
 
 use super::tokenize::{is_month_name, normalize};
 
-/// The most lines of a message that is read as a whole; a longer one is mostly pasted, and only its first and last
-/// paragraph are read.
+/// Maximum number of lines of a message that is read as a whole. A longer one is mostly pasted, and only its first
+/// and last paragraph are read.
 const OWN_LINES_MAX: usize = 10;
 
-/// The most lines of such a paragraph.
+/// Maximum number of lines of such a paragraph.
 const PARAGRAPH_LINES_MAX: usize = 3;
 
-/// The longest sentence, in bytes; what is longer is pasted, or no statement that could be kept.
+/// Maximum length of a sentence, in bytes; a longer one is pasted, or not a statement to keep.
 const SENTENCE_BYTES_MAX: usize = 600;
 
-/// The longest line, in bytes; what is longer is pasted.
+/// Maximum length of a line, in bytes; a longer one is pasted.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// The most letters of an abbreviation, behind which a stop ends no sentence.
+/// Maximum length of a day number, after which a full stop may not end the sentence.
 const ABBREVIATION_CHARS_MAX: usize = 2;
 
 /// A sentence in a person's own words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MessageSentence<'a> {
     pub(crate) text: &'a str,
-    /// The quotations and code in it, in bytes of the sentence.
+    /// Byte ranges in the sentence of quotations and code.
     pub(crate) quoted: Vec<Range<usize>>,
-    /// Whether its line ends with a colon behind it, so that what follows is introduced.
+    /// Whether its line ends with a colon after it, so that it introduces the next lines.
     pub(crate) ends_with_colon: bool,
 }
 
 /// Returns the sentences of a message that are a person's own words.
 pub(crate) fn own_sentences(message: &str) -> Vec<MessageSentence<'_>> {
-    let mut spoken = Vec::new();
+    let mut sentences = Vec::new();
     for line in own_lines(message).into_iter().filter(|line| line.len() <= LINE_BYTES_MAX) {
         let quoted = quotations(line);
         let ends = sentence_ends(line, &quoted);
@@ -49,15 +50,15 @@ pub(crate) fn own_sentences(message: &str) -> Vec<MessageSentence<'_>> {
             let quoted = inside.map(|range| range.start - from..range.end - from).collect();
             let introduces = index + 1 == ends.len() && text.ends_with([':', '：']);
             if !text.is_empty() && text.len() <= SENTENCE_BYTES_MAX {
-                spoken.push(MessageSentence { text, quoted, ends_with_colon: introduces });
+                sentences.push(MessageSentence { text, quoted, ends_with_colon: introduces });
             }
             start = *end;
         }
     }
-    spoken
+    sentences
 }
 
-/// Returns the lines that are no code, quotation or output of a program, without their bullets.
+/// Returns the lines that are no code, quotation or program output, without their bullets.
 fn own_lines(message: &str) -> Vec<&str> {
     let mut fence: Option<&str> = None;
     let mut own: Vec<Option<&str>> = Vec::new();
@@ -72,10 +73,10 @@ fn own_lines(message: &str) -> Vec<&str> {
             (Some(_), _) | (None, None) => {}
         }
     }
-    let labelled = own.iter().flatten().filter(|line| is_labelled(line)).count();
-    let is_dialogue = labelled > 1;
+    let labeled = own.iter().flatten().filter(|line| is_labeled(line)).count();
+    let is_dialogue = labeled > 1;
     let own: Vec<Option<&str>> =
-        own.into_iter().filter(|line| !(is_dialogue && line.is_some_and(is_labelled))).collect();
+        own.into_iter().filter(|line| !(is_dialogue && line.is_some_and(is_labeled))).collect();
     if own.iter().flatten().count() <= OWN_LINES_MAX {
         return own.into_iter().flatten().collect();
     }
@@ -91,7 +92,7 @@ fn own_lines(message: &str) -> Vec<&str> {
     paragraphs.concat()
 }
 
-/// Tells whether a line has the layout of code, of a quotation, of a heading or of output.
+/// Checks whether a line has the layout of code, a quotation, a heading or output.
 fn is_quoted_layout(line: &str) -> bool {
     let text = line.trim_start();
     let is_indented = line.starts_with("    ") || line.starts_with('\t');
@@ -107,8 +108,8 @@ fn is_quoted_layout(line: &str) -> bool {
     is_indented || is_dated || marks.iter().any(|mark| text.starts_with(mark))
 }
 
-/// Tells whether a line begins with a name and a colon, as in a dialogue or the head of a mail.
-fn is_labelled(line: &str) -> bool {
+/// Checks whether a line begins with a name and a colon, as in a dialogue or a mail header.
+fn is_labeled(line: &str) -> bool {
     let Some((label, rest)) = line.split_once(": ") else { return false };
     !rest.trim().is_empty()
         && label.split_whitespace().count() <= 2
@@ -125,13 +126,13 @@ fn without_bullet(line: &str) -> &str {
     bullet.or_else(number).unwrap_or(line).trim_start()
 }
 
-/// Returns where quotations and code are in a line, with their marks. One that is not closed ends with the line.
+/// Returns the ranges of quotations and code in a line, with their marks. An unclosed one ends with the line.
 fn quotations(line: &str) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
+    let mut ranges = Vec::new();
     let mut open: Option<(usize, char)> = None;
     let mut last = ' ';
     let mut chars = line.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
+    while let Some((index, c)) = chars.next() {
         let next = chars.peek().map(|(_, next)| *next);
         let ends_word = next.is_none_or(|next| !next.is_alphanumeric());
         if let Some((start, close)) = open {
@@ -141,45 +142,45 @@ fn quotations(line: &str) -> Vec<Range<usize>> {
                 _ => c == close,
             };
             if closes {
-                found.push(start..at + c.len_utf8());
+                ranges.push(start..index + c.len_utf8());
                 open = None;
             }
         } else {
             let begins_word = !last.is_alphanumeric();
             open = match c {
-                '"' if !last.is_ascii_digit() => Some((at, '"')),
-                '`' => Some((at, '`')),
-                '“' | '„' => Some((at, '”')),
-                '«' => Some((at, '»')),
-                '»' => Some((at, '«')),
-                '「' => Some((at, '」')),
-                '『' => Some((at, '』')),
-                '《' => Some((at, '》')),
-                '\'' if begins_word && !ends_word => Some((at, '\'')),
-                '‘' => Some((at, '’')),
+                '"' if !last.is_ascii_digit() => Some((index, '"')),
+                '`' => Some((index, '`')),
+                '“' | '„' => Some((index, '”')),
+                '«' => Some((index, '»')),
+                '»' => Some((index, '«')),
+                '「' => Some((index, '」')),
+                '『' => Some((index, '』')),
+                '《' => Some((index, '》')),
+                '\'' if begins_word && !ends_word => Some((index, '\'')),
+                '‘' => Some((index, '’')),
                 _ => None,
             };
         }
         last = c;
     }
-    // An apostrophe in front of a word (`'tis`) opens nothing.
-    found.extend(open.filter(|(_, close)| *close != '\'').map(|(start, _)| start..line.len()));
-    found
+    // An apostrophe at the beginning of a word (`'tis`) is no quotation mark.
+    ranges.extend(open.filter(|(_, close)| *close != '\'').map(|(start, _)| start..line.len()));
+    ranges
 }
 
-/// Returns where the sentences of a line end.
+/// Returns the offsets at which the sentences of a line end.
 fn sentence_ends(line: &str, quoted: &[Range<usize>]) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut chars = line.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
-        if quoted.iter().any(|range| range.start <= at && at + c.len_utf8() < range.end) {
+    while let Some((index, c)) = chars.next() {
+        if quoted.iter().any(|range| range.start <= index && index + c.len_utf8() < range.end) {
             continue;
         }
-        let end = at + c.len_utf8();
+        let end = index + c.len_utf8();
         let next = chars.peek().map(|(_, next)| *next);
         let is_followed = next.is_none_or(|c| c.is_whitespace() || c == '(');
         let is_end = match c {
-            '.' => is_followed && !is_abbreviated(slice(line, ..at), slice(line, end..)),
+            '.' => is_followed && !is_abbreviated(slice(line, ..index), slice(line, end..)),
             '!' | '?' | '…' | '؟' => next.is_none_or(|c| !"!?.".contains(c)),
             '。' | '！' | '？' => true,
             _ => false,
@@ -194,7 +195,7 @@ fn sentence_ends(line: &str, quoted: &[Range<usize>]) -> Vec<usize> {
     ends
 }
 
-/// Tells whether the word in front of a stop is an abbreviation or the number of a day.
+/// Checks whether the word before a full stop is an abbreviation or a day number.
 fn is_abbreviated(before: &str, after: &str) -> bool {
     let (is_first, word) = match before.rsplit_once(char::is_whitespace) {
         Some((_, word)) => (false, word),
@@ -221,11 +222,11 @@ mod tests {
     use super::*;
 
     fn texts(message: &str) -> Vec<&str> {
-        own_sentences(message).into_iter().map(|one| one.text).collect()
+        own_sentences(message).into_iter().map(|sentence| sentence.text).collect()
     }
 
     #[test]
-    fn only_own_words_are_read() {
+    fn only_a_persons_own_words_are_read() {
         for (message, expected) in [
             ("One. Two!  Three?", vec!["One.", "Two!", "Three?"]),
             ("> theirs\nmine", vec!["mine"]),

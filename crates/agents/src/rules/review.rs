@@ -1,10 +1,10 @@
-//! Review: the statements of a conversation that are worth keeping, by explicit signals alone.
+//! Review: finds the statements of a conversation that are worth keeping, by explicit signals alone.
 //!
-//! Only what a person says in their own name is read, sentence by sentence, with the phrases of the lexicon
-//! (`signals.rs`). A sentence is found when it asks to be remembered, gives a standing rule, states a liking or who the
-//! person is, corrects the agent, or tells how things are done here. A sign of the opposite (a question, a joke, an
-//! order for this once, the words of others) rules it out: what is missed may be said again, what is stored wrongly
-//! misleads every later session (`review/judge.rs`). Duplicates of memories and secrets are the caller's to look for.
+//! Only the person's own words are parsed, sentence by sentence, with the phrases of the lexicon (`phrases`). A
+//! sentence is a finding if it has a signal: a request to remember, a standing rule, a description of the person, a
+//! correction of the agent, or a convention. A contrary signal (a question, a joke, an order for this once, the
+//! words of others) rules it out (`judge`). A missed statement may be repeated; a wrong one misleads every later
+//! session. This module does not check for duplicates of memories or for secrets; `findings` does.
 
 mod judge;
 
@@ -29,41 +29,41 @@ use super::tokenize::{TokenizedText, tokenize_spaced};
 use super::update;
 use crate::review::{FINDINGS_MAX, FindingTarget, MessageRole, ReviewFinding, ReviewMessage};
 
-/// The shares of words, in percent of the shorter statement, from which two statements say the same, and from which the
-/// later one takes the place of the other if it says the opposite.
+/// Minimum share of common words for two statements to say the same, in percent of the shorter one.
 const SAME_PERCENT_MIN: usize = 80;
-/// The share from which a later statement may give another value.
+/// Minimum share for a later statement to give another value.
 const VALUE_PERCENT_MIN: usize = 40;
+/// Minimum share for a later statement to replace one that says the opposite.
 const CONTRARY_PERCENT_MIN: usize = 60;
 
-/// A statement that was found, before the days are named.
+/// A finding before its dates are resolved.
 struct StatementCandidate<'a> {
     strength: Strength,
     text: String,
-    /// By its place among the messages.
+    /// Index of its message.
     message: usize,
     evidence: Vec<&'a str>,
     /// Whether the message says that something before it is wrong.
     is_correction: bool,
-    /// Its words, read once: every statement is compared with all before it.
+    /// Tokens, cached: every statement is compared with all earlier ones.
     tokenized: TokenizedText,
     keys: Vec<String>,
     is_negated: bool,
     normalized: NormalizedText,
 }
 
-/// Finds what is worth keeping, at most [`FINDINGS_MAX`] statements: the plainest first, else in the order of the
-/// conversation. Days that a statement points at are named, as from `now` in this time zone.
+/// Returns at most [`FINDINGS_MAX`] findings: strongest signals first, then in the order of the conversation.
+/// Relative dates are resolved from `now` in this time zone.
 ///
-/// The result depends on the arguments alone. The evidence of a finding are ids of messages by the person.
+/// The result depends only on the arguments. The evidence of a finding is a list of message ids of the person.
 pub fn review(
     messages: &[ReviewMessage],
     now: Timestamp,
     time_zone: &TimeZone,
 ) -> Vec<ReviewFinding> {
     let today = now.to_zoned(time_zone.clone()).date();
-    let mut found: Vec<StatementCandidate<'_>> = Vec::new();
-    let mut before = None;
+    let mut candidates: Vec<StatementCandidate<'_>> = Vec::new();
+    let mut previous = None;
     for (index, message) in messages.iter().enumerate() {
         if message.role != MessageRole::User {
             continue;
@@ -71,40 +71,45 @@ pub fn review(
         let mut reader = MessageReader::new(index, &message.text);
         reader.read_message();
         if reader.retracts_previous {
-            found.retain(|one| Some(one.message) != before);
+            candidates.retain(|candidate| Some(candidate.message) != previous);
         }
-        before = Some(index);
-        for mut one in reader.candidates {
-            one.evidence.push(&message.id);
-            add_candidate(&mut found, one);
+        previous = Some(index);
+        for mut candidate in reader.candidates {
+            candidate.evidence.push(&message.id);
+            add_candidate(&mut candidates, candidate);
         }
     }
-    found.sort_by_key(|one| (one.strength, one.message));
-    found.truncate(FINDINGS_MAX);
-    found.into_iter().map(|one| to_finding(one, today)).collect()
+    candidates.sort_by_key(|candidate| (candidate.strength, candidate.message));
+    candidates.truncate(FINDINGS_MAX);
+    candidates.into_iter().map(|candidate| to_finding(candidate, today)).collect()
 }
 
-fn to_finding(one: StatementCandidate<'_>, today: Date) -> ReviewFinding {
-    let text = dates::resolve_relative_dates(&one.text, today);
+fn to_finding(candidate: StatementCandidate<'_>, today: Date) -> ReviewFinding {
+    let text = dates::resolve_relative_dates(&candidate.text, today);
     let kind = classify::classify(&text);
     let target = match kind.owner {
         FactOwner::User => FindingTarget::User,
-        // A plain statement about things would be the project's. An order to the agent is the person's.
+        // A plain statement about things belongs to the project. An order to the agent belongs to the person.
         FactOwner::Project
-            if one.strength.is_personal() && !kind.is_explicit && !kind.has_technical_terms =>
+            if candidate.strength.is_personal()
+                && !kind.is_explicit
+                && !kind.has_technical_terms =>
         {
             FindingTarget::User
         }
         FactOwner::Project => FindingTarget::Memory,
     };
-    let evidence = one.evidence.into_iter().map(str::to_owned).collect();
+    let evidence = candidate.evidence.into_iter().map(str::to_owned).collect();
     ReviewFinding { target, text, evidence }
 }
 
-/// Adds a statement; an earlier one that says the same or the opposite gives way to it.
-fn add_candidate<'a>(found: &mut Vec<StatementCandidate<'a>>, mut new: StatementCandidate<'a>) {
-    let mut kept = Vec::with_capacity(found.len() + 1);
-    for old in found.drain(..) {
+/// Adds a statement, and removes earlier ones that say the same or the opposite.
+fn add_candidate<'a>(
+    candidates: &mut Vec<StatementCandidate<'a>>,
+    mut new: StatementCandidate<'a>,
+) {
+    let mut kept = Vec::with_capacity(candidates.len() + 1);
+    for old in candidates.drain(..) {
         match compare_candidates(&old, &new) {
             StatementRelation::Unrelated => kept.push(old),
             StatementRelation::Contrary => {}
@@ -118,7 +123,7 @@ fn add_candidate<'a>(found: &mut Vec<StatementCandidate<'a>>, mut new: Statement
         }
     }
     kept.push(new);
-    *found = kept;
+    *candidates = kept;
 }
 
 enum StatementRelation {
@@ -168,34 +173,34 @@ impl StatementCandidate<'_> {
     }
 }
 
-/// Reads one message of the person.
+/// Reader of one message of the person.
 struct MessageReader<'a, 'b> {
     index: usize,
     message_languages: LanguageScores,
     sentences: Vec<MessageSentence<'b>>,
     candidates: Vec<StatementCandidate<'a>>,
-    /// Whether it takes back what the message before it said.
+    /// Whether the message retracts the previous one.
     retracts_previous: bool,
     /// Whether the person said that something is wrong.
     is_correction: bool,
     previous: PreviousSentence<'b>,
 }
 
-/// What the sentence before leaves for the next one.
+/// State that a sentence passes to the next one.
 #[derive(Default)]
 struct PreviousSentence<'b> {
-    /// Whether it asks to remember what follows.
+    /// Whether it asks to remember the next sentence.
     asks_to_remember: bool,
     is_order: bool,
-    /// Its text, if a word that points back may mean it.
+    /// Its text, if the next sentence may refer to it.
     text: Option<&'b str>,
 }
 
-/// How the reading of a message goes on.
+/// Whether to read the rest of a message.
 #[derive(PartialEq, Eq)]
 enum ReadFlow {
     Continue,
-    /// The rest of the message is not the person's own.
+    /// The rest of the message is not in the person's own words.
     Stop,
 }
 
@@ -213,23 +218,25 @@ impl<'b> MessageReader<'_, 'b> {
     }
 
     fn read_message(&mut self) {
-        let spoken = std::mem::take(&mut self.sentences);
-        let read: Vec<Option<Sentence<'b>>> = spoken
+        let sentences = std::mem::take(&mut self.sentences);
+        let parsed: Vec<Option<Sentence<'b>>> = sentences
             .iter()
-            .map(|one| Sentence::parse(one.text, &one.quoted, &self.message_languages))
+            .map(|sentence| {
+                Sentence::parse(sentence.text, &sentence.quoted, &self.message_languages)
+            })
             .collect();
-        // Irony spares no part of a message.
-        let is_joke = read.iter().flatten().any(|sentence| sentence.has(Signal::Joke, 0));
-        for (place, (one, sentence)) in spoken.iter().zip(&read).enumerate() {
+        // Irony makes every part of a message unreliable.
+        let is_joke = parsed.iter().flatten().any(|sentence| sentence.has(Signal::Joke, 0));
+        for (index, (own, sentence)) in sentences.iter().zip(&parsed).enumerate() {
             let Some(sentence) = sentence else {
-                self.previous.text = Some(one.text);
-                if one.ends_with_colon {
+                self.previous.text = Some(own.text);
+                if own.ends_with_colon {
                     break;
                 }
                 continue;
             };
-            let next = self.read_sentence(sentence, one, place == 0, is_joke);
-            self.previous.text = Some(one.text).filter(|text| !is_question(text));
+            let next = self.read_sentence(sentence, own, index == 0, is_joke);
+            self.previous.text = Some(own.text).filter(|text| !is_question(text));
             if next == ReadFlow::Stop {
                 break;
             }
@@ -239,7 +246,7 @@ impl<'b> MessageReader<'_, 'b> {
     fn read_sentence(
         &mut self,
         sentence: &Sentence<'b>,
-        spoken: &MessageSentence<'b>,
+        own: &MessageSentence<'b>,
         is_first: bool,
         is_joke: bool,
     ) -> ReadFlow {
@@ -250,14 +257,14 @@ impl<'b> MessageReader<'_, 'b> {
             lead = lead.extend(sentence, end);
         }
         self.is_correction |= lead.is_correction || sentence.has(Signal::Again, 0);
-        let is_asked = lead.asks_to_remember || self.previous.asks_to_remember;
+        let asks_to_remember = lead.asks_to_remember || self.previous.asks_to_remember;
         self.previous.asks_to_remember = false;
         if lead.end >= sentence.words.len() {
             if !is_joke && self.remember_previous(sentence) {
                 return ReadFlow::Continue;
             }
             self.previous.asks_to_remember = lead.asks_to_remember;
-            return if spoken.ends_with_colon && !is_asked {
+            return if own.ends_with_colon && !asks_to_remember {
                 ReadFlow::Stop
             } else {
                 ReadFlow::Continue
@@ -272,9 +279,9 @@ impl<'b> MessageReader<'_, 'b> {
         if introduces_material(sentence, &lead) {
             return ReadFlow::Stop;
         }
-        if spoken.ends_with_colon {
-            // `From now on:` rules what follows; any other introduction makes it somebody's text.
-            self.previous.asks_to_remember = sentence.has(Signal::FromNow, 0) || is_asked;
+        if own.ends_with_colon {
+            // `From now on:` makes the next sentences rules; any other introduction is followed by foreign text.
+            self.previous.asks_to_remember = sentence.has(Signal::FromNow, 0) || asks_to_remember;
             return if self.previous.asks_to_remember {
                 ReadFlow::Continue
             } else {
@@ -287,20 +294,14 @@ impl<'b> MessageReader<'_, 'b> {
             return ReadFlow::Continue;
         }
         let end = trailing_request_start(sentence, lead.end);
-        let is_asked = is_asked || end.is_some();
-        let last_is_order =
+        let asks_to_remember = asks_to_remember || end.is_some();
+        let previous_is_order =
             std::mem::replace(&mut self.previous.is_order, is_order(sentence, lead.end));
         let is_correction = self.is_correction;
         let start = polite_order_start(sentence, lead.end);
-        let judge = Judge {
-            sentence,
-            start,
-            end,
-            is_correction,
-            asks_to_remember: is_asked,
-            previous_is_order: last_is_order,
-        };
-        match judge.strength(is_question(spoken.text)) {
+        let judge =
+            Judge { sentence, start, end, is_correction, asks_to_remember, previous_is_order };
+        match judge.strength(is_question(own.text)) {
             Some(strength) => self.add_sentence(&judge, strength),
             None if judge.only_repeats_previous() => self.add_sentence(&judge, Strength::Rule),
             None if judge.only_limits_previous() => {
@@ -311,10 +312,10 @@ impl<'b> MessageReader<'_, 'b> {
         ReadFlow::Continue
     }
 
-    /// Takes the sentence before, if this one asks to remember it and says nothing else: `Remember that.`
+    /// Adds the previous sentence if this one only asks to remember it: `Remember that.`
     fn remember_previous(&mut self, sentence: &Sentence<'_>) -> bool {
-        let whole =
-            (0..sentence.words.len()).find_map(|at| sentence.phrase_end_at(Signal::Noted, at));
+        let whole = (0..sentence.words.len())
+            .find_map(|index| sentence.phrase_end_at(Signal::Noted, index));
         let begins = sentence.phrase_end_at(Signal::Noted, 0).or_else(|| {
             sentence.phrase_end_at(Signal::Noted, sentence.phrase_end_at(Signal::Fluff, 0)?)
         });
@@ -326,7 +327,7 @@ impl<'b> MessageReader<'_, 'b> {
         else {
             return false;
         };
-        let is_found = self.candidates.iter().any(|one| last.contains(&one.text));
+        let is_found = self.candidates.iter().any(|candidate| last.contains(&candidate.text));
         if !is_found {
             self.push_candidate(Strength::ExplicitRequest, strip_lead_in(last).to_owned());
         }
@@ -334,15 +335,15 @@ impl<'b> MessageReader<'_, 'b> {
     }
 
     fn push_candidate(&mut self, strength: Strength, text: String) {
-        let read = TokenizedText::tokenize(&text);
+        let tokenized = TokenizedText::tokenize(&text);
         self.candidates.push(StatementCandidate {
             strength,
-            keys: similarity::content_keys(&read)
+            keys: similarity::content_keys(&tokenized)
                 .into_iter()
                 .map(|(key, _)| key.to_owned())
                 .collect(),
-            is_negated: read.has(Class::Not),
-            tokenized: read,
+            is_negated: tokenized.has(Class::Not),
+            tokenized,
             normalized: NormalizedText::new(&text),
             text,
             message: self.index,
@@ -351,13 +352,14 @@ impl<'b> MessageReader<'_, 'b> {
         });
     }
 
-    /// Adds the sentence, with the one before where it points at that.
+    /// Adds the sentence, together with the previous one if it refers to that.
     fn add_sentence(&mut self, judge: &Judge<'_, 'b>, strength: Strength) {
         let own = judge.statement_text();
         let text = if judge.stands_alone() {
             own.to_owned()
         } else {
-            let is_found = |last: &str| self.candidates.iter().any(|one| last.contains(&one.text));
+            let is_found =
+                |last: &str| self.candidates.iter().any(|candidate| last.contains(&candidate.text));
             match self.previous.text.filter(|last| last.chars().count() >= STATEMENT_CHARS_MIN) {
                 Some(last) if !is_found(last) && strength <= Strength::Rule => {
                     format!("{} {own}", strip_lead_in(last))
@@ -369,35 +371,35 @@ impl<'b> MessageReader<'_, 'b> {
     }
 }
 
-/// Returns where an order begins that is put as a question: `could you please stop …?`
+/// Returns the start of an order that is put as a question: `could you please stop …?`
 fn polite_order_start(sentence: &Sentence<'_>, start: usize) -> usize {
-    let behind = sentence.phrase_end_at(Signal::Request, start).filter(|_| !sentence.is_unspaced);
-    let Some(mut at) = behind else { return start };
-    while let Some(next) = sentence.phrase_end_at(Signal::Fluff, at) {
-        at = next;
+    let after = sentence.phrase_end_at(Signal::Request, start).filter(|_| !sentence.is_unspaced);
+    let Some(mut index) = after else { return start };
+    while let Some(next) = sentence.phrase_end_at(Signal::Fluff, index) {
+        index = next;
     }
     let is_rule = [Signal::Rule, Signal::Stop]
         .into_iter()
-        .any(|one| sentence.phrase_end_at(one, at).is_some());
-    if is_rule { at } else { start }
+        .any(|signal| sentence.phrase_end_at(signal, index).is_some());
+    if is_rule { index } else { start }
 }
 
-/// Returns the first word of a last clause that asks to remember the rest: `…, remember that`.
+/// Returns the first word of a final clause that asks to remember the rest: `…, remember that`.
 fn trailing_request_start(sentence: &Sentence<'_>, start: usize) -> Option<usize> {
-    let is_one = |range: &Range<usize>| {
-        let is_parted = sentence.is_unspaced || sentence.is_clause_boundary(range.start);
-        is_parted && range.start > start && range.end >= sentence.words.len()
+    let is_request = |range: &Range<usize>| {
+        let is_separate = sentence.is_unspaced || sentence.is_clause_boundary(range.start);
+        is_separate && range.start > start && range.end >= sentence.words.len()
     };
-    sentence.phrases_in(Signal::Noted, start..usize::MAX).find(is_one).map(|range| range.start)
+    sentence.phrases_in(Signal::Noted, start..usize::MAX).find(is_request).map(|range| range.start)
 }
 
 fn is_question(text: &str) -> bool {
     text.trim_end_matches([')', '"', '”', '»', '!', ' ']).ends_with(['?', '？', '؟'])
 }
 
-/// What stands in front of the statement of a sentence.
+/// The introductory phrases before the statement of a sentence.
 struct LeadIn {
-    /// The first word of the statement.
+    /// Index of the first word of the statement.
     end: usize,
     is_correction: bool,
     asks_to_remember: bool,
@@ -408,29 +410,29 @@ impl LeadIn {
         Self { end: 0, is_correction: false, asks_to_remember: false }.extend(sentence, 0)
     }
 
-    /// Goes on from this word.
+    /// Continues after a word.
     fn extend(mut self, sentence: &Sentence<'_>, start: usize) -> Self {
         self.end = start;
         loop {
-            let at = self.end;
-            let is_parted = |end: &usize| {
+            let index = self.end;
+            let is_separate = |end: &usize| {
                 *end >= sentence.words.len()
                     || sentence.is_clause_boundary(*end)
-                    || (!sentence.is_unspaced && *end - at >= STATEMENT_WORDS_MIN)
+                    || (!sentence.is_unspaced && *end - index >= STATEMENT_WORDS_MIN)
             };
-            let is_marked =
+            let ends_clause =
                 |end: &usize| *end >= sentence.words.len() || sentence.is_clause_boundary(*end);
-            let label = sentence.phrase_end_at(Signal::Label, at).filter(is_marked);
-            // What is only noted may be a state that passes.
-            let label = label.filter(|_| !sentence.has(Signal::Passing, at));
+            let label = sentence.phrase_end_at(Signal::Label, index).filter(ends_clause);
+            // A note may be about a temporary state.
+            let label = label.filter(|_| !sentence.has(Signal::Passing, index));
             let ends = [
-                sentence.phrase_end_at(Signal::Correct, at).filter(is_parted),
+                sentence.phrase_end_at(Signal::Correct, index).filter(is_separate),
                 sentence
-                    .phrase_end_at(Signal::Remember, at)
-                    .filter(|_| sentence.phrase_end_at(Signal::NoRemember, at).is_none())
+                    .phrase_end_at(Signal::Remember, index)
+                    .filter(|_| sentence.phrase_end_at(Signal::NoRemember, index).is_none())
                     .or(label),
-                sentence.phrase_end_at(Signal::Opener, at).filter(is_parted),
-                sentence.phrase_end_at(Signal::Fluff, at),
+                sentence.phrase_end_at(Signal::Opener, index).filter(is_separate),
+                sentence.phrase_end_at(Signal::Fluff, index),
             ];
             let Some(end) = ends.into_iter().flatten().max() else { return self };
             self.is_correction |= ends[0].is_some();
@@ -440,17 +442,19 @@ impl LeadIn {
     }
 }
 
-/// Returns the end of the words that take back what was said before, if the sentence goes on with them.
+/// Returns the end of a phrase that retracts something, if the sentence begins with it.
 fn retraction_end(sentence: &Sentence<'_>, start: usize) -> Option<usize> {
-    let is_parted = |end: &usize| *end >= sentence.words.len() || sentence.is_clause_boundary(*end);
-    // `No, wait` begins with what may be cut as well.
-    let from =
-        (0..=start).filter(|at| *at == 0 || *at == start || sentence.is_clause_boundary(*at));
-    let ends = from.filter_map(|at| sentence.phrase_end_at(Signal::Retract, at)).filter(is_parted);
+    let ends_clause =
+        |end: &usize| *end >= sentence.words.len() || sentence.is_clause_boundary(*end);
+    // `No, wait` begins with words that may be cut as well.
+    let from = (0..=start)
+        .filter(|index| *index == 0 || *index == start || sentence.is_clause_boundary(*index));
+    let ends =
+        from.filter_map(|index| sentence.phrase_end_at(Signal::Retract, index)).filter(ends_clause);
     ends.max().filter(|end| *end > start)
 }
 
-/// Tells whether a later clause of the sentence takes back: `leave it, never mind`.
+/// Checks whether a later clause of the sentence is a retraction: `leave it, never mind`.
 fn retracts_later(sentence: &Sentence<'_>, start: usize) -> bool {
     sentence.phrases_in(Signal::Retract, start..usize::MAX).any(|range| {
         let ends = range.end >= sentence.words.len() || sentence.is_clause_boundary(range.end);
@@ -458,13 +462,13 @@ fn retracts_later(sentence: &Sentence<'_>, start: usize) -> bool {
     })
 }
 
-/// Tells whether a sentence gives a text to work on behind a colon, or the words of a named speaker.
+/// Checks whether a sentence introduces a text to work on, or a speaker's words, with a colon.
 fn introduces_material(sentence: &Sentence<'_>, lead: &LeadIn) -> bool {
     let words = &sentence.words[lead.end..];
     let colon = words.windows(2).position(|pair| {
-        let [one, two] = pair else { return false };
-        let between = slice(sentence.source, one.range.end..two.range.start);
-        between.contains([':', '：']) && (between.len() > 1 || sentence.is_unspaced)
+        let [first, second] = pair else { return false };
+        let gap = slice(sentence.source, first.range.end..second.range.start);
+        gap.contains([':', '：']) && (gap.len() > 1 || sentence.is_unspaced)
     });
     let Some(colon) = colon else { return false };
     let head = lead.end..lead.end + colon + 1;

@@ -1,4 +1,7 @@
-//! A snapshot of memories, read into entries.
+//! A snapshot of memories, parsed into entries: all input of a decision.
+//!
+//! Texts are parsed and tokenized when first needed, and the results are shared by clones. Each entry has its
+//! context (headings, introduction), because the same words in another context mean something else.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,34 +21,34 @@ use super::dates;
 use super::duplicate::{self, NormalizedText};
 use super::tokenize::TokenizedText;
 
-/// A memory as the curator is shown it.
+/// A memory in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMemory {
-    /// Its path.
+    /// Path.
     pub path: MemoryPath,
-    /// All of its text.
+    /// Whole text.
     pub text: ParsedText,
-    /// Whether a person pinned it: nothing of it is taken away then.
+    /// Whether a person pinned it; nothing is removed from it then.
     pub pinned: bool,
-    /// When its entries were written: what says `tomorrow` meant the day after.
+    /// Dates of its entries, which relative dates such as `tomorrow` depend on.
     pub entry_dates: EntryDates,
-    /// How far its text may be trusted: what came from outside makes nothing go that did not.
+    /// Trust level. A text from outside never causes the removal of another.
     pub trust: Trust,
-    /// Whether an agent wrote it after it had read text that nobody here reviewed, and nobody accepted it since.
+    /// Whether an agent wrote it after reading unreviewed text, and no person accepted it since.
     pub influenced: bool,
-    /// Whether a background review wrote it, and nobody accepted it since.
+    /// Whether a background review wrote it, and no person accepted it since.
     pub written_by_review: bool,
 }
 
-/// The times when the entries of a memory were written. The time of its file says so of none if others were added
-/// since, and a file that came with a checkout has the time of the checkout.
+/// Dates of a memory's entries. They come from history: a file's time changes when other entries are added, and a
+/// checkout sets its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryDates {
-    /// History does not tell.
+    /// Unknown to the history.
     Unknown,
-    /// All of them then.
+    /// One time for all entries.
     AllAt(Timestamp),
-    /// Some of them, by all of their text as [`StoredMemory::entries_with_relative_dates`] gives it.
+    /// Times of some entries, by their full text as in [`StoredMemory::entries_with_relative_dates`].
     PerEntry(BTreeMap<String, Timestamp>),
 }
 
@@ -60,54 +63,57 @@ impl EntryDates {
 }
 
 impl StoredMemory {
-    /// Tells whether nobody on this host reviewed it: it came with a repository, or was written after such text had been read. The
-    /// curator ignores such a memory: it adds nothing to it, does not count it as known, and changes nothing in it.
+    /// Checks whether the memory is unreviewed on this host: it came with a repository, or was written under the
+    /// influence of such text. The curator neither edits it nor counts its facts as known.
     pub(crate) fn is_unreviewed(&self) -> bool {
         self.influenced || (self.path.is_shared() && self.trust == Trust::Outside)
     }
 
-    /// Returns its text without these entries of it, which are in order.
+    /// Returns the text without some of its entries, which are in order.
     pub(crate) fn text_without<'a>(
         &'a self,
-        notes: impl IntoIterator<Item = &'a ParsedEntry, IntoIter: DoubleEndedIterator>,
+        entries: impl IntoIterator<Item = &'a ParsedEntry, IntoIter: DoubleEndedIterator>,
     ) -> String {
-        // From the end, so that the places of the others stay as they are.
-        let from_end = notes.into_iter().rev();
-        from_end.fold(self.text.to_string(), |text, note| without_entry(&text, &note.entry))
+        // From the end, so that the byte ranges of the others stay valid.
+        let from_end = entries.into_iter().rev();
+        from_end.fold(self.text.to_string(), |text, entry| without_entry(&text, &entry.entry))
     }
 
-    /// Returns the entries that point at days without naming them, each whole and without its bullet. Which
-    /// days they mean depends on when they were written.
+    /// Returns the entries with relative dates, each in full without its bullet. Their meaning depends on when they
+    /// were written.
     pub fn entries_with_relative_dates(&self) -> Vec<&str> {
-        let notes = self.text.parsed().entries.iter();
-        notes.map(ParsedEntry::full_text).filter(|whole| dates::has_relative_date(whole)).collect()
+        let entries = self.text.parsed().entries.iter();
+        entries
+            .map(ParsedEntry::full_text)
+            .filter(|whole| dates::has_relative_date(whole))
+            .collect()
     }
 }
 
-/// Everything that a decision depends on.
+/// All input of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The memories that may be read.
+    /// Memories that could be read.
     pub memories: Vec<StoredMemory>,
-    /// What lies beside them and cannot be read: no memory may be made there.
+    /// Paths of files that are not among the memories: no memory may be created there.
     pub occupied_paths: Vec<MemoryPath>,
-    /// Those of them that may hold something, which the machine failed to read.
+    /// The paths among them where reading failed and that may hold entries.
     pub failed_reads: Vec<MemoryPath>,
-    /// Where the caller may write.
+    /// Mounts that the caller may write to.
     pub writable: Vec<Mount>,
-    /// The time.
+    /// Current time.
     pub now: Timestamp,
-    /// The time zone of the person, by which `tomorrow` is meant.
+    /// Time zone of the person, for relative dates.
     pub time_zone: TimeZone,
 }
 
 impl Snapshot {
-    /// Returns the day that a time is, for the person.
+    /// Returns the date of a time in the person's time zone.
     pub(crate) fn local_date(&self, time: Timestamp) -> Date {
         time.to_zoned(self.time_zone.clone()).date()
     }
 
-    /// Tells whether entries of a memory may be changed without asking.
+    /// Checks whether entries of a memory may be changed without asking.
     pub(crate) fn may_edit(&self, stored: &StoredMemory) -> bool {
         !stored.pinned
             && !stored.is_unreviewed()
@@ -115,7 +121,7 @@ impl Snapshot {
     }
 }
 
-/// A text with what was read in it, once for all that hold it.
+/// A text, parsed once for all its clones.
 #[derive(Clone)]
 pub struct ParsedText(Arc<ParsedTextInner>);
 
@@ -159,72 +165,72 @@ impl fmt::Debug for ParsedText {
 }
 
 impl ParsedText {
-    /// Returns what was read in it.
+    /// Returns the parsed text.
     pub(crate) fn parsed(&self) -> &ParsedMemory {
         self.0.parsed.get_or_init(|| ParsedMemory::parse(&self.0.text))
     }
 
-    /// Forgets the words of its entries, which take the most room, if nothing else holds it.
+    /// Drops the cached tokens, which need the most memory, unless the text is shared.
     pub(crate) fn drop_tokens(&mut self) {
-        let read = Arc::get_mut(&mut self.0).and_then(|held| held.parsed.get_mut());
-        for note in read.into_iter().flat_map(|read| &mut read.entries) {
-            note.tokenized.take();
+        let parsed = Arc::get_mut(&mut self.0).and_then(|inner| inner.parsed.get_mut());
+        for entry in parsed.into_iter().flat_map(|parsed| &mut parsed.entries) {
+            entry.tokenized.take();
         }
     }
 }
 
-/// The head and the entries of a text.
+/// The header and the entries of a text.
 pub(crate) struct ParsedMemory {
     pub(crate) header: MemoryHeader,
     pub(crate) entries: Vec<ParsedEntry>,
-    /// Whether nothing stands behind the last entry: no heading and no break.
+    /// Whether no heading and no break follows the last entry.
     ends_with_entry: bool,
 }
 
-/// An entry, read.
+/// A parsed entry.
 pub(crate) struct ParsedEntry {
     pub(crate) entry: Entry,
-    /// The headings above it and the paragraph that introduces it, each in its form.
+    /// Headings above it and the paragraph that introduces it, normalized.
     pub(crate) context: Arc<str>,
     pub(crate) normalized: NormalizedText,
-    /// Whether it is a numbered step, which means nothing without its place.
+    /// Whether it is a numbered step, whose meaning depends on its position.
     pub(crate) is_step: bool,
-    /// Whether a paragraph stands before the list that it is in.
+    /// Whether a paragraph introduces its list.
     pub(crate) has_introduction: bool,
     text: Arc<str>,
-    /// What it states, without the bullet and without its reasons.
+    /// Byte range of its statement, without the bullet and the reasons.
     statement: Range<usize>,
     tokenized: OnceLock<Box<TokenizedText>>,
 }
 
-/// Where the reasons of an entry begin.
+/// Pattern of the beginning of an entry's reasons.
 static REASONS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?im)^[ \t]*[*_]*(?:why|how[ _]to[ _]apply)[*_]*:").ok());
 
-/// Returns where the reasons of a statement begin, in bytes; `None` if it gives none.
+/// Returns the offset of the reasons in an entry, in bytes; `None` if it has none.
 pub(crate) fn reasons_start(whole: &str) -> Option<usize> {
     REASONS.as_ref()?.find(whole).map(|found| found.start())
 }
 
 impl ParsedMemory {
     fn parse(text: &Arc<str>) -> Self {
-        let mut above = EntryContext::default();
+        let mut context = EntryContext::default();
         let mut end = text.len() - document::body(text).len();
-        let mut notes: Vec<ParsedEntry> = Vec::new();
+        let mut entries: Vec<ParsedEntry> = Vec::new();
         for entry in document::entries(text) {
-            above.advance(slice(text, end..entry.range.start));
+            context.advance(slice(text, end..entry.range.start));
             end = entry.range.end;
-            let note = ParsedEntry::parse(text, entry, &above);
+            let note = ParsedEntry::parse(text, entry, &context);
             if !note.is_item() {
-                above.introduction = Some(note.normalized.clone());
+                context.introduction = Some(note.normalized.clone());
             }
-            notes.push(note);
+            entries.push(note);
         }
         let ends_with_entry = slice(text, end..).trim().is_empty();
-        Self { header: document::parse_header(text.as_bytes()), entries: notes, ends_with_entry }
+        Self { header: document::parse_header(text.as_bytes()), entries, ends_with_entry }
     }
 
-    /// Tells whether an entry at the end would stand below no heading and no introduction, and would be no step.
+    /// Checks whether an entry appended at the end would have no heading and no introduction, and be no step.
     pub(crate) fn can_append(&self) -> bool {
         let is_plain =
             |last: &ParsedEntry| last.is_item() && !last.is_step && last.context.is_empty();
@@ -236,23 +242,23 @@ impl ParsedMemory {
 #[derive(Default)]
 struct EntryContext {
     headings: Vec<(usize, String)>,
-    /// The number of thematic breaks so far.
+    /// Number of thematic breaks so far.
     breaks: usize,
     introduction: Option<NormalizedText>,
 }
 
 impl EntryContext {
-    /// Passes text between two entries: headings, thematic breaks and blank lines.
-    fn advance(&mut self, between: &str) {
+    /// Reads the text between two entries: headings, thematic breaks and blank lines.
+    fn advance(&mut self, gap: &str) {
         let mut is_below_text = false;
-        for line in between.lines().map(str::trim) {
+        for line in gap.lines().map(str::trim) {
             let level = line.chars().take_while(|c| *c == '#').count().max(1);
             let is_line = !line.is_empty() && line.chars().all(|c| "=-*_ ".contains(c));
             if !line.is_empty() && !is_line {
                 self.headings.retain(|(above, _)| *above < level);
                 self.headings.push((level, duplicate::normalize_line(line)));
             }
-            // A line below a heading underlines it.
+            // A line of dashes below text underlines it as a heading.
             self.breaks += usize::from(is_line && !is_below_text);
             is_below_text = !line.is_empty() && !is_line && !line.starts_with('#');
             if !line.is_empty() {
@@ -261,7 +267,7 @@ impl EntryContext {
         }
     }
 
-    /// Returns what is above an item of a list, or above another block, which no paragraph introduces.
+    /// Returns the context of an entry. The introduction belongs only to list items.
     fn context(&self, is_item: bool) -> Arc<str> {
         let headings = self.headings.iter().map(|(_, heading)| heading.as_str());
         let introduction =
@@ -279,45 +285,45 @@ impl EntryContext {
 }
 
 impl ParsedEntry {
-    fn parse(text: &Arc<str>, entry: Entry, above: &EntryContext) -> Self {
+    fn parse(text: &Arc<str>, entry: Entry, context: &EntryContext) -> Self {
         let all = slice(text, entry.range.clone());
         let bullet = slice(all, ..all.find(entry.first_line.as_str()).unwrap_or(0));
         let from = entry.range.start + bullet.len();
         let whole = entry.full_text(text);
-        let stated = slice(whole, ..reasons_start(whole).unwrap_or(whole.len()));
+        let statement = slice(whole, ..reasons_start(whole).unwrap_or(whole.len()));
         Self {
-            context: above.context(!bullet.is_empty()),
+            context: context.context(!bullet.is_empty()),
             normalized: NormalizedText::new(whole),
             is_step: bullet.trim_end().ends_with(['.', ')']),
-            has_introduction: !bullet.is_empty() && above.introduction.is_some(),
+            has_introduction: !bullet.is_empty() && context.introduction.is_some(),
             text: Arc::clone(text),
-            statement: from..from + stated.trim_end().len(),
+            statement: from..from + statement.trim_end().len(),
             tokenized: OnceLock::new(),
             entry,
         }
     }
 
-    /// Tells whether it is an item of a list.
+    /// Checks whether it is a list item.
     pub(crate) const fn is_item(&self) -> bool {
         self.statement.start > self.entry.range.start
     }
 
-    /// Returns all of it, without the bullet and the white space at the end.
+    /// Returns the whole entry, without the bullet and trailing white space.
     pub(crate) fn full_text(&self) -> &str {
         self.entry.full_text(&self.text)
     }
 
-    /// Returns what it states, without the bullet and without its reasons.
+    /// Returns the statement, without the bullet and the reasons.
     pub(crate) fn statement(&self) -> &str {
         slice(&self.text, self.statement.clone())
     }
 
-    /// Tells whether it gives reasons.
+    /// Checks whether it has reasons.
     pub(crate) fn has_reasons(&self) -> bool {
         self.statement().len() < self.full_text().len()
     }
 
-    /// Returns the words of its statement.
+    /// Returns the tokens of the statement.
     pub(crate) fn tokenized(&self) -> &TokenizedText {
         self.tokenized.get_or_init(|| Box::new(TokenizedText::tokenize(self.statement())))
     }

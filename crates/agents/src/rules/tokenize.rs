@@ -1,9 +1,8 @@
-//! Text as words that can be compared: any script, any case, with or without accents.
+//! Splits text into normalized tokens that can be compared: any script, any case, with or without accents.
 //!
-//! A text is cut by script: letters and digits between spaces make a word, Chinese and Japanese are
-//! cut along the words that the lexicon knows and compared by pairs of characters in between. Each
-//! word has a `key` (its stem, or what it stands for) and the classes that its language gives it.
-//! Which language that is, is told by the small words of the text.
+//! Letters and digits between spaces form a word. Chinese and Japanese are split along the words of the lexicon,
+//! and into character pairs in between. Each token has a `key` (its stem, or a symbol for its meaning) and the word
+//! classes that the lexicon of its language gives it. The language is detected from the common words of the text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,7 +18,7 @@ use super::lexicon::{
     languages_with,
 };
 
-/// Numbers with what joins their parts; runs of one script; comparing signs; pictures.
+/// Pattern of raw tokens: numbers with separators, runs of one script, comparison signs, pictograms.
 static RAW_TOKENS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?P<number>\d+(?:[.:,/\-]\d+)+\b)",
@@ -33,12 +32,12 @@ static RAW_TOKENS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Returns a text for comparing: folded, with straight apostrophes.
+/// Normalizes a text for comparison: folded, with straight apostrophes.
 pub(crate) fn normalize(text: &str) -> String {
     fold(text).replace('’', "'")
 }
 
-/// Returns the words of a plain text that is written with spaces.
+/// Returns the words of a normalized text with spaces.
 pub(crate) fn split_words(plain: &str) -> Vec<String> {
     let mut words = Vec::new();
     for piece in raw_tokens(plain) {
@@ -47,37 +46,38 @@ pub(crate) fn split_words(plain: &str) -> Vec<String> {
     words.into_iter().map(|(_, word)| word).collect()
 }
 
-/// Returns the words of a text with their places, without those that stand unparted, and which languages know them.
+/// Returns the words of a text with their byte ranges, without those in scripts without spaces, and language
+/// scores.
 pub(crate) fn tokenize_spaced(text: &str) -> (Vec<(Range<usize>, String)>, LanguageScores) {
     let (pieces, words) = split_text(text);
-    let tongues = score_languages(text, &pieces, &words);
-    (words, tongues)
+    let scores = score_languages(text, &pieces, &words);
+    (words, scores)
 }
 
 /// One word of a text.
 #[derive(Clone, Debug)]
 pub(crate) struct TextToken {
-    /// Where it stands in the text, in bytes.
+    /// Byte range in the text.
     pub(crate) range: Range<usize>,
-    /// It, made plain.
+    /// Normalized word.
     pub(crate) word: String,
-    /// What it is compared by.
+    /// Key that words are compared by.
     pub(crate) key: String,
-    /// What its language says that it does here.
+    /// Classes in its language.
     pub(crate) classes: ClassSet,
-    /// What it counts.
+    /// Number, weekday or month that it stands for.
     pub(crate) value: Option<LexiconValue>,
-    /// The number of its clause; a comma, a stop or a bracket ends one.
+    /// Index of its clause; commas, full stops and brackets end one.
     pub(crate) clause: usize,
-    /// The number of its sentence.
+    /// Index of its sentence.
     pub(crate) sentence: usize,
-    /// Whether a negation goes before it in its clause.
+    /// Whether it is negated.
     pub(crate) negated: bool,
     /// Whether it begins with a capital inside a sentence.
     pub(crate) is_name: bool,
-    /// Whether it is written in capitals.
+    /// Whether it is all capitals.
     pub(crate) is_acronym: bool,
-    /// Its language.
+    /// Index of its language.
     pub(crate) language: Option<usize>,
 }
 
@@ -86,43 +86,43 @@ impl TextToken {
         self.classes.has(class)
     }
 
-    /// The code of the language that it is taken for.
+    /// Returns the code of its language; empty if unknown.
     pub(crate) fn language_code(&self) -> &'static str {
-        self.language.and_then(|one| languages().get(one)).map_or("", |one| one.code)
+        self.language.and_then(|index| languages().get(index)).map_or("", |language| language.code)
     }
 
-    /// Whether it is taken for English.
+    /// Checks whether its language is English.
     pub(crate) fn is_english(&self) -> bool {
         self.language_code() == "en"
     }
 
-    /// Whether its language puts the verb last.
+    /// Checks whether its language puts the verb last.
     pub(crate) fn is_verb_last(&self) -> bool {
         self.language_code() == "ja"
     }
 
-    /// Whether it holds a digit.
+    /// Checks for a digit.
     pub(crate) fn has_digit(&self) -> bool {
         self.word.chars().any(char::is_numeric)
     }
 
-    /// Whether it says something by itself.
+    /// Checks whether it is a content word.
     pub(crate) fn is_content(&self) -> bool {
         let small = [Class::Function, Class::Not, Class::Contrast, Class::Until, Class::Since];
         self.key.starts_with('§') || self.value.is_some() || !self.classes.has_any(&small)
     }
 }
 
-/// A run of words that the lexicon knows.
+/// A run of words that the lexicon has an entry for.
 #[derive(Clone, Debug)]
 pub(crate) struct LexiconMatch {
-    /// The words, by their index.
+    /// Indexes of the words.
     pub(crate) tokens: Range<usize>,
     pub(crate) classes: ClassSet,
     pub(crate) value: Option<LexiconValue>,
 }
 
-/// A text and its words.
+/// A text with its tokens.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TokenizedText {
     pub(crate) tokens: Vec<TextToken>,
@@ -130,45 +130,45 @@ pub(crate) struct TokenizedText {
 }
 
 impl TokenizedText {
-    /// Reads a text in the languages that know the most of its words.
+    /// Tokenizes a text in the detected languages.
     pub(crate) fn tokenize(text: &str) -> Self {
         let (pieces, words) = split_text(text);
-        let chosen = DetectedLanguages::detect(&score_languages(text, &pieces, &words));
-        Self::from_raw_tokens(text, pieces, words, chosen)
+        let languages = DetectedLanguages::detect(&score_languages(text, &pieces, &words));
+        Self::from_raw_tokens(text, pieces, words, languages)
     }
 
     fn from_raw_tokens(
         text: &str,
         pieces: Vec<RawToken>,
         mut words: Vec<NormalizedWord>,
-        chosen: DetectedLanguages,
+        detected: DetectedLanguages,
     ) -> Self {
-        let mut read = Self::default();
+        let mut tokenized = Self::default();
         let (mut clause, mut sentence, mut end) = (0, 0, 0);
         for piece in pieces {
             let between = slice(text, end..piece.range.start);
             let next = words.get(piece.words.start).map_or("", |(_, word)| word);
-            match boundary(read.tokens.last(), between, next) {
+            match boundary(tokenized.tokens.last(), between, next) {
                 Some(Boundary::Sentence) => (sentence, clause) = (sentence + 1, clause + 1),
                 Some(Boundary::Clause) => clause += 1,
                 None => {}
             }
             end = piece.range.end;
             let first_in_sentence =
-                read.tokens.last().is_none_or(|token: &TextToken| token.sentence != sentence);
+                tokenized.tokens.last().is_none_or(|token: &TextToken| token.sentence != sentence);
             let mut unspaced = match piece.kind {
-                RawTokenKind::Unspaced => segment_unspaced(text, &piece, chosen),
+                RawTokenKind::Unspaced => segment_unspaced(text, &piece, detected),
                 RawTokenKind::Spaced | RawTokenKind::Abugida => Vec::new(),
             };
-            let cut = words.get_mut(piece.words).into_iter().flatten().chain(&mut unspaced);
-            for (at, word) in cut.map(std::mem::take) {
-                let source = slice(text, at.clone());
+            let split = words.get_mut(piece.words).into_iter().flatten().chain(&mut unspaced);
+            for (range, word) in split.map(std::mem::take) {
+                let source = slice(text, range.clone());
                 let is_name = !first_in_sentence && source.starts_with(char::is_uppercase);
                 let is_acronym = is_acronym(source);
-                let language = chosen.for_script(script_of(&word));
-                read.tokens.push(TextToken {
+                let language = detected.for_script(script_of(&word));
+                tokenized.tokens.push(TextToken {
                     key: String::new(),
-                    range: at,
+                    range,
                     word,
                     classes: ClassSet::default(),
                     value: None,
@@ -181,23 +181,23 @@ impl TokenizedText {
                 });
             }
         }
-        read.match_lexicon();
-        read.mark_site_phrases();
-        read.mark_negation();
-        read
+        tokenized.match_lexicon();
+        tokenized.mark_site_phrases();
+        tokenized.mark_negation();
+        tokenized
     }
 
-    /// Finds what the lexicon knows, longest runs of words first, and gives each word its key.
+    /// Looks up all runs of words in the lexicon and sets classes, values and keys.
     fn match_lexicon(&mut self) {
         for index in 0..self.tokens.len() {
             let token = &mut self.tokens[index];
-            let Some(language) = token.language.and_then(|one| languages().get(one)) else {
+            let Some(language) = token.language.and_then(|index| languages().get(index)) else {
                 token.key = token.word.clone();
                 continue;
             };
-            let begins_run = token
-                .language
-                .is_some_and(|one| languages_with(&token.word) >> (one + LANGUAGES_MAX) & 1 == 1);
+            let begins_run = token.language.is_some_and(|index| {
+                languages_with(&token.word) >> (index + LANGUAGES_MAX) & 1 == 1
+            });
             let longest = if begins_run { language.longest_phrase } else { 1 };
             let mut words = Cow::Borrowed("");
             for (offset, token) in self.tokens[index..].iter().take(longest).enumerate() {
@@ -242,8 +242,8 @@ impl TokenizedText {
 
     fn assign_key(&mut self, index: usize, language: &Language) {
         let token = &mut self.tokens[index];
-        let same = language.lookup(&token.word).and_then(|known| known.canonical.as_ref());
-        let word = same.unwrap_or(&token.word);
+        let entry = language.lookup(&token.word).and_then(|entry| entry.canonical.as_ref());
+        let word = entry.unwrap_or(&token.word);
         token.key = if token.has_digit() { word.clone() } else { language.stem(word) };
         let by_stem = language.classes_of_stem(&token.key);
         if !by_stem.is_empty() {
@@ -256,40 +256,44 @@ impl TokenizedText {
         }
     }
 
-    /// Marks `of this project` and the like as adding nothing: in whose memory a fact is says that as well.
+    /// Marks the place in `of this project` and the like as light: the memory's scope says the same.
     fn mark_site_phrases(&mut self) {
         for index in 2..self.tokens.len() {
-            let [before, this, site] = &self.tokens[index - 2..=index] else { continue };
-            let is_one = before.clause == site.clause && before.is(Class::Function);
-            if is_one && before.is(Class::Within) && this.is(Class::This) && site.is(Class::Site) {
+            let [before, this, place] = &self.tokens[index - 2..=index] else { continue };
+            let is_phrase = before.clause == place.clause && before.is(Class::Function);
+            if is_phrase
+                && before.is(Class::Within)
+                && this.is(Class::This)
+                && place.is(Class::Site)
+            {
                 let token = &mut self.tokens[index];
                 token.classes = token.classes.with(ClassSet::single(Class::Light));
             }
         }
     }
 
-    /// Marks what is negated: the words that follow in the clause, as far as the next small word; in
-    /// languages that put the verb last, also what goes before.
+    /// Marks negated words: those after a negation in its clause, up to the next function word. In languages with
+    /// the verb last, also those before it.
     fn mark_negation(&mut self) {
-        let (mut since, mut reached) = (None, false);
+        let (mut negated_clause, mut has_content) = (None, false);
         for index in 0..self.tokens.len() {
             let token = &self.tokens[index];
             let clause = token.clause;
             if token.is(Class::Not) || token.is(Class::Contrast) {
-                (since, reached) = (Some(clause), false);
+                (negated_clause, has_content) = (Some(clause), false);
                 if self.negates_preceding_words(index) {
                     let before = self.tokens[..index].iter_mut().rev();
                     for token in before.take_while(|token| token.clause == clause) {
                         token.negated = true;
                     }
                 }
-            } else if since == Some(clause) {
+            } else if negated_clause == Some(clause) {
                 let is_content = token.is_content();
                 if is_content {
                     self.tokens[index].negated = true;
-                    reached = true;
-                } else if reached {
-                    since = None;
+                    has_content = true;
+                } else if has_content {
+                    negated_clause = None;
                 }
             }
         }
@@ -301,13 +305,13 @@ impl TokenizedText {
             && token.is(Class::Not)
     }
 
-    /// Returns the words that say something.
+    /// Returns the content words.
     pub(crate) fn content_tokens(&self) -> impl Iterator<Item = &TextToken> {
         self.tokens.iter().filter(|token| token.is_content())
     }
 
-    /// Tells whether it is in a language without a file: its script is of none, or it is Latin, not plain ASCII, and
-    /// hardly a word is known.
+    /// Checks whether the text is in a language without a lexicon. Its script is unsupported, or it is Latin with
+    /// non-ASCII letters and hardly any known word.
     pub(crate) fn is_unsupported_language(&self, source: &str) -> bool {
         let is_word =
             |token: &&TextToken| !token.has_digit() && !token.is_name && !token.is_acronym;
@@ -322,7 +326,7 @@ impl TokenizedText {
             || (words().skip(1).any(is_own) && known * 4 <= words().count())
     }
 
-    /// Whether a word of this class is in it.
+    /// Checks whether any word has a class.
     pub(crate) fn has(&self, class: Class) -> bool {
         self.tokens.iter().any(|token| token.is(class))
     }
@@ -349,42 +353,44 @@ impl TextToken {
     }
 }
 
-/// Whether a word is the name of a month in some language: `4. Mai`.
+/// Checks whether a word is the name of a month in some language: `4. Mai`.
 pub(crate) fn is_month_name(word: &str) -> bool {
-    let is_month = |one: &Language| {
-        one.lookup(word).is_some_and(|known| matches!(known.value, Some(LexiconValue::Month(_))))
+    let is_month = |language: &Language| {
+        language
+            .lookup(word)
+            .is_some_and(|entry| matches!(entry.value, Some(LexiconValue::Month(_))))
     };
     languages().iter().any(is_month)
 }
 
-/// Whether a word is written in capitals alone.
+/// Checks whether a word is all capitals.
 fn is_acronym(source: &str) -> bool {
     source.chars().filter(|c| c.is_uppercase()).count() >= 2
         && !source.chars().any(char::is_lowercase)
 }
 
-/// What a stop or a comma ends.
+/// End of a clause or sentence.
 enum Boundary {
     Clause,
     Sentence,
 }
 
-/// What ends between two words.
-fn boundary(last: Option<&TextToken>, between: &str, next: &str) -> Option<Boundary> {
+/// Returns the boundary between two words.
+fn boundary(last: Option<&TextToken>, gap: &str, next: &str) -> Option<Boundary> {
     let is_day = |token: &TextToken| token.word.len() <= 2 && token.has_digit();
-    if between.trim_end() == "." && last.is_some_and(is_day) && is_month_name(next) {
+    if gap.trim_end() == "." && last.is_some_and(is_day) && is_month_name(next) {
         // `4. Mai`.
         return None;
     }
-    if between.contains(['.', '!', '?', '。', '！', '？', '…', '؟', '\n']) {
+    if gap.contains(['.', '!', '?', '。', '！', '？', '…', '؟', '\n']) {
         return Some(Boundary::Sentence);
     }
     let ends_clause =
-        between.contains([',', ';', ':', '(', ')', '，', '、', '；', '：', '–', '—', '،']);
+        gap.contains([',', ';', ':', '(', ')', '，', '、', '；', '：', '–', '—', '،']);
     ends_clause.then_some(Boundary::Clause)
 }
 
-/// What kind of piece a text was cut into.
+/// Kind of a raw token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RawTokenKind {
     Spaced,
@@ -392,14 +398,14 @@ enum RawTokenKind {
     Abugida,
 }
 
-/// A word made plain, and where it stands.
+/// A normalized word with its byte range.
 type NormalizedWord = (Range<usize>, String);
 
 #[derive(Clone, Debug)]
 struct RawToken {
     range: Range<usize>,
     kind: RawTokenKind,
-    /// Which words it was cut into, of those of the text.
+    /// Indexes of its words in the list of the whole text.
     words: Range<usize>,
 }
 
@@ -414,7 +420,7 @@ fn raw_tokens(text: &str) -> Vec<RawToken> {
         .collect()
 }
 
-/// Which of the alternatives a piece is of: its first character belongs to one of them alone.
+/// Returns the kind of a raw token: its first character matches only one alternative of the pattern.
 const fn raw_token_kind(first: char) -> RawTokenKind {
     match first {
         '\u{E00}'..='\u{EFF}'
@@ -445,7 +451,7 @@ const fn raw_token_kind(first: char) -> RawTokenKind {
     }
 }
 
-/// Cuts a text into pieces and words, as far as that does not depend on the language.
+/// Splits a text into raw tokens and words, as far as that is independent of the language.
 fn split_text(text: &str) -> (Vec<RawToken>, Vec<NormalizedWord>) {
     let mut words = Vec::new();
     let mut pieces = raw_tokens(text);
@@ -457,24 +463,24 @@ fn split_text(text: &str) -> (Vec<RawToken>, Vec<NormalizedWord>) {
     (pieces, words)
 }
 
-/// Returns how many words of a text each language takes for its own.
+/// Returns the language scores of a text.
 fn score_languages(text: &str, pieces: &[RawToken], words: &[NormalizedWord]) -> LanguageScores {
-    let mut tongues = LanguageScores::default();
-    tongues.note_kana(text);
+    let mut scores = LanguageScores::default();
+    scores.note_kana(text);
     for piece in pieces.iter().filter(|piece| piece.kind == RawTokenKind::Spaced) {
-        // `CI` is no Polish word.
+        // An acronym such as `CI` is no Polish word.
         if text.get(piece.range.clone()).is_some_and(is_acronym) {
             continue;
         }
-        for (at, word) in words.get(piece.words.clone()).into_iter().flatten() {
-            tongues.add_word(slice(text, at.clone()), word);
+        for (range, word) in words.get(piece.words.clone()).into_iter().flatten() {
+            scores.add_word(slice(text, range.clone()), word);
         }
     }
-    tongues
+    scores
 }
 
 impl RawToken {
-    /// Cuts it into words, as far as that does not depend on the language.
+    /// Splits the token into words, as far as that is independent of the language.
     fn split_into(&self, text: &str, words: &mut Vec<NormalizedWord>) {
         match self.kind {
             RawTokenKind::Spaced => split_word(text, self, words),
@@ -484,7 +490,7 @@ impl RawToken {
     }
 }
 
-/// A word, cut at an apostrophe unless some language knows it whole.
+/// Splits a word at its apostrophes, unless some language knows it whole.
 fn split_word(text: &str, piece: &RawToken, words: &mut Vec<NormalizedWord>) {
     let source = slice(text, piece.range.clone());
     let whole = normalize(source);
@@ -494,55 +500,56 @@ fn split_word(text: &str, piece: &RawToken, words: &mut Vec<NormalizedWord>) {
     }
     let mut start = piece.range.start;
     for part in source.split(['\'', '’']) {
-        let at = start..start + part.len();
-        let mark = slice(text, at.end..).chars().next().map_or(0, char::len_utf8);
-        start = at.end + mark;
+        let range = start..start + part.len();
+        let mark = slice(text, range.end..).chars().next().map_or(0, char::len_utf8);
+        start = range.end + mark;
         if !part.is_empty() {
-            words.push((at, normalize(part)));
+            words.push((range, normalize(part)));
         }
     }
 }
 
 fn is_apostrophe_word(word: &str) -> bool {
-    // Only once the languages are read: they are read with this very function.
+    // A fixed list: the lexicon cannot be asked, because it is parsed with this function.
     word.contains('\'') && has_word(APOSTROPHES, word)
 }
 
-/// Words with an apostrophe that are one word.
+/// Words with an apostrophe that are not split.
 const APOSTROPHES: &str = "
     don't doesn't didn't isn't aren't wasn't won't can't shouldn't mustn't couldn't wouldn't
     haven't hasn't weren't i'm i've i'd i'll we're we've we'd we'll you're you've you'll they're
     it's that's there's here's what's let's aujourd'hui s'il
 ";
 
-/// Cuts a run without spaces along the words that are known; what lies between is cut into pairs.
+/// Splits a run without spaces along known words; the text in between is split into pairs.
 fn segment_unspaced(
     text: &str,
     piece: &RawToken,
-    chosen: DetectedLanguages,
+    detected: DetectedLanguages,
 ) -> Vec<NormalizedWord> {
-    let Some(language) = chosen.for_script(Script::Unspaced).and_then(|one| languages().get(one))
+    let Some(language) =
+        detected.for_script(Script::Unspaced).and_then(|index| languages().get(index))
     else {
         return character_bigrams(text, &piece.range);
     };
     let source = slice(text, piece.range.clone());
     let chars: Vec<(usize, char)> = source.char_indices().collect();
-    let end_of = |index: usize| chars.get(index).map_or(source.len(), |(at, _)| *at);
+    let end_of = |index: usize| chars.get(index).map_or(source.len(), |(offset, _)| *offset);
     let mut words = Vec::new();
     let (mut unknown, mut index) = (0, 0);
     while index < chars.len() {
         let longest = language.longest_phrase.min(chars.len() - index);
         let found = (1..=longest).rev().find_map(|length| {
-            let at = chars[index].0..end_of(index + length);
-            let word = normalize(source.get(at.clone())?);
-            language.lookup(&word).map(|_| (length, at, word))
+            let range = chars[index].0..end_of(index + length);
+            let word = normalize(source.get(range.clone())?);
+            language.lookup(&word).map(|_| (length, range, word))
         });
-        let Some((length, at, word)) = found else {
+        let Some((length, range, word)) = found else {
             index += 1;
             continue;
         };
-        words.extend(segment_unknown(text, piece, end_of(unknown)..at.start, language));
-        words.push((piece.range.start + at.start..piece.range.start + at.end, word));
+        words.extend(segment_unknown(text, piece, end_of(unknown)..range.start, language));
+        words.push((piece.range.start + range.start..piece.range.start + range.end, word));
         index += length;
         unknown = index;
     }
@@ -550,42 +557,42 @@ fn segment_unspaced(
     words
 }
 
-/// Katakana stays whole, hiragana is grammar and is left out, the rest is cut into pairs.
+/// Splits unknown text: katakana stays whole, hiragana is grammar and dropped, the rest is split into pairs.
 fn segment_unknown(
     text: &str,
     piece: &RawToken,
-    at: Range<usize>,
+    range: Range<usize>,
     language: &Language,
 ) -> Vec<NormalizedWord> {
-    let start = piece.range.start + at.start;
-    let source = slice(text, start..piece.range.start + at.end);
+    let start = piece.range.start + range.start;
+    let source = slice(text, start..piece.range.start + range.end);
     let mut runs: Vec<(Range<usize>, u8)> = Vec::new();
-    for (at, c) in source.char_indices() {
+    for (offset, c) in source.char_indices() {
         let kind = match c {
             '\u{3041}'..='\u{309F}' => 0,
             '\u{30A0}'..='\u{30FF}' => 1,
             _ => 2,
         };
-        let at = start + at..start + at + c.len_utf8();
+        let range = start + offset..start + offset + c.len_utf8();
         match runs.last_mut() {
-            Some((run, last)) if *last == kind => run.end = at.end,
-            _ => runs.push((at, kind)),
+            Some((run, last)) if *last == kind => run.end = range.end,
+            _ => runs.push((range, kind)),
         }
     }
     let mut words = Vec::new();
-    for (at, kind) in runs {
+    for (range, kind) in runs {
         match kind {
             0 if language.code == "ja" => {}
-            1 => words.push((at.clone(), normalize(slice(text, at)))),
-            _ => words.extend(character_bigrams(text, &at)),
+            1 => words.push((range.clone(), normalize(slice(text, range)))),
+            _ => words.extend(character_bigrams(text, &range)),
         }
     }
     words
 }
 
-/// Every two characters that stand side by side; a single one by itself.
-fn character_bigrams(text: &str, at: &Range<usize>) -> Vec<NormalizedWord> {
-    let source = slice(text, at.clone());
+/// Returns all pairs of adjacent characters; a single character by itself.
+fn character_bigrams(text: &str, range: &Range<usize>) -> Vec<NormalizedWord> {
+    let source = slice(text, range.clone());
     let starts: Vec<usize> = source
         .char_indices()
         .filter(|(index, c)| *index == 0 || !is_combining_mark(*c))
@@ -593,9 +600,9 @@ fn character_bigrams(text: &str, at: &Range<usize>) -> Vec<NormalizedWord> {
         .chain([source.len()])
         .collect();
     let pair = |start: usize, end: usize| {
-        let at = at.start + start..at.start + end;
-        let word = normalize(slice(text, at.clone()));
-        (at, word)
+        let range = range.start + start..range.start + end;
+        let word = normalize(slice(text, range.clone()));
+        (range, word)
     };
     match starts.as_slice() {
         [] | [_] => Vec::new(),
@@ -604,7 +611,7 @@ fn character_bigrams(text: &str, at: &Range<usize>) -> Vec<NormalizedWord> {
     }
 }
 
-/// Whether a character is of a script that is written without spaces.
+/// Checks whether a character belongs to a script without spaces.
 pub(crate) fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '々')
 }
@@ -624,7 +631,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_character_tells_which_kind_a_piece_is_of() {
+    fn the_first_character_determines_the_kind_of_a_raw_token() {
         let pattern = RAW_TOKENS.as_ref().unwrap();
         let mut wrong = Vec::new();
         for first in '\0'..=char::MAX {

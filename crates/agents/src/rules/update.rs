@@ -1,8 +1,8 @@
-//! Statements that say plainly what an entry is now, so that it may be replaced without a question.
+//! Detects statements that plainly replace an entry, so that no question is needed.
 //!
-//! Two forms only, in the languages whose words for `now` are listed: the same subject with another value of the same
-//! shape (`The timeout is now 60 s`), and the whole old statement with `no longer` in it. The new entry says all that
-//! the old one said but its value; anything else is proposed.
+//! There are two forms, in the languages whose words for `now` are listed. One gives the same subject another value
+//! of the same shape (`The timeout is now 60 s`). The other is the whole old statement with `no longer` in it. The
+//! new entry keeps all of the old one but the value; any other update is only proposed.
 
 use std::sync::LazyLock;
 
@@ -15,17 +15,16 @@ use super::duplicate::{NormalizedText, has_blocks};
 const NOW: &[&str] = &["now", "jetzt", "nun", "maintenant", "désormais", "ahora"];
 const IS: &[&str] = &["is", "are", "ist", "sind", "est", "sont", "es", "son", "está", "están"];
 
-/// Articles, which tell one subject from no other.
+/// Articles, which do not identify a subject.
 const ARTICLES: &[&str] = &[
     "the", "a", "an", "our", "my", "der", "die", "das", "ein", "eine", "unser", "unsere", "le",
     "la", "les", "un", "une", "notre", "el", "los", "las", "una", "nuestro", "nuestra",
 ];
 
-/// Words that say that the rest is no longer so; the words that stand around it in French are not told apart from
-/// others, so it has none.
+/// Phrases for `no longer`. French has none: its negation stands around the verb, and its words have other uses.
 const NO_LONGER: &[&str] = &["no longer ", "nicht mehr ", "ya no "];
 
-/// A value with a shape of its own: a number with its unit, a time, a date, a version, a link, a path, a share.
+/// Pattern of a value with a recognizable shape: a number with its unit, a time, a date, a version, a link.
 static VALUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?x)^(?:
@@ -39,7 +38,7 @@ static VALUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Tells whether a new statement replaces an old one, so that nothing else of the old one is lost.
+/// Checks whether a new statement replaces an old one without losing anything else.
 pub(crate) fn replaces(new: &str, old: &str) -> bool {
     if has_blocks(new) || has_blocks(old) {
         return false;
@@ -47,19 +46,19 @@ pub(crate) fn replaces(new: &str, old: &str) -> bool {
     negates_statement(new, old) || gives_new_value(new, old)
 }
 
-/// Tells whether the new statement is the old one with `no longer`, or other words for it, in it.
+/// Checks whether the new statement is the old one with `no longer` or the like in it.
 fn negates_statement(new: &str, old: &str) -> bool {
     let old = NormalizedText::new(old);
     NO_LONGER.iter().any(|words| {
         let mut found = new.match_indices(words);
-        found.any(|(at, words)| {
-            let rest = [slice(new, ..at), slice(new, at + words.len()..)].concat();
+        found.any(|(index, words)| {
+            let rest = [slice(new, ..index), slice(new, index + words.len()..)].concat();
             NormalizedText::new(&rest) == old
         })
     })
 }
 
-/// Tells whether both give one subject a value of the same shape, and the new one says that it holds now.
+/// Checks whether both give one subject a value of the same shape, and the new one holds now.
 fn gives_new_value(new: &str, old: &str) -> bool {
     let Some((subject, value)) = split_subject_and_value(new, true) else { return false };
     let Some((old_subject, old_value)) = split_subject_and_value(old, false) else { return false };
@@ -68,12 +67,13 @@ fn gives_new_value(new: &str, old: &str) -> bool {
         && value_shape(&value).is_some_and(|shape| Some(shape) == self::value_shape(&old_value))
 }
 
-/// Cuts `SUBJECT is VALUE` and `SUBJECT: VALUE`, with a word for `now` on either side of the value if that is wanted.
+/// Splits `SUBJECT is VALUE` and `SUBJECT: VALUE`; with `is_now`, a word for `now` must be on either side of the
+/// value.
 fn split_subject_and_value(text: &str, is_now: bool) -> Option<(NormalizedText, String)> {
     let text = text.trim().trim_end_matches(['.', '!']);
     let words: Vec<&str> = text.split_whitespace().collect();
-    let at = words.iter().rposition(|word| IS.contains(word) || word.ends_with(':'))?;
-    let (subject, rest) = words.split_at(at + 1);
+    let index = words.iter().rposition(|word| IS.contains(word) || word.ends_with(':'))?;
+    let (subject, rest) = words.split_at(index + 1);
     let (verb, subject) = subject.split_last()?;
     let subject = match verb.strip_suffix(':') {
         Some(last) => [subject, &[last]].concat().join(" "),
@@ -84,13 +84,14 @@ fn split_subject_and_value(text: &str, is_now: bool) -> Option<(NormalizedText, 
         _ if is_now => return None,
         value => value,
     };
-    // `The port` may be that of one of many things; `the gateway port` is not.
-    let is_telling = |word: &&str| !ARTICLES.contains(&word.to_lowercase().as_str());
-    let is_whole = subject.split_whitespace().filter(is_telling).count() > 1 && !value.is_empty();
-    is_whole.then(|| (NormalizedText::new(&subject), value.join(" ")))
+    // `The port` may be the port of many things; `the gateway port` is specific.
+    let is_significant = |word: &&str| !ARTICLES.contains(&word.to_lowercase().as_str());
+    let is_specific =
+        subject.split_whitespace().filter(is_significant).count() > 1 && !value.is_empty();
+    is_specific.then(|| (NormalizedText::new(&subject), value.join(" ")))
 }
 
-/// Returns the shape of a value: which kind it is, and its unit.
+/// Returns the shape of a value: its kind and its unit.
 fn value_shape(value: &str) -> Option<(&'static str, String)> {
     let found = VALUE.as_ref()?.captures(value.trim_matches('`'))?;
     let kinds = ["date", "time", "version", "link", "number"];
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_value_or_the_whole_statement_is_replaced() {
+    fn only_a_value_or_a_whole_statement_is_replaced() {
         for (old, new) in [
             ("The proxy timeout is 30 s", "the proxy timeout is now 60 s."),
             ("Gateway port: 8080", "Gateway port: now 9090"),

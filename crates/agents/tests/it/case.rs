@@ -1,7 +1,7 @@
-//! Labelled cases: a snapshot, a request, and what a careful person would expect.
+//! Labeled cases: a snapshot, a request, and the outcome that a careful person expects.
 //!
-//! One JSON object a line in `cases/`. A text *contains* another one when it does so without regard to
-//! case and white space; a list of texts is contained when one of them is.
+//! Each line of a file in `cases/` is a JSON object. A text *contains* another one regardless of case and white
+//! space; it contains a list of texts if it contains any of them.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub(crate) fn scope(case: &Value) -> Option<Scope> {
     text(case, "scope").parse().ok()
 }
 
-/// Returns the snapshot of a case whose memories are under this key.
+/// Returns the snapshot of a case; its memories are under `key`.
 pub(crate) fn snapshot(case: &Value, key: &str) -> Snapshot {
     let now = case["now"].as_str().unwrap_or("2026-06-01T09:00:00Z").parse().unwrap();
     let pinned = list(case, "pinned");
@@ -49,7 +49,7 @@ pub(crate) fn snapshot(case: &Value, key: &str) -> Snapshot {
     snapshot_of(memories.collect(), now)
 }
 
-/// Returns a snapshot of memories that may all be written.
+/// Returns a snapshot whose mounts may all be written.
 pub(crate) fn snapshot_of(memories: Vec<StoredMemory>, now: Timestamp) -> Snapshot {
     Snapshot {
         memories,
@@ -61,10 +61,10 @@ pub(crate) fn snapshot_of(memories: Vec<StoredMemory>, now: Timestamp) -> Snapsh
     }
 }
 
-/// The memories by their paths.
+/// Texts of memories by path.
 pub(crate) type MemoryTexts = BTreeMap<String, String>;
 
-/// Returns the memories as edits leave them.
+/// Returns the texts of memories after edits.
 pub(crate) fn texts_after(snapshot: &Snapshot, edits: &[CuratorEdit]) -> MemoryTexts {
     let before = snapshot.memories.iter();
     let mut files: MemoryTexts =
@@ -78,7 +78,7 @@ pub(crate) fn texts_after(snapshot: &Snapshot, edits: &[CuratorEdit]) -> MemoryT
     files
 }
 
-/// Returns every entry with its memory, by its first line.
+/// Returns the first line of every entry, with its memory's path.
 pub(crate) fn entries(files: &MemoryTexts) -> Vec<(String, String)> {
     let of = |(path, text): (&String, &String)| {
         let path = path.clone();
@@ -87,33 +87,33 @@ pub(crate) fn entries(files: &MemoryTexts) -> Vec<(String, String)> {
     files.iter().flat_map(of).collect()
 }
 
-pub(crate) fn contains(text: &str, wanted: &Value) -> bool {
+pub(crate) fn contains(text: &str, expected: &Value) -> bool {
     let fold = |text: &str| {
         let folded = text.nfkc().collect::<String>().to_lowercase();
         folded.split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    match wanted {
-        Value::Array(any) => any.iter().any(|wanted| contains(text, wanted)),
-        wanted => fold(text).contains(&fold(wanted.as_str().unwrap())),
+    match expected {
+        Value::Array(any) => any.iter().any(|expected| contains(text, expected)),
+        expected => fold(text).contains(&fold(expected.as_str().unwrap())),
     }
 }
 
-/// Returns a memory that a person wrote.
+/// Returns a memory written by a person.
 pub(crate) fn stored_memory(path: &str, text: &str) -> StoredMemory {
     let path = MemoryPath::parse(path, Layout::Scoped).unwrap();
-    let written = EntryDates::AllAt("2026-05-20T09:00:00Z".parse().unwrap());
+    let entry_dates = EntryDates::AllAt("2026-05-20T09:00:00Z".parse().unwrap());
     StoredMemory {
         path,
         text: text.into(),
         pinned: false,
-        entry_dates: written,
+        entry_dates,
         trust: Trust::Person,
         influenced: false,
         written_by_review: false,
     }
 }
 
-/// Returns the snapshot of these memories on the first of June.
+/// Returns a snapshot of these memories on June 1.
 pub(crate) fn snapshot_of_texts(memories: &[(&str, &str)]) -> Snapshot {
     let memories = memories.iter().map(|(path, text)| stored_memory(path, text)).collect();
     snapshot_of(memories, "2026-06-01T09:00:00Z".parse().unwrap())

@@ -1,10 +1,10 @@
-//! The curator as a whole: what it decides, case by case; what holds whatever it is given; and what
-//! becomes of it in a real store.
+//! Curators through their public API: labeled cases with expected rates, properties for any input, and a real
+//! store.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "the helpers of these tests lay out real folders, and fail where that fails"
+    reason = "the helpers of these tests create real folders, and panic if that fails"
 )]
 
 mod case;

@@ -1,4 +1,6 @@
-//! What holds whatever the memories and the requests are.
+//! Properties for any memories and any requests.
+//!
+//! Memories are generated from words that repeat, contradict and date each other, and from Markdown blocks of all kinds.
 
 use lukasa_agents::rules::{EntryDates, Snapshot, StoredMemory, dream, forget, remember};
 use lukasa_agents::{ContextMode, ForgetRequest, RememberRequest};
@@ -10,7 +12,7 @@ use proptest::prelude::*;
 
 use crate::case::{entries, snapshot_of, snapshot_of_texts, texts_after};
 
-/// Words from which statements are made that repeat, contradict, negate and date one another.
+/// Words for statements that repeat, contradict, negate and date each other.
 const WORDS: &[&str] = &[
     "the",
     "pier",
@@ -69,16 +71,21 @@ fn memory_text() -> impl Strategy<Value = String> {
     let bullets = prop::sample::select(vec!["- ", "* ", "", "1. ", "# "]);
     let lines = prop::collection::vec((prop::bool::weighted(0.1), statement()), 0..6);
     let parts = (types, bullets, lines, statement(), any::<prop::sample::Index>());
-    let entries = parts.prop_map(|(kind, other, lines, said, at)| {
+    let entries = parts.prop_map(|(kind, other, lines, description, index)| {
         let lines: Vec<String> = lines
             .iter()
             .map(|(is_other, one)| format!("{}{one}\n", if *is_other { other } else { "- " }))
             .collect();
-        // What a memory says of itself is what an entry says, or another thing, or nothing.
-        let of_entry = lines.get(at.index(lines.len() + 2));
-        let said = of_entry.map_or(said, |line| line.trim_start_matches("- ").trim().to_owned());
+        // The description repeats an entry, says something else, or is missing.
+        let of_entry = lines.get(index.index(lines.len() + 2));
+        let description =
+            of_entry.map_or(description, |line| line.trim_start_matches("- ").trim().to_owned());
         let text = format!("---\ntype: {kind}\n---\n\n{}", lines.concat());
-        if at.index(3) == 0 { text } else { document::set_field(&text, "description", &said) }
+        if index.index(3) == 0 {
+            text
+        } else {
+            document::set_field(&text, "description", &description)
+        }
     });
     prop_oneof![4 => entries, 1 => any::<String>()]
 }
@@ -105,7 +112,7 @@ fn snapshots() -> impl Strategy<Value = Snapshot> {
     })
 }
 
-/// Returns the snapshot as edits leave it.
+/// Returns the snapshot after edits.
 fn snapshot_after(snapshot: &Snapshot, edits: &[lukasa_agents::CuratorEdit]) -> Snapshot {
     let files = texts_after(snapshot, edits);
     let memories = files.into_iter().map(|(path, text)| {
@@ -131,7 +138,7 @@ fn leaves_pinned_alone(snapshot: &Snapshot, edits: &[lukasa_agents::CuratorEdit]
     !edits.iter().any(|edit| pinned(edit.path()))
 }
 
-/// Blocks of Markdown in every shape, some of them twice.
+/// Markdown blocks of all kinds, some repeated.
 fn shaped_text() -> impl Strategy<Value = String> {
     let blocks = prop::sample::select(vec![
         "- one berth is free\n- another is not\n",
@@ -175,7 +182,7 @@ fn shaped_snapshots() -> impl Strategy<Value = Snapshot> {
     })
 }
 
-/// Returns the entries of memories with all of their text, folded more than the curator does.
+/// Returns the full text of all entries, with stronger normalization than the curator's.
 fn normalized_entries(files: &crate::case::MemoryTexts) -> Vec<(String, String)> {
     let fold = |text: &str| {
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
@@ -188,7 +195,7 @@ fn normalized_entries(files: &crate::case::MemoryTexts) -> Vec<(String, String)>
     files.iter().flat_map(of).collect()
 }
 
-/// Returns the name of a file without the number at its end.
+/// Returns a file path without extension and number.
 fn subject(path: &str) -> &str {
     let stem = path.trim_end_matches(".md");
     stem.strip_suffix("-2").unwrap_or(stem)
@@ -198,10 +205,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_dream_loses_no_entry_that_has_no_equal(snapshot in shaped_snapshots()) {
+    fn a_dream_removes_only_entries_that_have_an_equal(snapshot in shaped_snapshots()) {
         let done = dream(&snapshot);
         let (before, after) = (normalized_entries(&texts_after(&snapshot, &[])), normalized_entries(&texts_after(&snapshot, &done.edits)));
-        // Days that are named are the only words that change.
+        // Resolved dates are the only changes of wording.
         let dated = done.changes.iter().any(|change| change.action == lukasa_agents::EntryAction::Dated);
         for (path, entry) in before.iter().filter(|_| !dated) {
             let survives = after.iter().any(|(at, one)| one == entry && subject(at) == subject(path));
@@ -223,7 +230,7 @@ proptest! {
     }
 
     #[test]
-    fn forgetting_takes_no_more_than_it_says(snapshot in shaped_snapshots(), query in prop_oneof![shaped_text(), statement()]) {
+    fn forgetting_removes_exactly_the_reported_entries(snapshot in shaped_snapshots(), query in prop_oneof![shaped_text(), statement()]) {
         let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
         let (before, after) = (texts_after(&snapshot, &[]), texts_after(&snapshot, &done.edits));
         prop_assert_eq!(entries(&before).len() - entries(&after).len(), done.removed.len());
@@ -235,7 +242,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_dream_is_the_same_twice_and_has_nothing_left_to_do(snapshot in snapshots()) {
+    fn a_dream_is_deterministic_and_leaves_nothing_for_a_second_one(snapshot in snapshots()) {
         let first = dream(&snapshot);
         prop_assert_eq!(&first, &dream(&snapshot));
         prop_assert!(leaves_pinned_alone(&snapshot, &first.edits));
@@ -244,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn a_dream_with_room_to_grow_says_what_it_left(snapshot in snapshots()) {
+    fn a_dream_reports_what_it_defers(snapshot in snapshots()) {
         let mut snapshot = snapshot;
         let lines: Vec<String> = (0..16).map(|at| format!("- quay {at}{}\n", "x".repeat(900))).collect();
         let path = MemoryPath::parse("/memories/project/project/quays.md", Layout::Scoped).unwrap();
@@ -262,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn a_dream_grows_by_two_percent_at_the_most_and_adds_no_entry(snapshot in snapshots()) {
+    fn a_dream_grows_memories_by_at_most_two_percent_and_adds_no_entry(snapshot in snapshots()) {
         let done = dream(&snapshot);
         let (before, after) = (texts_after(&snapshot, &[]), texts_after(&snapshot, &done.edits));
         let bytes = |files: &crate::case::MemoryTexts| files.values().map(String::len).sum::<usize>();
@@ -271,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn forgetting_only_takes_entries_out(snapshot in snapshots(), query in statement()) {
+    fn forgetting_only_removes_entries(snapshot in snapshots(), query in statement()) {
         let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
         prop_assert!(leaves_pinned_alone(&snapshot, &done.edits));
         let (before, after) = (texts_after(&snapshot, &[]), texts_after(&snapshot, &done.edits));
@@ -284,7 +291,7 @@ proptest! {
     }
 
     #[test]
-    fn remembering_loses_at_most_what_it_replaces(snapshot in snapshots(), content in statement()) {
+    fn remembering_loses_no_more_entries_than_it_replaces(snapshot in snapshots(), content in statement()) {
         let request = RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
         let Ok(done) = remember(&snapshot, &request, &Screen::default()) else { return Ok(()) };
         let (before, after) = (texts_after(&snapshot, &[]), texts_after(&snapshot, &done.edits));
@@ -295,7 +302,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_taken_or_refused(content in any::<String>(), query in any::<String>()) {
+    fn any_text_is_accepted_or_refused(content in any::<String>(), query in any::<String>()) {
         let snapshot = snapshot_of(Vec::new(), "2026-06-01T09:00:00Z".parse().unwrap());
         let request = RememberRequest { content, context_mode: ContextMode::Clean, scope: None };
         if let Ok(done) = remember(&snapshot, &request, &Screen::default()) {

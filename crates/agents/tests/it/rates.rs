@@ -1,8 +1,8 @@
-//! Labelled cases: how often the curator does what a careful person would, and how often it asks instead.
+//! Rules on labeled cases: rates of expected outcomes.
 //!
-//! A case is *met* when the outcome is the expected one, *asked* when nothing was decided and the right proposal or
-//! candidate is there, and *wrong* otherwise. An entry that goes although the case does not say so fails the test,
-//! whatever the rates.
+//! A case is *met* if the outcome is the expected one. It is *asked* if nothing was decided and the right proposal
+//! or candidate is there, and *wrong* otherwise. Losing an entry that the case does not name fails the test at any
+//! rate.
 
 use lukasa_agents::rules::{Snapshot, dream, forget, remember};
 use lukasa_agents::{ContextMode, CuratorEdit, ForgetRequest, RememberError, RememberRequest};
@@ -15,7 +15,7 @@ use crate::case::{
     MemoryTexts, cases, contains, entries, list, scope, snapshot, text, texts_after,
 };
 
-/// How a case ended.
+/// Outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Met,
@@ -68,7 +68,7 @@ fn request(case: &Value) -> RememberRequest {
     RememberRequest { content: text(case, "content").to_owned(), context_mode, scope: scope(case) }
 }
 
-/// Returns the memories once a person has accepted proposals.
+/// Returns the memories after a person accepted all proposals.
 fn with_proposals_accepted(files: &MemoryTexts, proposals: &[Proposal]) -> MemoryTexts {
     let mut files = files.clone();
     for change in proposals.iter().flat_map(|proposal| &proposal.changes) {
@@ -86,13 +86,13 @@ fn outcome_of_remember(
     proposals: &[Proposal],
 ) -> Outcome {
     let (old, new) = (entries(before), entries(now));
-    let gone: Vec<_> = old.iter().filter(|entry| !new.contains(entry)).collect();
+    let removed: Vec<_> = old.iter().filter(|entry| !new.contains(entry)).collect();
     let action = text(expect, "action");
-    assert!(gone.is_empty() || action == "update" && gone.len() == 1, "{gone:?} are lost");
+    assert!(removed.is_empty() || action == "update" && removed.len() == 1, "{removed:?} are lost");
     let written: Vec<(&String, &String)> =
         now.iter().filter(|(path, text)| before.get(*path) != Some(text)).collect();
     let bodies: Vec<&str> = written.iter().map(|(_, text)| document::body(text)).collect();
-    let holds =
+    let has_text =
         list(expect, "mustContain").iter().all(|wanted| contains(&bodies.join("\n"), wanted));
     let decided = with_proposals_accepted(now, proposals);
     let is_without = |files: &MemoryTexts| {
@@ -100,16 +100,18 @@ fn outcome_of_remember(
         !list(expect, "mustNotContain").iter().any(|one| all().any(|(_, text)| contains(text, one)))
     };
     let least = usize::try_from(expect["minEntries"].as_u64().unwrap_or(1)).unwrap();
-    // What a person who accepts has left: one entry fewer.
-    let left = entries(&decided).len();
+    // Number of entries after a person accepted.
+    let accepted_count = entries(&decided).len();
     match action {
-        "add" if new.len() >= old.len() + least && holds && is_without(now) => Outcome::Met,
-        "update" if gone.len() == 1 && new.len() == old.len() && holds && is_without(now) => {
+        "add" if new.len() >= old.len() + least && has_text && is_without(now) => Outcome::Met,
+        "update" if removed.len() == 1 && new.len() == old.len() && has_text && is_without(now) => {
             Outcome::Met
         }
         "noop" if new.len() == old.len() => Outcome::Met,
         "update" | "noop"
-            if left <= old.len() && is_without(&decided) && (holds || action == "noop") =>
+            if accepted_count <= old.len()
+                && is_without(&decided)
+                && (has_text || action == "noop") =>
         {
             Outcome::Asked
         }
@@ -118,7 +120,7 @@ fn outcome_of_remember(
 }
 
 #[test]
-fn what_is_said_is_kept_where_a_careful_person_would_put_it() {
+fn facts_are_written_where_a_careful_person_would_put_them() {
     let [mut actions, mut scopes, mut types] = [
         Tally::new("remember: action"),
         Tally::new("remember: scope"),
@@ -170,7 +172,7 @@ fn what_is_said_is_kept_where_a_careful_person_would_put_it() {
 }
 
 #[test]
-fn what_is_meant_is_removed_or_asked_for() {
+fn the_meant_entries_are_removed_or_proposed_as_candidates() {
     let mut tally = Tally::new("forget");
     for case in cases(include_str!("cases/forget.jsonl")) {
         let snapshot = snapshot(&case, "memories");
@@ -181,7 +183,7 @@ fn what_is_meant_is_removed_or_asked_for() {
             .iter()
             .map(|entry| (entry.path.to_string(), entry.summary.trim().to_owned()))
             .collect();
-        let mut wanted: Vec<(String, String)> = list(&case["expect"], "removed")
+        let mut expected: Vec<(String, String)> = list(&case["expect"], "removed")
             .iter()
             .map(|entry| (text(entry, "path").to_owned(), text(entry, "entry").to_owned()))
             .collect();
@@ -192,18 +194,20 @@ fn what_is_meant_is_removed_or_asked_for() {
             .map(|one| (one.path.to_string(), one.summary.trim().to_owned()))
             .collect();
         removed.sort();
-        wanted.sort();
+        expected.sort();
         let label = format!("{} {}", case["id"], case["query"]);
-        assert!(removed.iter().all(|one| wanted.contains(one)), "{label}: {removed:?} are lost");
-        let outcome = if removed == wanted {
+        assert!(removed.iter().all(|one| expected.contains(one)), "{label}: {removed:?} are lost");
+        let outcome = if removed == expected {
             Outcome::Met
-        } else if removed.is_empty() && wanted.iter().any(|one| candidates.contains(one)) {
+        } else if removed.is_empty() && expected.iter().any(|one| candidates.contains(one)) {
             Outcome::Asked
         } else {
             Outcome::Wrong
         };
-        tally
-            .add(outcome, format!("{label}: {removed:?}, asked {candidates:?}, wanted {wanted:?}"));
+        tally.add(
+            outcome,
+            format!("{label}: {removed:?}, asked {candidates:?}, expected {expected:?}"),
+        );
     }
     tally.check(95);
 }
@@ -238,7 +242,7 @@ fn outcome_of_dream(
 }
 
 #[test]
-fn what_repeats_is_merged_or_proposed() {
+fn repetitions_are_merged_or_proposed() {
     let mut tally = Tally::new("dream");
     for case in cases(include_str!("cases/dream.jsonl")) {
         let snapshot = snapshot(&case, "memories");

@@ -1,5 +1,6 @@
-//! Review: how often what a person would keep is found in a conversation, and nothing else; and what holds whatever the
-//! conversation is.
+//! Review: rates of correct findings in labeled conversations, and properties for any conversation.
+//!
+//! The cases state findings that are required, allowed and forbidden.
 
 use jiff::tz::TimeZone;
 use lukasa_agents::rules::{remember, review};
@@ -12,12 +13,12 @@ use serde_json::Value;
 
 use crate::case::{cases, contains, list, snapshot, text};
 
-/// How a set of cases was met.
+/// Detection rates over a set of cases.
 struct DetectionRates {
-    /// Items of the cases that rules have to find, and those that were found.
-    wanted: usize,
+    /// Findings that the cases require, and those that were found.
+    required: usize,
     hit: usize,
-    /// Statements that were found, and those that a person would keep.
+    /// All findings, and those that a person would keep.
     found: usize,
     right: usize,
     misses: Vec<String>,
@@ -50,19 +51,19 @@ fn new_findings(case: &Value) -> Vec<ReviewFinding> {
 }
 
 fn rates(lines: &str, ids: &str) -> DetectionRates {
-    let mut rates = DetectionRates { wanted: 0, hit: 0, found: 0, right: 0, misses: Vec::new() };
+    let mut rates = DetectionRates { required: 0, hit: 0, found: 0, right: 0, misses: Vec::new() };
     for case in cases(lines).iter().filter(|case| text(case, "id").starts_with(ids)) {
         let expect = &case["expect"];
         let mut findings = new_findings(case);
         let all = |one: &Value, finding: &ReviewFinding| {
-            list(one, "mustContain").iter().all(|wanted| contains(&finding.text, wanted))
+            list(one, "mustContain").iter().all(|text| contains(&finding.text, text))
         };
         let (must, label) = (text(case, "embedded") == "must", text(case, "id"));
         for item in list(expect, "save") {
             let hit = findings.iter().position(|finding| {
                 all(item, finding) && finding.target.as_ref() == text(item, "target")
             });
-            rates.wanted += usize::from(must);
+            rates.required += usize::from(must);
             if let Some(at) = hit {
                 findings.remove(at);
                 rates.hit += usize::from(must);
@@ -81,15 +82,15 @@ fn rates(lines: &str, ids: &str) -> DetectionRates {
 
 #[expect(clippy::print_stdout, reason = "the rates are read in the output of the test")]
 fn check(name: &str, lines: &str, ids: &str) {
-    let DetectionRates { wanted, hit, found, right, misses } = rates(lines, ids);
-    println!("{name}: {hit} of {wanted} found, {right} of {found} right");
+    let DetectionRates { required, hit, found, right, misses } = rates(lines, ids);
+    println!("{name}: {hit} of {required} found, {right} of {found} right");
     println!("  {}", misses.join("\n  "));
-    assert!(percent(hit, wanted) >= 85, "{name}: {hit} of {wanted}: {misses:#?}");
+    assert!(percent(hit, required) >= 85, "{name}: {hit} of {required}: {misses:#?}");
     assert!(percent(right, found) >= 95, "{name}: {right} of {found}: {misses:#?}");
 }
 
 #[test]
-fn what_a_person_would_keep_is_found_and_nothing_else() {
+fn findings_are_those_that_a_person_would_keep() {
     let more = include_str!("cases/review_more.jsonl");
     check("review", include_str!("cases/review.jsonl"), "rev-");
     check("review, developed with", more, "dev-");
@@ -98,7 +99,7 @@ fn what_a_person_would_keep_is_found_and_nothing_else() {
     check("review, written last", more, "last-");
 }
 
-/// Beginnings, ends and signs from which sentences are made that come near to what is found.
+/// Fragments for sentences that come near to a finding.
 const PIECES: &[&str] = &[
     "Always",
     "never",
@@ -181,9 +182,9 @@ fn conversation() -> impl Strategy<Value = Vec<ReviewMessage>> {
         MessageRole::Assistant,
         MessageRole::Tool,
     ]);
-    prop::collection::vec((role, message_text()), 0..8).prop_map(|said| {
+    prop::collection::vec((role, message_text()), 0..8).prop_map(|parts| {
         let message = |(index, (role, text))| ReviewMessage { id: format!("m{index}"), role, text };
-        said.into_iter().enumerate().map(message).collect()
+        parts.into_iter().enumerate().map(message).collect()
     })
 }
 
@@ -191,17 +192,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn findings_are_few_repeatable_and_said_by_the_person(messages in conversation()) {
+    fn findings_are_few_deterministic_and_backed_by_the_person(messages in conversation()) {
         let now = "2026-06-01T09:00:00Z".parse().unwrap();
         let findings = review(&messages, now, &TimeZone::UTC);
         prop_assert!(findings.len() <= FINDINGS_MAX);
         prop_assert_eq!(&findings, &review(&messages, now, &TimeZone::UTC));
-        for one in &findings {
-            prop_assert!(!one.text.trim().is_empty() && !one.evidence.is_empty());
+        for finding in &findings {
+            prop_assert!(!finding.text.trim().is_empty() && !finding.evidence.is_empty());
             let is_of_person = |id: &String| {
                 messages.iter().any(|message| message.id == *id && message.role == MessageRole::User)
             };
-            prop_assert!(one.evidence.iter().all(is_of_person), "{one:?}");
+            prop_assert!(finding.evidence.iter().all(is_of_person), "{finding:?}");
         }
         let others: Vec<ReviewMessage> =
             messages.into_iter().filter(|message| message.role != MessageRole::User).collect();

@@ -1,4 +1,6 @@
-//! No entry goes unless another one says the same in the same place, the request names it, or a person agrees.
+//! No entry is removed unless another says the same in the same place, a request names it, or a person agrees.
+//!
+//! Pairs of near misses check that remembering and dreaming keep both, and requests that they remove nothing else.
 
 use lukasa_agents::rules::{Snapshot, dream, forget, remember};
 use lukasa_agents::{
@@ -30,7 +32,7 @@ fn lines(files: &MemoryTexts) -> Vec<String> {
     entries(files).into_iter().map(|(_, line)| line).collect()
 }
 
-/// Two statements that differ in what matters, whatever words they share.
+/// Pairs of statements that share words but mean different things.
 const PAIRS: &[(&str, &str)] = &[
     // Roles and order.
     ("Alice reports to Bob", "Bob reports to Alice"),
@@ -61,7 +63,7 @@ const PAIRS: &[(&str, &str)] = &[
     ("They pay us monthly", "We pay them monthly"),
     ("Push with tests", "Push without tests"),
     ("Ist der Server an?", "Ist der Server an"),
-    // More or less is said.
+    // One says more or less than the other.
     ("Uses VS Code with vim keys", "I switched from VS Code to Zed"),
     ("Uses Jenkins for deploys", "We no longer use Jenkins"),
     ("Owner: Priya", "Owner: Tom"),
@@ -70,7 +72,7 @@ const PAIRS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn statements_that_differ_both_stay() {
+fn statements_with_different_meanings_both_stay() {
     for (one, other) in PAIRS.iter().flat_map(|(a, b)| [(a, b), (b, a)]) {
         let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {one}\n"))]);
         let (done, files) = remember_text(&snapshot, other);
@@ -85,7 +87,7 @@ fn statements_that_differ_both_stay() {
 }
 
 #[test]
-fn what_is_said_again_word_for_word_is_known() {
+fn a_fact_repeated_word_for_word_is_known() {
     for line in PAIRS.iter().flat_map(|(a, b)| [a, b]).filter(|line| line.split(' ').count() > 3) {
         let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {line}\n"))]);
         for again in [(*line).to_owned(), format!("  {line}.  "), line.replace(' ', "  ")] {
@@ -101,7 +103,7 @@ fn what_is_said_again_word_for_word_is_known() {
 }
 
 #[test]
-fn the_same_line_about_other_things_stays() {
+fn the_same_line_in_other_contexts_stays() {
     for memories in [
         &[(PROJECT, "- Owner: Priya\n"), (OTHER, "- Owner: Priya\n")][..],
         &[(PROJECT, "## Ada\n\n- Works on Fridays only\n\n## Tobe\n\n- Works on Fridays only\n")],
@@ -124,12 +126,12 @@ fn the_same_line_about_other_things_stays() {
     let snapshot = snapshot_of_texts(&[(PROJECT, "## Ada\n\n- Works on Fridays only\n")]);
     let (_, files) = remember_text(&snapshot, "Works on Fridays only");
     assert_eq!(lines(&files).len(), 2, "{files:?}");
-    // What is added does not come to stand below another heading.
+    // The added entry is not placed below another heading.
     assert_eq!(files[PROJECT], "## Ada\n\n- Works on Fridays only\n");
 }
 
 #[test]
-fn text_with_a_form_of_its_own_is_kept_as_it_was_said() {
+fn structured_text_is_kept_unchanged() {
     for text in [
         "- one thing\n- another thing\n  - nested below it\n    1. deeper",
         "## Release\n\n1. bump the version\n2. run `make docs`\n\nThen rest.",
@@ -162,18 +164,18 @@ fn text_with_a_form_of_its_own_is_kept_as_it_was_said() {
         let memories: Vec<(&str, &str)> =
             files.iter().map(|(path, text)| (&**path, &**text)).collect();
         let snapshot = snapshot_of_texts(&memories);
-        assert_eq!(remember_text(&snapshot, text).1, files, "said twice");
+        assert_eq!(remember_text(&snapshot, text).1, files, "repeated");
         assert_eq!(
             remember_text(&snapshot, &text.replace('\n', "\r\n")).1,
             files,
-            "said twice, with CRLF"
+            "repeated with CRLF"
         );
         assert_eq!(dream(&snapshot).edits, [], "{text}");
     }
 }
 
 #[test]
-fn a_heading_alone_is_kept_as_the_statement_that_it_is() {
+fn a_lone_heading_is_kept_as_a_statement() {
     for text in ["# Mind the tide", "Mind the tide\n---", "Mind the tide\n======"] {
         assert_eq!(
             lines(&remember_text(&snapshot_of_texts(&[]), text).1),
@@ -184,15 +186,15 @@ fn a_heading_alone_is_kept_as_the_statement_that_it_is() {
 }
 
 #[test]
-fn a_name_and_a_description_stay_as_they_were_given() {
+fn an_existing_name_and_description_are_not_changed() {
     let text = "---\nname: CI\ndescription: CI runs on Jenkins\n---\n\n- CI runs on Jenkins in the cellar\n";
     let snapshot = snapshot_of_texts(&[(PROJECT, text)]);
-    for said in [
+    for fact in [
         "CI no longer runs on Jenkins in the cellar",
         "CI runs on Jenkins in the attic",
         "CI runs on arm",
     ] {
-        for text in remember_text(&snapshot, said).1.values().take(1) {
+        for text in remember_text(&snapshot, fact).1.values().take(1) {
             assert!(
                 text.starts_with("---\nname: CI\ndescription: CI runs on Jenkins\n---\n"),
                 "{text}"
@@ -203,7 +205,7 @@ fn a_name_and_a_description_stay_as_they_were_given() {
 }
 
 #[test]
-fn an_explicit_statement_about_the_same_value_replaces_it_and_says_so() {
+fn an_explicit_new_value_replaces_the_old_entry() {
     for (old, new) in [
         ("The upload limit is 5 MB", "The upload limit is now 9 MB"),
         ("We deploy from Jenkins", "We no longer deploy from Jenkins"),
@@ -215,7 +217,7 @@ fn an_explicit_statement_about_the_same_value_replaces_it_and_says_so() {
         assert_eq!(done.changes[0].action, EntryAction::Updated);
         assert_eq!(done.changes[0].summary, new);
     }
-    // Two entries that it may mean, and reasons that would be lost.
+    // Not replaced: two possible entries, reasons that would be lost, and an entry below a heading.
     for text in [
         "- The upload limit is 5 MB\n- The upload limit is 7 MB\n",
         "- The upload limit is 5 MB\n  Why: the proxy\n",
@@ -228,7 +230,7 @@ fn an_explicit_statement_about_the_same_value_replaces_it_and_says_so() {
 }
 
 #[test]
-fn what_is_not_certain_is_proposed_with_both_texts() {
+fn an_uncertain_repetition_is_proposed_with_both_texts() {
     let old = "Ngozi owns the rostering solver";
     let snapshot = snapshot_of_texts(&[(PROJECT, &format!("- {old}\n"))]);
     let (done, files) = remember_text(&snapshot, "The rostering solver is owned by Ngozi");
@@ -242,7 +244,7 @@ fn what_is_not_certain_is_proposed_with_both_texts() {
 }
 
 #[test]
-fn lasting_facts_are_not_taken_for_ended_ones() {
+fn past_events_with_lasting_facts_do_not_expire() {
     for line in [
         "The pen test ended on 2026-03-12, four findings are open",
         "Support for IE ended on 2025-01-31, so no polyfills",
@@ -254,12 +256,12 @@ fn lasting_facts_are_not_taken_for_ended_ones() {
         assert_eq!((&done.edits, &done.proposals), (&Vec::new(), &Vec::new()), "{line}");
     }
     let done = dream(&snapshot_of_texts(&[(PROJECT, "- Code freeze until 2026-02-28\n")]));
-    assert_eq!(done.edits, [], "what ended is proposed, and not removed");
+    assert_eq!(done.edits, [], "an expired entry is proposed, not removed");
     assert_eq!(done.proposals[0].kind, ProposalKind::Expiry);
 }
 
 #[test]
-fn a_memory_with_a_merge_conflict_is_left_alone_and_named() {
+fn a_memory_with_a_merge_conflict_is_skipped_and_named() {
     let text = "<<<<<<< HEAD\n- the gate is green\n- the gate is green\n=======\n- the gate is red\n>>>>>>> main\n";
     let done =
         dream(&snapshot_of_texts(&[(PROJECT, text), (OTHER, "- it is late\n- it is late.\n")]));
@@ -273,7 +275,7 @@ fn a_memory_with_a_merge_conflict_is_left_alone_and_named() {
 }
 
 #[test]
-fn a_dream_changes_no_more_memories_than_a_person_can_read() {
+fn a_dream_changes_at_most_as_many_memories_as_a_person_can_review() {
     let texts: Vec<(String, String)> = (0..60)
         .map(|at| {
             (
@@ -289,7 +291,7 @@ fn a_dream_changes_no_more_memories_than_a_person_can_read() {
 }
 
 #[test]
-fn what_is_private_never_goes_into_a_repository_unasked() {
+fn private_facts_are_not_written_to_a_repository_unasked() {
     let both = snapshot_of_texts(&[]);
     let mut shared_only = snapshot_of_texts(&[]);
     shared_only.writable = vec![Mount::Scope(Scope::Project)];
@@ -334,7 +336,7 @@ fn what_is_private_never_goes_into_a_repository_unasked() {
 }
 
 #[test]
-fn this_repository_needs_one() {
+fn a_fact_about_this_repository_needs_a_writable_project() {
     let mut outside = snapshot_of_texts(&[]);
     outside.writable = vec![Mount::Scope(Scope::Global)];
     let refused =
@@ -343,7 +345,7 @@ fn this_repository_needs_one() {
 }
 
 #[test]
-fn tomorrow_is_the_day_after_the_person_s() {
+fn relative_dates_use_the_persons_time_zone() {
     let mut snapshot = snapshot_of_texts(&[]);
     snapshot.now = "2026-06-02T03:00:00Z".parse().unwrap();
     snapshot.time_zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(-7));
@@ -352,7 +354,7 @@ fn tomorrow_is_the_day_after_the_person_s() {
 }
 
 #[test]
-fn words_that_may_mean_no_day_stay() {
+fn words_that_may_be_no_date_are_kept() {
     let mut snapshot = snapshot_of_texts(&[]);
     snapshot.now = "2026-06-02T12:00:00Z".parse().unwrap();
     for (content, expected) in [
@@ -369,7 +371,7 @@ fn words_that_may_mean_no_day_stay() {
 }
 
 #[test]
-fn code_is_replaced_by_no_statement() {
+fn a_statement_never_replaces_code() {
     let text = "The port is 80\n\n```\nThe port is 80\n```\n";
     let snapshot = snapshot_of_texts(&[(PROJECT, text)]);
     let (done, _) = remember_text(&snapshot, "The port is now 81");
@@ -379,13 +381,13 @@ fn code_is_replaced_by_no_statement() {
 }
 
 #[test]
-fn a_step_goes_only_from_a_memory_that_a_person_chose() {
+fn a_step_is_removed_only_from_a_memory_that_a_person_chose() {
     let snapshot =
         snapshot_of_texts(&[(PROJECT, "1. drain the tank\n2. swap the pump\n3. start it\n")]);
-    let asked = |file| ForgetRequest { query: "swap the pump".to_owned(), scope: None, file };
-    let done = forget(&snapshot, &asked(None));
+    let request = |file| ForgetRequest { query: "swap the pump".to_owned(), scope: None, file };
+    let done = forget(&snapshot, &request(None));
     assert_eq!((done.removed.len(), done.candidates.len()), (0, 1));
-    let chosen = forget(&snapshot, &asked(Some(done.candidates[0].path.clone())));
+    let chosen = forget(&snapshot, &request(Some(done.candidates[0].path.clone())));
     assert_eq!(chosen.removed.len(), 1);
 }
 
@@ -402,7 +404,7 @@ const STORE: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn only_what_is_clearly_meant_is_forgotten() {
+fn only_clearly_meant_entries_are_forgotten() {
     for (query, expected) in [
         ("keep the note on Redis, forget the one on Postgres", &[][..]),
         ("forget all except Stripe", &[]),
@@ -440,11 +442,11 @@ fn only_what_is_clearly_meant_is_forgotten() {
         let snapshot = snapshot_of_texts(STORE);
         let done =
             forget(&snapshot, &ForgetRequest { query: query.to_owned(), scope: None, file: None });
-        let gone: Vec<&str> = done.removed.iter().map(|one| one.summary.as_str()).collect();
-        assert_eq!(gone, expected, "{query:?}: {:?}", done.candidates);
+        let removed: Vec<&str> = done.removed.iter().map(|entry| entry.summary.as_str()).collect();
+        assert_eq!(removed, expected, "{query:?}: {:?}", done.candidates);
         let before = lines(&texts_after(&snapshot, &[]));
-        let left = lines(&texts_after(&snapshot, &done.edits));
-        let lost: Vec<&String> = before.iter().filter(|line| !left.contains(line)).collect();
+        let remaining = lines(&texts_after(&snapshot, &done.edits));
+        let lost: Vec<&String> = before.iter().filter(|line| !remaining.contains(line)).collect();
         assert_eq!(lost, expected, "{query:?}");
     }
 }
@@ -468,7 +470,7 @@ fn copies_of_an_entry_are_forgotten_together() {
 }
 
 #[test]
-fn a_request_that_says_otherwise_than_an_entry_removes_nothing() {
+fn a_request_that_contradicts_an_entry_removes_nothing() {
     for (entry, query) in [
         ("Carol is not a manager", "Carol is a manager"),
         ("Do not use yarn", "Use yarn"),
@@ -533,7 +535,7 @@ fn a_request_that_says_otherwise_than_an_entry_removes_nothing() {
 }
 
 #[test]
-fn headings_and_fields_are_said_as_well() {
+fn headings_and_frontmatter_of_a_text_are_kept() {
     for text in [
         "Prod\n====\n- The port is 8080",
         "Ideas we rejected\n------\n\nShip it on Friday",
@@ -556,7 +558,7 @@ fn headings_and_fields_are_said_as_well() {
         let (_, files) = remember_text(&snapshot_of_texts(&[]), text);
         assert!(files.values().any(|file| file.contains(line)), "{files:?}");
     }
-    // What is added does not come to stand below a heading that has nothing yet.
+    // The added entry is not placed below an empty heading.
     let text = "- The API gateway timeout on kestrel is long\n\n# Wrong ideas\n";
     let (_, files) = remember_text(
         &snapshot_of_texts(&[(PROJECT, text)]),
@@ -566,7 +568,7 @@ fn headings_and_fields_are_said_as_well() {
 }
 
 #[test]
-fn what_is_repeated_on_purpose_stays() {
+fn deliberate_repetitions_stay() {
     for text in [
         "Q: Is prod safe?\n\nYes, it is.\n\nQ: Is dev safe?\n\nYes, it is.\n",
         "- name: db1\n- port: 5432\n- name: db2\n- port: 5432\n",
@@ -581,7 +583,7 @@ fn what_is_repeated_on_purpose_stays() {
 }
 
 #[test]
-fn a_request_that_is_not_clear_is_answered_with_candidates() {
+fn an_unclear_request_is_answered_with_candidates() {
     for (query, first) in [
         ("forget Redis", "Redis holds the sessions"),
         ("forget the coffee thing", "I don't drink coffee after noon"),
@@ -602,14 +604,14 @@ fn a_request_that_is_not_clear_is_answered_with_candidates() {
         } else {
             assert_eq!(done.removed[0].summary, first, "{query}");
         }
-        // The text of a candidate means it alone.
+        // A request with a candidate's text means only that entry.
         for candidate in done.candidates {
-            let chosen = forget(
+            let exact = forget(
                 &snapshot,
                 &ForgetRequest { query: candidate.entry.clone(), scope: None, file: None },
             );
-            assert_eq!(chosen.removed.len(), 1, "{candidate:?}");
-            assert_eq!(chosen.removed[0].summary, candidate.summary);
+            assert_eq!(exact.removed.len(), 1, "{candidate:?}");
+            assert_eq!(exact.removed[0].summary, candidate.summary);
         }
     }
 }
@@ -637,7 +639,7 @@ fn no_match_says_so() {
 }
 
 #[test]
-fn a_name_and_a_description_do_not_repeat_what_is_forgotten() {
+fn a_forgotten_entry_is_removed_from_name_and_description() {
     let body = "- I live in Porto\n- I keep bees.\n";
     for (head, expected) in [
         ("live porto\ndescription: I live in Porto", "keep bees\ndescription: I keep bees"),
@@ -647,8 +649,8 @@ fn a_name_and_a_description_do_not_repeat_what_is_forgotten() {
         let snapshot = snapshot_of_texts(&[(path, &format!("---\nname: {head}\n---\n\n{body}"))]);
         let query = "forget that I live in Porto".to_owned();
         let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
-        let left = &texts_after(&snapshot, &done.edits)[path];
-        assert_eq!(*left, format!("---\nname: {expected}\n---\n\n- I keep bees.\n"), "{head}");
+        let remaining = &texts_after(&snapshot, &done.edits)[path];
+        assert_eq!(*remaining, format!("---\nname: {expected}\n---\n\n- I keep bees.\n"), "{head}");
     }
 }
 
@@ -661,7 +663,7 @@ fn the_summary_never_quotes_the_content() {
 }
 
 #[test]
-fn what_is_said_around_a_fact_is_not_kept() {
+fn greetings_and_requests_around_a_fact_are_not_kept() {
     for (content, expected) in [
         ("Please remember that the gate opens at six.", "the gate opens at six."),
         ("Hey, note: the gate opens at six. Thanks!", "the gate opens at six."),

@@ -1,4 +1,6 @@
-//! The port, over a real store: an answer is a draft, and nothing else is one.
+//! Curators over a real store: results are drafts, and only commits write.
+//!
+//! Covers the cache between tasks, external edits, text of a checkout, and dates from history.
 
 use std::fs;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use store::{
 use tempfile::TempDir;
 use testkit::{FaultPlan, FaultyBackend, ManualClock};
 
-/// A store of its own, and an agent in a checkout.
+/// Returns a new store, bound for an agent in a checkout.
 pub(crate) fn memories() -> (TempDir, Memories) {
     let (home, memories, _) = memories_with_clock();
     (home, memories)
@@ -56,7 +58,7 @@ fn ask(content: &str) -> RememberRequest {
 }
 
 #[tokio::test]
-async fn what_is_remembered_is_there_after_the_commit_and_not_before() {
+async fn a_remembered_fact_is_written_by_the_commit_and_not_before() {
     let (_home, memories) = memories();
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let done = curator()
@@ -73,7 +75,7 @@ async fn what_is_remembered_is_there_after_the_commit_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_forgotten_entry_takes_its_empty_memory_with_it() {
+async fn a_memory_without_entries_is_removed() {
     let (_home, memories) = memories();
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     curator()
@@ -83,8 +85,8 @@ async fn a_forgotten_entry_takes_its_empty_memory_with_it() {
     draft.commit().await.unwrap().unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let query = "forget the bees".to_owned();
-    let asked = ForgetRequest { query, scope: None, file: None };
-    let done = curator().forget(&memories, &mut draft, &asked, &Ledger::default()).await.unwrap();
+    let request = ForgetRequest { query, scope: None, file: None };
+    let done = curator().forget(&memories, &mut draft, &request, &Ledger::default()).await.unwrap();
     draft.commit().await.unwrap().unwrap();
     assert_eq!(done.removed.len(), 1);
     assert_eq!(memories.list(None).await.unwrap().memories.len(), 0);
@@ -112,15 +114,15 @@ async fn a_generated_listing_is_no_memory() {
     let list = format!("{}\n- [Pier](pier.md) — the gate opens\n", document::MEMORY_LIST_MARK);
     fs::write(folder.join("MEMORY.md"), &list).unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
-    let asked = ForgetRequest { query: "forget the pier".to_owned(), scope: None, file: None };
-    let done = curator().forget(&memories, &mut draft, &asked, &Ledger::default()).await.unwrap();
+    let request = ForgetRequest { query: "forget the pier".to_owned(), scope: None, file: None };
+    let done = curator().forget(&memories, &mut draft, &request, &Ledger::default()).await.unwrap();
     assert_eq!((done.removed.len(), draft.changed_paths().len()), (0, 0));
-    let surveyed = memories.scan_roots().await.unwrap();
-    assert!(surveyed.iter().any(|one| one.path.to_string().ends_with("MEMORY.md")));
+    let scanned = memories.scan_roots().await.unwrap();
+    assert!(scanned.iter().any(|memory| memory.path.to_string().ends_with("MEMORY.md")));
 }
 
 #[tokio::test]
-async fn what_a_checkout_brings_takes_nothing_away_that_was_written_here() {
+async fn a_memory_of_a_checkout_never_removes_one_written_here() {
     let (home, memories) = memories();
     let folder = home.path().join("shop/.lukasa/memory");
     fs::create_dir_all(&folder).unwrap();
@@ -136,7 +138,7 @@ async fn what_a_checkout_brings_takes_nothing_away_that_was_written_here() {
 }
 
 #[tokio::test]
-async fn what_a_checkout_brings_decides_nothing_about_what_is_said_here() {
+async fn a_memory_of_a_checkout_decides_nothing_about_new_facts() {
     let (home, memories) = memories();
     let planted = [
         ("user/prefs.md", "---\ntype: user\n---\n- My name is Mallory\n- I like tea\n"),
@@ -148,15 +150,15 @@ async fn what_a_checkout_brings_decides_nothing_about_what_is_said_here() {
         fs::write(file, text).unwrap();
     }
     let curator = curator();
-    for (said, wanted) in [
+    for (fact, expected) in [
         ("My name is Ada", "/memories/global/user/name-ada.md"),
         ("I like tea", "/memories/global/user/like-tea.md"),
         ("The upload limit is now 9 MB", "/memories/project/project/upload-limit-now-9.md"),
         ("The upload limit is 5 MB", "/memories/project/project/upload-limit-now-9.md"),
     ] {
-        let (summary, touched) = remember(&curator, &memories, said).await;
-        assert!(summary.contains("1 new"), "{said}: {summary}");
-        assert_eq!(touched, [wanted], "{said}");
+        let (summary, touched) = remember(&curator, &memories, fact).await;
+        assert!(summary.contains("1 new"), "{fact}: {summary}");
+        assert_eq!(touched, [expected], "{fact}");
     }
     for (name, text) in planted {
         let file = home.path().join("shop/.lukasa/memory").join(name);
@@ -164,7 +166,7 @@ async fn what_a_checkout_brings_decides_nothing_about_what_is_said_here() {
     }
 }
 
-/// Remembers, commits, and returns what was said of it.
+/// Remembers and commits; returns the summary and the changed paths.
 async fn remember(
     curator: &Curator<ManualClock>,
     memories: &Memories,
@@ -178,7 +180,7 @@ async fn remember(
 }
 
 #[tokio::test]
-async fn what_others_write_between_two_tasks_is_seen() {
+async fn external_edits_between_two_tasks_are_noticed() {
     let (home, memories) = memories();
     let folder = home.path().join("data/memory");
     fs::create_dir_all(&folder).unwrap();
@@ -189,7 +191,7 @@ async fn what_others_write_between_two_tasks_is_seen() {
     let said = "The pier gate opens at six.";
     assert_eq!(remember(&curator, &memories, said).await.0, known);
     assert_eq!(remember(&curator, &memories, said).await.0, known);
-    // An editor: as many bytes, another fact; then another file in its place; then none.
+    // Edits by others: another fact of the same size, a renamed file, a removed one.
     fs::write(&file, "- The pier lamp burns at ten.\n- Gates are green.\n").unwrap();
     let (summary, _) = remember(&curator, &memories, said).await;
     assert!(summary.contains("1 new"), "{summary}");
@@ -203,7 +205,7 @@ async fn what_others_write_between_two_tasks_is_seen() {
 }
 
 #[tokio::test]
-async fn a_curator_that_has_read_everything_decides_as_one_that_has_read_nothing() {
+async fn a_curator_with_a_warm_cache_decides_like_a_new_one() {
     let facts = [
         "The port of service 1 is 8001.",
         "The port of service 2 is 8002.",
@@ -241,7 +243,7 @@ async fn a_secret_leaves_the_draft_empty() {
 }
 
 #[tokio::test]
-async fn a_day_is_named_from_when_its_entry_was_written_and_not_from_when_others_were_added() {
+async fn a_relative_date_is_resolved_by_the_time_of_its_own_entry() {
     let (_home, memories, clock) = memories_with_clock();
     clock.set("2026-05-04T10:00:00Z".parse().unwrap());
     let path = MemoryPath::parse("/memories/project/plan.md", Layout::Scoped).unwrap();
@@ -270,7 +272,7 @@ async fn a_day_is_named_from_when_its_entry_was_written_and_not_from_when_others
 }
 
 #[tokio::test]
-async fn no_memory_is_made_where_something_lies_that_cannot_be_read() {
+async fn an_unreadable_file_is_not_overwritten_by_a_new_memory() {
     let (home, memories) = memories();
     let folder = home.path().join("data/memory/user");
     fs::create_dir_all(&folder).unwrap();
@@ -280,9 +282,9 @@ async fn no_memory_is_made_where_something_lies_that_cannot_be_read() {
     assert_eq!(fs::read(folder.join("keep-bees.md")).unwrap(), b"\xFF\xFE");
 }
 
-/// When an entry was written is read from history, which has outside edits once they are recorded.
+/// Dates of entries come from history, after a scan for external edits.
 #[tokio::test]
-async fn a_dream_walks_as_often_for_many_memories_as_for_few() {
+async fn the_number_of_scans_in_a_dream_is_independent_of_the_number_of_memories() {
     let mut walks = Vec::new();
     for count in [2, 20] {
         let home = tempfile::tempdir().unwrap();
@@ -303,8 +305,8 @@ async fn a_dream_walks_as_often_for_many_memories_as_for_few() {
             let path = format!("/memories/global/n{number}.md");
             let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
             let file_text = format!("- The pump number {number} was repaired yesterday.\n");
-            let made = MemoryCommand::Create { path, file_text };
-            let reply = memories.apply(made, &CallContext::default()).await.unwrap();
+            let create = MemoryCommand::Create { path, file_text };
+            let reply = memories.apply(create, &CallContext::default()).await.unwrap();
             assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
         }
         plan.take_walks();
@@ -312,6 +314,6 @@ async fn a_dream_walks_as_often_for_many_memories_as_for_few() {
         curator().dream(&memories, &mut draft, &Ledger::default()).await.unwrap();
         walks.push(plan.take_walks());
     }
-    assert!(walks[0] >= 1, "outside edits are looked for");
+    assert!(walks[0] >= 1, "external edits are looked for");
     assert_eq!(walks[0], walks[1]);
 }

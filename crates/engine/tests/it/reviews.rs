@@ -628,7 +628,7 @@ fn today() -> String {
 
 #[tokio::test]
 async fn no_sentence_of_the_prompt_is_kept_anywhere() {
-    let sentence = "You change nothing in the conversation and nobody sees your answer.";
+    let sentence = "You change nothing in the conversation and no person sees your answer.";
     let world = ReviewFixture::every(
         1,
         vec![

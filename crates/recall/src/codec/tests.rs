@@ -1,4 +1,6 @@
-//! What was packed is read as it was, and whatever else is read does no harm.
+//! A packed corpus is decoded as it was, and any other bytes do no harm.
+//!
+//! Changed and random bytes are decoded too: they are refused, or give a corpus that can be used.
 
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Policy;
@@ -41,7 +43,7 @@ fn packed() -> Vec<u8> {
     corpus().pack(b"about").unwrap()
 }
 
-/// Uses a corpus in every way.
+/// Exercises all operations of a corpus.
 fn exercise(mut corpus: Corpus) {
     let prompts = ["the ferry of Olga at the pier in April", "定休日", "boat", "feryr saling"];
     for prompt in prompts {
@@ -61,30 +63,42 @@ fn exercise(mut corpus: Corpus) {
 }
 
 #[test]
-fn a_corpus_that_was_packed_answers_as_before_and_can_be_gone_on_with() {
-    let made = corpus();
-    let (mut read, about) = unpack(&packed()).unwrap();
+fn an_unpacked_corpus_ranks_like_the_original_and_can_be_updated() {
+    let original = corpus();
+    let (mut unpacked, about) = unpack(&packed()).unwrap();
     assert_eq!(about, b"about");
-    assert!(read.paths().eq(made.paths()));
-    assert_eq!(read.entries(), made.entries());
+    assert!(unpacked.paths().eq(original.paths()));
+    assert_eq!(unpacked.entries(), original.entries());
     for prompt in
         ["who moors where in April?", "定休日はいつですか", "what does Olga say of ships", "feryr"]
     {
-        assert_eq!(read.rank(prompt, &ALL), made.rank(prompt, &ALL), "{prompt}");
-        assert_eq!(read.rank_entries(prompt, &ALL), made.rank_entries(prompt, &ALL), "{prompt}");
+        assert_eq!(unpacked.rank(prompt, &ALL), original.rank(prompt, &ALL), "{prompt}");
+        assert_eq!(
+            unpacked.rank_entries(prompt, &ALL),
+            original.rank_entries(prompt, &ALL),
+            "{prompt}"
+        );
     }
-    assert_eq!(read.pack(b"about"), Some(packed()), "it becomes the same bytes again");
-    read.put(&path("project/folder/note-1"), "- The dock has a crane for sailing yachts\n", None);
-    let mut anew = corpus();
-    anew.put(&path("project/folder/note-1"), "- The dock has a crane for sailing yachts\n", None);
+    assert_eq!(unpacked.pack(b"about"), Some(packed()), "packing it again gives the same bytes");
+    unpacked.put(
+        &path("project/folder/note-1"),
+        "- The dock has a crane for sailing yachts\n",
+        None,
+    );
+    let mut rebuilt = corpus();
+    rebuilt.put(
+        &path("project/folder/note-1"),
+        "- The dock has a crane for sailing yachts\n",
+        None,
+    );
     for prompt in ["crane at the dock", "定休日はいつですか", "yachts that sail"] {
-        assert_eq!(read.rank(prompt, &ALL), anew.rank(prompt, &ALL), "{prompt}");
+        assert_eq!(unpacked.rank(prompt, &ALL), rebuilt.rank(prompt, &ALL), "{prompt}");
     }
-    exercise(read);
+    exercise(unpacked);
 }
 
 #[test]
-fn words_that_no_memory_has_any_more_are_not_kept() {
+fn words_without_a_memory_are_not_packed() {
     let bytes = packed();
     let has = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
     assert!(has(b"ferry") && has(b"rowing"));
@@ -92,7 +106,7 @@ fn words_that_no_memory_has_any_more_are_not_kept() {
 }
 
 #[test]
-fn what_screening_objects_to_is_not_kept() {
+fn text_that_screening_refuses_is_not_packed() {
     let key = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
     let mut corpus = corpus();
     corpus.put(&path("global/key"), &format!("- the robot\n- parcel token {key}\n"), None);
@@ -103,7 +117,7 @@ fn what_screening_objects_to_is_not_kept() {
 }
 
 #[test]
-fn bytes_of_other_rules_or_another_form_and_torn_bytes_are_no_corpus() {
+fn bytes_of_other_rules_or_formats_and_damaged_bytes_are_refused() {
     let bytes = packed();
     let rules = [("secrets".to_owned(), Policy::Warn)].into();
     let other = Screen::new(&rules, &[]).unwrap();
@@ -116,14 +130,14 @@ fn bytes_of_other_rules_or_another_form_and_torn_bytes_are_no_corpus() {
     for at in 0..bytes.len() {
         let mut other = bytes.clone();
         other[at] ^= 1;
-        assert!(unpack(&other).is_none(), "another bit at {at}");
+        assert!(unpack(&other).is_none(), "a changed bit at {at}");
     }
     let longer = [bytes.as_slice(), &[0]].concat();
     assert!(unpack(&longer).is_none());
 }
 
 #[test]
-fn counts_that_nothing_stands_behind_take_no_memory() {
+fn counts_larger_than_the_bytes_allocate_nothing() {
     let about = PACKED_HEAD_BYTES + 1 + b"about".len();
     for count in [u64::MAX, u64::from(u32::MAX), 1 << 40] {
         let mut bytes = packed()[..about].to_vec();
@@ -135,7 +149,7 @@ fn counts_that_nothing_stands_behind_take_no_memory() {
 }
 
 #[test]
-fn tokens_and_terms_that_are_not_there_are_no_corpus() {
+fn unknown_tokens_and_terms_are_refused() {
     let check = |change: fn(&mut PackedCorpus<'_>)| {
         let bytes = packed();
         let (head, rest) = bytes.split_at(PACKED_HEAD_BYTES);
@@ -159,7 +173,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn any_bytes_with_a_fitting_checksum_are_a_corpus_that_can_be_used_or_none(
+    fn changed_bytes_with_a_valid_checksum_are_refused_or_give_a_usable_corpus(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         cut in prop::option::weighted(0.1, any::<prop::sample::Index>()),
     ) {
@@ -178,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_by_chance_are_a_corpus_that_can_be_used_or_none(
+    fn random_bytes_with_a_valid_checksum_are_refused_or_give_a_usable_corpus(
         random in prop::collection::vec(any::<u8>(), 0..512),
     ) {
         let mut bytes = [&packed()[..PACKED_HEAD_BYTES], &random].concat();

@@ -1,4 +1,6 @@
-//! Which memories answer a prompt.
+//! Rankings of small corpora: matches, reasons, answers and abstentions.
+//!
+//! Most prompts are asked of a bakery's memories in four languages.
 
 use std::collections::HashMap;
 
@@ -59,7 +61,7 @@ fn words_of_any_script_find_their_memory() {
 }
 
 #[test]
-fn names_of_programs_and_slips_of_the_hand_find_their_memory() {
+fn identifiers_and_misspelled_words_find_their_memory() {
     let corpus = corpus(&BAKERY);
     let check = |prompt: &str, name: &str| {
         assert_eq!(names(&corpus, prompt).first().map(String::as_str), Some(name), "{prompt}");
@@ -71,7 +73,7 @@ fn names_of_programs_and_slips_of_the_hand_find_their_memory() {
 }
 
 #[test]
-fn nothing_is_answered_when_nothing_fits() {
+fn nothing_is_returned_when_nothing_fits() {
     let corpus = corpus(&BAKERY);
     for prompt in [
         "",
@@ -85,28 +87,28 @@ fn nothing_is_answered_when_nothing_fits() {
         assert_eq!(names(&corpus, prompt), [""; 0], "{prompt}");
     }
     let all = RankOptions { abstain: false, ..RankOptions::default() };
-    assert!(!corpus.rank("winter holidays", &all).is_empty(), "it says something when it must");
+    assert!(!corpus.rank("winter holidays", &all).is_empty(), "without abstaining there are hits");
 }
 
 #[test]
-fn a_hit_tells_why_it_was_chosen() {
+fn a_hit_has_its_reasons() {
     let corpus = corpus(&BAKERY);
     let hit = corpus.rank("alergen labels", &RankOptions::default()).remove(0);
-    let of = |asked: &str, found: &str| (asked.to_owned(), found.to_owned());
-    let (slip_asked, slip_found) = of("alergen", "allergen");
-    let (asked, found) = of("labels", "labels");
+    let pair = |query: &str, memory: &str| (query.to_owned(), memory.to_owned());
+    let (misspelled, corrected) = pair("alergen", "allergen");
+    let (query_word, memory_word) = pair("labels", "labels");
     assert_eq!(
         hit.reasons,
         [
-            Reason::Misspelled { query_word: slip_asked, memory_word: slip_found },
-            Reason::ExactWord { query_word: asked, memory_word: found }
+            Reason::Misspelled { query_word: misspelled, memory_word: corrected },
+            Reason::ExactWord { query_word, memory_word }
         ]
     );
 }
 
 #[cfg(feature = "embedder")]
 #[test]
-fn another_word_for_the_same_finds_a_memory() {
+fn a_synonym_finds_a_memory() {
     let mut memories = BAKERY.to_vec();
     memories.push(("cars", "Company automobiles", "- Parked behind the house"));
     let corpus = corpus(&memories);
@@ -117,12 +119,12 @@ fn another_word_for_the_same_finds_a_memory() {
     assert!(first.reasons.iter().any(near), "{:?}", first.reasons);
     let by_words = RankOptions { use_vectors: false, ..options };
     let hits = corpus.rank("vehicle", &by_words);
-    assert_eq!(hits, [], "by the words alone there is none");
+    assert_eq!(hits, [], "without vectors nothing matches");
 }
 
 #[cfg(feature = "embedder")]
 #[test]
-fn a_prompt_in_other_words_is_answered_by_what_the_whole_of_it_means() {
+fn a_paraphrased_prompt_is_answered_by_its_meaning_as_a_whole() {
     let corpus = corpus(&BAKERY);
     let check = |prompt: &str, name: &str| {
         assert_eq!(names(&corpus, prompt).first().map(String::as_str), Some(name), "{prompt}");
@@ -136,7 +138,7 @@ fn a_prompt_in_other_words_is_answered_by_what_the_whole_of_it_means() {
 
 #[cfg(feature = "embedder")]
 #[test]
-fn a_word_that_a_memory_has_is_no_answer_to_what_anybody_can_look_up() {
+fn a_shared_word_does_not_answer_a_general_question() {
     let corpus = corpus(&BAKERY);
     for prompt in [
         "explain the difference between an oven and a kiln",
@@ -149,7 +151,7 @@ fn a_word_that_a_memory_has_is_no_answer_to_what_anybody_can_look_up() {
 
 #[cfg(feature = "embedder")]
 #[test]
-fn beside_the_best_stands_what_has_the_rest_of_the_prompt_or_fits_as_well() {
+fn a_runner_up_covers_the_rest_of_the_prompt_or_fits_as_well_as_the_best() {
     let bakery = corpus(&BAKERY);
     let mut both =
         names(&bakery, "which day do the rye deliveries come and when is the test shop reset");
@@ -163,7 +165,7 @@ fn beside_the_best_stands_what_has_the_rest_of_the_prompt_or_fits_as_well() {
 }
 
 #[test]
-fn the_name_of_a_memory_of_which_nothing_may_be_told_does_not_find_it() {
+fn a_memory_whose_text_is_all_refused_is_not_found_by_its_name() {
     let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
     let secret = format!("- The safe opens with {token}");
     let corpus = corpus(&[("safe", "Safe", &secret), BAKERY[0]]);
@@ -171,7 +173,7 @@ fn the_name_of_a_memory_of_which_nothing_may_be_told_does_not_find_it() {
 }
 
 #[test]
-fn the_neighbours_of_an_entry_and_whom_it_is_about_tell_it_from_others() {
+fn neighbors_and_subjects_distinguish_entries() {
     let talk = |lines: &[&str]| format!("- {}\n", lines.join("\n- "));
     let mut corpus = Corpus::new(Screen::default());
     let first = talk(&[
@@ -215,7 +217,7 @@ fn what_comes_after_a_question_is_taken_for_its_answer() {
 }
 
 #[test]
-fn a_memory_that_changed_is_found_by_what_it_says_now_and_one_that_went_is_not_found() {
+fn a_changed_memory_is_found_by_its_new_text_and_a_removed_one_is_not() {
     let mut corpus = corpus(&BAKERY);
     let count = corpus.memories();
     corpus.put(&path("ovens"), "- Replaced by a tunnel kiln\n", None);
@@ -228,25 +230,25 @@ fn a_memory_that_changed_is_found_by_what_it_says_now_and_one_that_went_is_not_f
 }
 
 #[test]
-fn a_corpus_of_one_memory_answers_and_holds_back_like_a_larger_one() {
+fn a_corpus_of_one_memory_answers_and_abstains_like_a_larger_one() {
     let corpus = corpus(&BAKERY[..1]);
     assert_eq!(names(&corpus, "how hot is the deck oven, in degrees?"), ["ovens"]);
     assert_eq!(names(&corpus, "how hot is the sun?"), [""; 0]);
 }
 
 #[test]
-fn what_screening_objects_to_is_never_found() {
+fn text_that_screening_refuses_is_never_found() {
     let key = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
     let body = format!("- The parcel robot is called Otto\n- parcel robot token {key}");
     let corpus = corpus(&[("robot", "Parcel robot", &body), ("other", "Other", "- nothing")]);
     let hits = corpus
         .rank("parcel robot token", &RankOptions { abstain: false, ..RankOptions::default() });
     let texts: Vec<usize> = hits[0].entries.iter().map(|entry| entry.ordinal).collect();
-    assert_eq!(texts, [0], "the entry with the token is no entry of the corpus");
+    assert_eq!(texts, [0], "the entry with the token is not indexed");
     assert_eq!(corpus.entries(), 2);
 }
 
-/// Returns how like a prompt the entries of a corpus are, where the vector of a memory is by its name.
+/// Returns the dense scores of a corpus whose memories have their vector by name.
 fn dense_scores(corpus: &Corpus, prompt: &[f32], of: impl Fn(&str) -> Vec<f32>) -> DenseScores {
     let vectors: HashMap<MemoryPath, Vector> = corpus
         .paths()
@@ -257,12 +259,8 @@ fn dense_scores(corpus: &Corpus, prompt: &[f32], of: impl Fn(&str) -> Vec<f32>) 
     corpus.dense_scores(&Vector::from_numbers(prompt).unwrap(), |path| vec![vectors.get(path)])
 }
 
-fn ranked_paths(
-    corpus: &Corpus,
-    prompt: &str,
-    likeness: &DenseScores,
-) -> Vec<(String, Vec<Reason>)> {
-    let hits = corpus.rank_with(prompt, &RankOptions::default(), Some(likeness));
+fn ranked_paths(corpus: &Corpus, prompt: &str, dense: &DenseScores) -> Vec<(String, Vec<Reason>)> {
+    let hits = corpus.rank_with(prompt, &RankOptions::default(), Some(dense));
     let name = |hit: &MemoryHit| hit.path.relative().unwrap().file_name().to_owned();
     hits.into_iter().map(|hit| (name(&hit), hit.reasons)).collect()
 }
@@ -274,7 +272,7 @@ const SHORE: [(&str, &str, &str); 3] = [
 ];
 
 #[test]
-fn what_stands_out_by_its_vector_is_found_without_a_word_in_common() {
+fn a_memory_whose_vector_stands_out_is_found_without_a_shared_word() {
     let corpus = corpus(&SHORE);
     let prompt = "wer leitet den Kai?";
     assert_eq!(names(&corpus, prompt), [] as [&str; 0]);
@@ -288,7 +286,7 @@ fn what_stands_out_by_its_vector_is_found_without_a_word_in_common() {
 }
 
 #[test]
-fn what_is_as_near_as_all_else_is_not_found_however_near() {
+fn a_memory_as_similar_as_all_others_is_not_found() {
     let corpus = corpus(&SHORE);
     let all = dense_scores(&corpus, &[1.0, 0.0], |_| vec![1.0, 0.1]);
     assert_eq!(ranked_paths(&corpus, "wer leitet den Kai?", &all), []);
@@ -297,7 +295,7 @@ fn what_is_as_near_as_all_else_is_not_found_however_near() {
     assert_eq!(
         ranked_paths(&alone, "wer leitet den Kai?", &alone_is),
         [],
-        "there is nothing to compare with"
+        "one memory has nothing to stand out from"
     );
 }
 
@@ -309,7 +307,7 @@ fn words_and_vectors_are_weighed_together() {
     let found = ranked_paths(&corpus, prompt, &dense_scores(&corpus, &[1.0, 0.0], near));
     let mut found: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
     found.sort_unstable();
-    assert_eq!(found, ["bread.md", "harbour.md"], "neither keeps the other out");
+    assert_eq!(found, ["bread.md", "harbour.md"], "both kinds of match are shown");
 }
 
 #[test]
@@ -325,9 +323,9 @@ fn vectors_that_cannot_be_compared_change_nothing() {
 }
 
 #[test]
-fn likeness_to_another_corpus_harms_nothing() {
-    let (corpus, less) = (corpus(&SHORE), crate::corpus(&SHORE[..1]));
+fn dense_scores_of_another_corpus_do_no_harm() {
+    let (corpus, smaller) = (corpus(&SHORE), crate::corpus(&SHORE[..1]));
     let near = |name: &str| if name == "tests.md" { vec![1.0, 0.1] } else { vec![0.0, 1.0] };
     let of_more = dense_scores(&corpus, &[1.0, 0.0], near);
-    assert_eq!(ranked_paths(&less, "wer leitet den Kai?", &of_more), []);
+    assert_eq!(ranked_paths(&smaller, "wer leitet den Kai?", &of_more), []);
 }

@@ -1,9 +1,6 @@
-//! Recall as its callers see it: which memories answer a prompt, why, and when nothing does.
+//! Recall through its public API: which memories answer a prompt, why, and when it abstains.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "the helpers of these tests fail where their names are none"
-)]
+#![expect(clippy::unwrap_used, reason = "the helpers of these tests panic on an invalid name")]
 
 mod corpus;
 mod properties;

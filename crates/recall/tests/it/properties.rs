@@ -1,4 +1,6 @@
-//! What holds for any text and any prompt.
+//! Properties for any text and any prompt.
+//!
+//! An updated corpus must rank like one rebuilt from scratch.
 
 use lukasa_recall::{Corpus, RankOptions};
 use memory::screen::Screen;
@@ -8,7 +10,7 @@ use crate::path;
 
 const OPTIONS: RankOptions = RankOptions { limit: 8, abstain: false, use_vectors: true };
 
-/// What may happen to a corpus.
+/// A change of a corpus.
 #[derive(Clone, Debug)]
 enum CorpusOp {
     Put(usize, String),
@@ -39,20 +41,20 @@ fn text() -> impl Strategy<Value = String> {
 
 fn corpus_op() -> impl Strategy<Value = CorpusOp> {
     prop_oneof![
-        3 => (0_usize..6, text()).prop_map(|(at, text)| CorpusOp::Put(at, text)),
+        3 => (0_usize..6, text()).prop_map(|(index, text)| CorpusOp::Put(index, text)),
         1 => (0_usize..6).prop_map(CorpusOp::Remove),
     ]
 }
 
-fn file(at: usize) -> memory::path::MemoryPath {
-    path(&format!("folder/file-{at}"))
+fn file(index: usize) -> memory::path::MemoryPath {
+    path(&format!("folder/file-{index}"))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_text_and_any_prompt_are_taken(text in any::<String>(), prompt in any::<String>()) {
+    fn any_text_and_any_prompt_are_accepted(text in any::<String>(), prompt in any::<String>()) {
         let mut corpus = Corpus::new(Screen::default());
         corpus.put(&file(0), &text, None);
         corpus.put(&file(1), &prompt, None);
@@ -65,35 +67,35 @@ proptest! {
     }
 
     #[test]
-    fn a_corpus_that_followed_changes_answers_like_one_made_anew(
+    fn a_corpus_after_changes_ranks_like_a_rebuilt_one(
         steps in prop::collection::vec(corpus_op(), 1..16),
         prompt in text(),
     ) {
-        let mut followed = Corpus::new(Screen::default());
+        let mut changed = Corpus::new(Screen::default());
         let mut last = std::collections::BTreeMap::new();
         for step in steps {
             match step {
                 CorpusOp::Put(at, text) => {
-                    followed.put(&file(at), &text, None);
+                    changed.put(&file(at), &text, None);
                     last.insert(at, text);
                 }
                 CorpusOp::Remove(at) => {
-                    followed.remove(&file(at));
+                    changed.remove(&file(at));
                     last.remove(&at);
                 }
             }
-            // Whatever is kept between prompts is kept here too.
-            drop(followed.rank(&prompt, &OPTIONS));
+            // Ranking fills the caches, which the next changes must keep correct.
+            drop(changed.rank(&prompt, &OPTIONS));
         }
-        let mut anew = Corpus::new(Screen::default());
+        let mut rebuilt = Corpus::new(Screen::default());
         for (at, text) in &last {
-            anew.put(&file(*at), text, None);
+            rebuilt.put(&file(*at), text, None);
         }
-        prop_assert_eq!(followed.entries(), anew.entries());
-        prop_assert_eq!(followed.rank(&prompt, &OPTIONS), anew.rank(&prompt, &OPTIONS));
+        prop_assert_eq!(changed.entries(), rebuilt.entries());
+        prop_assert_eq!(changed.rank(&prompt, &OPTIONS), rebuilt.rank(&prompt, &OPTIONS));
         prop_assert_eq!(
-            followed.rank_entries(&prompt, &OPTIONS),
-            anew.rank_entries(&prompt, &OPTIONS)
+            changed.rank_entries(&prompt, &OPTIONS),
+            rebuilt.rank_entries(&prompt, &OPTIONS)
         );
     }
 }

@@ -1,6 +1,7 @@
-//! Decides whether a sentence says that it is to be kept, and how plainly.
+//! Judges whether a sentence is worth keeping, and how strong its signal is.
 //!
-//! Signs of the opposite come first: what is not meant, not certain, for once or another person's is never kept.
+//! Contrary signals come first: an ironic, uncertain, one-time or quoted statement is never kept. A signal counts
+//! only in certain positions, such as the beginning of a clause.
 
 use std::ops::Range;
 
@@ -10,20 +11,20 @@ use super::super::content::{after_separator, strip_lead_in};
 use super::super::lexicon::Class;
 use super::super::phrases::{Sentence, Signal};
 
-/// The fewest words of a statement, and the fewest characters where words are not parted.
+/// Minimum length of a statement in words, and in characters in scripts without spaces.
 pub(super) const STATEMENT_WORDS_MIN: usize = 3;
 pub(super) const STATEMENT_CHARS_MIN: usize = 6;
 
-/// The most words of a sentence that only limits the one before: `Just for this file, though.`
+/// Maximum number of words of a sentence that only limits the previous one: `Just for this file, though.`
 const LIMITING_WORDS_MAX: usize = 8;
 
-/// The most words of a sentence in which a rule is looked for behind a condition.
+/// Number of words after a condition within which a rule may begin.
 const CONDITION_WORDS_MAX: usize = 8;
 
-/// The most words into a statement at which a single word that ends its clause points out of it: `never print it`.
+/// Number of words of a statement within which a final pronoun refers outside of it: `never print it`.
 const POINTING_WORDS_MAX: usize = 4;
 
-/// How plainly a person says that something is to be kept; the plainest first.
+/// Strength of a signal to keep a statement; the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
     /// `remember that …`
@@ -41,27 +42,27 @@ pub(super) enum Strength {
 }
 
 impl Strength {
-    /// Whether it is about how the agent is to work, or about the person.
+    /// Checks whether it is about the agent's work or about the person.
     pub(super) const fn is_personal(self) -> bool {
         matches!(self, Self::FromNow | Self::Rule | Self::SelfDescription | Self::Correction)
     }
 }
 
-/// Decides whether a sentence is worth keeping.
+/// Judge of one sentence.
 pub(super) struct Judge<'s, 'b> {
     pub(super) sentence: &'s Sentence<'b>,
-    /// The first word of the statement.
+    /// Index of the first word of the statement.
     pub(super) start: usize,
-    /// The first word behind it, if a request to remember it stands there.
+    /// Index of the first word after it, if a request to remember follows.
     pub(super) end: Option<usize>,
     pub(super) is_correction: bool,
     pub(super) asks_to_remember: bool,
-    /// Whether the sentence before gives an order.
+    /// Whether the previous sentence is an order.
     pub(super) previous_is_order: bool,
 }
 
 impl Judge<'_, '_> {
-    /// Returns how plainly the sentence says that it is to be kept; `None` if it does not.
+    /// Returns the strength of the sentence's signal; `None` if it is not worth keeping.
     pub(super) fn strength(&self, is_question: bool) -> Option<Strength> {
         if (is_question && !self.is_polite_order()) || self.is_ruled_out() {
             return None;
@@ -90,32 +91,33 @@ impl Judge<'_, '_> {
         (self.is_convention() || self.is_corrected_fact()).then_some(Strength::Fact)
     }
 
-    /// Whether the person goes on with what they do themselves, and not with what they want.
-    fn states_own_plan(&self, at: usize) -> bool {
+    /// Checks whether the person continues with their own plan rather than a wish.
+    fn states_own_plan(&self, index: usize) -> bool {
         let wants = [Signal::Like, Signal::Wish, Signal::Identity];
-        let is_of_self = !self.sentence.is_unspaced && self.sentence.has_class(at, Class::Oneself);
-        self.begins_with(Signal::Plan, at)
-            || (is_of_self && !wants.into_iter().any(|signal| self.begins_with(signal, at)))
+        let is_of_self =
+            !self.sentence.is_unspaced && self.sentence.has_class(index, Class::Oneself);
+        self.begins_with(Signal::Plan, index)
+            || (is_of_self && !wants.into_iter().any(|signal| self.begins_with(signal, index)))
     }
 
-    fn begins_with(&self, signal: Signal, at: usize) -> bool {
-        self.sentence.phrase_end_at(signal, at).is_some()
+    fn begins_with(&self, signal: Signal, index: usize) -> bool {
+        self.sentence.phrase_end_at(signal, index).is_some()
     }
 
     fn has(&self, signal: Signal) -> bool {
         self.sentence.has(signal, 0)
     }
 
-    /// Whether something says that it is not meant, not certain, not for long, or not the person's.
+    /// Checks for signals that the statement is not meant, uncertain, temporary, or another person's.
     fn is_ruled_out(&self) -> bool {
         let always = [Signal::Once, Signal::Maybe, Signal::Known];
         let unless_asked = [Signal::Says, Signal::Day];
         always.into_iter().any(|signal| self.has(signal))
             || (!self.asks_to_remember
-                && unless_asked.into_iter().any(|one| self.sentence.has(one, self.start)))
+                && unless_asked.into_iter().any(|signal| self.sentence.has(signal, self.start)))
     }
 
-    /// Whether it asks without a question mark.
+    /// Checks for a question without a question mark.
     fn is_unmarked_question(&self) -> bool {
         if self.sentence.is_unspaced {
             return self.has(Signal::Question) && !self.is_polite_order();
@@ -123,33 +125,35 @@ impl Judge<'_, '_> {
         self.begins_with(Signal::Question, self.start) && !self.is_polite_order()
     }
 
-    /// Whether a question is a polite order: `could you from now on …?`
+    /// Checks whether a question is a polite order: `could you from now on …?`
     fn is_polite_order(&self) -> bool {
         let is_request = if self.sentence.is_unspaced {
             self.has(Signal::Request)
         } else {
             self.begins_with(Signal::Request, self.start)
         };
-        // What stands in front of the order was cut where it is a rule.
-        let is_cut = self.start.checked_sub(1).is_some()
+        // The polite phrase before a rule was already cut from the statement.
+        let was_cut = self.start.checked_sub(1).is_some()
             && self.sentence.phrases_in(Signal::Request, 0..self.start).next().is_some()
             && [Signal::Rule, Signal::Stop]
                 .into_iter()
-                .any(|one| self.begins_with(one, self.start));
-        (is_request && self.has(Signal::FromNow)) || (!self.sentence.is_unspaced && is_cut)
+                .any(|signal| self.begins_with(signal, self.start));
+        (is_request && self.has(Signal::FromNow)) || (!self.sentence.is_unspaced && was_cut)
     }
 
-    /// Returns where the main clause may begin: at the start, and behind a condition or a place in front of it.
+    /// Returns possible beginnings of the main clause: the start, and the words after a leading condition or place.
     fn clause_heads(&self) -> Vec<usize> {
         let sentence = self.sentence;
         let mut heads = vec![self.start];
-        let mut add = |at: usize| {
-            let behind_fluff = sentence.phrase_end_at(Signal::Fluff, at).unwrap_or(at);
-            heads.extend([at, behind_fluff]);
+        let mut add = |index: usize| {
+            let after_fluff = sentence.phrase_end_at(Signal::Fluff, index).unwrap_or(index);
+            heads.extend([index, after_fluff]);
         };
         let end = sentence.words.len();
         if sentence.is_unspaced {
-            (self.start..end).filter(|at| sentence.is_clause_boundary(*at)).for_each(&mut add);
+            (self.start..end)
+                .filter(|index| sentence.is_clause_boundary(*index))
+                .for_each(&mut add);
             return heads;
         }
         if let Some(each) = sentence.phrase_end_at(Signal::Each, self.start) {
@@ -160,8 +164,8 @@ impl Judge<'_, '_> {
         if !is_condition {
             return heads;
         }
-        if let Some(at) = (self.start..end).find(|at| sentence.is_clause_boundary(*at)) {
-            add(at);
+        if let Some(index) = (self.start..end).find(|index| sentence.is_clause_boundary(*index)) {
+            add(index);
         }
         let near = self.start..end.min(self.start + CONDITION_WORDS_MAX);
         let signals = [Signal::Rule, Signal::Order, Signal::Convention];
@@ -171,7 +175,7 @@ impl Judge<'_, '_> {
         heads
     }
 
-    /// Whether it is an order that holds every time.
+    /// Checks for an order that holds every time.
     fn is_rule(&self, head: usize) -> bool {
         let sentence = self.sentence;
         if let Some(end) = sentence.phrase_end_at(Signal::Rule, head) {
@@ -181,7 +185,7 @@ impl Judge<'_, '_> {
             return !self.begins_with(Signal::NoStop, head) && !self.refers_to_one_thing(end);
         }
         if sentence.is_unspaced {
-            let clause = |at: usize| sentence.words.get(at).map(|word| word.clause);
+            let clause = |index: usize| sentence.words.get(index).map(|word| word.clause);
             let each = |order: &Range<usize>| {
                 sentence
                     .phrases_in(Signal::Each, self.start..usize::MAX)
@@ -197,7 +201,7 @@ impl Judge<'_, '_> {
                     || is_stop
                     || sentence
                         .phrases_in(Signal::Order, self.start..usize::MAX)
-                        .any(|one| each(&one)));
+                        .any(|order| each(&order)));
         }
         if let Some(ban) = sentence.phrase_end_at(Signal::Ban, head) {
             // `don't use them here, ever`
@@ -219,34 +223,37 @@ impl Judge<'_, '_> {
         })
     }
 
-    /// Whether an order holds each time, and not what it makes: `write a function that always returns a list`.
+    /// Checks whether an order itself holds every time, not its object: `write a function that always returns a
+    /// list`.
     fn is_standing_order(&self, order: usize, each: &Range<usize>) -> bool {
         let sentence = self.sentence;
         let begins_clause = sentence.is_clause_boundary(each.start);
         let is_last = each.end >= sentence.words.len() || sentence.is_clause_boundary(each.end);
-        let of_thing = sentence.phrases_in(Signal::Which, order..each.start).next().is_some()
-            || (order..each.start).any(|at| sentence.is_clause_boundary(at + 1)) && !begins_clause;
-        let of_one = self.begins_with(Signal::Article, order);
-        begins_clause || !(of_thing || (of_one && !is_last))
+        let describes_thing =
+            sentence.phrases_in(Signal::Which, order..each.start).next().is_some()
+                || (order..each.start).any(|index| sentence.is_clause_boundary(index + 1))
+                    && !begins_clause;
+        let is_single = self.begins_with(Signal::Article, order);
+        begins_clause || !(describes_thing || (is_single && !is_last))
     }
 
-    /// Whether an order stands behind words such as `as a rule` or `next time`.
+    /// Checks whether an order follows a phrase such as `as a rule` or `next time`.
     fn is_fronted_by_each(&self, head: usize) -> bool {
         self.sentence.phrases_in(Signal::Each, self.start..head).any(|each| {
-            let behind = self.sentence.phrase_end_at(Signal::Fluff, each.end).unwrap_or(each.end);
-            each.start == self.start && behind == head
+            let after = self.sentence.phrase_end_at(Signal::Fluff, each.end).unwrap_or(each.end);
+            each.start == self.start && after == head
         })
     }
 
-    /// Whether the words behind a rule are a word that points at one thing: `never print it`.
+    /// Checks whether a rule refers to one thing by a pronoun: `never print it`.
     fn refers_to_one_thing(&self, end: usize) -> bool {
         !self.sentence.is_unspaced
             && [end.saturating_sub(1), end]
                 .into_iter()
-                .any(|at| at >= self.start && self.begins_with(Signal::Pronoun, at))
+                .any(|index| index >= self.start && self.begins_with(Signal::Pronoun, index))
     }
 
-    /// Whether a general rule is stated: `migrations must always be reversible`.
+    /// Checks for a general rule: `migrations must always be reversible`.
     fn is_general_rule(&self) -> bool {
         let is_definite = self.begins_with(Signal::Definite, self.start)
             || self.begins_with(Signal::Pronoun, self.start);
@@ -257,7 +264,7 @@ impl Judge<'_, '_> {
             && (!is_definite || self.has(Signal::Here))
     }
 
-    /// Whether the person says who they are or what they like.
+    /// Checks whether the person describes themselves or a preference.
     fn is_self_description(&self, head: usize) -> bool {
         let is = |yes, no| {
             if self.sentence.is_unspaced {
@@ -266,7 +273,7 @@ impl Judge<'_, '_> {
                 self.begins_with(yes, head) && !self.begins_with(no, head)
             }
         };
-        // `Ich bin Montag nicht da.`
+        // Not an identity: `Ich bin Montag nicht da.`
         let names_day = self
             .sentence
             .phrase_end_at(Signal::Identity, head)
@@ -274,11 +281,11 @@ impl Judge<'_, '_> {
         is(Signal::Like, Signal::NoLike) || (is(Signal::Identity, Signal::NoIdentity) && !names_day)
     }
 
-    /// Whether it forbids something in general, as a correction or with a condition that holds every time.
+    /// Checks for a general ban, as a correction or with a condition that holds every time.
     fn is_ban(&self, head: usize) -> bool {
         let sentence = self.sentence;
-        let is_meant = self.is_correction || self.has(Signal::Unless);
-        if !is_meant || self.begins_with(Signal::NoRule, head) {
+        let has_reason = self.is_correction || self.has(Signal::Unless);
+        if !has_reason || self.begins_with(Signal::NoRule, head) {
             return false;
         }
         if sentence.is_unspaced {
@@ -289,7 +296,7 @@ impl Judge<'_, '_> {
             sentence
                 .phrases_in(Signal::Not, end..end + STATEMENT_WORDS_MIN)
                 .next()
-                .map(|one| one.end)
+                .map(|negation| negation.end)
         });
         verb.is_some_and(|end| {
             let is_definite = self.begins_with(Signal::Definite, end);
@@ -299,18 +306,19 @@ impl Judge<'_, '_> {
         })
     }
 
-    /// Whether it tells how things are done here.
+    /// Checks for a convention of the project.
     fn is_convention(&self) -> bool {
         let sentence = self.sentence;
         if self.has(Signal::Passing) {
             return false;
         }
-        let contrast = sentence.phrases_in(Signal::Versus, self.start..usize::MAX).any(|one| {
-            let before = one.start.checked_sub(1);
-            sentence.is_clause_boundary(one.start)
-                || before.is_some_and(|at| self.begins_with(Signal::Fluff, at))
-        });
-        let negated =
+        let has_contrast =
+            sentence.phrases_in(Signal::Versus, self.start..usize::MAX).any(|versus| {
+                let before = versus.start.checked_sub(1);
+                sentence.is_clause_boundary(versus.start)
+                    || before.is_some_and(|index| self.begins_with(Signal::Fluff, index))
+            });
+        let is_negated =
             sentence.has(Signal::Not, self.start) || sentence.has(Signal::Versus, self.start);
         let is_here = self.has(Signal::Here);
         // `Pull requests in this repository always target develop.`
@@ -318,39 +326,42 @@ impl Judge<'_, '_> {
             .into_iter()
             .any(|signal| self.begins_with(signal, self.start))
             && !self.begins_with(Signal::Here, self.start);
-        let is_spoken_to = !sentence.is_unspaced
+        let is_about_people = !sentence.is_unspaced
             && [Class::Oneself, Class::You]
                 .into_iter()
-                .any(|one| sentence.has_class(self.start, one))
+                .any(|class| sentence.has_class(self.start, class))
             && !sentence.has_class(self.start, Class::Us);
         let is_always =
             sentence.has(Signal::Each, self.start) && !self.begins_with(Signal::Each, self.start);
-        // `here` alone is any place.
-        let is_here_of_work =
+        // A single `here` may be any place.
+        let names_workplace =
             sentence.phrases_in(Signal::Here, self.start..usize::MAX).any(|here| here.len() > 1);
-        if is_here_of_work
+        if names_workplace
             && is_always
             && !begins_otherwise
-            && !is_spoken_to
+            && !is_about_people
             && !sentence.is_unspaced
         {
             return !is_order(sentence, self.start);
         }
         let mut starts = self.clause_heads();
         starts.extend(
-            (self.start..sentence.words.len()).filter(|at| sentence.is_clause_boundary(*at)),
+            (self.start..sentence.words.len()).filter(|index| sentence.is_clause_boundary(*index)),
         );
-        starts.into_iter().any(|at| {
-            let is = |signal| self.begins_with(signal, at);
+        starts.into_iter().any(|index| {
+            let is = |signal| self.begins_with(signal, index);
             !is(Signal::NoConvention)
-                && ((is(Signal::Convention) && (is_here || contrast || self.is_correction))
+                && ((is(Signal::Convention) && (is_here || has_contrast || self.is_correction))
                     || (is(Signal::Ours)
                         && is_here
-                        && (negated || contrast || self.is_correction || self.has(Signal::Each))))
+                        && (is_negated
+                            || has_contrast
+                            || self.is_correction
+                            || self.has(Signal::Each))))
         })
     }
 
-    /// Whether it states how the surroundings are, behind a word that something is wrong.
+    /// Checks for a statement about the environment, after a signal that something is wrong.
     fn is_corrected_fact(&self) -> bool {
         let is_place = self.has(Signal::Here) || self.has(Signal::Surroundings);
         let begins_otherwise = [Signal::Order, Signal::Pronoun, Signal::Question]
@@ -367,25 +378,25 @@ impl Judge<'_, '_> {
             && !self.has(Signal::Passing)
     }
 
-    /// Whether the sentence only limits what was said before it.
+    /// Checks whether the sentence only limits the previous one.
     pub(super) fn only_limits_previous(&self) -> bool {
         self.has(Signal::Once) && self.sentence.words.len() <= LIMITING_WORDS_MAX
     }
 
-    /// Whether it says only that the order before it holds every time: `Answer in Danish. Always.`
+    /// Checks whether it only says that the previous order holds every time: `Answer in Danish. Always.`
     pub(super) fn only_repeats_previous(&self) -> bool {
         let sentence = self.sentence;
         let each = sentence.phrase_end_at(Signal::Each, self.start);
-        let behind = each.map(|end| sentence.phrase_end_at(Signal::Fluff, end).unwrap_or(end));
-        self.previous_is_order && behind == Some(sentence.words.len())
+        let after = each.map(|end| sentence.phrase_end_at(Signal::Fluff, end).unwrap_or(end));
+        self.previous_is_order && after == Some(sentence.words.len())
     }
 
-    /// Whether it says something without the sentence before.
+    /// Checks whether it is meaningful without the previous sentence.
     pub(super) fn stands_alone(&self) -> bool {
         let sentence = self.sentence;
         let least = if sentence.is_unspaced { STATEMENT_CHARS_MIN } else { STATEMENT_WORDS_MIN };
-        let said = sentence.words.len().saturating_sub(self.start);
-        let of_signals: usize = [Signal::FromNow, Signal::Fluff, Signal::Each]
+        let length = sentence.words.len().saturating_sub(self.start);
+        let signal_words: usize = [Signal::FromNow, Signal::Fluff, Signal::Each]
             .into_iter()
             .flat_map(|signal| sentence.phrases_in(signal, self.start..usize::MAX))
             .map(|range| range.len())
@@ -393,37 +404,37 @@ impl Judge<'_, '_> {
         let is_pronoun = self.asks_to_remember
             && self.begins_with(Signal::Pronoun, self.start)
             && self.begins_with(Signal::Verb, self.start + 1);
-        said >= least && of_signals < said && !self.points_elsewhere() && !is_pronoun
+        length >= least && signal_words < length && !self.points_elsewhere() && !is_pronoun
     }
 
-    /// Whether what is meant stands in another sentence. A single word that ends a later clause points into this one.
+    /// Checks whether it refers to another sentence. A single word that ends a later clause refers to this one.
     fn points_elsewhere(&self) -> bool {
-        let clause = |at: usize| self.sentence.words.get(at).map(|word| word.clause);
-        self.sentence.phrases_in(Signal::Pointing, self.start..usize::MAX).any(|one| {
-            let is_near = one.start < self.start + POINTING_WORDS_MAX;
-            one.len() > 1 || (is_near && clause(one.start) == clause(self.start))
+        let clause = |index: usize| self.sentence.words.get(index).map(|word| word.clause);
+        self.sentence.phrases_in(Signal::Pointing, self.start..usize::MAX).any(|pointing| {
+            let is_near = pointing.start < self.start + POINTING_WORDS_MAX;
+            pointing.len() > 1 || (is_near && clause(pointing.start) == clause(self.start))
         })
     }
 
-    /// Returns the statement, without what stands in front of it and without thanks behind it.
+    /// Returns the statement, without introductory phrases and without thanks.
     pub(super) fn statement_text(&self) -> &str {
         let source = self.sentence.source;
-        let before = self.start.checked_sub(1).and_then(|at| self.sentence.words.get(at));
+        let before = self.start.checked_sub(1).and_then(|index| self.sentence.words.get(index));
         let text = before
             .map_or(source, |word| after_separator(slice(source, word.range.end..)).trim_start());
-        let behind = self.end.filter(|_| !self.sentence.is_unspaced);
-        let behind = behind.and_then(|at| Some(self.sentence.words.get(at)?.range.start));
-        let cut = source.len() - text.len();
-        let text = match behind.and_then(|end| source.get(cut..end)) {
+        let end = self.end.filter(|_| !self.sentence.is_unspaced);
+        let end = end.and_then(|index| Some(self.sentence.words.get(index)?.range.start));
+        let start = source.len() - text.len();
+        let text = match end.and_then(|end| source.get(start..end)) {
             Some(text) => text.trim_end_matches([',', ';', ' ', '–', '—', '-', '(', ':', '.']),
             None => text,
         };
-        let said = strip_lead_in(text);
-        if said.is_empty() { text } else { said }
+        let statement = strip_lead_in(text);
+        if statement.is_empty() { text } else { statement }
     }
 }
 
-/// Tells whether a sentence is an order.
+/// Checks whether a sentence is an order.
 pub(super) fn is_order(sentence: &Sentence<'_>, start: usize) -> bool {
     [Signal::Order, Signal::Ban, Signal::Stop].into_iter().any(|signal| {
         if sentence.is_unspaced {

@@ -1,23 +1,25 @@
-//! Statements that are found, and how they are cut; and near misses that are not.
+//! Findings with their exact text, and near misses that are no findings.
+//!
+//! Each case is one message or a few, in several languages. Rates over labeled conversations are in `tests/it/review.rs`.
 
 use super::*;
 
-fn review_statements(said: &[&str]) -> Vec<(FindingTarget, String)> {
+fn review_statements(texts: &[&str]) -> Vec<(FindingTarget, String)> {
     let message = |(index, text): (usize, &&str)| ReviewMessage {
         id: format!("m{index}"),
         role: MessageRole::User,
         text: (*text).to_owned(),
     };
-    let messages: Vec<ReviewMessage> = said.iter().enumerate().map(message).collect();
+    let messages: Vec<ReviewMessage> = texts.iter().enumerate().map(message).collect();
     let now = "2031-04-05T09:00:00Z".parse().unwrap();
     let findings = review(&messages, now, &TimeZone::UTC);
-    findings.into_iter().map(|one| (one.target, one.text)).collect()
+    findings.into_iter().map(|finding| (finding.target, finding.text)).collect()
 }
 
 #[test]
-fn a_statement_is_kept_without_what_stands_around_it() {
+fn a_finding_has_only_the_statement_itself() {
     use FindingTarget::{Memory, User};
-    for (said, target, kept) in [
+    for (message, target, expected) in [
         ("Ok great, never rename my files.", User, "never rename my files."),
         ("Please remember that the tide gate opens at 6.", Memory, "the tide gate opens at 6."),
         ("The tide gate opens at 6, remember that.", Memory, "The tide gate opens at 6"),
@@ -42,13 +44,13 @@ fn a_statement_is_kept_without_what_stands_around_it() {
             "水門は六時に開くことを覚えておいてください。",
         ),
     ] {
-        assert_eq!(review_statements(&[said]), [(target, kept.to_owned())], "{said}");
+        assert_eq!(review_statements(&[message]), [(target, expected.to_owned())], "{message}");
     }
 }
 
 #[test]
 fn near_misses_are_not_found() {
-    for said in [
+    for message in [
         "Why do you always ask?",
         "I always forget this flag.",
         "It never works.",
@@ -72,27 +74,27 @@ fn near_misses_are_not_found() {
         "いつも失敗する。",
         "Всегда одно и то же.",
     ] {
-        assert_eq!(review_statements(&[said]), [], "{said}");
+        assert_eq!(review_statements(&[message]), [], "{message}");
     }
 }
 
 #[test]
-fn what_is_said_later_wins() {
-    let one = |text: &str| [(FindingTarget::User, text.to_owned())];
-    let said = ["Never answer in Welsh.", "ok", "Always answer in Welsh."];
-    assert_eq!(review_statements(&said), one("Always answer in Welsh."));
-    let said = ["Always answer in Welsh.", "I told you: always answer in Welsh!"];
-    assert_eq!(review_statements(&said), one("always answer in Welsh!"));
+fn a_later_statement_replaces_an_earlier_one() {
+    let finding = |text: &str| [(FindingTarget::User, text.to_owned())];
+    let messages = ["Never answer in Welsh.", "ok", "Always answer in Welsh."];
+    assert_eq!(review_statements(&messages), finding("Always answer in Welsh."));
+    let messages = ["Always answer in Welsh.", "I told you: always answer in Welsh!"];
+    assert_eq!(review_statements(&messages), finding("always answer in Welsh!"));
     assert_eq!(review_statements(&["Always answer in Welsh.", "scratch that"]), []);
-    let said = ["Always answer in Welsh.", "never mind the noise"];
-    assert_eq!(review_statements(&said), one("Always answer in Welsh."));
+    let messages = ["Always answer in Welsh.", "never mind the noise"];
+    assert_eq!(review_statements(&messages), finding("Always answer in Welsh."));
 }
 
 #[test]
-fn at_most_so_many_are_found_the_plainest_first() {
-    let said = "We use Gradle here. I'm a pilot. Never use emojis. Always cite the law. \
+fn the_number_of_findings_is_limited_and_the_strongest_come_first() {
+    let message = "We use Gradle here. I'm a pilot. Never use emojis. Always cite the law. \
         Remember that the gate opens at 6. Stop adding banners to pages. I prefer short answers.";
-    let found = review_statements(&[said]);
+    let found = review_statements(&[message]);
     assert_eq!(found.len(), FINDINGS_MAX);
     assert_eq!(found[0].1, "the gate opens at 6.");
     assert_eq!(found[1].1, "Never use emojis.");

@@ -1,8 +1,10 @@
-//! Dreams by a model: what they may do to memories, and that nothing else is taken.
+//! Dreams by a model: allowed edits are committed, any other is refused.
+//!
+//! A refused dream changes no memory, whatever the model wrote before.
 
 use super::*;
 
-/// What a model may make of entries, with a name for each kind of change.
+/// Forbidden changes by a model: a name, the text before, and the text after.
 const CHANGED: &[(&str, &str, &str)] = &[
     ("everything", "- I own a kayak\n", ""),
     ("a new fact", "- I own a kayak\n", "- I own a kayak\n- Tests are skipped before a release\n"),
@@ -119,11 +121,11 @@ pub(super) async fn dream(
     if done.is_ok() {
         draft.commit().await.unwrap();
     }
-    (done, server.requests().into_iter().map(|asked| asked.body).collect(), ledger)
+    (done, server.requests().into_iter().map(|request| request.body).collect(), ledger)
 }
 
 #[tokio::test]
-async fn a_dream_removes_what_stands_twice_moves_entries_and_describes() {
+async fn a_dream_removes_duplicates_moves_entries_and_adds_descriptions() {
     let (_home, memories) = memories();
     create(
         &memories,
@@ -147,29 +149,29 @@ async fn a_dream_removes_what_stands_twice_moves_entries_and_describes() {
     assert!(text_of(&memories, "/memories/global/b.md").await.is_none());
 }
 
-/// Whatever a model makes of an entry, another text is another fact: none of these is taken for the same.
+/// Entries are compared literally: no change of wording counts as the same fact.
 #[tokio::test]
-async fn a_dream_that_changes_anything_is_refused_and_changes_nothing() {
+async fn a_dream_that_changes_a_fact_is_refused_and_changes_nothing() {
     for (name, before, after) in CHANGED {
         let (_home, memories) = memories();
         create(&memories, "/memories/global/a.md", before).await;
         let script = vec![write("/memories/global/a.md", after), ModelReply::text("Done.")];
-        let (done, asked, ledger) = dream(&memories, script).await;
+        let (done, requests, ledger) = dream(&memories, script).await;
         let is_refused = matches!(
             done,
             Err(CurateError::Agent(AgentError::ContentLoss { .. } | AgentError::ContentAdded(_)))
         );
         assert!(is_refused, "{name}: {done:?}");
         assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), *before, "{name}");
-        assert!(asked.last().unwrap().to_string().contains("This is not accepted"), "{name}");
-        // What memories say is not kept on record.
+        assert!(requests.last().unwrap().to_string().contains("This is not accepted"), "{name}");
+        // Text of memories is not recorded.
         let why = ledger.report().failure.unwrap();
         assert!(why.ends_with("/memories/global/a.md") || why.ends_with("only tidy up"), "{why}");
     }
 }
 
 #[tokio::test]
-async fn a_dream_loses_no_entry_to_another_subject() {
+async fn a_dream_does_not_merge_entries_of_different_memories_by_label() {
     let (_home, memories) = memories();
     create(
         &memories,
@@ -193,7 +195,7 @@ async fn a_dream_loses_no_entry_to_another_subject() {
 }
 
 #[tokio::test]
-async fn what_a_dream_is_told_to_put_right_it_may() {
+async fn a_dream_may_correct_edits_that_were_refused() {
     let (_home, memories) = memories();
     create(&memories, "/memories/global/a.md", "- I own a kayak\n- I drink tea\n").await;
     let script = vec![
@@ -213,7 +215,7 @@ async fn what_a_dream_is_told_to_put_right_it_may() {
 }
 
 #[tokio::test]
-async fn what_says_the_same_in_other_words_is_proposed_to_the_person() {
+async fn a_repetition_in_other_words_is_proposed_to_the_person() {
     let (_home, memories) = memories();
     create(&memories, "/memories/global/a.md", "- The deploy runs every Friday at 17:00\n").await;
     create(&memories, "/memories/global/b.md", "- Every Friday the deploy runs\n").await;
@@ -229,19 +231,19 @@ async fn what_says_the_same_in_other_words_is_proposed_to_the_person() {
         propose("Something else"),
         ModelReply::text("Done."),
     ];
-    let (done, asked, _) = dream(&memories, script).await;
+    let (done, requests, _) = dream(&memories, script).await;
     let done = done.unwrap();
     assert_eq!(
         done.summary,
         "Managed auto-memory dream completed. Nothing to tidy up. Proposed: 1."
     );
     assert_eq!(done.proposals[0].changes[0].old.as_deref(), Some("Every Friday the deploy runs"));
-    assert!(tool_results(&asked)[1].contains("has no such entry"), "{asked:?}");
+    assert!(tool_results(&requests)[1].contains("has no such entry"), "{requests:?}");
     assert!(text_of(&memories, "/memories/global/b.md").await.is_some());
 }
 
 #[tokio::test]
-async fn a_hostile_dream_deletes_nothing_pinned_and_moves_nothing_between_scopes() {
+async fn a_hostile_dream_changes_nothing_pinned_and_moves_nothing_between_scopes() {
     let (_home, memories) = memories();
     create(&memories, "/memories/global/pinned.md", "- I own a kayak\n").await;
     create(&memories, "/memories/global/b.md", "- I drink tea\n").await;
@@ -263,12 +265,12 @@ async fn a_hostile_dream_deletes_nothing_pinned_and_moves_nothing_between_scopes
         ]),
         ModelReply::text("Nothing more to do."),
     ];
-    let (done, asked, ledger) = dream(&memories, script).await;
+    let (done, requests, ledger) = dream(&memories, script).await;
     assert_eq!(done.unwrap().summary, "Managed auto-memory dream completed. Nothing to tidy up.");
-    assert_eq!(ledger.report().refused_calls, 4, "{asked:?}");
-    let shown = |word: &str| asked.iter().filter(|body| body.to_string().contains(word)).count();
+    assert_eq!(ledger.report().refused_calls, 4, "{requests:?}");
+    let shown = |word: &str| requests.iter().filter(|body| body.to_string().contains(word)).count();
     assert!(shown("pinned.md") > 0 && shown("p.md") > 0);
-    for body in &asked {
+    for body in &requests {
         let body = body.to_string();
         assert!(!(body.contains("Build with make") && body.contains("kayak")), "{body}");
     }

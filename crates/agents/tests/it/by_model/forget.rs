@@ -1,4 +1,6 @@
-//! What a model chooses is forgotten, and nothing else.
+//! Forgetting by a model: the selected entries are removed, and no others.
+//!
+//! Selections are checked against the list that the model was shown.
 
 use super::*;
 
@@ -15,7 +17,7 @@ pub(super) async fn forget(
     if done.is_ok() {
         draft.commit().await.unwrap();
     }
-    (done, server.requests().into_iter().map(|asked| asked.body).collect())
+    (done, server.requests().into_iter().map(|request| request.body).collect())
 }
 
 pub(super) fn select(ids: &[&str]) -> ModelReply {
@@ -26,12 +28,12 @@ pub(super) fn select(ids: &[&str]) -> ModelReply {
 async fn a_model_chooses_the_entries_that_are_forgotten() {
     let (_home, memories) = memories();
     create(&memories, "/memories/global/a.md", "- I drink tea\n- I own a kayak\n").await;
-    let (done, asked) = forget(&memories, "my boat", vec![select(&["global/a.md:1"])]).await;
+    let (done, requests) = forget(&memories, "my boat", vec![select(&["global/a.md:1"])]).await;
     assert_eq!(done.unwrap().summary, "Forgot 1 memory entry.");
     assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), "- I drink tea\n");
-    assert_eq!(asked.len(), 1, "the choice is the answer");
-    assert!(asked[0].to_string().contains("global/a.md:1 \\\"I own a kayak"), "{}", asked[0]);
-    // A text that is JSON is an answer too, and none is one.
+    assert_eq!(requests.len(), 1, "the selection ends the run");
+    assert!(requests[0].to_string().contains("global/a.md:1 \\\"I own a kayak"), "{}", requests[0]);
+    // JSON text is an answer too, also with an empty list.
     let (done, _) =
         forget(&memories, "my boat", vec![ModelReply::text("```json\n{\"ids\": []}\n```")]).await;
     assert_eq!(done.unwrap().summary, "No managed auto-memory entries matched.");
@@ -40,40 +42,42 @@ async fn a_model_chooses_the_entries_that_are_forgotten() {
 }
 
 #[tokio::test]
-async fn an_id_that_was_not_listed_may_be_put_right_once() {
+async fn an_unlisted_id_may_be_corrected_once() {
     let (_home, memories) = memories();
     create(&memories, "/memories/global/a.md", "- I drink tea\n- I own a kayak\n").await;
-    let (done, asked) =
+    let (done, requests) =
         forget(&memories, "my boat", vec![select(&["global/a.md:9"]), select(&["global/a.md:1"])])
             .await;
-    assert_eq!((done.unwrap().removed.len(), asked.len()), (1, 2));
-    let (done, asked) = forget(&memories, "tea", vec![select(&["global/a.md:9"])]).await;
+    assert_eq!((done.unwrap().removed.len(), requests.len()), (1, 2));
+    let (done, requests) = forget(&memories, "tea", vec![select(&["global/a.md:9"])]).await;
     assert!(matches!(done, Err(CurateError::Agent(AgentError::UnknownEntries))), "{done:?}");
-    assert_eq!(asked.len(), 2);
+    assert_eq!(requests.len(), 2);
     assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), "- I drink tea\n");
 }
 
-/// In whichever order the ids come, and however often.
+/// The order and repetition of ids do not matter.
 #[tokio::test]
-async fn what_is_chosen_goes_and_nothing_else() {
+async fn only_the_selected_entries_are_removed() {
     let all =
         ["- one tea\n", "- two coffee is in the red tin\n", "- three mate\n", "- four juice\n"];
-    for chosen in [[2, 0, 2, 0], [0, 0, 0, 0], [3, 2, 1, 0], [1, 3, 1, 3], [0, 1, 2, 2]] {
+    for selected in [[2, 0, 2, 0], [0, 0, 0, 0], [3, 2, 1, 0], [1, 3, 1, 3], [0, 1, 2, 2]] {
         let (_home, memories) = memories();
         create(&memories, "/memories/global/a.md", &all.concat()).await;
-        let ids: Vec<String> = chosen.iter().map(|at| format!("global/a.md:{at}")).collect();
+        let ids: Vec<String> =
+            selected.iter().map(|index| format!("global/a.md:{index}")).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         let (done, _) = forget(&memories, "the tea", vec![select(&ids)]).await;
-        let left: String = (0..4).filter(|at| !chosen.contains(at)).map(|at| all[at]).collect();
+        let expected: String =
+            (0..4).filter(|index| !selected.contains(index)).map(|index| all[index]).collect();
         let text = text_of(&memories, "/memories/global/a.md").await.unwrap_or_default();
-        assert_eq!(text, left, "{chosen:?}");
-        let count = (0..4).filter(|at| chosen.contains(at)).count();
-        assert_eq!(done.unwrap().removed.len(), count, "{chosen:?}");
+        assert_eq!(text, expected, "{selected:?}");
+        let count = (0..4).filter(|index| selected.contains(index)).count();
+        assert_eq!(done.unwrap().removed.len(), count, "{selected:?}");
     }
 }
 
 #[tokio::test]
-async fn many_entries_are_not_forgotten_without_a_person() {
+async fn more_entries_than_a_person_would_review_are_only_candidates() {
     let (_home, memories) = memories();
     let facts: Vec<String> = (0..40).map(|number| format!("- fact number {number}\n")).collect();
     let facts = facts.concat();
@@ -87,7 +91,7 @@ async fn many_entries_are_not_forgotten_without_a_person() {
 }
 
 #[tokio::test]
-async fn no_part_of_a_memory_with_a_secret_is_among_the_candidates() {
+async fn a_memory_with_a_secret_is_not_among_the_candidates() {
     let (home, memories) = memories();
     let file = home.path().join("data/memory/k.md");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -97,14 +101,14 @@ async fn no_part_of_a_memory_with_a_secret_is_among_the_candidates() {
     );
     fs::write(&file, format!("- bees\n\n{key}")).unwrap();
     create(&memories, "/memories/global/b.md", "- I keep bees\n").await;
-    let (done, asked) = forget(&memories, "bees key", vec![select(&[])]).await;
+    let (done, requests) = forget(&memories, "bees key", vec![select(&[])]).await;
     done.unwrap();
-    let told: String = asked.iter().map(Value::to_string).collect();
-    assert!(told.contains("I keep bees") && !told.contains("MIIEvQ"), "{told}");
+    let sent: String = requests.iter().map(Value::to_string).collect();
+    assert!(sent.contains("I keep bees") && !sent.contains("MIIEvQ"), "{sent}");
 }
 
 #[tokio::test]
-async fn pinned_memories_keep_what_a_model_chooses() {
+async fn pinned_memories_keep_entries_that_a_model_selects() {
     let (_home, memories) = memories();
     create(&memories, "/memories/global/a.md", "- I own a kayak\n").await;
     memories
