@@ -1,7 +1,7 @@
 //! The six commands, saves and pins of one caller.
 //!
-//! A command that writes is a draft of one command, made and committed while its root is held. Whatever
-//! the caller can mend is a refusal inside the reply and has changed nothing.
+//! A command that writes is a draft of one command, which is made and committed while its root is
+//! locked. Errors that the caller can correct are refusals inside the reply, and change nothing.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use crate::root::Root;
 use crate::store::PinEvent;
 
 impl Memories {
-    /// Carries out one command. What the caller can mend is a refusal inside the reply; an `Err` is
-    /// a fault of the machine. Either way nothing is half-done.
+    /// Executes one command. An error that the caller can correct is a refusal in the reply; `Err` is a fault of
+    /// the machine. A command is never half-done.
     pub async fn apply(
         &self,
         command: MemoryCommand,
@@ -45,7 +45,7 @@ impl Memories {
         }
     }
 
-    /// Carries out a command that writes.
+    /// Executes a command that writes.
     async fn execute(
         &self,
         command: &MemoryCommand,
@@ -73,8 +73,8 @@ impl Memories {
         Ok(reply)
     }
 
-    /// Plans a draft of one command while its root is held, and commits it. Does both again if a file was changed
-    /// outside in between: what is there then may still be as expected.
+    /// Plans a draft of one command while its root is locked, and commits it. Retries if an external edit came in
+    /// between, since the new content may still fit.
     async fn write<T, Planning>(
         &self,
         root: &Arc<Root>,
@@ -84,12 +84,12 @@ impl Memories {
     where
         Planning: Future<Output = Result<(Draft, T), StoreError>>,
     {
-        let mut held = [root.lock(&self.store).await?];
+        let mut locked = [root.lock(&self.store).await?];
         for _ in 0..OUTSIDE_RACE_RETRIES {
             let (draft, planned) = plan().await?;
-            match draft.commit_locked(&mut held).await {
+            match draft.commit_locked(&mut locked).await {
                 Ok(change) => {
-                    drop(held);
+                    drop(locked);
                     self.store.schedule_checkpoint().await;
                     return Ok((planned, change));
                 }
@@ -100,7 +100,7 @@ impl Memories {
         Err(CommandError::Conflict { path: path.clone(), current: None }.into())
     }
 
-    /// Adds to the answer to a write that it waits for a review, if it does.
+    /// Adds a notice to the answer if the written text waits for a review.
     fn with_notice(&self, command: &MemoryCommand, answer: String) -> String {
         let writes = matches!(
             command,
@@ -116,8 +116,8 @@ impl Memories {
         }
     }
 
-    /// Writes a whole memory if it is still what the caller expects; otherwise refuses with
-    /// [`CommandError::Conflict`], which carries the current revision, and changes nothing.
+    /// Writes a whole memory if the precondition holds. Otherwise refuses with [`CommandError::Conflict`], which
+    /// carries the current revision, and changes nothing.
     pub async fn save(
         &self,
         path: &MemoryPath,
@@ -133,16 +133,16 @@ impl Memories {
             let saved = draft.save(path, text, expected).await?;
             Ok((draft, saved))
         };
-        let ((warnings, made), change) = self.write(root, path, plan).await?;
+        let ((warnings, is_new), change) = self.write(root, path, plan).await?;
         Ok(SavedMemory {
             revision: Revision::digest(text.as_bytes()),
             change,
-            created: made,
+            created: is_new,
             warnings,
         })
     }
 
-    /// Pins or unpins a memory; returns whether that changed anything. Only a person pins.
+    /// Pins or unpins a memory. Returns whether that changed anything. Only a person may pin.
     pub async fn set_pin(&self, path: &MemoryPath, pinned: bool) -> Result<bool, StoreError> {
         let (root, relative) = self.resolve_in_root(path)?;
         self.check_writable(path)?;
@@ -159,8 +159,8 @@ impl Memories {
         }
         self.store.folders.create_state_folder();
         self.store.flush_uses().await;
-        let mark = (root.key.identity.as_str(), relative);
-        let changed = self.store.state.set_pin(mark, pinned, self.store.clock.now()).await?;
+        let memory = (root.key.identity.as_str(), relative);
+        let changed = self.store.state.set_pin(memory, pinned, self.store.clock.now()).await?;
         if changed {
             let (root, path) = (root.key.clone(), relative.clone());
             let provenance = self.caller.provenance.clone();

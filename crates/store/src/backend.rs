@@ -1,8 +1,8 @@
-//! The port to the place where one root's files really are.
+//! The storage port: the trait [`Backend`] that keeps the files of one root.
 //!
-//! An adapter keeps bytes under relative paths and refuses to be led out of its root. It knows
-//! nothing of commands, scopes, caps or history: those are written once, above it. Every adapter
-//! passes `testkit::conformance::backend`.
+//! An adapter stores bytes under relative paths, and never leaves its root. It knows nothing of
+//! commands, scopes, limits or history: the code above implements those once for all adapters.
+//! Every adapter passes `testkit::conformance::backend`.
 
 pub mod local;
 
@@ -19,41 +19,42 @@ use memory::error_code::MemoryErrorCode;
 use memory::limits::{PATH_SEGMENTS_MAX, SCOPE_FILES_MAX};
 use memory::path::RelativePath;
 
-/// Tells one version of a file from another without reading it; an adapter's own choice of facts.
+/// A fingerprint that differs between versions of a file, known without reading it. The adapter chooses the facts
+/// in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stamp(pub [u64; 4]);
 
-/// What is at a path.
+/// The kind of thing at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
     File,
     /// A folder.
     Folder,
-    /// A link, pipe, socket or device: never followed, never opened.
+    /// A link, pipe, socket or device. It is never followed and never opened.
     Other,
 }
 
-/// A file's facts.
+/// Size, age and version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// Its size.
     pub bytes: u64,
-    /// When it was last modified.
+    /// Time of its last modification.
     pub modified_at: Timestamp,
-    /// Which version it is.
+    /// Stamp of its version.
     pub stamp: Stamp,
-    /// Whether it was modified so short a time ago that another write, of as many bytes, could leave
-    /// the same stamp: nothing may be remembered by it then.
+    /// Whether it was modified so recently that another write of the same size could leave the same stamp. Nothing
+    /// may be cached under such a stamp.
     pub recent: bool,
 }
 
 /// The first bytes of a file, or all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRead {
-    /// The bytes, at most as many as were asked for.
+    /// The bytes, at most as many as were requested.
     pub bytes: Vec<u8>,
-    /// The file's facts when it was opened.
+    /// The stat of the file when it was opened.
     pub stat: Stat,
 }
 
@@ -82,38 +83,38 @@ pub struct WalkedFolder {
     pub bytes: u64,
 }
 
-/// Why a walk passed something over.
+/// Reason why a walk skipped an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
     /// No memory path could name it.
     Unaddressable,
     /// It is a link.
     Link,
-    /// It is neither file nor folder.
+    /// It is neither a file nor a folder.
     Special,
-    /// It lies deeper than a path may reach.
+    /// It is deeper than a memory path may be.
     TooDeep,
     /// It cannot be read.
     Unreadable,
-    /// It is left over from a write that did not end.
+    /// It is a left-over of an interrupted write.
     Temporary,
 }
 
-/// Something that a walk passed over.
+/// An entry that a walk skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedEntry {
-    /// Its path below the root, lossily decoded; not safe to print as it is.
+    /// Its path below the root, lossily decoded. It may hold any character, so do not print it unescaped.
     pub name: String,
-    /// Why.
+    /// Reason why it was skipped.
     pub reason: SkipReason,
 }
 
-/// How much of what it finds a walk hands back; it counts all the same.
+/// Limits on what a walk returns. Its totals count everything, also beyond these limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The most files, and the most folders.
+    /// Maximum number of files, and of folders.
     pub max: usize,
-    /// How many levels below the start; 1 is the start's own children.
+    /// Number of levels below the start; 1 means the children of the start alone.
     pub levels: usize,
 }
 
@@ -122,116 +123,116 @@ impl Extent {
     pub const ALL: Self = Self { max: SCOPE_FILES_MAX, levels: PATH_SEGMENTS_MAX };
 }
 
-/// What a walk found, in byte order of the full paths.
+/// Result of a walk, in byte order of the full paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walk {
-    /// The first so many memories.
+    /// The first memories, up to the limits of the [`Extent`].
     pub files: Vec<WalkedFile>,
-    /// The first so many folders.
+    /// The first folders, up to the limits of the [`Extent`].
     pub folders: Vec<WalkedFolder>,
-    /// How many files and folders there are within the levels asked for, kept or not.
+    /// Number of files and folders within the requested levels, whether returned or not.
     pub in_reach: usize,
-    /// How many memories there are in all.
+    /// Total number of memories.
     pub files_total: usize,
-    /// How many folders there are in all.
+    /// Total number of folders.
     pub folders_total: usize,
-    /// Bytes of all memories.
+    /// Total bytes of all memories.
     pub bytes_total: u64,
-    /// Hidden things are not here; the first so many others that were passed over are.
+    /// The first skipped entries. Hidden files and folders are not among them.
     pub skipped: Vec<SkippedEntry>,
-    /// Whether the walk gave up before it had seen everything.
+    /// Whether the walk stopped before it had seen everything.
     pub incomplete: bool,
 }
 
-/// What must be there for a write or a removal to happen.
+/// The precondition of a write or removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Nothing.
+    /// Nothing is at the path.
     Absent,
-    /// This version of a file.
+    /// The file at the path has this stamp.
     File(Stamp),
 }
 
-/// New bytes that are ready to take their place in one step. Dropping it discards them.
+/// New bytes that are ready to be put in place in one step. Dropping the value discards them.
 #[async_trait]
 pub trait Staged: Debug + Send + Sync {
-    /// Sets the time at which the bytes were last modified, for a text that was written elsewhere before. An adapter
-    /// that keeps no such times ignores it.
+    /// Sets the modification time of the bytes, for a text that was written elsewhere before. An adapter that keeps no
+    /// such times ignores it.
     fn set_modified(&mut self, _at: Timestamp) {}
 
-    /// Puts the bytes in place if what is there is as expected, else [`BackendError::Changed`].
+    /// Puts the bytes in place. Returns [`BackendError::Changed`] if the precondition does not hold.
     async fn publish(self: Box<Self>, expect: Expect) -> Result<(), BackendError>;
 }
 
-/// Says of the bytes that were at a path whether history has them, so that nobody misses them.
+/// Predicate: history has these bytes, which were at this path, so they may be removed without loss.
 pub type IsReferenced = dyn Fn(&RelativePath, &[u8]) -> bool + Send + Sync;
 
-/// What a sweep did.
+/// Result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SweepReport {
-    /// How many left-overs it removed.
+    /// Number of left-overs that were removed.
     pub removed: usize,
-    /// What it brought back into sight, because history does not have it: paths below the root,
-    /// lossily decoded.
+    /// Files that were brought back because history does not have their bytes: paths below the root, lossily
+    /// decoded.
     pub restored: Vec<String>,
 }
 
-/// A root held against other writers, in this process and in others, until it is dropped.
+/// An exclusive lock on a root, against writers in this process and in others. Dropping it releases the lock.
 pub trait RootLock: Debug + Send + Sync {
-    /// Counts the writes of Lukasa's processes to this root; unchanged means that none of them wrote.
+    /// Returns the number of writes by Lukasa processes to this root. While it is unchanged, none of them wrote.
     fn generation(&self) -> u64;
 
-    /// Returns whether an earlier holder, or the machine, died in the middle of a write.
+    /// Checks whether an earlier holder, or the machine, died in the middle of a write.
     fn was_interrupted(&self) -> bool;
 
-    /// Returns whether the machine was started anew since the last write: what was not synchronized
-    /// before may be torn.
+    /// Checks whether the machine was restarted since the last write. Bytes that were not synchronized before that
+    /// may be torn.
     fn machine_restarted(&self) -> bool;
 
-    /// Returns the last change that is known to have been carried out whole; `None` when nothing is
-    /// known. Nobody forgets one while the machine keeps running.
+    /// Returns the last change that is known to be carried out completely, or `None` if unknown. The value is kept
+    /// as long as the machine runs.
     fn completed(&self) -> Option<ChangeId>;
 
-    /// Says that files are about to be written: dying from here on leaves the root interrupted.
+    /// Marks the start of a write. A crash from here on leaves the root interrupted.
     fn begin(&mut self) -> Result<(), BackendError>;
 
-    /// Says that all files are written, or as they were. `completed` is the change that is carried
-    /// out by that, if it is one.
+    /// Marks the end of a write: all files are written, or are as they were. `completed` is the change that is now
+    /// carried out, if the write made one.
     fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError>;
 }
 
-/// What is known of the last write of a root.
+/// State of the last write of a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastWrite {
-    /// It ended, and the machine was not started anew since.
+    /// It ended, and the machine was not restarted since.
     Ended,
-    /// It may be under way still, or its writer, or the machine, died in it or since.
+    /// It may still be running, or its writer or the machine died during it or since.
     Interrupted,
-    /// Nothing: there was none, or a power cut, or somebody, took away what was noted of it. The state knows whether
-    /// there are changes that may not be safe on the disk.
+    /// No record: there was no write, or a power cut or a person removed the record. The state knows whether some
+    /// changes may not be on the disk yet.
     Unknown,
 }
 
-/// Keeps the files of one root.
+/// The storage of the files of one root.
 #[async_trait]
 pub trait Backend: Debug + Send + Sync {
-    /// Walks everything below `from` (the root when `None`). A missing root or folder is empty.
+    /// Walks everything below `from` (the whole root if `None`). A missing root or folder counts as empty.
     async fn walk(&self, from: Option<&RelativePath>, extent: Extent)
     -> Result<Walk, BackendError>;
 
-    /// Counts the memories, without a look at any of them.
+    /// Counts the memories without reading any of them.
     async fn count(&self) -> Result<usize, BackendError> {
         Ok(self.walk(None, Extent::ALL).await?.files_total)
     }
 
-    /// Returns what is at a path, without following or opening it.
+    /// Returns the kind of thing at a path, without following or opening it.
     async fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError>;
 
     /// Reads the first `max` bytes of a file.
     async fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError>;
 
-    /// Reads the first `max` bytes of several files, each as [`Self::read`] does, in their order. A backend for which
-    /// each call takes a while answers all of them by one.
+    /// Reads the first `max` bytes of several files, in their order, each as [`Self::read`] does. A backend with
+    /// expensive calls overrides this and answers all of them in one call.
     async fn read_many(
         &self,
         paths: &[RelativePath],
@@ -244,98 +245,98 @@ pub trait Backend: Debug + Send + Sync {
         read
     }
 
-    /// Makes new bytes ready beside their place; makes the root and the folders on the way.
+    /// Writes new bytes to a temporary place beside the path. Creates the root and the parent folders.
     async fn stage(
         &self,
         path: &RelativePath,
         bytes: Arc<[u8]>,
     ) -> Result<Box<dyn Staged>, BackendError>;
 
-    /// Removes a file if it is as expected, else [`BackendError::Changed`].
+    /// Removes a file. Returns [`BackendError::Changed`] if its stamp is not `expect`.
     async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError>;
 
-    /// Removes a folder and all that is in it, if the memories in it are exactly these, else
-    /// [`BackendError::Changed`]. Links are removed as links.
+    /// Removes a folder with everything in it. Returns [`BackendError::Changed`] if the memories in it are not
+    /// exactly `expect`. Links are removed as links.
     async fn remove_folder(
         &self,
         path: &RelativePath,
         expect: &[(RelativePath, Stamp)],
     ) -> Result<(), BackendError>;
 
-    /// Removes a folder and the folders in it as far as there is nothing in them.
+    /// Removes a folder and its subfolders, as far as they are empty.
     async fn remove_empty(&self, path: &RelativePath) -> Result<(), BackendError>;
 
-    /// Gives a file or folder another path that must be free, and makes the folders on the way.
+    /// Renames a file or folder to a path that must be free, and creates its parent folders.
     async fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError>;
 
-    /// Holds the root, waiting for others at most so long.
+    /// Acquires the lock of the root. Waits for other holders for at most `wait`.
     async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError>;
 
-    /// Holds the root if nobody else does; `None` if somebody does. Waits for nobody.
+    /// Tries to acquire the lock without waiting. Returns `None` if another holder has it.
     async fn try_lock(&self) -> Result<Option<Box<dyn RootLock>>, BackendError> {
         match self.lock(Duration::ZERO).await {
-            Ok(held) => Ok(Some(held)),
+            Ok(lock) => Ok(Some(lock)),
             Err(BackendError::Locked(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Returns what is known of the last write. Holds nothing and makes nothing.
+    /// Returns the state of the last write. Acquires no lock and creates nothing.
     async fn last_write(&self) -> LastWrite {
         LastWrite::Ended
     }
 
-    /// Returns once what was written to these paths, and their absence, is safe on the disk.
+    /// Makes the files at these paths, or their absence, durable on the disk before it returns.
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError>;
 
-    /// Removes what interrupted writes left over; only while the root is held. What such a write had
-    /// taken out of its place is removed only if it is in history; else somebody outside wrote it at
-    /// that very moment, and it is brought back: to its place, or beside it where that is taken.
+    /// Removes left-overs of interrupted writes; only while the root is locked. Such a write may have moved a file
+    /// aside. That file is removed only if history has its bytes. Otherwise an external edit wrote it during the
+    /// write, and it is brought back: to its path, or beside it if the path is taken.
     async fn sweep(&self, in_history: Arc<IsReferenced>) -> Result<SweepReport, BackendError>;
 
     /// Returns whether the root exists.
     async fn exists(&self) -> Result<bool, BackendError>;
 
-    /// Returns who holds the root, in words, if anybody does.
+    /// Returns a description of the process that holds the lock, if one does.
     async fn holder(&self) -> Option<String>;
 
-    /// Returns the root's folder, if it is one of this machine.
+    /// Returns the folder of the root, if it is on this machine.
     fn folder(&self) -> Option<PathBuf>;
 }
 
-/// What a backend could not do.
+/// A failed storage operation.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
-    /// Nothing is there.
+    /// Nothing is at the path.
     #[error("nothing is there")]
     NotFound,
-    /// Something is there already.
-    #[error("something is there already")]
+    /// Something is at the path already.
+    #[error("the path is already taken")]
     Occupied,
-    /// What is there is not a regular file, or a part of the path is not a folder.
-    #[error("a folder, link or device stands where a file or folder is needed")]
+    /// A path that is not a regular file, or whose parent is not a folder.
+    #[error("a folder, link or device is where a file or folder is needed")]
     WrongKind,
-    /// The file is not the version that was expected.
-    #[error("the file was changed by somebody else")]
+    /// A file whose version is not the expected one.
+    #[error("another writer changed the file")]
     Changed,
-    /// A link, or the root itself being one, leads elsewhere.
-    #[error("a link stands in the way and is not followed: {0}")]
+    /// A link on the path, or a root that is itself a link.
+    #[error("a link is on the path and is not followed: {0}")]
     Escapes(String),
-    /// The disk, a quota or the number of files is at its end.
+    /// A full disk, an exhausted quota, or no inodes left.
     #[error("the disk or a quota is full")]
     Full(#[source] io::Error),
-    /// This account may not write there, or the file system is mounted for reading alone.
+    /// A folder that this account may not write, or a file system that is mounted read-only.
     #[error("the folder cannot be written: {}", .0.kind())]
     NotWritable(io::Error),
     /// Another process holds the root.
-    #[error("another process holds the memories for longer than {} s", .0.as_secs())]
+    #[error("another process holds the lock of the memories for longer than {} s", .0.as_secs())]
     Locked(Duration),
-    /// The machine failed.
+    /// Any other failure of the machine.
     #[error("cannot {doing}")]
     Io {
-        /// What was being done, without a path.
+        /// The failed operation, without a path.
         doing: &'static str,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -357,7 +358,7 @@ impl BackendError {
         }
     }
 
-    /// Sorts what the operating system said to a write into what a caller can do about it.
+    /// Maps an I/O error of a write to the case that a caller can act on.
     pub(crate) fn from_write(doing: &'static str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
@@ -367,7 +368,7 @@ impl BackendError {
         }
     }
 
-    /// Sorts what the operating system said into what a caller can do about it.
+    /// Maps an I/O error to the case that a caller can act on.
     pub(crate) fn from_io(doing: &'static str, source: io::Error) -> Self {
         match source.kind() {
             io::ErrorKind::NotFound => Self::NotFound,

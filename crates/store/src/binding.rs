@@ -1,8 +1,9 @@
-//! From what a host knows about itself to the roots that its agent may use.
+//! Bindings: the roots that a host works with, for its folder and settings.
 //!
-//! A binding is worked out once and never fails: a scope that has no root carries the reason, and
-//! the others go on working. What a checkout says about itself is not believed: a worktree shares
-//! the identity of its repository only if the repository says so too.
+//! Resolving a binding reads what git says about a checkout. It creates nothing and never fails: a
+//! scope without a root carries the reason, and the other scopes work. Claims of a checkout are
+//! verified: a worktree shares the identity of a repository only if the repository lists that
+//! worktree.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,27 +20,27 @@ use crate::backend::local::{Privacy, RootDir};
 use crate::checkout_record::CheckoutRecord;
 use crate::host_fs;
 
-/// Where this host keeps things.
+/// The base folders of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseFolders {
-    /// Memories of the person: global, and projects kept outside their checkouts.
+    /// Folder of the person's memories: global ones, and projects kept outside their checkouts.
     pub data: PathBuf,
-    /// The state database, lock files, and the memories of workspaces.
+    /// Folder of the state database, the lock files, and the memories of workspaces.
     pub state: PathBuf,
 }
 
 impl BaseFolders {
-    /// Makes the folder of the state, for the person alone, which the state itself does not. Where that
-    /// cannot be, whatever has to be kept says so by itself.
+    /// Creates the state folder, accessible to the person alone; the state database does not create it. A failure
+    /// is only logged: the write that needs the folder reports its own error.
     pub fn create_state_folder(&self) {
         if let Err(error) = create_private_folder(&self.state) {
-            // Who may only read has chosen so.
-            tracing::debug!(%error, "the folder of the state cannot be made");
+            // A read-only home is a choice of the person, so this is no warning.
+            tracing::debug!(%error, "creating the state folder failed");
         }
     }
 
-    /// Returns the lock of this name, which processes take for work that one of them may do at a time. The name has
-    /// letters, digits, `.`, `_` and `-`.
+    /// Returns the lock of this name, for work that one process may do at a time. The name consists of letters,
+    /// digits, `.`, `_` and `-`.
     pub fn lock(&self, name: &str) -> FileLock {
         FileLock::with_folder(self.lock_path(name))
     }
@@ -53,27 +54,27 @@ impl BaseFolders {
     }
 }
 
-/// Where a checkout keeps its memories, below its top folder.
+/// Folder of a checkout's memories, below its top folder.
 pub(crate) const PROJECT_FOLDER: [&str; 2] = [".lukasa", "memory"];
 
-/// Where a project's memories lie.
+/// Location of a project's memories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProjectRoot {
-    /// In the checkout, at `.lukasa/memory`; they travel with the repository.
+    /// In the checkout, at `.lukasa/memory`. They travel with the repository.
     #[default]
     Repo,
-    /// On this host, beside the global ones; all worktrees of a repository share them.
+    /// On this host, beside the global memories. All worktrees of a repository share them.
     Host,
 }
 
-/// The longest workspace id, in characters: it is a folder's name.
+/// Maximum length of a workspace id, in characters. The id is a folder name.
 const WORKSPACE_ID_CHARS_MAX: usize = 64;
 
-/// The name of a workspace: letters, digits, `.`, `_` and `-`, not beginning with a dot.
+/// Id of a workspace: letters, digits, `.`, `_` and `-`; the first is not a dot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WorkspaceId(String);
 
-/// A text that is no workspace id.
+/// The error for a text that is not a valid workspace id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a workspace id is 1 to {WORKSPACE_ID_CHARS_MAX} letters, digits, `.`, `_` or `-`, and does \
@@ -104,41 +105,41 @@ pub enum WorkspaceChoice {
     /// No workspace.
     #[default]
     None,
-    /// The workspace of the checkout that the project lies in: each worktree has one of its own. Outside a
-    /// checkout there is none.
+    /// The workspace of the checkout that contains the project: each worktree has its own. Outside of a checkout
+    /// there is none.
     Checkout,
-    /// The workspace of this id.
+    /// The workspace with this id.
     Id(WorkspaceId),
 }
 
-/// What a host says about where it works.
+/// A host's description of the folder and scopes that it works with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindingRequest {
     /// The checkout, or any folder in it.
     pub project_dir: Option<PathBuf>,
-    /// Why there is no project, as the end of a sentence, where more is known than that none was named.
+    /// Reason why there is no project, as the end of a sentence, if more is known than that none was named.
     pub no_project: Option<String>,
-    /// Where the project's memories lie.
+    /// Location of the project's memories.
     pub project_root: ProjectRoot,
     /// The workspace.
     pub workspace: WorkspaceChoice,
     /// One folder to mount instead of the scopes.
     pub flat: Option<PathBuf>,
-    /// Whether nobody may write through this binding.
+    /// Whether the binding is read-only.
     pub read_only: bool,
 }
 
-/// A project on disk.
+/// A checkout of a project on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkout {
-    /// Its top folder, without links.
+    /// Its top folder, with links resolved.
     pub root: PathBuf,
-    /// Whose project it is: a readable name and a digest, the same for all worktrees.
+    /// Identity of the project: a readable name and a digest, the same for all worktrees.
     pub identity: String,
 }
 
 impl Checkout {
-    /// Finds the checkout that `start` lies in, by walking up to a `.git` folder or file.
+    /// Finds the checkout that contains `start`, by walking up to a `.git` folder or file.
     pub fn find(start: &Path) -> Option<Self> {
         let start = host_fs::real_path(start).ok()?;
         let root = start
@@ -148,43 +149,43 @@ impl Checkout {
         Some(Self { root: root.to_owned(), identity: project_key(&main) })
     }
 
-    /// Returns the id of the workspace of this checkout: a readable name and a digest of its real path, so
-    /// that every process that runs there finds the same one.
+    /// Returns the workspace id of this checkout: a readable name and a digest of its real path. Every process that
+    /// runs in the checkout computes the same id.
     pub fn workspace(&self) -> WorkspaceId {
         WorkspaceId(project_key(&self.root))
     }
 }
 
-/// Returns the repository that a linked worktree belongs to, if `root` is one and the repository
-/// knows it. A folder that merely claims to be somebody's worktree is a project of its own.
+/// Returns the main checkout, or the bare repository, of a linked worktree, if that repository lists `root` as a
+/// worktree. A folder that only claims to be a worktree is a project of its own.
 fn main_checkout(root: &Path) -> Option<PathBuf> {
     let git_file = root.join(".git");
-    let claim = host_fs::read_small_file(&git_file)?;
-    let git_dir = host_fs::real_path(&root.join(claim.strip_prefix("gitdir:")?.trim())).ok()?;
-    let back = host_fs::read_small_file(git_dir.join("gitdir"))?;
-    let known = host_fs::real_path(&git_dir.join(back.trim())).ok()?;
-    if known != host_fs::real_path(&git_file).ok()? {
+    let git_pointer = host_fs::read_small_file(&git_file)?;
+    let git_dir =
+        host_fs::real_path(&root.join(git_pointer.strip_prefix("gitdir:")?.trim())).ok()?;
+    let listed_pointer = host_fs::read_small_file(git_dir.join("gitdir"))?;
+    let listed_file = host_fs::real_path(&git_dir.join(listed_pointer.trim())).ok()?;
+    if listed_file != host_fs::real_path(&git_file).ok()? {
         return None;
     }
-    let common = host_fs::read_small_file(git_dir.join("commondir"))?;
-    let common = host_fs::real_path(&git_dir.join(common.trim())).ok()?;
-    // The repository keeps what it knows of its worktrees itself; a folder elsewhere that says the
-    // same is somebody's claim.
-    if git_dir.parent() != Some(&common.join("worktrees")) {
+    let common_dir = host_fs::read_small_file(git_dir.join("commondir"))?;
+    let common_dir = host_fs::real_path(&git_dir.join(common_dir.trim())).ok()?;
+    // The repository lists its worktrees in its own folder. A list in another folder is an unverified claim.
+    if git_dir.parent() != Some(&common_dir.join("worktrees")) {
         return None;
     }
-    if common.file_name().is_some_and(|name| name == ".git") {
-        return common.parent().map(Path::to_owned);
+    if common_dir.file_name().is_some_and(|name| name == ".git") {
+        return common_dir.parent().map(Path::to_owned);
     }
-    Some(common)
+    Some(common_dir)
 }
 
-/// Returns the other checkouts of the repository that `root` is a checkout of: the main one and the
-/// linked worktrees that the repository names.
+/// Returns the other checkouts of the same repository: the main one, and the linked worktrees that the repository
+/// lists.
 pub(crate) fn other_checkouts(root: &Path) -> Vec<PathBuf> {
     let main = main_checkout(root).unwrap_or_else(|| root.to_owned());
     let in_main = main.join(".git");
-    // A bare repository keeps its worktrees in itself.
+    // A bare repository has the list at its top, not in `.git`.
     let git_dir =
         if host_fs::symlink_metadata(&in_main).is_some() { in_main } else { main.clone() };
     let linked = host_fs::list_names(&git_dir.join("worktrees")).into_iter().filter_map(|name| {
@@ -198,16 +199,16 @@ pub(crate) fn other_checkouts(root: &Path) -> Vec<PathBuf> {
     others
 }
 
-/// How many characters of a folder's name its key shows.
+/// Maximum number of characters of the folder name in a key.
 const SLUG_CHARS_MAX: usize = 40;
 
-/// Returns a readable name for a folder and twelve hex digits that tell it from all others.
+/// Returns a readable name for a folder, with twelve hex digits that make it unique.
 fn project_key(folder: &Path) -> String {
     format!("{}-{}", folder_slug(folder, "project"), digest(folder))
 }
 
-/// Returns the name of a folder as a part of file names and ids: ASCII letters, digits, `.`, `_` and `-`,
-/// at most 40 of them, the first neither `.` nor `-`; `otherwise` where nothing is left.
+/// Returns the name of a folder for use in file names and ids: at most 40 ASCII letters, digits, `.`, `_` and `-`,
+/// the first neither `.` nor `-`. Returns `otherwise` if no character is left.
 pub fn folder_slug(folder: &Path, otherwise: &str) -> String {
     let name = folder.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let slug: String = name
@@ -219,17 +220,17 @@ pub fn folder_slug(folder: &Path, otherwise: &str) -> String {
     if slug.is_empty() { otherwise.to_owned() } else { slug.to_owned() }
 }
 
-/// Returns twelve hex digits that tell a path from all others.
+/// Returns twelve hex digits of the digest of a path.
 pub(crate) fn digest(path: &Path) -> String {
     Revision::digest(path.as_os_str().as_encoded_bytes()).to_string().chars().take(12).collect()
 }
 
-/// What is known about one root before it is opened.
+/// The description of a root that is not opened yet.
 #[derive(Debug)]
 pub(crate) struct RootSpec {
     pub(crate) key: RootKey,
     pub(crate) root_dir: RootDir,
-    /// Whether Lukasa keeps a generated `MEMORY.md` there if it is asked to.
+    /// Whether the root may carry a generated `MEMORY.md`.
     pub(crate) may_generate_list: bool,
     /// The record of the checkout that a workspace belongs to.
     pub(crate) checkout: Option<CheckoutRecord>,
@@ -239,7 +240,7 @@ pub(crate) struct RootSpec {
 #[derive(Debug)]
 pub(crate) struct MountSpec {
     pub(crate) mount: Mount,
-    /// The root, or why there is none.
+    /// The root, or the reason why there is none.
     pub(crate) root: Result<RootSpec, String>,
 }
 
@@ -252,15 +253,15 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// Works out the roots. Reads what git says about a checkout, and makes nothing.
+    /// Resolves the roots. Reads what git says about a checkout, and creates nothing.
     pub fn resolve(request: &BindingRequest, folders: &BaseFolders) -> Self {
         let (layout, mounts) = if let Some(folder) = &request.flat {
             (Layout::Flat, vec![flat(folder)])
         } else {
             let checkout = request.project_dir.as_deref().and_then(Checkout::find);
-            let why = request.no_project.as_deref();
-            let workspace = workspace(&request.workspace, checkout.as_ref(), why, folders);
-            let project = project(request.project_root, checkout, why, folders);
+            let reason = request.no_project.as_deref();
+            let workspace = workspace(&request.workspace, checkout.as_ref(), reason, folders);
+            let project = project(request.project_root, checkout, reason, folders);
             (Layout::Scoped, vec![global(folders), project, workspace])
         };
         let mounts = dedup_roots(mounts);
@@ -268,33 +269,33 @@ impl Binding {
     }
 }
 
-/// Makes a later mount unavailable whose root is that of an earlier one: it would wait for itself.
+/// Makes a mount unavailable if an earlier mount has the same root, since its lock would wait for itself.
 fn dedup_roots(mounts: Vec<MountSpec>) -> Vec<MountSpec> {
     let mut places = HashSet::new();
-    let check = |mut plan: MountSpec| {
-        if plan.root.as_ref().is_ok_and(|root| !places.insert(root.key.place.clone())) {
-            plan.root = Err("its folder is that of another scope".to_owned());
+    let check = |mut spec: MountSpec| {
+        if spec.root.as_ref().is_ok_and(|root| !places.insert(root.key.place.clone())) {
+            spec.root = Err("another scope has the same folder".to_owned());
         }
-        plan
+        spec
     };
     mounts.into_iter().map(check).collect()
 }
 
-fn root_spec(identity: String, anchor: RootDir, may_have_list: bool) -> RootSpec {
-    // A root that does not exist yet has the place that it will have; what is above it is resolved
-    // as far as it exists, so that two ways to one folder are one place.
-    // The names that a checkout could have made links of are left as they are: a link to another
-    // root must not lead to that one's history.
-    let place = digest(&anchor.resolved_base(resolve_links));
+fn root_spec(identity: String, root_dir: RootDir, may_have_list: bool) -> RootSpec {
+    // A root that does not exist yet already has its final key. The existing part of its parent folders is
+    // resolved, so that two paths to one folder have one key.
+    // Folder names that a checkout controls are not resolved: a link to another root must not lead to that root's
+    // history.
+    let place = digest(&root_dir.resolved_base(resolve_links));
     RootSpec {
         key: RootKey { identity, place },
-        root_dir: anchor,
+        root_dir,
         may_generate_list: may_have_list,
         checkout: None,
     }
 }
 
-/// Returns `path` without links as far as it exists.
+/// Resolves the links in `path`, as far as the path exists.
 pub fn resolve_links(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(real) = host_fs::real_path(ancestor) {
@@ -309,33 +310,33 @@ pub fn resolve_links(path: &Path) -> PathBuf {
 }
 
 fn global(folders: &BaseFolders) -> MountSpec {
-    let anchor = RootDir::new(folders.data.clone(), &["memory"], Privacy::Private);
+    let root_dir = RootDir::new(folders.data.clone(), &["memory"], Privacy::Private);
     MountSpec {
         mount: Mount::Scope(Scope::Global),
-        root: Ok(root_spec("global".to_owned(), anchor, true)),
+        root: Ok(root_spec("global".to_owned(), root_dir, true)),
     }
 }
 
 fn project(
-    place: ProjectRoot,
+    project_root: ProjectRoot,
     checkout: Option<Checkout>,
-    why: Option<&str>,
+    reason: Option<&str>,
     folders: &BaseFolders,
 ) -> MountSpec {
     let mount = Mount::Scope(Scope::Project);
     let Some(checkout) = checkout else {
-        let why = why.unwrap_or("no project is associated with this session").to_owned();
-        return MountSpec { mount, root: Err(why) };
+        let reason = reason.unwrap_or("no project is associated with this session").to_owned();
+        return MountSpec { mount, root: Err(reason) };
     };
     let identity = format!("project:{}", checkout.identity);
-    let (anchor, may_have_list) = match place {
+    let (root_dir, may_have_list) = match project_root {
         ProjectRoot::Repo => (RootDir::new(checkout.root, &PROJECT_FOLDER, Privacy::Shared), false),
         ProjectRoot::Host => {
             let names = ["projects", &checkout.identity, "memory"];
             (RootDir::new(folders.data.clone(), &names, Privacy::Private), true)
         }
     };
-    MountSpec { mount, root: Ok(root_spec(identity, anchor, may_have_list)) }
+    MountSpec { mount, root: Ok(root_spec(identity, root_dir, may_have_list)) }
 }
 
 fn workspace(
@@ -345,41 +346,42 @@ fn workspace(
     folders: &BaseFolders,
 ) -> MountSpec {
     let mount = Mount::Scope(Scope::Workspace);
-    let (id, of) = match choice {
+    let (id, recorded_checkout) = match choice {
         WorkspaceChoice::Id(id) => (Some(id.clone()), None),
         WorkspaceChoice::Checkout => (checkout.map(Checkout::workspace), checkout),
         WorkspaceChoice::None => (None, None),
     };
     let Some(id) = id else {
-        let why = no_project.filter(|_| *choice == WorkspaceChoice::Checkout);
-        let why = why.unwrap_or("no workspace is associated with this session").to_owned();
-        return MountSpec { mount, root: Err(why) };
+        let reason = no_project.filter(|_| *choice == WorkspaceChoice::Checkout);
+        let reason = reason.unwrap_or("no workspace is associated with this session").to_owned();
+        return MountSpec { mount, root: Err(reason) };
     };
     let names = ["workspaces", &id.0, "memory"];
-    let anchor = RootDir::new(folders.state.clone(), &names, Privacy::Private);
-    let checkout = of.map(|of| CheckoutRecord::new(folders.workspace(&id), of.root.clone()));
-    let root = root_spec(format!("workspace:{id}"), anchor, true);
+    let root_dir = RootDir::new(folders.state.clone(), &names, Privacy::Private);
+    let checkout = recorded_checkout
+        .map(|checkout| CheckoutRecord::new(folders.workspace(&id), checkout.root.clone()));
+    let root = root_spec(format!("workspace:{id}"), root_dir, true);
     MountSpec { mount, root: Ok(RootSpec { checkout, ..root }) }
 }
 
 fn flat(folder: &Path) -> MountSpec {
     let mount = Mount::Flat;
-    let whole = resolve_parent_links(folder);
-    let (Some(base), Some(name)) = (whole.parent(), whole.file_name().and_then(|n| n.to_str()))
+    let path = resolve_parent_links(folder);
+    let (Some(base), Some(name)) = (path.parent(), path.file_name().and_then(|n| n.to_str()))
     else {
-        let why = "the folder to mount has no name that can be used".to_owned();
-        return MountSpec { mount, root: Err(why) };
+        let reason = "the folder to mount has no usable name".to_owned();
+        return MountSpec { mount, root: Err(reason) };
     };
-    let anchor = RootDir::new(base.to_owned(), &[name], Privacy::Shared);
-    let identity = format!("flat:{}", project_key(&whole));
-    MountSpec { mount, root: Ok(root_spec(identity, anchor, false)) }
+    let root_dir = RootDir::new(base.to_owned(), &[name], Privacy::Shared);
+    let identity = format!("flat:{}", project_key(&path));
+    MountSpec { mount, root: Ok(root_spec(identity, root_dir, false)) }
 }
 
-/// Resolves what leads to a folder, but not the folder itself: that one may not be a link.
+/// Resolves the parent of a folder, but not the folder itself, which may not be a link.
 fn resolve_parent_links(folder: &Path) -> PathBuf {
     match (folder.parent(), folder.file_name()) {
         (Some(parent), Some(name)) => resolve_links(parent).join(name),
-        // `.`, `..` and the like: there is a folder, by another name.
+        // A path such as `.` or `..`: the folder exists under another name.
         _ => resolve_links(folder),
     }
 }

@@ -1,7 +1,9 @@
-//! What a process remembers of a root between commands.
+//! The in-memory cache of one root between commands.
 //!
-//! Nothing remembered is the truth. Heads and names are used only while the root is held and the count of writes
-//! says that no other process wrote. What is derived from a file is used only for the version it was derived from.
+//! Files and state are authoritative, the cache is not. Heads and the name index are used only
+//! while the root is locked and its generation shows that no other process wrote. A value that was
+//! derived from a file is used only for the stamp that it was derived from. The cache is never
+//! written to disk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use state::Head;
 
 use crate::backend::Stamp;
 
-/// Values derived from files, each for one version of its file: at most as many as a root may have files.
+/// Values derived from files, each for one stamp of its file. Bounded by the maximum number of files in a root.
 #[derive(Debug)]
 pub(crate) struct FileCache<T>(Cache<RelativePath, (Stamp, T), SCOPE_FILES_MAX>);
 
@@ -29,7 +31,7 @@ impl<T> Default for FileCache<T> {
 }
 
 impl<T: Clone> FileCache<T> {
-    /// Returns the value for this version of a file.
+    /// Returns the value for this stamp of a file.
     pub(crate) fn get(&mut self, path: &RelativePath, stamp: Stamp) -> Option<T> {
         self.0.get(path).filter(|(of, _)| *of == stamp).map(|(_, value)| value.clone())
     }
@@ -39,13 +41,12 @@ impl<T: Clone> FileCache<T> {
     }
 }
 
-/// What the beginning of a file says.
+/// The header of a memory, read from the start of its file.
 #[derive(Clone, Debug)]
 pub(crate) struct FileSummary {
     pub(crate) head: document::MemoryHeader,
-    /// Whether it is a listing that Lukasa generated.
     pub(crate) generated: bool,
-    /// Whether it is text at all, as far as it was read.
+    /// Whether the bytes that were read are text.
     pub(crate) is_text: bool,
 }
 
@@ -61,7 +62,7 @@ impl FileSummary {
     }
 }
 
-/// Returns the bytes without a character that was cut at their end.
+/// Returns the bytes without an incomplete character at the end of a partial read.
 pub(crate) fn trim_partial_character(bytes: &[u8], whole: bool) -> &[u8] {
     match str::from_utf8(bytes) {
         Err(error) if !whole && error.error_len().is_none() => &bytes[..error.valid_up_to()],
@@ -69,31 +70,29 @@ pub(crate) fn trim_partial_character(bytes: &[u8], whole: bool) -> &[u8] {
     }
 }
 
-/// What a process remembers of a root between commands.
+/// The cached facts about one root.
 #[derive(Debug, Default)]
 pub(crate) struct RootCache {
-    /// The count of writes up to which `heads` and `census` are right.
+    /// The generation of the root for which `heads` and `name_index` are valid.
     pub(crate) generation: Option<u64>,
-    /// The last change in `heads`.
     pub(crate) last_change: ChangeId,
-    /// The change up to which those who listen need not be told of others' changes: they were, or nobody
-    /// had looked yet.
+    /// The last change by other processes that needs no publishing any more: it was published, or happened before
+    /// this process first loaded the heads.
     pub(crate) announced_through: Option<ChangeId>,
-    /// What was last recorded of each memory.
+    /// The last recorded head of each memory.
     pub(crate) heads: HashMap<RelativePath, Head>,
     pub(crate) name_index: Option<NameIndex>,
     /// Frontmatter and first lines.
     pub(crate) documents: FileCache<Arc<FileSummary>>,
-    /// What screening objects to.
     pub(crate) warnings: FileCache<Arc<[Warning]>>,
     pub(crate) revisions: FileCache<Option<Revision>>,
 }
 
-/// The names in a root, for what only a look at all of them can tell.
+/// Case-folded paths of all files and folders in a root, to find paths that differ only in case.
 #[derive(Debug)]
 pub(crate) struct NameIndex {
     pub(crate) built_at: Timestamp,
-    /// How long it may be believed: counting may take a fiftieth of the time at most.
+    /// Maximum age. Building the index may take at most a fiftieth of the time.
     pub(crate) max_age: Duration,
     /// Every file and folder by its case-folded path.
     pub(crate) folded: HashMap<String, RelativePath>,
@@ -106,9 +105,9 @@ impl NameIndex {
     }
 
     pub(crate) fn add(&mut self, path: &RelativePath) {
-        let mut at = Some(path.clone());
-        while let Some(path) = at {
-            at = path.parent();
+        let mut current = Some(path.clone());
+        while let Some(path) = current {
+            current = path.parent();
             self.folded.entry(path.case_folded()).or_insert(path);
         }
     }
@@ -117,7 +116,7 @@ impl NameIndex {
         self.folded.remove(&path.case_folded());
     }
 
-    /// Returns a path that differs from `path`, or from a folder on its way, only in case and does not leave.
+    /// Returns a path that differs from `path`, or from one of its parents, only in case, and that does not leave.
     pub(crate) fn case_variant(
         &self,
         path: &RelativePath,
@@ -130,41 +129,45 @@ impl NameIndex {
         })
     }
 
-    /// Returns whether everything at or below `path` leaves: each file itself, each folder with a file in it.
+    /// Checks whether everything at or below `path` leaves: the file itself, or every file in the folder.
     fn is_emptied(&self, path: &RelativePath, leaving: &[&RelativePath]) -> bool {
-        let mut below = self.folded.values().filter(|known| known.is_within(path));
-        below.all(|known| leaving.iter().any(|left| known.is_within(left) || left.is_within(known)))
+        let mut below = self.folded.values().filter(|inner| inner.is_within(path));
+        below.all(|inner| {
+            leaving
+                .iter()
+                .any(|leaving_path| inner.is_within(leaving_path) || leaving_path.is_within(inner))
+        })
     }
 }
 
 impl RootCache {
     pub(crate) fn insert_head(&mut self, head: Head) {
         self.last_change = self.last_change.max(head.change);
-        let known = self.heads.get(&head.path);
-        if known.is_some_and(|known| known.change > head.change) {
+        let previous = self.heads.get(&head.path);
+        if previous.is_some_and(|previous| previous.change > head.change) {
             return;
         }
-        let was_there = known.is_some_and(|known| known.revision.is_some());
-        if let Some(census) = &mut self.name_index {
-            match (&head.revision, was_there) {
+        let existed = previous.is_some_and(|previous| previous.revision.is_some());
+        if let Some(index) = &mut self.name_index {
+            match (&head.revision, existed) {
                 (Some(_), false) => {
-                    if census.folded.get(&head.path.case_folded()) != Some(&head.path) {
-                        census.add(&head.path);
+                    if index.folded.get(&head.path.case_folded()) != Some(&head.path) {
+                        index.add(&head.path);
                     }
                 }
-                (None, _) => census.remove(&head.path),
+                (None, _) => index.remove(&head.path),
                 (Some(_), true) => {}
             }
         }
         self.heads.insert(head.path.clone(), head);
     }
 
-    /// Returns every memory that was last recorded as being there.
+    /// Returns the heads of all memories that were last recorded as existing.
     pub(crate) fn present_heads(&self) -> impl Iterator<Item = &Head> {
         self.heads.values().filter(|head| head.revision.is_some())
     }
 
-    /// Returns what was last recorded of a memory, be it there or gone.
+    /// Returns the recorded head of a memory, whether it exists or was removed.
     pub(crate) fn head(&self, path: &RelativePath) -> Option<&Head> {
         self.heads.get(path)
     }

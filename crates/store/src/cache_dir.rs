@@ -1,7 +1,8 @@
-//! Files of the state that are made from others, and may go at any time.
+//! Cache folders: files in the state folder that are derived from other data and may be removed at
+//! any time.
 //!
-//! Whoever reads one must be able to tell whether it is whole: a file takes its place at once, but
-//! nothing is synchronized. Of two that write at the same time, the later one stays.
+//! A file is replaced atomically, but not synchronized. After a power cut it may be damaged, so a
+//! reader has to verify its content. If two processes write the same file, the later one wins.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,25 +16,25 @@ use state::private_files::create_private_folder;
 use crate::binding::BaseFolders;
 use crate::host_fs;
 
-/// How a file is called that is not whole yet.
+/// Extension of a file that is being written.
 const TEMPORARY: &str = "tmp";
-/// How long a writer may take: what is older was left behind.
+/// Maximum duration of a write; an older temporary file was left behind.
 const WRITING_MAX: Duration = Duration::from_hours(1);
 
 static WRITES: AtomicU64 = AtomicU64::new(0);
 
-/// How much a folder of derived files keeps.
+/// Limits of a cache folder.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheDirLimits {
-    /// The largest file, in bytes.
+    /// Maximum size of a file, in bytes.
     pub bytes_max: usize,
-    /// How many files there are at most; the oldest go.
+    /// Maximum number of files; the oldest are removed first.
     pub files_max: usize,
-    /// How long a file stays that no process reads or writes.
+    /// Time after which a file that no process reads or writes is removed.
     pub max_age: Duration,
 }
 
-/// A folder of the state for such files.
+/// A cache folder in the state folder.
 #[derive(Clone, Debug)]
 pub struct CacheDir {
     folder: PathBuf,
@@ -41,19 +42,18 @@ pub struct CacheDir {
 }
 
 impl CacheDir {
-    /// Returns the folder of this name. Whenever a file is written there, those go that are over the limits.
+    /// Returns the cache folder of this name. Every write there removes files that exceed the limits.
     pub fn new(folders: &BaseFolders, name: &str, limits: CacheDirLimits) -> Self {
         Self { folder: folders.state.join(name), limits }
     }
 
-    /// Returns the bytes of a file, and notes that somebody wanted it; `None` if there is none, or it is too
-    /// large, or cannot be read. Waits for the disk.
+    /// Returns the bytes of a file, and marks it as used. Returns `None` if there is none, or if it is too large or
+    /// cannot be read. Blocks on the disk.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
         host_fs::read_and_touch(&self.folder.join(name), self.limits.bytes_max)
     }
 
-    /// Puts a file in place of what was there, for the person alone; nothing is written when it is too large.
-    /// Waits for the disk.
+    /// Writes or replaces a file, for the person alone. Writes nothing if it is too large. Blocks on the disk.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         if bytes.len() > self.limits.bytes_max {
             return Ok(());
@@ -66,11 +66,11 @@ impl CacheDir {
         Ok(())
     }
 
-    /// Removes what nobody wants. The time is that of the file which was just written.
+    /// Evicts files that exceed the limits. The file that was just written gives the current time.
     fn sweep(&self, written: &str) {
         let modified_at = |name: &OsString| {
-            let facts = host_fs::symlink_metadata(&self.folder.join(name))?;
-            facts.is_file().then(|| facts.modified().ok()).flatten()
+            let metadata = host_fs::symlink_metadata(&self.folder.join(name))?;
+            metadata.is_file().then(|| metadata.modified().ok()).flatten()
         };
         let Some(now) = modified_at(&written.into()) else { return };
         let names = host_fs::list_names(&self.folder).into_iter();
@@ -87,7 +87,7 @@ impl CacheDir {
             files += usize::from(!is_temporary);
             let age_max = if is_temporary { WRITING_MAX } else { self.limits.max_age };
             if age > age_max || (!is_temporary && files > self.limits.files_max) {
-                // Another process may have been quicker.
+                // Another process may have removed it already.
                 host_fs::remove_file(&self.folder.join(name)).unwrap_or_default();
             }
         }
@@ -95,7 +95,7 @@ impl CacheDir {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "looks at what is really there")]
+#[expect(clippy::disallowed_methods, reason = "the test reads the real files")]
 mod tests {
     use std::fs::{self, File};
     use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_bytes_that_were_written_are_read_by_this_person_alone() {
+    fn the_last_write_wins_and_only_the_person_may_read_it() {
         let state = tempfile::tempdir().unwrap();
         let files = files(&state);
         assert_eq!(files.read("a"), None);
@@ -137,11 +137,11 @@ mod tests {
             fs::metadata(state.path().join(name)).unwrap().permissions().mode() & 0o777
         };
         assert_eq!((mode("made"), mode("made/a")), (0o700, 0o600));
-        assert_eq!(names(&state), ["a"], "nothing else is left there");
+        assert_eq!(names(&state), ["a"], "no other file is left");
     }
 
     #[test]
-    fn what_is_too_large_is_neither_written_nor_read() {
+    fn a_file_over_the_limit_is_neither_written_nor_read() {
         let state = tempfile::tempdir().unwrap();
         let files = files(&state);
         files.write("a", &[1; 17]).unwrap();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_or_a_folder_in_its_place_is_not_read_and_a_link_is_not_followed() {
+    fn links_and_folders_are_not_read_and_links_are_not_followed() {
         let state = tempfile::tempdir().unwrap();
         let files = files(&state);
         files.write("b", b"b").unwrap();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_used_for_long_goes_and_the_oldest_of_too_many() {
+    fn unused_and_surplus_files_are_evicted() {
         let state = tempfile::tempdir().unwrap();
         let files = files(&state);
         for name in ["a", "b", "c"] {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_writer_left_behind_goes_and_what_another_is_writing_stays() {
+    fn stale_temporary_files_are_removed_and_recent_ones_stay() {
         let state = tempfile::tempdir().unwrap();
         let files = files(&state);
         files.write("a", b"x").unwrap();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn of_writers_at_the_same_time_one_stays_and_is_whole() {
+    fn concurrent_writes_leave_one_complete_file() {
         let state = tempfile::tempdir().unwrap();
         let files = files(&state);
         std::thread::scope(|scope| {

@@ -1,4 +1,7 @@
-//! Who asks the store for something, and what is particular to one call.
+//! The caller of a store operation, and the context of one call.
+//!
+//! This file holds data only. The access rules are in `memory::access`;
+//! [`Memories`](crate::Memories) applies them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,102 +11,103 @@ use memory::change::Provenance;
 use memory::document::Revision;
 use memory::proposal::ProposalId;
 
-/// Who asks, and what they may do.
+/// A caller: its agent class, its provenance, and the unreviewed text that its session has read.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// The class of agent; a person is always [`AgentClass::Exec`].
     pub class: AgentClass,
-    /// What a change by this caller says about itself; the tool call is added per call.
+    /// Provenance of changes by this caller. The tool call is added for each call.
     pub provenance: Provenance,
-    /// What the caller's session has read that nobody here reviewed. Clones share it, so one caller, cloned for each
-    /// call, is one session.
+    /// Flag: the caller's session has read text that no person on this host reviewed. Clones share it, so a caller
+    /// that is cloned for each call is one session.
     pub outside_read: OutsideReadFlag,
 }
 
 impl Caller {
-    /// Returns a caller of this class, at the beginning of a session.
+    /// Returns a caller of this class at the start of a session.
     pub fn new(class: AgentClass, provenance: Provenance) -> Self {
         Self { class, provenance, outside_read: OutsideReadFlag::default() }
     }
 
-    /// Returns a person who came in by `origin`; nothing is closed to them.
+    /// Returns a person who came in through `origin`. A person has access to every scope.
     pub fn person(origin: &str) -> Self {
         Self::new(AgentClass::Exec, Provenance::person(origin))
     }
 
-    /// Returns an agent that came in by `origin`, at the beginning of a session.
+    /// Returns an agent that came in through `origin`, at the start of a session.
     pub fn agent(class: AgentClass, origin: &str) -> Self {
         Self::new(class, Provenance::agent(origin))
     }
 }
 
-/// What is particular to one call.
+/// The context of one call.
 #[derive(Clone, Debug, Default)]
 pub struct CallContext {
-    /// The model's tool call id.
+    /// Id of the model's tool call.
     pub tool_call: Option<String>,
-    /// The task it belongs to.
+    /// Task that the call belongs to.
     pub task: Option<String>,
-    /// Which attempt at that makes it: a change that an attempt makes after another one was begun, or
-    /// after the task ended, does not happen.
+    /// Attempt at the task that makes the call. A change is refused if another attempt has begun since, or the task
+    /// has ended.
     pub attempt: Option<u32>,
-    /// The proposal that it accepts: a change does not happen unless that one still waits, and ends its wait.
+    /// Proposal that the change accepts. The change is refused if the proposal no longer waits; otherwise it ends
+    /// the wait.
     pub proposal: Option<ProposalId>,
 }
 
-/// What a write finds, or else it does not happen.
+/// A condition on the current content of a memory that a write requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// Nothing: the memory must not exist.
+    /// The memory must not exist.
     Absent,
-    /// Something, whatever it is.
+    /// The memory must exist, with any content.
     Present,
-    /// Exactly one of these revisions.
+    /// The memory must have one of these revisions.
     OneOf(Vec<Revision>),
-    /// Nothing, or none of these revisions.
+    /// The memory must not exist, or must have none of these revisions.
     NoneOf(Vec<Revision>),
-    /// What both say.
+    /// Both conditions hold.
     Both(Box<[Self; 2]>),
 }
 
 impl Precondition {
-    /// Tells whether what is there is as expected: this revision, or nothing.
+    /// Checks whether the condition holds for the current revision, or for a missing memory (`None`).
     pub fn allows(&self, current: Option<Revision>) -> bool {
         match self {
             Self::Absent => current.is_none(),
             Self::Present => current.is_some(),
-            Self::OneOf(these) => current.is_some_and(|current| these.contains(&current)),
-            Self::NoneOf(these) => current.is_none_or(|current| !these.contains(&current)),
-            Self::Both(both) => both.iter().all(|one| one.allows(current)),
+            Self::OneOf(revisions) => current.is_some_and(|current| revisions.contains(&current)),
+            Self::NoneOf(revisions) => current.is_none_or(|current| !revisions.contains(&current)),
+            Self::Both(both) => both.iter().all(|condition| condition.allows(current)),
         }
     }
 }
 
 impl From<Revision> for Precondition {
-    /// Expects exactly this revision.
+    /// Requires exactly this revision.
     fn from(revision: Revision) -> Self {
         Self::OneOf(vec![revision])
     }
 }
 
-/// Whether a session has read what nobody here reviewed. Clones share it.
+/// A flag, shared by all clones: the session has read text that no person on this host reviewed.
 ///
-/// It lives as long as the process. A session that is resumed in another one begins anew.
+/// It lives as long as the process. A session that is resumed in another process starts with the flag unset.
 #[derive(Clone, Debug, Default)]
 pub struct OutsideReadFlag(Arc<AtomicBool>);
 
 impl OutsideReadFlag {
-    /// Returns that of a session that has.
+    /// Returns a flag that is set.
     pub fn already_set() -> Self {
         Self(Arc::new(AtomicBool::new(true)))
     }
 
-    /// Tells whether it has.
+    /// Checks whether the flag is set.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Tells whether both are of one session.
+    /// Checks whether both flags belong to the same session.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -1,4 +1,6 @@
-//! The record of the checkout that a workspace belongs to, in the folder of the workspace.
+//! The record of the checkout that a workspace belongs to: a file in the folder of the workspace,
+//! with the path of the checkout. It is written with a change to the workspace, and read by lists
+//! of workspaces.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _};
@@ -10,13 +12,13 @@ use state::private_files::create_private_folder;
 
 use crate::host_fs;
 
-/// The name of the record in the folder of a workspace: the bytes of a path, and nothing else.
+/// Name of the record in the folder of a workspace. The file contains the bytes of a path, and nothing else.
 pub(crate) const RECORD: &str = "checkout";
 
-/// The longest path that is read, in bytes: the kernel accepts no longer one.
+/// Maximum length of the path in bytes; the kernel accepts no longer path.
 const CHECKOUT_PATH_BYTES_MAX: u64 = 4_096;
 
-/// A record that is yet to be written.
+/// A record that may have to be written.
 #[derive(Debug)]
 pub(crate) struct CheckoutRecord {
     workspace: PathBuf,
@@ -25,12 +27,12 @@ pub(crate) struct CheckoutRecord {
 }
 
 impl CheckoutRecord {
-    /// Returns the record in the folder of a workspace that belongs to the checkout at this real path.
+    /// Returns a record for the folder of a workspace, with the real path of its checkout.
     pub(crate) fn new(workspace: PathBuf, checkout: PathBuf) -> Self {
         Self { workspace, checkout, is_written: AtomicBool::new(false) }
     }
 
-    /// Writes the record where it is missing. A failure is logged: a change must not fail for it.
+    /// Writes the record if it is missing. A failure is only logged, since a change must not fail because of it.
     pub(crate) fn write(&self) {
         let was_written = self.is_written.swap(true, Ordering::Relaxed);
         // Another process may have removed the workspace.
@@ -38,7 +40,7 @@ impl CheckoutRecord {
             return;
         }
         if let Err(error) = self.try_write() {
-            tracing::warn!(%error, "the checkout of a workspace cannot be recorded");
+            tracing::warn!(%error, "writing the record of a workspace's checkout failed");
         }
     }
 
@@ -53,7 +55,7 @@ impl CheckoutRecord {
     }
 }
 
-/// Returns the checkout that the folder of a workspace names; `None` if it names none.
+/// Returns the checkout in the record of a workspace; `None` without a record.
 pub(crate) fn read(workspace: &Path) -> Option<PathBuf> {
     let file = host_fs::open_existing_file(&workspace.join(RECORD)).ok()?;
     let mut bytes = Vec::new();
@@ -67,11 +69,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_says_where_the_checkout_is_and_is_written_again_when_it_went() {
+    fn a_record_names_the_checkout_and_is_written_again_after_its_removal() {
         let home = tempfile::tempdir().unwrap();
         let folders = home.path();
         assert_eq!(read(&folders.join("shop-1")), None);
-        // A path need not be text.
+        // A path may be invalid UTF-8.
         let checkout = PathBuf::from(OsString::from_vec(b"/srv/sh\xffop\n".to_vec()));
         let record = CheckoutRecord::new(folders.join("shop-1"), checkout.clone());
         for _ in 0..2 {

@@ -1,5 +1,8 @@
-//! What happens a little after a write: files are synchronized and redo records closed, uses are stored, old
-//! history is dropped.
+//! Background work after writes: checkpoints, buffered uses, and pruning of history.
+//!
+//! A checkpoint makes the files of open changes durable and closes their redo records. One
+//! background task does this soon after the last write, and closing the store does it too. The task
+//! ends when there is nothing to do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
@@ -19,35 +22,35 @@ use crate::root::Root;
 use crate::store::Store;
 
 impl Store {
-    /// Counts a use, soon: a view must not wait for a database.
+    /// Buffers a use; it is stored soon. A view must not wait for the database.
     pub(crate) async fn record_use(self: &Arc<Self>, used: UseEvent) {
-        let full = {
-            let mut waiting = self.uses.lock();
-            waiting.push(used);
-            waiting.len() >= USAGE_PENDING_MAX
+        let is_full = {
+            let mut buffer = self.uses.lock();
+            buffer.push(used);
+            buffer.len() >= USAGE_PENDING_MAX
         };
-        if full {
+        if is_full {
             self.flush_uses().await;
         } else {
             self.spawn_background();
         }
     }
 
-    /// Stores the uses that wait. What cannot be stored is lost, and only that.
+    /// Stores the buffered uses. If that fails, only these uses are lost.
     pub(crate) async fn flush_uses(&self) {
         let uses = std::mem::take(&mut *self.uses.lock());
         if uses.is_empty() {
             return;
         }
-        // A use may be the first thing that this host keeps.
+        // A use may be the first state on this host, so the folder may be missing.
         self.folders.create_state_folder();
         match self.state.add_uses(&uses).await {
-            // Reading goes on where nothing may be kept, and says nothing each time.
+            // Reading works without a writable state, so this is not worth a warning each time.
             Err(error @ StateError::Unavailable { .. }) => {
-                tracing::debug!(%error, count = uses.len(), "uses of memories are not counted here");
+                tracing::debug!(%error, count = uses.len(), "the state is unavailable; uses are not counted");
             }
             Err(error) => {
-                tracing::warn!(%error, count = uses.len(), "uses of memories could not be counted");
+                tracing::warn!(%error, count = uses.len(), "storing uses of memories failed");
             }
             Ok(()) => {}
         }
@@ -55,15 +58,15 @@ impl Store {
 
     /// Notes that a root has an open change.
     pub(crate) fn mark_dirty(&self, root: &Arc<Root>) {
-        let mut unsettled = self.background.dirty.lock();
-        if !unsettled.0.iter().any(|known| known.key == root.key) {
-            unsettled.0.push(Arc::clone(root));
+        let mut dirty = self.background.dirty.lock();
+        if !dirty.0.iter().any(|known| known.key == root.key) {
+            dirty.0.push(Arc::clone(root));
         }
-        unsettled.1 += 1;
+        dirty.1 += 1;
     }
 
-    /// Sees to it that what was written is settled: soon, or before this returns when so much is
-    /// open that a start after a power cut would be slow.
+    /// Schedules a checkpoint soon. With too many open changes recovery after a power cut would be slow: then the
+    /// checkpoint runs before this returns.
     pub(crate) async fn schedule_checkpoint(self: &Arc<Self>) {
         let open = self.background.dirty.lock().1;
         if open >= OPEN_CHANGES_MAX {
@@ -80,22 +83,22 @@ impl Store {
         }
     }
 
-    /// Synchronizes what was written and closes its redo records; drops old history now and then.
+    /// Makes written files durable and closes their redo records. Prunes history if that is due.
     pub async fn checkpoint(&self) {
-        let _alone = self.background.checkpoint_lock.lock().await;
+        let _guard = self.background.checkpoint_lock.lock().await;
         let (roots, writes) = self.background.dirty.lock().clone();
         if roots.is_empty() {
             return;
         }
         if let Err(error) = checkpoint_roots(self, &roots).await {
-            tracing::warn!(%error, "memories could not be synchronized; tried again later");
+            tracing::warn!(%error, "checkpoint failed; retry at the next one");
             return;
         }
         {
-            let mut unsettled = self.background.dirty.lock();
-            unsettled.1 = unsettled.1.saturating_sub(writes);
-            if unsettled.1 == 0 {
-                unsettled.0.clear();
+            let mut dirty = self.background.dirty.lock();
+            dirty.1 = dirty.1.saturating_sub(writes);
+            if dirty.1 == 0 {
+                dirty.0.clear();
             }
         }
         self.prune_if_due().await;
@@ -111,22 +114,22 @@ impl Store {
             *last = Some(now);
         }
         if let Err(error) = self.prune().await {
-            tracing::warn!(%error, "old history could not be dropped; tried again later");
+            tracing::warn!(%error, "pruning history failed; retry at a later checkpoint");
         }
     }
 
-    /// Drops history beyond what is to be kept.
+    /// Drops history beyond the configured retention.
     pub async fn prune(&self) -> Result<PruneReport, StoreError> {
         Ok(self.state.prune(self.settings.retention, self.clock.now()).await?)
     }
 
-    /// Synchronizes files, stores what waits, closes the state.
+    /// Stores buffered uses, runs a last checkpoint and closes the state.
     pub async fn close(&self) {
         self.flush_uses().await;
         self.checkpoint().await;
         let task = self.background.task.lock().take();
         if let Some(task) = task {
-            // It sleeps, or has just found nothing to do: there is nothing to interrupt.
+            // It sleeps, or has just found nothing to do, so an abort interrupts no work.
             task.abort();
             drop(task.await);
         }
@@ -134,7 +137,7 @@ impl Store {
     }
 }
 
-/// Stores uses and settles writes, each a little after they came, until there is nothing to do.
+/// Stores uses and runs checkpoints, each after a delay, until there is nothing to do.
 async fn run_background(store: Weak<Store>) {
     loop {
         tokio::time::sleep(USAGE_FLUSH_DELAY).await;
@@ -143,7 +146,7 @@ async fn run_background(store: Weak<Store>) {
         let open = this.background.dirty.lock().1;
         if open == 0 {
             let mut task = this.background.task.lock();
-            // Decided under the same lock as starting: nobody waits for a task that is ending.
+            // Decided under the lock that starting takes, so no caller relies on a task that is ending.
             if this.uses.lock().is_empty() && this.background.dirty.lock().1 == 0 {
                 *task = None;
                 return;
@@ -178,8 +181,7 @@ pub(crate) async fn open_changes(
     Ok(open.into_iter().map(|open| (open.change.id, open)).collect())
 }
 
-/// Synchronizes what open changes wrote in these roots and closes the records of those that reach
-/// into no other root.
+/// Makes files of open changes in these roots durable. Closes the records of the changes that touch no other root.
 pub(crate) async fn close_changes(
     store: &Store,
     roots: &[Arc<Root>],
@@ -190,12 +192,12 @@ pub(crate) async fn close_changes(
             .await
             .map_err(StoreError::backend_error(root.mount))?;
     }
-    let reached = |place: &str| roots.iter().any(|root| root.key.place == place);
-    let done = |open: &&OpenChange| {
-        open.change.files.iter().all(|file| reached(&file.root.place))
-            && open.change.folder.iter().all(|folder| reached(&folder.root.place))
+    let is_included = |place: &str| roots.iter().any(|root| root.key.place == place);
+    let is_closable = |open: &&OpenChange| {
+        open.change.files.iter().all(|file| is_included(&file.root.place))
+            && open.change.folder.iter().all(|folder| is_included(&folder.root.place))
     };
-    let ids: Vec<ChangeId> = open.values().filter(done).map(|open| open.change.id).collect();
+    let ids: Vec<ChangeId> = open.values().filter(is_closable).map(|open| open.change.id).collect();
     if ids.is_empty() {
         return Ok(());
     }
@@ -223,29 +225,29 @@ async fn sync_open_files(
     root.backend.sync(&paths).await
 }
 
-/// Synchronizes everything that is open in these roots and closes it; renews their listings.
+/// Makes open changes of these roots durable, closes them, and refreshes the generated indexes.
 async fn checkpoint_roots(store: &Store, roots: &[Arc<Root>]) -> Result<(), StoreError> {
     let mut open = BTreeMap::new();
     for root in roots {
-        // While the root is held no write is under way, so all that is recorded is in place.
-        let _held = root.lock(store).await?;
+        // While the root is locked no write is in progress, so all recorded changes are in place.
+        let _lock = root.lock(store).await?;
         open.extend(open_changes(store, root).await?);
     }
     // A change over several roots is closed when all of them are synchronized.
     let others: Vec<Arc<Root>> = store
         .known_roots()
         .into_iter()
-        .filter(|root| !roots.iter().any(|own| own.key.place == root.key.place))
+        .filter(|root| !roots.iter().any(|dirty_root| dirty_root.key.place == root.key.place))
         .filter(|root| open.values().any(|open| touches(open, root)))
         .collect();
     for root in &others {
-        let _held = root.lock(store).await?;
+        let _lock = root.lock(store).await?;
     }
     let all: Vec<_> = roots.iter().cloned().chain(others).collect();
     close_changes(store, &all, &open).await?;
     for root in roots.iter().filter(|root| root.generates_list) {
         if let Err(error) = memory_list::refresh_list(store, root).await {
-            tracing::warn!(%error, "a generated listing could not be renewed");
+            tracing::warn!(%error, "refreshing a generated index failed");
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! Checks of a write: access, names, screening and room.
+//! Checks of a write: access, paths, screening and limits.
 //!
-//! One validator for commands, saves, drafts and undos. Nothing here changes anything.
+//! Commands, saves, drafts and undos share these checks. None of them changes anything.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Memories {
         command.paths().try_for_each(|path| self.check_writable(path))
     }
 
-    /// Checks that this caller may write at `path`, before anything else is touched.
+    /// Checks that this caller may write at `path`. It runs before anything else is touched.
     pub(crate) fn check_writable(&self, path: &MemoryPath) -> Result<(), CommandError> {
         let Some(mount) = path.mount() else { return Ok(()) };
         match self.mounts.iter().find(|bound| bound.mount == mount) {
@@ -44,7 +44,7 @@ impl Memories {
         }
     }
 
-    /// Returns the root that `mount` leads to, or why there is none.
+    /// Returns the root of a mount, or the reason why it is unavailable.
     pub(crate) fn root(&self, mount: Mount) -> Result<&Arc<Root>, CommandError> {
         let reason = match self.mounts.iter().find(|bound| bound.mount == mount) {
             Some(bound) => match &bound.root {
@@ -60,7 +60,7 @@ impl Memories {
         Err(CommandError::ScopeUnavailable { scope, reason })
     }
 
-    /// Returns the root and the path in it of something that must lie inside a root.
+    /// Returns the root of a path that must be inside a root, and the path in it.
     pub(crate) fn resolve_in_root<'a>(
         &self,
         path: &'a MemoryPath,
@@ -75,7 +75,7 @@ impl Memories {
         }
     }
 
-    /// Returns the root that a command writes to, or what can be refused by its paths alone.
+    /// Returns the root that a command writes to. Refuses what can be refused by the paths alone.
     pub(crate) fn target(&self, command: &MemoryCommand) -> Result<&Arc<Root>, CommandError> {
         let path = match command {
             MemoryCommand::Rename { old_path, new_path } => {
@@ -100,7 +100,7 @@ impl Memories {
     }
 
     pub(crate) fn writer(&self) -> TextAuthor {
-        // What a person imports was written by somebody else, so it is screened like an agent's.
+        // Text that a person imports has another author, so it is screened like an agent's.
         match (self.caller.provenance.actor, self.caller.provenance.trust) {
             (Actor::Person, Trust::Person) => TextAuthor::Person,
             _ => TextAuthor::Agent,
@@ -114,7 +114,7 @@ impl Memories {
         provenance
     }
 
-    /// Screens the text that a memory is about to have, and its name when that is new.
+    /// Screens the new text of a memory, and its name if the memory is new.
     pub(crate) fn screen(
         &self,
         path: &MemoryPath,
@@ -122,12 +122,12 @@ impl Memories {
         after: &str,
     ) -> Result<Vec<Warning>, CommandError> {
         let is_person = self.caller.provenance.actor == Actor::Person;
-        let answered = if is_person { &self.allowed_rules[..] } else { &[] };
-        refuse_or_warn(&self.findings(path, before, after), answered)
+        let allowed = if is_person { &self.allowed_rules[..] } else { &[] };
+        refuse_or_warn(&self.findings(path, before, after), allowed)
     }
 
-    /// Returns what screening finds in the text that a memory is about to have, and in its name when
-    /// that is new; each with the digest of what was found.
+    /// Returns the findings of screening in the new text of a memory, and in its name if the memory is new, each
+    /// with the digest of the matched value.
     pub(crate) fn findings(
         &self,
         path: &MemoryPath,
@@ -136,7 +136,7 @@ impl Memories {
     ) -> Vec<(ScreenFinding, ValueDigest)> {
         let (screen, writer) = (&self.store.screen, self.writer());
         let Some(before) = before else {
-            // A name is shown to models too, so it is screened like the words that it is made of.
+            // Models are shown names too, so a name is screened, also as separate words.
             let name = path.relative().map(RelativePath::as_str).unwrap_or_default();
             let words = name.replace(['-', '_', '/'], " ");
             let texts = [after, words.as_str(), name];
@@ -145,13 +145,13 @@ impl Memories {
         with_digests(after, screen.introduced(before, after, writer))
     }
 
-    /// Checks that everything a plan adds has a free name in its root, and that there is room for it.
+    /// Checks that all new paths of a plan are free, and that the roots have room for the new memories.
     pub(crate) async fn check_plan(
         &self,
-        held: &[LockedRoot],
+        locked: &[LockedRoot],
         plan: &CommitPlan,
     ) -> Result<(), StoreError> {
-        for (index, root) in held.iter().enumerate() {
+        for (index, root) in locked.iter().enumerate() {
             let changes = RootChanges::new(plan, index);
             changes.check_names(&self.store, root).await?;
             let added = changes.added.len().saturating_sub(changes.removed);
@@ -163,7 +163,7 @@ impl Memories {
     }
 }
 
-/// Adds to each finding the digest of what was found in a text.
+/// Adds to each finding the digest of the matched value.
 pub(crate) fn with_digests(
     text: &str,
     findings: Vec<ScreenFinding>,
@@ -175,15 +175,15 @@ pub(crate) fn with_digests(
     findings.into_iter().map(digest).collect()
 }
 
-/// Refuses a text for the first finding that refuses it, or returns what all of them warn of. What the person answers
-/// for, by its rule or family, only warns.
+/// Refuses the text if any finding refuses it; otherwise returns all findings as warnings. A finding whose rule or
+/// family is in `allowed` only warns.
 pub(crate) fn refuse_or_warn(
     findings: &[(ScreenFinding, ValueDigest)],
-    answered: &[&str],
+    allowed: &[&str],
 ) -> Result<Vec<Warning>, CommandError> {
     let refuses = |found: &ScreenFinding| {
         found.policy == Policy::Refuse
-            && ![found.rule, found.family.as_ref()].iter().any(|name| answered.contains(name))
+            && ![found.rule, found.family.as_ref()].iter().any(|name| allowed.contains(name))
     };
     if let Some((found, digest)) = findings.iter().find(|(found, _)| refuses(found)) {
         return Err(CommandError::Screened {
@@ -197,17 +197,15 @@ pub(crate) fn refuse_or_warn(
     Ok(findings.iter().map(warning).collect())
 }
 
-/// What a plan does to the names in one root.
+/// Effects of a plan on the paths in one root.
 struct RootChanges<'p> {
     /// Files and folders that are removed or moved away.
     leaving: Vec<&'p RelativePath>,
-    /// New files.
     added: Vec<&'p RelativePath>,
     /// Targets of moves.
     moved: Vec<&'p RelativePath>,
-    /// How many files are removed.
     removed: usize,
-    /// Whether the new names stood beside each other before.
+    /// Whether the plan restores earlier paths, which were beside each other before.
     restores: bool,
 }
 
@@ -220,15 +218,15 @@ impl<'p> RootChanges<'p> {
             leaving.push(&folder.path);
             moved.extend(folder.to.as_ref());
         }
-        for FileStep { path, op: what, .. } in plan.steps.iter().filter(|step| step.root == root) {
-            match what {
+        for FileStep { path, op, .. } in plan.steps.iter().filter(|step| step.root == root) {
+            match op {
                 FileOp::Write { before: None, .. } => added.push(path),
                 FileOp::Write { before: Some(_), .. } => {}
                 FileOp::Remove { .. } => {
                     leaving.push(path);
                     removed += 1;
                 }
-                // A folder that moves as a whole takes its files along.
+                // A folder that moves as a whole takes its files with it.
                 FileOp::Move { .. } if folder.is_some() => {}
                 FileOp::Move { to, .. } => {
                     leaving.push(path);
@@ -240,24 +238,24 @@ impl<'p> RootChanges<'p> {
         Self { leaving, added, moved, removed, restores }
     }
 
-    async fn check_names(&self, store: &Store, held: &LockedRoot) -> Result<(), StoreError> {
-        let mount = held.root.mount;
+    async fn check_names(&self, store: &Store, locked: &LockedRoot) -> Result<(), StoreError> {
+        let mount = locked.root.mount;
         let mut names = BTreeSet::new();
-        for &new in self.added.iter().chain(&self.moved) {
-            let path = virtual_path(mount, new.clone())?;
-            if let Some(found) = obstacle(&held.root, new, &self.leaving).await? {
-                return Err(if found != *new {
-                    CommandError::ParentNotFolder { path, parent: virtual_path(mount, found)? }
-                } else if self.moved.contains(&new) {
+        for &new_path in self.added.iter().chain(&self.moved) {
+            let path = virtual_path(mount, new_path.clone())?;
+            if let Some(blocking) = obstacle(&locked.root, new_path, &self.leaving).await? {
+                return Err(if blocking != *new_path {
+                    CommandError::ParentNotFolder { path, parent: virtual_path(mount, blocking)? }
+                } else if self.moved.contains(&new_path) {
                     CommandError::DestinationExists { path }
                 } else {
                     CommandError::AlreadyExists { path }
                 }
                 .into());
             }
-            let existing = match held.find_case_variant(store, new, &self.leaving).await? {
+            let existing = match locked.find_case_variant(store, new_path, &self.leaving).await? {
                 Some(existing) => Some(virtual_path(mount, existing)?),
-                None if names.insert(new.case_folded()) || self.restores => None,
+                None if names.insert(new_path.case_folded()) || self.restores => None,
                 None => Some(path.clone()),
             };
             if let Some(existing) = existing {
@@ -268,23 +266,23 @@ impl<'p> RootChanges<'p> {
     }
 }
 
-/// Returns what is in the way of a new file and does not leave with the same change: a file or folder
-/// at its path, or a file where a folder above it has to be.
+/// Returns the obstacle to a new file that does not leave with the same change. That is a file or folder at its
+/// path, or a file at one of its parents.
 pub(crate) async fn obstacle(
     root: &Root,
     new: &RelativePath,
     leaving: &[&RelativePath],
 ) -> Result<Option<RelativePath>, StoreError> {
-    let at = StoreError::backend_error(root.mount);
-    let leaves = |path: &RelativePath| leaving.iter().any(|left| path.is_within(left));
+    let to_error = StoreError::backend_error(root.mount);
+    let leaves = |path: &RelativePath| leaving.iter().any(|removed| path.is_within(removed));
     match root.backend.kind(new).await {
         Ok(None) => Ok(None),
         Ok(Some(FileKind::Folder)) => {
-            let walk = root.backend.walk(Some(new), Extent::ALL).await.map_err(&at)?;
+            let walk = root.backend.walk(Some(new), Extent::ALL).await.map_err(&to_error)?;
             let is_whole = walk.files.len() == walk.files_total && walk.skipped.is_empty();
-            // A folder that is or becomes empty gives way.
-            let empties = is_whole && walk.files.iter().all(|file| leaves(&file.path));
-            Ok((!empties).then(|| new.clone()))
+            // A folder that is or becomes empty is no obstacle.
+            let becomes_empty = is_whole && walk.files.iter().all(|file| leaves(&file.path));
+            Ok((!becomes_empty).then(|| new.clone()))
         }
         Ok(Some(_)) => Ok((!leaves(new)).then(|| new.clone())),
         Err(BackendError::WrongKind) => {
@@ -295,7 +293,7 @@ pub(crate) async fn obstacle(
                         return Ok((!leaves(&folder)).then_some(folder));
                     }
                     Ok(_) | Err(BackendError::WrongKind) => above = folder.parent(),
-                    Err(error) => return Err(at(error)),
+                    Err(error) => return Err(to_error(error)),
                 }
             }
             Ok(Some(new.clone()))
@@ -320,7 +318,7 @@ fn check_rename(old_path: &MemoryPath, new_path: &MemoryPath) -> Result<(), Comm
     Ok(())
 }
 
-/// Returns the virtual path of something in a root.
+/// Returns the memory path of a file in a root.
 pub(crate) fn virtual_path(
     mount: Mount,
     relative: RelativePath,
@@ -328,7 +326,7 @@ pub(crate) fn virtual_path(
     Ok(MemoryPath::inside(mount, relative)?)
 }
 
-/// Turns what a backend found in the way of one memory into the refusal that says so.
+/// Maps a backend error about one memory to a refusal.
 pub(crate) fn backend_refusal(
     mount: Mount,
     path: &MemoryPath,
@@ -344,7 +342,7 @@ pub(crate) fn backend_refusal(
     }
 }
 
-/// Returns what is at a path; a file on the way to it means that nothing is.
+/// Returns the kind of thing at a path; `None` also if a parent of the path is a file.
 pub(crate) async fn kind_at(
     root: &Root,
     path: &MemoryPath,
@@ -356,22 +354,22 @@ pub(crate) async fn kind_at(
     }
 }
 
-/// Checks that a root has room for `more` memories. They are counted while the root is held: what editors and git added is
-/// no less there than what Lukasa wrote.
-async fn check_room(held: &LockedRoot, store: &Store, more: usize) -> Result<(), StoreError> {
-    let (root, limit) = (&held.root, store.settings.files_max);
-    let at = StoreError::backend_error(root.mount);
-    let mut there = root.backend.count().await.map_err(&at)?;
-    if there + more > limit && root.has_list_file().await.map_err(&at)? {
-        there -= 1;
+/// Checks that a root has room for `more` memories. They are counted while the root is locked, since editors and
+/// git add files too.
+async fn check_room(locked: &LockedRoot, store: &Store, more: usize) -> Result<(), StoreError> {
+    let (root, limit) = (&locked.root, store.settings.files_max);
+    let to_error = StoreError::backend_error(root.mount);
+    let mut count = root.backend.count().await.map_err(&to_error)?;
+    if count + more > limit && root.has_list_file().await.map_err(&to_error)? {
+        count -= 1;
     }
-    if there + more <= limit {
+    if count + more <= limit {
         return Ok(());
     }
     Err(CommandError::ScopeFull { mount: root.mount, limit }.into())
 }
 
-/// Reads a memory that is within the cap.
+/// Reads a memory that is within the size limit.
 pub(crate) async fn read_small(
     root: &Root,
     path: &MemoryPath,
@@ -386,9 +384,9 @@ pub(crate) async fn read_small(
     }
 }
 
-/// Refuses a file that is too large to be a memory.
+/// Returns the refusal for a file over the size limit of a memory.
 pub(crate) fn too_large_error(path: &MemoryPath, bytes: u64) -> CommandError {
-    // Only shown, so a 32-bit machine may say less than it is.
+    // For display only, so it may be capped on a 32-bit machine.
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     CommandError::OutgrewCap { path: path.clone(), bytes }
 }

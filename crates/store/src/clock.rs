@@ -1,10 +1,10 @@
-//! The system's clock.
+//! The system clock, for hosts. Tests use a clock of their own.
 
 use std::time::SystemTime;
 
 use memory::clock::{Clock, Timestamp};
 
-/// Tells the machine's time of day.
+/// The [`Clock`] of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

@@ -1,9 +1,12 @@
-//! One change, from the bytes that it will leave to the files that hold them.
+//! Commits one change: records it in the state and puts its files in place.
 //!
-//! The order is what makes it safe: say that a write begins, make the new bytes durable in the
-//! state (the redo record) while they are laid beside their places, put them in place, say that the
-//! write ended. Dying anywhere leaves either nothing or a record that the next holder of the root
-//! carries out.
+//! The order of steps makes a commit crash-safe. It marks the start of the write in the lock file.
+//! It makes the new bytes durable in the state (the redo record) while they are staged beside their
+//! paths. It puts them in place, and then marks the end of the write. A crash at any point leaves
+//! either no effect, or a record that the next holder of the root carries out (see `recovery`).
+//!
+//! Making the files themselves durable is left to `checkpoint`. Deciding on the change is the work
+//! of `draft` and `history`.
 
 use std::sync::Arc;
 
@@ -21,19 +24,17 @@ use crate::root::Root;
 use crate::root_lock::LockedRoot;
 use crate::store::Store;
 
-/// A file as it was when a change was decided.
+/// A file as it was when the change was decided.
 #[derive(Clone, Debug)]
 pub(crate) struct FileSnapshot {
-    /// Its version.
     pub(crate) stamp: Stamp,
-    /// Its size in bytes.
     pub(crate) bytes: u64,
-    /// Its bytes and their digest; `None` when it is too large to be kept.
+    /// Its bytes and their digest; `None` if it is too large for history.
     pub(crate) content: Option<(Arc<[u8]>, Revision)>,
 }
 
 impl FileSnapshot {
-    /// Takes what was read, which has to be the whole file to be kept.
+    /// Converts a read. A read that is not the whole file has no content.
     pub(crate) fn from_read(read: crate::backend::FileRead) -> Self {
         let content = read.is_whole().then(|| {
             let revision = Revision::digest(&read.bytes);
@@ -51,57 +52,48 @@ impl FileSnapshot {
     }
 }
 
-/// What is to become of one file.
+/// The operation on one file.
 #[derive(Clone, Debug)]
 pub(crate) enum FileOp {
-    /// It gets these bytes.
     Write {
-        /// What they replace; nothing if `None`.
+        /// The file that is replaced; `None` if there is none.
         before: Option<FileSnapshot>,
-        /// The bytes.
         after: Arc<[u8]>,
     },
-    /// It is removed.
     Remove {
-        /// What is removed.
         before: FileSnapshot,
     },
-    /// It gets another path.
     Move {
-        /// The new path.
         to: RelativePath,
-        /// What is moved.
         before: FileSnapshot,
     },
 }
 
-/// One file of a change.
+/// One step of a change: an operation on one file.
 #[derive(Clone, Debug)]
 pub(crate) struct FileStep {
-    /// Which of the held roots it lies in.
+    /// Index of its root among the locked roots.
     pub(crate) root: usize,
-    /// Its path.
     pub(crate) path: RelativePath,
-    /// What is to become of it.
     pub(crate) op: FileOp,
-    /// How far its text may be trusted afterwards, where that does not follow from who writes.
+    /// Trust of the text afterwards, where it does not follow from the writer.
     pub(crate) trust: Option<Trust>,
-    /// Where its text comes from, if it was written before.
+    /// Origin of a text that was written elsewhere before.
     pub(crate) origin: Option<TextOrigin>,
 }
 
-/// What is known of a text that was written before, in another home.
+/// Facts about a text that was written before, in another home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextOrigin {
-    /// How far it may be trusted; the trust of the writer is the upper bound.
+    /// Its trust; the trust of the writer is the upper bound.
     pub trust: Trust,
-    /// Whether it waits for a person, as [`Memories::influenced`](crate::Memories::influenced) returns it.
+    /// Whether it waits for a review by a person, as [`Memories::influenced`](crate::Memories::influenced) returns it.
     pub waits: bool,
-    /// When it was last modified.
+    /// Its modification time.
     pub modified_at: Option<Timestamp>,
 }
 
-/// A folder that is removed or moved as a whole; the steps say what that does to each memory.
+/// A folder that is removed or moved as a whole; the steps list the effects on each memory.
 #[derive(Clone, Debug)]
 pub(crate) struct FolderStep {
     pub(crate) root: usize,
@@ -109,30 +101,28 @@ pub(crate) struct FolderStep {
     pub(crate) to: Option<RelativePath>,
 }
 
-/// A change that has been decided.
+/// A change that has been decided and is not carried out yet.
 #[derive(Clone, Debug)]
 pub(crate) struct CommitPlan {
     pub(crate) kind: ChangeKind,
     pub(crate) provenance: Provenance,
-    /// What the writer's session has read that nobody here reviewed.
+    /// Flag: the writer's session has read text that no person on this host reviewed.
     pub(crate) outside_read: OutsideReadFlag,
-    /// Which attempt at its task makes it, if that matters.
+    /// The attempt at its task that makes the change, if that matters.
     pub(crate) attempt: Option<u32>,
-    /// The proposal that it accepts.
     pub(crate) accepts: Option<ProposalId>,
     pub(crate) undoes: Option<ChangeId>,
     pub(crate) folder: Option<FolderStep>,
     pub(crate) steps: Vec<FileStep>,
-    /// Whether the memories written count as used.
+    /// Whether the write counts as a use of the memories.
     pub(crate) counts_as_use: bool,
 }
 
-/// Why a change did not happen.
+/// Reason why a commit failed.
 #[derive(Debug)]
 pub(crate) enum CommitError {
-    /// Somebody outside changed a file after it was read: read again and decide anew.
+    /// An external edit changed a file after it was read: read again and decide again.
     Raced,
-    /// Anything else.
     Store(StoreError),
 }
 
@@ -143,7 +133,7 @@ impl From<StoreError> for CommitError {
 }
 
 impl CommitError {
-    /// Sorts what kept a file from being put in place.
+    /// Converts the error of a failed publish.
     fn from_publish_error(mount: Mount, error: BackendError) -> Self {
         match error {
             BackendError::Changed | BackendError::Occupied | BackendError::NotFound => Self::Raced,
@@ -152,17 +142,17 @@ impl CommitError {
     }
 }
 
-/// Carries out a change in held roots: all of it or nothing.
+/// Commits a change in locked roots: all of it or nothing.
 pub(crate) async fn commit(
     store: &Store,
     roots: &mut [LockedRoot],
     mut plan: CommitPlan,
 ) -> Result<ChangeId, CommitError> {
-    // A file may come where a folder was, or the other way round: what goes makes room first.
+    // A file may replace a folder, or a folder a file. Removals come first, so that they make room.
     let is_new = |step: &FileStep| matches!(step.op, FileOp::Write { before: None, .. });
     plan.steps.sort_by_key(|step| (step.root, is_new(step)));
     if plan.steps.iter().any(|step| !matches!(step.op, FileOp::Write { .. })) {
-        // Uses that wait belong to the paths as they are before.
+        // Buffered uses belong to the paths before the change.
         store.flush_uses().await;
     }
     record_external_edits_of_steps(store, roots, &plan.steps).await?;
@@ -170,65 +160,66 @@ pub(crate) async fn commit(
         root.root.record_checkout();
         root.lock.begin().map_err(StoreError::backend_error(root.root.mount))?;
     }
-    let waits = review_trust(store, roots, &plan).await?;
-    let change = new_change(store, roots, &plan, &waits);
-    let heads_after = change.files.clone();
-    // A failed record may yet have become durable, so its root stays marked: the next holder looks.
-    // The record first: while the state's thread is at it, this one lays the bytes beside their places.
+    let trusts = review_trust(store, roots, &plan).await?;
+    let change = new_change(store, roots, &plan, &trusts);
+    let file_changes = change.files.clone();
+    // A failed record may still have become durable. Its root stays marked as interrupted, so the next holder
+    // checks.
+    // The record is first in the join: while the state's thread writes it, this task stages the bytes.
     let (recorded, staged) =
         tokio::join!(store.state.record(change), stage_all(roots, &plan.steps));
     let id = recorded.map_err(StoreError::from)?;
-    let placed = match staged {
+    let published = match staged {
         Ok(staged) => publish_all(roots, &plan, staged).await,
         Err(error) => Err(PublishFailure { error, is_rolled_back: true }),
     };
-    if let Err(unplaced) = placed {
-        return Err(abort(store, roots, id, &plan.steps, unplaced).await);
+    if let Err(failure) = published {
+        return Err(abort(store, roots, id, &plan.steps, failure).await);
     }
     for root in roots.iter_mut() {
         root.lock.end(Some(id)).map_err(StoreError::backend_error(root.root.mount))?;
     }
-    update_cache(store, roots, &plan, id, &heads_after);
+    update_cache(store, roots, &plan, id, &file_changes);
     Ok(id)
 }
 
-/// A change whose files could not all be put in place.
+/// A failure to put all files in place.
 struct PublishFailure {
     error: CommitError,
-    /// Whether those that were are as they had been.
+    /// Whether the files are back as they were.
     is_rolled_back: bool,
 }
 
-/// Takes the record of a failed change back, if the files are as before; else the next holder of
-/// the roots carries the change out.
+/// Aborts the record of a failed change, if the files are as before. Otherwise the next holder of the roots carries
+/// the change out.
 async fn abort(
     store: &Store,
     roots: &mut [LockedRoot],
     id: ChangeId,
     steps: &[FileStep],
-    unplaced: PublishFailure,
+    failure: PublishFailure,
 ) -> CommitError {
-    if !unplaced.is_rolled_back {
-        tracing::warn!(change = %id, "a change stopped half-way; it is completed at the next write");
-        return unplaced.error;
+    if !failure.is_rolled_back {
+        tracing::warn!(change = %id, "a commit failed half-way; recovery completes it at the next write");
+        return failure.error;
     }
-    // With the record gone nothing would make the restored bytes whole after a power cut.
+    // Without the record, recovery could not repair the restored bytes after a power cut.
     for root in roots.iter() {
         let paths: Vec<_> = paths_in(steps, roots, root);
         if let Err(error) = root.root.backend.sync(&paths).await {
-            tracing::warn!(change = %id, %error, "restored memories could not be synchronized");
+            tracing::warn!(change = %id, %error, "sync of restored memories failed");
         }
     }
     if let Err(error) = store.state.abort_change(id).await {
-        tracing::warn!(change = %id, %error, "the record of a failed change cannot be taken back");
-        return unplaced.error;
+        tracing::warn!(change = %id, %error, "aborting the record of a failed change failed");
+        return failure.error;
     }
     for root in roots.iter_mut() {
         if let Err(error) = root.lock.end(None) {
             return StoreError::backend_error(root.root.mount)(error).into();
         }
     }
-    unplaced.error
+    failure.error
 }
 
 fn paths_in(steps: &[FileStep], roots: &[LockedRoot], root: &LockedRoot) -> Vec<RelativePath> {
@@ -259,8 +250,8 @@ async fn stage_all(
     Ok(staged)
 }
 
-/// Returns whether a folder stands where a new file goes, or a file where a folder on its way does.
-/// An earlier step makes room then, and until that is done nothing can be laid beside the place.
+/// Checks whether a folder is at the path of a new file, or a file at one of its parents. An earlier step removes
+/// it; until then, nothing can be staged beside the path.
 async fn is_occupied(root: &Root, path: &RelativePath) -> bool {
     matches!(
         root.backend.kind(path).await,
@@ -276,18 +267,18 @@ async fn publish_all(
     if let Some(folder) = &plan.folder {
         return publish_folder(roots, folder, &plan.steps).await;
     }
-    for (done, (step, staged)) in plan.steps.iter().zip(staged).enumerate() {
+    for (index, (step, staged)) in plan.steps.iter().zip(staged).enumerate() {
         if let Err(error) = publish(roots, step, staged).await {
-            let done = done + usize::from(is_outcome_unknown(&error));
-            let undone = roll_back(roots, &plan.steps[..done]).await;
+            let touched = index + usize::from(is_outcome_unknown(&error));
+            let roll_back_result = roll_back(roots, &plan.steps[..touched]).await;
             let error = CommitError::from_publish_error(roots[step.root].root.mount, error);
-            return Err(PublishFailure { error, is_rolled_back: undone.is_ok() });
+            return Err(PublishFailure { error, is_rolled_back: roll_back_result.is_ok() });
         }
     }
     Ok(())
 }
 
-/// Returns whether a step that failed so may have been done all the same: an answer can get lost.
+/// Checks whether a step that failed with this error may still have been carried out.
 fn is_outcome_unknown(error: &BackendError) -> bool {
     matches!(error, BackendError::Io { .. } | BackendError::Full(_) | BackendError::NotWritable(_))
 }
@@ -303,16 +294,16 @@ async fn publish_folder(
         FileOp::Write { .. } | FileOp::Move { .. } => None,
     });
     let stamps: Vec<_> = stamps.collect();
-    let placed = match &folder.to {
+    let published = match &folder.to {
         Some(to) => root.backend.rename(&folder.path, to).await,
         None => root.backend.remove_folder(&folder.path, &stamps).await,
     };
-    let Err(error) = placed else { return Ok(()) };
-    let undone = !is_outcome_unknown(&error)
+    let Err(error) = published else { return Ok(()) };
+    let is_rolled_back = !is_outcome_unknown(&error)
         || matches!(root.backend.kind(&folder.path).await, Ok(Some(FileKind::Folder)));
     Err(PublishFailure {
         error: CommitError::from_publish_error(root.mount, error),
-        is_rolled_back: undone,
+        is_rolled_back,
     })
 }
 
@@ -333,7 +324,7 @@ async fn publish(
         }
         (FileOp::Remove { before }, _) => backend.remove_file(&step.path, before.stamp).await,
         (FileOp::Move { to, .. }, _) => match backend.rename(&step.path, to).await {
-            // A folder that is left empty stands where an undone rename brings the memory back.
+            // An empty folder can be left at the path to which an undone rename returns the memory.
             Err(BackendError::Occupied) => {
                 backend.remove_empty(to).await?;
                 backend.rename(&step.path, to).await
@@ -343,8 +334,7 @@ async fn publish(
     }
 }
 
-/// Puts files back as they were, last first. Whether a step was done at all is looked at: the last
-/// one may not have been.
+/// Puts files back as they were, last step first. Each file is checked, since the last step may not have happened.
 async fn roll_back(roots: &[LockedRoot], done: &[FileStep]) -> Result<(), BackendError> {
     for step in done.iter().rev() {
         let backend = &roots[step.root].root.backend;
@@ -352,7 +342,7 @@ async fn roll_back(roots: &[LockedRoot], done: &[FileStep]) -> Result<(), Backen
             FileOp::Write { before, after } => {
                 let now = match backend.read(&step.path, after.len()).await {
                     Ok(now) if now.is_whole() && now.bytes[..] == after[..] => now,
-                    // Somebody outside has written or removed it since: that stays.
+                    // An external edit wrote or removed it since: that edit stays.
                     Ok(_) | Err(BackendError::NotFound | BackendError::WrongKind) => continue,
                     Err(error) => return Err(error),
                 };
@@ -381,7 +371,7 @@ async fn roll_back(roots: &[LockedRoot], done: &[FileStep]) -> Result<(), Backen
     Ok(())
 }
 
-/// Removes the empty folder that was made for a file where there had been a file.
+/// Removes the empty folder that was created for a file below a removed file.
 async fn remove_folder_for(
     backend: &dyn Backend,
     path: &RelativePath,
@@ -397,8 +387,8 @@ async fn remove_folder_for(
     Ok(())
 }
 
-/// Returns which steps leave a text that waits for a person, with how far it may be trusted until then: one that was written
-/// under the influence of text that nobody here reviewed, or by a background review.
+/// Returns for each step whether its text waits for review, and its trust until then. Text waits if its writer had
+/// read text that no person on this host reviewed, or if a background review wrote it.
 async fn review_trust(
     store: &Store,
     roots: &[LockedRoot],
@@ -407,30 +397,32 @@ async fn review_trust(
     if sets_full_trust(plan.kind, &plan.provenance) {
         return Ok(vec![None; plan.steps.len()]);
     }
-    // A new text without a word carries nothing.
+    // A new empty text carries nothing.
     let has_words = |step: &FileStep| matches!(&step.op, FileOp::Write { before, after } if before.is_some() || !after.is_empty());
-    let by = match plan.provenance.actor {
+    let writer_trust = match plan.provenance.actor {
         Actor::Person => None,
         _ if plan.outside_read.is_set() => Some(Trust::Outside),
         Actor::Review => Some(Trust::Background),
         Actor::Agent | Actor::Task | Actor::Dream | Actor::Outside => None,
     };
-    let waited =
+    let pending_origin =
         |step: &FileStep| step.origin.filter(|origin| origin.waits).map(|origin| origin.trust);
-    let waits_now = |step: &FileStep| waited(step).or(by).filter(|_| has_words(step));
-    let mut waits: Vec<Option<Trust>> = plan.steps.iter().map(waits_now).collect();
+    let trust_of =
+        |step: &FileStep| pending_origin(step).or(writer_trust).filter(|_| has_words(step));
+    let mut trusts: Vec<Option<Trust>> = plan.steps.iter().map(trust_of).collect();
     let is_undo = plan.kind == ChangeKind::Undo;
     let by_person = plan.provenance.actor == Actor::Person;
     for (index, root) in roots.iter().enumerate() {
-        // What was written so is trusted no more than that.
-        let may_be = |step: &FileStep| is_undo || root.trust(&step.path) <= Trust::Background;
-        if !plan.steps.iter().any(|step| step.root == index && may_be(step)) {
+        // Influenced text is recorded with a trust of at most `Background`, so other roots need no query.
+        let may_be_influenced =
+            |step: &FileStep| is_undo || root.trust(&step.path) <= Trust::Background;
+        if !plan.steps.iter().any(|step| step.root == index && may_be_influenced(step)) {
             continue;
         }
-        let known = store.state.influenced_revisions(&root.root.key.identity).await?;
-        for (step, waits) in plan.steps.iter().zip(&mut waits) {
+        let influenced = store.state.influenced_revisions(&root.root.key.identity).await?;
+        for (step, trusts) in plan.steps.iter().zip(&mut trusts) {
             let (before, after) = match &step.op {
-                // All of a new text is the person's.
+                // A new text by a person comes wholly from that person.
                 FileOp::Write { before: None, .. } if by_person && !is_undo => (None, None),
                 FileOp::Write { before, after } => (
                     before.as_ref().and_then(FileSnapshot::revision),
@@ -439,29 +431,31 @@ async fn review_trust(
                 FileOp::Move { before, .. } => (None, before.revision()),
                 FileOp::Remove { .. } => (None, None),
             };
-            // An undo brings back what was there before, and nothing of what takes its place now.
+            // An undo restores the earlier text and keeps nothing of the current one.
             let texts = [before.filter(|_| !is_undo), after];
-            let has = |text: Option<Revision>| text.is_some_and(|text| known.contains_key(&text));
-            if step.root == index && texts.into_iter().any(has) {
-                let was = step.trust.filter(|_| is_undo).unwrap_or_else(|| root.trust(&step.path));
-                let was = if was == Trust::Background { was } else { Trust::Outside };
-                *waits = Some(waits.map_or(was, |now| now.min(was)));
+            let is_influenced =
+                |text: Option<Revision>| text.is_some_and(|text| influenced.contains_key(&text));
+            if step.root == index && texts.into_iter().any(is_influenced) {
+                let trust =
+                    step.trust.filter(|_| is_undo).unwrap_or_else(|| root.trust(&step.path));
+                let trust = if trust == Trust::Background { trust } else { Trust::Outside };
+                *trusts = Some(trusts.map_or(trust, |now| now.min(trust)));
             }
         }
     }
-    Ok(waits)
+    Ok(trusts)
 }
 
 fn new_change(
     store: &Store,
     roots: &[LockedRoot],
     plan: &CommitPlan,
-    waits: &[Option<Trust>],
+    trusts: &[Option<Trust>],
 ) -> NewChange {
     let at = store.clock.now();
-    let files = plan.steps.iter().zip(waits);
+    let files = plan.steps.iter().zip(trusts);
     let files: Vec<_> =
-        files.map(|(step, waits)| new_file_change(roots, plan, step, *waits)).collect();
+        files.map(|(step, trusts)| new_file_change(roots, plan, step, *trusts)).collect();
     let uses = if plan.counts_as_use {
         files.iter().filter_map(|file| use_event(&file.change, at)).collect()
     } else {
@@ -491,7 +485,8 @@ fn use_event(change: &FileChange, at: Timestamp) -> Option<UseEvent> {
     Some(UseEvent { identity: change.root.identity.clone(), path, at, is_write: true })
 }
 
-/// Tells whether a change gives a text its writer's trust alone: only a person who saves all of it answers for all of it.
+/// Checks whether the text gets its writer's trust alone. Only a person who saves a whole text answers for all of
+/// it.
 pub(crate) fn sets_full_trust(kind: ChangeKind, provenance: &Provenance) -> bool {
     kind == ChangeKind::Save && provenance.actor == Actor::Person
 }
@@ -500,9 +495,9 @@ fn new_file_change(
     roots: &[LockedRoot],
     plan: &CommitPlan,
     step: &FileStep,
-    waits: Option<Trust>,
+    review_trust: Option<Trust>,
 ) -> NewFileChange {
-    let influenced = waits.is_some();
+    let influenced = review_trust.is_some();
     let provenance = &plan.provenance;
     let root = &roots[step.root];
     let trusted = root.trust(&step.path);
@@ -512,11 +507,11 @@ fn new_file_change(
         moved_to,
         before,
         after,
-        trust: waits.unwrap_or_else(|| step.trust.unwrap_or(trust)),
+        trust: review_trust.unwrap_or_else(|| step.trust.unwrap_or(trust)),
     };
     match &step.op {
         FileOp::Write { before, after } => {
-            // Text that replaces text was written with the old one before the writer's eyes.
+            // A writer that edits a text has the old text in view, so the trust is the lower of both.
             let trust = match before {
                 Some(_) if !sets_full_trust(plan.kind, provenance) => trusted.min(provenance.trust),
                 _ => provenance.trust,
@@ -544,7 +539,7 @@ fn new_file_change(
     }
 }
 
-/// Takes a change that happened into what is remembered, and tells those who listen.
+/// Updates the cached heads after a commit and publishes the change.
 fn update_cache(
     store: &Store,
     roots: &[LockedRoot],
@@ -561,7 +556,7 @@ fn update_cache(
     store.publish_change(id, plan.kind, &plan.provenance, &changes);
 }
 
-/// Returns what a change leaves recorded of the paths that it touched.
+/// Returns the heads that a change leaves at the paths that it touched.
 pub(crate) fn heads_after(change: &FileChange, id: ChangeId) -> Vec<Head> {
     let head = |path: &RelativePath, revision| Head {
         path: path.clone(),
@@ -575,8 +570,8 @@ pub(crate) fn heads_after(change: &FileChange, id: ChangeId) -> Vec<Head> {
     }
 }
 
-/// Records what somebody did to these files outside of Lukasa since they were last recorded, so that
-/// history has every version of them and an undo knows whom it would undo.
+/// Records external edits of these files since they were last recorded. History then has every version, and an undo
+/// names the right writer.
 async fn record_external_edits_of_steps(
     store: &Store,
     roots: &mut [LockedRoot],
@@ -612,7 +607,7 @@ async fn record_external_edits_of_steps(
     record_external(store, roots, edits).await
 }
 
-/// Tells whether the text that was recorded last was influenced: whoever touched it outside has not reviewed it.
+/// Checks whether the recorded text was influenced by unreviewed text. An external edit does not count as a review.
 pub(crate) async fn was_influenced(
     store: &Store,
     root: &Root,
@@ -624,7 +619,7 @@ pub(crate) async fn was_influenced(
     Ok(store.state.influenced_revisions(&root.key.identity).await?.contains_key(&revision))
 }
 
-/// Records edits made outside as one change.
+/// Records external edits as one change.
 pub(crate) async fn record_external(
     store: &Store,
     roots: &mut [LockedRoot],
@@ -633,12 +628,12 @@ pub(crate) async fn record_external(
     if edits.is_empty() {
         return Ok(());
     }
-    let what = AlreadyAppliedChange::new(ChangeKind::Outside, Provenance::outside());
-    record_already_applied(store, roots, what, edits).await?;
+    let change = AlreadyAppliedChange::new(ChangeKind::Outside, Provenance::outside());
+    record_already_applied(store, roots, change, edits).await?;
     Ok(())
 }
 
-/// What a change says of itself whose files are as it says already.
+/// A change whose files already have their final content.
 pub(crate) struct AlreadyAppliedChange {
     pub(crate) kind: ChangeKind,
     pub(crate) provenance: Provenance,
@@ -652,15 +647,14 @@ impl AlreadyAppliedChange {
     }
 }
 
-/// Records a change of files that are as it says already, so that it is settled at once.
+/// Records a change whose files already have their final content, and marks it durable at once.
 pub(crate) async fn record_already_applied(
     store: &Store,
     roots: &mut [LockedRoot],
     AlreadyAppliedChange { kind, provenance, accepts, undoes }: AlreadyAppliedChange,
     files: Vec<NewFileChange>,
 ) -> Result<ChangeId, StoreError> {
-    // Counted as a write, although no file is written: other processes learn from the count that
-    // there is something recorded that they have not seen.
+    // The generation rises although no file is written, so that other processes load the new record.
     for root in roots.iter_mut() {
         root.lock.begin().map_err(StoreError::backend_error(root.root.mount))?;
     }

@@ -1,7 +1,7 @@
-//! Glances: what a shell asks for while somebody types.
+//! Reads for shell completion and other quick queries.
 //!
-//! Nothing is written, recorded, completed or counted: not even a write that was interrupted, nor an
-//! edit from outside. What cannot be read has no names, and nobody is told.
+//! They write and record nothing: no use, no recovery of an interrupted write, no external edit. A
+//! folder that cannot be read has no names, and causes no error.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::history::ChangesQuery;
 use crate::memories::Memories;
 
-/// A name in a folder.
+/// A completion candidate in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletionEntry {
     /// The memory, folder or scope.
@@ -26,7 +26,7 @@ pub struct CompletionEntry {
 }
 
 impl Memories {
-    /// Returns the first `max` names directly in a folder, in byte order; at the top, the scopes.
+    /// Returns the first `max` entries directly in a folder, in byte order. At the top, returns the scopes.
     pub async fn list_names(&self, folder: &MemoryPath, max: usize) -> Vec<CompletionEntry> {
         let Some(mount) = folder.mount() else {
             let available = self.mounts.iter().filter(|bound| bound.root.is_ok());
@@ -41,41 +41,44 @@ impl Memories {
         let files = walk.files.into_iter().filter(|file| !root.is_list(&file.path));
         let memories = files.map(|file| (file.path, true));
         let folders = walk.folders.into_iter().map(|folder| (folder.path, false));
-        let mut glanced: Vec<_> = memories
+        let mut entries: Vec<_> = memories
             .chain(folders)
             .filter_map(|(path, is_memory)| {
                 Some(CompletionEntry { path: virtual_path(mount, path).ok()?, is_memory })
             })
             .collect();
-        glanced.sort_by_key(|glanced| glanced.path.to_string());
-        glanced.truncate(max);
-        glanced
+        entries.sort_by_key(|entry| entry.path.to_string());
+        entries.truncate(max);
+        entries
     }
 
-    /// Returns the last changes of each of these memories as they are recorded, at most `max` of each, the newest first.
+    /// Returns the last recorded changes of each of these memories, at most `max` of each, newest first.
     pub async fn last_changes(
         &self,
         paths: &[&MemoryPath],
         max: usize,
     ) -> Result<HashMap<MemoryPath, Vec<PathChange>>, StoreError> {
-        let mut found: HashMap<MemoryPath, Vec<PathChange>> = HashMap::new();
+        let mut changes: HashMap<MemoryPath, Vec<PathChange>> = HashMap::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
-            let here = paths.iter().filter(|path| path.mount() == Some(bound.mount));
-            let here: Vec<_> = here.filter_map(|path| path.relative().cloned()).collect();
-            if here.is_empty() {
+            let relative_paths = paths.iter().filter(|path| path.mount() == Some(bound.mount));
+            let relative_paths: Vec<_> =
+                relative_paths.filter_map(|path| path.relative().cloned()).collect();
+            if relative_paths.is_empty() {
                 continue;
             }
-            for change in self.store.state.last_changes(&root.key.place, &here, max).await? {
+            for change in
+                self.store.state.last_changes(&root.key.place, &relative_paths, max).await?
+            {
                 let path = MemoryPath::inside(bound.mount, change.path.clone());
                 let path = path.map_err(CommandError::from)?;
-                found.entry(path).or_default().push(change);
+                changes.entry(path).or_default().push(change);
             }
         }
-        Ok(found)
+        Ok(changes)
     }
 
-    /// Returns changes as they are recorded, newest first, without looking for edits from outside.
+    /// Returns recorded changes, newest first, without a scan for external edits.
     pub async fn recorded_changes(
         &self,
         query: &ChangesQuery,

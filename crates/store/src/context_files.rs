@@ -1,9 +1,9 @@
 //! Context files: the instruction files of a person and of a project, such as `AGENTS.md`.
 //!
-//! Says which there are for a folder that somebody works in, and writes two of them: the person's own and
-//! that of the project. They belong to the person and to the repository, not to Lukasa: they are in no root,
-//! and not in history. Yet they are read and written with the same care as memories: through open folders,
-//! following no link out, one writer at a time, in one step, screened. What a write replaced last is kept
+//! [`ContextFiles`] lists and loads the files for a folder, and writes two of them: the person's
+//! own and the project's. These files belong to the person and to the repository. They are in no
+//! root, and history does not record them. They get the same care as memories: access through open
+//! folders, no links out, file locks, atomic writes, and screening. The last replaced text is kept
 //! in the state folder.
 
 mod find;
@@ -37,28 +37,27 @@ use crate::backend::BackendError;
 use crate::binding::{BaseFolders, Checkout};
 use crate::caller::Caller;
 
-/// Where context files are looked for.
+/// Settings of where context files are searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextSettings {
-    /// Their names, in the order in which they are looked for; one segment each. Without any, the default
-    /// ones.
+    /// Their names in search order, one segment each. If empty, the default names.
     pub names: Vec<RelativePath>,
-    /// The folder of the person's own.
+    /// Folder of the person's own files.
     pub folder: PathBuf,
-    /// Further folders of the person's own, that other products have.
+    /// Further folders of the person's own files, of other products.
     pub other_product_folders: Vec<PathBuf>,
-    /// The names of folders at the top of a project that other products have, and that are looked into too.
+    /// Names of folders of other products at the top of a project, which are searched too.
     pub project_folders: Vec<String>,
-    /// Folders that a person listed: their context files are loaded everywhere, and may be imported from.
+    /// Folders that a person listed. Their context files are loaded in every project, and may be imported from.
     pub included: Vec<PathBuf>,
-    /// Files that are loaded everywhere, after all others.
+    /// Files that are loaded in every project, after all others.
     pub files: Vec<PathBuf>,
-    /// What `~/` means in an import.
+    /// Meaning of `~/` in an import.
     pub home: Option<PathBuf>,
 }
 
 impl ContextSettings {
-    /// Returns the default names, with the person's own files in this folder.
+    /// Returns settings with the default names, and with the person's own files in this folder.
     pub fn new(folder: PathBuf) -> Self {
         Self {
             names: default_names(),
@@ -76,20 +75,20 @@ fn default_names() -> Vec<RelativePath> {
     NAMES_DEFAULT.iter().filter_map(|name| RelativePath::parse(name).ok()).collect()
 }
 
-/// What one load, or the loads of one session, are given beside the settings.
+/// Options of one load, or of the loads of one session, in addition to the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
     /// Further folders whose context files are loaded, and that may be imported from.
     pub included: Vec<PathBuf>,
-    /// Further files, after all others.
+    /// Further files, which are loaded after all others.
     pub files: Vec<PathBuf>,
-    /// Whether the project is trusted; `None` leaves it to the person's list. Nothing is added to that list.
+    /// Whether the project is trusted; `None` for the person's list. The list is not changed.
     pub trusted: Option<bool>,
-    /// How imports are shown; `None` leaves it to the settings.
+    /// Style in which imports are shown; `None` for the settings.
     pub imports: Option<ImportStyle>,
 }
 
-/// Whose a context file is.
+/// Owner of a context file: the person or the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContextScope {
     /// The person's own, in all projects.
@@ -99,7 +98,7 @@ pub enum ContextScope {
 }
 
 impl ContextScope {
-    /// Returns the public word.
+    /// Returns the stable public name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Global => "global",
@@ -115,14 +114,14 @@ impl ContextScope {
     }
 }
 
-/// A context file that was found.
+/// A context file that exists and can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Whose it is.
+    /// Its owner.
     pub scope: ContextScope,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
     /// The digest of its bytes.
     pub revision: Revision,
@@ -131,79 +130,79 @@ pub struct ContextFile {
 /// A context file that cannot be used.
 #[derive(Debug)]
 pub struct SkippedContextFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Why.
+    /// Reason why it cannot be used.
     pub error: ContextFileError,
 }
 
 /// The context files for a folder.
 #[derive(Debug, Default)]
 pub struct ContextListing {
-    /// The files, in the order in which they are loaded. One that was there before by another name, or
-    /// with the same text, is left out.
+    /// The files, in load order. A file that is listed before under another name, or with the same text, is left
+    /// out.
     pub files: Vec<ContextFile>,
-    /// Those that are there and cannot be used.
+    /// Files that exist and cannot be used.
     pub skipped: Vec<SkippedContextFile>,
 }
 
-/// What a write left.
+/// Result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedContextFile {
     /// The file.
     pub path: PathBuf,
-    /// Whether its bytes are others than before.
+    /// Whether the bytes changed.
     pub changed: bool,
-    /// How many bytes were added, or how many the new text has; 0 if nothing was written.
+    /// Number of bytes that were appended, or of the new text; 0 if nothing was written.
     pub bytes_written: usize,
-    /// What screening warned of.
+    /// Warnings of screening.
     pub warnings: Vec<Warning>,
 }
 
-/// Why a context file cannot be read or written.
+/// Reason why a context file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ContextFileError {
-    /// The text is not to be written.
+    /// Screening refused the text.
     #[error(transparent)]
     Screened(CommandError),
-    /// A person switched it off.
+    /// A person disabled the feature.
     #[error(transparent)]
     Disabled(CommandError),
-    /// The session has read memories that nobody here reviewed, and the person did not agree.
+    /// The session has read unreviewed memories, and the person did not agree to the write.
     #[error(
-        "this session has read memories that nobody reviewed, and an instruction file is added to only with the person's \
-         agreement then; the person can add to it with `lukasa save`"
+        "this session has read memories that no person reviewed, so an instruction file is written only if the person \
+         agrees; the person can add to it with `lukasa save`"
     )]
     NotAgreed,
-    /// The caller may not write it.
+    /// The caller may not write this file.
     #[error("the {} context file is read-only for this caller", .0.as_str())]
     ReadOnly(ContextScope),
-    /// The bytes are no text.
-    #[error("`{}` is not UTF-8 text; its bytes are left as they are", .0.display())]
+    /// The bytes are not text.
+    #[error("`{}` is not UTF-8 text; it was not changed", .0.display())]
     NotText(PathBuf),
-    /// The text to write holds a NUL.
-    #[error("the text holds a NUL character")]
+    /// The text to write contains a NUL.
+    #[error("the text contains a NUL character; remove it")]
     NoText,
-    /// It is, or would become, larger than a context file may be.
+    /// The file is, or would become, larger than a context file may be.
     #[error("`{}` is or would become larger than {CONTEXT_FILE_BYTES_MAX} bytes", .0.display())]
     TooLarge(PathBuf),
-    /// A link leads out of where it may lead, or to what is no Markdown file.
-    #[error("`{}` is a link that is not followed: only to a Markdown file beside or below it", .0.display())]
+    /// A link that leads out of its base folder, or to a file that is not Markdown.
+    #[error("`{}` is a link that is not followed; it must lead to a Markdown file beside or below it", .0.display())]
     Escapes(PathBuf),
-    /// It is not what the caller wanted to replace.
-    #[error("`{}` is not what was to be replaced", path.display())]
+    /// The file does not have the revision that the caller wants to replace.
+    #[error("`{}` does not have the expected revision", path.display())]
     Conflict {
         /// The file.
         path: PathBuf,
-        /// What it is; `None` when there is none.
+        /// Its current revision; `None` if there is no file.
         current: Option<Revision>,
     },
-    /// The machine failed.
+    /// A fault of the storage.
     #[error("cannot use `{}`", path.display())]
     Backend {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: BackendError,
     },
@@ -223,7 +222,7 @@ impl ContextFileError {
         }
     }
 
-    /// Says which file a backend failed for.
+    /// Converts a backend error about this file.
     fn backend_error(path: PathBuf) -> impl Fn(BackendError) -> Self {
         move |source| match source {
             BackendError::Escapes(_) => Self::Escapes(path.clone()),
@@ -232,32 +231,32 @@ impl ContextFileError {
     }
 }
 
-/// The context files for one folder, as one caller may touch them.
+/// The context files for one folder, as one caller may use them.
 #[derive(Clone, Debug)]
 pub struct ContextFiles {
     screen: Screen,
     folders: BaseFolders,
     settings: Arc<ContextSettings>,
     cwd: PathBuf,
-    /// The top of the checkout, else the folder itself.
+    /// The top of the checkout, or the folder itself.
     project: PathBuf,
     caller: Caller,
     cache: Arc<ContextCache>,
-    /// Names of files that the host loads itself.
+    /// Names of files that the host itself loads.
     host_loaded: Vec<String>,
     options: LoadOptions,
     is_read_only: bool,
     features: Features,
-    /// Whether the person was asked and agreed to what is written.
+    /// Whether the person was asked about the write and agreed.
     has_consent: bool,
-    /// Whether the file to write is chosen by the files that are there and by the client.
+    /// Whether the file to write is chosen by the existing files and by the client.
     selects_for_client: bool,
     /// Rules and families that only warn this person.
     allowed_rules: Vec<&'static str>,
 }
 
 impl ContextFiles {
-    /// Returns those for somebody who works in `cwd`, a folder without links.
+    /// Returns the context files for a caller that works in `cwd`, a folder without links.
     pub fn new(
         folders: BaseFolders,
         settings: Arc<ContextSettings>,
@@ -284,57 +283,57 @@ impl ContextFiles {
         }
     }
 
-    /// Returns the same files, which remember what was loaded in this cache.
+    /// Returns these files with a cache of loads.
     #[must_use]
     pub fn with_cache(self, cache: Arc<ContextCache>) -> Self {
         Self { cache, ..self }
     }
 
-    /// Returns the same files without those of these names, which the host shows its model itself.
+    /// Returns these files without those of these names, which the host itself shows to its model.
     #[must_use]
     pub fn without_host_loaded(self, names: &[&str]) -> Self {
         Self { host_loaded: names.iter().map(|&name| name.to_owned()).collect(), ..self }
     }
 
-    /// Returns the same files with options for what is loaded. What is written does not depend on them.
+    /// Returns these files with options for loads. Writes do not depend on them.
     #[must_use]
     pub fn with_options(self, options: LoadOptions) -> Self {
         Self { options, ..self }
     }
 
-    /// Returns how imports are shown, if that was said for these files.
+    /// Returns the import style, if the options set one.
     pub fn import_style(&self) -> Option<ImportStyle> {
         self.options.imports
     }
 
-    /// Returns the same files. Unless a person set their names, the one that is written is that which the client
-    /// loads by itself, if it is there, else another one that is there.
+    /// Returns these files with the file to write chosen for the client, unless a person configured the names. That
+    /// is the file that the client loads by itself, if it exists, else another existing one.
     #[must_use]
     pub fn select_for_client(self) -> Self {
         let chooses = self.names() == default_names();
         Self { selects_for_client: chooses, ..self }
     }
 
-    /// Returns the same files for a write that the person was asked about and agreed to.
+    /// Returns these files for a write that the person was asked about and agreed to.
     #[must_use]
     pub fn with_consent(self) -> Self {
         Self { has_consent: true, ..self }
     }
 
-    /// Returns the same files with only these features: what is off is not loaded, or not written.
+    /// Returns these files with only these features. What is disabled is neither loaded nor written.
     #[must_use]
     pub fn with_features(self, features: Features) -> Self {
         Self { features: self.features.and(features), ..self }
     }
 
-    /// Returns the same files for somebody who may write none of them.
+    /// Returns these files without permission to write.
     #[must_use]
     pub fn read_only(self) -> Self {
         Self { is_read_only: true, ..self }
     }
 
-    /// Returns the same files with screening rules, or families of them, that warn where they would refuse:
-    /// the person has looked at the text and answers for it. Means nothing for an agent.
+    /// Returns these files with screening rules, or families of rules, that only warn: the person has checked the
+    /// text and answers for it. Has no effect for an agent.
     pub fn with_allowed_rules(mut self, rules: &[String]) -> Result<Self, UnknownRule> {
         for rule in rules {
             self.allowed_rules.push(rule_or_family(rule)?);
@@ -347,7 +346,7 @@ impl ContextFiles {
         if names.is_empty() { default_names() } else { names.clone() }
     }
 
-    /// Returns the names from which the file of a scope is chosen that is written, and the name of one that is made.
+    /// Returns the candidate names of the file to write in a scope, and the name of a new file.
     fn names_to_write(&self, scope: ContextScope) -> (Vec<RelativePath>, Option<RelativePath>) {
         if !self.selects_for_client {
             let names = self.names();
@@ -356,7 +355,7 @@ impl ContextFiles {
         }
         let parsed = |name: &str| RelativePath::parse(name).ok();
         match scope {
-            // Only files of these names are loaded from a person's folder: no host looks into it.
+            // Only files of these names are loaded from the person's folder, and no host reads that folder.
             ContextScope::Global => (self.names(), parsed(SHARED_NAME)),
             ContextScope::Project => {
                 let own = name_for(self.caller.provenance.client.as_deref().unwrap_or_default());
@@ -372,12 +371,16 @@ impl ContextFiles {
         if !self.features.has(feature) {
             return Err(ContextFileError::Disabled(CommandError::FeatureDisabled { feature }));
         }
-        // What stands there, models take for an instruction.
+        // Models take the text of a context file for an instruction.
         if self.caller.outside_read.is_set() && !self.has_consent {
             return Err(ContextFileError::NotAgreed);
         }
-        let may = access(self.caller.class, scope.mount()) == Access::ReadWrite;
-        if may && !self.is_read_only { Ok(()) } else { Err(ContextFileError::ReadOnly(scope)) }
+        let is_allowed = access(self.caller.class, scope.mount()) == Access::ReadWrite;
+        if is_allowed && !self.is_read_only {
+            Ok(())
+        } else {
+            Err(ContextFileError::ReadOnly(scope))
+        }
     }
 
     fn writer(&self) -> TextAuthor {

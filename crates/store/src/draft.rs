@@ -1,10 +1,13 @@
-//! Edits that are not yet committed: the one planner of everything that commands, saves and curators write.
+//! Drafts: edits that are not committed yet. Every write of a command, a save or a curator goes
+//! through a draft.
 //!
-//! A draft sees the memories as they are, with its own edits over them, and writes nothing. Its
-//! commit is one change: all of it or nothing, across files and scopes, and only if every memory
-//! that it builds on is still as the draft saw it. Dropping a draft leaves no trace.
+//! A draft reads the memories as they are, with its own edits on top, and writes nothing. Its
+//! commit is one change across files and scopes: all of it or nothing. The commit succeeds only if
+//! every memory that the draft builds on is still as the draft read it. Dropping a draft leaves no
+//! trace.
 //!
-//! A single command is a draft of one command whose root is held from the first read to the commit.
+//! A single command is a draft of one command, whose root is locked from the first read to the
+//! commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,13 +31,13 @@ use crate::memories::Memories;
 use crate::root::Root;
 use crate::root_lock::LockedRoot;
 
-/// How a draft is made.
+/// The way a draft is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Edits over some time, without a lock. The commit compares what is there with what was read.
+    /// Edits over some time, without a lock. The commit compares the current files with what was read.
     Edits,
-    /// One command in a held root. Files that are too large for history may be deleted or moved, a folder
-    /// goes as a whole with whatever else lies in it, and an edit that changes no byte is recorded.
+    /// One command in a locked root. Files that are too large for history may be deleted or moved. A folder is
+    /// moved or deleted as a whole, with other files in it. An edit that changes no byte is recorded.
     Command,
 }
 
@@ -70,15 +73,14 @@ impl Content {
 /// One memory as the draft has it.
 #[derive(Debug)]
 struct DraftFile {
-    /// What was there when the draft first looked; `None` if nothing was.
+    /// The file when the draft first read it; `None` if there was none.
     base: Option<FileSnapshot>,
-    /// What is to be there.
     content: Content,
-    /// Where its text was moved from.
+    /// The path that its text was moved from.
     source: Option<RelativePath>,
-    /// Whether the draft wrote it, be it the same text.
+    /// Whether the draft wrote it, even with the same text.
     is_written: bool,
-    /// What is known of its text, if that was written before.
+    /// Origin of a text that was written elsewhere before.
     origin: Option<TextOrigin>,
 }
 
@@ -109,14 +111,14 @@ impl DraftFile {
     }
 }
 
-/// What a draft does to one memory.
+/// Effect of a draft on one memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftEdit {
-    /// Which.
+    /// Path of the memory.
     pub path: MemoryPath,
     /// The revision of the text that it builds on; `None` if nothing was there.
     pub base: Option<Revision>,
-    /// The text that it is to have; `None` if it is to go.
+    /// The new text; `None` if the memory is removed.
     pub text: Option<String>,
 }
 
@@ -134,7 +136,7 @@ pub struct Draft {
     files: BTreeMap<DraftKey, DraftFile>,
     /// The folder that the one command of this draft deletes or renames.
     folder: Option<FolderStep>,
-    /// How many bytes of files that are deleted or moved are kept so far.
+    /// Bytes of deleted or moved files that are read for history so far.
     history_bytes: usize,
 }
 
@@ -151,13 +153,13 @@ impl Draft {
         Self { memories, kind, call, mode, files, folder: None, history_bytes: 0 }
     }
 
-    /// Opens a draft for one command, whose root has to be held until the commit.
+    /// Opens a draft for one command. Its root has to be locked until the commit.
     pub(crate) fn for_command(memories: &Memories, kind: ChangeKind, call: &CallContext) -> Self {
         Self::new(memories, kind, call.clone(), Mode::Command)
     }
 
-    /// Carries out one command on the draft. A view of a file shows it as the draft has it; a view
-    /// of a folder shows what is committed.
+    /// Executes one command on the draft. A view of a file shows the drafted text; a view of a folder shows the
+    /// committed files.
     pub async fn apply(&mut self, command: MemoryCommand) -> Result<Reply, StoreError> {
         match self.execute(&command).await {
             Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
@@ -165,7 +167,7 @@ impl Draft {
         }
     }
 
-    /// Carries out one command; a refusal is an error and has changed nothing.
+    /// Executes one command. A refusal is an error and changes nothing.
     pub(crate) async fn execute(&mut self, command: &MemoryCommand) -> Result<Reply, StoreError> {
         if !command.is_view() {
             self.memories.target(command)?;
@@ -184,7 +186,7 @@ impl Draft {
         }
     }
 
-    /// Gives a memory this text, whatever it had; makes it if need be.
+    /// Sets the text of a memory; creates the memory if it does not exist.
     pub async fn set_text(&mut self, path: &MemoryPath, text: &str) -> Result<(), StoreError> {
         self.check(path).await?;
         edit::check_writable(path, text)?;
@@ -194,8 +196,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Gives a memory this text if what it has is as expected. Returns what screening warned of, and whether
-    /// nothing was there before.
+    /// Sets the text of a memory if the precondition holds. Returns the warnings of screening, and whether the
+    /// memory is new.
     pub(crate) async fn save(
         &mut self,
         path: &MemoryPath,
@@ -214,14 +216,14 @@ impl Draft {
         if before.as_ref() == Some(&after) {
             return Ok((Vec::new(), false));
         }
-        // Bytes that are no text are compared as far as they are: a save may mend them.
+        // Bytes that are not UTF-8 are screened as lossy text, since a save may repair them.
         let before_text = before.as_deref().map(String::from_utf8_lossy);
         let warnings = self.memories.screen(path, before_text.as_deref(), text)?;
         self.load(path).await?.write(Content::Bytes(after));
         Ok((warnings, before.is_none()))
     }
 
-    /// Returns the text of a memory as the draft has it; `None` if there is none.
+    /// Returns the text of a memory in the draft; `None` if it does not exist.
     pub async fn text_of(&mut self, path: &MemoryPath) -> Result<Option<String>, StoreError> {
         match self.load(path).await?.content.bytes() {
             Some(bytes) => Ok(Some(command::decode_text(path, bytes)?.to_owned())),
@@ -229,13 +231,13 @@ impl Draft {
         }
     }
 
-    /// Lowers how far the text of this draft may be trusted, to that of a source that it comes from.
+    /// Lowers the trust of this draft's text to the trust of a source that it comes from.
     pub fn limit_trust(&mut self, source: Trust) {
         let by = &mut self.memories.caller.provenance;
         by.trust = by.trust.min(source);
     }
 
-    /// Says where the text of a drafted memory comes from. Later edits of that memory take it back.
+    /// Sets the origin of a drafted memory's text. A later edit of that memory clears it.
     pub async fn set_origin(
         &mut self,
         path: &MemoryPath,
@@ -245,23 +247,23 @@ impl Draft {
         Ok(())
     }
 
-    /// Notes that a model decided on it.
+    /// Records the model that decided on the draft.
     pub fn set_model(&mut self, model: &str) {
         self.memories.caller.provenance.model = Some(model.to_owned());
     }
 
-    /// Says what this draft goes back to.
+    /// Records a note about the origin of the draft.
     pub fn set_note(&mut self, note: String) {
         self.memories.caller.provenance.note = Some(note);
     }
 
-    /// Returns the memories that a commit would change.
+    /// Returns the paths of the memories that a commit would change.
     pub fn changed_paths(&self) -> Vec<MemoryPath> {
         let paths = self.included().map(|((mount, path), _)| virtual_path(*mount, path.clone()));
-        paths.map(|path| path.expect("the path of a drafted memory was checked")).collect()
+        paths.map(|path| path.expect("paths of drafted memories are valid")).collect()
     }
 
-    /// Returns what a commit would do to each memory, as data: what it builds on, and the text that is to be there.
+    /// Returns the edits that a commit would make, as data.
     pub fn edits(&self) -> Vec<DraftEdit> {
         let text = |bytes: &Arc<[u8]>| String::from_utf8_lossy(bytes).into_owned();
         let edit = |(path, (_, drafted)): (MemoryPath, (&DraftKey, &DraftFile))| DraftEdit {
@@ -272,17 +274,17 @@ impl Draft {
         self.changed_paths().into_iter().zip(self.included()).map(edit).collect()
     }
 
-    /// Returns the model that is noted to have decided on it.
+    /// Returns the model that is recorded as having decided on the draft.
     pub fn model(&self) -> Option<&str> {
         self.memories.caller.provenance.model.as_deref()
     }
 
-    /// Returns what this draft goes back to, if that was said.
+    /// Returns the recorded note about the origin of the draft.
     pub fn note(&self) -> Option<&str> {
         self.memories.caller.provenance.note.as_deref()
     }
 
-    /// Returns what a commit would do to each memory, as texts.
+    /// Returns the edits that a commit would make, as diffs.
     pub fn diffs(&self) -> Vec<FileDiff> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         self.included()
@@ -301,15 +303,15 @@ impl Draft {
             .collect()
     }
 
-    /// Commits everything as one change; `None` when there is nothing to change. A memory that is
-    /// not as the draft saw it makes the whole of it a [`CommandError::Conflict`].
+    /// Commits everything as one change; `None` if there is nothing to change. Returns [`CommandError::Conflict`]
+    /// if any memory is not as the draft read it.
     pub async fn commit(self) -> Result<Option<ChangeId>, StoreError> {
         let Some(first) = self.changed_paths().into_iter().next() else { return Ok(None) };
         let is_included = |root: &Root| self.included().any(|((mount, _), _)| *mount == root.mount);
-        let mut held = self.memories.lock_all(is_included).await?;
-        match self.commit_locked(&mut held).await {
+        let mut locked = self.memories.lock_all(is_included).await?;
+        match self.commit_locked(&mut locked).await {
             Ok(change) => {
-                drop(held);
+                drop(locked);
                 self.memories.store.schedule_checkpoint().await;
                 Ok(change)
             }
@@ -320,12 +322,12 @@ impl Draft {
         }
     }
 
-    /// Commits everything as one change in roots that are held.
+    /// Commits everything as one change in locked roots.
     pub(crate) async fn commit_locked(
         &self,
-        held: &mut [LockedRoot],
+        locked: &mut [LockedRoot],
     ) -> Result<Option<ChangeId>, CommitError> {
-        let steps = self.steps(held).await?;
+        let steps = self.steps(locked).await?;
         if steps.is_empty() && self.folder.is_none() {
             return Ok(None);
         }
@@ -347,8 +349,8 @@ impl Draft {
             steps,
             counts_as_use: is_use,
         };
-        self.memories.check_plan(held, &plan).await?;
-        commit::commit(&self.memories.store, held, plan).await.map(Some)
+        self.memories.check_plan(locked, &plan).await?;
+        commit::commit(&self.memories.store, locked, plan).await.map(Some)
     }
 
     /// Returns the memories that a commit records.
@@ -359,28 +361,29 @@ impl Draft {
         })
     }
 
-    /// Turns what was drafted into steps. A memory whose text went to another path unchanged becomes a move, so that
-    /// pins and usage follow it; text that was moved and edited is trusted no more than where it came from.
-    async fn steps(&self, held: &[LockedRoot]) -> Result<Vec<FileStep>, StoreError> {
+    /// Converts the draft to steps. A memory whose text was moved unchanged becomes a move, so that pins and usage
+    /// follow it. Text that was moved and edited is trusted no more than its source.
+    async fn steps(&self, locked: &[LockedRoot]) -> Result<Vec<FileStep>, StoreError> {
         let moves = self.whole_moves();
         let sources: BTreeSet<&DraftKey> = moves.values().collect();
         let mut steps = Vec::new();
         for (key, file) in self.included().filter(|(key, _)| !sources.contains(key)) {
-            let root = held.iter().position(|held| held.root.mount == key.0);
-            let root = root.expect("the roots of all drafted memories are held");
-            let before = self.verify(&held[root], &key.1, file).await?;
-            let (path, what, trust) = match (moves.get(key), before, &file.content) {
+            let root = locked.iter().position(|locked| locked.root.mount == key.0);
+            let root = root.expect("the roots of all drafted memories are locked");
+            let before = self.verify(&locked[root], &key.1, file).await?;
+            let (path, op, trust) = match (moves.get(key), before, &file.content) {
                 (Some(source), ..) => {
-                    let there = self.verify(&held[root], &source.1, &self.files[source]).await?;
-                    let before = there.expect("the source of a move was there");
+                    let source_now =
+                        self.verify(&locked[root], &source.1, &self.files[source]).await?;
+                    let before = source_now.expect("the source of a move exists");
                     (source.1.clone(), FileOp::Move { to: key.1.clone(), before }, None)
                 }
                 (None, before, Content::Bytes(after)) => {
                     let own = self.memories.caller.provenance.trust;
                     let source = file.source.as_ref().filter(|_| before.is_none());
-                    let trust = source.map(|source| held[root].trust(source));
-                    let of_text = file.origin.map(|origin| origin.trust);
-                    let trust = trust.or(of_text).map(|trust| trust.min(own));
+                    let source_trust = source.map(|source| locked[root].trust(source));
+                    let origin_trust = file.origin.map(|origin| origin.trust);
+                    let trust = source_trust.or(origin_trust).map(|trust| trust.min(own));
                     (key.1.clone(), FileOp::Write { before, after: Arc::clone(after) }, trust)
                 }
                 (None, Some(before), Content::Absent) => {
@@ -390,19 +393,19 @@ impl Draft {
                     unreachable!("a file without text is removed or moved")
                 }
             };
-            steps.push(FileStep { root, path, op: what, trust, origin: file.origin });
+            steps.push(FileStep { root, path, op, trust, origin: file.origin });
         }
         Ok(steps)
     }
 
-    /// Returns which new files are whole moves, and of what.
+    /// Maps each new file that is a whole, unchanged move to its source.
     fn whole_moves(&self) -> BTreeMap<&DraftKey, DraftKey> {
         let (mut moves, mut sources) = (BTreeMap::new(), BTreeSet::new());
         for (key, file) in self.included().filter(|(_, file)| file.base.is_none()) {
             let Some(source) = &file.source else { continue };
             let source = (key.0, source.clone());
-            let left = self.files.get(&source).filter(|left| left.content.is_absent());
-            let Some(base) = left.and_then(|left| left.base.as_ref()) else { continue };
+            let vacated = self.files.get(&source).filter(|vacated| vacated.content.is_absent());
+            let Some(base) = vacated.and_then(|vacated| vacated.base.as_ref()) else { continue };
             let is_same = match &file.content {
                 Content::Bytes(bytes) => base.revision() == Some(Revision::digest(bytes)),
                 Content::Unread => true,
@@ -415,18 +418,18 @@ impl Draft {
         moves
     }
 
-    /// Returns what is at a path, which has to be what the draft saw there.
+    /// Returns the current file at a path. Returns a conflict if it is not as the draft read it.
     async fn verify(
         &self,
-        held: &LockedRoot,
+        locked: &LockedRoot,
         relative: &RelativePath,
         file: &DraftFile,
     ) -> Result<Option<FileSnapshot>, StoreError> {
         if self.mode == Mode::Command {
             return Ok(file.base.clone());
         }
-        let path = virtual_path(held.root.mount, relative.clone())?;
-        let now = read_current(&held.root, &path, relative).await?;
+        let path = virtual_path(locked.root.mount, relative.clone())?;
+        let now = read_current(&locked.root, &path, relative).await?;
         let revision = now.as_ref().and_then(FileSnapshot::revision);
         if revision == file.base_revision() && now.is_some() == file.base.is_some() {
             return Ok(now);
@@ -450,7 +453,7 @@ impl Draft {
         self.load_key(&key, path).await
     }
 
-    /// Loads a memory. `shown` is the path that a refusal names.
+    /// Loads a memory into the draft. `shown` is the path that a refusal names.
     async fn load_key(
         &mut self,
         key: &DraftKey,
@@ -466,19 +469,19 @@ impl Draft {
         Ok(self.files.get_mut(key).expect("the memory was loaded"))
     }
 
-    /// Checks whether history can keep a file that was read.
+    /// Checks that history can keep the file; drops the bytes of a command's file that history has no room for.
     fn check_history_size(
         &mut self,
         path: &MemoryPath,
         base: &mut FileSnapshot,
     ) -> Result<(), CommandError> {
         match (&base.content, self.mode) {
-            // Without its bytes it could neither be kept nor given back.
+            // Without its bytes the file could neither be recorded nor restored.
             (None, Mode::Edits) => return Err(too_large_error(path, base.bytes)),
             (Some((bytes, _)), Mode::Command) => {
                 self.history_bytes += bytes.len();
                 if self.history_bytes > HISTORY_CHANGE_BYTES_MAX {
-                    // A checkout may hold more than fits into memory; what is beyond goes without history.
+                    // A checkout may hold more than fits into memory, so the rest is removed without history.
                     base.content = None;
                 }
             }
@@ -487,7 +490,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Loads a memory whose text may be edited or replaced: one within the cap.
+    /// Loads a memory whose text may be edited or replaced: one within the size limit.
     async fn load_memory(&mut self, path: &MemoryPath) -> Result<&DraftFile, StoreError> {
         let file = self.load(path).await?;
         match &file.base {
@@ -551,7 +554,7 @@ impl Draft {
         };
         let text = command::decode_text(path, &bytes)?;
         if self.mode == Mode::Command {
-            // The answer shows lines around the edit.
+            // The reply shows lines around the edit.
             self.note_read(path, Revision::digest(&bytes)).await?;
         }
         let edited = edit(text)?;
@@ -562,7 +565,7 @@ impl Draft {
         Ok(Reply::Done { text: edited.reply, change: None, revision, warnings })
     }
 
-    /// Notes that an agent has read a text, which may be one that no person reviewed.
+    /// Notes that an agent has read a text, if no person reviewed that text.
     async fn note_read(&self, path: &MemoryPath, revision: Revision) -> Result<(), StoreError> {
         let (root, relative) = self.memories.resolve_in_root(path)?;
         let is_reviewed = root
@@ -610,10 +613,10 @@ impl Draft {
             }
             .into());
         }
-        // All of them are worked out before the first is touched: a refusal must change nothing.
+        // All targets are computed before the first file is touched: a refusal must change nothing.
         let mut moves = Vec::with_capacity(files.len());
         for (_, source) in files {
-            // A file that would lie too deep or have too long a path could not be reached any more.
+            // A file that is too deep, or whose path is too long, would become unreachable.
             let Some(target) = source.rebase(&from, &to) else {
                 let shown = format!("{old_path}: {source} in it");
                 let fault = PathError::invalid(&shown, PathErrorKind::TooLong);
@@ -627,7 +630,7 @@ impl Draft {
             let source = file.source.take().unwrap_or(source);
             let now = file.content.clone();
             file.write(Content::Absent);
-            // Nothing lies at the new path, so nothing has to be loaded.
+            // The new path is free, so there is nothing to load.
             let file = self.files.entry((mount, target)).or_insert_with(|| DraftFile::new(None));
             file.write(now);
             file.source = Some(source);
@@ -658,7 +661,7 @@ impl Draft {
         };
         let files = self.files_below(path, on_disk).await?;
         if self.mode == Mode::Edits {
-            // What lies too deep to have a path cannot be named in the draft's list of changes.
+            // A file that is too deep for a memory path could not be named in the draft's list of changes.
             files
                 .iter()
                 .try_for_each(|(mount, file)| virtual_path(*mount, file.clone()).map(drop))?;
@@ -669,13 +672,13 @@ impl Draft {
         Ok((files, is_folder))
     }
 
-    /// Returns what is at a path, whatever the draft has there.
+    /// Returns the kind of thing at a path on the disk, whatever the draft has there.
     async fn kind_on_disk(&self, path: &MemoryPath) -> Result<Option<FileKind>, StoreError> {
         let (root, relative) = self.memories.resolve_in_root(path)?;
         kind_at(root, path, relative).await
     }
 
-    /// Returns what is at a path as the draft has it.
+    /// Returns the kind of thing at a path in the draft.
     fn kind(
         &self,
         path: &MemoryPath,
@@ -695,7 +698,7 @@ impl Draft {
         }
     }
 
-    /// Returns whether something is where a memory or folder is to come. A folder that the draft emptied gives way.
+    /// Checks whether the path of a new memory or folder is taken. A folder that the draft emptied does not count.
     async fn is_occupied(&mut self, path: &MemoryPath) -> Result<bool, StoreError> {
         let key = self.key(path)?;
         let is_drafted =
@@ -709,8 +712,8 @@ impl Draft {
         }
     }
 
-    /// Checks that no file is where a folder above a new memory has to be. For a single command the commit, which
-    /// follows at once, finds that without a look at each folder.
+    /// Checks that no parent of a new memory is a file. A single command skips this: its commit follows at once and
+    /// detects it without a query for each folder.
     async fn check_parents(&self, path: &MemoryPath) -> Result<(), StoreError> {
         if self.mode == Mode::Command {
             return Ok(());
@@ -726,7 +729,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Returns every file at or below a path, as the draft has them.
+    /// Returns every file at or below a path in the draft.
     async fn files_below(
         &mut self,
         path: &MemoryPath,
@@ -734,7 +737,7 @@ impl Draft {
     ) -> Result<Vec<DraftKey>, StoreError> {
         let (root, relative) = self.memories.resolve_in_root(path)?;
         let (root, relative) = (Arc::clone(root), relative.clone());
-        let mut found = match on_disk {
+        let mut paths = match on_disk {
             Some(FileKind::Folder) => {
                 let walk = root.backend.walk(Some(&relative), Extent::ALL).await;
                 let walk = walk.map_err(backend_refusal(root.mount, path))?;
@@ -743,23 +746,23 @@ impl Draft {
             Some(FileKind::File) => vec![relative.clone()],
             Some(FileKind::Other) | None => Vec::new(),
         };
-        found.retain(|path| *path == relative || !root.is_list(path));
+        paths.retain(|path| *path == relative || !root.is_list(path));
         let own = self.files.keys().filter(|(mount, _)| *mount == root.mount);
-        found.extend(own.map(|(_, path)| path.clone()).filter(|path| path.is_within(&relative)));
-        found.sort();
-        found.dedup();
-        let mut there = Vec::new();
-        for found in found {
-            let key = (root.mount, found);
+        paths.extend(own.map(|(_, path)| path.clone()).filter(|path| path.is_within(&relative)));
+        paths.sort();
+        paths.dedup();
+        let mut existing = Vec::new();
+        for file in paths {
+            let key = (root.mount, file);
             if !self.load_key(&key, path).await?.content.is_absent() {
-                there.push(key);
+                existing.push(key);
             }
         }
-        Ok(there)
+        Ok(existing)
     }
 }
 
-/// Reads a memory as far as history keeps it; `None` if nothing is there.
+/// Reads a memory up to the size that history keeps; `None` if there is none.
 async fn read_current(
     root: &Root,
     path: &MemoryPath,

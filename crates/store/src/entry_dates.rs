@@ -1,4 +1,4 @@
-//! When an entry came to be in a memory.
+//! Dates of entries: the time when each entry was added to a memory, as far as history tells.
 
 use std::collections::HashSet;
 
@@ -11,45 +11,49 @@ use crate::error::StoreError;
 use crate::history::{CHANGES_AT_ONCE, ChangesQuery};
 use crate::memories::Memories;
 
-/// Entries whose time is looked for, from the newest change of their memory back.
+/// A search for the dates of entries, from the newest change of a memory to older ones.
 struct EntryDateSearch<'a> {
     entries: &'a [&'a str],
     dates: Vec<Option<Timestamp>>,
-    /// Those that every later text has.
+    /// Indexes of the entries that every later text has.
     unresolved: Vec<usize>,
-    /// How many entries there were after it.
+    /// Number of entries after the change that is visited next.
     entries_after: usize,
-    /// What the change before must have left.
+    /// The revision that the next older change must have left.
     expected: Option<Revision>,
 }
 
 impl Memories {
-    /// Returns when each of these entries came to be in a memory as it is, as far as history tells.
+    /// Returns the time when each of these entries was added to a memory, as far as history tells.
     ///
-    /// Edits from outside count once they are recorded: call [`Memories::record_external_edits`] before, once for all memories.
+    /// External edits count once they are recorded: call [`Memories::record_external_edits`] before, once for all
+    /// memories.
     ///
-    /// An entry is given whole, as [`document::Entry::full_text`] returns it. It came with the change before which
-    /// it was not there, if that made entries more: else it may be another wording of one that was. Nothing is
-    /// known of one that is not in the memory, is older than what history keeps, or that was imported
-    /// or brought back by an undo. Of one that was found on disk, the time of the file is the time while nobody
-    /// wrote since; in the memories of a project, whose files come with a checkout, it is not known.
+    /// An entry is passed whole, as [`document::Entry::full_text`] returns it. Its date is that of the change before
+    /// which it was missing. If that change did not increase the number of entries, it may be a new wording of an
+    /// older entry, and the date is unknown. It is also unknown for an entry that is not in the memory, is older than
+    /// history, was imported, or was restored by an undo. An entry from an external edit has the modification time of
+    /// the file, unless the file was written since. In a project scope that time is unknown, since a checkout sets it.
     ///
     /// # Errors
     ///
-    /// As [`Memories::read`], or that the state cannot be read.
+    /// As [`Memories::read`], or an error if the state cannot be read.
     pub async fn entry_dates(
         &self,
         path: &MemoryPath,
         entries: &[&str],
     ) -> Result<Vec<Option<Timestamp>>, StoreError> {
         let read = self.read(path).await?;
-        let found = document::entries(&read.text);
-        let there: HashSet<&str> = found.iter().map(|entry| entry.full_text(&read.text)).collect();
+        let entries_now = document::entries(&read.text);
+        let texts: HashSet<&str> =
+            entries_now.iter().map(|entry| entry.full_text(&read.text)).collect();
         let mut search = EntryDateSearch {
-            entries_after: found.len(),
+            entries_after: entries_now.len(),
             entries,
             dates: vec![None; entries.len()],
-            unresolved: (0..entries.len()).filter(|&at| there.contains(entries[at])).collect(),
+            unresolved: (0..entries.len())
+                .filter(|&index| texts.contains(entries[index]))
+                .collect(),
             expected: Some(read.revision),
         };
         let (Some(mount), Some(_)) = (path.mount(), path.relative()) else {
@@ -80,7 +84,7 @@ impl Memories {
 }
 
 impl EntryDateSearch<'_> {
-    /// Looks at what was there before a change; whether there is more to look for.
+    /// Visits a change with the text before it. Returns whether any entries are unresolved.
     fn visit_change(
         &mut self,
         change: &MemoryChange,
@@ -92,25 +96,26 @@ impl EntryDateSearch<'_> {
             return false;
         }
         let entries = document::entries(before);
-        let there: HashSet<&str> = entries.iter().map(|entry| entry.full_text(before)).collect();
-        // Where none is more than before, one may have been another's wording, written who knows when.
+        let texts_before: HashSet<&str> =
+            entries.iter().map(|entry| entry.full_text(before)).collect();
+        // Without an additional entry, the entry may be a new wording of an older one, of unknown date.
         let written_at =
             written_at(change, found_at).filter(|_| entries.len() < self.entries_after);
         self.entries_after = entries.len();
-        let Self { entries, dates: came, unresolved: open, expected, .. } = self;
-        open.retain(|&at| {
-            let stays = there.contains(entries[at]);
-            if !stays {
-                came[at] = written_at;
+        let Self { entries, dates, unresolved, expected, .. } = self;
+        unresolved.retain(|&index| {
+            let existed = texts_before.contains(entries[index]);
+            if !existed {
+                dates[index] = written_at;
             }
-            stays
+            existed
         });
         *expected = file.before;
-        !open.is_empty()
+        !unresolved.is_empty()
     }
 }
 
-/// When the text that a change brought was written; `found_at` is when, if it was found on disk.
+/// Returns the time when the text of a change was written. `found_at` is that time for an external edit.
 fn written_at(change: &MemoryChange, found_at: Option<Timestamp>) -> Option<Timestamp> {
     if change.undoes.is_some() || change.provenance.trust == Trust::Imported {
         return None;

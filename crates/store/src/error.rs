@@ -1,4 +1,4 @@
-//! Why the store did not do what it was asked.
+//! Errors of the store: refusals that the caller can correct, and faults of storage or state.
 
 use memory::change::ChangeId;
 use memory::command::CommandError;
@@ -8,51 +8,51 @@ use state::StateError;
 
 use crate::backend::BackendError;
 
-/// A memory that keeps an undo from happening.
+/// A memory that blocks an undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoConflict {
     /// The memory.
     pub path: MemoryPath,
-    /// Why, in a sentence.
+    /// Reason, in one sentence.
     pub reason: String,
-    /// What changed since: from what the change left to what is there now.
+    /// Unified diff from the content after the change to the current content.
     pub diff: String,
 }
 
-/// What the store did not do, and why.
+/// An error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The caller asked for something that cannot be, and can mend it.
+    /// A refusal that the caller can correct.
     #[error(transparent)]
     Refused(#[from] CommandError),
-    /// Memories were changed since, so taking the change back would lose that.
+    /// An undo that would lose later changes of these memories.
     #[error("{} changed since, so nothing was undone", blocked_paths(.0))]
     UndoBlocked(Vec<UndoConflict>),
-    /// There is no such change in the memories that this caller may see.
+    /// A change that does not exist in the memories of this caller.
     #[error("there is no change {0} in the history of these memories")]
     NoSuchChange(ChangeId),
-    /// A change cannot be taken back in part.
-    #[error("a part of change {0} lies in memories that are not open here, so nothing was undone")]
+    /// A change that also touches roots that are not open here; a change is never undone in part.
+    #[error("change {0} also touches memories that are not open here, so nothing was undone")]
     UndoElsewhere(ChangeId),
-    /// There is nothing to take back.
-    #[error("there is nothing to undo {0}")]
+    /// An undo without effect.
+    #[error("nothing to undo: {0}")]
     NothingToUndo(String),
-    /// The files of a root cannot be reached.
+    /// A fault of the storage of a root.
     #[error("cannot use the {} memories", mount_name(*.mount))]
     Backend {
-        /// Which root.
+        /// The mount of the root.
         mount: Mount,
-        /// Why.
+        /// The cause.
         #[source]
         source: BackendError,
     },
-    /// The state database cannot be used.
+    /// A fault of the state database.
     #[error("cannot use the state database")]
     State(#[from] StateError),
 }
 
 fn blocked_paths(blocked: &[UndoConflict]) -> String {
-    blocked.iter().map(|one| one.path.to_string()).collect::<Vec<_>>().join(", ")
+    blocked.iter().map(|conflict| conflict.path.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn mount_name(mount: Mount) -> &'static str {
@@ -75,7 +75,7 @@ impl StoreError {
         }
     }
 
-    /// Says which root a backend failed for.
+    /// Converts a backend error of this mount; a folder that is not writable becomes a refusal.
     pub(crate) fn backend_error(mount: Mount) -> impl Fn(BackendError) -> Self {
         move |source| match source {
             BackendError::NotWritable(error) => {

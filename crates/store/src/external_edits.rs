@@ -1,8 +1,8 @@
-//! What was changed without Lukasa: by an editor, by git, by a script.
+//! Detection of external edits: changes by an editor, by git or by a script.
 //!
-//! Files are the truth, so such a change is as good as any other. It is noticed by comparing files
-//! with what was last recorded, and recorded with its bytes, so that history has every version
-//! that was ever seen.
+//! Files are authoritative, so an external edit counts like any other change. It is detected by
+//! comparing files with their recorded heads. It is recorded with its bytes, so that history has
+//! every version that Lukasa ever read.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::root::Root;
 use crate::store::Store;
 
 impl Memories {
-    /// Looks for changes made outside of Lukasa in all mounted roots and records them; returns how
-    /// many memories they touched. A root that cannot be used is passed over: `status` says why.
+    /// Detects and records external edits in all mounted roots. Returns the number of changed memories. A root that
+    /// cannot be used is skipped; `status` reports it.
     pub async fn record_external_edits(&self) -> Result<usize, StoreError> {
-        let mut noticed = 0;
+        let mut edits = 0;
         for root in self.open_roots() {
-            noticed += skip_unusable_root(record_root_edits(&self.store, root).await)?;
+            edits += skip_unusable_root(record_root_edits(&self.store, root).await)?;
         }
-        Ok(noticed)
+        Ok(edits)
     }
 
-    /// Does the same for a watcher, beside all others of this process who watch the same roots.
+    /// Does the same for a watcher. Watchers of the same roots in this process share one scan.
     pub(crate) async fn scan_external_edits(&self) -> Result<(), StoreError> {
         for root in self.open_roots() {
             skip_unusable_root(root.scan_external_edits(&self.store).await)?;
@@ -42,15 +42,15 @@ impl Memories {
 }
 
 impl Root {
-    /// Looks for what was changed outside, unless somebody who began after this was called has: however many
-    /// watch a root, what happens there is looked at once, or once more.
+    /// Scans for external edits, unless another scan began after this call. However many watchers there are, an
+    /// edit causes at most two scans.
     pub(crate) async fn scan_external_edits(
         self: &Arc<Self>,
         store: &Store,
     ) -> Result<usize, StoreError> {
-        let begun = self.scan_count.load(Ordering::Relaxed);
-        let _turn = self.scan_lock.lock().await;
-        if self.scan_count.load(Ordering::Relaxed) > begun {
+        let count_before = self.scan_count.load(Ordering::Relaxed);
+        let _guard = self.scan_lock.lock().await;
+        if self.scan_count.load(Ordering::Relaxed) > count_before {
             return Ok(0);
         }
         self.scan_count.fetch_add(1, Ordering::Relaxed);
@@ -58,64 +58,66 @@ impl Root {
     }
 }
 
-/// Passes over a root that cannot be used.
-fn skip_unusable_root(noticed: Result<usize, StoreError>) -> Result<usize, StoreError> {
-    match noticed {
+/// Skips a root that cannot be used.
+fn skip_unusable_root(edits: Result<usize, StoreError>) -> Result<usize, StoreError> {
+    match edits {
         Err(StoreError::Backend { mount, source }) => {
-            tracing::warn!(%mount, error = %source, "a root cannot be looked at");
+            tracing::warn!(%mount, error = %source, "scan for external edits failed; skipping the root");
             Ok(0)
         }
-        noticed => noticed,
+        edits => edits,
     }
 }
 
-/// Notices what was changed in one root.
+/// Detects and records the external edits in one root.
 pub(crate) async fn record_root_edits(
     store: &Store,
     root: &Arc<Root>,
 ) -> Result<usize, StoreError> {
-    let at = StoreError::backend_error(root.mount);
-    if !root.backend.exists().await.map_err(&at)? && root.cache().present_heads().next().is_none() {
-        // Reading makes nothing, not even a lock file: without a root there is nothing to notice,
-        // unless the root itself was removed.
+    let to_error = StoreError::backend_error(root.mount);
+    if !root.backend.exists().await.map_err(&to_error)?
+        && root.cache().present_heads().next().is_none()
+    {
+        // Reading creates nothing, not even a lock file. Without a root there are no edits, unless the root itself
+        // was removed.
         let heads = store.state.heads(&root.key.place, memory::change::ChangeId(0)).await?;
         if heads.iter().all(|head| head.revision.is_none()) {
             root.mark_missing(heads);
             return Ok(0);
         }
     }
-    // A first look without holding anybody up; only what differs is looked at again below.
-    let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
+    // The first pass takes no lock. Only files that differ are read again below, under the lock.
+    let walk = root.backend.walk(None, Extent::ALL).await.map_err(&to_error)?;
     let files: Vec<_> = walk.files.iter().filter(|file| !root.is_list(&file.path)).collect();
-    // Reading all of them takes its time the first time; what it finds is remembered.
-    changed_files(root, &files).await.map_err(&at)?;
+    // The first scan of a root reads all files. The cache keeps the revisions for the second pass.
+    changed_files(root, &files).await.map_err(&to_error)?;
     let mut suspects = Vec::new();
     {
-        let mut held = root.lock(store).await?;
+        let mut locked = root.lock(store).await?;
         let present: HashSet<&RelativePath> = walk.files.iter().map(|file| &file.path).collect();
         if walk.files_total == walk.files.len() && !walk.incomplete {
-            let known = root.cache();
-            let gone = known.present_heads().filter(|head| !present.contains(&head.path));
-            suspects.extend(gone.map(|head| head.path.clone()));
+            let cache = root.cache();
+            let missing = cache.present_heads().filter(|head| !present.contains(&head.path));
+            suspects.extend(missing.map(|head| head.path.clone()));
         }
-        suspects.extend(changed_files(root, &files).await.map_err(&at)?);
-        let mut edits = confirm_edits(root, &suspects).await.map_err(&at)?;
-        // Whoever touched an influenced text outside has not reviewed it.
+        suspects.extend(changed_files(root, &files).await.map_err(&to_error)?);
+        let mut edits = confirm_edits(root, &suspects).await.map_err(&to_error)?;
+        // An external edit of an influenced text is no review of it.
         if edits.iter().any(|edit| edit.change.before.is_some()) {
-            let known = store.state.influenced_revisions(&root.key.identity).await?;
+            let influenced = store.state.influenced_revisions(&root.key.identity).await?;
             for edit in &mut edits {
                 let (before, after) = (edit.change.before, edit.change.after);
-                let was = before.is_some_and(|before| known.contains_key(&before));
-                edit.influenced = was && after.is_some();
+                let was_influenced = before.is_some_and(|before| influenced.contains_key(&before));
+                edit.influenced = was_influenced && after.is_some();
             }
         }
-        let noticed = edits.len();
-        commit::record_external(store, std::slice::from_mut(&mut held), edits).await?;
-        Ok(noticed)
+        let count = edits.len();
+        commit::record_external(store, std::slice::from_mut(&mut locked), edits).await?;
+        Ok(count)
     }
 }
 
-/// Returns the files that are not what was last recorded of them.
+/// Returns the files that differ from their recorded heads.
 async fn changed_files(
     root: &Root,
     files: &[&WalkedFile],
@@ -125,7 +127,7 @@ async fn changed_files(
     for (file, revision) in files.iter().zip(root.revisions(&versions).await) {
         let revision = match revision {
             Ok(Some(revision)) => revision,
-            // What is no memory any more, or too large to be one, has no history.
+            // A file that is gone, or that is too large for a memory, has no history.
             Ok(None)
             | Err(
                 BackendError::NotFound
@@ -142,18 +144,18 @@ async fn changed_files(
     Ok(differing)
 }
 
-/// Looks again at what differed, while the root is held, and says what became of it.
+/// Reads suspected files again while the root is locked, and returns the confirmed edits.
 async fn confirm_edits(
     root: &Root,
     suspects: &[RelativePath],
 ) -> Result<Vec<NewFileChange>, BackendError> {
     let mut edits = Vec::new();
-    // Contents seen for the first time are kept only while they are few: a checkout full of large
-    // files must not fill the state database by being looked at.
+    // History keeps bytes of new files only up to a limit: a checkout full of large files must not fill the state
+    // database on its first scan.
     let mut first_sight_bytes = 0_usize;
     for path in suspects {
         let head = root.cache().head(path).cloned();
-        let found = match root.backend.read(path, MEMORY_BYTES_MAX).await {
+        let bytes = match root.backend.read(path, MEMORY_BYTES_MAX).await {
             Ok(read) if read.is_whole() => Some(read.bytes),
             Err(BackendError::NotFound) => None,
             Ok(_)
@@ -162,13 +164,13 @@ async fn confirm_edits(
             }
             Err(error) => return Err(error),
         };
-        let revision = found.as_deref().map(Revision::digest);
+        let revision = bytes.as_deref().map(Revision::digest);
         let recorded = head.as_ref().and_then(|head| head.revision);
         if revision == recorded {
             continue;
         }
-        let keep = head.is_some() || {
-            first_sight_bytes += found.as_ref().map_or(0, Vec::len);
+        let keeps_bytes = head.is_some() || {
+            first_sight_bytes += bytes.as_ref().map_or(0, Vec::len);
             first_sight_bytes <= FIRST_SIGHT_BYTES_MAX
         };
         edits.push(NewFileChange {
@@ -181,7 +183,7 @@ async fn confirm_edits(
                 trust: edit_trust(head.as_ref(), revision),
             },
             before: None,
-            after: found.filter(|_| keep).map(Arc::from),
+            after: bytes.filter(|_| keeps_bytes).map(Arc::from),
             influenced: false,
         });
     }
@@ -190,7 +192,7 @@ async fn confirm_edits(
 
 fn edit_trust(head: Option<&Head>, after: Option<Revision>) -> Trust {
     match (head, after) {
-        // The text that is gone was what it was.
+        // A removed text keeps its recorded trust.
         (Some(head), None) => head.trust,
         _ => Trust::Outside,
     }

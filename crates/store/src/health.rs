@@ -1,4 +1,8 @@
-//! How the roots and the state are, and what can be mended without losing anything.
+//! Health checks of roots and state, and repairs that lose nothing.
+//!
+//! [`Memories::health`] and [`Memories::examine`] change nothing. They return findings, which a
+//! person or [`Memories::repair`] fixes, and advice, which is harmless to ignore. A repair
+//! completes recorded writes, and changes no memory otherwise.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -25,10 +29,10 @@ mod advice;
 
 use self::advice::Adviser;
 
-/// What kind of thing was found.
+/// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HealthFindingKind {
-    /// A name that no memory path can name; nobody but a person can reach the file.
+    /// A name that no memory path can express; only a person can reach the file.
     UnaddressableName,
     /// A link; never followed.
     Link,
@@ -42,13 +46,13 @@ pub enum HealthFindingKind {
     NotText,
     /// Frontmatter that cannot be understood; the memory has no description then.
     MalformedFrontmatter,
-    /// A merge conflict that nobody resolved.
+    /// An unresolved merge conflict.
     ConflictMarker,
     /// A second block of frontmatter, which is read as text.
     SecondFrontmatter,
-    /// What a write that did not end left over.
+    /// A temporary file that an interrupted write left over.
     LeftOverTemporary,
-    /// Changes recorded by a writer that died, or before the machine did.
+    /// Open changes of a writer that died, or from before the machine restarted.
     InterruptedCommit,
     /// Pins and usage of memories that are gone.
     OrphanedState,
@@ -64,21 +68,21 @@ pub enum HealthFindingKind {
     DiskFull,
     /// The state database is damaged.
     StateDamaged,
-    /// The state database cannot be used as things are; nothing is wrong in it.
+    /// The state database is not damaged, but cannot be used now.
     StateUnavailable,
-    /// Advice: a value of the frontmatter that is no YAML and was read as text.
+    /// Advice: a value of the frontmatter that is not valid YAML and was read as text.
     UnquotedValue,
     /// Advice: a memory without a description.
     MissingDescription,
-    /// Advice: an entry that says what another one says.
+    /// Advice: an entry that repeats another entry.
     RepeatedEntry,
 }
 
-/// How long after the first look what a writer at work may have left is looked at again.
+/// Delay before transient findings are checked a second time.
 const RECHECK_DELAY: Duration = Duration::from_millis(300);
 
 impl HealthFindingKind {
-    /// Tells whether a writer at work shows this for a moment.
+    /// Checks whether a running writer can cause this finding for a moment.
     const fn is_transient(self) -> bool {
         matches!(
             self,
@@ -89,7 +93,7 @@ impl HealthFindingKind {
         )
     }
 
-    /// Returns the public word.
+    /// Returns the stable public name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::UnaddressableName => "unaddressable-name",
@@ -118,86 +122,85 @@ impl HealthFindingKind {
     }
 }
 
-/// One thing that is not as it should be.
+/// A problem, or a piece of advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HealthFinding {
-    /// What kind.
+    /// Kind of the finding.
     pub kind: HealthFindingKind,
-    /// In which root; `None` for the state.
+    /// Mount of the root; `None` for the state.
     pub mount: Option<Mount>,
-    /// What it is about: a path or name. From a hostile checkout it may hold anything, so it is not
-    /// safe to print as it is.
+    /// Path or name that it is about. In a hostile checkout it may hold any character, so do not print it unescaped.
     pub subject: String,
-    /// What that means and what to do, in a sentence.
+    /// Meaning and remedy, in a sentence.
     pub detail: String,
-    /// Whether [`Memories::repair`] mends it.
+    /// Whether [`Memories::repair`] fixes it.
     pub fixable: bool,
 }
 
 impl HealthFinding {
-    /// Returns a finding that a person has to mend.
+    /// Returns a finding that a person has to fix.
     fn new(kind: HealthFindingKind, mount: Option<Mount>, subject: String, detail: String) -> Self {
         Self { kind, mount, subject, detail, fixable: false }
     }
 }
 
-/// How one root is.
+/// The condition of one root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootHealth {
-    /// Which.
+    /// The mount.
     pub mount: Mount,
     /// Its folder.
     pub folder: Option<PathBuf>,
-    /// Why it is unavailable, if it is.
+    /// Reason why it is unavailable, if it is.
     pub unavailable: Option<String>,
     /// Whether it exists yet.
     pub exists: bool,
-    /// How many memories it holds.
+    /// Number of memories.
     pub files: usize,
-    /// How many it may hold.
+    /// Maximum number of memories.
     pub files_max: usize,
-    /// Their bytes.
+    /// Total bytes of the memories.
     pub bytes: u64,
-    /// Who holds it for writing at this moment, in words.
+    /// Description of the process that holds the write lock now.
     pub holder: Option<String>,
 }
 
-/// How everything is.
+/// The result of a health check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {
     /// The roots, in the order of the scopes.
     pub roots: Vec<RootHealth>,
-    /// What is not as it should be.
+    /// Problems.
     pub findings: Vec<HealthFinding>,
-    /// What could be better and harms nothing; only a thorough look gives advice.
+    /// Possible improvements that are harmless to ignore; only a thorough check has them.
     pub advice: Vec<HealthFinding>,
     /// Counts and sizes of the state.
     pub state: Stats,
 }
 
-/// What a repair did.
+/// Result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairReport {
-    /// What was done, in sentences.
+    /// Actions taken, as sentences.
     pub actions: Vec<String>,
-    /// What is left for a person.
+    /// Findings that a person has to fix.
     pub remaining: Vec<HealthFinding>,
-    /// What could be better and harms nothing.
+    /// Possible improvements that are harmless to ignore.
     pub advice: Vec<HealthFinding>,
 }
 
-/// How thoroughly to look.
+/// Thoroughness of a health check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// At names, sizes and beginnings: quick.
+    /// Checks names, sizes and the start of each file.
     Quick,
-    /// At every byte, and at the state database too.
+    /// Checks every byte, and the state database.
     Thorough,
 }
 
 impl Memories {
-    /// Examines roots and state. Mends nothing, makes nothing. What writers at work leave for a moment is looked at
-    /// twice, and is a finding if it stays.
+    /// Checks roots and state; changes nothing. A finding that a running writer can cause for a moment is reported
+    /// only if a second check finds it again.
     pub async fn health(&self, depth: Depth) -> Result<Health, StoreError> {
         let first = self.examine(depth).await?;
         if !first.findings.iter().any(|finding| finding.kind.is_transient()) {
@@ -206,17 +209,17 @@ impl Memories {
         tokio::time::sleep(RECHECK_DELAY).await;
         let mut second = self.examine(depth).await?;
         second.findings.retain(|finding| {
-            let is_it = |known: &HealthFinding| {
+            let is_same = |known: &HealthFinding| {
                 (known.kind, known.mount, &known.subject)
                     == (finding.kind, finding.mount, &finding.subject)
             };
-            !finding.kind.is_transient() || first.findings.iter().any(is_it)
+            !finding.kind.is_transient() || first.findings.iter().any(is_same)
         });
         Ok(second)
     }
 
-    /// Looks once. Its counts are those of [`Memories::health`]; among its findings may be what a writer at work leaves for
-    /// a moment.
+    /// Checks roots and state once. Has the same counts as [`Memories::health`], but may report findings that a running
+    /// writer causes for a moment.
     pub async fn examine(&self, depth: Depth) -> Result<Health, StoreError> {
         let mut health = Health {
             roots: Vec::new(),
@@ -307,8 +310,8 @@ impl Memories {
         Ok(())
     }
 
-    /// Mends what can be mended without losing anything: finishes interrupted writes, sweeps what
-    /// they left over, drops pins and usage of memories that are gone, prunes history.
+    /// Repairs all that can be repaired without loss. It recovers interrupted writes, removes their left-overs, drops
+    /// pins and usage of deleted memories, and prunes history.
     pub async fn repair(&self) -> Result<RepairReport, StoreError> {
         let mut repaired = RepairReport::default();
         for bound in &self.mounts {
@@ -316,31 +319,31 @@ impl Memories {
             if !matches!(root.backend.exists().await, Ok(true)) {
                 continue;
             }
-            let at = StoreError::backend_error(root.mount);
+            let to_error = StoreError::backend_error(root.mount);
             let recovered = {
-                let mut held = root.lock(&self.store).await?;
-                crate::recovery::recover(&self.store, &mut held).await?
+                let mut locked = root.lock(&self.store).await?;
+                crate::recovery::recover(&self.store, &mut locked).await?
             };
             if recovered.completed > 0 {
                 repaired.actions.push(format!(
-                    "{}: finished or swept {} left-overs of interrupted writes",
+                    "{}: completed or removed {} left-overs of interrupted writes",
                     bound.mount, recovered.completed
                 ));
             }
             for name in recovered.restored {
                 repaired.actions.push(format!(
-                    "{}: brought back `{name}`, which somebody wrote during an interrupted write",
+                    "{}: restored `{name}`, which was edited outside during an interrupted write",
                     bound.mount
                 ));
             }
-            let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
-            let gone = orphans(self, root, &walk.files).await;
-            if !gone.is_empty() {
-                self.store.state.drop_usage(&root.key.identity, Some(&gone)).await?;
+            let walk = root.backend.walk(None, Extent::ALL).await.map_err(&to_error)?;
+            let orphaned = orphans(self, root, &walk.files).await;
+            if !orphaned.is_empty() {
+                self.store.state.drop_usage(&root.key.identity, Some(&orphaned)).await?;
                 repaired.actions.push(format!(
-                    "{}: forgot pins and usage of {} memories that are gone",
+                    "{}: dropped pins and usage of {} memories that are gone",
                     bound.mount,
-                    gone.len()
+                    orphaned.len()
                 ));
             }
         }
@@ -363,20 +366,20 @@ struct RootExamination<'a> {
 
 impl RootExamination<'_> {
     fn add(&mut self, kind: HealthFindingKind, subject: String, detail: &str, fixable: bool) {
-        let found = HealthFinding::new(kind, Some(self.root.mount), subject, detail.to_owned());
-        self.findings.push(HealthFinding { fixable, ..found });
+        let finding = HealthFinding::new(kind, Some(self.root.mount), subject, detail.to_owned());
+        self.findings.push(HealthFinding { fixable, ..finding });
     }
 
     fn check_counts(&mut self, health: &RootHealth, incomplete: bool) {
         if health.files > health.files_max {
             let detail = format!(
-                "holds {} memories; {} are allowed, so no new ones can be made",
+                "holds {} memories; {} are allowed, so no new ones can be created",
                 health.files, health.files_max
             );
             self.add(HealthFindingKind::OverFull, self.root.mount.to_string(), &detail, false);
         }
         if incomplete {
-            let detail = "holds so much that not all of it was looked at";
+            let detail = "holds too many files; not all of them were checked";
             self.add(HealthFindingKind::OverFull, self.root.mount.to_string(), detail, false);
         }
     }
@@ -391,7 +394,7 @@ impl RootExamination<'_> {
                 ),
                 SkipReason::TooDeep => (
                     HealthFindingKind::UnaddressableName,
-                    "lies too deep for a memory path; move it up by hand",
+                    "is too deep for a memory path; move it up by hand",
                     false,
                 ),
                 SkipReason::Link => {
@@ -407,7 +410,7 @@ impl RootExamination<'_> {
                 ),
                 SkipReason::Temporary => (
                     HealthFindingKind::LeftOverTemporary,
-                    "was left over by a write that did not end",
+                    "is a left-over of an interrupted write",
                     true,
                 ),
             };
@@ -466,7 +469,7 @@ impl RootExamination<'_> {
         if head.is_text
             && let Some(why) = &head.head.malformed
         {
-            let detail = format!("its frontmatter cannot be understood: {why}");
+            let detail = format!("its frontmatter cannot be parsed: {why}");
             self.add(HealthFindingKind::MalformedFrontmatter, path.clone(), &detail, false);
         }
         let mut is_text = head.is_text;
@@ -490,7 +493,7 @@ impl RootExamination<'_> {
         Ok(())
     }
 
-    /// Looks at what merges leave behind, and at what could be better.
+    /// Checks for traces of merges, and collects advice.
     fn check_text(&mut self, path: &str, head: &FileSummary, text: &str) {
         if head.generated {
             return;
@@ -501,7 +504,7 @@ impl RootExamination<'_> {
                  remove its markers"
             );
             self.add(HealthFindingKind::ConflictMarker, path.to_owned(), &detail, false);
-            // Both sides of a conflict say the same in places.
+            // No advice: the sides of a conflict repeat entries.
             return;
         }
         if let Some(line) = second_frontmatter_line(text) {
@@ -520,10 +523,10 @@ impl RootExamination<'_> {
             .screen
             .check(text, TextAuthor::Agent)
             .into_iter()
-            .filter(|found| found.policy == Policy::Refuse)
-            .map(|found| (found.rule, found.line, ValueDigest::new(&found, text)))
+            .filter(|finding| finding.policy == Policy::Refuse)
+            .map(|finding| (finding.rule, finding.line, ValueDigest::new(&finding, text)))
             .collect();
-        rules.dedup_by_key(|found| found.0);
+        rules.dedup_by_key(|finding| finding.0);
         for (rule, line, digest) in rules {
             let detail = format!(
                 "line {line} matches the screening rule `{rule}`; if that is harmless, add \"{}\" to \
@@ -535,13 +538,13 @@ impl RootExamination<'_> {
     }
 
     async fn check_state(&mut self, memories: &Memories, files: &[WalkedFile]) {
-        let gone = orphans(memories, self.root, files).await;
-        for path in gone {
-            let detail = "is gone, but its pin and usage are still kept";
+        let orphaned = orphans(memories, self.root, files).await;
+        for path in orphaned {
+            let detail = "is gone, but its pin and usage are still recorded";
             self.add(HealthFindingKind::OrphanedState, path.to_string(), detail, true);
         }
-        // What is open and whole is settled in its own time. Only a writer that died is a finding;
-        // looked for twice, because a writer that lives may come and go between the questions.
+        // The next checkpoint closes open changes of a write that ended. Only a dead writer is a finding.
+        // Checked twice, because a live writer may start and end between the queries.
         let store = &memories.store;
         if self.root.may_be_interrupted(store).await
             && self.root.backend.holder().await.is_none()
@@ -550,8 +553,7 @@ impl RootExamination<'_> {
             && !open.is_empty()
         {
             let detail = format!(
-                "a write was interrupted: {} changes are recorded and not yet known to be safe on \
-                 the disk",
+                "a write was interrupted: {} changes are recorded, but may not be on the disk yet",
                 open.len()
             );
             let subject = self.root.mount.to_string();
@@ -560,39 +562,39 @@ impl RootExamination<'_> {
     }
 }
 
-/// Returns the memories that have marks and no file, here or in another place of the same identity.
+/// Returns the paths with a pin or usage but no file, neither here nor in another checkout of the same project.
 async fn orphans(memories: &Memories, root: &Root, files: &[WalkedFile]) -> Vec<RelativePath> {
-    let here: HashSet<&RelativePath> = files.iter().map(|file| &file.path).collect();
+    let existing: HashSet<&RelativePath> = files.iter().map(|file| &file.path).collect();
     let marks = memories.usage_by_path(&root.key).await;
-    let mut gone = Vec::new();
-    for path in marks.into_keys().filter(|path| !here.contains(path)) {
-        // In a folder that cannot be looked into it may well be there.
+    let mut missing = Vec::new();
+    for path in marks.into_keys().filter(|path| !existing.contains(path)) {
+        // The memory may exist in a folder that cannot be read.
         if !matches!(root.backend.kind(&path).await, Err(BackendError::Io { .. })) {
-            gone.push(path);
+            missing.push(path);
         }
     }
-    if gone.is_empty() {
-        return gone;
+    if missing.is_empty() {
+        return missing;
     }
-    // A memory that this place never had belongs to another worktree.
+    // A memory that this root never had belongs to another worktree.
     let heads = memories.store.state.heads(&root.key.place, ChangeId(0)).await.unwrap_or_default();
-    let had: HashSet<_> = heads.iter().map(|head| &head.path).collect();
-    gone.retain(|path| had.contains(path));
-    // One that another worktree has may never have been recorded there.
+    let recorded: HashSet<_> = heads.iter().map(|head| &head.path).collect();
+    missing.retain(|path| recorded.contains(path));
+    // A memory in another worktree may never have been recorded there, so check the files.
     for other in sibling_checkouts(root) {
-        let mut still_gone = Vec::with_capacity(gone.len());
-        for path in gone {
+        let mut still_missing = Vec::with_capacity(missing.len());
+        for path in missing {
             if matches!(other.kind(&path).await, Ok(None) | Err(BackendError::WrongKind)) {
-                still_gone.push(path);
+                still_missing.push(path);
             }
         }
-        gone = still_gone;
+        missing = still_missing;
     }
-    gone.sort();
-    gone
+    missing.sort();
+    missing
 }
 
-/// Returns the roots of the same project in other checkouts of its repository, for looking at.
+/// Returns the roots of the same project in other checkouts of its repository, for reading only.
 fn sibling_checkouts(root: &Root) -> Vec<LocalBackend> {
     let Some(folder) = root.backend.folder() else { return Vec::new() };
     let in_checkout: PathBuf = PROJECT_FOLDER.iter().collect();
@@ -603,9 +605,9 @@ fn sibling_checkouts(root: &Root) -> Vec<LocalBackend> {
     let others = other_checkouts(checkout).into_iter();
     others
         .map(|other| {
-            let anchor = RootDir::new(other, &PROJECT_FOLDER, Privacy::Shared);
-            // Nobody holds it through this, so there is no lock file.
-            LocalBackend::new(anchor, PathBuf::new())
+            let root_dir = RootDir::new(other, &PROJECT_FOLDER, Privacy::Shared);
+            // It is never locked, so it needs no lock file.
+            LocalBackend::new(root_dir, PathBuf::new())
         })
         .collect()
 }
@@ -624,7 +626,7 @@ fn unwritable(mount: Option<Mount>, subject: String) -> HealthFinding {
     HealthFinding::new(HealthFindingKind::Unwritable, mount, subject, detail)
 }
 
-/// Returns the finding that the disk of a folder is full, if it is.
+/// Returns a finding if the disk of a folder is full.
 fn disk_full(mount: Option<Mount>, folder: &Path) -> Option<HealthFinding> {
     let left = host_fs::available_bytes(folder).filter(|&left| left < DISK_BYTES_LEFT_MIN)?;
     let detail = format!("its disk has {left} bytes left; free some space");

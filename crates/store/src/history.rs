@@ -1,4 +1,8 @@
-//! History: what changed, how, and taking it back.
+//! History: queries for changes, their diffs, and undo.
+//!
+//! Undo never rewrites history. It computes the content that each memory had before, checks that
+//! nothing changed since, and commits the result as a new change. An undo of accepted proposals is
+//! in `unreviewed`; retention is in `checkpoint`.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,10 +28,13 @@ use crate::memories::Memories;
 use crate::root::Root;
 use crate::root_lock::LockedRoot;
 
-/// How many changes are looked through at once for a revision.
+/// Reason of [`StoreError::NothingToUndo`] if no file would change.
+const ALREADY_RESTORED: &str = "all memories already have their earlier content";
+
+/// Number of changes in one page of the search for a revision.
 pub(crate) const CHANGES_AT_ONCE: usize = 1_000;
 
-/// Which changes to return.
+/// Filters of a query for changes.
 #[derive(Clone, Debug, Default)]
 pub struct ChangesQuery {
     /// Only those of this memory, or of anything in this folder or scope.
@@ -36,7 +43,7 @@ pub struct ChangesQuery {
     pub task: Option<String>,
     /// Only those of this session of a host.
     pub session: Option<String>,
-    /// Only those by this one.
+    /// Only those by this actor.
     pub actor: Option<Actor>,
     /// Only those at or after this time.
     pub since: Option<Timestamp>,
@@ -44,11 +51,11 @@ pub struct ChangesQuery {
     pub until: Option<Timestamp>,
     /// Only those before this one: the cursor.
     pub before: Option<ChangeId>,
-    /// At most so many.
+    /// Maximum number of changes to return.
     pub max: usize,
 }
 
-/// What to take back.
+/// Target of an undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoTarget {
     /// One change.
@@ -59,27 +66,27 @@ pub enum UndoTarget {
     Task(String),
     /// All changes of a session of a host, as one.
     Session(String),
-    /// All changes of a stretch of time, as one.
+    /// All changes of a period, as one.
     Span {
-        /// From this time on.
+        /// Start of the period.
         since: Timestamp,
-        /// Until this time.
+        /// End of the period.
         until: Timestamp,
     },
 }
 
-/// What an undo did, or would do.
+/// Result of an undo or of its dry run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoReport {
-    /// The change that takes the others back; `None` when it was only looked at.
+    /// The change that undoes the others; `None` for a dry run.
     pub change: Option<ChangeId>,
-    /// The changes taken back, newest first.
+    /// The changes that are undone, newest first.
     pub undone: Vec<ChangeId>,
-    /// The memories that it touches.
+    /// The memories that the undo touches.
     pub paths: Vec<MemoryPath>,
-    /// What screening says of the text that comes back.
+    /// Warnings of screening about the restored text.
     pub warnings: Vec<Warning>,
-    /// Changes of the task to memories that are not open here, which stay as they are, newest first.
+    /// Changes of the task to memories that are not open here, newest first. They are not undone.
     pub elsewhere: Vec<ChangeInOtherRoot>,
 }
 
@@ -88,33 +95,33 @@ pub struct UndoReport {
 pub struct ChangeInOtherRoot {
     /// The change.
     pub change: ChangeId,
-    /// Whose memories those are.
+    /// Identity of the root that they are in.
     pub identity: String,
 }
 
-/// What a change did to one memory, as texts.
+/// Effect of a change on one memory, as texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDiff {
     /// The memory.
     pub path: MemoryPath,
-    /// Where it went, if it was renamed.
+    /// Its new path, if it was renamed.
     pub moved_to: Option<MemoryPath>,
-    /// Its text before; `None` if there was none, or history no longer has it.
+    /// Its text before; `None` if there was none, or if history dropped it.
     pub before: Option<String>,
-    /// Its text after; `None` if there is none, or history no longer has it.
+    /// Its text after; `None` if there is none, or if history dropped it.
     pub after: Option<String>,
-    /// The difference.
+    /// The unified diff; empty if it cannot be computed.
     pub unified: String,
     /// Whether history still has both sides.
     pub is_complete: bool,
 }
 
-/// Whether an undo happens or is only shown.
+/// Whether an undo is only computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DryRun {
-    /// It happens.
+    /// The undo is carried out.
     No,
-    /// It is only worked out.
+    /// The undo is computed and nothing is written.
     Yes,
 }
 
@@ -123,7 +130,7 @@ impl Memories {
         self.open_roots().map(|root| root.key.place.clone()).collect()
     }
 
-    /// Returns the virtual path of a memory in history, if its root is mounted here.
+    /// Returns the memory path of a file in history, if its root is mounted here.
     pub fn virtual_path(&self, root: &RootKey, path: &RelativePath) -> Option<MemoryPath> {
         let bound = self.mounts.iter().find(|bound| {
             bound.root.as_ref().is_ok_and(|mounted| mounted.key.place == root.place)
@@ -131,7 +138,7 @@ impl Memories {
         MemoryPath::inside(bound.mount, path.clone()).ok()
     }
 
-    /// Returns what a change did to the memory that lay at this path after it.
+    /// Returns the effect of a change on the memory that had this path after the change.
     pub fn file_change_at<'a>(
         &self,
         change: &'a MemoryChange,
@@ -143,8 +150,8 @@ impl Memories {
         })
     }
 
-    /// Returns the virtual path that a memory of another worktree of this project would have here: the project
-    /// is the same, and its folder is another.
+    /// Returns the memory path here of a file in another worktree of this project: a root with the same identity in
+    /// another folder.
     pub fn sibling_path(&self, root: &RootKey, path: &RelativePath) -> Option<MemoryPath> {
         let ours = self.project_key()?;
         let is_sibling = ours.identity == root.identity && ours.place != root.place;
@@ -152,7 +159,7 @@ impl Memories {
         is_sibling.then(|| MemoryPath::inside(mount, path.clone()).ok()).flatten()
     }
 
-    /// Tells whether other memories are those of another worktree of this project.
+    /// Checks whether the other memories belong to another worktree of this project.
     pub fn is_sibling_of(&self, other: &Self) -> bool {
         let (Some(ours), Some(theirs)) = (self.project_key(), other.project_key()) else {
             return false;
@@ -161,18 +168,17 @@ impl Memories {
     }
 
     fn project_key(&self) -> Option<&RootKey> {
-        let project = self.mounts.iter().find(|one| one.mount == Mount::Scope(Scope::Project));
+        let project = self.mounts.iter().find(|bound| bound.mount == Mount::Scope(Scope::Project));
         project?.root.as_ref().ok().map(|root| &root.key)
     }
 
-    /// Returns changes of these memories, newest first. What was changed outside of Lukasa is noticed
-    /// and recorded before.
+    /// Returns changes of these memories, newest first. External edits are recorded first.
     pub async fn changes(&self, query: &ChangesQuery) -> Result<Vec<MemoryChange>, StoreError> {
         self.record_external_edits().await?;
         self.recorded_changes(query).await
     }
 
-    /// Returns what to ask the state for; no places when no root is mounted.
+    /// Converts to a query of the state. It has no places if no root is mounted.
     pub(crate) fn state_query(&self, query: &ChangesQuery) -> Result<ChangeQuery, StoreError> {
         let (places, path) = match &query.path {
             None | Some(MemoryPath::Top) => (self.places(), None),
@@ -197,17 +203,17 @@ impl Memories {
         })
     }
 
-    /// Returns one change, if it touched a memory that this caller may see.
+    /// Returns a change that touched memories of this caller. Any other one does not exist for this caller.
     pub async fn change(&self, id: ChangeId) -> Result<MemoryChange, StoreError> {
         let change = self.store.state.change(id).await?.ok_or(StoreError::NoSuchChange(id))?;
         let places = self.places();
-        let seen = change.files.iter().any(|file| places.contains(&file.root.place))
+        let is_visible = change.files.iter().any(|file| places.contains(&file.root.place))
             || change.folder.as_ref().is_some_and(|folder| places.contains(&folder.root.place));
-        if seen { Ok(change) } else { Err(StoreError::NoSuchChange(id)) }
+        if is_visible { Ok(change) } else { Err(StoreError::NoSuchChange(id)) }
     }
 
-    /// Returns the bytes of an earlier revision of one of these memories, while history keeps them.
-    /// What only memories that are not mounted here ever held is as if it were not kept.
+    /// Returns the bytes of an earlier revision of one of these memories, while history keeps them. Returns `None` for
+    /// a revision that only memories of other roots ever had.
     pub async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StoreError> {
         if !self.has_revision(revision).await? {
             return Ok(None);
@@ -215,7 +221,7 @@ impl Memories {
         Ok(self.store.state.content(revision).await?)
     }
 
-    /// Returns whether a memory that is mounted here ever was at this revision.
+    /// Checks whether any memory of the mounted roots ever had this revision.
     async fn has_revision(&self, revision: &Revision) -> Result<bool, StoreError> {
         let places = self.places();
         if places.is_empty() {
@@ -238,7 +244,7 @@ impl Memories {
         }
     }
 
-    /// Returns what a change did to each memory that is mounted here.
+    /// Returns the effect of a change on each memory of the mounted roots.
     pub async fn diffs(&self, change: &MemoryChange) -> Result<Vec<FileDiff>, StoreError> {
         let mut diffs = Vec::with_capacity(change.files.len());
         for file in &change.files {
@@ -251,26 +257,26 @@ impl Memories {
                 (&path.to_string(), before.as_deref().unwrap_or_default()),
                 (&new_name, after.as_deref().unwrap_or_default()),
             );
-            let kept = had_before && had_after;
-            let unified = if kept { unified } else { String::new() };
-            diffs.push(FileDiff { path, moved_to, before, after, unified, is_complete: kept });
+            let is_complete = had_before && had_after;
+            let unified = if is_complete { unified } else { String::new() };
+            diffs.push(FileDiff { path, moved_to, before, after, unified, is_complete });
         }
         Ok(diffs)
     }
 
-    /// Returns the text of a revision, and whether history has it (having nothing to have counts).
+    /// Returns the text of a revision, and whether history has it; `true` without a revision.
     pub(crate) async fn text(
         &self,
         revision: Option<&Revision>,
     ) -> Result<(Option<String>, bool), StoreError> {
         let Some(revision) = revision else { return Ok((None, true)) };
         let bytes = self.store.state.content(revision).await?;
-        let kept = bytes.is_some();
-        Ok((bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()), kept))
+        let is_kept = bytes.is_some();
+        Ok((bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()), is_kept))
     }
 
-    /// Takes changes back as one new change, or says what it would do. Refuses as a whole, with the
-    /// differences, when any of the memories changed since.
+    /// Undoes changes by one new change, or computes that change only. If any of the memories changed since, nothing is
+    /// undone and the error has the diffs.
     pub async fn undo(
         &self,
         target: &UndoTarget,
@@ -281,23 +287,23 @@ impl Memories {
         if changes.iter().all(|change| change.kind == ChangeKind::Accept) {
             let (paths, change) = self.undo_accept(&changes, dry, call).await?;
             if paths.is_empty() {
-                let what = "that is not as it was already".to_owned();
-                return Err(StoreError::NothingToUndo(what));
+                let reason = "no memory still has the accepted text".to_owned();
+                return Err(StoreError::NothingToUndo(reason));
             }
             let undone = changes.iter().map(|change| change.id).collect();
-            let left = self.changes_in_other_roots(target).await?;
-            return Ok(UndoReport { change, undone, paths, warnings: Vec::new(), elsewhere: left });
+            let elsewhere = self.changes_in_other_roots(target).await?;
+            return Ok(UndoReport { change, undone, paths, warnings: Vec::new(), elsewhere });
         }
-        let wanted = self.restore_targets(&changes).await?;
-        let is_wanted = |root: &Root| wanted.keys().any(|(place, _)| *place == root.key.place);
-        let mut held = self.lock_all(is_wanted).await?;
-        let steps = self.undo_steps(&held, &wanted).await?;
+        let targets = self.restore_targets(&changes).await?;
+        let is_affected = |root: &Root| targets.keys().any(|(place, _)| *place == root.key.place);
+        let mut locked = self.lock_all(is_affected).await?;
+        let steps = self.undo_steps(&locked, &targets).await?;
         if steps.is_empty() {
-            return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
+            return Err(StoreError::NothingToUndo(ALREADY_RESTORED.to_owned()));
         }
-        let paths = steps.iter().filter_map(|step| path_of(&held, step)).collect();
-        let steps = join_moves(steps, &changes, &held);
-        let warnings = self.screen_restored(&held, &steps)?;
+        let paths = steps.iter().filter_map(|step| path_of(&locked, step)).collect();
+        let steps = join_moves(steps, &changes, &locked);
+        let warnings = self.screen_restored(&locked, &steps)?;
         let plan = CommitPlan {
             kind: ChangeKind::Undo,
             provenance: self.provenance(call),
@@ -305,12 +311,12 @@ impl Memories {
             attempt: call.attempt,
             accepts: None,
             undoes: changes.first().map(|change| change.id),
-            folder: undo_folder_rename(&changes, &held, &steps).await?,
+            folder: undo_folder_rename(&changes, &locked, &steps).await?,
             steps,
             counts_as_use: false,
         };
-        self.check_plan(&held, &plan).await?;
-        let mut undone = UndoReport {
+        self.check_plan(&locked, &plan).await?;
+        let mut report = UndoReport {
             change: None,
             undone: changes.iter().map(|change| change.id).collect(),
             paths,
@@ -318,23 +324,23 @@ impl Memories {
             elsewhere: self.changes_in_other_roots(target).await?,
         };
         if dry == DryRun::Yes {
-            return Ok(undone);
+            return Ok(report);
         }
-        match commit::commit(&self.store, &mut held, plan).await {
+        match commit::commit(&self.store, &mut locked, plan).await {
             Ok(id) => {
-                drop(held);
+                drop(locked);
                 self.store.schedule_checkpoint().await;
-                undone.change = Some(id);
-                Ok(undone)
+                report.change = Some(id);
+                Ok(report)
             }
-            // It changed between the look and the write: looking again says how.
+            // A file changed between the check and the write. A second undo reports the difference.
             Err(CommitError::Raced) => Err(StoreError::UndoBlocked(
-                undone
+                report
                     .paths
                     .into_iter()
                     .map(|path| UndoConflict {
                         path,
-                        reason: "it was changed at this very moment; try again".to_owned(),
+                        reason: "it was changed during the undo; try again".to_owned(),
                         diff: String::new(),
                     })
                     .collect(),
@@ -343,28 +349,29 @@ impl Memories {
         }
     }
 
-    /// Works out the steps that make each memory what it was, or what keeps that from happening.
+    /// Computes the steps that restore each memory. Returns [`StoreError::UndoBlocked`] if any cannot be restored.
     async fn undo_steps(
         &self,
-        held: &[LockedRoot],
-        wanted: &BTreeMap<(String, RelativePath), RestoreTarget>,
+        locked: &[LockedRoot],
+        targets: &BTreeMap<(String, RelativePath), RestoreTarget>,
     ) -> Result<Vec<FileStep>, StoreError> {
         let mut blocked = Vec::new();
         let mut steps = Vec::new();
-        for ((place, path), wanted) in wanted {
-            let Some(index) = held.iter().position(|held| held.root.key.place == *place) else {
+        for ((place, path), target) in targets {
+            let Some(index) = locked.iter().position(|locked| locked.root.key.place == *place)
+            else {
                 continue;
             };
-            match self.undo_step(&held[index], path, wanted).await? {
-                Restoration::Write(what) => {
-                    let (path, trust) = (path.clone(), wanted.trust);
-                    steps.push(FileStep { root: index, path, op: what, trust, origin: None });
+            match self.undo_step(&locked[index], path, target).await? {
+                Restoration::Write(op) => {
+                    let (path, trust) = (path.clone(), target.trust);
+                    steps.push(FileStep { root: index, path, op, trust, origin: None });
                 }
                 Restoration::Nothing => {}
-                Restoration::Blocked(block) => blocked.push(block),
+                Restoration::Blocked(conflict) => blocked.push(conflict),
             }
         }
-        for (index, root) in held.iter().enumerate() {
+        for (index, root) in locked.iter().enumerate() {
             let own: Vec<_> = steps.iter().filter(|step| step.root == index).collect();
             blocked.extend(find_conflicts(root, &own).await?);
         }
@@ -374,16 +381,16 @@ impl Memories {
         Ok(steps)
     }
 
-    /// Screens what comes back. A person may have back what was there, and is warned; anybody else
-    /// brings in only what they could have written.
+    /// Screens restored text. A person may restore any earlier text and only gets warnings; other callers may restore
+    /// only text that they could write now.
     fn screen_restored(
         &self,
-        held: &[LockedRoot],
+        locked: &[LockedRoot],
         steps: &[FileStep],
     ) -> Result<Vec<Warning>, CommandError> {
         let mut warnings = Vec::new();
         for step in steps {
-            let mount = held[step.root].root.mount;
+            let mount = locked[step.root].root.mount;
             let (path, before, after) = match &step.op {
                 FileOp::Write { before, after } => (&step.path, before.as_ref(), &after[..]),
                 FileOp::Move { to, .. } => (to, None, &[][..]),
@@ -395,8 +402,10 @@ impl Memories {
             let after = String::from_utf8_lossy(after);
             if self.writer() == TextAuthor::Person {
                 let findings = self.findings(&path, before.as_deref(), &after).into_iter();
-                let warning =
-                    |(one, _): (ScreenFinding, _)| Warning { rule: one.rule, line: one.line };
+                let warning = |(finding, _): (ScreenFinding, _)| Warning {
+                    rule: finding.rule,
+                    line: finding.line,
+                };
                 warnings.extend(findings.map(warning));
             } else {
                 edit::check_writable(&path, &after)?;
@@ -406,8 +415,7 @@ impl Memories {
         Ok(warnings)
     }
 
-    /// Returns what a task did to memories that are not open here. That there are such is told to a
-    /// person alone.
+    /// Returns changes of a task to memories that are not open here. Only a person learns that they exist.
     async fn changes_in_other_roots(
         &self,
         target: &UndoTarget,
@@ -419,20 +427,20 @@ impl Memories {
         let everywhere =
             ChangeQuery { task: Some(task.clone()), max: usize::MAX, ..ChangeQuery::default() };
         let places = self.places();
-        let mut left = Vec::new();
+        let mut elsewhere = Vec::new();
         for change in self.store.state.changes(&everywhere).await? {
             let roots = change.files.iter().map(|file| &file.root);
             let folder = change.folder.iter().map(|folder| &folder.root);
-            let away = roots.chain(folder).find(|root| !places.contains(&root.place));
-            left.extend(away.map(|root| ChangeInOtherRoot {
+            let foreign_root = roots.chain(folder).find(|root| !places.contains(&root.place));
+            elsewhere.extend(foreign_root.map(|root| ChangeInOtherRoot {
                 change: change.id,
                 identity: root.identity.clone(),
             }));
         }
-        Ok(left)
+        Ok(elsewhere)
     }
 
-    /// Returns the changes to take back, newest first.
+    /// Returns the changes to undo, newest first.
     async fn resolve_undo_target(
         &self,
         target: &UndoTarget,
@@ -447,7 +455,7 @@ impl Memories {
                     changes.push(self.change(*id).await?);
                 }
                 if changes.is_empty() {
-                    return Err(StoreError::NothingToUndo("no change is named".to_owned()));
+                    return Err(StoreError::NothingToUndo("no change was named".to_owned()));
                 }
                 return Ok(changes);
             }
@@ -459,56 +467,59 @@ impl Memories {
         }
         let mut changes = self.recorded_changes(&query).await?;
         if matches!(target, UndoTarget::Span { .. }) {
-            // A stretch of time is about what was done through Lukasa; an editor's work stays.
+            // A period selects changes made through Lukasa; external edits stay.
             changes.retain(|change| change.provenance.actor != Actor::Outside);
         }
         if changes.is_empty() {
-            let left = self.changes_in_other_roots(target).await?;
-            let what = match target {
-                UndoTarget::Task(task) if !left.is_empty() => {
-                    let mut whose: Vec<_> = left.iter().map(|one| one.identity.as_str()).collect();
-                    whose.sort_unstable();
-                    whose.dedup();
+            let elsewhere = self.changes_in_other_roots(target).await?;
+            let reason = match target {
+                UndoTarget::Task(task) if !elsewhere.is_empty() => {
+                    let mut identities: Vec<_> =
+                        elsewhere.iter().map(|change| change.identity.as_str()).collect();
+                    identities.sort_unstable();
+                    identities.dedup();
                     format!(
-                        "here in the task {task}; what it changed belongs to {}: undo it there",
-                        whose.join(", ")
+                        "the task {task} changed nothing here; its changes belong to {}, undo them there",
+                        identities.join(", ")
                     )
                 }
-                UndoTarget::Task(task) => format!("in the task {task}"),
-                UndoTarget::Session(session) => format!("in the session {session}"),
+                UndoTarget::Task(task) => format!("the task {task} changed nothing here"),
+                UndoTarget::Session(session) => {
+                    format!("the session {session} changed nothing here")
+                }
                 UndoTarget::Change(_) | UndoTarget::Changes(_) | UndoTarget::Span { .. } => {
-                    "in that stretch of time".to_owned()
+                    "no changes in this period".to_owned()
                 }
             };
-            return Err(StoreError::NothingToUndo(what));
+            return Err(StoreError::NothingToUndo(reason));
         }
         Ok(changes)
     }
 
-    /// Folds changes, newest first, into what each memory has to be now and has to become.
+    /// Folds changes, newest first, into the expected and the restored revision of each memory.
     async fn restore_targets(
         &self,
         changes: &[MemoryChange],
     ) -> Result<BTreeMap<(String, RelativePath), RestoreTarget>, StoreError> {
-        let mut wanted: BTreeMap<(String, RelativePath), RestoreTarget> = BTreeMap::new();
-        let mut take = |(file, trust): (&FileChange, Trust), path: &RelativePath, now, then| {
+        let mut targets: BTreeMap<(String, RelativePath), RestoreTarget> = BTreeMap::new();
+        let mut add = |(file, trust): (&FileChange, Trust), path: &RelativePath, now, restored| {
             let key = (file.root.place.clone(), path.clone());
-            let wanted = match wanted.entry(key) {
+            let target = match targets.entry(key) {
                 Entry::Vacant(new) => {
                     new.insert(RestoreTarget { expected: now, ..RestoreTarget::default() })
                 }
-                Entry::Occupied(known) => {
-                    let known = known.into_mut();
-                    // Older changes come later here: what this one left is what the newer one found,
-                    // or somebody changed it in between.
-                    if known.restored != now && known.gap.is_none() {
-                        known.gap = Some((now, known.restored));
+                Entry::Occupied(newer) => {
+                    let newer = newer.into_mut();
+                    // Older changes come later here. If this one did not leave the revision that the newer one
+                    // found, another writer changed the memory in between.
+                    if newer.restored != now && newer.gap.is_none() {
+                        newer.gap = Some((now, newer.restored));
                     }
-                    known
+                    newer
                 }
             };
-            wanted.restored = then;
-            wanted.trust = Some(trust);
+            target.restored = restored;
+            target.trust = Some(trust);
         };
         for change in changes {
             let is_all = commit::sets_full_trust(change.kind, &change.provenance);
@@ -517,106 +528,110 @@ impl Memories {
                     .virtual_path(&file.root, &file.path)
                     .ok_or(StoreError::UndoElsewhere(change.id))?;
                 self.check_writable(&path)?;
-                // Of a text that history does not know any more: it was trusted no less than one that was made of it.
+                // Fallback for a text that history dropped: it was trusted at least as far as the text made from it.
                 let trust = if is_all { Trust::Outside } else { file.trust };
-                let mut take = |path, now, then| take((file, trust), path, now, then);
+                let mut add = |path, now, restored| add((file, trust), path, now, restored);
                 match &file.moved_to {
                     Some(to) => {
-                        take(to, file.after, None);
-                        take(&file.path, None, file.before);
+                        add(to, file.after, None);
+                        add(&file.path, None, file.before);
                     }
-                    None => take(&file.path, file.after, file.before),
+                    None => add(&file.path, file.after, file.before),
                 }
             }
         }
-        // The text that comes back has the trust that it had, and not that of the one which took its place.
+        // Restored text gets back its recorded trust, not the trust of the text that replaced it.
         for root in self.open_roots() {
-            let here = wanted.iter_mut().filter(|((place, _), _)| *place == root.key.place);
-            let mut here: Vec<_> = here.filter_map(|(_, one)| Some((one.restored?, one))).collect();
-            if here.is_empty() {
+            let own_targets = targets.iter_mut().filter(|((place, _), _)| *place == root.key.place);
+            let mut own_targets: Vec<_> =
+                own_targets.filter_map(|(_, target)| Some((target.restored?, target))).collect();
+            if own_targets.is_empty() {
                 continue;
             }
             let recorded = self.store.state.recorded_revisions(&root.key.identity).await?;
-            for (then, wanted) in &mut here {
-                wanted.trust = recorded.get(then).copied().or(wanted.trust);
+            for (restored, target) in &mut own_targets {
+                target.trust = recorded.get(restored).copied().or(target.trust);
             }
         }
-        Ok(wanted)
+        Ok(targets)
     }
 
-    /// Works out how one memory becomes what it was.
+    /// Computes the restoration of one memory.
     async fn undo_step(
         &self,
-        held: &LockedRoot,
+        locked: &LockedRoot,
         path: &RelativePath,
-        wanted: &RestoreTarget,
+        target: &RestoreTarget,
     ) -> Result<Restoration, StoreError> {
-        let shown = virtual_path(held.root.mount, path.clone())?;
-        if let Some((left, found)) = &wanted.gap {
-            let (left, _) = self.text(left.as_ref()).await?;
-            let (found, _) = self.text(found.as_ref()).await?;
+        let shown = virtual_path(locked.root.mount, path.clone())?;
+        if let Some((expected, current)) = &target.gap {
+            let (expected, _) = self.text(expected.as_ref()).await?;
+            let (current, _) = self.text(current.as_ref()).await?;
             let diff = unified_diff(
-                (&format!("{shown} as one change left it"), left.as_deref().unwrap_or_default()),
-                (&format!("{shown} as the next found it"), found.as_deref().unwrap_or_default()),
+                (
+                    &format!("{shown} as one change left it"),
+                    expected.as_deref().unwrap_or_default(),
+                ),
+                (&format!("{shown} as the next found it"), current.as_deref().unwrap_or_default()),
             );
-            let why = "somebody else changed it in between".to_owned();
-            return Ok(Restoration::Blocked(UndoConflict { path: shown, reason: why, diff }));
+            let reason = "another writer changed it in between".to_owned();
+            return Ok(Restoration::Blocked(UndoConflict { path: shown, reason, diff }));
         }
         let max = memory::limits::HISTORY_FILE_BYTES_MAX;
-        let now = match held.root.backend.read(path, max).await {
+        let now = match locked.root.backend.read(path, max).await {
             Ok(read) => Some(FileSnapshot::from_read(read)),
             Err(BackendError::NotFound) => None,
-            // A folder in its place, or a file in that of a folder on the way: it itself is gone.
+            // A folder is at the path, or a file at one of its parents: the memory itself is gone.
             Err(BackendError::WrongKind)
-                if wanted.expected.is_none()
+                if target.expected.is_none()
                     && matches!(
-                        kind_at(&held.root, &shown, path).await?,
+                        kind_at(&locked.root, &shown, path).await?,
                         None | Some(FileKind::Folder)
                     ) =>
             {
                 None
             }
             Err(error) => {
-                let why = format!("it cannot be read: {error}");
-                let blocked = UndoConflict { path: shown, reason: why, diff: String::new() };
+                let reason = format!("it cannot be read: {error}");
+                let blocked = UndoConflict { path: shown, reason, diff: String::new() };
                 return Ok(Restoration::Blocked(blocked));
             }
         };
         let revision = now.as_ref().and_then(FileSnapshot::revision);
-        if now.is_some() == wanted.expected.is_some() && revision == wanted.expected {
-            return self.restore(shown, now, wanted).await;
+        if now.is_some() == target.expected.is_some() && revision == target.expected {
+            return self.restore(shown, now, target).await;
         }
-        let (left, _) = self.text(wanted.expected.as_ref()).await?;
-        let found = now.and_then(|now| now.content);
-        let found = found.map(|(bytes, _)| String::from_utf8_lossy(&bytes).into_owned());
-        let why = match (&left, &found) {
+        let (expected, _) = self.text(target.expected.as_ref()).await?;
+        let current = now.and_then(|now| now.content);
+        let current = current.map(|(bytes, _)| String::from_utf8_lossy(&bytes).into_owned());
+        let reason = match (&expected, &current) {
             (_, None) => "it is gone",
-            (None, Some(_)) => "something is there again",
+            (None, Some(_)) => "a memory is there again",
             (Some(_), Some(_)) => "it was changed since",
         };
         let diff = unified_diff(
-            (&format!("{shown} as the change left it"), left.as_deref().unwrap_or_default()),
-            (&format!("{shown} as it is"), found.as_deref().unwrap_or_default()),
+            (&format!("{shown} as the change left it"), expected.as_deref().unwrap_or_default()),
+            (&format!("{shown} as it is"), current.as_deref().unwrap_or_default()),
         );
-        Ok(Restoration::Blocked(UndoConflict { path: shown, reason: why.to_owned(), diff }))
+        Ok(Restoration::Blocked(UndoConflict { path: shown, reason: reason.to_owned(), diff }))
     }
 
     async fn restore(
         &self,
         shown: MemoryPath,
         now: Option<FileSnapshot>,
-        wanted: &RestoreTarget,
+        target: &RestoreTarget,
     ) -> Result<Restoration, StoreError> {
-        match (now, &wanted.restored) {
+        match (now, &target.restored) {
             (None, None) => Ok(Restoration::Nothing),
             (Some(before), None) => Ok(Restoration::Write(FileOp::Remove { before })),
-            (now, Some(then)) => {
-                if now.as_ref().and_then(FileSnapshot::revision) == Some(*then) {
+            (now, Some(restored)) => {
+                if now.as_ref().and_then(FileSnapshot::revision) == Some(*restored) {
                     return Ok(Restoration::Nothing);
                 }
-                let Some(bytes) = self.store.state.content(then).await? else {
-                    let why = "history no longer keeps what it was".to_owned();
-                    let blocked = UndoConflict { path: shown, reason: why, diff: String::new() };
+                let Some(bytes) = self.store.state.content(restored).await? else {
+                    let reason = "history no longer keeps its earlier content".to_owned();
+                    let blocked = UndoConflict { path: shown, reason, diff: String::new() };
                     return Ok(Restoration::Blocked(blocked));
                 };
                 Ok(Restoration::Write(FileOp::Write { before: now, after: Arc::from(bytes) }))
@@ -633,68 +648,70 @@ enum Restoration {
     Blocked(UndoConflict),
 }
 
-/// What a memory has to be for an undo to happen, and what it then becomes.
+/// The revision that an undo expects a memory to have, and the one that it restores; `None` means no memory.
 #[derive(Debug, Default)]
 struct RestoreTarget {
     expected: Option<Revision>,
     restored: Option<Revision>,
-    /// What somebody made of it between two of the changes: from this to that.
+    /// An edit between two of the undone changes: the revisions before and after it.
     gap: Option<(Option<Revision>, Option<Revision>)>,
     trust: Option<memory::change::Trust>,
 }
 
-/// Returns whether one path lies in the other, so that there cannot be files at both.
+/// Checks whether one path contains the other, so that there cannot be files at both.
 fn is_nested(a: &RelativePath, b: &RelativePath) -> bool {
     a.is_within(b) || b.is_within(a)
 }
 
-/// Finds what would keep a file from coming back to its place and is not going away with this undo.
+/// Finds obstacles at the paths of restored files that this undo does not remove.
 async fn find_conflicts(
-    held: &LockedRoot,
+    locked: &LockedRoot,
     steps: &[&FileStep],
 ) -> Result<Vec<UndoConflict>, StoreError> {
-    let root = &held.root;
+    let root = &locked.root;
     let removed = steps.iter().filter(|step| matches!(step.op, FileOp::Remove { .. }));
     let leaving: Vec<&RelativePath> = removed.map(|step| &step.path).collect();
     let mut blocked = Vec::new();
     for step in steps.iter().filter(|step| matches!(step.op, FileOp::Write { before: None, .. })) {
         if obstacle(root, &step.path, &leaving).await?.is_some() {
             let path = virtual_path(root.mount, step.path.clone())?;
-            let why = "something else stands in its place: move that away first".to_owned();
-            blocked.push(UndoConflict { path, reason: why, diff: String::new() });
+            let reason = "another file or folder is at its path; move that away first".to_owned();
+            blocked.push(UndoConflict { path, reason, diff: String::new() });
         }
     }
     Ok(blocked)
 }
 
-fn path_of(held: &[LockedRoot], step: &FileStep) -> Option<MemoryPath> {
-    MemoryPath::inside(held[step.root].root.mount, step.path.clone()).ok()
+fn path_of(locked: &[LockedRoot], step: &FileStep) -> Option<MemoryPath> {
+    MemoryPath::inside(locked[step.root].root.mount, step.path.clone()).ok()
 }
 
-/// Turns the removal of a memory at one path and its return at another into the move that undoes a
-/// rename, so that pins and usage go back with it.
+/// Joins the removal at the new path and the restoration at the old path of a renamed memory into one move. A move
+/// takes pins and usage back to the old path.
 fn join_moves(
     steps: Vec<FileStep>,
     changes: &[MemoryChange],
-    held: &[LockedRoot],
+    locked: &[LockedRoot],
 ) -> Vec<FileStep> {
     let mut steps: Vec<Option<FileStep>> = steps.into_iter().map(Some).collect();
     for file in changes.iter().flat_map(|change| &change.files) {
         let Some(to) = &file.moved_to else { continue };
-        let at = |path: &RelativePath| {
+        let step_index = |path: &RelativePath| {
             steps.iter().position(|step| {
                 step.as_ref().is_some_and(|step| {
-                    step.path == *path && held[step.root].root.key.place == file.root.place
+                    step.path == *path && locked[step.root].root.key.place == file.root.place
                 })
             })
         };
-        let (Some(gone), Some(back)) = (at(to), at(&file.path)) else { continue };
+        let (Some(removal), Some(restoration)) = (step_index(to), step_index(&file.path)) else {
+            continue;
+        };
         let nests = |step: &FileStep| step.path != file.path && is_nested(&step.path, &file.path);
         if steps.iter().flatten().any(nests) {
-            // Something has to make room for it first, so it cannot go there in one step.
+            // Another step has to make room first, so a single move would fail.
             continue;
         }
-        let moved = match (&steps[gone], &steps[back]) {
+        let step = match (&steps[removal], &steps[restoration]) {
             (
                 Some(FileStep { root, path, op: FileOp::Remove { before }, .. }),
                 Some(FileStep { op: FileOp::Write { before: None, after }, trust, .. }),
@@ -707,32 +724,33 @@ fn join_moves(
             },
             _ => continue,
         };
-        (steps[gone], steps[back]) = (Some(moved), None);
+        (steps[removal], steps[restoration]) = (Some(step), None);
     }
     steps.into_iter().flatten().collect()
 }
 
-/// Returns the folder that an undone rename moves back as a whole, with whatever else lies in it;
-/// `None` when memories were added to it since, which stay where they are.
+/// Returns the folder that an undone rename moves back as a whole, with other files in it. Returns `None` if memories
+/// were added to it since; they stay where they are.
 async fn undo_folder_rename(
     changes: &[MemoryChange],
-    held: &[LockedRoot],
+    locked: &[LockedRoot],
     steps: &[FileStep],
 ) -> Result<Option<FolderStep>, StoreError> {
     let [MemoryChange { folder: Some(folder), .. }] = changes else { return Ok(None) };
     let Some(to) = &folder.moved_to else { return Ok(None) };
-    let place = |held: &LockedRoot| held.root.key.place == folder.root.place;
-    let Some(index) = held.iter().position(place) else { return Ok(None) };
-    let root = &held[index].root;
-    let at = StoreError::backend_error(root.mount);
-    if root.backend.kind(&folder.path).await.map_err(&at)?.is_some() {
+    let is_place = |locked: &LockedRoot| locked.root.key.place == folder.root.place;
+    let Some(index) = locked.iter().position(is_place) else { return Ok(None) };
+    let root = &locked[index].root;
+    let to_error = StoreError::backend_error(root.mount);
+    if root.backend.kind(&folder.path).await.map_err(&to_error)?.is_some() {
         return Ok(None);
     }
-    let walk = root.backend.walk(Some(to), Extent::ALL).await.map_err(&at)?;
+    let walk = root.backend.walk(Some(to), Extent::ALL).await.map_err(&to_error)?;
     let moves = |path: &RelativePath| {
         steps.iter().any(|step| step.path == *path && matches!(step.op, FileOp::Move { .. }))
     };
-    let all = steps.len() == walk.files_total && walk.files.iter().all(|file| moves(&file.path));
+    let is_whole =
+        steps.len() == walk.files_total && walk.files.iter().all(|file| moves(&file.path));
     let folder = FolderStep { root: index, path: to.clone(), to: Some(folder.path.clone()) };
-    Ok(all.then_some(folder))
+    Ok(is_whole.then_some(folder))
 }

@@ -1,4 +1,6 @@
-//! The few files of this host that are not memories: folders of the state, what git and the kernel say. All of them lie where a person's settings point, never in a checkout.
+//! Access to the host's files that are not memories: files of the state folder, git's files, and
+//! those of the kernel. Memories are read and written through a backend instead, which confines
+//! every path to its root.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -8,26 +10,26 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{Access, OFlags, Timespec, Timestamps};
 use state::private_files::create_private_file;
 
-/// The longest of those small files that is read.
+/// Maximum size of a small file, in bytes.
 const SMALL_FILE_BYTES_MAX: u64 = 4_096;
 
-/// How many names of such a folder are looked at.
+/// Maximum number of names that are read from a folder.
 const NAMES_MAX: usize = 1_000;
 
-/// Opens a file that exists for reading.
+/// Opens an existing file for reading.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that opens such files")]
 pub(crate) fn open_existing_file(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Returns the text of a small file; `None` when there is none, or it is large or not text.
+/// Returns the text of a small file; `None` if there is none, or if it is too large or not text.
 ///
-/// A checkout may have a pipe in its place, so the file is opened without waiting for anybody.
+/// A checkout may have a pipe at the path, so the file is opened without blocking.
 #[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
 pub(crate) fn read_small_file(path: impl AsRef<Path>) -> Option<String> {
     let mut text = String::new();
-    let patience = OFlags::NONBLOCK.bits().cast_signed();
-    let file = fs::OpenOptions::new().read(true).custom_flags(patience).open(path).ok()?;
+    let open_flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = fs::OpenOptions::new().read(true).custom_flags(open_flags).open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }
@@ -35,30 +37,29 @@ pub(crate) fn read_small_file(path: impl AsRef<Path>) -> Option<String> {
     (u64::try_from(read).ok()? <= SMALL_FILE_BYTES_MAX).then_some(text)
 }
 
-/// Tells whether there may be written in a folder; in the one that it would be made in, if it does not
-/// exist.
+/// Checks whether a folder is writable. For a folder that does not exist, checks the nearest existing parent.
 pub(crate) fn is_writable(folder: &Path) -> bool {
-    let found = folder.ancestors().find(|path| symlink_metadata(path).is_some());
-    let wanted = Access::WRITE_OK | Access::EXEC_OK;
-    found.is_none_or(|path| rustix::fs::access(path, wanted).is_ok())
+    let existing = folder.ancestors().find(|path| symlink_metadata(path).is_some());
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    existing.is_none_or(|path| rustix::fs::access(path, access).is_ok())
 }
 
-/// Returns how many bytes this account may still write to the disk of a folder; `None` if the system does not
-/// say.
+/// Returns the number of bytes that this account may still write to the disk of a folder; `None` if the system does
+/// not report it.
 pub(crate) fn available_bytes(folder: &Path) -> Option<u64> {
-    let found = folder.ancestors().find(|path| symlink_metadata(path).is_some())?;
-    let disk = rustix::fs::statvfs(found).ok()?;
+    let existing = folder.ancestors().find(|path| symlink_metadata(path).is_some())?;
+    let disk = rustix::fs::statvfs(existing).ok()?;
     disk.f_bavail.checked_mul(disk.f_frsize)
 }
 
-/// Returns the names in a folder, the first so many; none if it cannot be read.
+/// Returns the first [`NAMES_MAX`] names in a folder; none if it cannot be read.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that looks at such folders")]
 pub(crate) fn list_names(folder: &Path) -> Vec<std::ffi::OsString> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().take(NAMES_MAX).map(|entry| entry.file_name()).collect()
 }
 
-/// Returns a path without links and dots, if there is something at it.
+/// Returns a path without links and dots. Fails if nothing is at the path.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that resolves such paths")]
 pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     #[cfg(target_os = "linux")]
@@ -68,8 +69,8 @@ pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-/// The same of a path that leads through no link, which the kernel tells at once and not name by name; else
-/// `None`.
+/// Does the same for a path without links, with one system call instead of one for each name. Returns `None` for
+/// any other path.
 #[cfg(target_os = "linux")]
 fn canonical_if_link_free(path: &Path) -> Option<PathBuf> {
     use rustix::fs::{CWD, Mode, ResolveFlags, openat2};
@@ -81,7 +82,7 @@ fn canonical_if_link_free(path: &Path) -> Option<PathBuf> {
     let mut real = PathBuf::with_capacity(path.as_os_str().len());
     for part in path.components() {
         match part {
-            // What was gone into was no link, so this is the way back.
+            // No component was a link, so the parent by name is the real parent.
             Component::ParentDir => drop(real.pop()),
             Component::CurDir => {}
             part => real.push(part),
@@ -90,34 +91,33 @@ fn canonical_if_link_free(path: &Path) -> Option<PathBuf> {
     Some(real)
 }
 
-/// Returns what is at a path, without following it.
+/// Returns the metadata of a path, without following a link.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that looks at such paths")]
 pub(crate) fn symlink_metadata(path: &Path) -> Option<fs::Metadata> {
     fs::symlink_metadata(path).ok()
 }
 
-/// Returns the bytes of a file of at most so many, and notes that it was used; `None` when there is none, or it
-/// is larger, or no file, or a link.
+/// Returns the bytes of a file, and updates its times to mark a use. Returns `None` for a missing file, a file over
+/// `bytes_max`, a link, or anything that is not a regular file.
 #[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
 pub(crate) fn read_and_touch(path: &Path, bytes_max: usize) -> Option<Vec<u8>> {
-    let patience = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
-    let file = fs::OpenOptions::new().read(true).custom_flags(patience).open(path).ok()?;
-    let facts = file.metadata().ok()?;
-    let bytes = usize::try_from(facts.len()).ok()?;
-    if !facts.is_file() || bytes > bytes_max {
+    let open_flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+    let file = fs::OpenOptions::new().read(true).custom_flags(open_flags).open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    let bytes = usize::try_from(metadata.len()).ok()?;
+    if !metadata.is_file() || bytes > bytes_max {
         return None;
     }
     let mut read = Vec::with_capacity(bytes + 1);
-    (&file).take(facts.len() + 1).read_to_end(&mut read).ok()?;
+    (&file).take(metadata.len() + 1).read_to_end(&mut read).ok()?;
     let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
-    let used = Timestamps { last_access: now, last_modification: now };
-    // Where that cannot be noted, the file is only made anew sooner.
-    rustix::fs::futimens(&file, &used).unwrap_or_default();
+    let times = Timestamps { last_access: now, last_modification: now };
+    // If the times cannot be updated, the cached file only expires sooner.
+    rustix::fs::futimens(&file, &times).unwrap_or_default();
     (read.len() == bytes).then_some(read)
 }
 
-/// Writes a file for the person alone and gives it its place in its folder, from one moment to the next.
-/// Nothing is synchronized.
+/// Writes a file for the person alone, atomically by a rename, without synchronizing it.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that moves such files")]
 pub(crate) fn write_private_file(
     folder: &Path,
@@ -127,12 +127,12 @@ pub(crate) fn write_private_file(
 ) -> io::Result<()> {
     let from = folder.join(temporary);
     let mut file = create_private_file(&from)?;
-    let put = file.write_all(bytes).and_then(|()| fs::rename(&from, folder.join(name)));
-    if put.is_err() {
-        // What stays is swept later.
+    let result = file.write_all(bytes).and_then(|()| fs::rename(&from, folder.join(name)));
+    if result.is_err() {
+        // If this fails, the temporary file is swept later.
         remove_file(&from).unwrap_or_default();
     }
-    put
+    result
 }
 
 /// Removes a file.
@@ -141,8 +141,8 @@ pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
 }
 
-/// Removes a folder and the folders in it, as far as there is nothing else in them. Follows no link. Returns
-/// whether the folder is gone.
+/// Removes a folder and its subfolders, as far as they contain no files. Does not follow links. Returns whether the
+/// folder is gone.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that removes such folders")]
 pub(crate) fn remove_empty_folders(folder: &Path) -> io::Result<bool> {
     let entries = match fs::read_dir(folder) {
@@ -159,7 +159,7 @@ pub(crate) fn remove_empty_folders(folder: &Path) -> io::Result<bool> {
     }
     match fs::remove_dir(folder) {
         Ok(()) => Ok(true),
-        // Another process wrote there meanwhile, or removed it.
+        // Another process wrote a file there, or removed the folder.
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error),
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_real_path_is_the_same_whichever_way_it_is_found() {
+    fn the_fast_real_path_equals_the_canonical_path() {
         let top = tempfile::tempdir().unwrap();
         let top = fs::canonicalize(top.path()).unwrap();
         fs::create_dir_all(top.join("a/b")).unwrap();

@@ -1,9 +1,12 @@
-//! Where memories live.
+//! Storage of memories: files, history of changes, and access.
 //!
-//! The only crate that names files. It hands out [`Memories`]: the memories one caller may touch, as
-//! a value; holding it is the permission. Every command goes access → screen → caps → contain →
-//! edit → record → write → announce, written once here whatever the backend. Files are the truth:
-//! an edit made outside is noticed, recorded and never overwritten unseen.
+//! This crate reads and writes the files of all scopes. No other crate names memory files.
+//! [`Store`] opens roots and hands out [`Memories`]: the memories that one caller may use. Holding
+//! that value is the permission.
+//!
+//! Every command takes the same steps, whatever the backend: access, screening, limits, path
+//! containment, edit, record, write, publish. The files are authoritative. An edit made outside is
+//! detected and recorded, and is never overwritten unseen.
 
 mod binding;
 

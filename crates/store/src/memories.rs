@@ -1,4 +1,8 @@
-//! The memories one caller may touch.
+//! The memories that one caller may use, as a value.
+//!
+//! [`Store::memories`] combines a binding and a caller to [`Memories`]. This file defines that
+//! type, its mounts and the types of its results. The operations are in other files: reads in
+//! `view`, writes in `apply` and `draft`, undo in `history`, and review in `unreviewed`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,27 +25,27 @@ use crate::error::StoreError;
 use crate::root::Root;
 use crate::store::Store;
 
-/// A memory as read.
+/// The text of a memory, with its revision and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryText {
     /// Its text.
     pub text: String,
     /// The digest of its bytes.
     pub revision: Revision,
-    /// When its file was last modified.
+    /// Time of its last modification.
     pub modified_at: Timestamp,
 }
 
-/// What a save left.
+/// Result of a save.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedMemory {
     /// The memory's revision afterwards.
     pub revision: Revision,
-    /// The change recorded; `None` when the bytes were already these.
+    /// The recorded change; `None` if the memory already had these bytes.
     pub change: Option<ChangeId>,
-    /// Whether nothing was there before.
+    /// Whether the memory is new.
     pub created: bool,
-    /// What screening warned of.
+    /// Warnings of screening.
     pub warnings: Vec<Warning>,
 }
 
@@ -50,13 +54,13 @@ pub struct SavedMemory {
 pub struct MemoryEntry {
     /// Its path.
     pub path: MemoryPath,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// When its file was last modified.
+    /// Time of its last modification.
     pub modified_at: Timestamp,
     /// Its one-line description, or its first heading or line when it has none; empty when it has neither.
     pub description: String,
-    /// Whether the description is its own.
+    /// Whether the description is from its frontmatter.
     pub is_described: bool,
     /// Its `name`, if it has one.
     pub name: Option<String>,
@@ -64,7 +68,7 @@ pub struct MemoryEntry {
     pub kind: Option<String>,
     /// Whether a person pinned it.
     pub pinned: bool,
-    /// How often it was used on this host.
+    /// Its usage on this host.
     pub usage: Usage,
 }
 
@@ -73,58 +77,59 @@ pub struct MemoryEntry {
 pub struct Listing {
     /// The memories, scope by scope, in byte order of their paths.
     pub memories: Vec<MemoryEntry>,
-    /// How many more there are.
+    /// Number of memories that are not listed.
     pub omitted: usize,
-    /// The mounts of which not all is listed: they are unavailable, or hold too much.
+    /// Mounts whose listing is incomplete: they are unavailable, or hold too much.
     pub incomplete_mounts: Vec<Mount>,
 }
 
-/// A memory that a survey came across.
+/// A memory that a scan found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScannedMemory {
     /// Its path.
     pub path: MemoryPath,
-    /// Which version its file is; `None` if another write, of as many bytes, could leave the same stamp.
+    /// Stamp of its file; `None` if another write of the same size could leave the same stamp.
     pub stamp: Option<Stamp>,
-    /// When its file was last modified.
+    /// Time of its last modification.
     pub modified_at: Timestamp,
     /// Whether a person pinned it.
     pub pinned: bool,
-    /// How often it was used.
+    /// Number of uses.
     pub uses: u64,
-    /// Whether it is not to be read: so much came with a repository that nobody trusts, and nobody here ever reviewed it.
+    /// Whether it must not be read: it was never reviewed on this host, and its untrusted project holds more than
+    /// the limit.
     pub exceeds_untrusted_limit: bool,
 }
 
-/// One mount of a binding and what can be done with it.
+/// One mount of a binding, with the access of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountState {
-    /// Which.
+    /// The mount.
     pub mount: Mount,
-    /// Why it is unavailable, in a sentence for people and models; `None` when it is available.
+    /// Reason why it is unavailable, as a sentence for people and models; `None` if it is available.
     pub unavailable: Option<String>,
-    /// What this caller may do there.
+    /// Access of this caller.
     pub access: Access,
-    /// The folder, for people; never shown to a model.
+    /// Its folder, for people. It is never shown to a model.
     pub folder: Option<PathBuf>,
     /// Its key in history.
     pub key: Option<RootKey>,
-    /// How many memories it may hold.
+    /// Maximum number of memories.
     pub files_max: usize,
 }
 
 impl Store {
-    /// Returns the memories that `binding` leads to, as `caller` may touch them.
+    /// Returns the memories of `binding`, as `caller` may use them.
     pub fn memories(self: &Arc<Self>, binding: Binding, caller: Caller) -> Memories {
         let read_only = binding.read_only;
-        let mounts = binding.mounts.into_iter().map(|plan| {
+        let mounts = binding.mounts.into_iter().map(|spec| {
             let access =
-                if read_only { Access::ReadOnly } else { access(caller.class, plan.mount) };
-            let mount = plan.mount;
-            // Only a root in a checkout, or a flat one, never carries a listing.
+                if read_only { Access::ReadOnly } else { access(caller.class, spec.mount) };
+            let mount = spec.mount;
+            // Roots in a checkout and flat roots never carry a generated index.
             let in_checkout = mount != Mount::Flat
-                && plan.root.as_ref().is_ok_and(|root| !root.may_generate_list);
-            let root = plan.root.map(|root| self.local_root(mount, root));
+                && spec.root.as_ref().is_ok_and(|root| !root.may_generate_list);
+            let root = spec.root.map(|root| self.local_root(mount, root));
             BoundMount { mount, access, root, in_checkout }
         });
         self.bind(binding.layout, mounts.collect(), caller)
@@ -135,22 +140,21 @@ impl Store {
         Memories { store, layout, mounts, caller, allowed_rules: Vec::new(), features }
     }
 
-    /// Returns the root that a plan leads to; the same one for everybody in this process.
-    fn local_root(&self, mount: Mount, plan: RootSpec) -> Arc<Root> {
+    /// Returns the root for a spec. All callers in this process share it.
+    fn local_root(&self, mount: Mount, spec: RootSpec) -> Arc<Root> {
         let mut roots = self.roots.lock();
-        let root = roots.entry(plan.key.clone()).or_insert_with(|| {
-            let lock = self.folders.lock_path(&plan.key.place);
-            let has_list = plan.may_generate_list && self.settings.memory_list;
-            let backend = Arc::new(LocalBackend::new(plan.root_dir, lock));
+        let root = roots.entry(spec.key.clone()).or_insert_with(|| {
+            let lock = self.folders.lock_path(&spec.key.place);
+            let has_list = spec.may_generate_list && self.settings.memory_list;
+            let backend = Arc::new(LocalBackend::new(spec.root_dir, lock));
             Arc::new(
-                Root::new(mount, plan.key, backend, has_list).with_checkout_record(plan.checkout),
+                Root::new(mount, spec.key, backend, has_list).with_checkout_record(spec.checkout),
             )
         });
         Arc::clone(root)
     }
 
-    /// Returns the memories of roots that are given as they are; for backends other than folders
-    /// of this machine, and for tests.
+    /// Returns the memories of these roots; for backends other than local folders, and for tests.
     pub fn memories_in(
         self: &Arc<Self>,
         roots: Vec<(Mount, RootKey, Arc<dyn Backend>)>,
@@ -158,10 +162,10 @@ impl Store {
     ) -> Memories {
         let flat = roots.iter().any(|(mount, ..)| *mount == Mount::Flat);
         let mounts = roots.into_iter().map(|(mount, key, backend)| {
-            let mut known = self.roots.lock();
+            let mut open_roots = self.roots.lock();
             let has_list = self.settings.memory_list
                 && matches!(mount, Mount::Scope(Scope::Global | Scope::Workspace));
-            let root = known
+            let root = open_roots
                 .entry(key.clone())
                 .or_insert_with(|| Arc::new(Root::new(mount, key, backend, has_list)));
             let access = access(caller.class, mount);
@@ -177,31 +181,31 @@ impl Store {
 pub(crate) struct BoundMount {
     pub(crate) mount: Mount,
     pub(crate) access: Access,
-    /// The root, or why there is none.
+    /// The root, or the reason why there is none.
     pub(crate) root: Result<Arc<Root>, String>,
-    /// Whether its memories travel with a repository, so that anybody may have written them.
+    /// Whether its memories travel with a repository, so that their writers are unknown.
     pub(crate) in_checkout: bool,
 }
 
-/// The memories that one caller may touch. Cheap to clone.
+/// The memories that one caller may use. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Memories {
     pub(crate) store: Arc<Store>,
     pub(crate) layout: Layout,
     pub(crate) mounts: Vec<BoundMount>,
     pub(crate) caller: Caller,
-    /// Rules and families that only warn this person; see [`Memories::with_allowed_rules`].
+    /// Screening rules and families that only warn this person; see [`Memories::with_allowed_rules`].
     pub(crate) allowed_rules: Vec<&'static str>,
     pub(crate) features: Features,
 }
 
 impl Memories {
-    /// Returns how many memories a scope may hold.
+    /// Returns the maximum number of memories in a scope.
     pub fn files_max(&self) -> usize {
         self.store.settings.files_max
     }
 
-    /// Returns the same with only these features. Without memory, no scope is available.
+    /// Returns these memories with only these features. Without the feature `Memory`, no scope is available.
     #[must_use]
     pub fn with_features(mut self, features: Features) -> Self {
         self.features = self.features.and(features);
@@ -213,12 +217,12 @@ impl Memories {
         self
     }
 
-    /// Returns which features are on.
+    /// Returns the enabled features.
     pub const fn features(&self) -> Features {
         self.features
     }
 
-    /// Refuses if a feature is off.
+    /// Returns an error if the feature is disabled.
     pub const fn check_feature(&self, feature: Feature) -> Result<(), CommandError> {
         if self.features.has(feature) {
             Ok(())
@@ -227,7 +231,7 @@ impl Memories {
         }
     }
 
-    /// Returns what is mounted.
+    /// Returns the layout of the mounts.
     pub const fn layout(&self) -> Layout {
         self.layout
     }
@@ -248,17 +252,17 @@ impl Memories {
         self.mounts.iter().map(state).collect()
     }
 
-    /// Returns the keys of the roots that are mounted.
+    /// Returns the keys of the available roots.
     pub fn roots(&self) -> Vec<RootKey> {
         self.open_roots().map(|root| root.key.clone()).collect()
     }
 
-    /// Returns the roots that are mounted and available.
+    /// Returns the available roots.
     pub(crate) fn open_roots(&self) -> impl Iterator<Item = &Arc<Root>> {
         self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok())
     }
 
-    /// Returns who asks.
+    /// Returns the caller.
     pub const fn caller(&self) -> &Caller {
         &self.caller
     }
@@ -266,18 +270,18 @@ impl Memories {
     /// Checks that the caller is a person who may write in these roots, as far as they are mounted.
     pub fn check_person(&self, roots: &[RootKey]) -> Result<(), StoreError> {
         let is_person = self.caller.provenance.actor == Actor::Person;
-        let closed = self.mounts.iter().find(|bound| {
+        let denied = self.mounts.iter().find(|bound| {
             let is_named = bound.root.as_ref().is_ok_and(|root| roots.contains(&root.key));
             is_named && !(is_person && bound.access == Access::ReadWrite)
         });
-        match closed {
+        match denied {
             Some(bound) => Err(CommandError::ReadOnly { mount: bound.mount }.into()),
             None => Ok(()),
         }
     }
 
-    /// Returns these memories with screening rules, or families of them, that warn where they would
-    /// refuse: the person has looked at the text and answers for it. Means nothing for an agent.
+    /// Returns these memories with screening rules, or families of rules, that only warn: the person has checked
+    /// the text and answers for it. Has no effect for an agent.
     pub fn with_allowed_rules(mut self, rules: &[String]) -> Result<Self, UnknownRule> {
         for rule in rules {
             self.allowed_rules.push(rule_or_family(rule)?);
@@ -285,12 +289,12 @@ impl Memories {
         Ok(self)
     }
 
-    /// Returns these memories as another caller may touch them.
+    /// Returns these memories as another caller may use them.
     #[must_use]
     pub fn for_caller(&self, caller: Caller) -> Self {
         let mut memories = Self { caller, allowed_rules: Vec::new(), ..self.clone() };
         for bound in &mut memories.mounts {
-            // A binding that is read-only stays so, whoever calls.
+            // A read-only binding stays read-only for every caller.
             if bound.access == Access::ReadWrite {
                 bound.access = access(memories.caller.class, bound.mount);
             }

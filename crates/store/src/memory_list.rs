@@ -1,4 +1,7 @@
-//! The generated listing `MEMORY.md` at the top of a root that has one.
+//! The generated index `MEMORY.md` at the top of a root.
+//!
+//! A checkpoint writes it for people. Lukasa reads no facts from it, and no command may edit it. A
+//! person's own file of that name, without the marker of a generated index, is an ordinary memory.
 
 use std::sync::Arc;
 
@@ -12,16 +15,16 @@ use crate::error::StoreError;
 use crate::root::{Root, document_heads};
 use crate::store::Store;
 
-/// The name of the generated listing at the top of a root that has one.
+/// File name of the generated index at the top of a root.
 pub const MEMORY_LIST: &str = "MEMORY.md";
 
 impl Root {
-    /// Returns whether a path is that of the generated listing.
+    /// Checks whether a path is that of the generated index.
     pub(crate) fn is_list(&self, path: &RelativePath) -> bool {
         self.generates_list && path.as_str() == MEMORY_LIST
     }
 
-    /// Returns whether there is a file at the path of the generated listing.
+    /// Checks whether there is a file at the path of the generated index.
     pub(crate) async fn has_list_file(&self) -> Result<bool, BackendError> {
         let Some(path) = RelativePath::parse(MEMORY_LIST).ok().filter(|_| self.generates_list)
         else {
@@ -30,8 +33,8 @@ impl Root {
         Ok(self.backend.kind(&path).await? == Some(FileKind::File))
     }
 
-    /// Checks that a path is not that of the generated listing. A file of somebody's own by that name,
-    /// without the mark that a generated one begins with, is a memory like any other.
+    /// Refuses the path of the generated index. A person's own file of that name, without the marker at its start, is
+    /// an ordinary memory.
     pub(crate) async fn reject_generated_list(
         &self,
         path: &MemoryPath,
@@ -42,27 +45,27 @@ impl Root {
         }
         match self.backend.read(relative, HEAD_BYTES_MAX).await {
             Ok(read) if !is_generated_list(&read.bytes) => Ok(()),
-            // Where there is none, one is about to be made.
+            // If there is no file, the next checkpoint creates the list.
             Ok(_) | Err(_) => Err(CommandError::Generated { path: path.clone() }.into()),
         }
     }
 }
 
-/// Returns whether this is a generated listing, or the beginning of one, or what a power cut leaves of one.
+/// Checks whether the bytes are a generated index, the start of one, or zeros, which a power cut can leave.
 pub(crate) fn is_generated_list(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
         || document::is_generated_list(&String::from_utf8_lossy(bytes))
 }
 
-/// Writes the generated listing, unless somebody keeps a file of their own by that name.
+/// Writes the generated index, unless the root has a person's own file of that name.
 pub(crate) async fn refresh_list(store: &Store, root: &Arc<Root>) -> Result<(), StoreError> {
-    let at = StoreError::backend_error(root.mount);
+    let to_error = StoreError::backend_error(root.mount);
     let Ok(path) = RelativePath::parse(MEMORY_LIST) else { return Ok(()) };
-    let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
+    let walk = root.backend.walk(None, Extent::ALL).await.map_err(&to_error)?;
     let files: Vec<_> = walk.files.iter().filter(|file| !root.is_list(&file.path)).collect();
     let listed = files.iter().copied().take(MEMORY_LIST_LINES_MAX);
-    let heads = document_heads(root, listed).await.map_err(&at)?;
-    // What is beyond the lines is only counted, so nothing needs to be known of it.
+    let heads = document_heads(root, listed).await.map_err(&to_error)?;
+    // Memories beyond the maximum number of lines are only counted, so their heads are not read.
     let heads = heads.iter().map(Some).chain(std::iter::repeat(None));
     let items: Vec<_> = files
         .iter()
@@ -74,12 +77,12 @@ pub(crate) async fn refresh_list(store: &Store, root: &Arc<Root>) -> Result<(), 
         })
         .collect();
     let text = document::memory_list(&items);
-    let mut held = root.lock(store).await?;
+    let mut locked = root.lock(store).await?;
     let now = match root.backend.read(&path, MEMORY_BYTES_MAX).await {
         Ok(read) => Some(read),
         Err(BackendError::NotFound) => None,
         Err(BackendError::WrongKind | BackendError::Escapes(_)) => return Ok(()),
-        Err(error) => return Err(at(error)),
+        Err(error) => return Err(to_error(error)),
     };
     if now
         .as_ref()
@@ -87,16 +90,17 @@ pub(crate) async fn refresh_list(store: &Store, root: &Arc<Root>) -> Result<(), 
     {
         return Ok(());
     }
-    // Dying in the middle of it has to lead to a recovery, which sweeps what lies about.
-    held.lock.begin().map_err(&at)?;
-    let staged = root.backend.stage(&path, Arc::from(text.into_bytes())).await.map_err(&at)?;
+    // A crash has to lead to a recovery, which sweeps the left-overs.
+    locked.lock.begin().map_err(&to_error)?;
+    let staged =
+        root.backend.stage(&path, Arc::from(text.into_bytes())).await.map_err(&to_error)?;
     let expect = now.map_or(Expect::Absent, |read| Expect::File(read.stat.stamp));
     match staged.publish(expect).await {
-        // It is renewed after the next write in any case.
+        // The next checkpoint writes it again in any case.
         Ok(()) | Err(BackendError::Changed | BackendError::Occupied) => {}
-        Err(error) => return Err(at(error)),
+        Err(error) => return Err(to_error(error)),
     }
-    held.lock.end(None).map_err(&at)?;
-    held.update_heads([]);
+    locked.lock.end(None).map_err(&to_error)?;
+    locked.update_heads([]);
     Ok(())
 }

@@ -1,9 +1,10 @@
-//! What happens after a write, and after a write that never ended.
+//! Recovery: carries out a recorded change whose writer died before its files were all in place.
 //!
-//! Settling synchronizes the files of open changes and closes their redo records; it happens in the
-//! background, soon after the last write, and when the store closes. Recovery carries out what a
-//! dead process, or a machine that lost its power, had recorded and not finished. Both look at the
-//! files first: what somebody outside wrote since then stays.
+//! It runs when a root is locked and the lock file says that the last write was interrupted. It
+//! redoes open changes, or removes traces of a write that was never recorded. Every file is
+//! compared with the records first, so an external edit since then stays.
+//!
+//! It does not run while the writer lives, and does not take back a change that was recorded.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -23,27 +24,27 @@ use crate::root::Root;
 use crate::root_lock::LockedRoot;
 use crate::store::Store;
 
-/// Carries out what was recorded for this root and may not have been done, and sweeps what such a
-/// write left over. Nothing that somebody outside wrote meanwhile is swept.
+/// Redoes the open changes of this root that may be unfinished, and sweeps left-overs. External edits are never
+/// swept.
 ///
-/// Only what nothing later has touched is carried out: a memory whose last record is another change,
-/// of Lukasa or from outside, is left as it is. While the machine kept running only the newest change
-/// can be unfinished, because writes follow one another.
+/// A memory whose last record is a later change, or an external edit, is left as it is. While the machine kept
+/// running only the newest change can be unfinished, because writes do not overlap.
 pub(crate) async fn recover(
     store: &Store,
-    held: &mut LockedRoot,
+    locked: &mut LockedRoot,
 ) -> Result<RecoveryReport, StoreError> {
-    let root = Arc::clone(&held.root);
-    let at = StoreError::backend_error(root.mount);
+    let root = Arc::clone(&locked.root);
+    let to_error = StoreError::backend_error(root.mount);
     let open = open_changes(store, &root).await?;
-    let restarted = held.lock.machine_restarted();
+    let restarted = locked.lock.machine_restarted();
     let heads = store.state.heads(&root.key.place, ChangeId(0)).await?;
-    let last = heads.iter().map(|head| head.change).chain(open.keys().copied()).max();
-    // A number above all that are recorded is of another database than the one that is there now.
-    let completed = held.lock.completed().filter(|done| Some(*done) <= last && !restarted);
-    // Where nobody died all that is recorded was done, and what is not so any more was undone outside.
-    // Who died before recording left nothing to be done either.
-    let interrupted = held.lock.was_interrupted();
+    let last_recorded = heads.iter().map(|head| head.change).chain(open.keys().copied()).max();
+    // A number above all recorded ones is from another database than the current one.
+    let completed =
+        locked.lock.completed().filter(|done| Some(*done) <= last_recorded && !restarted);
+    // If no writer died, all recorded changes were carried out, and differences are external edits. A writer that
+    // died before recording left nothing to redo.
+    let interrupted = locked.lock.was_interrupted();
     let is_unfinished = |open: &&OpenChange| interrupted && Some(open.change.id) > completed;
     let newest = open.values().next_back().filter(is_unfinished);
     let unfinished: Vec<&OpenChange> = if restarted && interrupted {
@@ -53,64 +54,63 @@ pub(crate) async fn recover(
     };
     let latest: HashMap<&RelativePath, ChangeId> =
         heads.iter().map(|head| (&head.path, head.change)).collect();
-    // A further crash in the middle of this has to lead here again.
-    held.lock.begin().map_err(&at)?;
+    // A crash during recovery must lead to recovery again.
+    locked.lock.begin().map_err(&to_error)?;
     let newest = newest.map(|open| &open.change);
     if let Some(folder) = newest.and_then(|change| change.folder.as_ref())
         && folder.root.place == root.key.place
     {
-        redo_folder(&root, folder).await.map_err(&at)?;
+        redo_folder(&root, folder).await.map_err(&to_error)?;
     }
-    let mut finished = 0_usize;
-    let mut wanted: Vec<_> = redo_targets(&root, unfinished.iter().copied()).into_iter().collect();
-    wanted.retain(|(path, wanted)| latest.get(path).is_none_or(|last| *last == wanted.change));
-    // What is to be there comes first: the source of a move goes only when its target is in place.
-    wanted.sort_by_key(|(_, wanted)| wanted.final_revision.is_none());
-    for (path, wanted) in &wanted {
-        finished += usize::from(redo_file(store, &root, path, wanted, restarted).await?);
+    let mut redone = 0_usize;
+    let mut targets: Vec<_> = redo_targets(&root, unfinished.iter().copied()).into_iter().collect();
+    targets.retain(|(path, target)| latest.get(path).is_none_or(|last| *last == target.change));
+    // Files that stay come first: the source of a move is removed only when its target is in place.
+    targets.sort_by_key(|(_, target)| target.final_revision.is_none());
+    for (path, target) in &targets {
+        redone += usize::from(redo_file(store, &root, path, target, restarted).await?);
     }
     if unfinished.iter().any(|open| open.change.kind == ChangeKind::Undo) {
-        // What goes may have stood, or may have left an empty folder, where a file comes back.
-        for (path, wanted) in wanted.iter().filter(|(_, wanted)| wanted.final_revision.is_some()) {
+        // A removed file, or an empty folder that it left, may have been at the path of a restored file.
+        for (path, target) in targets.iter().filter(|(_, target)| target.final_revision.is_some()) {
             if matches!(root.backend.kind(path).await, Ok(Some(FileKind::Folder))) {
-                root.backend.remove_empty(path).await.map_err(&at)?;
+                root.backend.remove_empty(path).await.map_err(&to_error)?;
             }
-            finished += usize::from(redo_file(store, &root, path, wanted, restarted).await?);
+            redone += usize::from(redo_file(store, &root, path, target, restarted).await?);
         }
     }
     if let Some(FolderChange { path, moved_to: None, root: place }) =
         newest.and_then(|change| change.folder.as_ref())
         && place.place == root.key.place
     {
-        root.backend.remove_empty(path).await.map_err(&at)?;
+        root.backend.remove_empty(path).await.map_err(&to_error)?;
     }
-    let swept = root.backend.sweep(referenced_check(&root, &open, restarted)).await.map_err(&at)?;
-    let recovered =
-        RecoveryReport { completed: finished + swept.removed, restored: swept.restored };
-    if recovered != RecoveryReport::default() {
+    let swept =
+        root.backend.sweep(referenced_check(&root, &open, restarted)).await.map_err(&to_error)?;
+    let report = RecoveryReport { completed: redone + swept.removed, restored: swept.restored };
+    if report != RecoveryReport::default() {
         tracing::warn!(
-            root = %root.key.identity, finished, swept = swept.removed,
-            brought_back = ?recovered.restored, "an interrupted write was completed"
+            root = %root.key.identity, redone, swept = swept.removed,
+            brought_back = ?report.restored, "recovery completed an interrupted write"
         );
     }
     close_changes(store, &[root], &open).await?;
-    held.invalidate_cache();
-    held.lock.end(last).map_err(&at)?;
-    Ok(recovered)
+    locked.invalidate_cache();
+    locked.lock.end(last_recorded).map_err(&to_error)?;
+    Ok(report)
 }
 
-/// What a recovery did.
+/// Result of a recovery.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RecoveryReport {
-    /// How many files it completed or swept.
+    /// Number of files that were completed or swept.
     pub(crate) completed: usize,
-    /// What somebody outside wrote in the middle of the write, and where it is.
+    /// Paths of files that an external edit wrote during the write, and that were brought back.
     pub(crate) restored: Vec<String>,
 }
 
-/// Returns what tells the bytes that open changes replace, remove or write from those that nobody has
-/// recorded. What is no open change's is not looked for: a change that was taken back has left the
-/// only copy of what it had taken away.
+/// Returns the predicate that tells bytes of open changes from bytes without a record. Only open changes count: of
+/// an aborted change, the file in the root may be the only copy.
 fn referenced_check(
     root: &Root,
     open: &BTreeMap<ChangeId, OpenChange>,
@@ -118,12 +118,13 @@ fn referenced_check(
 ) -> Arc<IsReferenced> {
     let mut revisions: HashSet<(RelativePath, Revision)> = HashSet::new();
     let mut written: HashMap<RelativePath, Vec<Vec<u8>>> = HashMap::new();
-    for one in open.values() {
-        for (index, file) in one.change.files.iter().enumerate() {
+    for open_change in open.values() {
+        for (index, file) in open_change.change.files.iter().enumerate() {
             if file.root.place != root.key.place {
                 continue;
             }
-            let bytes = one.files.iter().find(|file| file.index == index).map(|file| &file.bytes);
+            let bytes =
+                open_change.files.iter().find(|file| file.index == index).map(|file| &file.bytes);
             for path in [Some(&file.path), file.moved_to.as_ref()].into_iter().flatten() {
                 let both = [file.before, file.after].into_iter().flatten();
                 revisions.extend(both.map(|revision| (path.clone(), revision)));
@@ -133,25 +134,25 @@ fn referenced_check(
     }
     let has_list = root.generates_list;
     Arc::new(move |path, bytes| {
-        let torn = || {
+        let is_torn_write = || {
             let whole = written.get(path).map(Vec::as_slice).unwrap_or_default();
             restarted && whole.iter().any(|whole| is_torn(bytes, whole))
         };
-        let list = || has_list && path.as_str() == MEMORY_LIST && is_generated_list(bytes);
-        revisions.contains(&(path.clone(), Revision::digest(bytes))) || torn() || list()
+        let is_list = || has_list && path.as_str() == MEMORY_LIST && is_generated_list(bytes);
+        revisions.contains(&(path.clone(), Revision::digest(bytes))) || is_torn_write() || is_list()
     })
 }
 
-/// What open changes say about one path.
+/// The target of the open changes for one path.
 #[derive(Debug, Default)]
 struct RedoTarget {
-    /// The last of them that names it.
+    /// The last open change that names the path.
     change: ChangeId,
-    /// What is to be there in the end.
+    /// The final revision; `None` if no file remains.
     final_revision: Option<Revision>,
-    /// Everything that Lukasa knows to have been there on the way; nothing being there is `None`.
+    /// All revisions that Lukasa knows at this path during these changes; `None` means no file.
     known_revisions: BTreeSet<Option<Revision>>,
-    /// The bytes of `last`, when the change that wrote it has them.
+    /// The bytes of `final_revision`, if the open change has them.
     bytes: Option<Vec<u8>>,
 }
 
@@ -160,65 +161,69 @@ fn redo_targets<'a>(
     open: impl Iterator<Item = &'a OpenChange>,
 ) -> BTreeMap<RelativePath, RedoTarget> {
     let mut paths: BTreeMap<RelativePath, RedoTarget> = BTreeMap::new();
-    for one in open {
-        for (index, file) in one.change.files.iter().enumerate() {
+    for open_change in open {
+        for (index, file) in open_change.change.files.iter().enumerate() {
             if file.root.place != root.key.place {
                 continue;
             }
-            let bytes =
-                one.files.iter().find(|file| file.index == index).map(|file| file.bytes.clone());
-            let stays = if file.moved_to.is_some() { None } else { file.after };
-            let mut want = |path: &RelativePath, before, after| {
-                let wanted = paths.entry(path.clone()).or_default();
-                wanted.known_revisions.extend([before, after]);
-                wanted.change = one.change.id;
-                (wanted.final_revision, wanted.bytes) = (after, bytes.clone());
+            let bytes = open_change
+                .files
+                .iter()
+                .find(|file| file.index == index)
+                .map(|file| file.bytes.clone());
+            let remaining = if file.moved_to.is_some() { None } else { file.after };
+            let mut set_target = |path: &RelativePath, before, after| {
+                let target = paths.entry(path.clone()).or_default();
+                target.known_revisions.extend([before, after]);
+                target.change = open_change.change.id;
+                (target.final_revision, target.bytes) = (after, bytes.clone());
             };
-            want(&file.path, file.before, stays);
+            set_target(&file.path, file.before, remaining);
             if let Some(to) = &file.moved_to {
-                want(to, None, file.after);
+                set_target(to, None, file.after);
             }
         }
     }
     paths
 }
 
-/// Brings one file to what was recorded; returns whether there was anything to do. A file that
-/// cannot be dealt with must not keep the others, or anybody, from going on.
+/// Brings one file to its recorded state. Returns whether there was anything to do. A file that cannot be recovered
+/// is logged and skipped, so that the others are recovered.
 async fn redo_file(
     store: &Store,
     root: &Root,
     path: &RelativePath,
-    wanted: &RedoTarget,
+    target: &RedoTarget,
     restarted: bool,
 ) -> Result<bool, StoreError> {
     let now = match root.backend.read(path, HISTORY_FILE_BYTES_MAX).await {
         Ok(read) => Some(read),
         Err(BackendError::NotFound) => None,
         Err(error) => {
-            // Something else took the place, or it cannot be read: it is not ours to replace.
-            tracing::warn!(%error, "a memory of an interrupted write cannot be looked at");
+            // Another kind of thing is at the path, or the file cannot be read: it must not be replaced.
+            tracing::warn!(%error, "recovery skips a memory that cannot be read");
             return Ok(false);
         }
     };
-    let found = now.as_ref().map(|read| Revision::digest(&read.bytes));
-    if found == wanted.final_revision {
+    let current = now.as_ref().map(|read| Revision::digest(&read.bytes));
+    if current == target.final_revision {
         return Ok(false);
     }
     let stamp = now.as_ref().map(|read| read.stat.stamp);
-    let done = match (wanted.final_revision, stamp) {
-        (None, Some(stamp)) if wanted.known_revisions.contains(&found) => {
+    let result = match (target.final_revision, stamp) {
+        (None, Some(stamp)) if target.known_revisions.contains(&current) => {
             root.backend.remove_file(path, stamp).await
         }
         (None, _) => return Ok(false),
         (Some(last), stamp) => {
-            let bytes = match &wanted.bytes {
+            let bytes = match &target.bytes {
                 Some(bytes) => Some(bytes.clone()),
                 None => store.state.content(&last).await.unwrap_or_default(),
             };
             let Some(bytes) = bytes else { return Ok(false) };
-            let torn = |read: &FileRead| restarted && is_torn(&read.bytes, &bytes);
-            if !wanted.known_revisions.contains(&found) && !now.as_ref().is_some_and(torn) {
+            let is_torn_read = |read: &FileRead| restarted && is_torn(&read.bytes, &bytes);
+            if !target.known_revisions.contains(&current) && !now.as_ref().is_some_and(is_torn_read)
+            {
                 return Ok(false);
             }
             let expect = stamp.map_or(Expect::Absent, Expect::File);
@@ -228,9 +233,9 @@ async fn redo_file(
             }
         }
     };
-    match done {
+    match result {
         Ok(()) => Ok(true),
-        // Somebody outside was quicker: theirs stays, and is noticed like any edit from outside.
+        // An external edit came first. It stays, and is detected like any other one.
         Err(
             BackendError::Changed
             | BackendError::Occupied
@@ -242,19 +247,19 @@ async fn redo_file(
     }
 }
 
-/// Returns whether `found` is `whole` as a power cut leaves it: cut short, or with stretches that
-/// never reached the disk and read as zeros.
-fn is_torn(found: &[u8], whole: &[u8]) -> bool {
-    found.len() <= whole.len()
-        && found.iter().zip(whole).all(|(found, whole)| found == whole || *found == 0)
-        && found != whole
+/// Checks whether `current` is `whole` after a power cut: truncated, or with ranges that never reached the disk and
+/// read as zeros.
+fn is_torn(current: &[u8], whole: &[u8]) -> bool {
+    current.len() <= whole.len()
+        && current.iter().zip(whole).all(|(current, whole)| current == whole || *current == 0)
+        && current != whole
 }
 
-/// Moves a folder that was to be moved as a whole, if that did not happen.
+/// Redoes the move of a whole folder, if it did not happen.
 async fn redo_folder(root: &Root, folder: &FolderChange) -> Result<(), BackendError> {
     let Some(to) = &folder.moved_to else { return Ok(()) };
     let kind = async |path| match root.backend.kind(path).await {
-        // A file on the way to it: nothing is there.
+        // A parent of the path is a file: nothing is at the path.
         Err(BackendError::WrongKind | BackendError::Escapes(_)) => Ok(None),
         kind => kind,
     };

@@ -1,8 +1,8 @@
-//! One root as this process knows it: its backend, and what is remembered of it between commands.
+//! One root as this process knows it: its backend, and a cache of facts about its files.
 //!
-//! Nothing remembered is the truth. It is used only while the root is held and the count of writes
-//! says that no other process of Lukasa wrote, and brought up to date from the state otherwise; what
-//! an editor or git did is found by looking at the files.
+//! The files and the state are authoritative, the cache is not. Recorded facts are used only while
+//! the root is locked and its generation shows that no other Lukasa process wrote; otherwise they
+//! are loaded from the state again. External edits are detected from the files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -18,20 +18,20 @@ use crate::backend::{Backend, BackendError, FileRead, Stamp, WalkedFile};
 use crate::cache::{FileCache, FileSummary, RootCache};
 use crate::checkout_record::CheckoutRecord;
 
-/// One root.
+/// A root, with its backend and the cache of this process.
 #[derive(Debug)]
 pub(crate) struct Root {
     pub(crate) mount: Mount,
     pub(crate) key: RootKey,
     pub(crate) backend: Arc<dyn Backend>,
-    /// Whether `MEMORY.md` at its top is generated.
+    /// Whether the root carries a generated `MEMORY.md` at its top.
     pub(crate) generates_list: bool,
     /// The record of the checkout that a workspace belongs to.
     checkout: Option<CheckoutRecord>,
     cache: Mutex<RootCache>,
-    /// Whether this process has looked for a write that did not end.
+    /// Whether this process has already checked for an interrupted write.
     pub(crate) recovery_checked: AtomicBool,
-    /// Counts the looks that watchers had begun; one looks at a time.
+    /// Number of scans that watchers started; `scan_lock` serializes them.
     pub(crate) scan_count: AtomicU64,
     pub(crate) scan_lock: tokio::sync::Mutex<()>,
 }
@@ -56,45 +56,45 @@ impl Root {
         }
     }
 
-    /// Returns the same root, which records the checkout that it belongs to when it is written to.
+    /// Returns the root with a record of its checkout, which is written along with changes.
     pub(crate) fn with_checkout_record(self, checkout: Option<CheckoutRecord>) -> Self {
         Self { checkout, ..self }
     }
 
-    /// Writes that record, if there is one.
+    /// Writes the checkout record, if there is one.
     pub(crate) fn record_checkout(&self) {
         if let Some(checkout) = &self.checkout {
             checkout.write();
         }
     }
 
-    /// Returns what is remembered. Only for a moment: never over an `.await`.
+    /// Locks the cache. The guard must not be held across an `.await`.
     pub(crate) fn cache(&self) -> MutexGuard<'_, RootCache> {
         self.cache.lock()
     }
 
-    /// Notes that there is no root, with what was last recorded of it.
+    /// Notes that the root does not exist, with the heads that were last recorded.
     pub(crate) fn mark_missing(&self, heads: Vec<Head>) {
-        let mut known = self.cache();
+        let mut cache = self.cache();
         for head in heads {
-            known.insert_head(head);
+            cache.insert_head(head);
         }
-        known.announced_through = Some(known.last_change);
+        cache.announced_through = Some(cache.last_change);
     }
 
-    /// Returns how many looks watchers had.
+    /// Returns the number of scans that watchers started.
     #[cfg(test)]
     pub(crate) fn scan_count(&self) -> u64 {
         self.scan_count.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Returns the versions of files, in their order; `None` for what is no file or cannot be opened.
+    /// Returns the stamps of files, in their order; `None` for a path that is not a file or cannot be opened.
     pub(crate) async fn stamps(&self, paths: &[RelativePath]) -> Vec<Option<Stamp>> {
         let read = self.backend.read_many(paths, 0).await;
         read.into_iter().map(|read| read.ok().map(|read| read.stat.stamp)).collect()
     }
 
-    /// Returns the revisions of files, in their order; `None` for a file that is larger than a memory may be.
+    /// Returns the revisions of files, in their order; `None` for a file over the size limit of a memory.
     pub(crate) async fn revisions(
         &self,
         files: &[(&RelativePath, Stamp)],
@@ -104,8 +104,8 @@ impl Root {
         self.derive_all(files, MEMORY_BYTES_MAX, |cache| &mut cache.revisions, revision).await
     }
 
-    /// Returns what `derive` makes of files, in their order. It comes from the cache for the version that the caller
-    /// saw, else from at most `max` bytes that are read now.
+    /// Returns `derive` of each file, in their order. The value comes from the cache if it has the caller's stamp;
+    /// otherwise at most `max` bytes are read now.
     pub(crate) async fn derive_all<T: Clone + Send>(
         &self,
         files: &[(&RelativePath, Stamp)],
@@ -114,16 +114,17 @@ impl Root {
         derive: impl Fn(&RelativePath, &FileRead) -> T + Send + Sync,
     ) -> Vec<Result<T, BackendError>> {
         let mut values: Vec<Option<Result<T, BackendError>>> = {
-            let mut known = self.cache();
-            let cache = cache(&mut known);
+            let mut locked_cache = self.cache();
+            let cache = cache(&mut locked_cache);
             files.iter().map(|(path, stamp)| cache.get(path, *stamp).map(Ok)).collect()
         };
-        let unknown: Vec<usize> = (0..files.len()).filter(|&at| values[at].is_none()).collect();
-        for part in unknown.chunks(FILES_READ_AT_ONCE) {
-            let paths: Vec<_> = part.iter().map(|&at| files[at].0.clone()).collect();
+        let uncached: Vec<usize> =
+            (0..files.len()).filter(|&index| values[index].is_none()).collect();
+        for batch in uncached.chunks(FILES_READ_AT_ONCE) {
+            let paths: Vec<_> = batch.iter().map(|&index| files[index].0.clone()).collect();
             let reads = self.backend.read_many(&paths, max).await;
-            for ((&at, path), read) in part.iter().zip(&paths).zip(reads) {
-                values[at] = Some(read.map(|read| {
+            for ((&index, path), read) in batch.iter().zip(&paths).zip(reads) {
+                values[index] = Some(read.map(|read| {
                     let value = derive(path, &read);
                     if !read.stat.recent {
                         cache(&mut self.cache()).insert(path, read.stat.stamp, value.clone());
@@ -132,12 +133,12 @@ impl Root {
                 }));
             }
         }
-        values.into_iter().map(|value| value.expect("a backend reads each file")).collect()
+        values.into_iter().map(|value| value.expect("a backend answers for each file")).collect()
     }
 }
 
-/// How many files one call reads, for those who read many: a call is handed to another thread, and the bytes of all
-/// of its files are in memory together.
+/// Number of files in one batch read. Each call runs on another thread, and the bytes of all its files are in
+/// memory together.
 pub const FILES_READ_AT_ONCE: usize = 64;
 
 /// Reads the frontmatter of files that a walk found, in their order.
@@ -153,8 +154,8 @@ pub(crate) async fn document_heads<'f>(
         |_, read| Arc::new(FileSummary::read(&read.bytes)),
     );
     let heads = heads.await.into_iter().map(|head| match head {
-        // It went away since the walk, or became something else: it says nothing then. And one file that
-        // cannot be read must not hide the others.
+        // The file vanished or was replaced since the walk, or it cannot be read. It counts as empty, so that it
+        // does not hide the other files.
         Err(
             BackendError::NotFound
             | BackendError::WrongKind

@@ -1,4 +1,8 @@
-//! Holding a root for writing: its lock, recovery of what an earlier holder left, and what other processes wrote.
+//! The write lock of a root, and the steps after it is acquired.
+//!
+//! A new holder first recovers an interrupted write. It then loads what other processes recorded
+//! and publishes their changes. The index of names that finds paths which differ only in case is
+//! here too, since it is used under the lock. The lock file itself is in `backend::local::lock`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,13 +21,12 @@ use crate::recovery;
 use crate::root::Root;
 use crate::store::Store;
 
-/// How many changes of others are read at once.
+/// Number of changes by other processes that one query loads.
 const ANNOUNCED_AT_ONCE: i64 = 128;
 
 impl Root {
-    /// Sees to it, once in the life of this process, that a write which somebody did not end is ended
-    /// before anybody reads. What keeps that from happening must not keep anybody from reading, and a writer that is at
-    /// work, or was stopped in the middle of it, is not waited for.
+    /// Recovers an interrupted write before the first read of this process. A failure is logged and does not keep
+    /// the caller from reading. A writer that is still at work, or was suspended, is not waited for.
     pub(crate) async fn recover_once(self: &Arc<Self>, store: &Store) {
         if self.recovery_checked.swap(true, Ordering::Relaxed)
             || !self.may_be_interrupted(store).await
@@ -32,15 +35,15 @@ impl Root {
         }
         match self.try_lock(store).await {
             Ok(Some(_)) => {}
-            // Who reads next looks again.
+            // The next reader tries again.
             Ok(None) => self.recovery_checked.store(false, Ordering::Relaxed),
             Err(error) => {
-                tracing::warn!(%error, "an interrupted write could not be completed before reading");
+                tracing::warn!(%error, "recovery of an interrupted write failed before a read");
             }
         }
     }
 
-    /// Returns whether a write may not have ended, or a power cut may have taken what was written.
+    /// Checks whether the last write may be incomplete, or a power cut may have lost it.
     pub(crate) async fn may_be_interrupted(&self, store: &Store) -> bool {
         match self.backend.last_write().await {
             LastWrite::Ended => false,
@@ -52,25 +55,25 @@ impl Root {
         }
     }
 
-    /// Holds the root for writing. A write that somebody did not end is ended first.
+    /// Acquires the lock of the root. Recovers an interrupted write first.
     pub(crate) async fn lock(self: &Arc<Self>, store: &Store) -> Result<LockedRoot, StoreError> {
         self.make_state(store);
-        let held =
+        let lock =
             self.backend.lock(LOCK_WAIT).await.map_err(StoreError::backend_error(self.mount))?;
-        self.finish_lock(store, held).await
+        self.finish_lock(store, lock).await
     }
 
-    /// The same, if nobody else holds it.
+    /// Tries to acquire the lock without waiting; `None` if another holder has it.
     async fn try_lock(self: &Arc<Self>, store: &Store) -> Result<Option<LockedRoot>, StoreError> {
         self.make_state(store);
-        let held = self.backend.try_lock().await.map_err(StoreError::backend_error(self.mount))?;
-        let Some(held) = held else { return Ok(None) };
-        self.finish_lock(store, held).await.map(Some)
+        let lock = self.backend.try_lock().await.map_err(StoreError::backend_error(self.mount))?;
+        let Some(lock) = lock else { return Ok(None) };
+        self.finish_lock(store, lock).await.map(Some)
     }
 
     fn make_state(&self, store: &Store) {
         if self.backend.folder().is_none() {
-            // No lock file of this machine makes the folder on its way.
+            // Without a lock file on this machine, nothing else creates the state folder.
             store.folders.create_state_folder();
         }
     }
@@ -78,35 +81,35 @@ impl Root {
     async fn finish_lock(
         self: &Arc<Self>,
         store: &Store,
-        held: Box<dyn RootLock>,
+        lock: Box<dyn RootLock>,
     ) -> Result<LockedRoot, StoreError> {
-        let mut held = LockedRoot { root: Arc::clone(self), lock: held };
-        if held.lock.was_interrupted() {
-            // Boxed, since its large future would be a part of that of every write.
-            Box::pin(recovery::recover(store, &mut held)).await?;
+        let mut locked = LockedRoot { root: Arc::clone(self), lock };
+        if locked.lock.was_interrupted() {
+            // Boxed, since otherwise every write's future would contain this large one.
+            Box::pin(recovery::recover(store, &mut locked)).await?;
         }
-        held.refresh(store).await?;
-        Ok(held)
+        locked.refresh(store).await?;
+        Ok(locked)
     }
 }
 
 impl Memories {
-    /// Holds all roots that are wanted, in the order of the scopes, so that two writers never wait for each other.
+    /// Locks all matching roots, in the order of the scopes, so that two writers never deadlock.
     pub(crate) async fn lock_all(
         &self,
-        is_wanted: impl Fn(&Root) -> bool,
+        is_included: impl Fn(&Root) -> bool,
     ) -> Result<Vec<LockedRoot>, StoreError> {
-        let mut roots: Vec<_> = self.open_roots().filter(|root| is_wanted(root)).collect();
+        let mut roots: Vec<_> = self.open_roots().filter(|root| is_included(root)).collect();
         roots.sort_by_key(|root| root.mount);
-        let mut held = Vec::with_capacity(roots.len());
+        let mut locked = Vec::with_capacity(roots.len());
         for root in roots {
-            held.push(root.lock(&self.store).await?);
+            locked.push(root.lock(&self.store).await?);
         }
-        Ok(held)
+        Ok(locked)
     }
 }
 
-/// A root held for writing.
+/// A root that is locked for writing.
 #[derive(Debug)]
 pub(crate) struct LockedRoot {
     pub(crate) root: Arc<Root>,
@@ -114,33 +117,33 @@ pub(crate) struct LockedRoot {
 }
 
 impl LockedRoot {
-    /// Brings what is remembered up to date with what other processes recorded.
+    /// Updates the cache with what other processes recorded since the last refresh.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
         let generation = self.lock.generation();
         let last = {
-            let known = self.root.cache();
-            if known.generation == Some(generation) {
+            let cache = self.root.cache();
+            if cache.generation == Some(generation) {
                 return Ok(());
             }
-            known.last_change
+            cache.last_change
         };
         let heads = store.state.heads(&self.root.key.place, last).await?;
         if last == ChangeId(0) && heads.is_empty() {
-            // The root is new, or the state that knew it is lost; it had given numbers then.
-            if let Some(given) = store.highest_completed().await {
-                store.state.raise_change_number(given).await?;
+            // The root is new, or its state was lost after it had given out change numbers.
+            if let Some(highest) = store.highest_completed().await {
+                store.state.raise_change_number(highest).await?;
             }
         }
-        let (told, newest) = {
-            let mut known = self.root.cache();
+        let (published_through, newest) = {
+            let mut cache = self.root.cache();
             for head in heads {
-                known.insert_head(head);
+                cache.insert_head(head);
             }
-            (known.announced_through, known.last_change)
+            (cache.announced_through, cache.last_change)
         };
-        match told {
-            Some(told) if store.has_subscribers() => {
-                self.publish_changes_of_others(store, told, newest).await?;
+        match published_through {
+            Some(published_through) if store.has_subscribers() => {
+                self.publish_changes_of_others(store, published_through, newest).await?;
             }
             _ => self.root.cache().announced_through = Some(newest),
         }
@@ -148,8 +151,8 @@ impl LockedRoot {
         Ok(())
     }
 
-    /// Tells those who listen of the changes that other processes made after one, in order. Heads would not
-    /// do: a memory that was changed twice has one.
+    /// Publishes the changes by other processes after `after`, in order. Heads alone do not suffice: a memory that
+    /// was changed twice has one head.
     async fn publish_changes_of_others(
         &self,
         store: &Store,
@@ -175,34 +178,34 @@ impl LockedRoot {
         Ok(())
     }
 
-    /// Takes in what this process has just written and recorded.
+    /// Updates the cached heads after this process has written and recorded a change.
     pub(crate) fn update_heads(&self, heads: impl IntoIterator<Item = Head>) {
-        let mut known = self.root.cache();
+        let mut cache = self.root.cache();
         for head in heads {
-            known.insert_head(head);
+            cache.insert_head(head);
         }
-        known.announced_through = Some(known.last_change);
-        known.generation = Some(self.lock.generation());
+        cache.announced_through = Some(cache.last_change);
+        cache.generation = Some(self.lock.generation());
     }
 
-    /// Forgets what is remembered, but not what was told: the next command looks again.
+    /// Drops the cache, except the number of the last published change. The next command loads it again.
     pub(crate) fn invalidate_cache(&self) {
-        let mut known = self.root.cache();
-        *known = RootCache { announced_through: known.announced_through, ..RootCache::default() };
+        let mut cache = self.root.cache();
+        *cache = RootCache { announced_through: cache.announced_through, ..RootCache::default() };
     }
 
-    /// Returns what was last recorded of a memory.
+    /// Returns the recorded head of a memory.
     pub(crate) fn head(&self, path: &RelativePath) -> Option<Head> {
         self.root.cache().heads.get(path).cloned()
     }
 
-    /// Returns how far the text of a memory may be trusted; what nobody recorded came from outside.
+    /// Returns the trust of a memory's text. Text without a record came from outside.
     pub(crate) fn trust(&self, path: &RelativePath) -> Trust {
         self.head(path).map_or(Trust::Outside, |head| head.trust)
     }
 
-    /// Returns a path that differs from `path`, or from a folder on its way, only in case. Paths that leave
-    /// with the same change do not count.
+    /// Returns a path that differs from `path`, or from one of its parent folders, only in case. Paths in `leaving`
+    /// go with the same change and do not count.
     pub(crate) async fn find_case_variant(
         &self,
         store: &Store,
@@ -213,7 +216,7 @@ impl LockedRoot {
         if self.cached_case_variant(path, leaving).is_none() {
             return Ok(None);
         }
-        // What is remembered may be a folder that is gone: look before refusing.
+        // The cached index may list a folder that is gone, so build it again before refusing.
         self.build_name_index(store, CachePolicy::Fresh).await?;
         Ok(self.cached_case_variant(path, leaving))
     }
@@ -226,36 +229,36 @@ impl LockedRoot {
         self.root.cache().name_index.as_ref()?.case_variant(path, leaving)
     }
 
-    async fn build_name_index(&self, store: &Store, look: CachePolicy) -> Result<(), StoreError> {
+    async fn build_name_index(&self, store: &Store, policy: CachePolicy) -> Result<(), StoreError> {
         let started = store.clock.now();
-        let fresh = self.root.cache().name_index.as_ref().is_some_and(|c| c.is_fresh(started));
-        if fresh && look == CachePolicy::Cached {
+        let is_fresh = self.root.cache().name_index.as_ref().is_some_and(|c| c.is_fresh(started));
+        if is_fresh && policy == CachePolicy::Cached {
             return Ok(());
         }
         let walk = self.root.backend.walk(None, Extent::ALL).await;
         let walk = walk.map_err(StoreError::backend_error(self.root.mount))?;
         let cost = store.clock.now().duration_since(started).unsigned_abs();
-        let mut census = NameIndex {
+        let mut index = NameIndex {
             built_at: started,
             max_age: CENSUS_AGE_MAX.max(cost.saturating_mul(50)),
             folded: HashMap::with_capacity(walk.files.len()),
         };
         for folder in walk.folders {
-            census.folded.insert(folder.path.case_folded(), folder.path);
+            index.folded.insert(folder.path.case_folded(), folder.path);
         }
         for file in walk.files.iter().filter(|file| !self.root.is_list(&file.path)) {
-            census.add(&file.path);
+            index.add(&file.path);
         }
-        self.root.cache().name_index = Some(census);
+        self.root.cache().name_index = Some(index);
         Ok(())
     }
 }
 
-/// Whether to believe what is remembered.
+/// Whether a cached index may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CachePolicy {
-    /// As long as it is fresh.
+    /// Use the cached index while it is fresh.
     Cached,
-    /// Look again.
+    /// Build the index again.
     Fresh,
 }

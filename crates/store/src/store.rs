@@ -1,4 +1,8 @@
-//! All memories of this host: what the roots share, and who hears of changes.
+//! The store of one host: settings, shared state of the roots, and subscriptions.
+//!
+//! [`Store`] is created once for a process and shared. It opens roots when they are first needed,
+//! buffers uses, runs checkpoints in the background, and publishes changes, pins and proposals to
+//! subscribers. It does not run commands: [`Memories`](crate::Memories) does.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,58 +25,58 @@ use crate::backend::local::highest_completed;
 use crate::binding::BaseFolders;
 use crate::root::Root;
 
-/// A change happened: sent to subscribers after it is durable, once however many memories it touched.
+/// A recorded change. It is published once, after it is durable, however many memories it touched.
 ///
-/// What another process changed in several roots is announced root by root, as each is looked at.
+/// A change by another process in several roots is published once for each root, when that root is next locked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeEvent {
-    /// The change's number.
+    /// Number of the change.
     pub change: ChangeId,
-    /// What was done.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// By whom.
+    /// Provenance of the change.
     pub provenance: Provenance,
-    /// What became of each memory, in the order of the change.
+    /// Effects on each memory, in the order of the change.
     pub files: Arc<[FileChange]>,
 }
 
-/// A memory was pinned or unpinned: sent to subscribers after it is stored. A pin is no change of a text, so
-/// history does not have it.
+/// A memory that was pinned or unpinned; published after the pin is stored. Pins change no text, so history does
+/// not record them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinEvent {
-    /// The root that the memory lies in.
+    /// Root of the memory.
     pub root: RootKey,
-    /// Its path there.
+    /// Path of the memory in its root.
     pub path: RelativePath,
-    /// Whether it is pinned now.
+    /// Whether the memory is pinned now.
     pub pinned: bool,
-    /// Who pinned it.
+    /// Provenance of the pin.
     pub provenance: Provenance,
 }
 
-/// Proposals were made or decided: sent to subscribers after it is stored.
+/// Proposals that were made or decided; published after that is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProposalStatusEvent {
-    /// Their numbers.
+    /// Numbers of the proposals.
     pub ids: Vec<ProposalId>,
-    /// How far they are now.
+    /// Their new status.
     pub status: ProposalStatus,
-    /// The roots that they are about, all of them.
+    /// All roots that they are about.
     pub roots: Vec<RootKey>,
-    /// The task that made them.
+    /// Task that made them.
     pub task: Option<String>,
-    /// The change that accepting one made.
+    /// Change that was made by accepting one.
     pub change: Option<ChangeId>,
-    /// Who made or decided them.
+    /// Provenance of the proposals or of the decision.
     pub provenance: Provenance,
 }
 
-/// What a store is set up with.
+/// Settings of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreSettings {
-    /// How many memories a scope may hold, up to [`SCOPE_FILES_MAX`].
+    /// Maximum number of memories in a scope, up to [`SCOPE_FILES_MAX`].
     pub files_max: usize,
-    /// How much history to keep.
+    /// Age and size of the history that is kept.
     pub retention: Retention,
     /// Whether global, workspace and host-local project roots carry a generated `MEMORY.md`.
     pub memory_list: bool,
@@ -88,9 +92,9 @@ impl Default for StoreSettings {
     }
 }
 
-/// All memories of this host: opens roots, keeps what they share, and hands out [`Memories`](crate::Memories).
+/// The memories of this host: opens roots, keeps what they share, and hands out [`Memories`](crate::Memories).
 ///
-/// Uses tokio: commands and the work behind them run on the runtime that they are awaited in.
+/// Requires tokio: background work is spawned on the runtime that a command is awaited in.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) state: Arc<dyn HistoryStore>,
@@ -107,21 +111,20 @@ pub struct Store {
     proposal_events: broadcast::Sender<ProposalStatusEvent>,
 }
 
-/// What is still to be done after writes.
+/// Work that is left to do after writes.
 #[derive(Debug, Default)]
 pub(crate) struct Background {
-    /// Roots with open changes, and how many writes since they were last settled.
+    /// Roots with open changes, and the number of writes since the last checkpoint.
     pub(crate) dirty: Mutex<(Vec<Arc<Root>>, usize)>,
-    /// Held while settling, so that closing waits for it.
+    /// Held during a checkpoint, so that closing the store waits for it.
     pub(crate) checkpoint_lock: tokio::sync::Mutex<()>,
-    /// The task that stores and settles; started by the first use or write.
+    /// The task that flushes uses and runs checkpoints; started by the first use or write.
     pub(crate) task: Mutex<Option<JoinHandle<()>>>,
-    /// When history was last pruned.
     pub(crate) pruned_at: Mutex<Option<Timestamp>>,
 }
 
 impl Store {
-    /// Opens nothing yet: roots and state are touched when they are first needed.
+    /// Creates a store. Opens nothing: roots and state are opened when they are first needed.
     pub fn new(
         state: Arc<dyn HistoryStore>,
         folders: BaseFolders,
@@ -146,51 +149,51 @@ impl Store {
         })
     }
 
-    /// Returns the highest number of a change that was carried out in any root, by their lock files.
+    /// Returns the highest number of a change that was completed in any root, as their lock files say.
     pub(crate) async fn highest_completed(&self) -> Option<ChangeId> {
         let folder = self.folders.locks_folder();
-        let found = tokio::task::spawn_blocking(move || highest_completed(&folder));
-        found.await.ok().flatten()
+        let highest = tokio::task::spawn_blocking(move || highest_completed(&folder));
+        highest.await.ok().flatten()
     }
 
-    /// Returns everything that changes from now on, through this process or seen by a watch. Who
-    /// lags more than [`CHANGES_BUFFERED`] behind is told so and lists again.
+    /// Subscribes to changes from now on: those of this process, and those of others that a watch detects. A
+    /// subscriber that lags more than [`CHANGES_BUFFERED`] events behind gets an error and has to list again.
     pub fn subscribe(&self) -> broadcast::Receiver<ChangeEvent> {
         self.change_events.subscribe()
     }
 
-    /// Returns the pins that are set and taken away from now on, through this process.
+    /// Subscribes to pins that this process sets and removes from now on.
     pub fn subscribe_to_pins(&self) -> broadcast::Receiver<PinEvent> {
         self.pin_events.subscribe()
     }
 
-    /// Returns the proposals that are made and decided from now on, through this process.
+    /// Subscribes to proposals that this process makes and decides from now on.
     pub fn subscribe_to_proposals(&self) -> broadcast::Receiver<ProposalStatusEvent> {
         self.proposal_events.subscribe()
     }
 
-    /// Announces proposals to those who subscribed.
-    pub fn publish_proposals(&self, notice: ProposalStatusEvent) {
+    /// Publishes proposals to subscribers.
+    pub fn publish_proposals(&self, event: ProposalStatusEvent) {
         // A send without receivers is no error.
-        drop(self.proposal_events.send(notice));
+        drop(self.proposal_events.send(event));
     }
 
-    pub(crate) fn publish_pin(&self, notice: PinEvent) {
-        // Nobody listening is no error.
-        drop(self.pin_events.send(notice));
+    pub(crate) fn publish_pin(&self, event: PinEvent) {
+        // A send without receivers is no error.
+        drop(self.pin_events.send(event));
     }
 
-    /// Returns the roots that this process has come across.
+    /// Returns the roots that this process has opened.
     pub(crate) fn known_roots(&self) -> Vec<Arc<Root>> {
         self.roots.lock().values().cloned().collect()
     }
 
-    /// Returns whether anybody listens.
+    /// Checks whether changes have subscribers.
     pub(crate) fn has_subscribers(&self) -> bool {
         self.change_events.receiver_count() > 0
     }
 
-    /// Announces a recorded change to subscribers.
+    /// Publishes a recorded change to subscribers.
     pub(crate) fn publish_change(
         &self,
         change: ChangeId,

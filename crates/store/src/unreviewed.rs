@@ -1,15 +1,16 @@
-//! Text that nobody here reviewed: what of it a model is shown unasked, and what becomes of an agent's texts after the
-//! agent has read it.
+//! Memories with text that no person on this host reviewed, and the effect of reading them.
 //!
-//! A clone brings memories that anybody may have written. Their trust is [`Trust::Outside`] until somebody here writes or
-//! accepts them. As long as the person does not trust the project, such a memory is known by its path alone; in a
-//! project that is trusted it speaks, unless screening objects to it. Everything that shows memories asks here.
+//! A clone brings memories by unknown writers. Their trust is [`Trust::Outside`] until a person or
+//! agent here writes them or a person accepts them. While the person does not trust the project, a
+//! model is shown only the path of such a memory. In a trusted project it is shown with a mark,
+//! unless screening objects. All code that shows memories uses this check.
 //!
-//! An agent that has read such a text may carry it on. What it writes afterwards, anywhere, is trusted no more than what it
-//! read: it is shown only when a model asks for it, and waits for a person, who accepts it with [`Memories::accept`].
+//! An agent that has read such text may repeat it. Its later writes, in any scope, are trusted no
+//! more than what it read. A model sees them only on request, and they wait for a person, who
+//! accepts them with [`Memories::accept`].
 //!
-//! What a background review wrote waits for a person too. It is shown as any other memory, but neither use nor a pin puts it
-//! into the hot set, and it is trusted as [`Trust::Background`].
+//! Text by a background review waits for a person too, with [`Trust::Background`]. It is shown like
+//! any other memory, but neither use nor a pin puts it into the hot set.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -31,38 +32,38 @@ use crate::history::{ChangesQuery, DryRun};
 use crate::memories::{BoundMount, Memories};
 use crate::root::Root;
 
-/// How a memory that nobody here reviewed is shown.
+/// The treatment of a memory that no person on this host reviewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreviewed {
-    /// It came with a repository. A model is told the path and nothing else, unless it asks for the memory.
+    /// It came with a repository. A model is shown only its path, unless it asks for the memory.
     Silent,
-    /// It came with a repository that the person trusts. It is shown as any other, with a mark that says where it is from.
+    /// It came with a repository that the person trusts. It is shown like any other, with a mark of its origin.
     Marked,
-    /// An agent wrote it after it had read text that nobody here reviewed. A model is told the path, and is shown the text
-    /// with a mark when it asks.
+    /// An agent wrote it after reading unreviewed text. A model is shown the path, and on request the text with a
+    /// mark.
     Influenced,
-    /// A background review wrote it. It is shown as any other, but never in the hot set.
+    /// A background review wrote it. It is shown like any other, but never in the hot set.
     Background,
 }
 
 impl Unreviewed {
-    /// Tells whether whoever reads it may have been influenced by it. What a trusted project says may be: its instruction files are
-    /// instructions all the same.
+    /// Checks whether reading it may influence an agent. Text of a trusted project does not count: the person
+    /// trusts the project's instruction files as well.
     pub const fn may_influence_reader(self) -> bool {
         matches!(self, Self::Silent | Self::Influenced)
     }
 
-    /// Tells whether it is shown to nobody who did not ask.
+    /// Checks whether a model sees it only on request.
     pub const fn is_silent(self) -> bool {
         matches!(self, Self::Silent | Self::Influenced)
     }
 
-    /// Tells whether it is kept out of the hot set, whatever its use and pins.
+    /// Checks whether it stays out of the hot set, whatever its use and pins.
     pub const fn is_never_hot(self) -> bool {
         self.is_silent() || matches!(self, Self::Background)
     }
 
-    /// Returns the lines before and after the text when a model asked for it, if there are any.
+    /// Returns the lines that mark the text, before and after it, when a model asked for it.
     pub const fn marker_lines(self) -> Option<[&'static str; 2]> {
         match self {
             Self::Silent => Some(UNREVIEWED),
@@ -72,19 +73,19 @@ impl Unreviewed {
     }
 }
 
-/// The texts of a root that wait for a person.
+/// The texts of a root that wait for review.
 struct PendingReviewTexts<'r> {
     influenced: &'r HashMap<Revision, ChangeId>,
     heads: HashMap<&'r RelativePath, &'r Head>,
 }
 
 impl<'r> PendingReviewTexts<'r> {
-    fn new(known: &'r HashMap<Revision, ChangeId>, heads: &'r [Head]) -> Self {
-        Self { influenced: known, heads: heads.iter().map(|head| (&head.path, head)).collect() }
+    fn new(influenced: &'r HashMap<Revision, ChangeId>, heads: &'r [Head]) -> Self {
+        Self { influenced, heads: heads.iter().map(|head| (&head.path, head)).collect() }
     }
 
-    /// Tells why a memory of this revision is one. Somebody else may have written the same words, and then it is not; and
-    /// whoever touched it outside since it was recorded has not reviewed it.
+    /// Returns the reason why a memory of this revision waits. The same words from a trusted writer do not wait; an
+    /// external edit since the record is no review.
     fn reason(&self, path: &RelativePath, revision: Option<Revision>) -> Option<Unreviewed> {
         let is_known = |revision: Option<Revision>| {
             revision.is_some_and(|revision| self.influenced.contains_key(&revision))
@@ -103,22 +104,22 @@ impl<'r> PendingReviewTexts<'r> {
     }
 }
 
-/// A memory that waits for a person: an agent wrote it after it had read text that nobody here reviewed, or a background
-/// review wrote it.
+/// A memory that waits for a person: an agent wrote it after reading unreviewed text, or a background review wrote
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingReview {
-    /// The memory.
+    /// Path of the memory.
     pub path: MemoryPath,
     /// Its revision.
     pub revision: Revision,
-    /// Why it waits: [`Unreviewed::Influenced`] or [`Unreviewed::Background`].
+    /// Reason why it waits: [`Unreviewed::Influenced`] or [`Unreviewed::Background`].
     pub reason: Unreviewed,
-    /// The last change that wrote it so.
+    /// The last change that wrote this text.
     pub change: MemoryChange,
 }
 
-/// Adds the revisions that files have now where the caller knows none. What cannot be read is nothing that was
-/// written here, and stays without.
+/// Adds the current revisions of files where the caller has none. A file that cannot be read stays without a
+/// revision, since Lukasa did not write it.
 async fn add_revisions(root: &Root, texts: &mut [(RelativePath, Option<Revision>)]) {
     let lacking = texts.iter().filter(|(_, revision)| revision.is_none());
     let paths: Vec<_> = lacking.map(|(path, _)| path.clone()).collect();
@@ -133,8 +134,8 @@ async fn add_revisions(root: &Root, texts: &mut [(RelativePath, Option<Revision>
 }
 
 impl Memories {
-    /// Returns how far each of these texts may be trusted, in their order: what was recorded of it, if it is still of
-    /// this revision; any other text came from outside.
+    /// Returns the trust of each text, in their order: the recorded trust if the recorded revision is the same,
+    /// else [`Trust::Outside`].
     pub async fn trust_levels(
         &self,
         texts: &[(&MemoryPath, Revision)],
@@ -142,33 +143,34 @@ impl Memories {
         let mut trusted = vec![Trust::Outside; texts.len()];
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
-            let (mut places, mut of_root) = (Vec::new(), Vec::new());
-            for (at, (path, revision)) in texts.iter().enumerate() {
+            let (mut indexes, mut of_root) = (Vec::new(), Vec::new());
+            for (index, (path, revision)) in texts.iter().enumerate() {
                 if let Some(relative) =
                     path.relative().filter(|_| path.mount() == Some(bound.mount))
                 {
-                    places.push(at);
+                    indexes.push(index);
                     of_root.push((relative.clone(), Some(*revision)));
                 }
             }
             let of_root = self.trust_levels_in(bound, root, &of_root).await?;
-            for (at, trust) in places.into_iter().zip(of_root) {
-                trusted[at] = trust;
+            for (index, trust) in indexes.into_iter().zip(of_root) {
+                trusted[index] = trust;
             }
         }
         Ok(trusted)
     }
 
-    /// Returns those of these memories that nobody here reviewed; `None` stands for the revision that is there now.
+    /// Returns those of these memories that were never reviewed on this host. `None` stands for the current
+    /// revision.
     pub async fn unreviewed<'p>(
         &self,
         texts: &[(&'p MemoryPath, Option<Revision>)],
     ) -> HashMap<MemoryPath, Unreviewed> {
-        let mut found = HashMap::new();
+        let mut unreviewed_by_path = HashMap::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
             let influenced = self.store.state.influenced_revisions(&root.key.identity).await;
-            // Without a state nobody knows of a review, and memories can be viewed all the same.
+            // Without the state no review is known, and memories can still be viewed.
             let influenced = influenced.unwrap_or_default();
             if !bound.in_checkout && influenced.is_empty() {
                 continue;
@@ -187,39 +189,46 @@ impl Memories {
             let (paths, mut of_root): (Vec<_>, Vec<_>) = texts.iter().filter_map(inside).unzip();
             add_revisions(root, &mut of_root).await;
             for (path, (relative, revision)) in paths.iter().zip(&of_root) {
-                if let Some(why) = waiting.reason(relative, *revision) {
-                    found.insert((*path).clone(), why);
+                if let Some(reason) = waiting.reason(relative, *revision) {
+                    unreviewed_by_path.insert((*path).clone(), reason);
                 }
             }
             if bound.in_checkout {
-                self.add_repository_memories(bound, root, (&paths, &of_root), &mut found).await;
+                self.add_repository_memories(
+                    bound,
+                    root,
+                    (&paths, &of_root),
+                    &mut unreviewed_by_path,
+                )
+                .await;
             }
         }
-        found
+        unreviewed_by_path
     }
 
-    /// Adds those of these memories of a checkout that came with the repository and that nobody here reviewed.
+    /// Adds those of these memories that came with the repository and were never reviewed on this host.
     async fn add_repository_memories(
         &self,
         bound: &BoundMount,
         root: &Root,
         (paths, texts): (&[&MemoryPath], &[(RelativePath, Option<Revision>)]),
-        found: &mut HashMap<MemoryPath, Unreviewed>,
+        unreviewed_by_path: &mut HashMap<MemoryPath, Unreviewed>,
     ) {
         let trusted = self.trust_levels_in(bound, root, texts).await;
         let trusted = trusted.unwrap_or_else(|_| vec![Trust::Outside; texts.len()]);
         let outside = paths.iter().zip(trusted).filter(|(_, trust)| *trust == Trust::Outside);
         let outside: Vec<&MemoryPath> = outside.map(|(path, _)| *path).collect();
         let is_trusted = !outside.is_empty() && self.is_trusted(bound).await;
-        let objections = self.read_warnings(&outside).await;
-        for (path, objections) in outside.into_iter().zip(objections) {
-            let is_silent = !is_trusted || !objections.is_empty();
-            let shown = if is_silent { Unreviewed::Silent } else { Unreviewed::Marked };
-            found.entry(path.clone()).or_insert(shown);
+        let warnings = self.read_warnings(&outside).await;
+        for (path, warnings) in outside.into_iter().zip(warnings) {
+            let is_silent = !is_trusted || !warnings.is_empty();
+            let treatment = if is_silent { Unreviewed::Silent } else { Unreviewed::Marked };
+            unreviewed_by_path.entry(path.clone()).or_insert(treatment);
         }
     }
 
-    /// Notes that the caller's session has read a memory, if that counts. Nothing for a person.
+    /// Notes that the caller's session has read a memory, if that memory may influence it. Has no effect for a
+    /// person.
     pub fn note_read(&self, unreviewed: Option<Unreviewed>) {
         let counts = unreviewed.is_some_and(Unreviewed::may_influence_reader);
         if counts && self.caller.provenance.actor != Actor::Person {
@@ -227,10 +236,9 @@ impl Memories {
         }
     }
 
-    /// Returns the memories that wait for a person, in the order of the scopes and paths: an agent wrote them after it had
-    /// read text that nobody here reviewed, or a background review did.
+    /// Returns the memories that wait for a person, in the order of the scopes and paths.
     pub async fn pending_reviews(&self) -> Result<Vec<PendingReview>, StoreError> {
-        let mut found = Vec::new();
+        let mut pending = Vec::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
             let influenced = self.store.state.influenced_revisions(&root.key.identity).await?;
@@ -240,7 +248,7 @@ impl Memories {
             let mut heads = self.store.state.heads(&root.key.place, ChangeId::default()).await?;
             heads.sort_by(|a, b| a.path.cmp(&b.path));
             for head in heads {
-                let why = match head.trust {
+                let reason = match head.trust {
                     Trust::Outside => Unreviewed::Influenced,
                     Trust::Background => Unreviewed::Background,
                     Trust::Imported | Trust::Agent | Trust::Person => continue,
@@ -252,21 +260,16 @@ impl Memories {
                     continue;
                 };
                 if let Some(change) = self.store.state.change(id).await? {
-                    found.push(PendingReview {
-                        path,
-                        revision: read.revision,
-                        reason: why,
-                        change,
-                    });
+                    pending.push(PendingReview { path, revision: read.revision, reason, change });
                 }
             }
         }
-        Ok(found)
+        Ok(pending)
     }
 
-    /// Records that a person has read a memory of this revision and answers for it as it is: from then on it is trusted as
-    /// what the person wrote. No byte changes. `None` if that is recorded already. Refuses with [`CommandError::Conflict`] if it has
-    /// another revision.
+    /// Records that a person has reviewed this revision of a memory: from then on it has the trust of a person's
+    /// text. No byte changes. Returns `None` if that is already recorded, and [`CommandError::Conflict`] if the
+    /// memory has another revision.
     pub async fn accept(
         &self,
         path: &MemoryPath,
@@ -279,7 +282,7 @@ impl Memories {
             return Err(CommandError::ReadOnly { mount: root.mount }.into());
         }
         root.reject_generated_list(path, relative).await?;
-        let mut held = [root.lock(&self.store).await?];
+        let mut locked = [root.lock(&self.store).await?];
         let (current, bytes) = read_small(root, path, relative).await?;
         if current.revision() != Some(revision) {
             let current = current.revision();
@@ -298,31 +301,31 @@ impl Memories {
             after: Some(Arc::clone(&bytes)).filter(|_| before != Some(revision)),
             influenced: false,
         };
-        let [only] = &held;
-        let recorded = only.head(relative).and_then(|one| one.revision);
-        let is_known = recorded == Some(revision)
-            && only.trust(relative) == Trust::Person
+        let [root_lock] = &locked;
+        let recorded = root_lock.head(relative).and_then(|head| head.revision);
+        let is_accepted = recorded == Some(revision)
+            && root_lock.trust(relative) == Trust::Person
             && !self
                 .store
                 .state
                 .influenced_revisions(&root.key.identity)
                 .await?
                 .contains_key(&revision);
-        if is_known {
+        if is_accepted {
             return Ok(None);
         }
         if recorded != Some(revision) {
             let edit = step(recorded, Trust::Outside);
-            record_external(&self.store, &mut held, vec![edit]).await?;
+            record_external(&self.store, &mut locked, vec![edit]).await?;
         }
-        let mut what = AlreadyAppliedChange::new(ChangeKind::Accept, self.provenance(call));
-        what.accepts = call.proposal;
+        let mut change = AlreadyAppliedChange::new(ChangeKind::Accept, self.provenance(call));
+        change.accepts = call.proposal;
         let accepted = step(Some(revision), Trust::Person);
-        record_already_applied(&self.store, &mut held, what, vec![accepted]).await.map(Some)
+        record_already_applied(&self.store, &mut locked, change, vec![accepted]).await.map(Some)
     }
 
-    /// Takes back that a person accepted memories: they wait for a review again. No byte changes. Returns the memories that are
-    /// still as they were accepted, and the change, unless it is only asked what that would do.
+    /// Undoes the acceptance of memories, so that they wait for a review again. No byte changes. Returns the
+    /// memories that still have the accepted text, and the change; a dry run records none.
     pub(crate) async fn undo_accept(
         &self,
         changes: &[MemoryChange],
@@ -339,7 +342,7 @@ impl Memories {
                 if self.caller.provenance.actor != Actor::Person {
                     return Err(CommandError::ReadOnly { mount: root.mount }.into());
                 }
-                let mut held = [root.lock(&self.store).await?];
+                let mut locked = [root.lock(&self.store).await?];
                 let Ok((current, _)) = read_small(root, &path, relative).await else { continue };
                 if current.revision() != file.after {
                     continue;
@@ -348,19 +351,19 @@ impl Memories {
                 if dry == DryRun::Yes {
                     continue;
                 }
-                let mut what = AlreadyAppliedChange::new(ChangeKind::Undo, self.provenance(call));
-                what.undoes = Some(change.id);
+                let mut undo = AlreadyAppliedChange::new(ChangeKind::Undo, self.provenance(call));
+                undo.undoes = Some(change.id);
                 let trust = self.trust_before(change, &path).await?;
                 let change = FileChange { trust, ..file.clone() };
                 let file = NewFileChange { change, before: None, after: None, influenced: true };
                 last =
-                    Some(record_already_applied(&self.store, &mut held, what, vec![file]).await?);
+                    Some(record_already_applied(&self.store, &mut locked, undo, vec![file]).await?);
             }
         }
         Ok((paths, last))
     }
 
-    /// Returns how far a text may be trusted once the acceptance of it is taken back: as it was before.
+    /// Returns the trust of a text before its acceptance.
     async fn trust_before(
         &self,
         accepted: &MemoryChange,
@@ -380,8 +383,8 @@ impl Memories {
         Ok(trust.filter(|trust| *trust == Trust::Background).unwrap_or(Trust::Outside))
     }
 
-    /// Returns how far texts of a root may be trusted. In a checkout, what was written here may have come back by git, or may be
-    /// in another worktree: the same bytes have the trust that they were recorded with.
+    /// Returns the trust of texts of a root. In a checkout, git may bring back text that was written here or in
+    /// another worktree: the same bytes have their recorded trust.
     async fn trust_levels_in(
         &self,
         bound: &BoundMount,
@@ -402,14 +405,14 @@ impl Memories {
         if bound.in_checkout && trusted.contains(&Trust::Outside) {
             let recorded = self.store.state.recorded_revisions(&root.key.identity).await?;
             for (trust, (_, revision)) in trusted.iter_mut().zip(texts) {
-                let known = revision.and_then(|revision| recorded.get(&revision).copied());
-                *trust = known.map_or(*trust, |known| known.max(*trust));
+                let recorded_trust = revision.and_then(|revision| recorded.get(&revision).copied());
+                *trust = recorded_trust.map_or(*trust, |recorded_trust| recorded_trust.max(*trust));
             }
         }
         Ok(trusted)
     }
 
-    /// Returns which memories of a checkout that the person does not trust were ever reviewed here, if it is one.
+    /// Returns the reviewed memories of a checkout; `None` outside of a checkout, and for a trusted project.
     pub(crate) async fn reviewed_in_untrusted(
         &self,
         bound: &BoundMount,
@@ -423,12 +426,12 @@ impl Memories {
         Some(reviewed.filter(|head| head.trust > Trust::Outside).map(|head| head.path).collect())
     }
 
-    /// Returns what changes when the person trusts another folder, or one no longer.
+    /// Returns a version that changes whenever the person trusts a folder, or stops trusting one.
     pub fn trust_version(&self) -> Option<SystemTime> {
         TrustedFolders::new(&self.store.folders).version()
     }
 
-    /// Tells whether the person trusts the project that a mount lies in. A list that cannot be read trusts nothing.
+    /// Checks whether the person trusts the project of a mount. If the list cannot be read, nothing is trusted.
     async fn is_trusted(&self, bound: &BoundMount) -> bool {
         let folder = bound.root.as_ref().ok().and_then(|root| root.backend.folder());
         let Some(folder) = folder else { return false };

@@ -1,4 +1,5 @@
-//! What a caller sees: files, folders, listings. Nothing here holds a root or makes anything.
+//! Reads of a caller: views of files and folders, listings, and scans. They take no write lock and
+//! create no memory. A first read may recover an interrupted write.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::root::{FILES_READ_AT_ONCE, Root, document_heads};
 use crate::unreviewed::Unreviewed;
 
 impl Memories {
-    /// Shows a file or a folder to an agent; a file counts as used.
+    /// Shows a file or folder to an agent. The view of a file counts as a use.
     pub(crate) async fn view(
         &self,
         path: &MemoryPath,
@@ -59,7 +60,7 @@ impl Memories {
         let max = if is_part(lines) { VIEW_BYTES_MAX } else { MEMORY_BYTES_MAX };
         let read = root.backend.read(relative, max).await;
         let read = match read {
-            // A file on the way is as good as nothing being there.
+            // A parent of the path is a file, so nothing is at the path.
             Err(BackendError::WrongKind) if kind_at(root, path, relative).await?.is_none() => {
                 return Err(CommandError::NotFound { path: path.clone() }.into());
             }
@@ -125,7 +126,7 @@ impl Memories {
                             .to_owned())
                     }
                     Err(error) => {
-                        tracing::warn!(mount = %bound.mount, %error, "a root cannot be listed");
+                        tracing::warn!(mount = %bound.mount, %error, "listing a root failed");
                         Err("its folder cannot be read".to_owned())
                     }
                 },
@@ -153,17 +154,17 @@ impl Memories {
         Ok(Reply::done(view_folder(&MemoryPath::Top, total, &rows, more)))
     }
 
-    /// Reads a memory for a person or a program; not a use.
+    /// Reads a memory for a person or program. It does not count as a use.
     pub async fn read(&self, path: &MemoryPath) -> Result<MemoryText, StoreError> {
         self.read_in_scope(&[path]).await.pop().expect("one path has one answer")
     }
 
-    /// Reads several memories, each as [`Self::read`] does, in their order.
+    /// Reads several memories, in their order, each as [`Self::read`] does.
     pub async fn read_many(&self, paths: &[&MemoryPath]) -> Vec<Result<MemoryText, StoreError>> {
         let mut read = Vec::with_capacity(paths.len());
-        for same in paths.chunk_by(|one, next| one.mount() == next.mount()) {
-            for part in same.chunks(FILES_READ_AT_ONCE) {
-                read.extend(self.read_in_scope(part).await);
+        for group in paths.chunk_by(|path, next| path.mount() == next.mount()) {
+            for batch in group.chunks(FILES_READ_AT_ONCE) {
+                read.extend(self.read_in_scope(batch).await);
             }
         }
         read
@@ -193,37 +194,37 @@ impl Memories {
         texts.collect()
     }
 
-    /// Reads several memories, of which a bad one must not hide the others: `None` for one that is gone, is no text,
-    /// outgrew the cap, or cannot be read, which is logged. Not a use.
+    /// Reads several memories; one that cannot be read does not hide the others. Returns `None` for a memory that
+    /// is gone, is not text, is too large, or cannot be read, which is logged. It does not count as a use.
     pub async fn read_readable(&self, paths: &[&MemoryPath]) -> Vec<Option<MemoryText>> {
         let read = self.read_many(paths).await;
         let texts = paths.iter().zip(read).map(|(path, read)| match read {
             Ok(read) => Some(read),
             Err(StoreError::Refused(_)) => None,
             Err(error) => {
-                tracing::warn!(%path, error = &error as &dyn std::error::Error, "a memory cannot be read and is passed over");
+                tracing::warn!(%path, error = &error as &dyn std::error::Error, "reading a memory failed; skipping it");
                 None
             }
         });
         texts.collect()
     }
 
-    /// Tells whether something stands at this path that is no folder, such as a link, or that cannot be looked at.
+    /// Checks whether anything but a folder, such as a link, is at this path, or the path cannot be checked.
     pub async fn is_not_a_folder(&self, path: &MemoryPath) -> bool {
         let Ok((root, relative)) = self.resolve_in_root(path) else { return false };
         !matches!(root.backend.kind(relative).await, Ok(None | Some(FileKind::Folder)))
     }
 
-    /// Lists the memories of all scopes, or of one scope or folder, up to what a scope may hold.
-    /// A scope that is unavailable has none. Listing is not a use.
+    /// Lists the memories of all scopes, or of one scope or folder, up to the limit of a scope. An unavailable
+    /// scope has none. A listing does not count as a use.
     pub async fn list(&self, under: Option<&MemoryPath>) -> Result<Listing, StoreError> {
         let mut listing = Listing::default();
-        let wanted = under.filter(|path| **path != MemoryPath::Top);
+        let under = under.filter(|path| **path != MemoryPath::Top);
         for bound in &self.mounts {
-            if wanted.is_some_and(|path| path.mount() != Some(bound.mount)) {
+            if under.is_some_and(|path| path.mount() != Some(bound.mount)) {
                 continue;
             }
-            let root = match (&bound.root, wanted) {
+            let root = match (&bound.root, under) {
                 (Ok(root), _) => root,
                 (Err(_), None) => {
                     listing.incomplete_mounts.push(bound.mount);
@@ -231,31 +232,31 @@ impl Memories {
                 }
                 (Err(_), Some(_)) => self.root(bound.mount)?,
             };
-            self.list_root(bound, root, wanted, &mut listing).await?;
+            self.list_root(bound, root, under, &mut listing).await?;
         }
         Ok(listing)
     }
 
-    /// Finds the memories of all scopes without a look into any of them, so that a listing that was generated
-    /// is among them; in the order of their paths in each scope. A scope that is unavailable has none, and so has
-    /// one whose folder cannot be used. A survey is not a use.
+    /// Finds the memories of all scopes without reading their files, in the order of their paths in each scope.
+    /// Generated lists are included. A scope that is unavailable, or whose folder cannot be used, has none. A scan
+    /// does not count as a use.
     pub async fn scan_roots(&self) -> Result<Vec<ScannedMemory>, StoreError> {
-        let mut surveyed = Vec::new();
+        let mut memories = Vec::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
             let walked = Box::pin(self.walk(bound, root, None)).await?;
             let Some((walk, marks)) = walked else { continue };
             let reviewed = self.reviewed_in_untrusted(bound, root).await;
-            let mut left = UNREVIEWED_BYTES_MAX;
-            surveyed.extend(walk.files.into_iter().filter_map(|file| {
+            let mut bytes_left = UNREVIEWED_BYTES_MAX;
+            memories.extend(walk.files.into_iter().filter_map(|file| {
                 let mark = marks.get(&file.path);
-                let mut is_too_much = false;
+                let mut exceeds_limit = false;
                 if reviewed.as_ref().is_some_and(|reviewed| !reviewed.contains(&file.path)) {
-                    is_too_much = file.stat.bytes > left;
-                    left = left.saturating_sub(file.stat.bytes);
+                    exceeds_limit = file.stat.bytes > bytes_left;
+                    bytes_left = bytes_left.saturating_sub(file.stat.bytes);
                 }
                 Some(ScannedMemory {
-                    exceeds_untrusted_limit: is_too_much,
+                    exceeds_untrusted_limit: exceeds_limit,
                     pinned: mark.is_some_and(|mark| mark.pinned),
                     uses: mark.map_or(0, |mark| mark.usage.uses),
                     path: virtual_path(bound.mount, file.path).ok()?,
@@ -264,29 +265,29 @@ impl Memories {
                 })
             }));
         }
-        Ok(surveyed)
+        Ok(memories)
     }
 
-    /// Returns what is below a folder, with pins and usage; nothing for a root that nobody named and that
-    /// cannot be used.
+    /// Walks a folder and loads pins and usage. Returns `None` for a root that cannot be used, unless `under`
+    /// names it: then that is an error.
     async fn walk(
         &self,
         bound: &BoundMount,
         root: &Arc<Root>,
-        wanted: Option<&MemoryPath>,
+        under: Option<&MemoryPath>,
     ) -> Result<Option<(Walk, HashMap<RelativePath, UsageRow>)>, StoreError> {
-        let from = wanted.and_then(MemoryPath::relative);
+        let folder = under.and_then(MemoryPath::relative);
         root.recover_once(&self.store).await;
         let (walk, marks) =
-            tokio::join!(root.backend.walk(from, Extent::ALL), self.usage_by_path(&root.key));
-        match (walk, wanted) {
+            tokio::join!(root.backend.walk(folder, Extent::ALL), self.usage_by_path(&root.key));
+        match (walk, under) {
             (Ok(walk), _) => Ok(Some((walk, marks))),
-            // It hides no others; `status` says why.
+            // The failure must not hide the other roots; `status` reports it.
             (Err(error), None) => {
-                tracing::warn!(mount = %bound.mount, %error, "a root cannot be listed");
+                tracing::warn!(mount = %bound.mount, %error, "listing a root failed");
                 Ok(None)
             }
-            (Err(error), Some(path)) if from.is_some() => {
+            (Err(error), Some(path)) if folder.is_some() => {
                 Err(backend_refusal(bound.mount, path)(error))
             }
             (Err(error), Some(_)) => Err(StoreError::backend_error(bound.mount)(error)),
@@ -297,19 +298,19 @@ impl Memories {
         &self,
         bound: &BoundMount,
         root: &Arc<Root>,
-        wanted: Option<&MemoryPath>,
+        under: Option<&MemoryPath>,
         listing: &mut Listing,
     ) -> Result<(), StoreError> {
-        let walked = Box::pin(self.walk(bound, root, wanted)).await?;
+        let walked = Box::pin(self.walk(bound, root, under)).await?;
         let Some((walk, mut marks)) = walked else {
             listing.incomplete_mounts.push(bound.mount);
             return Ok(());
         };
-        let left_out = walk.files_total.saturating_sub(walk.files.len());
-        if left_out > 0 {
+        let omitted = walk.files_total.saturating_sub(walk.files.len());
+        if omitted > 0 {
             listing.incomplete_mounts.push(bound.mount);
         }
-        listing.omitted += left_out;
+        listing.omitted += omitted;
         let heads = document_heads(root, &walk.files)
             .await
             .map_err(StoreError::backend_error(bound.mount))?;
@@ -317,7 +318,7 @@ impl Memories {
             if root.is_list(&file.path) && head.generated {
                 continue;
             }
-            // A checkout may hold what lies too deep for a path in its scope; it hides no others.
+            // A checkout may hold files too deep for a memory path; they must not hide the others.
             let Ok(path) = virtual_path(bound.mount, file.path.clone()) else {
                 listing.omitted += 1;
                 continue;
@@ -338,20 +339,20 @@ impl Memories {
         Ok(())
     }
 
-    /// Returns pins and usage; none when the state cannot be read, which must not hide a memory.
+    /// Returns pins and usage by path. Empty if the state cannot be read, which must not hide a memory.
     pub(crate) async fn usage_by_path(&self, key: &RootKey) -> HashMap<RelativePath, UsageRow> {
         self.store.flush_uses().await;
         match self.store.state.usage_rows(&key.identity).await {
             Ok(marks) => marks.into_iter().map(|mark| (mark.path.clone(), mark)).collect(),
             Err(error) => {
-                tracing::warn!(%error, "pins and usage cannot be read");
+                tracing::warn!(%error, "reading pins and usage failed");
                 HashMap::new()
             }
         }
     }
 }
 
-/// Returns what a walk found, but for what lies too deep for a path in its scope.
+/// Returns the rows of a walk, without files that are too deep for a memory path.
 fn rows(mount: Mount, walk: &Walk) -> Vec<FolderRow> {
     let mut rows = Vec::with_capacity(walk.files.len() + walk.folders.len());
     for file in &walk.files {
@@ -365,14 +366,14 @@ fn rows(mount: Mount, walk: &Walk) -> Vec<FolderRow> {
     rows
 }
 
-/// Keeps the rows that are shown, of so many that there are; returns how many are not.
+/// Truncates the rows to those that are shown. Returns the number of rows in reach that are not shown.
 fn truncate_rows(rows: &mut Vec<FolderRow>, in_reach: usize) -> usize {
     rows.sort_by(|a, b| a.path.cmp(&b.path));
     rows.truncate(LISTED_PATHS_MAX);
     in_reach.saturating_sub(rows.len())
 }
 
-/// Returns whether part of a file was asked for.
+/// Checks whether a view asks for a part of the file.
 const fn is_part(lines: &ViewRange) -> bool {
     !matches!(lines, ViewRange::Whole)
 }

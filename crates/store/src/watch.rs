@@ -1,7 +1,8 @@
-//! Hearing of outside edits soon after they happen.
+//! Watches for external edits.
 //!
-//! A hint and nothing more: what happened is found out by looking, so an event that is lost costs
-//! time and never truth. Where the system has no events, looking now and then stands in for them.
+//! File events are only a hint that starts a scan. The scan compares the files with the records, so
+//! a lost event delays the detection of an edit and loses nothing. Periodic scans replace events on
+//! a system without them.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -15,10 +16,10 @@ use tokio::task::JoinHandle;
 use crate::error::StoreError;
 use crate::memories::Memories;
 
-/// How often the end of a burst of events is waited for before it is looked at all the same.
+/// Maximum number of waits for the end of a burst of events. After that a scan starts even if the burst goes on.
 const BURST_WAITS_MAX: usize = 20;
 
-/// A watch over the roots of a binding. Dropping it ends it.
+/// A watch on the roots of a binding. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Watch {
     task: JoinHandle<()>,
@@ -31,40 +32,40 @@ impl Drop for Watch {
 }
 
 impl Memories {
-    /// Watches the roots for changes made outside of this process, by other processes of Lukasa
-    /// too; subscribers of the store hear of each. What is there already is taken as known.
+    /// Watches the roots for changes from outside of this process, also those by other Lukasa processes, and
+    /// publishes them to subscribers. Existing differences are recorded first.
     pub async fn watch(&self) -> Result<Watch, StoreError> {
-        let (wake, woken) = mpsc::channel(1);
-        let mut watching =
+        let (wake, wake_receiver) = mpsc::channel(1);
+        let mut watcher =
             RootWatcher { watcher: start_watcher(wake.clone()), watched: HashSet::new() };
-        watching.watch_roots(self).await;
-        // From here on every change is either seen by this look or announced by an event.
+        watcher.watch_roots(self).await;
+        // The watcher is active, so each later change is found by this scan or causes an event.
         self.record_external_edits().await?;
-        let task = tokio::spawn(run(self.clone(), watching, wake, woken).boxed());
+        let task = tokio::spawn(run(self.clone(), watcher, wake, wake_receiver).boxed());
         Ok(Watch { task })
     }
 }
 
-/// Starts a watcher; `None` where the system cannot.
+/// Starts a watcher; `None` if the system supports none.
 fn start_watcher(wake: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
-    let woken = move |event: notify::Result<notify::Event>| {
+    let on_event = move |event: notify::Result<notify::Event>| {
         if event.is_ok_and(|event| !event.kind.is_access()) {
-            // A full channel means that somebody will look anyway.
+            // If the channel is full, a scan is already due.
             wake.try_send(()).unwrap_or_default();
         }
     };
-    // Links in a checkout may lead anywhere, so they are not followed here either.
+    // Links are never followed, since in a checkout they may lead anywhere.
     let config = notify::Config::default().with_follow_symlinks(false);
-    match RecommendedWatcher::new(woken, config) {
+    match RecommendedWatcher::new(on_event, config) {
         Ok(watcher) => Some(watcher),
         Err(error) => {
-            tracing::warn!(%error, "no file events on this system; memories are looked at now and then");
+            tracing::warn!(%error, "file watch failed; memories are scanned periodically");
             None
         }
     }
 }
 
-/// The watcher and what it watches.
+/// The watcher, with the folders that it watches.
 #[derive(Debug)]
 struct RootWatcher {
     watcher: Option<RecommendedWatcher>,
@@ -72,8 +73,8 @@ struct RootWatcher {
 }
 
 impl RootWatcher {
-    /// Watches those roots that exist and can be used. One that comes into being is found by
-    /// looking, and watched from then on.
+    /// Watches the roots that exist and can be used. A root that is created later is found by a periodic scan and
+    /// watched from then on.
     async fn watch_roots(&mut self, memories: &Memories) {
         for root in memories.open_roots() {
             let (Some(watcher), Some(folder)) = (&mut self.watcher, root.backend.folder()) else {
@@ -84,7 +85,7 @@ impl RootWatcher {
             } else if self.watched.insert(folder.clone())
                 && let Err(error) = watcher.watch(&folder, RecursiveMode::Recursive)
             {
-                tracing::warn!(%error, "a root cannot be watched; it is looked at now and then");
+                tracing::warn!(%error, "watch of a root failed; it is scanned periodically");
             }
         }
     }
@@ -92,23 +93,26 @@ impl RootWatcher {
 
 async fn run(
     memories: Memories,
-    mut watching: RootWatcher,
-    // The sender is kept so that waiting without a watcher is waiting.
+    mut watcher: RootWatcher,
+    // Keeps the channel open: without a watcher, `recv` has to wait and not to return `None`.
     _wake: mpsc::Sender<()>,
-    mut woken: mpsc::Receiver<()>,
+    mut wake_receiver: mpsc::Receiver<()>,
 ) {
     loop {
-        // Waking now and then finds roots that came into being and events that were lost.
-        let _timeout = tokio::time::timeout(WATCH_RESCAN, woken.recv()).await;
-        // A burst is looked at once, when it is over; one that does not end is looked at in between.
+        // The timeout finds new roots and lost events.
+        let _timeout = tokio::time::timeout(WATCH_RESCAN, wake_receiver.recv()).await;
+        // One scan for each burst of events, after its end; a burst that does not end is scanned in between.
         for _ in 0..BURST_WAITS_MAX {
-            if !matches!(tokio::time::timeout(WATCH_SETTLE, woken.recv()).await, Ok(Some(()))) {
+            if !matches!(
+                tokio::time::timeout(WATCH_SETTLE, wake_receiver.recv()).await,
+                Ok(Some(()))
+            ) {
                 break;
             }
         }
-        watching.watch_roots(&memories).await;
+        watcher.watch_roots(&memories).await;
         if let Err(error) = memories.scan_external_edits().await {
-            tracing::warn!(%error, "memories could not be looked at after an outside edit");
+            tracing::warn!(%error, "scan for external edits failed; retry at the next event");
         }
     }
 }
@@ -128,7 +132,7 @@ mod tests {
     use crate::store::{Store, StoreSettings};
 
     #[tokio::test]
-    async fn many_who_watch_a_root_look_at_it_together() {
+    async fn concurrent_watchers_share_one_scan() {
         let home = tempfile::tempdir().unwrap();
         let folders =
             BaseFolders { data: home.path().to_owned(), state: home.path().join("state") };
@@ -139,22 +143,22 @@ mod tests {
         let binding = Binding::resolve(&BindingRequest::default(), &folders);
         let memories = store.memories(binding, Caller::person("test"));
         let root = memories.open_roots().next().unwrap();
-        let turn = root.scan_lock.lock().await;
+        let guard = root.scan_lock.lock().await;
         let mut watchers: Vec<_> =
             (0..50).map(|_| Box::pin(memories.scan_external_edits())).collect();
         poll_fn(|context| {
             let waiting = watchers.iter_mut().all(|it| it.as_mut().poll(context).is_pending());
-            assert!(waiting, "somebody else has the turn");
+            assert!(waiting, "another scan holds the lock");
             Poll::Ready(())
         })
         .await;
-        drop(turn);
+        drop(guard);
         for watcher in watchers {
             watcher.await.unwrap();
         }
-        assert_eq!(root.scan_count(), 1, "all of them had heard before the first looked");
+        assert_eq!(root.scan_count(), 1, "all of them had begun before the first scan");
         let before = root.scan_count();
         memories.scan_external_edits().await.unwrap();
-        assert_eq!(root.scan_count(), before + 1, "nobody else did");
+        assert_eq!(root.scan_count(), before + 1, "no other scan did it");
     }
 }

@@ -1,8 +1,8 @@
-//! The checkout that a workspace belongs to, recorded beside the memories of the workspace.
+//! The folders of workspaces in the state, and their removal.
 //!
-//! An id says little to a person. The record lets a listing of workspaces name the folder of each, and tell
-//! whether that folder still exists. It is written with a change and decides
-//! nothing about access: a workspace without a record works like any other.
+//! The record of a checkout lets a list of workspaces name the folder of each, since an id says
+//! little to a person. The record has no effect on access: a workspace without one works like any
+//! other.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use crate::host_fs;
 use crate::memory_list::{MEMORY_LIST, is_generated_list};
 
 impl BaseFolders {
-    /// Returns the folder that holds the memories of a workspace and the record of its checkout.
+    /// Returns the folder with the memories of a workspace and the record of its checkout.
     pub fn workspace(&self, id: &WorkspaceId) -> PathBuf {
         self.state.join("workspaces").join(id.to_string())
     }
 
-    /// Returns the checkout that a workspace belongs to, whether or not that still exists. `None` for a
-    /// workspace that was named by a person or a host.
+    /// Returns the checkout of a workspace, which may not exist any more. Returns `None` for a workspace that a
+    /// person or host named.
     pub fn checkout_of(&self, id: &WorkspaceId) -> Option<PathBuf> {
         read(&self.workspace(id))
     }
 
-    /// Returns the workspaces that have a folder on this host, in order of their ids.
+    /// Returns the workspaces that have a folder on this host, sorted by id.
     pub fn workspaces(&self) -> Vec<WorkspaceId> {
         let names = host_fs::list_names(&self.state.join("workspaces"));
         let ids = names.into_iter().filter_map(|name| name.to_str()?.parse().ok());
@@ -39,8 +39,8 @@ impl BaseFolders {
         ids
     }
 
-    /// Removes the generated listing of a workspace, its record and its folders, as far as nothing else is in them.
-    /// Returns whether the folder of the workspace is gone. Memories are deleted before, as a change that history keeps.
+    /// Removes the generated index of a workspace, its record and its folders, as far as they contain nothing else.
+    /// Returns whether the folder is gone. The caller deletes the memories first, as a change in history.
     pub fn remove_workspace_folder(&self, id: &WorkspaceId) -> io::Result<bool> {
         let folder = self.workspace(id);
         remove_list(&folder.join("memory").join(MEMORY_LIST))?;
@@ -54,9 +54,9 @@ impl BaseFolders {
     }
 }
 
-/// Removes a listing that Lukasa made. A file that a person keeps by its name stays.
+/// Removes a generated index. A person's own file of that name stays.
 fn remove_list(path: &Path) -> io::Result<()> {
-    if !host_fs::symlink_metadata(path).is_some_and(|facts| facts.is_file()) {
+    if !host_fs::symlink_metadata(path).is_some_and(|metadata| metadata.is_file()) {
         return Ok(());
     }
     let mut bytes = Vec::new();
@@ -71,8 +71,8 @@ mod tests {
     use crate::checkout_record::CheckoutRecord;
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "the test makes what is found")]
-    fn only_what_is_empty_is_removed() {
+    #[expect(clippy::disallowed_methods, reason = "the test creates the files")]
+    fn only_a_workspace_without_own_files_is_removed() {
         let home = tempfile::tempdir().unwrap();
         let folders =
             BaseFolders { data: home.path().join("data"), state: home.path().join("state") };

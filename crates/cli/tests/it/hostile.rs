@@ -336,7 +336,7 @@ fn a_root_that_is_a_link_is_told_to_whoever_asks_for_it() {
     for args in [&["ls", "project"][..], &["grep", "a", "project"]] {
         let ended = place.run(args);
         assert_eq!(ended.status, 4, "{args:?}: {}", ended.shown());
-        assert!(ended.stderr.contains("a link stands in the way"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("a link is on the path"), "{}", ended.stderr);
     }
 }
 

@@ -103,7 +103,7 @@ fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() 
 
     could be better:
     repeated-entry project/d.md
-        line 1 says what line 4 of /memories/project/c.md says, and 1 more lines repeat others; `lukasa dream` merges entries that say the same
+        line 1 repeats line 4 of /memories/project/c.md, and 1 more lines repeat others; `lukasa dream` merges repeated entries
     unquoted-value project/e.md
         frontmatter is not valid YAML at line 2; the value was read as plain text: put it in quotes
     missing-description 1 memory
@@ -123,7 +123,7 @@ fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() 
 
     could be better:
     repeated-entry project/d.md
-        line 1 says what line 4 of /memories/project/c.md says, and 1 more lines repeat others; `lukasa dream` merges entries that say the same
+        line 1 repeats line 4 of /memories/project/c.md, and 1 more lines repeat others; `lukasa dream` merges repeated entries
     unquoted-value project/e.md
         frontmatter is not valid YAML at line 2; the value was read as plain text: put it in quotes
     missing-description 1 memory
@@ -149,7 +149,7 @@ fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() 
         place.create(&format!("global/log-{number}.md"), &text);
     }
     let many = place.run(&["doctor"]).stdout;
-    assert!(many.contains("line 5 says what line 4 says, and 28 more lines repeat others; "));
+    assert!(many.contains("line 5 repeats line 4, and 28 more lines repeat others; "));
     assert!(many.contains("and 7 more; `lukasa doctor --json` has them all\n"), "{many}");
     assert!(many.lines().count() < 60, "{many}");
 }

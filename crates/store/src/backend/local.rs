@@ -1,13 +1,13 @@
-//! Memories in a folder of this machine.
+//! The backend for a local folder.
 //!
 //! Every path is resolved component by component from an open directory handle, and no component
-//! may be a link: whatever happens between a check and its use, nothing leaves the root. Only
-//! regular files are opened, and never in a way that waits. New bytes are written beside their
-//! place and take it in one step; what was there is looked at after that step, so that an edit made
-//! outside at the same moment is put back and not lost.
+//! may be a link. So no race between a check and its use leads out of the root. Only regular files
+//! are opened, and an open never blocks. New bytes are staged and put in place in one step. The
+//! replaced file is checked after that step, so an external edit at the same time is put back and
+//! not lost.
 //!
-//! Nothing is synchronized here on the way: the redo record in the state is durable first and
-//! stands in for it, and [`Backend::sync`] catches up later.
+//! A write does not synchronize files: the durable redo record in the state makes up for that, and
+//! [`Backend::sync`] is called later.
 
 mod root_dir;
 
@@ -44,7 +44,7 @@ use super::{
     Stamp, Stat, SweepReport, Walk,
 };
 
-/// Keeps the files of one root in a folder.
+/// The files of one root, in a local folder.
 #[derive(Clone, Debug)]
 pub struct LocalBackend {
     root_dir: Arc<RootDir>,
@@ -52,52 +52,50 @@ pub struct LocalBackend {
 }
 
 impl LocalBackend {
-    /// Returns the backend of the folder at `anchor`, held through the lock file `lock`. Neither
-    /// needs to exist.
-    pub fn new(anchor: RootDir, lock: PathBuf) -> Self {
-        Self { root_dir: Arc::new(anchor), lock: Arc::new(LockFile::new(lock)) }
+    /// Returns a backend for the folder at `root_dir` with the lock file `lock`. Neither has to exist.
+    pub fn new(root_dir: RootDir, lock: PathBuf) -> Self {
+        Self { root_dir: Arc::new(root_dir), lock: Arc::new(LockFile::new(lock)) }
     }
 
-    /// Makes new bytes ready beside their place, as [`Backend::stage`] does, and safe on the disk: for a write
-    /// that no redo record stands in for.
+    /// Stages new bytes as [`Backend::stage`] does, and makes them durable; for a write without a redo record.
     pub(crate) async fn stage_synced(
         &self,
         path: &RelativePath,
         bytes: Arc<[u8]>,
     ) -> Result<Box<dyn Staged>, BackendError> {
         let path = path.clone();
-        self.run(move |anchor| {
-            let staged = write::stage(anchor, &path, &bytes)?;
+        self.run(move |root_dir| {
+            let staged = write::stage(root_dir, &path, &bytes)?;
             staged.sync()?;
             Ok(Box::new(staged) as _)
         })
         .await
     }
 
-    /// Sweeps as [`Backend::sweep`] does, but only what lies at the top of the root.
+    /// Sweeps as [`Backend::sweep`] does, but only at the top of the root.
     pub(crate) async fn sweep_top(
         &self,
         in_history: Arc<IsReferenced>,
     ) -> Result<SweepReport, BackendError> {
-        self.run(move |anchor| sweep::sweep_top(anchor, &*in_history)).await
+        self.run(move |root_dir| sweep::sweep_top(root_dir, &*in_history)).await
     }
 
     fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&RootDir) -> Result<T, BackendError> + Send + 'static,
     ) -> impl Future<Output = Result<T, BackendError>> + Send {
-        let anchor = Arc::clone(&self.root_dir);
-        blocking(move || work(&anchor))
+        let root_dir = Arc::clone(&self.root_dir);
+        blocking(move || work(&root_dir))
     }
 }
 
-/// Runs `work` on a thread that may wait for the disk.
+/// Runs `work` on a thread that may block on the disk.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
 ) -> Result<T, BackendError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
-        Err(died) => match died.try_into_panic() {
+        Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(_) => Err(shutting_down()),
         },
@@ -117,7 +115,7 @@ impl Backend for LocalBackend {
         extent: Extent,
     ) -> Result<Walk, BackendError> {
         let from = from.cloned();
-        self.run(move |anchor| walk::walk(anchor, from.as_ref(), extent)).await
+        self.run(move |root_dir| walk::walk(root_dir, from.as_ref(), extent)).await
     }
 
     async fn count(&self) -> Result<usize, BackendError> {
@@ -126,12 +124,12 @@ impl Backend for LocalBackend {
 
     async fn kind(&self, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
         let path = path.clone();
-        self.run(move |anchor| kind(anchor, &path)).await
+        self.run(move |root_dir| kind(root_dir, &path)).await
     }
 
     async fn read(&self, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
         let path = path.clone();
-        self.run(move |anchor| read_at(anchor, &path, max)).await
+        self.run(move |root_dir| read_at(root_dir, &path, max)).await
     }
 
     async fn read_many(
@@ -139,9 +137,9 @@ impl Backend for LocalBackend {
         paths: &[RelativePath],
         max: usize,
     ) -> Vec<Result<FileRead, BackendError>> {
-        let of_all = paths.to_vec();
-        let read = self.run(move |anchor| Ok(read_all(anchor, &of_all, max)));
-        // Only the end of the program keeps all of them from being read.
+        let owned_paths = paths.to_vec();
+        let read = self.run(move |root_dir| Ok(read_all(root_dir, &owned_paths, max)));
+        // This fails only if the program is shutting down.
         read.await.unwrap_or_else(|_| paths.iter().map(|_| Err(shutting_down())).collect())
     }
 
@@ -151,12 +149,12 @@ impl Backend for LocalBackend {
         bytes: Arc<[u8]>,
     ) -> Result<Box<dyn Staged>, BackendError> {
         let path = path.clone();
-        self.run(move |anchor| Ok(Box::new(write::stage(anchor, &path, &bytes)?) as _)).await
+        self.run(move |root_dir| Ok(Box::new(write::stage(root_dir, &path, &bytes)?) as _)).await
     }
 
     async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError> {
         let path = path.clone();
-        self.run(move |anchor| write::remove_file(anchor, &path, expect)).await
+        self.run(move |root_dir| write::remove_file(root_dir, &path, expect)).await
     }
 
     async fn remove_folder(
@@ -165,17 +163,17 @@ impl Backend for LocalBackend {
         expect: &[(RelativePath, Stamp)],
     ) -> Result<(), BackendError> {
         let (path, expect) = (path.clone(), expect.to_vec());
-        self.run(move |anchor| write::remove_folder(anchor, &path, expect)).await
+        self.run(move |root_dir| write::remove_folder(root_dir, &path, expect)).await
     }
 
     async fn remove_empty(&self, path: &RelativePath) -> Result<(), BackendError> {
         let path = path.clone();
-        self.run(move |anchor| write::remove_empty(anchor, &path)).await
+        self.run(move |root_dir| write::remove_empty(root_dir, &path)).await
     }
 
     async fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError> {
         let (from, to) = (from.clone(), to.clone());
-        self.run(move |anchor| write::rename(anchor, &from, &to)).await
+        self.run(move |root_dir| write::rename(root_dir, &from, &to)).await
     }
 
     async fn lock(&self, wait: Duration) -> Result<Box<dyn RootLock>, BackendError> {
@@ -184,8 +182,8 @@ impl Backend for LocalBackend {
 
     async fn try_lock(&self) -> Result<Option<Box<dyn RootLock>>, BackendError> {
         let lock = Arc::clone(&self.lock);
-        let held = blocking(move || lock.try_acquire()).await?;
-        Ok(held.map(|held| Box::new(held) as _))
+        let guard = blocking(move || lock.try_acquire()).await?;
+        Ok(guard.map(|guard| Box::new(guard) as _))
     }
 
     async fn last_write(&self) -> LastWrite {
@@ -195,15 +193,15 @@ impl Backend for LocalBackend {
 
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError> {
         let paths = paths.to_vec();
-        self.run(move |anchor| write::sync(anchor, &paths)).await
+        self.run(move |root_dir| write::sync(root_dir, &paths)).await
     }
 
     async fn sweep(&self, in_history: Arc<IsReferenced>) -> Result<SweepReport, BackendError> {
-        self.run(move |anchor| sweep::sweep(anchor, &*in_history)).await
+        self.run(move |root_dir| sweep::sweep(root_dir, &*in_history)).await
     }
 
     async fn exists(&self) -> Result<bool, BackendError> {
-        self.run(|anchor| Ok(anchor.open()?.is_some())).await
+        self.run(|root_dir| Ok(root_dir.open()?.is_some())).await
     }
 
     async fn holder(&self) -> Option<String> {
@@ -216,26 +214,26 @@ impl Backend for LocalBackend {
     }
 }
 
-fn kind(anchor: &RootDir, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
-    let Some(folder) = anchor.open_parent(path)? else { return Ok(None) };
+fn kind(root_dir: &RootDir, path: &RelativePath) -> Result<Option<FileKind>, BackendError> {
+    let Some(folder) = root_dir.open_parent(path)? else { return Ok(None) };
     match folder.symlink_metadata(path.file_name()) {
-        Ok(facts) => Ok(Some(kind_of(&facts))),
+        Ok(metadata) => Ok(Some(kind_of(&metadata))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(BackendError::from_io("look at a memory", error)),
     }
 }
 
-fn kind_of(facts: &Metadata) -> FileKind {
-    if facts.is_file() {
+fn kind_of(metadata: &Metadata) -> FileKind {
+    if metadata.is_file() {
         FileKind::File
-    } else if facts.is_dir() {
+    } else if metadata.is_dir() {
         FileKind::Folder
     } else {
         FileKind::Other
     }
 }
 
-/// Opens a regular file without following a link or waiting for the other end of a pipe.
+/// Opens a regular file. Does not follow a link, and does not block on a pipe without a writer.
 fn open_file(folder: &Dir, name: &str) -> Result<(File, Stat), BackendError> {
     let mut options = OpenOptions::new();
     options.read(true).follow(FollowSymlinks::No).nonblock(true);
@@ -244,26 +242,26 @@ fn open_file(folder: &Dir, name: &str) -> Result<(File, Stat), BackendError> {
         Err(error) => return Err(classify_error(folder, name, error)),
     };
     let looked_at = FsTime::now();
-    let facts =
+    let metadata =
         file.metadata().map_err(|error| BackendError::from_io("look at a memory", error))?;
-    if !facts.is_file() {
+    if !metadata.is_file() {
         return Err(BackendError::WrongKind);
     }
-    let stat = FileMeta::from(&facts).stat(looked_at);
+    let stat = FileMeta::from(&metadata).stat(looked_at);
     Ok((file, stat))
 }
 
-/// Tells a link or device in the way from a real failure, whatever words the system has for it.
+/// Distinguishes a link, folder or device from a real failure, since error codes differ between systems.
 fn classify_error(folder: &Dir, name: &str, error: std::io::Error) -> BackendError {
-    match folder.symlink_metadata(name).map(|facts| kind_of(&facts)) {
+    match folder.symlink_metadata(name).map(|metadata| kind_of(&metadata)) {
         Ok(FileKind::Other | FileKind::Folder) => BackendError::WrongKind,
         Ok(FileKind::File) | Err(_) => BackendError::from_io("open a memory", error),
     }
 }
 
-/// Reads files, of which those that follow each other mostly lie in one folder: it is opened once for them.
+/// Reads files in order. Consecutive files are mostly in one folder, which is opened once for them.
 fn read_all(
-    anchor: &RootDir,
+    root_dir: &RootDir,
     paths: &[RelativePath],
     max: usize,
 ) -> Vec<Result<FileRead, BackendError>> {
@@ -271,8 +269,8 @@ fn read_all(
     let read = paths.iter().map(|path| {
         let parent = path.parent();
         let folder = match open.take() {
-            Some((of, folder)) if of == parent => folder,
-            _ => anchor.open_parent(path)?.ok_or(BackendError::NotFound)?,
+            Some((open_parent, folder)) if open_parent == parent => folder,
+            _ => root_dir.open_parent(path)?.ok_or(BackendError::NotFound)?,
         };
         let read = read_in(&folder, path.file_name(), max);
         open = Some((parent, folder));
@@ -281,15 +279,15 @@ fn read_all(
     read.collect()
 }
 
-fn read_at(anchor: &RootDir, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
-    let folder = anchor.open_parent(path)?.ok_or(BackendError::NotFound)?;
+fn read_at(root_dir: &RootDir, path: &RelativePath, max: usize) -> Result<FileRead, BackendError> {
+    let folder = root_dir.open_parent(path)?.ok_or(BackendError::NotFound)?;
     read_in(&folder, path.file_name(), max)
 }
 
 fn read_in(folder: &Dir, name: &str, max: usize) -> Result<FileRead, BackendError> {
     let (file, stat) = open_file(folder, name)?;
-    let wanted = stat.bytes.min(u64::try_from(max).expect("a length fits 64 bits"));
-    let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(max).saturating_add(1));
+    let expected = stat.bytes.min(u64::try_from(max).expect("a length fits 64 bits"));
+    let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(max).saturating_add(1));
     let limit = u64::try_from(max).expect("a length fits 64 bits");
     file.take(limit)
         .read_to_end(&mut bytes)
@@ -297,81 +295,80 @@ fn read_in(folder: &Dir, name: &str, max: usize) -> Result<FileRead, BackendErro
     Ok(FileRead { bytes, stat })
 }
 
-/// Reads a file in a folder, up to `max` bytes of it: through no link below what a person chose, and in no
-/// way that waits for anybody.
+/// Reads up to `max` bytes of a file in a folder. Does not follow links below the base that a person chose, and
+/// does not block.
 pub(crate) fn read_contained(
-    anchor: &RootDir,
+    root_dir: &RootDir,
     name: &str,
     max: usize,
 ) -> Result<FileRead, BackendError> {
-    let folder = anchor.open()?.ok_or(BackendError::NotFound)?;
+    let folder = root_dir.open()?.ok_or(BackendError::NotFound)?;
     read_in(&folder, name, max)
 }
 
-/// Looks at what a path leads to, links followed; `None` if there is nothing.
+/// Returns the kind and stat of a path, with links followed; `None` if there is nothing.
 pub(crate) fn stat_following_links(path: &std::path::Path) -> Option<(FileKind, Stat)> {
     let looked_at = FsTime::now();
-    let facts = rustix::fs::stat(path).ok()?;
-    Some(kind_and_stat(&facts, looked_at))
+    let metadata = rustix::fs::stat(path).ok()?;
+    Some(kind_and_stat(&metadata, looked_at))
 }
 
-/// The same, and whether the path is a link itself, by one question less where it is none.
+/// The same, with a flag that the path itself is a link. Needs one system call if it is none.
 pub(crate) fn stat_with_link_check(path: &std::path::Path) -> Option<((FileKind, Stat), bool)> {
     let looked_at = FsTime::now();
-    let facts = rustix::fs::lstat(path).ok()?;
-    let is_link = rustix::fs::FileType::from_raw_mode(facts.st_mode).is_symlink();
+    let metadata = rustix::fs::lstat(path).ok()?;
+    let is_link = rustix::fs::FileType::from_raw_mode(metadata.st_mode).is_symlink();
     if is_link {
         Some((stat_following_links(path)?, true))
     } else {
-        Some((kind_and_stat(&facts, looked_at), false))
+        Some((kind_and_stat(&metadata, looked_at), false))
     }
 }
 
-fn kind_and_stat(facts: &rustix::fs::Stat, looked_at: FsTime) -> (FileKind, Stat) {
-    let kind = match rustix::fs::FileType::from_raw_mode(facts.st_mode) {
+fn kind_and_stat(metadata: &rustix::fs::Stat, looked_at: FsTime) -> (FileKind, Stat) {
+    let kind = match rustix::fs::FileType::from_raw_mode(metadata.st_mode) {
         rustix::fs::FileType::RegularFile => FileKind::File,
         rustix::fs::FileType::Directory => FileKind::Folder,
         _ => FileKind::Other,
     };
-    (kind, FileMeta::from(facts).stat(looked_at))
+    (kind, FileMeta::from(metadata).stat(looked_at))
 }
 
-/// What the kernel says of a file, whichever way it was asked. Moments are seconds since 1970 and
-/// nanoseconds.
+/// Metadata of a file, from either API. Times are seconds since 1970 and nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct FileMeta {
     ino: u64,
     bytes: u64,
     modified: (i64, i64),
-    /// When these facts were changed last.
+    /// Time of the last change of the metadata.
     changed: (i64, i64),
 }
 
 impl From<&Metadata> for FileMeta {
-    fn from(facts: &Metadata) -> Self {
+    fn from(metadata: &Metadata) -> Self {
         Self {
-            ino: facts.ino(),
-            bytes: facts.len(),
-            modified: (facts.mtime(), facts.mtime_nsec()),
-            changed: (facts.ctime(), facts.ctime_nsec()),
+            ino: metadata.ino(),
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }
 
 impl From<&rustix::fs::Stat> for FileMeta {
-    fn from(facts: &rustix::fs::Stat) -> Self {
+    fn from(metadata: &rustix::fs::Stat) -> Self {
         let nanos = |nanos| i64::try_from(nanos).unwrap_or_default();
         Self {
-            ino: facts.st_ino,
-            bytes: u64::try_from(facts.st_size).unwrap_or_default(),
-            modified: (facts.st_mtime, nanos(facts.st_mtime_nsec)),
-            changed: (facts.st_ctime, nanos(facts.st_ctime_nsec)),
+            ino: metadata.st_ino,
+            bytes: u64::try_from(metadata.st_size).unwrap_or_default(),
+            modified: (metadata.st_mtime, nanos(metadata.st_mtime_nsec)),
+            changed: (metadata.st_ctime, nanos(metadata.st_ctime_nsec)),
         }
     }
 }
 
 impl FileMeta {
-    /// Returns what callers learn of a file that was looked up at a moment not before `looked_at`.
+    /// Converts to a [`Stat`]. `looked_at` is a time not after the metadata was read.
     fn stat(&self, looked_at: FsTime) -> Stat {
         let (seconds, nanoseconds) = self.modified;
         Stat {

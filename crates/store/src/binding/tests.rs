@@ -1,6 +1,6 @@
-//! Bindings worked out from real checkouts.
+//! Bindings that are resolved from real checkouts.
 
-#![expect(clippy::disallowed_methods, reason = "the tests lay out real checkouts")]
+#![expect(clippy::disallowed_methods, reason = "the tests create real checkouts")]
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -24,8 +24,8 @@ fn git(folder: &Path, arguments: &[&str]) {
 }
 
 fn key(binding: &Binding, mount: Mount) -> RootKey {
-    let plan = binding.mounts.iter().find(|plan| plan.mount == mount).unwrap();
-    plan.root.as_ref().unwrap().key.clone()
+    let spec = binding.mounts.iter().find(|spec| spec.mount == mount).unwrap();
+    spec.root.as_ref().unwrap().key.clone()
 }
 
 fn project(dir: &Path, home: &Path) -> RootKey {
@@ -34,13 +34,13 @@ fn project(dir: &Path, home: &Path) -> RootKey {
 }
 
 #[test]
-fn a_folder_without_git_has_no_project_and_says_so() {
+fn a_folder_without_git_has_no_project_and_gives_the_reason() {
     let home = tempfile::tempdir().unwrap();
     let request =
         BindingRequest { project_dir: Some(home.path().to_owned()), ..Default::default() };
     let binding = Binding::resolve(&request, &folders(home.path()));
     let reasons: Vec<_> =
-        binding.mounts.iter().map(|plan| plan.root.as_ref().err().cloned()).collect();
+        binding.mounts.iter().map(|spec| spec.root.as_ref().err().cloned()).collect();
     assert_eq!(
         reasons,
         [
@@ -52,7 +52,7 @@ fn a_folder_without_git_has_no_project_and_says_so() {
 }
 
 #[test]
-fn a_folder_deep_in_a_checkout_leads_to_its_top() {
+fn a_subfolder_resolves_to_the_top_of_its_checkout() {
     let home = tempfile::tempdir().unwrap();
     let top = home.path().join("shop");
     fs::create_dir_all(top.join("src/deep")).unwrap();
@@ -64,7 +64,7 @@ fn a_folder_deep_in_a_checkout_leads_to_its_top() {
 }
 
 #[test]
-fn two_projects_of_one_name_are_two() {
+fn projects_with_the_same_folder_name_differ() {
     let home = tempfile::tempdir().unwrap();
     let keys = ["a/my shop", "b/my shop"].map(|path| {
         let top = home.path().join(path);
@@ -78,7 +78,7 @@ fn two_projects_of_one_name_are_two() {
 }
 
 #[test]
-fn worktrees_share_an_identity_and_not_a_place() {
+fn worktrees_share_an_identity_but_not_a_place() {
     let home = tempfile::tempdir().unwrap();
     let top = home.path().join("shop");
     fs::create_dir_all(&top).unwrap();
@@ -102,7 +102,7 @@ fn workspace(dir: &Path, choice: WorkspaceChoice, home: &Path) -> Result<RootKey
 }
 
 #[test]
-fn each_worktree_has_a_workspace_of_its_own_and_each_of_its_folders_the_same_one() {
+fn each_worktree_has_one_workspace_for_all_its_folders() {
     let home = tempfile::tempdir().unwrap();
     let (top, side) = (home.path().join("my shop"), home.path().join("side"));
     fs::create_dir_all(top.join("src")).unwrap();
@@ -110,18 +110,18 @@ fn each_worktree_has_a_workspace_of_its_own_and_each_of_its_folders_the_same_one
     git(&top, &["commit", "-q", "--allow-empty", "-m", "first"]);
     git(&top, &["worktree", "add", "-q", "../side"]);
     symlink(&top, home.path().join("link")).unwrap();
-    let of = |dir: &Path| workspace(dir, WorkspaceChoice::Checkout, home.path());
-    let main = of(&top).unwrap();
+    let resolve = |dir: &Path| workspace(dir, WorkspaceChoice::Checkout, home.path());
+    let main = resolve(&top).unwrap();
     assert!(main.identity.starts_with("workspace:my-shop-"), "{}", main.identity);
     for same in [top.join("src"), home.path().join("link/src")] {
-        assert_eq!(of(&same).as_ref(), Ok(&main), "{same:?}");
+        assert_eq!(resolve(&same).as_ref(), Ok(&main), "{same:?}");
     }
-    assert_ne!(of(&side).unwrap().identity, main.identity);
+    assert_ne!(resolve(&side).unwrap().identity, main.identity);
     let id = Checkout::find(&side).unwrap().workspace();
-    assert_eq!(id.to_string().parse(), Ok(id.clone()), "it can be given by hand");
-    assert_eq!(of(&side), workspace(&top, WorkspaceChoice::Id(id), home.path()));
+    assert_eq!(id.to_string().parse(), Ok(id.clone()), "a person can enter the id");
+    assert_eq!(resolve(&side), workspace(&top, WorkspaceChoice::Id(id), home.path()));
     let none = Err("no workspace is associated with this session".to_owned());
-    assert_eq!(of(home.path()), none, "outside a checkout");
+    assert_eq!(resolve(home.path()), none, "outside a checkout");
     assert_eq!(workspace(&top, WorkspaceChoice::None, home.path()), none);
 }
 
@@ -140,7 +140,7 @@ fn a_folder_that_only_claims_to_be_a_worktree_is_a_project_of_its_own() {
 }
 
 #[test]
-fn two_ways_to_one_folder_are_one_place() {
+fn two_paths_to_one_folder_have_one_key() {
     let home = tempfile::tempdir().unwrap();
     let real = home.path().join("real");
     fs::create_dir_all(&real).unwrap();
@@ -154,7 +154,7 @@ fn two_ways_to_one_folder_are_one_place() {
 }
 
 #[test]
-fn a_workspace_id_is_a_folder_name_that_cannot_lead_elsewhere() {
+fn a_workspace_id_is_a_safe_folder_name() {
     for good in ["ws-42", "A.b_c", &"x".repeat(64)] {
         assert_eq!(good.parse::<WorkspaceId>().map(|id| id.to_string()), Ok(good.to_owned()));
     }

@@ -1,4 +1,5 @@
-//! Which context files there are, and where each of them really is.
+//! The search for context files: the candidate locations, listings, and the file that a write
+//! changes.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,10 +17,10 @@ use crate::backend::{Backend as _, BackendError, Stamp};
 use crate::binding::{BaseFolders, digest, resolve_links};
 use crate::host_fs;
 
-/// The folder in a project that is Lukasa's.
+/// Lukasa's folder in a project.
 const LUKASA_FOLDER: &str = ".lukasa";
 
-/// Where a context file really is: links are followed to here and no further.
+/// The real location of a context file. No link beyond it is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ContextFileLocation {
     pub(super) scope: ContextScope,
@@ -28,7 +29,7 @@ pub(super) struct ContextFileLocation {
     pub(super) file: RelativePath,
 }
 
-/// A context file as read.
+/// The text of a context file, with its stamp.
 #[derive(Debug)]
 pub(super) struct ContextFileSnapshot {
     pub(super) text: String,
@@ -45,21 +46,21 @@ impl ContextFileLocation {
         join_names(&self.base, folders.chain([self.file.as_str()]))
     }
 
-    /// Returns the way to the folder.
+    /// Returns the folder as a root directory.
     pub(super) fn root_dir(&self, privacy: Privacy) -> RootDir {
         let names: Vec<_> = self.folders.iter().map(String::as_str).collect();
         RootDir::new(self.base.clone(), &names, privacy)
     }
 
-    /// Returns what reads and writes in the folder. The lock is its own: no root is held by it.
+    /// Returns a backend for the folder. It has a lock of its own, so no root is locked.
     pub(super) fn backend(&self, folders: &BaseFolders) -> LocalBackend {
         let privacy = match self.scope {
             ContextScope::Global => Privacy::Private,
             ContextScope::Project => Privacy::Shared,
         };
-        let anchor = self.root_dir(privacy);
+        let root_dir = self.root_dir(privacy);
         let lock = folders.lock_path(&format!("context-{}", digest(&self.folder())));
-        LocalBackend::new(anchor, lock)
+        LocalBackend::new(root_dir, lock)
     }
 
     /// Reads the file; `None` if there is none.
@@ -84,8 +85,8 @@ impl ContextFileLocation {
         }
     }
 
-    /// Follows the file if it is a link: to a Markdown file below `base` that is not hidden. A checkout must
-    /// not have us write into whatever it likes.
+    /// Follows the file if it is a link. The target must be a Markdown file below `base` that is not hidden, so
+    /// that a checkout cannot redirect writes elsewhere.
     pub(super) fn follow_link(self) -> Result<Self, ContextFileError> {
         let path = self.path();
         if !host_fs::symlink_metadata(&path).is_some_and(|facts| facts.is_symlink()) {
@@ -109,26 +110,26 @@ impl ContextFileLocation {
 }
 
 impl ContextFiles {
-    /// Returns the context files that there are: the person's, those at the top of the project and in its
-    /// `.lukasa` folder, in the folders there that other products have, then those of each folder down to
-    /// where somebody works. Looks into no other folder.
+    /// Lists the existing context files in load order. First the person's, then those at the top of the project, in
+    /// its `.lukasa` folder and in its folders of other products. Last those of each folder down to the working
+    /// folder. No other folder is searched.
     pub async fn list(&self) -> ContextListing {
         let mut listing = ContextListing::default();
-        let (mut places, mut texts) = (HashSet::new(), HashSet::new());
-        for spot in self.candidate_locations() {
-            let named = spot.path();
-            let spot = match spot.follow_link() {
-                Ok(spot) => spot,
-                Err(why) => {
-                    listing.skipped.push(SkippedContextFile { path: named, error: why });
+        let (mut paths, mut texts) = (HashSet::new(), HashSet::new());
+        for location in self.candidate_locations() {
+            let link_path = location.path();
+            let location = match location.follow_link() {
+                Ok(location) => location,
+                Err(reason) => {
+                    listing.skipped.push(SkippedContextFile { path: link_path, error: reason });
                     continue;
                 }
             };
-            let path = spot.path();
-            if !places.insert(path.clone()) {
+            let path = location.path();
+            if !paths.insert(path.clone()) {
                 continue;
             }
-            match spot.read(&spot.backend(&self.folders)).await {
+            match location.read(&location.backend(&self.folders)).await {
                 Ok(None) => {}
                 Ok(Some(ContextFileSnapshot { text, .. })) => {
                     let revision = Revision::digest(text.as_bytes());
@@ -136,21 +137,21 @@ impl ContextFiles {
                         let bytes = u64::try_from(text.len()).expect("a length fits 64 bits");
                         listing.files.push(ContextFile {
                             path,
-                            scope: spot.scope,
+                            scope: location.scope,
                             bytes,
                             revision,
                         });
                     }
                 }
-                Err(why) => listing.skipped.push(SkippedContextFile { path, error: why }),
+                Err(reason) => listing.skipped.push(SkippedContextFile { path, error: reason }),
             }
         }
         listing
     }
 
-    /// Returns the file that is written for a scope: the first of the names that is there, else the one that is made.
+    /// Returns the file that a write changes in a scope: the first existing one of the names, else the new file.
     pub fn target(&self, scope: ContextScope) -> Result<PathBuf, ContextFileError> {
-        self.target_location(scope).map(|spot| spot.path())
+        self.target_location(scope).map(|location| location.path())
     }
 
     pub(super) fn target_location(
@@ -161,10 +162,10 @@ impl ContextFiles {
             ContextScope::Global => resolve_links(&self.settings.folder),
             ContextScope::Project => self.project.clone(),
         };
-        let (names, made) = self.names_to_write(scope);
-        let is_there =
+        let (names, new_name) = self.names_to_write(scope);
+        let exists =
             |name: &RelativePath| host_fs::symlink_metadata(&base.join(name.as_str())).is_some();
-        let file = names.into_iter().find(is_there).or(made);
+        let file = names.into_iter().find(exists).or(new_name);
         let file = file.ok_or(ContextFileError::ReadOnly(scope))?;
         ContextFileLocation { scope, base, folders: Arc::default(), file }.follow_link()
     }
@@ -173,30 +174,31 @@ impl ContextFiles {
         let names = self.names();
         let in_folder = |scope, base: PathBuf, folders: &[String]| {
             let folders: Arc<[String]> = folders.into();
-            let spot = move |file: &RelativePath| ContextFileLocation {
+            let location = move |file: &RelativePath| ContextFileLocation {
                 scope,
                 base: base.clone(),
                 folders: Arc::clone(&folders),
                 file: file.clone(),
             };
-            names.iter().map(spot).collect::<Vec<_>>()
+            names.iter().map(location).collect::<Vec<_>>()
         };
-        let mut spots = in_folder(ContextScope::Global, resolve_links(&self.settings.folder), &[]);
+        let mut locations =
+            in_folder(ContextScope::Global, resolve_links(&self.settings.folder), &[]);
         let project =
             |folders: &[String]| in_folder(ContextScope::Project, self.project.clone(), folders);
-        spots.extend(project(&[]));
-        spots.extend(project(&[LUKASA_FOLDER.to_owned()]));
+        locations.extend(project(&[]));
+        locations.extend(project(&[LUKASA_FOLDER.to_owned()]));
         for folder in &self.settings.project_folders {
-            spots.extend(project(std::slice::from_ref(folder)));
+            locations.extend(project(std::slice::from_ref(folder)));
         }
         let mut folders = Vec::new();
         for name in self.cwd.strip_prefix(&self.project).into_iter().flat_map(Path::iter) {
-            // What is below a name that is no text is reached by names that are none either.
+            // Folders below a name that is not UTF-8 have no valid name either.
             let Some(name) = name.to_str() else { break };
             folders.push(name.to_owned());
-            spots.extend(project(&folders));
+            locations.extend(project(&folders));
         }
-        spots.truncate(CONTEXT_FILES_MAX);
-        spots
+        locations.truncate(CONTEXT_FILES_MAX);
+        locations
     }
 }

@@ -1,8 +1,8 @@
-//! Loading the context files for a folder, with everything that they import.
+//! Loading of the context files for a folder, with all their imports.
 //!
-//! Two things decide what is read. Trust: of a folder that nobody trusts nothing is, whatever asks for it.
-//! Containment: an import may lead, by its real path, below the folders that its file may import from, and
-//! nowhere else. What is not loaded is reported with its reason; it never fails the rest.
+//! Two rules decide what is read. Trust: no file in an untrusted folder is read, whatever asks for
+//! it. Containment: the real path of an import must be below the folders that its file may import
+//! from. A file that is not loaded is reported with its reason, and never fails the rest.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -26,21 +26,21 @@ use crate::backend::{FileKind, Stat};
 use crate::binding::resolve_links;
 use crate::host_fs;
 
-/// Why a context file is among those that are loaded.
+/// The reason why a context file is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadScope {
-    /// It is the person's own, in all projects.
+    /// It is the person's own file, for all projects.
     Global,
-    /// It is the project's.
+    /// It is a file of the project.
     Project,
     /// It is in a folder that a person listed.
     Included,
-    /// A person, or an extension, named the file itself.
+    /// A person, or an extension, named this file.
     Extension,
 }
 
 impl LoadScope {
-    /// Returns the public word.
+    /// Returns the stable public name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Global => "global",
@@ -51,25 +51,25 @@ impl LoadScope {
     }
 }
 
-/// Where a source comes from.
+/// The origin of a loaded text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceOrigin {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Why it is loaded; of an import, why the file that imports it is.
+    /// Reason why it is loaded; for an import, the reason of the file that imports it.
     pub scope: LoadScope,
-    /// The source that imports it first; `None` for a context file itself.
+    /// Index of the first source that imports it; `None` for a context file itself.
     pub parent: Option<usize>,
 }
 
-/// What is there, or asked for, and is not loaded.
+/// A file that exists or is imported, and is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedContextSource {
-    /// Where it is, as far as that is known; of an import, also how it is written.
+    /// Its path, as far as known. For an import it may be the text as written.
     pub path: PathBuf,
-    /// The file that asks for it; `None` for a context file itself.
+    /// The file that imports it; `None` for a context file itself.
     pub parent: Option<PathBuf>,
-    /// Why.
+    /// Reason why it is not loaded.
     pub reason: LoadSkipReason,
 }
 
@@ -78,23 +78,23 @@ pub struct SkippedContextSource {
 pub struct ContextFileSet {
     /// All texts: context files and what they import.
     pub sources: Vec<LoadedText>,
-    /// Where each of them comes from.
+    /// Origin of each source, in the same order.
     pub origins: Vec<SourceOrigin>,
-    /// Which of them are context files, in the order in which they are shown.
+    /// Indexes of the sources that are context files, in the order in which they are shown.
     pub files: Vec<usize>,
-    /// What is not loaded.
+    /// Files that are not loaded.
     pub skipped: Vec<SkippedContextSource>,
 }
 
 impl ContextFiles {
-    /// Loads the context files for the folder, with their imports. Never fails: what cannot be loaded is
-    /// among what was skipped. If nothing changed since it was loaded before, this is one look at each file.
+    /// Loads the context files for the folder, with their imports. Never fails: a file that cannot be loaded is in
+    /// `skipped`. If nothing changed since the last load, this costs one `stat` of each path.
     pub async fn load(&self) -> Arc<ContextFileSet> {
         if !self.features.has(Feature::ContextFiles) {
             return Arc::default();
         }
         let trusted = TrustedFolders::new(&self.folders).list().await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the list of trusted folders cannot be read; none is trusted");
+            tracing::warn!(%error, "reading the list of trusted folders failed; no folder is trusted");
             Vec::new()
         });
         let trusted = match self.options.trusted {
@@ -105,7 +105,7 @@ impl ContextFiles {
         let files = self.clone();
         match tokio::task::spawn_blocking(move || files.load_now(&trusted)).await {
             Ok(loaded) => loaded,
-            Err(died) => match died.try_into_panic() {
+            Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
                 // The program is shutting down.
                 Err(_) => Arc::default(),
@@ -114,18 +114,18 @@ impl ContextFiles {
     }
 
     fn load_now(&self, trusted: &[PathBuf]) -> Arc<ContextFileSet> {
-        let wanted = self.load_requests();
-        let question = LoadCacheKey {
+        let requests = self.load_requests();
+        let key = LoadCacheKey {
             project: self.project.clone(),
             cwd: self.cwd.clone(),
-            locations: wanted.iter().map(|wanted| wanted.location.path()).collect(),
+            locations: requests.iter().map(|request| request.location.path()).collect(),
             trusted: trusted.to_vec(),
             host_loaded: self.host_loaded.clone(),
         };
-        if let Some(loaded) = self.cache.get_load(&question) {
-            return loaded;
+        if let Some(file_set) = self.cache.get_load(&key) {
+            return file_set;
         }
-        let mut loading = Loader {
+        let mut loader = Loader {
             files: self,
             trusted,
             included: self.included().map(|folder| resolve_links(folder)).collect(),
@@ -136,23 +136,23 @@ impl ContextFiles {
             bytes_left: CONTEXT_BYTES_MAX,
             skipped: Vec::new(),
         };
-        let files = loading.files(wanted);
-        loading.imports();
-        let Loader { stats: probes, slots, skipped, .. } = loading;
-        let loaded = Arc::new(assemble(&self.cwd, slots, files, skipped));
-        self.cache.insert_load(question, probes, &loaded);
-        loaded
+        let files = loader.files(requests);
+        loader.imports();
+        let Loader { stats, slots, skipped, .. } = loader;
+        let file_set = Arc::new(assemble(&self.cwd, slots, files, skipped));
+        self.cache.insert_load(key, stats, &file_set);
+        file_set
     }
 
-    /// Returns the folders that were listed, for all loads or for this one.
+    /// Returns the listed folders, of the settings and of this load.
     fn included(&self) -> impl Iterator<Item = &PathBuf> {
         self.settings.included.iter().chain(&self.options.included)
     }
 
-    /// Returns where context files are looked for, in the order of their load.
+    /// Returns the locations of possible context files, in load order.
     fn load_requests(&self) -> Vec<LoadRequest> {
         let names = self.names();
-        let spot = |base: &Path, file| ContextFileLocation {
+        let location = |base: &Path, file| ContextFileLocation {
             scope: ContextScope::Global,
             base: base.to_owned(),
             folders: Arc::default(),
@@ -160,59 +160,59 @@ impl ContextFiles {
         };
         let in_folder = |scope, folder: &PathBuf| {
             let base = resolve_links(folder);
-            let wanted = |name| LoadRequest { scope, location: spot(&base, name) };
-            names.iter().cloned().map(wanted).collect::<Vec<_>>()
+            let request = |name| LoadRequest { scope, location: location(&base, name) };
+            names.iter().cloned().map(request).collect::<Vec<_>>()
         };
         let settings = &self.settings;
-        let own = |folder| in_folder(LoadScope::Global, folder);
-        let mut wanted = own(&settings.folder);
-        wanted.extend(settings.other_product_folders.iter().flat_map(own));
-        let of_project = self
+        let global_requests = |folder| in_folder(LoadScope::Global, folder);
+        let mut requests = global_requests(&settings.folder);
+        requests.extend(settings.other_product_folders.iter().flat_map(global_requests));
+        let project_locations = self
             .candidate_locations()
             .into_iter()
-            .filter(|spot| spot.scope == ContextScope::Project);
-        wanted.extend(
-            of_project.map(|spot| LoadRequest { scope: LoadScope::Project, location: spot }),
+            .filter(|location| location.scope == ContextScope::Project);
+        requests.extend(
+            project_locations.map(|location| LoadRequest { scope: LoadScope::Project, location }),
         );
         let included = self.included();
-        wanted.extend(included.flat_map(|folder| in_folder(LoadScope::Included, folder)));
+        requests.extend(included.flat_map(|folder| in_folder(LoadScope::Included, folder)));
         for file in settings.files.iter().chain(&self.options.files) {
             let name = file.file_name().and_then(|name| name.to_str());
             let name = name.and_then(|name| memory::path::RelativePath::parse(name).ok());
             if let (Some(folder), Some(name)) = (file.parent(), name) {
-                let spot = spot(&resolve_links(folder), name);
-                wanted.push(LoadRequest { scope: LoadScope::Extension, location: spot });
+                let location = location(&resolve_links(folder), name);
+                requests.push(LoadRequest { scope: LoadScope::Extension, location });
             }
         }
-        wanted
+        requests
     }
 }
 
-/// A place where a context file may be.
+/// A possible context file, with the reason to load it.
 struct LoadRequest {
     scope: LoadScope,
     location: ContextFileLocation,
 }
 
-/// A file that is loaded, or will be.
+/// A file that is loaded, or will be loaded.
 struct Slot {
     file: ResolvedFile,
     origin: SourceOrigin,
-    /// The folder that it may import from.
+    /// Folder that it may import from.
     base: Arc<Path>,
     depth: usize,
     text: Result<Arc<ParsedFile>, LoadSkipReason>,
     imports: Vec<ResolvedImport>,
 }
 
-/// A load under way.
+/// A load in progress.
 struct Loader<'a> {
     files: &'a ContextFiles,
     trusted: &'a [PathBuf],
     included: Vec<PathBuf>,
     stats: StatSnapshot,
     slots_by_path: HashMap<PathBuf, usize>,
-    /// Folders that were imported from, and where they really are.
+    /// Real paths of folders that were imported from.
     real_folders: HashMap<PathBuf, PathBuf>,
     slots: Vec<Slot>,
     bytes_left: usize,
@@ -220,30 +220,30 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Finds and reads the context files; returns which they are.
-    fn files(&mut self, wanted: Vec<LoadRequest>) -> Vec<usize> {
+    /// Finds and reads the context files. Returns their slots.
+    fn files(&mut self, requests: Vec<LoadRequest>) -> Vec<usize> {
         let mut files = Vec::new();
-        for LoadRequest { scope, location: spot } in wanted {
-            let path = spot.path();
-            let Some(found) = self.stats.stat(&path) else { continue };
-            match self.file(scope, spot, &path, found) {
+        for LoadRequest { scope, location } in requests {
+            let path = location.path();
+            let Some(stat) = self.stats.stat(&path) else { continue };
+            match self.file(scope, location, &path, stat) {
                 Ok(slot) => files.push(slot),
-                Err(why) => {
-                    self.skipped.push(SkippedContextSource { path, parent: None, reason: why });
+                Err(reason) => {
+                    self.skipped.push(SkippedContextSource { path, parent: None, reason });
                 }
             }
         }
         self.read_from(0);
         let mut texts = HashSet::new();
-        files.retain(|&at| {
-            let Some(slot) = self.slots.get(at) else { return false };
-            let why = match &slot.text {
+        files.retain(|&index| {
+            let Some(slot) = self.slots.get(index) else { return false };
+            let reason = match &slot.text {
                 Ok(text) if texts.insert(text.revision) => return true,
                 Ok(_) => LoadSkipReason::SameText,
-                Err(why) => *why,
+                Err(reason) => *reason,
             };
             let path = slot.origin.path.clone();
-            self.skipped.push(SkippedContextSource { path, parent: None, reason: why });
+            self.skipped.push(SkippedContextSource { path, parent: None, reason });
             false
         });
         files
@@ -252,24 +252,24 @@ impl Loader<'_> {
     fn file(
         &mut self,
         scope: LoadScope,
-        spot: ContextFileLocation,
+        location: ContextFileLocation,
         path: &Path,
-        found: PathStat,
+        stat: PathStat,
     ) -> Result<usize, LoadSkipReason> {
         let by_host = &self.files.host_loaded;
-        if by_host.iter().any(|name| name == spot.file.as_str()) {
+        if by_host.iter().any(|name| name == location.file.as_str()) {
             return Err(LoadSkipReason::LoadedByHost);
         }
-        if scope == LoadScope::Project && !is_trusted(self.trusted, &spot.folder()) {
+        if scope == LoadScope::Project && !is_trusted(self.trusted, &location.folder()) {
             return Err(LoadSkipReason::Untrusted);
         }
-        let base = Arc::from(spot.base.as_path());
-        let (spot, path) = if found.is_link {
-            let spot = spot.follow_link().map_err(|_| LoadSkipReason::Link)?;
-            let path = spot.path();
-            (spot, path)
+        let base = Arc::from(location.base.as_path());
+        let (location, path) = if stat.is_link {
+            let location = location.follow_link().map_err(|_| LoadSkipReason::Link)?;
+            let path = location.path();
+            (location, path)
         } else {
-            (spot, path.to_owned())
+            (location, path.to_owned())
         };
         if self.slots_by_path.contains_key(&path) {
             return Err(LoadSkipReason::SameFile);
@@ -277,17 +277,18 @@ impl Loader<'_> {
         if scope == LoadScope::Project && !is_trusted(self.trusted, &path) {
             return Err(LoadSkipReason::Untrusted);
         }
-        let (folder, file) = (spot.root_dir(Privacy::Shared), spot.file.as_str().to_owned());
-        let place = ResolvedFile { folder, file, path: path.clone(), stamp: found.stat.stamp };
+        let (folder, file) =
+            (location.root_dir(Privacy::Shared), location.file.as_str().to_owned());
+        let file = ResolvedFile { folder, file, path: path.clone(), stamp: stat.stat.stamp };
         let origin = SourceOrigin { path, scope, parent: None };
-        self.admit(found, (place, origin, base), 0)
+        self.admit(stat, (file, origin, base), 0)
     }
 
-    /// Takes a file in, to be read, if there is room for it.
+    /// Adds a file to the load, if the limits allow it. It is read later.
     fn admit(
         &mut self,
         PathStat { kind, stat, .. }: PathStat,
-        (place, origin, base): (ResolvedFile, SourceOrigin, Arc<Path>),
+        (file, origin, base): (ResolvedFile, SourceOrigin, Arc<Path>),
         depth: usize,
     ) -> Result<usize, LoadSkipReason> {
         if kind != FileKind::File {
@@ -302,106 +303,108 @@ impl Loader<'_> {
         }
         self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(LoadSkipReason::TooMuch)?;
         let slot = self.slots.len();
-        self.slots_by_path.insert(place.path.clone(), slot);
+        self.slots_by_path.insert(file.path.clone(), slot);
         let text = Err(LoadSkipReason::Unreadable);
-        self.slots.push(Slot { file: place, origin, base, depth, text, imports: Vec::new() });
+        self.slots.push(Slot { file, origin, base, depth, text, imports: Vec::new() });
         Ok(slot)
     }
 
-    /// Reads the files that were taken in from this one on.
+    /// Reads the files from this slot on.
     fn read_from(&mut self, first: usize) {
-        let waiting = self.slots.get_mut(first..).unwrap_or_default();
-        let places: Vec<_> = waiting.iter().map(|slot| &slot.file).collect();
-        let texts = read_all(&places, &self.files.cache);
-        for (slot, text) in waiting.iter_mut().zip(texts) {
+        let unread = self.slots.get_mut(first..).unwrap_or_default();
+        let files: Vec<_> = unread.iter().map(|slot| &slot.file).collect();
+        let texts = read_all(&files, &self.files.cache);
+        for (slot, text) in unread.iter_mut().zip(texts) {
             slot.text = text;
         }
     }
 
-    /// Follows imports, from the files that are there to those that they lead to, and so on.
+    /// Follows imports, breadth first.
     fn imports(&mut self) {
         let mut first = 0;
         while first < self.slots.len() {
             let end = self.slots.len();
-            for at in first..end {
-                self.imports_of(at);
+            for slot in first..end {
+                self.imports_of(slot);
             }
             self.read_from(end);
             first = end;
         }
     }
 
-    fn imports_of(&mut self, at: usize) {
-        let Some(slot) = self.slots.get(at) else { return };
+    fn imports_of(&mut self, index: usize) {
+        let Some(slot) = self.slots.get(index) else { return };
         let Ok(text) = &slot.text else { return };
         let (text, importer) =
-            (Arc::clone(text), (at, slot.origin.clone(), Arc::clone(&slot.base)));
+            (Arc::clone(text), (index, slot.origin.clone(), Arc::clone(&slot.base)));
         let path = &importer.1.path;
-        let mut skip = |path: PathBuf, parent: &Path, why| {
+        let mut skip = |path: PathBuf, parent: &Path, reason| {
             self.skipped.push(SkippedContextSource {
                 path,
                 parent: Some(parent.to_owned()),
-                reason: why,
+                reason,
             });
         };
         if text.has_more_imports {
             skip(path.clone(), path, LoadSkipReason::TooManyImports);
         }
         if slot.depth == IMPORT_DEPTH_MAX {
-            if let Some(reading) = text.imports.iter().find_map(|asked| asked.candidates.first()) {
-                skip(PathBuf::from(&reading.path), path, LoadSkipReason::TooDeep);
+            if let Some(candidate) =
+                text.imports.iter().find_map(|import| import.candidates.first())
+            {
+                skip(PathBuf::from(&candidate.path), path, LoadSkipReason::TooDeep);
             }
             return;
         }
         let imports =
-            text.imports.iter().filter_map(|asked| self.import(&importer, asked)).collect();
-        if let Some(slot) = self.slots.get_mut(at) {
+            text.imports.iter().filter_map(|import| self.import(&importer, import)).collect();
+        if let Some(slot) = self.slots.get_mut(index) {
             slot.imports = imports;
         }
     }
 
-    /// Finds what an import leads to; `None` if there is no such file, so that it may be any word.
+    /// Resolves an import. Returns `None` if there is no such file, since it may be an ordinary word.
     fn import(
         &mut self,
-        (at, importer, base): &(usize, SourceOrigin, Arc<Path>),
-        asked: &ImportRef,
+        (importer_index, importer, base): &(usize, SourceOrigin, Arc<Path>),
+        import_ref: &ImportRef,
     ) -> Option<ResolvedImport> {
-        for reading in &asked.candidates {
+        for candidate in &import_ref.candidates {
             let import = |target| {
                 Some(ResolvedImport {
-                    range: reading.range.clone(),
-                    path: reading.path.clone(),
+                    range: candidate.range.clone(),
+                    path: candidate.path.clone(),
                     resolution: target,
                 })
             };
-            if reading.path.contains("://") {
-                self.skip_import(importer, &reading.path, LoadSkipReason::Url);
+            if candidate.path.contains("://") {
+                self.skip_import(importer, &candidate.path, LoadSkipReason::Url);
                 return import(ImportResolution::Failed(LoadSkipReason::Url.to_string()));
             }
-            let Some(path) = self.path_of(importer, &reading.path) else { continue };
-            let Some(found) = self.stats.stat(&path).filter(|found| found.kind != FileKind::Folder)
+            let Some(path) = self.path_of(importer, &candidate.path) else { continue };
+            let Some(stat) = self.stats.stat(&path).filter(|stat| stat.kind != FileKind::Folder)
             else {
                 continue;
             };
-            return import(match self.admit_import(*at, &path, base, found) {
+            return import(match self.admit_import(*importer_index, &path, base, stat) {
                 Ok(slot) => ImportResolution::Replaced(slot),
-                Err(why) => {
-                    self.skip_import(importer, &reading.path, why);
-                    ImportResolution::Failed(why.to_string())
+                Err(reason) => {
+                    self.skip_import(importer, &candidate.path, reason);
+                    ImportResolution::Failed(reason.to_string())
                 }
             });
         }
-        let last = asked.candidates.last()?;
-        // A lone word after an at sign is most often somebody's name.
-        if asked.is_explicit || last.path.contains(['/', '.']) {
+        let last = import_ref.candidates.last()?;
+        // A single word after an at sign is most often a person's name.
+        if import_ref.is_explicit || last.path.contains(['/', '.']) {
             self.skip_import(importer, &last.path, LoadSkipReason::Missing);
         }
         None
     }
 
-    fn skip_import(&mut self, importer: &SourceOrigin, path: &str, why: LoadSkipReason) {
+    fn skip_import(&mut self, importer: &SourceOrigin, path: &str, reason: LoadSkipReason) {
         let parent = Some(importer.path.clone());
-        self.skipped.push(SkippedContextSource { path: PathBuf::from(path), parent, reason: why });
+        self.skipped.push(SkippedContextSource { path: PathBuf::from(path), parent, reason });
     }
 
     fn path_of(&self, importer: &SourceOrigin, path: &str) -> Option<PathBuf> {
@@ -411,10 +414,10 @@ impl Loader<'_> {
         }
     }
 
-    /// Returns the real path of what was found. Imports lie in few folders, so each of these is resolved once: should
-    /// one become a link meanwhile, its files are not read.
-    fn real_path(&mut self, path: &Path, found: PathStat) -> io::Result<PathBuf> {
-        let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), found.is_link)
+    /// Returns the real path of a file. Imports lie in few folders, so each folder is resolved once. If a folder
+    /// becomes a link after that, its files are not read.
+    fn real_path(&mut self, path: &Path, stat: PathStat) -> io::Result<PathBuf> {
+        let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), stat.is_link)
         else {
             return host_fs::real_path(path);
         };
@@ -427,15 +430,15 @@ impl Loader<'_> {
         Ok(path)
     }
 
-    /// Takes an imported file in, if it is where it may be.
+    /// Adds an imported file to the load, if trust and containment allow it.
     fn admit_import(
         &mut self,
         importer: usize,
         path: &Path,
         base: &Arc<Path>,
-        found: PathStat,
+        stat: PathStat,
     ) -> Result<usize, LoadSkipReason> {
-        let real = self.real_path(path, found).map_err(|_| LoadSkipReason::Unreadable)?;
+        let real = self.real_path(path, stat).map_err(|_| LoadSkipReason::Unreadable)?;
         let Some(slot) = self.slots.get(importer) else { return Err(LoadSkipReason::Unreadable) };
         let (scope, depth) = (slot.origin.scope, slot.depth + 1);
         let roots = std::iter::once(&**base).chain(self.included.iter().map(PathBuf::as_path));
@@ -445,31 +448,32 @@ impl Loader<'_> {
         if scope == LoadScope::Project && !is_listed && !is_trusted(self.trusted, &real) {
             return Err(LoadSkipReason::Untrusted);
         }
-        let by = slot.origin.path.parent().and_then(|folder| folder.strip_prefix(root).ok());
-        let place = locate(root, &real, by, found.stat)?;
+        let importer_folder =
+            slot.origin.path.parent().and_then(|folder| folder.strip_prefix(root).ok());
+        let file = locate(root, &real, importer_folder, stat.stat)?;
         if let Some(&slot) = self.slots_by_path.get(&real) {
             return Ok(slot);
         }
         let origin = SourceOrigin { path: real, scope, parent: Some(importer) };
-        self.admit(found, (place, origin, Arc::clone(base)), depth)
+        self.admit(stat, (file, origin, Arc::clone(base)), depth)
     }
 }
 
-/// Returns the way from a folder to a file below it. What is hidden, by its own name or by that of a folder on the way,
-/// and what git keeps, are no texts for a model: keys lie there. A file that lies in such a folder itself, such as
-/// `.qwen/QWEN.md`, may import what lies beside it; `by` is its folder, below `root`.
+/// Splits the path of a file below `root` into folders and name. Refuses hidden files, files in hidden folders, and
+/// git's own: they may hold keys. A file in a hidden folder, such as `.qwen/QWEN.md`, may import files beside it;
+/// `importer_folder` is its folder below `root`.
 fn locate(
     root: &Path,
     real: &Path,
-    by: Option<&Path>,
+    importer_folder: Option<&Path>,
     stat: Stat,
 ) -> Result<ResolvedFile, LoadSkipReason> {
     let below = real.strip_prefix(root).map_err(|_| LoadSkipReason::Outside)?;
     let names: Option<Vec<&str>> = below.iter().map(|name| name.to_str()).collect();
     let mut folders = names.ok_or(LoadSkipReason::NotText)?;
     let file = folders.pop().ok_or(LoadSkipReason::NotAFile)?;
-    let shared = by.map_or(0, |by| {
-        let pairs = by.iter().zip(&folders);
+    let shared = importer_folder.map_or(0, |importer_folder| {
+        let pairs = importer_folder.iter().zip(&folders);
         pairs.take_while(|(own, other)| own.to_str() == Some(**other)).count()
     });
     let is_hidden = |name: &&str| name.starts_with('.');
@@ -480,26 +484,26 @@ fn locate(
     Ok(ResolvedFile { folder, file: file.to_owned(), path: real.to_owned(), stamp: stat.stamp })
 }
 
-/// Puts together what was loaded. An import whose file could not be read in the end has failed.
+/// Assembles the result. An import whose file could not be read has failed.
 fn assemble(
     cwd: &Path,
     slots: Vec<Slot>,
     files: Vec<usize>,
     mut skipped: Vec<SkippedContextSource>,
 ) -> ContextFileSet {
-    let failed: HashMap<usize, LoadSkipReason> = slots
+    let failures: HashMap<usize, LoadSkipReason> = slots
         .iter()
         .enumerate()
-        .filter_map(|(at, slot)| Some((at, *slot.text.as_ref().err()?)))
+        .filter_map(|(index, slot)| Some((index, *slot.text.as_ref().err()?)))
         .collect();
     let mut loaded = ContextFileSet { files, ..ContextFileSet::default() };
     for Slot { origin, text, mut imports, .. } in slots {
         for import in &mut imports {
             let ImportResolution::Replaced(target) = import.resolution else { continue };
-            if let Some(why) = failed.get(&target) {
+            if let Some(reason) = failures.get(&target) {
                 let (path, parent) = (PathBuf::from(&import.path), Some(origin.path.clone()));
-                skipped.push(SkippedContextSource { path, parent, reason: *why });
-                import.resolution = ImportResolution::Failed(why.to_string());
+                skipped.push(SkippedContextSource { path, parent, reason: *reason });
+                import.resolution = ImportResolution::Failed(reason.to_string());
             }
         }
         let text = text.map_or_else(|_| Arc::from(""), |text| Arc::clone(&text.text));
@@ -510,7 +514,7 @@ fn assemble(
     ContextFileSet { skipped, ..loaded }
 }
 
-/// Returns the way from one folder to a path, both without links.
+/// Returns the relative path from a folder to a file, both without links.
 fn relative_path(from: &Path, to: &Path) -> PathBuf {
     let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
     let up = from.iter().skip(shared).map(|_| Component::ParentDir.as_os_str());

@@ -1,4 +1,5 @@
-//! Reading context files: through no link, several at once where that is worth it, and again only if they changed.
+//! Reading of context files: without following links, in parallel if there are many, and from a
+//! cache if nothing changed.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -16,63 +17,63 @@ use super::load::ContextFileSet;
 use crate::backend::local::{RootDir, read_contained, stat_following_links, stat_with_link_check};
 use crate::backend::{BackendError, FileKind, FileRead, Stamp, Stat};
 
-/// Why a context file is not loaded. Says nothing of where it is: a model may be shown it.
+/// The reason why a context file is not loaded. The text has no path, since a model may be shown it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadSkipReason {
-    /// Nobody trusts its folder.
+    /// Its folder is not trusted.
     #[error("its folder is not trusted")]
     Untrusted,
-    /// The same file was loaded before, by this name or another.
-    #[error("the same file is loaded before")]
+    /// The same file is loaded already, under this name or another.
+    #[error("the same file is already loaded")]
     SameFile,
-    /// A file with the same text was loaded before.
-    #[error("a file with the same text is loaded before")]
+    /// A file with the same text is loaded already.
+    #[error("a file with the same text is already loaded")]
     SameText,
-    /// The host shows it to its model itself.
+    /// The host itself shows it to its model.
     #[error("the host loads it itself")]
     LoadedByHost,
-    /// It is a link that leads to where it may not, or is behind one.
+    /// It is a link out of the folder that it may be in, or is behind such a link.
     #[error("a link that is not followed")]
     Link,
-    /// It is a pipe, a device, a folder.
+    /// It is a pipe, a device or a folder.
     #[error("not a file")]
     NotAFile,
     /// It is larger than a context file may be.
     #[error("larger than {CONTEXT_FILE_BYTES_MAX} bytes")]
     TooLarge,
-    /// Its bytes are no text.
+    /// Its bytes are not text.
     #[error("not UTF-8 text")]
     NotText,
-    /// The system does not let it be read.
+    /// The system refuses to read it.
     #[error("cannot be read")]
     Unreadable,
-    /// There are too many others.
+    /// The load has its maximum number of files.
     #[error("more than {CONTEXT_FILES_MAX} files")]
     TooMany,
-    /// The others have too many bytes.
+    /// The load has its maximum number of bytes.
     #[error("all files together are larger than {CONTEXT_BYTES_MAX} bytes")]
     TooMuch,
-    /// An import asks for what is on the net.
+    /// An import names a URL.
     #[error("a URL is not loaded")]
     Url,
-    /// An import leads out of where it may.
+    /// An import leads out of the folders that it may import from.
     #[error("outside of the folders that it may import from")]
     Outside,
-    /// An import asks for a file that is hidden, or git's.
+    /// An import names a hidden file, or one of git.
     #[error("a hidden file is not imported")]
     Hidden,
-    /// An import asks for a file that does not exist. Its text stays as it is.
+    /// An import names a file that does not exist. The import stays as text.
     #[error("no such file")]
     Missing,
-    /// A file asks for more imports than are looked at.
-    #[error("more imports than are looked at")]
+    /// A file has more imports than are followed.
+    #[error("more imports than are followed")]
     TooManyImports,
-    /// A file imports others deeper than is looked at. Its text stays as it is.
+    /// Imports are nested deeper than are followed. The import stays as text.
     #[error("imports nest deeper than {IMPORT_DEPTH_MAX}")]
     TooDeep,
 }
 
-/// A file with its imports found.
+/// The text of a file, with its imports.
 #[derive(Debug)]
 pub(super) struct ParsedFile {
     pub(super) text: Arc<str>,
@@ -81,17 +82,16 @@ pub(super) struct ParsedFile {
     pub(super) has_more_imports: bool,
 }
 
-/// Where a file really is: below a folder that it may be read in, through no link.
+/// The real location of a file: below a folder that it may be read in, without links.
 #[derive(Debug)]
 pub(super) struct ResolvedFile {
     pub(super) folder: RootDir,
     pub(super) file: String,
-    /// The whole way.
     pub(super) path: PathBuf,
     pub(super) stamp: Stamp,
 }
 
-/// What is at a path, links followed.
+/// The kind and stat of a path, with links followed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PathStat {
     pub(super) kind: FileKind,
@@ -100,48 +100,49 @@ pub(super) struct PathStat {
     pub(super) is_link: bool,
 }
 
-/// What was looked at in a load, and what was there.
+/// The paths that a load examined, with their stamps.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StatSnapshot {
     stats: Vec<(PathBuf, Option<Stamp>)>,
-    /// Whether one of them may change yet without its stamp telling.
+    /// Whether any file may still change without a new stamp.
     has_recent: bool,
 }
 
 impl StatSnapshot {
-    /// Looks at a path, and remembers what was there.
+    /// Returns the stat of a path, and records it.
     pub(super) fn stat(&mut self, path: &Path) -> Option<PathStat> {
-        let found = stat_with_link_check(path);
-        let found = found.map(|((kind, stat), is_link)| PathStat { kind, stat, is_link });
-        self.has_recent |= found.is_some_and(|found| found.stat.recent);
-        self.stats.push((path.to_owned(), found.map(|found| found.stat.stamp)));
-        found
+        let stat = stat_with_link_check(path);
+        let stat = stat.map(|((kind, stat), is_link)| PathStat { kind, stat, is_link });
+        self.has_recent |= stat.is_some_and(|stat| stat.stat.recent);
+        self.stats.push((path.to_owned(), stat.map(|stat| stat.stat.stamp)));
+        stat
     }
 
-    /// Tells whether everything is as it was: one look at each.
+    /// Checks whether all stamps are unchanged, with one `stat` of each path.
     fn is_unchanged(&self) -> bool {
-        let same = |(path, known): &(PathBuf, Option<Stamp>)| {
-            stat_following_links(path).map(|(_, stat)| stat.stamp) == *known
+        let is_same = |(path, stamp): &(PathBuf, Option<Stamp>)| {
+            stat_following_links(path).map(|(_, stat)| stat.stamp) == *stamp
         };
-        self.stats.iter().all(same)
+        self.stats.iter().all(is_same)
     }
 }
 
-/// What loads of one process remember. Only what no file tells otherwise is ever used.
+/// A cache of context files and loads for one process. An entry is used only while the stamps of its files are
+/// unchanged.
 #[derive(Debug, Default)]
 pub struct ContextCache {
     texts: Mutex<Cache<PathBuf, (Stamp, Arc<ParsedFile>), CACHED_BYTES_MAX>>,
     loads: Mutex<Cache<LoadCacheKey, CachedLoad, CACHED_LOADS_MAX>>,
 }
 
-/// What was loaded, and what it came from.
+/// A cached load, with the stamps of its files.
 #[derive(Clone, Debug)]
 struct CachedLoad {
     stats: Arc<StatSnapshot>,
     loaded: Arc<ContextFileSet>,
 }
 
-/// What a load depends on beside the files.
+/// The inputs of a load besides the files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LoadCacheKey {
     pub(super) project: PathBuf,
@@ -158,70 +159,71 @@ const CACHED_BYTES_MAX: usize = 4 * CONTEXT_BYTES_MAX;
 const CACHED_LOADS_MAX: usize = 32;
 
 impl ContextCache {
-    /// Returns what was loaded before, if nothing that it came from has changed.
-    pub(super) fn get_load(&self, question: &LoadCacheKey) -> Option<Arc<ContextFileSet>> {
-        let CachedLoad { stats: probes, loaded } = self.loads.lock().get(question).cloned()?;
-        probes.is_unchanged().then_some(loaded)
+    /// Returns a cached load, if the stamps of its files are unchanged.
+    pub(super) fn get_load(&self, key: &LoadCacheKey) -> Option<Arc<ContextFileSet>> {
+        let CachedLoad { stats, loaded } = self.loads.lock().get(key).cloned()?;
+        stats.is_unchanged().then_some(loaded)
     }
 
-    /// Caches what was loaded, unless a file may change yet and leave the same stamp.
+    /// Caches a load, unless a file may still change without a new stamp.
     pub(super) fn insert_load(
         &self,
-        question: LoadCacheKey,
-        probes: StatSnapshot,
+        key: LoadCacheKey,
+        stats: StatSnapshot,
         loaded: &Arc<ContextFileSet>,
     ) {
-        if !probes.has_recent {
-            let load = CachedLoad { stats: Arc::new(probes), loaded: Arc::clone(loaded) };
-            self.loads.lock().insert(question, load);
+        if !stats.has_recent {
+            let load = CachedLoad { stats: Arc::new(stats), loaded: Arc::clone(loaded) };
+            self.loads.lock().insert(key, load);
         }
     }
 
-    fn text(&self, place: &ResolvedFile) -> Option<Arc<ParsedFile>> {
+    fn text(&self, file: &ResolvedFile) -> Option<Arc<ParsedFile>> {
         let mut texts = self.texts.lock();
-        let (stamp, text) = texts.get(&place.path)?;
-        (*stamp == place.stamp).then(|| Arc::clone(text))
+        let (stamp, text) = texts.get(&file.path)?;
+        (*stamp == file.stamp).then(|| Arc::clone(text))
     }
 
-    fn insert_text(&self, place: &ResolvedFile, stat: Stat, text: &Arc<ParsedFile>) {
+    fn insert_text(&self, file: &ResolvedFile, stat: Stat, text: &Arc<ParsedFile>) {
         if !stat.recent {
-            // Its path is kept too, so that empty files weigh something.
-            let bytes = text.text.len() + place.path.as_os_str().len();
+            // The path counts too, so that empty files have a weight.
+            let bytes = text.text.len() + file.path.as_os_str().len();
             let entry = (stat.stamp, Arc::clone(text));
-            self.texts.lock().insert_weighted(place.path.clone(), entry, bytes);
+            self.texts.lock().insert_weighted(file.path.clone(), entry, bytes);
         }
     }
 }
 
-/// Unread files that one thread reads before a second one is worth its start.
-const FILES_PER_THREAD: usize = 16;
+/// Number of unread files for each thread. Fewer files are not worth starting a thread.
+const READS_PER_THREAD: usize = 16;
 
-/// Threads that read at the same time.
+/// Maximum number of threads that read in parallel.
 const THREADS_MAX: usize = 4;
 
-/// Reads files and finds their imports; several at once where many were not read before.
+/// Reads files and finds their imports; in parallel if many of them are not cached.
 pub(super) fn read_all(
-    places: &[&ResolvedFile],
+    files: &[&ResolvedFile],
     cache: &ContextCache,
 ) -> Vec<Result<Arc<ParsedFile>, LoadSkipReason>> {
-    let known: Vec<_> = places.iter().map(|&place| (place, cache.text(place))).collect();
-    let unread = known.iter().filter(|(_, text)| text.is_none()).count();
+    let entries: Vec<_> = files.iter().map(|&file| (file, cache.text(file))).collect();
+    let unread = entries.iter().filter(|(_, text)| text.is_none()).count();
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = (unread / FILES_PER_THREAD).min(THREADS_MAX).min(cores);
-    let read = |(place, text): (&ResolvedFile, Option<Arc<ParsedFile>>)| match text {
+    let threads = (unread / READS_PER_THREAD).min(THREADS_MAX).min(cores);
+    let read = |(file, text): (&ResolvedFile, Option<Arc<ParsedFile>>)| match text {
         Some(text) => Ok(text),
-        None => read(place, cache),
+        None => read(file, cache),
     };
     if threads <= 1 {
-        return known.into_iter().map(read).collect();
+        return entries.into_iter().map(read).collect();
     }
-    let in_each = known.len().div_ceil(threads);
-    let mut known = known.into_iter();
+    let per_thread = entries.len().div_ceil(threads);
+    let mut entries = entries.into_iter();
     std::thread::scope(|scope| {
-        let parts = std::iter::repeat_with(|| known.by_ref().take(in_each).collect::<Vec<_>>());
+        let parts =
+            std::iter::repeat_with(|| entries.by_ref().take(per_thread).collect::<Vec<_>>());
         let threads: Vec<_> = parts
             .take(threads)
-            .map(|part| scope.spawn(move || part.into_iter().map(read).collect::<Vec<_>>()))
+            .map(|batch| scope.spawn(move || batch.into_iter().map(read).collect::<Vec<_>>()))
             .collect();
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(read) => read,
@@ -231,18 +233,18 @@ pub(super) fn read_all(
     })
 }
 
-fn read(place: &ResolvedFile, cache: &ContextCache) -> Result<Arc<ParsedFile>, LoadSkipReason> {
-    let read = read_contained(&place.folder, &place.file, CONTEXT_FILE_BYTES_MAX);
+fn read(file: &ResolvedFile, cache: &ContextCache) -> Result<Arc<ParsedFile>, LoadSkipReason> {
+    let read = read_contained(&file.folder, &file.file, CONTEXT_FILE_BYTES_MAX);
     let read = read.map_err(|error| match error {
         BackendError::Escapes(_) => LoadSkipReason::Link,
         BackendError::WrongKind => LoadSkipReason::NotAFile,
         _ => LoadSkipReason::Unreadable,
     })?;
-    parse(place, read, cache)
+    parse(file, read, cache)
 }
 
 fn parse(
-    place: &ResolvedFile,
+    file: &ResolvedFile,
     read: FileRead,
     cache: &ContextCache,
 ) -> Result<Arc<ParsedFile>, LoadSkipReason> {
@@ -253,15 +255,10 @@ fn parse(
     if text.contains('\0') {
         return Err(LoadSkipReason::NotText);
     }
-    let (asked, asks_more) = find_imports(&text);
+    let (imports, has_more_imports) = find_imports(&text);
     let revision = Revision::digest(text.as_bytes());
-    let text = Arc::new(ParsedFile {
-        text: Arc::from(text),
-        revision,
-        imports: asked,
-        has_more_imports: asks_more,
-    });
-    cache.insert_text(place, read.stat, &text);
+    let text = Arc::new(ParsedFile { text: Arc::from(text), revision, imports, has_more_imports });
+    cache.insert_text(file, read.stat, &text);
     Ok(text)
 }
 
@@ -282,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_a_link_is_not_read() {
+    fn a_file_replaced_by_a_link_is_not_read() {
         let top = tempfile::tempdir().unwrap();
         let base = top.path().join("project");
         fs::create_dir_all(base.join("sub")).unwrap();
@@ -304,9 +301,9 @@ mod tests {
     }
 
     #[test]
-    fn many_files_are_told_in_their_order() {
+    fn many_files_are_returned_in_order() {
         let top = tempfile::tempdir().unwrap();
-        let count = FILES_PER_THREAD * THREADS_MAX;
+        let count = READS_PER_THREAD * THREADS_MAX;
         let names: Vec<_> = (0..count).map(|number| format!("{number}.md")).collect();
         for name in &names {
             fs::write(top.path().join(name), name).unwrap();

@@ -1,7 +1,7 @@
-//! Folders that a person trusts: what lies there may instruct a model.
+//! The list of trusted folders: files in these folders may instruct a model.
 //!
-//! A checkout says nothing about its own trust. The list is on this host, in the state folder, and holds real
-//! paths: a folder is trusted if it or one above it is in it.
+//! A checkout cannot declare itself trusted. The list is on this host, in the state folder, and
+//! contains real paths. A folder is trusted if the list has it or one of its parents.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -16,29 +16,29 @@ use crate::backend::{Backend as _, BackendError, Expect, Stamp};
 use crate::binding::BaseFolders;
 use crate::host_fs;
 
-/// The folder in the state that has the list.
+/// Folder of the list, in the state folder.
 const FOLDER: &str = "trust";
 
-/// The name of the list.
+/// File name of the list.
 const FILE: &str = "folders.txt";
 
-/// The first line of the list.
+/// First line of the list.
 const HEADING: &str = "# Folders whose files may instruct models. Written by `lukasa trust`.\n";
 
-/// The largest list that is read, in bytes.
+/// Maximum size of the list, in bytes.
 const LIST_BYTES_MAX: usize = 1024 * 1024;
 
-/// Why a folder cannot be trusted, or trusted no longer.
+/// Reason why a folder cannot be added to or removed from the list.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// There is no such folder.
-    #[error("`{}` is no folder", .0.display())]
+    /// The path is not a folder.
+    #[error("`{}` is not a folder", .0.display())]
     NotAFolder(PathBuf),
-    /// Its path has a line break in it, or is no text.
-    #[error("the path of `{}` cannot be written to a list", .0.display())]
+    /// The path contains a line break, or is not UTF-8.
+    #[error("the path of `{}` cannot be added to the list: it has a line break or is not UTF-8", .0.display())]
     BadPath(PathBuf),
-    /// It has everything in it.
-    #[error("`/` is not trusted as a whole: name the folders that you work in")]
+    /// The path is `/`, which contains every folder.
+    #[error("`/` cannot be trusted as a whole; name the folders that you work in")]
     Everything,
     /// The list cannot be read or written.
     #[error("cannot use the list of trusted folders")]
@@ -63,29 +63,29 @@ pub struct TrustedFolders {
 }
 
 impl TrustedFolders {
-    /// Returns the list that is kept there.
+    /// Returns the list in the state folder of this host.
     pub fn new(folders: &BaseFolders) -> Self {
         Self { folders: folders.clone() }
     }
 
-    /// Returns the folders, in the order of their paths.
+    /// Returns the trusted folders in the order of their paths.
     pub async fn list(&self) -> Result<Vec<PathBuf>, TrustError> {
         let (backend, file) = self.list_file()?;
         Ok(read(&backend, &file).await?.0)
     }
 
-    /// Returns when the list was last written; `None` if there is none.
+    /// Returns the time of the last write of the list; `None` if there is no list.
     pub(crate) fn version(&self) -> Option<SystemTime> {
         host_fs::symlink_metadata(&self.folders.state.join(FOLDER).join(FILE))?.modified().ok()
     }
 
-    /// Tells whether a folder is trusted, or one above it is.
+    /// Checks whether a folder, or one of its parents, is trusted.
     pub async fn has(&self, folder: &Path) -> Result<bool, TrustError> {
         let real = host_fs::real_path(folder).unwrap_or_else(|_| folder.to_owned());
         Ok(is_trusted(&self.list().await?, &real))
     }
 
-    /// Trusts a folder; returns its real path, and whether it was not in the list before.
+    /// Adds a folder. Returns its real path, and whether it was new in the list.
     pub async fn add(&self, folder: &Path) -> Result<(PathBuf, bool), TrustError> {
         let real = host_fs::real_path(folder).ok().filter(|real| real.is_dir());
         let real = real.ok_or_else(|| TrustError::NotAFolder(folder.to_owned()))?;
@@ -106,12 +106,12 @@ impl TrustedFolders {
         Ok((real, is_new))
     }
 
-    /// Trusts a folder no longer, which may be gone meanwhile; returns whether it was in the list.
+    /// Removes a folder, which may not exist any more. Returns whether it was in the list.
     pub async fn remove(&self, folder: &Path) -> Result<bool, TrustError> {
         let real = host_fs::real_path(folder).unwrap_or_else(|_| folder.to_owned());
         let removed = self.change(|folders| {
             let before = folders.len();
-            folders.retain(|known| *known != real && *known != folder);
+            folders.retain(|listed| *listed != real && *listed != folder);
             folders.len() < before
         });
         removed.await
@@ -122,7 +122,7 @@ impl TrustedFolders {
         change: impl Fn(&mut Vec<PathBuf>) -> bool + Send,
     ) -> Result<bool, TrustError> {
         let (backend, file) = self.list_file()?;
-        let mut held = backend.lock(LOCK_WAIT).await?;
+        let mut lock = backend.lock(LOCK_WAIT).await?;
         for _ in 0..=OUTSIDE_RACE_RETRIES {
             let (mut folders, stamp) = read(&backend, &file).await?;
             if !change(&mut folders) {
@@ -132,29 +132,29 @@ impl TrustedFolders {
             let lines = folders.iter().map(|folder| format!("{}\n", folder.display()));
             let text: String = std::iter::once(HEADING.to_owned()).chain(lines).collect();
             let expect = stamp.map_or(Expect::Absent, Expect::File);
-            match write_file(&backend, &mut *held, &file, text.as_bytes(), expect).await {
-                // Somebody edits the list at this moment.
+            match write_file(&backend, &mut *lock, &file, text.as_bytes(), expect).await {
+                // A person edits the list at the same time.
                 Err(BackendError::Changed | BackendError::Occupied) => {}
-                put => return Ok(put.map(|()| true)?),
+                result => return Ok(result.map(|()| true)?),
             }
         }
         Err(BackendError::Changed.into())
     }
 
     fn list_file(&self) -> Result<(LocalBackend, RelativePath), BackendError> {
-        let anchor = RootDir::new(self.folders.state.clone(), &[FOLDER], Privacy::Private);
+        let root_dir = RootDir::new(self.folders.state.clone(), &[FOLDER], Privacy::Private);
         let lock = self.folders.lock_path("trust");
         let file = RelativePath::parse(FILE).map_err(|_| BackendError::Escapes(FILE.to_owned()))?;
-        Ok((LocalBackend::new(anchor, lock), file))
+        Ok((LocalBackend::new(root_dir, lock), file))
     }
 }
 
-/// Tells whether a folder or file is in a trusted folder, or is one.
+/// Checks whether a path is a trusted folder, or is inside of one.
 pub(super) fn is_trusted(trusted: &[PathBuf], path: &Path) -> bool {
     trusted.iter().any(|folder| path.starts_with(folder))
 }
 
-/// Reads the list. A line that is no path says nothing.
+/// Reads the list. Lines that are not absolute paths are ignored.
 async fn read(
     backend: &LocalBackend,
     file: &RelativePath,

@@ -1,8 +1,10 @@
-//! Writing a context file: hold its folder, decide, keep what was there, put the new text in place.
+//! Writes of a context file.
 //!
-//! There is no redo record, so the new bytes are safe on the disk before they take their place, and so is
-//! a copy of what they replace. The lock file says when a writer died; the next one clears away what that
-//! left, and brings back what it may have taken from somebody outside.
+//! A write locks the folder, decides on the new text, keeps a copy of the old one, and puts the new
+//! one in place. There is no redo record. Therefore the new bytes, and the copy of the old ones,
+//! are made durable before the file is replaced. The lock file tells whether a writer died. The
+//! next writer then removes the left-overs, and brings back an external edit that the dead writer
+//! may have moved aside.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,30 +24,30 @@ use crate::binding::digest;
 use crate::caller::Precondition;
 use crate::checks::{refuse_or_warn, with_digests};
 
-/// The folder in the state that has what writes replaced last.
+/// Folder in the state with the texts that writes replaced last.
 const REPLACED_FOLDER: &str = "context-files";
 
-/// What a file will be; `None` if it stays as it is.
+/// The planned text of a file; `None` if it stays unchanged.
 type PlannedWrite = Result<Option<String>, ContextFileError>;
 
 impl ContextFiles {
-    /// Adds to the section of added memories in the context file of a scope: a single line as a fact,
-    /// several as they are ([`context_file::with_added`]). Nothing is made when there is nothing to add.
+    /// Appends to the section of added memories in the context file of a scope: one line as a fact, several lines
+    /// unchanged ([`context_file::with_added`]). Writes nothing if there is nothing to add.
     pub async fn append(
         &self,
         scope: ContextScope,
         addition: &str,
     ) -> Result<SavedContextFile, ContextFileError> {
-        let added = |current: Option<&str>| {
+        let add = |current: Option<&str>| {
             let before = current.unwrap_or_default();
             Ok(context_file::with_added(before, addition))
         };
         let is_nothing = context_file::with_added("", addition).is_none();
-        let grown = |before: usize, after: usize| after.saturating_sub(before);
-        self.write(scope, (addition, is_nothing), &added, grown).await
+        let growth = |before: usize, after: usize| after.saturating_sub(before);
+        self.write(scope, (addition, is_nothing), &add, growth).await
     }
 
-    /// Adds a fact, one line whatever it was, to the context file of a scope.
+    /// Adds a fact, joined to one line, to the context file of a scope.
     pub async fn save(
         &self,
         scope: ContextScope,
@@ -54,8 +56,8 @@ impl ContextFiles {
         self.append(scope, &context_file::fact(fact).unwrap_or_default()).await
     }
 
-    /// Saves what a person made of a fact before it was to be saved ([`context_file::with_edited`]). A text without lines
-    /// that the file has is a conflict.
+    /// Saves a fact as a person edited it before the save ([`context_file::with_edited`]). It is a conflict if the
+    /// edited text lacks lines that the file has.
     pub async fn save_edited(
         &self,
         scope: ContextScope,
@@ -70,12 +72,11 @@ impl ContextFiles {
             })
         };
         let is_nothing = edited.trim().is_empty();
-        let grown = |before: usize, after: usize| after.saturating_sub(before);
-        self.write(scope, (edited, is_nothing), &decide, grown).await
+        let growth = |before: usize, after: usize| after.saturating_sub(before);
+        self.write(scope, (edited, is_nothing), &decide, growth).await
     }
 
-    /// Replaces all of the context file of a scope, if it is still what the caller expects; without an
-    /// expectation, whatever it is.
+    /// Replaces the whole context file of a scope if the precondition holds, or without one unconditionally.
     pub async fn replace(
         &self,
         scope: ContextScope,
@@ -83,27 +84,27 @@ impl ContextFiles {
         expected: Option<Precondition>,
     ) -> Result<SavedContextFile, ContextFileError> {
         let path = self.target(scope)?;
-        let replaced = |current: Option<&str>| {
+        let decide = |current: Option<&str>| {
             let revision = current.map(|text| Revision::digest(text.as_bytes()));
             if expected.as_ref().is_some_and(|expected| !expected.allows(revision)) {
                 return Err(ContextFileError::Conflict { path: path.clone(), current: revision });
             }
             Ok((current.unwrap_or_default() != text).then(|| text.to_owned()))
         };
-        self.write(scope, (text, false), &replaced, |_, after| after).await
+        self.write(scope, (text, false), &decide, |_, after| after).await
     }
 
     async fn write(
         &self,
         scope: ContextScope,
-        (given, is_nothing): (&str, bool),
+        (input, is_nothing): (&str, bool),
         decide: &(dyn Fn(Option<&str>) -> PlannedWrite + Send + Sync),
-        written: fn(usize, usize) -> usize,
+        count_written: fn(usize, usize) -> usize,
     ) -> Result<SavedContextFile, ContextFileError> {
         self.check_writable(scope)?;
-        let spot = self.target_location(scope)?;
+        let location = self.target_location(scope)?;
         let unchanged = || SavedContextFile {
-            path: spot.path(),
+            path: location.path(),
             changed: false,
             bytes_written: 0,
             warnings: Vec::new(),
@@ -111,29 +112,30 @@ impl ContextFiles {
         if is_nothing {
             return Ok(unchanged());
         }
-        if given.contains('\0') {
+        if input.contains('\0') {
             return Err(ContextFileError::NoText);
         }
-        let backend = spot.backend(&self.folders);
-        let at = ContextFileError::backend_error(spot.path());
-        let mut held = backend.lock(LOCK_WAIT).await.map_err(&at)?;
-        if held.was_interrupted() {
-            self.sweep_leftovers(&spot, &backend).await?;
+        let backend = location.backend(&self.folders);
+        let to_error = ContextFileError::backend_error(location.path());
+        let mut lock = backend.lock(LOCK_WAIT).await.map_err(&to_error)?;
+        if lock.was_interrupted() {
+            self.sweep_leftovers(&location, &backend).await?;
         }
         for _ in 0..=OUTSIDE_RACE_RETRIES {
-            let current = spot.read(&backend).await?;
+            let current = location.read(&backend).await?;
             let before = current.as_ref().map(|current| current.text.as_str());
             let Some(after) = decide(before)? else { return Ok(unchanged()) };
             if after.len() > CONTEXT_FILE_BYTES_MAX {
-                return Err(ContextFileError::TooLarge(spot.path()));
+                return Err(ContextFileError::TooLarge(location.path()));
             }
             let warnings = self.screen(before.unwrap_or_default(), &after)?;
-            let bytes_written = written(before.map_or(0, str::len), after.len());
-            let expect = current.as_ref().map_or(Expect::Absent, |one| Expect::File(one.stamp));
+            let bytes_written = count_written(before.map_or(0, str::len), after.len());
+            let expect =
+                current.as_ref().map_or(Expect::Absent, |current| Expect::File(current.stamp));
             if let Some(current) = current {
-                self.back_up(&spot, current.text).await.map_err(&at)?;
+                self.back_up(&location, current.text).await.map_err(&to_error)?;
             }
-            match write_file(&backend, &mut *held, &spot.file, after.as_bytes(), expect).await {
+            match write_file(&backend, &mut *lock, &location.file, after.as_bytes(), expect).await {
                 Ok(()) => {
                     return Ok(SavedContextFile {
                         changed: true,
@@ -143,26 +145,30 @@ impl ContextFiles {
                     });
                 }
                 Err(BackendError::Changed | BackendError::Occupied) => {}
-                Err(error) => return Err(at(error)),
+                Err(error) => return Err(to_error(error)),
             }
         }
-        Err(at(BackendError::Changed))
+        Err(to_error(BackendError::Changed))
     }
 
-    /// Returns what screening warns of in what a write brings in.
+    /// Screens the text that a write adds. Returns the warnings.
     fn screen(&self, before: &str, after: &str) -> Result<Vec<Warning>, ContextFileError> {
         let writer = self.writer();
-        let found = with_digests(after, self.screen.introduced(before, after, writer));
-        let answered = if writer == TextAuthor::Person { &self.allowed_rules[..] } else { &[] };
-        refuse_or_warn(&found, answered).map_err(ContextFileError::Screened)
+        let findings = with_digests(after, self.screen.introduced(before, after, writer));
+        let allowed = if writer == TextAuthor::Person { &self.allowed_rules[..] } else { &[] };
+        refuse_or_warn(&findings, allowed).map_err(ContextFileError::Screened)
     }
 
-    /// Keeps what a write is about to replace, on the disk, in the place of what was kept before.
-    async fn back_up(&self, spot: &ContextFileLocation, text: String) -> Result<(), BackendError> {
-        let (backend, name) = self.backup_location(spot, &spot.file)?;
-        let mut held = backend.lock(LOCK_WAIT).await?;
-        if held.was_interrupted() {
-            // Nobody else writes there, so what a dead writer took out of its place was ours.
+    /// Makes a durable copy of the text that a write is about to replace, in place of the previous copy.
+    async fn back_up(
+        &self,
+        location: &ContextFileLocation,
+        text: String,
+    ) -> Result<(), BackendError> {
+        let (backend, name) = self.backup_location(location, &location.file)?;
+        let mut lock = backend.lock(LOCK_WAIT).await?;
+        if lock.was_interrupted() {
+            // Only Lukasa writes there, so a file that a dead writer moved aside was Lukasa's own.
             backend.sweep_top(Arc::new(|_: &RelativePath, _: &[u8]| true)).await?;
         }
         for _ in 0..=OUTSIDE_RACE_RETRIES {
@@ -171,73 +177,78 @@ impl ContextFiles {
                 Err(BackendError::NotFound) => Expect::Absent,
                 Err(error) => return Err(error),
             };
-            match write_file(&backend, &mut *held, &name, text.as_bytes(), expect).await {
-                // Somebody tidies up at this moment.
+            match write_file(&backend, &mut *lock, &name, text.as_bytes(), expect).await {
+                // Another process changes the folder at the same time.
                 Err(BackendError::Changed | BackendError::Occupied) => {}
-                put => return put,
+                result => return result,
             }
         }
         Err(BackendError::Changed)
     }
 
-    /// Returns where that is kept for a file beside this one.
+    /// Returns the location of the copy for a file in the same folder.
     fn backup_location(
         &self,
-        spot: &ContextFileLocation,
+        location: &ContextFileLocation,
         file: &RelativePath,
     ) -> Result<(LocalBackend, RelativePath), BackendError> {
         let names = [REPLACED_FOLDER];
-        let anchor = RootDir::new(self.folders.state.clone(), &names, Privacy::Private);
+        let root_dir = RootDir::new(self.folders.state.clone(), &names, Privacy::Private);
         let lock = self.folders.lock_path("context-files");
-        let name = format!("{}-{file}", digest(&spot.folder()));
+        let name = format!("{}-{file}", digest(&location.folder()));
         let name = RelativePath::parse(&name)
             .map_err(|_| BackendError::Escapes("a name that is too long".to_owned()))?;
-        Ok((LocalBackend::new(anchor, lock), name))
+        Ok((LocalBackend::new(root_dir, lock), name))
     }
 
-    /// Clears away what a writer left who died. What it had taken out of its place goes only if it is kept. Where
-    /// what is kept is still in its place, nothing was taken out, and what lies beside is the writer's own.
+    /// Removes the left-overs of a dead writer. A file that it moved aside is removed only if a copy has its bytes.
+    /// If the copied text is still in place, nothing was moved aside, and the left-overs are the writer's own.
     async fn sweep_leftovers(
         &self,
-        spot: &ContextFileLocation,
+        location: &ContextFileLocation,
         backend: &LocalBackend,
     ) -> Result<(), ContextFileError> {
-        let at = ContextFileError::backend_error(spot.path());
-        let mut known = BTreeMap::new();
-        for file in self.names().into_iter().chain([spot.file.clone()]) {
-            let (kept, name) = self.backup_location(spot, &file).map_err(&at)?;
-            if let Ok(read) = kept.read(&name, CONTEXT_FILE_BYTES_MAX).await {
-                let there = backend.read(&file, CONTEXT_FILE_BYTES_MAX).await;
-                let is_in_place = there.is_ok_and(|there| there.bytes == read.bytes);
-                known.insert(file, (read.bytes, is_in_place));
+        let to_error = ContextFileError::backend_error(location.path());
+        let mut backups = BTreeMap::new();
+        for file in self.names().into_iter().chain([location.file.clone()]) {
+            let (backup, name) = self.backup_location(location, &file).map_err(&to_error)?;
+            if let Ok(read) = backup.read(&name, CONTEXT_FILE_BYTES_MAX).await {
+                let current = backend.read(&file, CONTEXT_FILE_BYTES_MAX).await;
+                let is_in_place = current.is_ok_and(|current| current.bytes == read.bytes);
+                backups.insert(file, (read.bytes, is_in_place));
             }
         }
         let in_history = move |path: &RelativePath, bytes: &[u8]| {
-            known.get(path).is_some_and(|(kept, in_place)| *in_place || kept.as_slice() == bytes)
+            backups
+                .get(path)
+                .is_some_and(|(backup, in_place)| *in_place || backup.as_slice() == bytes)
         };
-        let swept = backend.sweep_top(Arc::new(in_history)).await.map_err(&at)?;
+        let swept = backend.sweep_top(Arc::new(in_history)).await.map_err(&to_error)?;
         for name in swept.restored {
-            tracing::warn!(name, "a context file that was replaced by a write that died is back");
+            tracing::warn!(
+                name,
+                "recovery brought back a context file that an interrupted write had replaced"
+            );
         }
         Ok(())
     }
 }
 
-/// Puts bytes in place if what is there is as expected: safe on the disk before, and when this returns.
-/// Whoever dies in it leaves the folder interrupted.
+/// Puts bytes in place if the precondition holds. The bytes are durable before that, and the file name is durable
+/// when this returns. A crash in between leaves the folder marked as interrupted.
 pub(super) async fn write_file(
     backend: &LocalBackend,
-    held: &mut dyn RootLock,
+    lock: &mut dyn RootLock,
     file: &RelativePath,
     bytes: &[u8],
     expect: Expect,
 ) -> Result<(), BackendError> {
-    held.begin()?;
+    lock.begin()?;
     let published = match backend.stage_synced(file, bytes.into()).await {
         Ok(staged) => staged.publish(expect).await,
         Err(error) => Err(error),
     };
-    held.end(None)?;
+    lock.end(None)?;
     published?;
     backend.sync(std::slice::from_ref(file)).await
 }

@@ -1,4 +1,5 @@
-//! What a person may improve in memories that are as they should be otherwise: no fault, and no failure of the doctor.
+//! Advice of a health check: improvements to memories that are valid as they are. Advice is never a
+//! fault, and does not make the check fail.
 
 use std::collections::HashMap;
 
@@ -7,11 +8,11 @@ use memory::path::Mount;
 
 use super::{HealthFinding, HealthFindingKind};
 
-/// Collects advice about the memories of one root, in the order in which they are looked at.
+/// Collects advice about the memories of one root, in the order in which they are examined.
 pub(super) struct Adviser<'a> {
     mount: Mount,
     advice: &'a mut Vec<HealthFinding>,
-    /// Where each statement of the root was found first.
+    /// First path and line of each statement in the root.
     first_seen: HashMap<(String, String), (String, usize)>,
 }
 
@@ -20,34 +21,35 @@ impl<'a> Adviser<'a> {
         Self { mount, advice, first_seen: HashMap::new() }
     }
 
-    /// Looks at the text of one memory.
+    /// Adds advice about the text of one memory.
     pub(super) fn examine(&mut self, path: &str, head: &MemoryHeader, text: &str) {
-        if let Some(why) = &head.lenient_parse_reason {
-            let detail = format!("{why}; the value was read as plain text: put it in quotes");
+        if let Some(reason) = &head.lenient_parse_reason {
+            let detail = format!("{reason}; the value was read as plain text: put it in quotes");
             self.add(HealthFindingKind::UnquotedValue, path, detail);
         }
-        // What a memory of one entry is about is said by its first line.
-        let is_told = !head.description.is_empty() || entries(text).len() < 2;
-        if head.malformed.is_none() && !is_told {
-            let detail = "has no description; its first line stands for one in the index";
+        // The first line of a memory with one entry says what it is about.
+        let is_described = !head.description.is_empty() || entries(text).len() < 2;
+        if head.malformed.is_none() && !is_described {
+            let detail = "has no description; the index shows its first line instead";
             self.add(HealthFindingKind::MissingDescription, path, detail.to_owned());
         }
         let mut repeated = Vec::new();
         for Statement { key, line } in statements(text) {
-            let Some((before, line_before)) = self.first_seen.get(&key) else {
+            let Some((first_path, first_line)) = self.first_seen.get(&key) else {
                 self.first_seen.insert(key, (path.to_owned(), line));
                 continue;
             };
-            let place = if before == path { String::new() } else { format!(" of {before}") };
-            repeated.push(format!("line {line} says what line {line_before}{place} says"));
+            let of_memory =
+                if first_path == path { String::new() } else { format!(" of {first_path}") };
+            repeated.push(format!("line {line} repeats line {first_line}{of_memory}"));
         }
-        // One finding a memory: a log that somebody keeps may repeat itself a thousand times.
+        // At most one finding per memory: a log may repeat itself a thousand times.
         if let Some(first) = repeated.first() {
             let more = match repeated.len() - 1 {
                 0 => String::new(),
                 more => format!(", and {more} more lines repeat others"),
             };
-            let detail = format!("{first}{more}; `lukasa dream` merges entries that say the same");
+            let detail = format!("{first}{more}; `lukasa dream` merges repeated entries");
             self.add(HealthFindingKind::RepeatedEntry, path, detail);
         }
     }

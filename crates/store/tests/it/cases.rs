@@ -1,4 +1,4 @@
-//! What a model asks and what it is told, command by command.
+//! Commands of a model and the replies to them, case by case.
 
 use std::fs;
 
@@ -12,14 +12,14 @@ const GLOBAL: &str = "/memories/global";
 
 async fn check(memories: &Memories, rows: &[(Value, Option<&str>, &str)]) {
     for (arguments, code, text) in rows {
-        let (said, found) = answer(memories, arguments.clone()).await;
-        assert_eq!(found.as_deref(), *code, "{arguments}: {said}");
-        assert!(said.contains(text), "{arguments}: `{said}` does not hold `{text}`");
+        let (reply, actual_code) = answer(memories, arguments.clone()).await;
+        assert_eq!(actual_code.as_deref(), *code, "{arguments}: {reply}");
+        assert!(reply.contains(text), "{arguments}: `{reply}` does not hold `{text}`");
     }
 }
 
 #[tokio::test]
-async fn a_memory_lands_in_the_root_of_its_scope() {
+async fn a_memory_is_written_to_the_root_of_its_scope() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -29,13 +29,13 @@ async fn a_memory_lands_in_the_root_of_its_scope() {
         ("/memories/project/conventions.md", host.project("conventions.md")),
         ("/memories/workspace/scratch.md", host.path("state/workspaces/ws-42/memory/scratch.md")),
     ] {
-        let said = create(&agent, path, "- fact\n").await;
-        assert_eq!(said, format!("File created successfully at: {path}"));
+        let reply = create(&agent, path, "- fact\n").await;
+        assert_eq!(reply, format!("File created successfully at: {path}"));
         assert_eq!(fs::read_to_string(file).unwrap(), "- fact\n");
     }
 }
 
-/// Refused because of what a memory holds, or would.
+/// Commands that are refused because of a memory's old or new text.
 fn edits() -> Vec<(Value, Option<&'static str>, &'static str)> {
     let a = format!("{GLOBAL}/a.md");
     let long = "x".repeat(102_401);
@@ -89,7 +89,7 @@ fn edits() -> Vec<(Value, Option<&'static str>, &'static str)> {
     rows.into_iter().map(|(call, code, text)| (call, Some(code), text)).collect()
 }
 
-/// Refused because of where they lead.
+/// Commands that are refused because of their paths.
 fn places() -> Vec<(Value, Option<&'static str>, &'static str)> {
     let a = format!("{GLOBAL}/a.md");
     let of = |command: &str, path: &str| json!({"command": command, "path": path});
@@ -137,7 +137,7 @@ fn places() -> Vec<(Value, Option<&'static str>, &'static str)> {
 }
 
 #[tokio::test]
-async fn every_refusal_says_what_is_wrong_and_changes_nothing() {
+async fn every_refusal_gives_its_reason_and_changes_nothing() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -154,23 +154,23 @@ async fn every_refusal_says_what_is_wrong_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_secret_is_refused_with_its_rule_and_not_its_value() {
+async fn a_refused_secret_is_reported_by_rule_and_not_by_value() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
     let secret = format!("{}{}", "AKIA", "QYXWVUTSRQPON7LM");
-    let (said, code) = answer(
+    let (reply, code) = answer(
         &agent,
         json!({"command": "create", "path": "/memories/global/k.md", "file_text": format!("key {secret}\n")}),
     )
     .await;
     assert_eq!(code.as_deref(), Some("screened"));
-    assert!(said.contains("secrets.") && !said.contains(&secret), "{said}");
+    assert!(reply.contains("secrets.") && !reply.contains(&secret), "{reply}");
     assert!(!host.global("k.md").exists());
 }
 
 #[tokio::test]
-async fn a_folder_is_shown_two_levels_deep_without_what_is_hidden() {
+async fn a_folder_view_has_two_levels_and_no_hidden_files() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -189,7 +189,7 @@ async fn a_folder_is_shown_two_levels_deep_without_what_is_hidden() {
 }
 
 #[tokio::test]
-async fn the_matrix_of_classes_and_scopes_holds_for_every_command() {
+async fn every_command_follows_the_access_matrix_of_classes_and_scopes() {
     let host = TestHost::new();
     let store = host.store();
     let exec = host.agent(&store);
@@ -212,18 +212,18 @@ async fn the_matrix_of_classes_and_scopes_holds_for_every_command() {
                 json!({"command": "delete", "path": format!("{root}/o.md")}),
             ];
             for arguments in calls {
-                let (said, code) = answer(&agent, arguments).await;
+                let (reply, code) = answer(&agent, arguments).await;
                 let expected = if writable { None } else { Some("read_only") };
-                assert_eq!(code.as_deref(), expected, "{class:?} {scope}: {said}");
+                assert_eq!(code.as_deref(), expected, "{class:?} {scope}: {reply}");
             }
-            let (said, code) = answer(&agent, json!({"command": "view", "path": root})).await;
-            assert_eq!(code, None, "{said}");
+            let (reply, code) = answer(&agent, json!({"command": "view", "path": root})).await;
+            assert_eq!(code, None, "{reply}");
         }
     }
 }
 
 #[tokio::test]
-async fn uses_follow_a_memory_and_die_with_it() {
+async fn uses_follow_a_renamed_memory_and_end_with_its_deletion() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -246,7 +246,7 @@ async fn uses_follow_a_memory_and_die_with_it() {
 }
 
 #[tokio::test]
-async fn a_full_scope_takes_no_more_and_says_so() {
+async fn a_full_scope_refuses_new_memories() {
     let mut host = TestHost::new();
     host.settings.files_max = 3;
     let store = host.store();
@@ -256,7 +256,7 @@ async fn a_full_scope_takes_no_more_and_says_so() {
     }
     let full = create(&agent, "/memories/global/d.md", "x\n").await;
     assert!(full.contains("limited to 3 files"), "{full}");
-    // What somebody removes outside makes room at once.
+    // An external removal makes room at once.
     fs::remove_file(host.global("a.md")).unwrap();
     assert!(create(&agent, "/memories/global/d.md", "x\n").await.starts_with("File created"));
 }

@@ -1,4 +1,4 @@
-//! Folders of this machine pass the suite that every backend passes.
+//! Runs the conformance suite of the backend port on local folders.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use memory::path::RelativePath;
 use testkit::conformance::backend::{ExternalWriter, Harness, run};
 use testkit::{FaultPlan, FaultyBackend};
 
-/// An editor on a folder, and a folder elsewhere that nothing may reach.
+/// An editor that works on a folder, and an outside folder that must stay unchanged.
 #[derive(Debug)]
 struct Editor {
     root: PathBuf,
@@ -18,7 +18,7 @@ struct Editor {
 }
 
 impl Editor {
-    /// Returns where a path is, with the folders above it made.
+    /// Returns the real path of a file, and creates its parent folders.
     fn at(&self, path: &RelativePath) -> PathBuf {
         let at = self.root.join(path.as_str());
         fs::create_dir_all(at.parent().unwrap()).unwrap();
@@ -53,7 +53,11 @@ impl Drop for Editor {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             let left = crate::host::texts(&self.elsewhere);
-            assert_eq!(left, crate::host::table(&[("a.md", "SECRET\n")]), "nothing was led out");
+            assert_eq!(
+                left,
+                crate::host::table(&[("a.md", "SECRET\n")]),
+                "the outside folder is unchanged"
+            );
         }
     }
 }
@@ -80,17 +84,17 @@ fn rig(names: &[&str], privacy: Privacy) -> Harness {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_private_folder_is_a_backend() {
+async fn a_private_folder_conforms_to_the_backend_port() {
     run(|| rig(&["memory"], Privacy::Private)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_in_a_checkout_is_a_backend() {
+async fn a_folder_in_a_checkout_conforms_to_the_backend_port() {
     run(|| rig(&[".lukasa", "memory"], Privacy::Shared)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_faulty_double_is_a_backend_while_nothing_fails() {
+async fn the_faulty_double_conforms_to_the_backend_port_without_faults() {
     run(|| {
         let rig = rig(&["memory"], Privacy::Private);
         let backend = Arc::new(FaultyBackend::new(rig.backend, Arc::new(FaultPlan::default())));

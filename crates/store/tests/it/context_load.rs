@@ -1,4 +1,4 @@
-//! Loading context files: in which order, of which folders, with which imports, and what goes wrong.
+//! Loads of context files: order, folders, imports, and failures.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -15,7 +15,7 @@ use memory::limits::{CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX};
 use memory::path::RelativePath;
 use memory::screen::Screen;
 
-/// Somebody's home, and a project in it that they trust.
+/// A home folder with a project in it that the person trusts.
 struct LoadFixture {
     folder: tempfile::TempDir,
     settings: ContextSettings,
@@ -68,7 +68,7 @@ impl LoadFixture {
         self.files(cwd).load().await
     }
 
-    /// Returns the context files that are loaded, as names in the home, with their scope.
+    /// Returns the loaded context files, as names in the home with their scopes.
     fn loaded(&self, loaded: &ContextFileSet) -> Vec<String> {
         let origin = |at: &usize| {
             let origin = &loaded.origins[*at];
@@ -85,7 +85,7 @@ impl LoadFixture {
         path.strip_prefix(self.path("")).unwrap_or(path).display().to_string()
     }
 
-    /// Loads one file with this text and returns what becomes of its imports, and what was skipped.
+    /// Loads one file with this text. Returns the results of its imports, and the skipped files.
     async fn imports(
         &self,
         text: &str,
@@ -103,7 +103,7 @@ impl LoadFixture {
 }
 
 #[tokio::test]
-async fn files_come_from_the_widest_to_the_nearest_and_then_those_that_were_named() {
+async fn files_load_from_the_widest_to_the_nearest_and_named_files_last() {
     let mut home = LoadFixture::new().await;
     home.settings.other_product_folders = vec![home.path(".qwen")];
     home.settings.project_folders = vec![".qwen".to_owned()];
@@ -139,7 +139,7 @@ async fn files_come_from_the_widest_to_the_nearest_and_then_those_that_were_name
         "included shared/QWEN.md",
         "extension extension/rules.md",
     ];
-    assert_eq!(home.loaded(&loaded), expected, "no folder below, beside or above is looked into");
+    assert_eq!(home.loaded(&loaded), expected, "no folder below, beside or above is searched");
     let shown: Vec<_> = loaded.sources.iter().map(|source| source.display_path.as_str()).collect();
     assert_eq!(shown[0], "../../config/AGENTS.md");
     assert_eq!((shown[2], shown[6]), ("../QWEN.md", "AGENTS.md"));
@@ -161,7 +161,7 @@ async fn an_untrusted_folder_contributes_nothing() {
     assert!(skipped.contains(&untrusted("app/QWEN.md")), "{skipped:?}");
     assert!(skipped.contains(&untrusted("app/src/QWEN.md")), "{skipped:?}");
     assert!(!loaded.origins.iter().any(|origin| origin.path.starts_with(home.path("app"))));
-    // Trust in a part is none in the rest, and a checkout cannot bring its own.
+    // Trust in a part does not extend to the rest, and a checkout cannot bring its own list.
     home.write("app/.lukasa/trust/folders.txt", home.path("app").display().to_string());
     home.trusted().add(&home.path("app/src")).await.unwrap();
     home.write("app/src/QWEN.md", "@../docs/x.md");
@@ -174,7 +174,7 @@ async fn an_untrusted_folder_contributes_nothing() {
 }
 
 #[tokio::test]
-async fn trust_is_of_real_paths_and_kept_for_the_person_alone() {
+async fn trust_applies_to_real_paths_and_its_list_is_private() {
     let home = LoadFixture::without_trust();
     let trusted = home.trusted();
     symlink(home.path("app"), home.path("way")).unwrap();
@@ -184,7 +184,7 @@ async fn trust_is_of_real_paths_and_kept_for_the_person_alone() {
     assert_eq!(trusted.list().await.unwrap(), [home.path("app")]);
     let mode = fs::metadata(home.path("state/trust/folders.txt")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    // Elsewhere is untrusted although a name of it begins the same.
+    // A folder whose name only begins with that of a trusted one is untrusted.
     home.write("apple/QWEN.md", "x");
     assert_eq!(home.load("apple").await.files.len(), 0);
     home.write("file", "x");
@@ -199,7 +199,7 @@ async fn trust_is_of_real_paths_and_kept_for_the_person_alone() {
         trusted.add(&home.path("a\nb")).await.unwrap_err().code(),
         MemoryErrorCode::InvalidPath
     );
-    // A folder that is gone can be taken out.
+    // A removed folder can be taken off the list.
     fs::create_dir(home.path("short")).unwrap();
     trusted.add(&home.path("short")).await.unwrap();
     fs::remove_dir(home.path("short")).unwrap();
@@ -208,7 +208,7 @@ async fn trust_is_of_real_paths_and_kept_for_the_person_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn folders_that_are_trusted_at_once_are_all_there() {
+async fn concurrently_trusted_folders_are_all_listed() {
     let home = LoadFixture::without_trust();
     let tasks: Vec<_> = (0..12)
         .map(|n| {
@@ -239,13 +239,13 @@ async fn the_same_file_and_the_same_text_are_loaded_once() {
 }
 
 #[tokio::test]
-async fn what_the_host_loads_itself_is_left_out() {
+async fn files_that_the_host_loads_itself_are_left_out() {
     let home = LoadFixture::new().await;
     home.write("app/AGENTS.md", "a");
     home.write("app/QWEN.md", "b");
     let loaded = home.files("app").without_host_loaded(&["AGENTS.md"]).load().await;
     assert_eq!(home.loaded(&loaded), ["project app/QWEN.md"]);
-    assert_eq!(home.load("app").await.files.len(), 2, "another host is another question");
+    assert_eq!(home.load("app").await.files.len(), 2, "another host has its own cache entry");
 }
 
 #[tokio::test]
@@ -318,12 +318,12 @@ async fn imports_may_lead_to_folders_that_a_person_listed() {
     home.cache = Arc::default();
     let (imports, skipped) = home.imports("@../common/rules.md @../config/own.md").await;
     assert_eq!(imports, [own(), Ok("../common/rules.md".to_owned())]);
-    // The project's may import from there too, but not what is the person's own.
+    // The project may import from there too, but not from the person's own folder.
     assert_eq!(skipped, [("../config/own.md".to_owned(), LoadSkipReason::Outside)]);
 }
 
 #[tokio::test]
-async fn one_load_may_have_folders_files_and_trust_of_its_own() {
+async fn one_load_may_have_its_own_folders_files_and_trust() {
     let home = LoadFixture::without_trust();
     home.write("app/QWEN.md", "p @../team/more.md");
     home.write("team/QWEN.md", "t");
@@ -348,7 +348,7 @@ async fn one_load_may_have_folders_files_and_trust_of_its_own() {
 }
 
 #[tokio::test]
-async fn cycles_and_depths_come_to_an_end() {
+async fn import_cycles_and_depths_are_bounded() {
     let home = LoadFixture::new().await;
     home.write("app/a.md", "@b.md");
     home.write("app/b.md", "@a.md @QWEN.md");
@@ -363,7 +363,7 @@ async fn cycles_and_depths_come_to_an_end() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_skipped_and_the_rest_is_there() {
+async fn unreadable_files_are_skipped_and_the_others_are_loaded() {
     let home = LoadFixture::new().await;
     let large = "x".repeat(CONTEXT_FILE_BYTES_MAX + 1);
     home.write("app/docs/large.md", &large);
@@ -380,7 +380,7 @@ async fn what_cannot_be_read_is_skipped_and_the_rest_is_there() {
         let text = format!("{name} @docs/{name}");
         let expected = (vec![Err(why.to_string())], vec![(format!("docs/{name}"), why)]);
         assert_eq!(home.imports(&text).await, expected);
-        // And as a context file.
+        // The same holds for the file as a context file.
         fs::rename(home.path("app/docs").join(name), home.path("app/src/QWEN.md")).unwrap();
         let loaded = home.load("app/src").await;
         assert_eq!(home.loaded(&loaded), ["project app/QWEN.md"]);
@@ -394,7 +394,7 @@ async fn what_cannot_be_read_is_skipped_and_the_rest_is_there() {
 }
 
 #[tokio::test]
-async fn there_are_ends_to_how_many_and_how_much() {
+async fn the_number_and_the_size_of_loaded_files_are_bounded() {
     let home = LoadFixture::new().await;
     for n in 0..CONTEXT_FILES_MAX {
         home.write(&format!("app/docs/{n}.md"), n.to_string());
@@ -412,14 +412,14 @@ async fn there_are_ends_to_how_many_and_how_much() {
     assert_eq!(skipped, [("docs/3.md".to_owned(), LoadSkipReason::TooMuch)]);
 }
 
-/// Dates a file so that a look tells it from every later version.
+/// Sets the time of a file so that its stamp differs from every later version.
 fn set_old_time(path: &Path, second: i64) {
     let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(second.unsigned_abs());
     fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
 }
 
 #[tokio::test]
-async fn what_did_not_change_is_not_loaded_again_and_what_did_is() {
+async fn only_changed_files_are_loaded_again() {
     let home = LoadFixture::new().await;
     home.write("app/QWEN.md", "one @docs/a.md @docs/later.md");
     home.write("app/docs/a.md", "a");
@@ -432,7 +432,7 @@ async fn what_did_not_change_is_not_loaded_again_and_what_did_is() {
     let text = |loaded: &ContextFileSet| {
         loaded.sources.iter().map(|one| one.text.to_string()).collect::<Vec<_>>()
     };
-    // What is written, made, replaced by a link, removed, or trusted no longer is seen at once.
+    // A file that is written, created, replaced by a link, removed or no longer trusted is detected at once.
     home.write("app/docs/a.md", "b");
     assert_eq!(text(&*home.load("app").await)[1], "b");
     home.write("app/docs/later.md", "later");
@@ -450,7 +450,7 @@ async fn what_did_not_change_is_not_loaded_again_and_what_did_is() {
 }
 
 #[tokio::test]
-async fn names_are_those_that_were_set() {
+async fn configured_names_replace_the_default_names() {
     let mut home = LoadFixture::new().await;
     home.write("app/CLAUDE.md", "c");
     home.write("app/QWEN.md", "q");

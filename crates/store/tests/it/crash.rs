@@ -1,4 +1,4 @@
-//! Processes that die and machines that lose their power.
+//! Processes that are killed, and machines that lose power.
 
 use std::fs;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use testkit::{Failure, FaultPlan, Faults, FaultyBackend, FaultyState};
 use crate::host::{TestHost, at, create, delete, files, rename, replace, restart, table, texts};
 use crate::process::Process;
 
-/// Ends a store as kill -9 does: what it had in mind is gone, the files are as they are.
+/// Ends a store as `kill -9` does: buffered data is lost, files stay as they are.
 fn kill(store: Arc<Store>) {
     drop(store);
 }
 
-/// Creates a memory, and dies in replacing `one` by `two` in `a.md`: the record becomes durable, its
-/// answer never arrives.
+/// Creates a memory, and dies while replacing `one` by `two` in `a.md`: the record becomes durable, and its answer
+/// never arrives.
 async fn create_and_die_replacing(host: &TestHost, path: &str, text: &str) {
     let state =
         Arc::new(FaultyState::new(Arc::new(state::SqliteState::new(host.path("state/lukasa.db")))));
@@ -39,7 +39,7 @@ async fn create_and_die_replacing(host: &TestHost, path: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn a_write_that_was_recorded_and_not_done_is_done_at_the_next_start() {
+async fn a_recorded_but_unfinished_write_is_completed_at_the_next_start() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -47,7 +47,7 @@ async fn a_write_that_was_recorded_and_not_done_is_done_at_the_next_start() {
     create(&agent, "/memories/global/b.md", "keep\n").await;
     store.close().await;
 
-    // The record becomes durable, its answer never arrives: the files are not touched.
+    // The record becomes durable and its answer never arrives, so no file is touched.
     create_and_die_replacing(&host, "/memories/global/c.md", "c\n").await;
 
     let store = host.store();
@@ -61,7 +61,7 @@ async fn a_write_that_was_recorded_and_not_done_is_done_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn after_a_power_cut_every_acknowledged_write_is_whole() {
+async fn every_acknowledged_write_is_complete_after_a_power_cut() {
     for damage in 0..4 {
         let host = TestHost::new();
         let store = host.store();
@@ -86,7 +86,7 @@ async fn after_a_power_cut_every_acknowledged_write_is_whole() {
             };
             fs::write(host.global(name), torn).unwrap();
         }
-        // Names that never reached the disk: the new folder is gone, the deleted file is back.
+        // Names that never reached the disk: the new folder is gone, and the deleted file is back.
         fs::remove_dir_all(host.global("d")).unwrap();
         fs::write(host.global("gone.md"), "gone\n").unwrap();
 
@@ -97,10 +97,9 @@ async fn after_a_power_cut_every_acknowledged_write_is_whole() {
     }
 }
 
-/// What the first power cut in the life of a root may leave of its lock file.
+/// States in which the first power cut of a root may leave its lock file.
 #[tokio::test]
-async fn a_power_cut_soon_after_a_root_was_made_loses_nothing_whatever_it_leaves_of_the_lock_file()
-{
+async fn a_power_cut_after_the_creation_of_a_root_loses_nothing() {
     for left in
         [None, Some(String::new()), Some("\0".repeat(110)), Some("lukasa2 0b6c3a".to_owned())]
     {
@@ -138,7 +137,7 @@ async fn a_power_cut_soon_after_a_root_was_made_loses_nothing_whatever_it_leaves
 }
 
 #[tokio::test]
-async fn no_number_of_a_change_is_given_again_after_the_state_was_lost() {
+async fn change_numbers_are_not_reused_after_the_state_was_lost() {
     for written_again in ["global", "project"] {
         let host = TestHost::new();
         let store = host.store();
@@ -165,12 +164,12 @@ async fn no_number_of_a_change_is_given_again_after_the_state_was_lost() {
 }
 
 #[tokio::test]
-async fn reading_waits_for_no_writer_that_was_stopped_in_the_middle() {
+async fn reading_does_not_wait_for_a_suspended_writer() {
     let host = TestHost::new();
     let store = host.store();
     create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
     store.close().await;
-    // Another process says that it writes, and goes on no more.
+    // Another process starts a write, and is suspended.
     let lock = fs::read_dir(host.path("state/locks")).unwrap().next().unwrap().unwrap().path();
     let text = fs::read_to_string(&lock).unwrap();
     fs::write(&lock, text.replace("resting", "writing")).unwrap();
@@ -181,7 +180,7 @@ async fn reading_waits_for_no_writer_that_was_stopped_in_the_middle() {
     let (agent, person) = (host.agent(&store), host.person(&store));
     assert_eq!(person.list(None).await.unwrap().memories.len(), 1);
     assert_eq!(person.read(&at("/memories/global/a.md")).await.unwrap().text, "one\n");
-    // Nor do writes to other roots.
+    // Writes to other roots do not wait either.
     assert!(create(&agent, "/memories/project/b.md", "b\n").await.starts_with("File created"));
     assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
     stopped.unlock().unwrap();
@@ -189,7 +188,7 @@ async fn reading_waits_for_no_writer_that_was_stopped_in_the_middle() {
 }
 
 #[tokio::test]
-async fn what_a_writer_at_work_leaves_for_a_moment_is_no_finding() {
+async fn transient_left_overs_of_a_live_writer_are_no_finding() {
     let host = TestHost::new();
     let Process { store, agent, plan } = &Process::start(&host);
     create(agent, "/memories/global/a.md", "one\n").await;
@@ -199,25 +198,25 @@ async fn what_a_writer_at_work_leaves_for_a_moment_is_no_finding() {
     for name in &names {
         fs::write(name, "half").unwrap();
     }
-    // A file that was written a moment ago is read at each look, so the number of steps would depend on the time.
+    // A file that was written just now is read by each scan, so the number of steps would depend on the time.
     let memory = fs::File::options().append(true).open(host.global("a.md")).unwrap();
     memory.set_modified(std::time::SystemTime::now() - std::time::Duration::from_hours(1)).unwrap();
-    // The first look takes a step more, for what is remembered from then on.
+    // The first scan has an additional step, which fills the cache.
     for _ in 0..2 {
         plan.set(0, Failure::Once);
         person.examine(Depth::Thorough).await.unwrap();
     }
     let steps_of_a_look = plan.steps();
-    // It goes between the first look and the second.
+    // The file is removed between the first check and the second.
     let passing = names[0].clone();
     plan.run_before(steps_of_a_look + 1, move || fs::remove_file(passing).unwrap());
-    let found = person.health(Depth::Thorough).await.unwrap().findings;
-    assert_eq!(found.len(), 1, "{found:#?}");
-    assert!(found[0].subject.ends_with(".lukasa-1-1.tmp"), "{found:#?}");
+    let findings = person.health(Depth::Thorough).await.unwrap().findings;
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    assert!(findings[0].subject.ends_with(".lukasa-1-1.tmp"), "{findings:#?}");
 }
 
 #[tokio::test]
-async fn recovery_leaves_alone_what_somebody_did_since() {
+async fn recovery_keeps_later_external_edits() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -232,7 +231,7 @@ async fn recovery_leaves_alone_what_somebody_did_since() {
     }
     draft.commit().await.unwrap();
     delete(&agent, "/memories/global/x.md").await;
-    // By hand: noticed, and not noticed.
+    // External edits, one that is detected and one that is not.
     fs::remove_file(host.global("a.md")).unwrap();
     agent.record_external_edits().await.unwrap();
     fs::write(host.global("b.md"), "by hand, and longer than it was\n").unwrap();
@@ -249,7 +248,7 @@ async fn recovery_leaves_alone_what_somebody_did_since() {
 }
 
 #[tokio::test]
-async fn an_outside_truncation_on_a_running_machine_is_no_power_cut() {
+async fn an_external_truncation_without_a_restart_is_no_power_cut() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -262,7 +261,7 @@ async fn an_outside_truncation_on_a_running_machine_is_no_power_cut() {
 }
 
 #[tokio::test]
-async fn a_repair_brings_nothing_back_that_somebody_just_removed() {
+async fn a_repair_does_not_restore_a_file_that_was_just_removed() {
     let host = TestHost::new();
     let store = host.store();
     create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
@@ -272,7 +271,7 @@ async fn a_repair_brings_nothing_back_that_somebody_just_removed() {
 }
 
 #[tokio::test]
-async fn what_an_interrupted_write_left_over_is_swept() {
+async fn left_overs_of_an_interrupted_write_are_swept() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -288,9 +287,9 @@ async fn what_an_interrupted_write_left_over_is_swept() {
     assert_eq!(texts(&host.global("")), table(&[("d/a.md", "one\n")]));
 }
 
-/// Kills a process at each step of writing the generated listing.
+/// Kills a process at each step of writing the generated index.
 #[tokio::test]
-async fn what_a_kill_leaves_of_a_listing_is_swept_by_the_next_process_that_reads() {
+async fn left_overs_of_a_killed_list_refresh_are_swept_by_the_next_reader() {
     let mut steps = 0;
     for step in 1.. {
         let mut host = TestHost::in_fast_storage();
@@ -325,12 +324,12 @@ async fn what_a_kill_leaves_of_a_listing_is_swept_by_the_next_process_that_reads
             break;
         }
     }
-    assert!(steps > 0, "no kill left anything");
+    assert!(steps > 0, "no kill left a temporary file");
 }
 
-/// An editor saves in the moment between our look and our swap, and we die before looking again.
+/// An editor saves between the check and the swap, and the process dies before the next check.
 #[tokio::test]
-async fn recovery_brings_back_what_an_editor_wrote_into_the_write_that_died() {
+async fn recovery_restores_an_external_edit_made_during_the_dead_write() {
     let host = TestHost::new();
     create_and_die_replacing(&host, "/memories/global/a.md", "one\n").await;
     fs::write(host.global("a.md"), "two\n").unwrap();
@@ -347,23 +346,27 @@ async fn recovery_brings_back_what_an_editor_wrote_into_the_write_that_died() {
 }
 
 #[tokio::test]
-async fn only_a_write_that_was_interrupted_is_reported_as_such() {
+async fn only_an_interrupted_write_is_reported_as_interrupted() {
     let host = TestHost::new();
     let store = host.store();
     create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
-    let found = async |store: &Arc<Store>| {
+    let open_and_reported = async |store: &Arc<Store>| {
         let health = host.person(store).health(lukasa_store::Depth::Quick).await.unwrap();
-        let mut kinds = health.findings.iter().map(|found| found.kind.as_str());
+        let mut kinds = health.findings.iter().map(|finding| finding.kind.as_str());
         (health.state.open, kinds.any(|kind| kind == "interrupted-commit"))
     };
-    assert_eq!(found(&store).await, (1, false), "it is open, and settled soon");
+    assert_eq!(
+        open_and_reported(&store).await,
+        (1, false),
+        "the change is open until the next checkpoint"
+    );
     kill(store);
     let store = host.store();
-    assert_eq!(found(&store).await, (1, false), "its files are whole");
+    assert_eq!(open_and_reported(&store).await, (1, false), "its files are complete");
     restart(&host);
-    assert_eq!(found(&store).await, (1, true));
+    assert_eq!(open_and_reported(&store).await, (1, true));
     host.person(&store).repair().await.unwrap();
-    assert_eq!(found(&store).await, (0, false));
+    assert_eq!(open_and_reported(&store).await, (0, false));
 }
 
 #[tokio::test]

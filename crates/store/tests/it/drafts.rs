@@ -1,4 +1,4 @@
-//! Drafts: nothing before the commit, all or nothing with it.
+//! Drafts: no effect before the commit, and all or nothing with it.
 
 use std::fs;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ async fn a_dropped_draft_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn a_draft_that_builds_on_what_changed_commits_nothing() {
+async fn a_draft_on_a_changed_memory_commits_nothing() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -74,7 +74,7 @@ async fn a_draft_that_builds_on_what_changed_commits_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_too_large_for_history_is_never_drafted_away() {
+async fn a_draft_never_removes_a_file_too_large_for_history() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -138,7 +138,7 @@ async fn a_rename_that_is_refused_half_way_moves_nothing() {
     assert_eq!(texts(&host.global("")), before);
 }
 
-/// Commands over `a.md`, `b.md` and `d/c.md`, those that are refused among them.
+/// Commands on `a.md`, `b.md` and `d/c.md`, including refused ones.
 fn commands() -> [Value; 20] {
     let path = |name: &str| format!("/memories/global/{name}");
     let create = |name: &str, text: &str| json!({"command": "create", "path": path(name), "file_text": text});
@@ -170,7 +170,7 @@ fn commands() -> [Value; 20] {
     ]
 }
 
-/// Returns a store's host with three memories.
+/// Returns a host of a store with three memories.
 async fn filled() -> (TestHost, Arc<Store>) {
     let host = TestHost::in_fast_storage();
     let store = host.store();
@@ -182,7 +182,7 @@ async fn filled() -> (TestHost, Arc<Store>) {
 }
 
 #[tokio::test]
-async fn a_draft_answers_each_command_as_a_call_does_and_has_its_effect() {
+async fn a_draft_and_a_direct_call_give_each_command_the_same_reply_and_effect() {
     for command in commands() {
         let (called, store) = filled().await;
         let by_call = answer(&called.agent(&store), command.clone()).await;

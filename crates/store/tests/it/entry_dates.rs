@@ -1,4 +1,4 @@
-//! When an entry came to be in a memory.
+//! Dates of entries in a memory.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn day(day: u8) -> Timestamp {
 }
 
 #[tokio::test]
-async fn an_entry_came_with_the_change_before_which_it_was_not_there() {
+async fn an_entry_is_dated_by_the_change_that_added_it() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -28,17 +28,17 @@ async fn an_entry_came_with_the_change_before_which_it_was_not_there() {
     let entries = ["one", "two", "two and more", "three\n  is long", "is long"];
     let came = agent.entry_dates(&at(PATH), &entries).await.unwrap();
     assert_eq!(came, [Some(day(1)), None, Some(day(2)), Some(day(2)), None]);
-    // Another wording says nothing of when the fact was said.
+    // A new wording does not date the fact.
     replace(&agent, PATH, "two and more", "two and less").await;
     assert_eq!(agent.entry_dates(&at(PATH), &["two and less"]).await.unwrap(), [None]);
 }
 
 #[tokio::test]
-async fn nothing_is_known_of_what_history_does_not_tell() {
+async fn an_entry_without_history_has_no_date() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
-    // Found on disk: the file's own time, as long as nobody wrote since.
+    // An external edit: it has the file time, as long as no later write came.
     fs::create_dir_all(host.global("")).unwrap();
     fs::write(host.global("a.md"), "- one\n").unwrap();
     let modified_at = agent.read(&at(PATH)).await.unwrap().modified_at;
@@ -48,11 +48,11 @@ async fn nothing_is_known_of_what_history_does_not_tell() {
     replace(&agent, PATH, "one\n", "one\n- two\n").await;
     let came = agent.entry_dates(&at(PATH), &["one", "two"]).await.unwrap();
     assert_eq!(came, [None, Some(modified_at + std::time::Duration::from_secs(9))]);
-    // Renamed: it is older than its path.
+    // After a rename: the entry is older than its path.
     let moved = "/memories/global/b.md";
     rename(&agent, PATH, moved).await;
     assert_eq!(agent.entry_dates(&at(moved), &["two"]).await.unwrap(), [None]);
-    // Brought back: it was said before.
+    // After an undo: the entry is older than the undo.
     delete(&agent, moved).await;
     let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
     let last = agent.changes(&query).await.unwrap()[0].id;
@@ -61,7 +61,7 @@ async fn nothing_is_known_of_what_history_does_not_tell() {
 }
 
 #[tokio::test]
-async fn the_time_of_a_file_in_a_checkout_says_nothing() {
+async fn the_file_time_in_a_checkout_is_ignored() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);

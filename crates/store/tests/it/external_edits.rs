@@ -1,5 +1,5 @@
-//! Somebody with an editor who saves, removes or makes a file in the very middle of a command, before
-//! each of its steps in turn: what they wrote is never lost, what they removed never comes back.
+//! An editor that saves, removes or creates a file before each step of a command in turn. Text that
+//! the editor wrote is never lost, and a file that it removed never comes back.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,12 +21,12 @@ use crate::host::{TestHost, call, create, texts};
 
 const THEIRS: &str = "theirs, by hand\n";
 
-/// What the editor does.
+/// An action of the editor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExternalEdit {
-    /// Saves in place.
+    /// Overwrites the file in place.
     Write(&'static str),
-    /// Saves as careful editors do: another file takes the place.
+    /// Replaces the file by a new one, as careful editors do.
     Replace(&'static str),
     Remove(&'static str),
 }
@@ -58,7 +58,7 @@ impl ExternalEdit {
                 fs::write(&aside, THEIRS).unwrap();
                 fs::rename(aside, at).unwrap();
             }
-            // Whatever our command removed or moved away first is not there to be removed.
+            // The command may have removed or moved the file already.
             Self::Remove(name) => fs::remove_file(root.join(name)).unwrap_or_default(),
         }
     }
@@ -121,7 +121,7 @@ async fn attempt(command: &Value, meddling: ExternalEdit, step: u64) -> bool {
     }
     let root = rig.host.global("");
     rig.plan.run_before(step, move || meddling.act(&root));
-    let said = call(&rig.memories, command.clone()).await;
+    let reply = call(&rig.memories, command.clone()).await;
     let reached = rig.plan.steps() >= step;
     rig.plan.set(0, Failure::Once);
     if !reached {
@@ -130,39 +130,45 @@ async fn attempt(command: &Value, meddling: ExternalEdit, step: u64) -> bool {
     rig.memories.record_external_edits().await.unwrap();
     let after = files(&rig.host);
     let acknowledged =
-        said.contains("success") || said.contains("Success") || said.contains("has been edited");
+        reply.contains("success") || reply.contains("Success") || reply.contains("has been edited");
     if !acknowledged {
-        assert_eq!(after, untouched, "{name}: refused with `{said}`");
+        assert_eq!(after, untouched, "{name}: refused with `{reply}`");
     }
-    let kept = rig.memories.content(&Revision::digest(THEIRS.as_bytes())).await.unwrap();
+    let recorded = rig.memories.content(&Revision::digest(THEIRS.as_bytes())).await.unwrap();
     match meddling {
         ExternalEdit::Write(_) | ExternalEdit::Replace(_) => {
-            let there = after.values().any(|text| text.contains(THEIRS));
-            assert!(there || kept.is_some(), "{name}: theirs is lost; `{said}`: {after:#?}");
+            let is_on_disk = after.values().any(|text| text.contains(THEIRS));
+            assert!(
+                is_on_disk || recorded.is_some(),
+                "{name}: the external text is lost; `{reply}`: {after:#?}"
+            );
         }
         ExternalEdit::Remove("a.md") => {
-            assert!(!after.contains_key("a.md"), "{name}: it is back; `{said}`: {after:#?}");
+            assert!(
+                !after.contains_key("a.md"),
+                "{name}: the removed file is back; `{reply}`: {after:#?}"
+            );
         }
         ExternalEdit::Remove(_) => {}
     }
     assert!(after.keys().all(|path| !path.contains(".lukasa-")), "{name}: {after:#?}");
-    // History says of every file what is there.
+    // History has the content of every file.
     assert_eq!(rig.memories.record_external_edits().await.unwrap(), 0, "{name}");
     for (path, text) in &after {
-        let kept = rig.memories.content(&Revision::digest(text.as_bytes())).await.unwrap();
-        assert_eq!(kept.as_deref(), Some(text.as_bytes()), "{name}: {path} is not in history");
+        let recorded = rig.memories.content(&Revision::digest(text.as_bytes())).await.unwrap();
+        assert_eq!(recorded.as_deref(), Some(text.as_bytes()), "{name}: {path} is not in history");
     }
     true
 }
 
 #[tokio::test]
-async fn what_an_editor_does_in_the_middle_of_a_command_is_never_undone() {
+async fn an_external_edit_during_a_command_is_never_lost() {
     for command in commands() {
         for meddling in ExternalEdit::ALL {
             let mut step = 1;
             while attempt(&command, meddling, step).await {
                 step += 1;
-                assert!(step < 200, "{command} never comes to its end");
+                assert!(step < 200, "{command} does not end");
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Every write, with every step of it failing in turn, in the files and in the state alike: all of it
-//! happens or nothing, history agrees with the files, and the next command works.
+//! Fault injection for every kind of write, in each of its steps in turn, in files and state.
 //!
-//! A step fails once, is cut short, has its effect without being answered, is the last one of a
-//! process that dies, or is the last one before the power goes and files come back torn or not at
-//! all.
+//! All of a write happens or nothing, history agrees with the files, and the next command works. A
+//! step may fail once, be cut short, or have its effect without an answer. It may also be the last
+//! one of a process that dies, or the last one before a power cut, after which files come back torn
+//! or not at all.
 
 mod writes;
 
@@ -24,41 +24,40 @@ use testkit::{Failure, FaultPlan, FaultyBackend, FaultyState};
 use self::writes::Write;
 use crate::host::{TestHost, create, files, restart};
 
-/// How a step fails, and what becomes of the files then.
+/// The kind of failure of a step, and its effect on the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StepFault {
-    /// The process goes on.
+    /// The process continues.
     Alive(Failure),
     /// The process dies.
     Death,
-    /// The machine dies with it.
+    /// The machine loses power.
     PowerCut(Damage),
 }
 
-/// What a power cut leaves of files that were not synchronized.
+/// The state of unsynchronized files after a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
-    /// Nothing in them.
+    /// They are empty.
     Emptied,
-    /// The first half of them.
+    /// They have their first half.
     CutShort,
-    /// Zeros for all bytes but the first.
+    /// All bytes but the first are zeros.
     Zeroed,
-    /// The files as they were before: not one new name reached the disk.
+    /// The files are as before: no new name reached the disk.
     NamesLost,
-    /// Nothing in them, nor in the lock files.
+    /// They are empty, and so are the lock files.
     AllEmptied,
 }
 
-/// What can be seen of the memories: each file with its bytes, each listed memory with its pin and
-/// its uses.
+/// The visible state of the memories: each file with its bytes, and each listed memory with its pin and uses.
 #[derive(Debug, PartialEq, Eq)]
 struct MemorySnapshot {
     files: BTreeMap<String, Vec<u8>>,
     listed: Vec<(String, bool, u64)>,
 }
 
-/// A host whose files and state fail by one plan.
+/// A host whose files and state share one plan of failures.
 struct Rig {
     host: TestHost,
     plan: Arc<FaultPlan>,
@@ -94,7 +93,7 @@ impl Rig {
         ]
     }
 
-    /// Returns every file in both roots, temporary ones too.
+    /// Returns every file in both roots, also temporary ones.
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let in_root = |root: &str, folder: &Path| {
             let named = |(name, bytes)| (format!("{root}/{name}"), bytes);
@@ -110,7 +109,7 @@ impl Rig {
         MemorySnapshot { listed: listed.collect(), files: self.files() }
     }
 
-    /// Lays out what the write needs, and makes it safe.
+    /// Creates the files that the write needs, and makes them durable.
     async fn prepare(&self, write: Write) -> (Arc<Store>, Memories) {
         let (store, memories) = self.open();
         for (path, text) in [
@@ -126,7 +125,7 @@ impl Rig {
         (store, memories)
     }
 
-    /// Does to the files what a power cut does, given what was there when all was safe.
+    /// Applies a power cut to the files, given the last durable state.
     fn damage(&self, damage: Damage, safe: &BTreeMap<String, Vec<u8>>) {
         if damage == Damage::NamesLost {
             for folder in [self.host.global(""), self.host.project("")] {
@@ -147,8 +146,8 @@ impl Rig {
                 Damage::Emptied | Damage::NamesLost | Damage::AllEmptied => Vec::new(),
                 Damage::CutShort => bytes[..bytes.len() / 2].to_vec(),
                 Damage::Zeroed => {
-                    let kept = bytes.iter().copied().take(1);
-                    kept.chain(std::iter::repeat(0)).take(bytes.len()).collect()
+                    let first_byte = bytes.iter().copied().take(1);
+                    first_byte.chain(std::iter::repeat(0)).take(bytes.len()).collect()
                 }
             };
             fs::write(self.host.path(&name), torn).unwrap();
@@ -156,17 +155,17 @@ impl Rig {
     }
 }
 
-/// What a write leaves when nothing fails.
+/// Returns the state after a write without a failure.
 async fn outcome(write: Write) -> MemorySnapshot {
     let rig = Rig::new();
     let (store, memories) = rig.prepare(write).await;
     assert!(writes::execute(write, &memories).await, "{write:?} is a write that succeeds");
-    let seen = rig.snapshot(&memories).await;
+    let state = rig.snapshot(&memories).await;
     store.close().await;
-    seen
+    state
 }
 
-/// Does one write with one step failing; returns whether there was such a step.
+/// Runs one write with one failing step. Returns whether there was such a step.
 async fn attempt(write: Write, fault: StepFault, step: u64, whole: &MemorySnapshot) -> bool {
     let name = format!("{write:?}, {fault:?} at step {step}");
     let rig = Rig::new();
@@ -179,9 +178,9 @@ async fn attempt(write: Write, fault: StepFault, step: u64, whole: &MemorySnapsh
     rig.plan.set(step, failure);
     let acknowledged = writes::execute(write, &memories).await;
     let reached = rig.plan.steps() >= step;
-    let is_all_or_nothing = |seen: &MemorySnapshot, who: &str| {
-        assert!(*seen == before || *seen == *whole, "{name}, {who}: {seen:#?}");
-        assert!(!acknowledged || *seen == *whole, "{name}, {who}: lost: {seen:#?}");
+    let is_all_or_nothing = |state: &MemorySnapshot, who: &str| {
+        assert!(*state == before || *state == *whole, "{name}, {who}: {state:#?}");
+        assert!(!acknowledged || *state == *whole, "{name}, {who}: lost: {state:#?}");
     };
     if let StepFault::Alive(_) = fault {
         rig.plan.set(0, Failure::Once);
@@ -202,8 +201,8 @@ async fn attempt(write: Write, fault: StepFault, step: u64, whole: &MemorySnapsh
         }
     }
     let (store, memories) = rig.open();
-    let seen = rig.snapshot(&memories).await;
-    is_all_or_nothing(&seen, "the next process");
+    let state = rig.snapshot(&memories).await;
+    is_all_or_nothing(&state, "the next process");
     is_consistent(&name, &store, &memories).await;
     reached
 }
@@ -214,13 +213,13 @@ fn empty_locks(host: &TestHost) {
     }
 }
 
-/// History agrees with the files, and the next commands find nothing wrong.
+/// Checks that history agrees with the files, and that the next commands find no problem.
 async fn is_consistent(name: &str, store: &Arc<Store>, memories: &Memories) {
     let query = ChangesQuery { max: 99, ..ChangesQuery::default() };
     let changes = memories.changes(&query).await.unwrap();
     assert!(
         changes.iter().all(|change| change.kind != ChangeKind::Outside),
-        "{name}: our own write looks like somebody else's: {changes:#?}"
+        "{name}: the store's own write is recorded as an external edit: {changes:#?}"
     );
     for path in ["/memories/global/new of all.md", "/memories/project/d/new of all.md"] {
         let next = create(memories, path, "next\n").await;
@@ -231,14 +230,14 @@ async fn is_consistent(name: &str, store: &Arc<Store>, memories: &Memories) {
     assert_eq!((health.findings, health.state.open), (vec![], 0), "{name}");
 }
 
-/// Lets each step of each write fail so, until there is none left.
+/// Runs each write with each of its steps failing in turn, until a step does not exist.
 async fn every_step(fault: StepFault) {
     for write in Write::ALL {
         let whole = outcome(write).await;
         let mut step = 1;
         while attempt(write, fault, step, &whole).await {
             step += 1;
-            assert!(step < 200, "{write:?} never comes to its end");
+            assert!(step < 200, "{write:?} does not end");
         }
         let has_steps = fault != StepFault::Alive(Failure::Short) || write.lays_down_bytes();
         assert_eq!(step > 1, has_steps, "{write:?} has steps that could fail");

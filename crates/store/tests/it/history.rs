@@ -1,4 +1,4 @@
-//! History and undo.
+//! History and undo, through the whole store.
 
 use std::fs;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ async fn last(memories: &lukasa_store::Memories) -> ChangeId {
 }
 
 #[tokio::test]
-async fn every_kind_of_change_can_be_taken_back() {
+async fn every_kind_of_change_can_be_undone() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -56,7 +56,7 @@ async fn every_kind_of_change_can_be_taken_back() {
             .unwrap();
         assert_eq!(undone.undone, [id]);
         assert_eq!(texts(&host.global("")), start, "step {step}");
-        // An undo is a change itself, so it can be taken back, and that again.
+        // An undo is a change itself, so it can be undone, and that one again.
         let again = UndoTarget::Change(undone.change.unwrap());
         let back = person.undo(&again, DryRun::No, &CallContext::default()).await.unwrap();
         person
@@ -86,7 +86,7 @@ async fn an_undo_refuses_and_shows_what_changed_since() {
 }
 
 #[tokio::test]
-async fn undoing_a_task_never_loses_what_somebody_did_in_between() {
+async fn undoing_a_task_never_loses_edits_in_between() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -132,7 +132,7 @@ async fn a_task_and_a_span_are_undone_as_one() {
 }
 
 #[tokio::test]
-async fn history_of_another_project_stays_there() {
+async fn the_history_of_another_project_is_not_visible() {
     let host = TestHost::new();
     let store = host.store();
     create(&host.agent(&store), "/memories/project/a.md", "theirs\n").await;
@@ -142,7 +142,7 @@ async fn history_of_another_project_stays_there() {
     assert!(matches!(other.change(id).await, Err(StoreError::NoSuchChange(_))));
     let undo = other.undo(&UndoTarget::Change(id), DryRun::No, &CallContext::default()).await;
     assert!(matches!(undo, Err(StoreError::NoSuchChange(_))));
-    // Not by its digest either.
+    // The content is not available by its digest either.
     let revision = Revision::digest(b"theirs\n");
     assert_eq!(other.content(&revision).await.unwrap(), None);
     let own = host.agent(&store).content(&revision).await.unwrap();
@@ -167,14 +167,14 @@ fn other_project(
 }
 
 #[tokio::test]
-async fn undoing_a_task_says_what_of_it_is_left_elsewhere() {
+async fn undoing_a_task_reports_its_changes_in_other_roots() {
     let host = TestHost::new();
     let store = host.store();
     let (agent, other) = (host.agent(&store), other_project(&host, &store));
     let task = CallContext { task: Some("t".to_owned()), ..CallContext::default() };
     let make = |path: &str| MemoryCommand::Create { path: at(path), file_text: "x\n".to_owned() };
     agent.apply(make("/memories/project/a.md"), &task).await.unwrap();
-    let there = last(&agent).await;
+    let other_change = last(&agent).await;
     let target = UndoTarget::Task("t".to_owned());
     let nothing_here = other.undo(&target, DryRun::No, &CallContext::default()).await.unwrap_err();
     assert!(nothing_here.to_string().contains("project:shop-"), "{nothing_here}");
@@ -183,7 +183,7 @@ async fn undoing_a_task_says_what_of_it_is_left_elsewhere() {
         let undone = other.undo(&target, dry, &CallContext::default()).await.unwrap();
         assert_eq!(undone.paths, [at("/memories/project/b.md")]);
         let left: Vec<_> = undone.elsewhere.iter().map(|left| left.change).collect();
-        assert_eq!(left, [there]);
+        assert_eq!(left, [other_change]);
         assert!(undone.elsewhere[0].identity.starts_with("project:shop-"));
     }
     assert_eq!(texts(&host.project("")), table(&[("a.md", "x\n")]));
@@ -194,7 +194,7 @@ async fn undoing_a_task_says_what_of_it_is_left_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round() {
+async fn an_undo_restores_a_file_replaced_by_a_folder_and_vice_versa() {
     let host = TestHost::new();
     let store = host.store();
     let (agent, person) = (host.agent(&store), host.person(&store));
@@ -224,7 +224,7 @@ async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round
         }
         let undone = person.undo(&target, DryRun::No, &CallContext::default()).await.unwrap();
         assert_eq!(texts(&host.global("")), start, "{name}");
-        // Back and forth: an undo of the undo swaps them again.
+        // An undo of the undo swaps file and folder again.
         let back = UndoTarget::Change(undone.change.unwrap());
         let again = person.undo(&back, DryRun::No, &CallContext::default()).await.unwrap();
         assert_ne!(texts(&host.global("")), start, "{name}");
@@ -232,7 +232,7 @@ async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round
         person.undo(&back, DryRun::No, &CallContext::default()).await.unwrap();
         assert_eq!(texts(&host.global("")), start, "{name}");
     }
-    // One by one too: what the newer undo leaves is an empty folder.
+    // The same, one change at a time: the newer undo leaves an empty folder.
     agent.apply(remove("a.md"), &CallContext::default()).await.unwrap();
     let removed = last(&person).await;
     agent.apply(make("a.md/c.md"), &CallContext::default()).await.unwrap();
@@ -240,7 +240,8 @@ async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round
         person.undo(&UndoTarget::Change(id), DryRun::No, &CallContext::default()).await.unwrap();
     }
     assert_eq!(texts(&host.global("")), start);
-    // And of renames: the newer undo leaves an empty folder where the older one brings the memory back.
+    // The same for renames: the newer undo leaves an empty folder at the path to which the older one returns the
+    // memory.
     agent.apply(carry("a.md", "moved.md"), &CallContext::default()).await.unwrap();
     let moved = last(&person).await;
     agent.apply(carry("moved.md", "a.md/moved.md"), &CallContext::default()).await.unwrap();
@@ -251,7 +252,7 @@ async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round
 }
 
 #[tokio::test]
-async fn only_a_person_brings_back_what_screening_refuses() {
+async fn only_a_person_may_restore_text_that_screening_refuses() {
     let host = TestHost::new();
     let store = host.store();
     let (agent, person) = (host.agent(&store), host.person(&store));
@@ -272,7 +273,7 @@ async fn only_a_person_brings_back_what_screening_refuses() {
 }
 
 #[tokio::test]
-async fn an_undo_holds_the_limits_and_the_names_of_a_scope() {
+async fn an_undo_respects_the_limits_and_names_of_a_scope() {
     let mut host = TestHost::new();
     host.settings.files_max = 2;
     let store = host.store();
@@ -292,7 +293,7 @@ async fn an_undo_holds_the_limits_and_the_names_of_a_scope() {
 }
 
 #[tokio::test]
-async fn names_that_differ_only_in_case_come_back_together() {
+async fn names_that_differ_only_in_case_are_restored_together() {
     let host = TestHost::new();
     fs::create_dir_all(host.global("n")).unwrap();
     fs::write(host.global("n/A.md"), "one\n").unwrap();
@@ -309,7 +310,7 @@ async fn names_that_differ_only_in_case_come_back_together() {
 }
 
 #[tokio::test]
-async fn a_change_says_who_made_it() {
+async fn a_change_records_its_provenance() {
     let host = TestHost::new();
     let store = host.store();
     create(&host.agent(&store), "/memories/global/a.md", "a\n").await;
@@ -320,7 +321,7 @@ async fn a_change_says_who_made_it() {
 }
 
 #[tokio::test]
-async fn a_text_that_comes_back_has_the_trust_that_it_had() {
+async fn a_restored_text_has_its_earlier_trust() {
     let host = TestHost::new();
     fs::create_dir_all(host.project("")).unwrap();
     fs::write(host.project("a.md"), "planted\n").unwrap();
@@ -330,7 +331,7 @@ async fn a_text_that_comes_back_has_the_trust_that_it_had() {
     person.record_external_edits().await.unwrap();
     let planted = person.read(&path).await.unwrap().revision;
     assert!(!person.unreviewed(&[(&path, None)]).await.is_empty());
-    // A person saves it, and takes that back: the old words are nobody's again.
+    // A person saves it and undoes that: the old text is unreviewed again.
     let call = CallContext::default();
     person.save(&path, "mine\n", Precondition::OneOf(vec![planted]), &call).await.unwrap();
     assert!(person.unreviewed(&[(&path, None)]).await.is_empty());
@@ -345,7 +346,7 @@ async fn a_text_that_comes_back_has_the_trust_that_it_had() {
     undo(&person).await;
     assert_eq!(person.read(&path).await.unwrap().text, "planted\n");
     assert!(!person.unreviewed(&[(&path, None)]).await.is_empty());
-    // And taken back once more, the person's words are the person's, whatever git did in between.
+    // After another undo the person's text has the person's trust again, whatever git did in between.
     undo(&person).await;
     assert!(person.unreviewed(&[(&path, None)]).await.is_empty());
     fs::write(host.project("a.md"), "of another branch\n").unwrap();
@@ -356,7 +357,7 @@ async fn a_text_that_comes_back_has_the_trust_that_it_had() {
     assert!(person.unreviewed(&[(&path, None)]).await.is_empty());
 }
 
-/// The last change is looked for, shown and taken back, as the command line does it.
+/// The last change is listed, shown and undone, as the command line does it.
 #[tokio::test]
 async fn an_undo_walks_a_root_once_at_most() {
     let (host, plan, memories) = walk_counting_memories();

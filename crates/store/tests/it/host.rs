@@ -1,4 +1,4 @@
-//! A host of its own for each test: folders, a checkout, a store, and callers.
+//! A test host: temporary folders, a checkout, a store, and callers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use state::{HistoryStore, SqliteState};
 use tempfile::TempDir;
 use testkit::ManualClock;
 
-/// Folders that vanish with the test.
+/// Folders that are removed with the test.
 pub(crate) struct TestHost {
     home: TempDir,
     pub(crate) clock: Arc<ManualClock>,
@@ -29,8 +29,8 @@ impl TestHost {
         Self::at(tempfile::tempdir().unwrap())
     }
 
-    /// Lays the host out where synchronizing costs nothing, if this machine has such a place: for
-    /// tests that need hundreds of them.
+    /// Creates the host in a folder where synchronizing is cheap, if this machine has one; for tests that need
+    /// hundreds of hosts.
     pub(crate) fn in_fast_storage() -> Self {
         Self::at(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
     }
@@ -57,7 +57,7 @@ impl TestHost {
         BaseFolders { data: self.path("data"), state: self.path("state") }
     }
 
-    /// Opens a store as a new process would.
+    /// Opens a store as a new process does.
     pub(crate) fn store(&self) -> Arc<Store> {
         self.store_on(Arc::new(SqliteState::new(self.path("state/lukasa.db"))))
     }
@@ -88,13 +88,13 @@ impl TestHost {
     }
 }
 
-/// Makes one tool call and returns what the model is told.
+/// Executes a tool call, and returns the text that the model gets.
 pub(crate) async fn call(memories: &Memories, arguments: Value) -> String {
     let (text, _) = answer(memories, arguments).await;
     text
 }
 
-/// Makes one tool call and returns its text and its code.
+/// Executes a tool call, and returns its text and error code.
 pub(crate) async fn answer(memories: &Memories, arguments: Value) -> (String, Option<String>) {
     let reply = match tool::decode(&arguments, Layout::Scoped) {
         Ok(command) => memories.apply(command, &CallContext::default()).await.unwrap(),
@@ -126,7 +126,7 @@ pub(crate) fn at(path: &str) -> MemoryPath {
     MemoryPath::parse(path, Layout::Scoped).unwrap()
 }
 
-/// Makes the lock files look as if the machine had been started anew since.
+/// Changes the lock files so that the machine seems to have been restarted since.
 pub(crate) fn restart(host: &TestHost) {
     for entry in fs::read_dir(host.path("state/locks")).unwrap() {
         let path = entry.unwrap().path();
@@ -136,9 +136,9 @@ pub(crate) fn restart(host: &TestHost) {
     }
 }
 
-/// Returns every file below a folder with its bytes, hidden ones too.
+/// Returns every file below a folder with its bytes, also hidden ones.
 pub(crate) fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     let mut todo = vec![folder.to_owned()];
     while let Some(next) = todo.pop() {
         let Ok(entries) = fs::read_dir(&next) else { continue };
@@ -147,12 +147,12 @@ pub(crate) fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
                 todo.push(entry.path());
             } else {
                 let name = entry.path().strip_prefix(folder).unwrap().display().to_string();
-                found.push((name, fs::read(entry.path()).unwrap_or_default()));
+                files.push((name, fs::read(entry.path()).unwrap_or_default()));
             }
         }
     }
-    found.sort();
-    found
+    files.sort();
+    files
 }
 
 pub(crate) fn texts(folder: &Path) -> Vec<(String, String)> {
@@ -160,7 +160,7 @@ pub(crate) fn texts(folder: &Path) -> Vec<(String, String)> {
     files(folder).into_iter().map(text).collect()
 }
 
-/// Returns an owned table of what should be there.
+/// Returns an owned table of expected files.
 pub(crate) fn table(rows: &[(&str, &str)]) -> Vec<(String, String)> {
     rows.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
 }

@@ -1,4 +1,5 @@
-//! A checkout that somebody filled with everything that should not be followed, opened or believed.
+//! A hostile checkout, full of links, devices and names that must not be followed, opened or
+//! trusted.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -43,7 +44,7 @@ fn fill(host: &TestHost) {
 }
 
 #[tokio::test]
-async fn a_hostile_checkout_is_listed_and_refused_and_never_followed() {
+async fn links_and_devices_in_a_hostile_checkout_are_never_followed_or_opened() {
     let host = TestHost::new();
     fill(&host);
     let store = host.store();
@@ -66,16 +67,16 @@ async fn a_hostile_checkout_is_listed_and_refused_and_never_followed() {
         ("loop/x.md", "escapes_root"),
     ] {
         let path = format!("{PROJECT}/{name}");
-        let (said, found) = answer(&agent, json!({"command": "view", "path": path})).await;
-        assert_eq!(found.as_deref(), Some(code), "{name}: {said}");
-        assert!(!said.contains("SECRET"), "{said}");
+        let (reply, actual_code) = answer(&agent, json!({"command": "view", "path": path})).await;
+        assert_eq!(actual_code.as_deref(), Some(code), "{name}: {reply}");
+        assert!(!reply.contains("SECRET"), "{reply}");
         let edit = json!({"command": "insert", "path": path, "insert_line": 0, "insert_text": "x"});
-        let (said, found) = answer(&agent, edit).await;
-        assert_eq!(found.as_deref(), Some(code), "{name}: {said}");
+        let (reply, actual_code) = answer(&agent, edit).await;
+        assert_eq!(actual_code.as_deref(), Some(code), "{name}: {reply}");
     }
     for path in ["out/new.md", "loop/new.md"] {
-        let said = create(&agent, &format!("{PROJECT}/{path}"), "x\n").await;
-        assert!(said.contains("link"), "{said}");
+        let reply = create(&agent, &format!("{PROJECT}/{path}"), "x\n").await;
+        assert!(reply.contains("link"), "{reply}");
     }
     let kinds: std::collections::BTreeSet<_> = host
         .person(&store)
@@ -84,19 +85,22 @@ async fn a_hostile_checkout_is_listed_and_refused_and_never_followed() {
         .unwrap()
         .findings
         .iter()
-        .map(|found| found.kind.as_str())
+        .map(|finding| finding.kind.as_str())
         .collect();
     for kind in ["link", "not-a-file", "not-text", "over-cap", "over-full", "unaddressable-name"] {
         assert!(kinds.contains(kind), "{kind} is not among {kinds:?}");
     }
     let listed = call(&agent, json!({"command": "view", "path": "/memories/project/many"})).await;
-    assert!(listed.contains("n0000.md") && listed.contains("n0999.md"), "the first ones are shown");
+    assert!(
+        listed.contains("n0000.md") && listed.contains("n0999.md"),
+        "the first ones are listed"
+    );
     assert!(
         !listed.contains("n1000.md") && listed.contains("500 more not shown"),
         "the rest is counted"
     );
     assert_eq!(texts(&host.path("secret")), crate::host::table(&[("key.md", "SECRET\n")]));
-    // A file that outgrew the cap can be removed, and so can a folder with links in it.
+    // A file over the size limit can be removed, and so can a folder with links in it.
     assert!(
         crate::host::delete(&agent, "/memories/project/sparse.md")
             .await
@@ -105,7 +109,7 @@ async fn a_hostile_checkout_is_listed_and_refused_and_never_followed() {
 }
 
 #[tokio::test]
-async fn a_root_that_is_a_link_is_refused_and_the_others_go_on() {
+async fn a_root_that_is_a_link_is_refused_and_the_others_work() {
     for link in [".lukasa", ".lukasa/memory"] {
         let host = TestHost::new();
         fs::create_dir_all(host.path("elsewhere/memory")).unwrap();
@@ -122,8 +126,8 @@ async fn a_root_that_is_a_link_is_refused_and_the_others_go_on() {
             json!({"command": "create", "path": "/memories/project/n.md", "file_text": "x"}),
             json!({"command": "delete", "path": "/memories/project/x.md"}),
         ] {
-            let (said, code) = answer(&agent, command).await;
-            assert_eq!(code.as_deref(), Some("escapes_root"), "{link}: {said}");
+            let (reply, code) = answer(&agent, command).await;
+            assert_eq!(code.as_deref(), Some("escapes_root"), "{link}: {reply}");
         }
         let top = call(&agent, json!({"command": "view", "path": "/memories"})).await;
         assert!(top.contains("/memories/project/\t(unavailable"), "{top}");
@@ -133,7 +137,7 @@ async fn a_root_that_is_a_link_is_refused_and_the_others_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
+async fn a_folder_replaced_by_a_link_at_any_moment_is_not_followed() {
     let host = TestHost::new();
     fs::create_dir_all(host.project("f")).unwrap();
     fs::create_dir_all(host.path("secret")).unwrap();
@@ -149,7 +153,7 @@ async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
                     fs::remove_file(&folder).unwrap();
                 }
                 if moved.is_ok() && fs::rename(&aside, &folder).is_err() {
-                    // A write made the folder in between; both are somebody's.
+                    // A write created the folder in between, so it is a real one.
                     fs::remove_dir_all(&aside).unwrap_or_default();
                 }
             }
@@ -172,7 +176,7 @@ async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
         if round % 50 == 0 {
             agent.list(None).await.unwrap_or_default();
         }
-        // A fault is as good as a refusal here; what counts is what it does not do.
+        // A fault is acceptable here, like a refusal: only the absence of effects counts.
         if let Ok(reply) = agent.apply(decoded, &lukasa_store::CallContext::default()).await {
             assert!(!memory::tool::render(&reply).text.contains("SECRET"));
         }
@@ -183,8 +187,8 @@ async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn what_lies_too_deep_for_a_path_hides_nothing_else() {
-    // As deep as a root may be walked, and one name too long: both beyond what a scope can address.
+async fn files_too_deep_for_a_path_hide_no_others() {
+    // As deep as a root may be walked, and one name too long: both are beyond the paths of a scope.
     let deep = format!("{}/x.md", ["f"; 15].join("/"));
     let long = format!("{}/{}.md", vec!["l".repeat(250); 3].join("/"), "n".repeat(252));
     for name in [&deep, &long] {
@@ -201,15 +205,15 @@ async fn what_lies_too_deep_for_a_path_hides_nothing_else() {
         let folder = file.parent().unwrap().strip_prefix(host.project("")).unwrap();
         let folder = format!("{PROJECT}/{}", folder.display());
         for path in ["/memories", PROJECT, &folder] {
-            let (said, code) = answer(&agent, json!({"command": "view", "path": path})).await;
-            assert_eq!(code, None, "{said}");
+            let (reply, code) = answer(&agent, json!({"command": "view", "path": path})).await;
+            assert_eq!(code, None, "{reply}");
         }
         agent.record_external_edits().await.unwrap();
         let health = person.health(lukasa_store::Depth::Thorough).await.unwrap();
-        let found: Vec<_> =
+        let findings: Vec<_> =
             health.findings.iter().map(|one| (one.kind.as_str(), one.subject.as_str())).collect();
-        assert_eq!(found, [("unaddressable-name", name.as_str())]);
-        // The folder above it can still be taken away, with all that is in it.
+        assert_eq!(findings, [("unaddressable-name", name.as_str())]);
+        // Its parent folder can still be removed, with all that is in it.
         let top = format!("{PROJECT}/{}", name.split_once('/').unwrap().0);
         assert_eq!(crate::host::delete(&agent, &top).await, format!("Successfully deleted {top}"));
         assert_eq!(texts(&host.project("")), crate::host::table(&[("good.md", "good\n")]));

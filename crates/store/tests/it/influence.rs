@@ -1,4 +1,4 @@
-//! What an agent writes after it has read text that nobody here reviewed.
+//! Influence: the treatment of texts that an agent writes after it has read unreviewed text.
 
 use std::fs;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::host::{TestHost, at, call, create, delete, rename, replace};
 
 const PLANTED: &str = "/memories/project/planted.md";
 
-/// A checkout that brings a memory, and an agent that reads it.
+/// A checkout that brings a memory, and an agent that has read it.
 async fn read_planted(host: &TestHost) -> (Arc<Store>, Memories) {
     fs::create_dir_all(host.project("")).unwrap();
     fs::write(host.project("planted.md"), "planted\n").unwrap();
@@ -47,44 +47,44 @@ async fn undo_last(memories: &Memories) {
 }
 
 #[tokio::test]
-async fn what_is_written_afterwards_waits_for_a_review() {
+async fn text_written_after_unreviewed_reads_waits_for_a_review() {
     let host = TestHost::new();
     let (store, agent) = read_planted(&host).await;
     let person = host.person(&store);
     create(&agent, "/memories/global/a.md", "a\n").await;
     assert_eq!(last(&agent).await.files[0].trust, Trust::Outside);
-    // In the same root too: it would be shown where what was read is not.
-    let told = create(&agent, "/memories/project/own.md", "own\n").await;
-    assert!(told.contains("this waits for the person"), "{told}");
+    // In the same root too: otherwise it would be shown where the unreviewed text is not.
+    let reply = create(&agent, "/memories/project/own.md", "own\n").await;
+    assert!(reply.contains("this waits for the person"), "{reply}");
     create(&agent, "/memories/workspace/w.md", "w\n").await;
     create(&agent, "/memories/global/empty.md", "").await;
     let all = ["/memories/global/a.md", "/memories/project/own.md", "/memories/workspace/w.md"];
     assert_eq!(waiting(&person).await, all);
     for path in all {
-        let found = person.unreviewed(&[(&at(path), None)]).await;
-        assert_eq!(found.get(&at(path)), Some(&Unreviewed::Influenced), "{path}");
+        let unreviewed = person.unreviewed(&[(&at(path), None)]).await;
+        assert_eq!(unreviewed.get(&at(path)), Some(&Unreviewed::Influenced), "{path}");
     }
-    // Another session has read nothing of the kind.
+    // Another session has read no unreviewed text.
     let other = host.agent(&store);
-    let told = create(&other, "/memories/global/clean.md", "clean\n").await;
-    assert!(!told.contains("waits"), "{told}");
+    let reply = create(&other, "/memories/global/clean.md", "clean\n").await;
+    assert!(!reply.contains("waits"), "{reply}");
     assert_eq!(waiting(&person).await, all);
-    // It is known to the next process, too.
+    // The next process loads it from the state.
     store.close().await;
     let store = host.store();
     assert_eq!(waiting(&host.person(&store)).await, all);
 }
 
 #[tokio::test]
-async fn words_are_not_washed_by_carrying_them_in_two_steps() {
+async fn influenced_text_stays_influenced_when_copied_twice() {
     let host = TestHost::new();
     let (store, first) = read_planted(&host).await;
     let person = host.person(&store);
-    // The very bytes, at another path of the same root: the original is reviewed as little as before.
+    // The same bytes at another path of the same root: the original stays unreviewed.
     create(&first, "/memories/project/copy.md", "planted\n").await;
     assert_eq!(person.unreviewed(&[(&at(PLANTED), None)]).await.len(), 1);
     create(&first, "/memories/global/a.md", "a\n").await;
-    // A second session reads what the first one wrote, and writes beside it.
+    // A second session reads the text of the first one, and writes another memory.
     let second = host.agent(&store);
     view(&second, "/memories/global/a.md").await;
     create(&second, "/memories/global/b.md", "b\n").await;
@@ -93,12 +93,12 @@ async fn words_are_not_washed_by_carrying_them_in_two_steps() {
     create(&third, "/memories/global/c.md", "c\n").await;
     let waiting = waiting(&person).await;
     for path in ["/memories/global/b.md", "/memories/global/c.md"] {
-        assert!(waiting.iter().any(|one| one == path), "{path}: {waiting:?}");
+        assert!(waiting.iter().any(|pending| pending == path), "{path}: {waiting:?}");
     }
 }
 
 #[tokio::test]
-async fn what_git_brings_over_a_memory_counts_when_an_edit_shows_it() {
+async fn text_that_git_brings_counts_when_an_edit_shows_it() {
     let host = TestHost::new();
     let store = host.store();
     fs::create_dir_all(host.project("")).unwrap();
@@ -113,7 +113,7 @@ async fn what_git_brings_over_a_memory_counts_when_an_edit_shows_it() {
 }
 
 #[tokio::test]
-async fn a_touch_from_outside_is_no_review() {
+async fn an_external_edit_is_no_review() {
     let host = TestHost::new();
     let (store, agent) = read_planted(&host).await;
     let person = host.person(&store);
@@ -121,7 +121,7 @@ async fn a_touch_from_outside_is_no_review() {
     fs::write(host.global("a.md"), "a\n \n").unwrap();
     let is_held =
         async || person.unreviewed(&[(&at("/memories/global/a.md"), None)]).await.len() == 1;
-    assert!(is_held().await, "before it is noticed");
+    assert!(is_held().await, "before it is recorded");
     assert_eq!(waiting(&person).await, ["/memories/global/a.md"]);
     person.record_external_edits().await.unwrap();
     assert!(is_held().await, "and afterwards");
@@ -131,20 +131,20 @@ async fn a_touch_from_outside_is_no_review() {
 }
 
 #[tokio::test]
-async fn it_goes_on_through_edits_and_names_and_who_reads_it() {
+async fn influence_persists_through_edits_renames_and_readers() {
     let host = TestHost::new();
     let (store, agent) = read_planted(&host).await;
     let (person, other) = (host.person(&store), host.agent(&store));
     create(&other, "/memories/global/a.md", "clean\n").await;
     replace(&agent, "/memories/global/a.md", "clean", "carried").await;
-    // Somebody who read nothing edits and moves it: the words are still there.
+    // Another agent that has read nothing edits and renames it: the influenced text is still in it.
     replace(&other, "/memories/global/a.md", "carried\n", "carried\nmore\n").await;
     rename(&other, "/memories/global/a.md", "/memories/global/b.md").await;
     assert_eq!(waiting(&person).await, ["/memories/global/b.md"]);
     // A person who edits a part of it does not answer for the rest.
     replace(&person, "/memories/global/b.md", "more", "most").await;
     assert_eq!(waiting(&person).await, ["/memories/global/b.md"]);
-    // Whoever edits it is shown it, and so has read it.
+    // An agent that edits it is shown it, and so has read it.
     let third = host.agent(&store);
     replace(&third, "/memories/global/b.md", "most", "last").await;
     create(&third, "/memories/workspace/c.md", "c\n").await;
@@ -158,7 +158,7 @@ async fn it_goes_on_through_edits_and_names_and_who_reads_it() {
 }
 
 #[tokio::test]
-async fn a_person_ends_it_by_accepting_saving_or_undoing() {
+async fn a_person_ends_influence_by_accepting_saving_or_undoing() {
     let host = TestHost::new();
     let (store, agent) = read_planted(&host).await;
     let person = host.person(&store);
@@ -192,23 +192,27 @@ async fn a_person_ends_it_by_accepting_saving_or_undoing() {
     assert_eq!((Some(change.id), change.kind), (id, ChangeKind::Accept));
     assert_eq!(change.files[0].trust, Trust::Person);
     assert_eq!(person.unreviewed(&[(&path, None)]).await.len(), 0);
-    assert_eq!(person.accept(&path, carried, &call).await.unwrap(), None, "once is enough");
-    // Taken back, it waits again, and may be accepted again.
+    assert_eq!(
+        person.accept(&path, carried, &call).await.unwrap(),
+        None,
+        "a second acceptance has no effect"
+    );
+    // After an undo it waits again, and may be accepted again.
     undo_last(&person).await;
     assert_eq!(waiting(&person).await, ["/memories/global/accepted.md"]);
     person.accept(&path, carried, &call).await.unwrap().unwrap();
     assert_eq!(waiting(&person).await, [] as [String; 0]);
-    // A person's own new memory is theirs, whatever its words.
+    // A person's own new memory is trusted, whatever its text.
     create(&person, "/memories/global/mine.md", "carried\n").await;
     assert_eq!(waiting(&person).await, [] as [String; 0]);
-    // Written anew by an agent that has read such a text, the same words wait again.
+    // If an agent that has read such a text writes the same words again, they wait again.
     delete(&agent, "/memories/global/accepted.md").await;
     create(&agent, "/memories/global/accepted.md", "carried\n").await;
     assert_eq!(waiting(&person).await, ["/memories/global/accepted.md"]);
 }
 
 #[tokio::test]
-async fn what_a_person_wrote_by_hand_is_no_such_text() {
+async fn text_that_a_person_wrote_by_hand_is_not_influenced() {
     let host = TestHost::new();
     let store = host.store();
     let (agent, person) = (host.agent(&store), host.person(&store));
@@ -221,7 +225,7 @@ async fn what_a_person_wrote_by_hand_is_no_such_text() {
 }
 
 #[tokio::test]
-async fn a_memory_of_a_clone_is_reviewed_as_it_is() {
+async fn a_memory_of_a_clone_can_be_accepted_unchanged() {
     let host = TestHost::new();
     let (store, _) = read_planted(&host).await;
     let (person, path) = (host.person(&store), at(PLANTED));
@@ -233,13 +237,13 @@ async fn a_memory_of_a_clone_is_reviewed_as_it_is() {
     view(&agent, PLANTED).await;
     create(&agent, "/memories/global/a.md", "a\n").await;
     assert_eq!(waiting(&person).await, [] as [String; 0]);
-    fs::write(host.project("planted.md"), "planted anew\n").unwrap();
+    fs::write(host.project("planted.md"), "planted again\n").unwrap();
     person.record_external_edits().await.unwrap();
     assert_eq!(person.unreviewed(&[(&path, None)]).await.len(), 1);
 }
 
 #[tokio::test]
-async fn history_keeps_what_waits_however_old_it_is() {
+async fn history_keeps_pending_text_regardless_of_age() {
     let mut host = TestHost::new();
     host.settings.retention.age = std::time::Duration::ZERO;
     host.settings.retention.bytes = 0;

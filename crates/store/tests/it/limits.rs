@@ -1,4 +1,4 @@
-//! Caps, exact at the byte and at the file.
+//! Limits, exact to the byte and to the file.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ async fn code(memories: &Memories, arguments: Value) -> Option<String> {
     answer(memories, arguments).await.1
 }
 
-/// Brings a memory of `before` bytes to `after` bytes by `write`, which gets the bytes to add.
+/// Grows a memory from `before` to `after` bytes with `write`, which gets the bytes to add.
 async fn check(before: usize, after: usize, write: impl Fn(usize) -> Value) -> Option<String> {
     let host = TestHost::in_fast_storage();
     let store = host.store();
@@ -26,17 +26,17 @@ async fn check(before: usize, after: usize, write: impl Fn(usize) -> Value) -> O
         assert!(create(&agent, PATH, &text).await.starts_with("File created"));
     }
     let was = fs::read(host.global("a.md")).ok();
-    let found = code(&agent, write(after - before)).await;
+    let code = code(&agent, write(after - before)).await;
     let now = fs::read(host.global("a.md")).ok();
-    match found {
+    match code {
         None => assert_eq!(now.unwrap().len(), after),
         Some(_) => assert_eq!(now, was, "a refusal changes nothing"),
     }
-    found
+    code
 }
 
 #[tokio::test]
-async fn a_memory_holds_its_limit_and_not_a_byte_more() {
+async fn a_memory_may_have_exactly_its_size_limit() {
     let create =
         |more: usize| json!({"command": "create", "path": PATH, "file_text": "x".repeat(more)});
     let replace = |more: usize| {
@@ -57,12 +57,12 @@ async fn a_memory_holds_its_limit_and_not_a_byte_more() {
 }
 
 #[tokio::test]
-async fn saves_and_drafts_hold_the_same_limit() {
+async fn saves_and_drafts_have_the_same_limit() {
     let host = TestHost::in_fast_storage();
     let store = host.store();
     let person = host.person(&store);
     let call = CallContext::default();
-    // Two bytes a letter: it is bytes that count.
+    // Two bytes for each letter: the limit counts bytes.
     let (most, more) = ("é".repeat(MEMORY_BYTES_MAX / 2), "é".repeat(MEMORY_BYTES_MAX / 2) + "\n");
     let refused = person.save(&at(PATH), &more, Precondition::Absent, &call).await.unwrap_err();
     assert_eq!(refused.code().as_ref(), "too_large", "an oversized save is no conflict");
@@ -76,7 +76,7 @@ async fn saves_and_drafts_hold_the_same_limit() {
 }
 
 #[tokio::test]
-async fn what_outgrew_the_cap_can_be_seen_in_part_moved_and_removed_and_not_edited() {
+async fn a_file_over_the_limit_can_be_viewed_in_part_moved_and_removed_but_not_edited() {
     let host = TestHost::in_fast_storage();
     let store = host.store();
     let agent = host.agent(&store);
@@ -99,7 +99,7 @@ async fn what_outgrew_the_cap_can_be_seen_in_part_moved_and_removed_and_not_edit
     assert!(!host.global("b.md").exists());
 }
 
-/// Lays out so many memories by hand.
+/// Creates `count` memories by hand.
 fn fill(host: &TestHost, count: usize) {
     fs::create_dir_all(host.global("many")).unwrap();
     for number in 0..count {
@@ -108,7 +108,7 @@ fn fill(host: &TestHost, count: usize) {
 }
 
 #[tokio::test]
-async fn a_scope_holds_a_thousand_memories_unless_a_person_says_otherwise() {
+async fn a_scope_holds_a_thousand_memories_by_default() {
     let mut host = TestHost::in_fast_storage();
     fill(&host, SCOPE_FILES_DEFAULT - 1);
     let store = host.store();
@@ -120,7 +120,7 @@ async fn a_scope_holds_a_thousand_memories_unless_a_person_says_otherwise() {
     let refused =
         host.person(&store).save(&saved, "x", Precondition::Absent, &CallContext::default()).await;
     assert!(matches!(&refused, Err(error) if error.code().as_ref() == "scope_full"), "{refused:?}");
-    // What is full in one scope says nothing of another, and everything but new memories goes on.
+    // A full scope affects no other scope, and only new memories are refused.
     assert!(create(&agent, "/memories/project/b.md", "x").await.starts_with("File created"));
     let moved = json!({"command": "rename", "old_path": PATH, "new_path": "/memories/global/c.md"});
     assert_eq!(code(&agent, moved).await, None);
@@ -134,7 +134,7 @@ async fn a_scope_holds_a_thousand_memories_unless_a_person_says_otherwise() {
 }
 
 #[tokio::test]
-async fn memories_that_came_from_outside_count_at_once() {
+async fn external_memories_count_at_once() {
     let mut host = TestHost::in_fast_storage();
     host.settings.files_max = 20;
     let store = host.store();
@@ -149,7 +149,7 @@ async fn memories_that_came_from_outside_count_at_once() {
 }
 
 #[tokio::test]
-async fn a_draft_counts_what_it_makes_against_what_it_removes() {
+async fn a_draft_offsets_new_memories_by_removed_ones() {
     let mut host = TestHost::in_fast_storage();
     host.settings.files_max = 2;
     let store = host.store();
@@ -173,7 +173,7 @@ async fn a_draft_counts_what_it_makes_against_what_it_removes() {
 }
 
 #[tokio::test]
-async fn an_over_full_tree_shows_its_first_thousand_in_byte_order() {
+async fn an_overfull_tree_lists_its_first_thousand_in_byte_order() {
     let host = TestHost::in_fast_storage();
     fill(&host, LISTED_PATHS_MAX + 50);
     for name in ["many-b.md", "many.md", "zzz.md", "A.md"] {
@@ -197,8 +197,8 @@ async fn an_over_full_tree_shows_its_first_thousand_in_byte_order() {
         ]
     );
     assert!(paths.is_sorted(), "byte order of the full paths");
-    // 1,054 files and a folder, of which 1,000 are shown.
+    // 1,054 files and one folder, of which 1,000 are shown.
     assert!(shown.ends_with("\n(55 more not shown; view a subfolder)"), "{shown:.200}");
-    // A listing for programs has all of them.
+    // A listing for programs has all files.
     assert_eq!(agent.list(None).await.unwrap().memories.len(), LISTED_PATHS_MAX + 54);
 }

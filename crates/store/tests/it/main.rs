@@ -1,9 +1,9 @@
-//! The store as a whole, on real folders and a real state database.
+//! Integration tests of the store, on real folders and a real state database.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "the helpers of these tests lay out real folders, and fail where that fails"
+    reason = "the helpers of these tests create real folders, and panic if that fails"
 )]
 
 mod host;

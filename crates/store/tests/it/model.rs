@@ -1,4 +1,5 @@
-//! Any sequence of commands leaves what a plain map of paths to texts says, and the same answers.
+//! Model test: any sequence of commands has the same effects and replies as a plain map of paths to
+//! texts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use testkit::MemoryBackend;
 
 use crate::host::{TestHost, at};
 
-/// What may be there: few names, so that they meet; one of them is a folder's name elsewhere.
+/// The paths of the test: few, so that commands collide; one of them is also used as a folder.
 const NAMES: [&str; 7] = ["a.md", "b.md", "d", "d/a.md", "d/e/b.md", "d/e", "f/g.md"];
 
 #[derive(Clone, Debug)]
@@ -24,9 +25,9 @@ enum ModelAct {
     Insert(usize, i64, String),
     Delete(usize),
     Rename(usize, usize),
-    /// Several at once, all or nothing.
+    /// Several edits as one draft, all or nothing.
     Draft(Vec<(usize, Option<String>)>),
-    /// The last change is taken back.
+    /// An undo of the last change.
     Undo,
 }
 
@@ -45,14 +46,14 @@ fn act() -> impl Strategy<Value = ModelAct> {
     ]
 }
 
-/// Paths and their texts, and folders that are there without a memory in them.
+/// Paths and their texts, and folders without a memory in them.
 type ModelFiles = BTreeMap<String, String>;
 
 struct ModelWorld {
     root: MemoryBackend,
     memories: Memories,
     model: ModelFiles,
-    /// The model before each change that can be taken back, newest last.
+    /// The model before each change that can be undone, newest last.
     past: Vec<(ChangeId, ModelFiles)>,
 }
 
@@ -73,7 +74,7 @@ impl ModelWorld {
         Self { root, memories, model: ModelFiles::new(), past: Vec::new() }
     }
 
-    /// Carries out a command; what it leaves is `expected` if that is a change, or all as it was.
+    /// Executes a command. The model becomes `expected` if that is a change, and stays as it is otherwise.
     async fn command(&mut self, command: MemoryCommand, expected: Option<ModelFiles>) {
         let shown = format!("{command:?}");
         let reply = self.memories.apply(command, &CallContext::default()).await.unwrap();
@@ -91,8 +92,8 @@ impl ModelWorld {
         }
     }
 
-    /// Returns whether nothing is at a path and no memory is on the way to it. Folders that were
-    /// left empty still stand in the way of a file.
+    /// Returns whether a path is free and no memory is at one of its parents. Empty folders that were left still
+    /// take the path of a file.
     fn is_free(&self, name: &str) -> bool {
         let taken = below(&self.model, name).next().is_some() || self.is_folder(name);
         let blocked = self.model.keys().any(|path| name.starts_with(&format!("{path}/")));
@@ -149,15 +150,15 @@ impl ModelWorld {
 
     async fn delete(&mut self, name: &str) {
         let gone: Vec<_> = below(&self.model, name).cloned().collect();
-        let there = !gone.is_empty() || self.is_folder(name);
+        let exists = !gone.is_empty() || self.is_folder(name);
         let mut left = self.model.clone();
         left.retain(|path, _| !gone.contains(path));
-        self.command(MemoryCommand::Delete { path: path(name) }, there.then_some(left)).await;
+        self.command(MemoryCommand::Delete { path: path(name) }, exists.then_some(left)).await;
     }
 
     async fn rename(&mut self, from: &str, to: &str) {
         let moving: Vec<_> = below(&self.model, from).cloned().collect();
-        let there = !moving.is_empty() || self.is_folder(from);
+        let exists = !moving.is_empty() || self.is_folder(from);
         let into_itself = to.starts_with(&format!("{from}/"));
         let mut moved = self.model.clone();
         for path in moving {
@@ -165,19 +166,19 @@ impl ModelWorld {
                 moved.insert(path.replacen(from, to, 1), text);
             }
         }
-        let expected = (there && self.is_free(to) && !into_itself).then_some(moved);
+        let expected = (exists && self.is_free(to) && !into_itself).then_some(moved);
         self.command(MemoryCommand::Rename { old_path: path(from), new_path: path(to) }, expected)
             .await;
     }
 
-    /// Gives each memory its text, or removes it, if all of that is possible.
+    /// Sets the text of each memory, or removes it, if all of that is possible.
     async fn draft(&mut self, edits: Vec<(usize, Option<String>)>) {
         let mut draft = self.memories.draft(ChangeKind::Draft, CallContext::default());
         let mut model = self.model.clone();
         for (name, text) in edits {
             let name = NAMES[name];
             match text {
-                // What is a folder, or lies below a file, is no place for a text.
+                // A folder, or a path below a file, cannot have a text.
                 Some(text) if draft.set_text(&path(name), &text).await.is_ok() => {
                     model.insert(name.to_owned(), text);
                 }
@@ -185,7 +186,7 @@ impl ModelWorld {
                     let deleted =
                         draft.apply(MemoryCommand::Delete { path: path(name) }).await.unwrap();
                     assert!(matches!(deleted, Reply::Done { .. }), "{name}: {deleted:?}");
-                    // A draft may hold texts below a file, until it is committed; they go with it.
+                    // A draft may have texts below a file until it is committed; they are removed with the file.
                     let gone: Vec<_> = below(&model, name).cloned().collect();
                     model.retain(|path, _| !gone.contains(path));
                 }
@@ -198,7 +199,7 @@ impl ModelWorld {
                 assert_eq!(change.is_some(), changes);
                 self.changed(change, Some(model));
             }
-            // Files below files, or in the place of folders: refused as a whole.
+            // Files below files, or at the paths of folders: refused as a whole.
             Err(error) => assert!(changes, "{error}"),
         }
     }
@@ -208,7 +209,7 @@ impl ModelWorld {
         let target = UndoTarget::Change(change);
         match self.memories.undo(&target, DryRun::No, &CallContext::default()).await {
             Ok(_) => self.model = before,
-            // Only folders came or went: the memories are as they were.
+            // Only folders were created or removed, so the memories are unchanged.
             Err(error) => assert_eq!(before, self.model, "{change}: {error:?}"),
         }
     }
@@ -248,7 +249,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_sequence_of_commands_does_what_a_plain_map_does(
+    fn any_sequence_of_commands_matches_a_plain_map(
         acts in proptest::collection::vec(act(), 1..24),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -259,7 +260,7 @@ proptest! {
                 world.act(act).await;
                 world.check();
             }
-            assert_eq!(world.memories.record_external_edits().await.unwrap(), 0, "history knows of all of it");
+            assert_eq!(world.memories.record_external_edits().await.unwrap(), 0, "history has every change");
         });
     }
 }

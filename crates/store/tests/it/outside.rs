@@ -1,4 +1,4 @@
-//! Editors, git and other processes beside us: nothing of theirs is lost.
+//! Editors, git and other processes beside this one: none of their writes is lost.
 
 use std::fs;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::host::{TestHost, at, create, rename, replace, table, texts};
 const PATH: &str = "/memories/global/a.md";
 
 #[tokio::test]
-async fn an_edit_from_outside_is_in_history_before_ours() {
+async fn an_external_edit_is_recorded_before_the_next_write() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);
@@ -52,13 +52,13 @@ async fn a_conflicting_save_changes_nothing_and_names_the_revision() {
 }
 
 #[tokio::test]
-async fn a_save_happens_where_what_is_there_is_as_expected() {
+async fn a_save_succeeds_only_if_its_precondition_holds() {
     let host = TestHost::new();
     let store = host.store();
     let person = host.person(&store);
     let (one, other) = (Revision::digest(b"one\n"), Revision::digest(b"other\n"));
     let both = |a, b| Precondition::Both(Box::new([a, b]));
-    // The expectation, what is there before, and whether a save of `new` happens.
+    // The precondition, the text before, and whether a save of `new` succeeds.
     let rows = [
         (Precondition::Present, None, false),
         (Precondition::Present, Some("one\n"), true),
@@ -71,10 +71,10 @@ async fn a_save_happens_where_what_is_there_is_as_expected() {
         (both(Precondition::Present, Precondition::NoneOf(vec![other])), Some("one\n"), true),
         (both(Precondition::Present, Precondition::Absent), Some("one\n"), false),
     ];
-    for (expected, there, happens) in rows {
+    for (expected, existing, happens) in rows {
         let file = host.global("a.md");
         fs::create_dir_all(host.global("")).unwrap();
-        match there {
+        match existing {
             Some(text) => fs::write(&file, text).unwrap(),
             None => fs::remove_file(&file).unwrap_or_default(),
         }
@@ -82,20 +82,20 @@ async fn a_save_happens_where_what_is_there_is_as_expected() {
             person.save(&at(PATH), "new\n", expected.clone(), &CallContext::default()).await;
         let after = fs::read_to_string(&file).ok();
         if happens {
-            assert_eq!(saved.unwrap().created, there.is_none(), "{expected:?}");
+            assert_eq!(saved.unwrap().created, existing.is_none(), "{expected:?}");
             assert_eq!(after.as_deref(), Some("new\n"), "{expected:?}");
         } else {
             let Err(StoreError::Refused(CommandError::Conflict { current, .. })) = saved else {
                 panic!("{expected:?}: {saved:?}")
             };
-            assert_eq!(current, there.map(|text| Revision::digest(text.as_bytes())));
-            assert_eq!(after.as_deref(), there, "{expected:?}");
+            assert_eq!(current, existing.map(|text| Revision::digest(text.as_bytes())));
+            assert_eq!(after.as_deref(), existing, "{expected:?}");
         }
     }
 }
 
 #[tokio::test]
-async fn what_vanished_and_came_back_starts_anew() {
+async fn a_removed_and_recreated_memory_has_no_old_facts() {
     let host = TestHost::new();
     let store = host.store();
     let person = host.person(&store);
@@ -129,43 +129,43 @@ async fn two_stores_on_one_folder_see_each_other() {
 }
 
 #[tokio::test]
-async fn subscribers_hear_of_outside_edits_and_of_other_processes() {
+async fn external_edits_and_changes_of_other_processes_are_published() {
     let host = TestHost::new();
     let (one, two) = (host.store(), host.store());
     create(&host.agent(&one), PATH, "one\n").await;
-    let mut heard = one.subscribe();
+    let mut events = one.subscribe();
     let _watch = host.agent(&one).watch().await.unwrap();
     create(&host.agent(&two), "/memories/global/b.md", "b\n").await;
     fs::write(host.global("a.md"), "by hand\n").unwrap();
     let mut paths = std::collections::BTreeSet::new();
     while paths.len() < 2 {
-        let notice = tokio::time::timeout(Duration::from_secs(30), heard.recv()).await;
-        let files = notice.unwrap().unwrap().files;
+        let event = tokio::time::timeout(Duration::from_secs(30), events.recv()).await;
+        let files = event.unwrap().unwrap().files;
         paths.extend(files.iter().map(|file| file.path.to_string()));
     }
     assert_eq!(paths.into_iter().collect::<Vec<_>>(), ["a.md", "b.md"]);
 }
 
 #[tokio::test]
-async fn subscribers_hear_of_the_first_memory_of_a_root_that_another_process_makes() {
+async fn the_first_memory_in_a_root_made_by_another_process_is_published() {
     let host = TestHost::new();
     let (one, two) = (host.store(), host.store());
-    let mut heard = one.subscribe();
+    let mut events = one.subscribe();
     let _watch = host.agent(&one).watch().await.unwrap();
     create(&host.agent(&two), "/memories/project/a.md", "a\n").await;
-    let notice = tokio::time::timeout(Duration::from_secs(30), heard.recv()).await;
-    let notice = notice.unwrap().unwrap();
-    let paths: Vec<_> = notice.files.iter().map(|file| file.path.as_str()).collect();
-    assert_eq!((paths, notice.kind.as_ref()), (vec!["a.md"], "create"));
+    let event = tokio::time::timeout(Duration::from_secs(30), events.recv()).await;
+    let event = event.unwrap().unwrap();
+    let paths: Vec<_> = event.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!((paths, event.kind.as_ref()), (vec!["a.md"], "create"));
 }
 
 #[tokio::test]
-async fn subscribers_hear_of_every_change_of_another_process_not_only_of_the_last_to_a_memory() {
+async fn every_change_of_another_process_is_published() {
     let host = TestHost::new();
     let (one, two) = (host.store(), host.store());
     let (listener, writer) = (host.agent(&one), host.agent(&two));
     create(&writer, PATH, "one\n").await;
-    let mut heard = one.subscribe();
+    let mut events = one.subscribe();
     listener.record_external_edits().await.unwrap();
     create(&writer, "/memories/global/b.md", "b\n").await;
     replace(&writer, PATH, "one", "two").await;
@@ -174,15 +174,15 @@ async fn subscribers_hear_of_every_change_of_another_process_not_only_of_the_las
     for _ in 0..2 {
         listener.record_external_edits().await.unwrap();
     }
-    let mut told = Vec::new();
-    while let Ok(notice) = heard.try_recv() {
-        told.push(format!("{} {}", notice.kind, notice.files[0].path));
+    let mut published = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        published.push(format!("{} {}", event.kind, event.files[0].path));
     }
-    assert_eq!(told, ["create b.md", "edit a.md", "edit a.md", "delete b.md"]);
+    assert_eq!(published, ["create b.md", "edit a.md", "edit a.md", "delete b.md"]);
 }
 
 #[tokio::test]
-async fn a_list_of_somebodys_own_is_a_memory_like_any_other() {
+async fn a_persons_own_list_file_is_an_ordinary_memory() {
     let mut host = TestHost::new();
     host.settings.memory_list = true;
     let store = host.store();
@@ -206,9 +206,9 @@ async fn a_list_of_somebodys_own_is_a_memory_like_any_other() {
     }
 }
 
-/// Two edits of one length in one tick of the file system's clock.
+/// Two edits of the same size within one tick of the file system's clock.
 #[tokio::test]
-async fn an_edit_in_the_tick_of_the_last_look_is_seen() {
+async fn an_edit_within_the_tick_of_the_last_scan_is_detected() {
     let host = TestHost::new();
     let store = host.store();
     let person = host.person(&store);
@@ -228,7 +228,7 @@ async fn an_edit_in_the_tick_of_the_last_look_is_seen() {
 }
 
 #[tokio::test]
-async fn reading_makes_nothing() {
+async fn reading_creates_nothing() {
     let host = TestHost::new();
     let store = host.store();
     let agent = host.agent(&store);

@@ -1,4 +1,5 @@
-//! One process of several on a host: a store whose files and state fail by one plan of its own.
+//! A process of several on a host: a store whose files and state have a plan of failures of their
+//! own.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a process for the global and the project scope.
+    /// Starts a process with the global and the project scope.
     pub(crate) fn start(host: &TestHost) -> Self {
         let plan = Arc::<FaultPlan>::default();
         let sqlite = Arc::new(SqliteState::new(host.path("state/lukasa.db")));
@@ -41,7 +42,7 @@ impl Process {
         Self { store, agent, plan }
     }
 
-    /// Returns the same memories as a person may touch them.
+    /// Returns the same memories for a person.
     pub(crate) fn person(&self) -> Memories {
         self.agent.for_caller(Caller::person("test"))
     }

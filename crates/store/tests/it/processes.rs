@@ -1,4 +1,5 @@
-//! Several processes on one root: every write of each is there, once, and each sees the others'.
+//! Several processes on one root: every write is kept exactly once, and each process sees those of
+//! the others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,15 +16,15 @@ use crate::host::{TestHost, answer, create, replace, texts};
 
 const LINES: usize = 40;
 
-/// Adds lines to one file from so many processes at once.
+/// Adds lines to one file from several processes at once.
 async fn write_concurrently(processes: Vec<Memories>, path: &'static str) {
     assert!(create(&processes[0], path, "start\n").await.starts_with("File created"));
     let writers = processes.into_iter().enumerate().map(|(process, memories)| {
         tokio::spawn(async move {
             for line in 0..LINES {
                 let new = format!("start\n{process}/{line}");
-                let said = replace(&memories, path, "start", &new).await;
-                assert!(said.starts_with("The memory file has been edited"), "{said}");
+                let reply = replace(&memories, path, "start", &new).await;
+                assert!(reply.starts_with("The memory file has been edited"), "{reply}");
             }
         })
     });
@@ -67,7 +68,7 @@ fn in_memory(host: &TestHost, root: &MemoryBackend) -> [Memories; 2] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_write_is_lost_on_a_backend_that_is_no_folder() {
+async fn no_write_is_lost_on_a_backend_without_a_folder() {
     let (host, root) = (TestHost::in_fast_storage(), MemoryBackend::new());
     write_concurrently(in_memory(&host, &root).into(), "/memories/global/a.md").await;
     let files = root.files();
@@ -76,9 +77,9 @@ async fn no_write_is_lost_on_a_backend_that_is_no_folder() {
     assert_eq!(root.temporaries(), 0);
 }
 
-/// Commands in turn by one and the other, and by an editor, and what each is told.
+/// Commands by two processes in turn, and edits by an editor, with the reply to each.
 #[tokio::test]
-async fn what_one_process_remembers_never_hides_what_another_or_an_editor_did() {
+async fn the_cache_of_one_process_never_hides_changes_of_another_or_an_editor() {
     let (host, root) = (TestHost::in_fast_storage(), MemoryBackend::new());
     let [one, two] = in_memory(&host, &root);
     let path = |name: &str| format!("/memories/global/{name}");
@@ -102,8 +103,8 @@ async fn what_one_process_remembers_never_hides_what_another_or_an_editor_did() 
         (&two, view("d/b.md"), None),
     ];
     for (memories, command, expected) in rows {
-        let (said, code) = answer(memories, command.clone()).await;
-        assert_eq!(code.as_deref(), expected, "{command}: {said}");
+        let (reply, code) = answer(memories, command.clone()).await;
+        assert_eq!(code.as_deref(), expected, "{command}: {reply}");
     }
     root.outside_write(&RelativePath::parse("d/c.md").unwrap(), b"theirs\n");
     for memories in [&one, &two] {
@@ -119,7 +120,7 @@ async fn what_one_process_remembers_never_hides_what_another_or_an_editor_did() 
 }
 
 #[tokio::test]
-async fn the_next_process_ends_what_a_restarted_machine_did_not() {
+async fn the_next_process_completes_a_write_that_a_restart_interrupted() {
     let (host, root) = (TestHost::in_fast_storage(), MemoryBackend::new());
     let [one, two] = in_memory(&host, &root);
     create(&one, "/memories/global/a.md", "one and more\n").await;

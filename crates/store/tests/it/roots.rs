@@ -1,5 +1,4 @@
-//! What the three roots are like: who may read them, what stands in them beside memories, whom they
-//! belong to.
+//! The roots of the three scopes: permissions, generated indexes, and identities.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,7 +14,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn what_lies_outside_a_checkout_is_for_the_person_alone() {
+async fn files_outside_a_checkout_are_private() {
     let host = TestHost::in_fast_storage();
     let store = host.store();
     let agent = host.agent(&store);
@@ -42,7 +41,7 @@ async fn what_lies_outside_a_checkout_is_for_the_person_alone() {
     for lock in fs::read_dir(host.path("state/locks")).unwrap() {
         assert_eq!(mode(&lock.unwrap().path()), 0o600);
     }
-    // In a checkout the person's umask decides, as for whatever else is there.
+    // In a checkout the person's umask decides, as for all other files.
     let (like, folder) = (host.project("like.md"), host.project("like"));
     fs::write(&like, "").unwrap();
     fs::create_dir(&folder).unwrap();
@@ -51,7 +50,7 @@ async fn what_lies_outside_a_checkout_is_for_the_person_alone() {
 }
 
 #[tokio::test]
-async fn every_scope_is_shown_even_when_there_is_nothing_in_it() {
+async fn empty_scopes_are_listed() {
     let host = TestHost::in_fast_storage();
     let store = host.store();
     let view = json!({"command": "view", "path": "/memories"});
@@ -71,13 +70,13 @@ async fn every_scope_is_shown_even_when_there_is_nothing_in_it() {
     0B	/memories/project/	(unavailable: no project is associated with this session)
     0B	/memories/workspace/	(unavailable: no workspace is associated with this session)
     ");
-    let (said, code) = answer(
+    let (reply, code) = answer(
         &alone,
         json!({"command": "create", "path": "/memories/project/a.md", "file_text": "x"}),
     )
     .await;
     assert_eq!(code.as_deref(), Some("scope_unavailable"));
-    assert_eq!(said, "Project memory is unavailable: no project is associated with this session");
+    assert_eq!(reply, "Project memory is unavailable: no project is associated with this session");
 }
 
 fn folders(host: &TestHost) -> BaseFolders {
@@ -95,7 +94,7 @@ fn in_another_project(host: &TestHost, store: &std::sync::Arc<lukasa_store::Stor
 }
 
 #[tokio::test]
-async fn what_is_global_is_seen_from_every_project_and_the_rest_from_its_own() {
+async fn global_memories_are_visible_in_every_project_and_others_in_their_own() {
     let host = TestHost::in_fast_storage();
     let store = host.store();
     let agent = host.agent(&store);
@@ -105,7 +104,7 @@ async fn what_is_global_is_seen_from_every_project_and_the_rest_from_its_own() {
     let listed = in_another_project(&host, &store).list(None).await.unwrap().memories;
     let listed: Vec<_> = listed.iter().map(|one| one.path.to_string()).collect();
     assert_eq!(listed, ["/memories/global/a.md"]);
-    // What history, pins and uses are kept under names no place on the disk.
+    // Names in history, pins and usage do not contain a path of the disk.
     let query = ChangesQuery { max: 9, ..ChangesQuery::default() };
     let changes = agent.changes(&query).await.unwrap();
     let home = host.path("").display().to_string();
@@ -117,7 +116,7 @@ async fn what_is_global_is_seen_from_every_project_and_the_rest_from_its_own() {
 }
 
 #[tokio::test]
-async fn a_listing_is_kept_in_the_roots_of_this_host_and_is_nobodys_to_edit() {
+async fn a_generated_list_is_kept_in_host_local_roots_and_is_read_only() {
     let mut host = TestHost::in_fast_storage();
     host.settings.memory_list = true;
     let store = host.store();
@@ -156,13 +155,13 @@ async fn a_listing_is_kept_in_the_roots_of_this_host_and_is_nobodys_to_edit() {
         json!({"command": "rename", "old_path": path, "new_path": "/memories/global/c.md"}),
         json!({"command": "rename", "old_path": "/memories/global/a.md", "new_path": path}),
     ] {
-        let (said, code) = answer(&agent, refused.clone()).await;
-        assert!(code.is_some(), "{refused}: {said}");
+        let (reply, code) = answer(&agent, refused.clone()).await;
+        assert!(code.is_some(), "{refused}: {reply}");
     }
     let listed = agent.list(Some(&at("/memories/global"))).await.unwrap().memories;
-    assert_eq!(listed.len(), 2, "it is no memory");
+    assert_eq!(listed.len(), 2, "the list is not a memory");
     assert_eq!(fs::read_to_string(host.global("MEMORY.md")).unwrap(), list);
-    // It follows what is there, and a file of somebody's own stays as it is.
+    // The list follows the memories, and a person's own file of that name stays unchanged.
     crate::host::delete(&agent, "/memories/global/b").await;
     store.checkpoint().await;
     let list = fs::read_to_string(host.global("MEMORY.md")).unwrap();
@@ -170,6 +169,6 @@ async fn a_listing_is_kept_in_the_roots_of_this_host_and_is_nobodys_to_edit() {
     fs::write(host.global("MEMORY.md"), "# Mine\n").unwrap();
     create(&agent, "/memories/global/c.md", "- c\n").await;
     store.checkpoint().await;
-    let found = texts(&host.global(""));
-    assert!(found.contains(&("MEMORY.md".to_owned(), "# Mine\n".to_owned())), "{found:?}");
+    let files = texts(&host.global(""));
+    assert!(files.contains(&("MEMORY.md".to_owned(), "# Mine\n".to_owned())), "{files:?}");
 }

@@ -1,9 +1,9 @@
-//! A seeded simulator: several callers, processes that die between commands and in the middle of a
-//! commit, steps that fail, a clock that jumps, somebody with an editor, all against a plain model of
-//! what must be there.
+//! A seeded simulator that compares the store with a plain model.
 //!
-//! `LUKASA_SIM_SECONDS` says how long to look for trouble (a few seeds when it is not set), and
-//! `LUKASA_SIM_SEED` runs one seed again. A failing seed is in the message.
+//! It has several callers, processes that die between commands and in the middle of a commit,
+//! failing steps, a clock that jumps, and an external editor. `LUKASA_SIM_SECONDS` sets the
+//! duration of the search; without it, a few seeds run. `LUKASA_SIM_SEED` runs one seed again. The
+//! message of a failure has the seed.
 
 mod model;
 
@@ -27,12 +27,12 @@ struct SimWorld {
     host: TestHost,
     processes: Vec<Process>,
     model: SimFiles,
-    /// What was there before the newest change, if that change is one of ours and known.
+    /// The state before the newest change, if that change is one by the simulator and has a known effect.
     last: Option<SimFiles>,
     random: Random,
-    /// How many texts and folders were named.
+    /// Number of texts and folders that were named.
     name_count: usize,
-    /// What happened, in words.
+    /// A log of the run, for failures.
     log: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ const NAMES: [&str; 8] = [
 ];
 const FOLDERS: [&str; 4] = ["global/d", "global/d/e", "global/f", "project/d"];
 
-/// More steps than the shortest write has, fewer than the longest.
+/// More steps than the shortest write has, and fewer than the longest.
 const CRASH_STEPS: usize = 30;
 
 impl SimWorld {
@@ -67,7 +67,7 @@ impl SimWorld {
         }
     }
 
-    #[expect(clippy::print_stderr, reason = "whoever runs one seed wants to see what happens")]
+    #[expect(clippy::print_stderr, reason = "a run of one seed prints its log")]
     fn log_event(&mut self, what: String) {
         if std::env::var_os("LUKASA_SIM_SEED").is_some() {
             eprintln!("{what}");
@@ -75,7 +75,7 @@ impl SimWorld {
         self.log.push(what);
     }
 
-    /// Returns a name that may be taken or not.
+    /// Returns a memory name, which may be taken.
     fn name(&mut self) -> String {
         let known: Vec<_> = self.model.keys().cloned().collect();
         if known.is_empty() || self.random.one_in(2) {
@@ -84,7 +84,7 @@ impl SimWorld {
         self.random.pick(&known).clone()
     }
 
-    /// Returns a text that nobody wrote before.
+    /// Returns a new, unique text.
     fn text(&mut self) -> String {
         self.name_count += 1;
         format!("fact {}\n{REPLACED}", self.name_count)
@@ -108,8 +108,8 @@ impl SimWorld {
         }
     }
 
-    /// Returns whether it is known what an undo of the newest change does: what was edited by hand
-    /// is the newest as soon as it is noticed.
+    /// Returns whether the effect of an undo of the newest change is known. An external edit becomes the newest
+    /// change as soon as it is recorded.
     async fn can_undo(&mut self) -> bool {
         self.record_external_edits(0).await;
         self.last.is_some()
@@ -121,7 +121,7 @@ impl SimWorld {
         }
     }
 
-    /// Returns an act of which a draft may have several.
+    /// Returns an act that may be part of a draft.
     fn small_act(&mut self) -> SimAct {
         let name = self.name();
         match self.random.below(13) {
@@ -147,13 +147,13 @@ impl SimWorld {
         }
     }
 
-    /// One caller does something, and nothing fails.
+    /// Executes an act of one caller, without failures.
     async fn run_act(&mut self) {
         let (act, one) = (self.act().await, self.random.below(self.processes.len()));
         let effect = act.effect(&self.model, self.last.as_ref());
         let done = execute(&self.processes[one], &act, &self.model).await.unwrap();
         self.log_event(format!("{one}: {act:?}: {done}"));
-        // The model knows no empty folders, which can be deleted and renamed like any.
+        // The model has no empty folders, which can be deleted and renamed like any other.
         let agrees = done == effect.is_some() || act.is_about_a_folder() && effect.is_none();
         assert!(agrees, "{act:?} done: {done}, expected {effect:?}");
         match effect {
@@ -163,7 +163,7 @@ impl SimWorld {
         }
     }
 
-    /// One caller does something, and a step of it fails or is its last.
+    /// Executes an act of one caller in which a step fails, or is the last one.
     async fn run_failing_act(&mut self) {
         let (act, one) = (self.act().await, self.random.below(self.processes.len()));
         let failures =
@@ -172,7 +172,7 @@ impl SimWorld {
         let failing = u64::try_from(1 + self.random.below(CRASH_STEPS)).unwrap();
         let process = &self.processes[one];
         if failure != Failure::Crash {
-            // What was edited by hand so far is known, so that what is noticed later is our doing.
+            // Records earlier external edits first, so that what is recorded later comes from this act.
             process.agent.record_external_edits().await.unwrap();
         }
         process.plan.set(failing, failure);
@@ -194,16 +194,16 @@ impl SimWorld {
                 "{act:?}, {failure:?}"
             );
         }
-        let found = self.files_on_disk();
+        let files = self.files_on_disk();
         let name = format!("{one}: {act:?}, {failure:?} at step {failing}");
-        self.log_event(format!("{name}: {failed}, acknowledged {done}, done {}", found == after));
-        assert!(found == before || found == after, "{name}: {found:#?}\nfrom {before:#?}");
-        assert!(!done || found == after, "{name}: was acknowledged and is lost: {found:#?}");
-        self.model = found;
+        self.log_event(format!("{name}: {failed}, acknowledged {done}, done {}", files == after));
+        assert!(files == before || files == after, "{name}: {files:#?}\nfrom {before:#?}");
+        assert!(!done || files == after, "{name}: an acknowledged write is lost: {files:#?}");
+        self.model = files;
         self.last = None;
     }
 
-    /// One process died in the middle of a write: another starts, and looks first, or the other one
+    /// Recovers after a process died in the middle of a write. A new process reads first, or the other process
     /// writes first.
     async fn start_successor(&mut self, dead: usize) {
         let next = Process::start(&self.host);
@@ -215,7 +215,7 @@ impl SimWorld {
         self.processes[dead] = next;
     }
 
-    /// One process writes in each scope and takes it back.
+    /// One process writes in each scope, and undoes that.
     async fn write_in_each_scope(&self, one: usize) {
         for scope in ["global", "project"] {
             let name = format!("{scope}/meanwhile.md");
@@ -227,7 +227,7 @@ impl SimWorld {
         }
     }
 
-    /// Somebody uses an editor.
+    /// Edits a file by hand.
     fn edit_by_hand(&mut self, may_remove: bool) {
         let name = self.name();
         self.last = None;
@@ -246,11 +246,11 @@ impl SimWorld {
         self.model.insert(name, text);
     }
 
-    /// Somebody uses an editor before anybody notices that a process died.
+    /// Edits a file by hand after a process died and before recovery.
     fn write_by_hand(&mut self, mut before: SimFiles, mut after: SimFiles) -> (SimFiles, SimFiles) {
         let known = self.model.clone();
         self.edit_by_hand(false);
-        self.log_event("by hand, before anybody looked".to_owned());
+        self.log_event("by hand, before recovery".to_owned());
         let written = self.model.iter().filter(|(name, text)| known.get(*name) != Some(text));
         for (name, text) in written {
             before.insert(name.clone(), text.clone());
@@ -259,7 +259,7 @@ impl SimWorld {
         (before, after)
     }
 
-    /// One process dies, having nothing to do, and another starts.
+    /// An idle process dies, and another one starts.
     fn kill(&mut self) {
         let one = self.random.below(self.processes.len());
         self.processes[one] = Process::start(&self.host);
@@ -292,7 +292,7 @@ impl SimWorld {
         }
     }
 
-    /// Returns every file there is, temporary ones too.
+    /// Returns all files, also temporary ones.
     fn files_on_disk(&self) -> SimFiles {
         let of = |scope: &str, folder: &std::path::Path| {
             let named = |(name, text)| (format!("{scope}/{name}"), text);
@@ -302,16 +302,16 @@ impl SimWorld {
         global.into_iter().chain(of("project", &self.host.project(""))).collect()
     }
 
-    /// History agrees with what is there, and nothing needs attention.
+    /// Checks that history agrees with the files, and that a health check finds no problem.
     async fn check(&mut self) {
         let process = &self.processes[0];
         let person = process.person();
         person.record_external_edits().await.unwrap();
         for (name, text) in &self.model {
-            let kept = person.content(&Revision::digest(text.as_bytes())).await.unwrap();
-            assert_eq!(kept.as_deref(), Some(text.as_bytes()), "{name} is not in history");
+            let recorded = person.content(&Revision::digest(text.as_bytes())).await.unwrap();
+            assert_eq!(recorded.as_deref(), Some(text.as_bytes()), "{name} is not in history");
         }
-        // Whoever writes next in a root settles what a dead process left open there.
+        // The next writer in a root recovers the write of a dead process.
         self.write_in_each_scope(0).await;
         process.store.checkpoint().await;
         let findings = person.health(Depth::Thorough).await.unwrap().findings;
@@ -324,12 +324,12 @@ fn path(name: &str) -> MemoryPath {
     at(&format!("/memories/{name}"))
 }
 
-/// Does something; returns whether it was done rather than refused.
+/// Executes an act. Returns whether it succeeded, and was not refused.
 async fn execute(process: &Process, act: &SimAct, model: &SimFiles) -> Result<bool, StoreError> {
     let command = match act {
         SimAct::Save { name, text } => {
-            let there = model.get(name).map(|text| Revision::digest(text.as_bytes()));
-            let expected = there.map_or(Precondition::Absent, Precondition::from);
+            let current = model.get(name).map(|text| Revision::digest(text.as_bytes()));
+            let expected = current.map_or(Precondition::Absent, Precondition::from);
             let saved =
                 process.person().save(&path(name), text, expected, &CallContext::default()).await;
             return saved.map(|_| true);
@@ -356,7 +356,7 @@ async fn execute(process: &Process, act: &SimAct, model: &SimFiles) -> Result<bo
     Ok(matches!(process.agent.apply(command, &CallContext::default()).await?, Reply::Done { .. }))
 }
 
-/// Returns what an agent calls for an act of its own.
+/// Returns the command of an agent for an act of its own.
 fn command(act: &SimAct) -> MemoryCommand {
     match act.clone() {
         SimAct::Create { name, text } => {
@@ -380,7 +380,7 @@ fn command(act: &SimAct) -> MemoryCommand {
     }
 }
 
-/// Runs a seed to its end; returns what happened.
+/// Runs a seed to its end. Returns the log.
 async fn run(seed: u64) -> Vec<String> {
     let mut world = SimWorld::new(seed);
     for _ in 0..60 {
@@ -392,7 +392,7 @@ async fn run(seed: u64) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_seed_is_the_same_run_every_time() {
+async fn a_seed_gives_the_same_run_every_time() {
     let first = tokio::spawn(run(7)).await.unwrap();
     assert!(first.iter().any(|line| line.contains("Crash at step")), "{first:#?}");
     assert_eq!(tokio::spawn(run(7)).await.unwrap(), first);
@@ -401,7 +401,7 @@ async fn a_seed_is_the_same_run_every_time() {
 #[tokio::test]
 async fn callers_crashes_and_editors_agree_with_a_plain_model() {
     if let Ok(seed) = std::env::var("LUKASA_SIM_SEED") {
-        // A task as below, so that the same steps are counted.
+        // Runs in a task as below, so that the same steps are counted.
         drop(tokio::spawn(run(seed.parse().unwrap())).await.unwrap());
         return;
     }
@@ -409,7 +409,7 @@ async fn callers_crashes_and_editors_agree_with_a_plain_model() {
     let (start, least) = (Instant::now(), 10);
     let mut seed = 0;
     while seed < least || start.elapsed() < Duration::from_secs(seconds) {
-        // A run of its own task: its panic is met here, where the seed is known.
+        // Runs in a task of its own: its panic is caught here, where the seed is known.
         let ended = tokio::spawn(run(seed)).await;
         assert!(ended.is_ok(), "run it again with LUKASA_SIM_SEED={seed}");
         seed += 1;

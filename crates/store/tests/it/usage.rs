@@ -1,4 +1,4 @@
-//! What counts as a use, and who hears of a change.
+//! Uses of memories, and subscriptions to changes.
 
 use lukasa_store::{CallContext, ChangeEvent, ChangesQuery, Memories, Precondition};
 use memory::change::{Actor, ChangeKind, Trust};
@@ -17,7 +17,7 @@ async fn usage(memories: &Memories, path: &str) -> Usage {
 }
 
 #[tokio::test]
-async fn only_what_succeeds_on_a_file_counts_as_a_use() {
+async fn only_a_successful_command_on_a_file_counts_as_a_use() {
     let host = TestHost::in_fast_storage();
     let store = host.store();
     let agent = host.agent(&store);
@@ -45,7 +45,7 @@ async fn only_what_succeeds_on_a_file_counts_as_a_use() {
     let text = person.read(&at(PATH)).await.unwrap();
     let view = MemoryCommand::View { path: at(PATH), lines: ViewRange::Whole };
     person.apply(view, &CallContext::default()).await.unwrap();
-    assert_eq!(usage(&agent, PATH).await.uses, before, "a person's look is no use");
+    assert_eq!(usage(&agent, PATH).await.uses, before, "a person's view is no use");
     let expected = Precondition::from(text.revision);
     person.save(&at(PATH), "saved\n", expected, &CallContext::default()).await.unwrap();
     assert_eq!(usage(&agent, PATH).await.uses, before + 1, "a person's save is one");
@@ -56,7 +56,7 @@ async fn only_what_succeeds_on_a_file_counts_as_a_use() {
 }
 
 #[tokio::test]
-async fn a_look_is_a_use_and_a_write_is_a_use_that_wrote() {
+async fn views_and_writes_count_as_uses() {
     let host = TestHost::in_fast_storage();
     std::fs::create_dir_all(host.global("")).unwrap();
     std::fs::write(host.global("a.md"), "one\n").unwrap();
@@ -79,15 +79,15 @@ async fn a_look_is_a_use_and_a_write_is_a_use_that_wrote() {
 }
 
 #[tokio::test]
-async fn each_change_is_announced_once_and_a_refusal_never() {
+async fn each_change_is_published_once_and_refusals_never() {
     let host = TestHost::in_fast_storage();
     let store = host.store();
     let agent = host.agent(&store);
-    let mut heard = store.subscribe();
+    let mut events = store.subscribe();
     create(&agent, "/memories/workspace/plan.md", "one\n").await;
-    let notice = heard.try_recv().unwrap();
-    assert_eq!((notice.kind, notice.provenance.actor), (ChangeKind::Create, Actor::Agent));
-    assert_eq!(event_paths(&notice), [("workspace:ws-42", "plan.md")]);
+    let event = events.try_recv().unwrap();
+    assert_eq!((event.kind, event.provenance.actor), (ChangeKind::Create, Actor::Agent));
+    assert_eq!(event_paths(&event), [("workspace:ws-42", "plan.md")]);
     for refused in [
         json!({"command": "delete", "path": "/memories/workspace/none.md"}),
         json!({"command": "create", "path": "/memories/workspace/plan.md", "file_text": "x"}),
@@ -98,24 +98,24 @@ async fn each_change_is_announced_once_and_a_refusal_never() {
     let mut dropped = agent.draft(ChangeKind::Draft, CallContext::default());
     dropped.set_text(&at(PATH), "never\n").await.unwrap();
     drop(dropped);
-    assert_eq!(heard.try_recv().unwrap_err(), TryRecvError::Empty);
+    assert_eq!(events.try_recv().unwrap_err(), TryRecvError::Empty);
     let mut draft = agent.draft(ChangeKind::Draft, CallContext::default());
     draft.set_text(&at(PATH), "a\n").await.unwrap();
     draft.set_text(&at("/memories/workspace/plan.md"), "two\n").await.unwrap();
     let change = draft.commit().await.unwrap().unwrap();
-    let notice = heard.try_recv().unwrap();
-    assert_eq!(notice.change, change);
-    assert_eq!(event_paths(&notice), [("global", "a.md"), ("workspace:ws-42", "plan.md")]);
-    assert_eq!(heard.try_recv().unwrap_err(), TryRecvError::Empty, "once for both");
+    let event = events.try_recv().unwrap();
+    assert_eq!(event.change, change);
+    assert_eq!(event_paths(&event), [("global", "a.md"), ("workspace:ws-42", "plan.md")]);
+    assert_eq!(events.try_recv().unwrap_err(), TryRecvError::Empty, "one event for both");
 }
 
-/// Returns the memories that a notice is about.
-fn event_paths(notice: &ChangeEvent) -> Vec<(&str, &str)> {
-    notice.files.iter().map(|file| (file.root.identity.as_str(), file.path.as_str())).collect()
+/// Returns the memories in an event.
+fn event_paths(event: &ChangeEvent) -> Vec<(&str, &str)> {
+    event.files.iter().map(|file| (file.root.identity.as_str(), file.path.as_str())).collect()
 }
 
 #[tokio::test]
-async fn a_pin_may_be_the_first_thing_that_a_host_keeps() {
+async fn a_pin_may_be_the_first_state_on_a_host() {
     let host = TestHost::in_fast_storage();
     std::fs::create_dir_all(host.project("")).unwrap();
     std::fs::write(host.project("a.md"), "came with the checkout\n").unwrap();
@@ -132,7 +132,7 @@ async fn a_pin_may_be_the_first_thing_that_a_host_keeps() {
 }
 
 #[tokio::test]
-async fn no_memory_gives_itself_a_pin_uses_or_trust() {
+async fn no_memory_can_set_its_own_pin_uses_or_trust() {
     let host = TestHost::in_fast_storage();
     std::fs::create_dir_all(host.global("")).unwrap();
     let text = "---\npinned: true\npin: true\nuses: 99\ntrust: person\n---\n- a fact\n";
@@ -142,7 +142,7 @@ async fn no_memory_gives_itself_a_pin_uses_or_trust() {
     let listed = agent.list(None).await.unwrap().memories;
     let listed: Vec<_> = listed.into_iter().map(|one| (one.path, one.pinned, one.usage)).collect();
     assert_eq!(listed, [(at(PATH), false, Usage::default())]);
-    // An edit has the trust of what was there, which is that of a text from outside.
+    // An edit has the trust of the earlier text, which is that of an external text.
     let insert = json!({"command": "insert", "path": PATH, "insert_line": 0, "insert_text": "x"});
     answer(&agent, insert).await;
     let all = ChangesQuery { max: 9, ..ChangesQuery::default() };

@@ -1,4 +1,4 @@
-//! Checkouts of one repository, made by git itself.
+//! Checkouts of one repository, created by git itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn git(folder: &Path, arguments: &[&str]) {
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// Lays out a repository with a worktree beside it, and one that only claims to be.
+/// Creates a repository with a worktree, and a folder that only claims to be a worktree.
 fn repository(host: &TestHost) -> [PathBuf; 3] {
     let (main, side, thief) = (host.path("repo"), host.path("side"), host.path("thief"));
     fs::create_dir(&main).unwrap();
@@ -52,7 +52,7 @@ async fn pinned(memories: &Memories) -> Vec<(String, bool)> {
 }
 
 #[tokio::test]
-async fn worktrees_share_pins_and_have_files_and_history_of_their_own() {
+async fn worktrees_share_pins_but_not_files_or_history() {
     let host = TestHost::new();
     let checkouts = repository(&host);
     let store = host.store();
@@ -74,13 +74,13 @@ async fn worktrees_share_pins_and_have_files_and_history_of_their_own() {
     for memories in [&main, &side, &thief] {
         assert_eq!(memories.changes(&query).await.unwrap().len(), 1);
     }
-    // There is one pin, and a delete drops it, wherever it happens; the other file stays.
+    // There is one pin, and a delete in either worktree drops it; the other file stays.
     crate::host::delete(&side, PATH).await;
     assert_eq!(pinned(&main).await, pin(false));
 }
 
 #[tokio::test]
-async fn a_repair_keeps_the_pin_of_what_another_worktree_has() {
+async fn a_repair_keeps_the_pin_of_a_memory_in_another_worktree() {
     let host = TestHost::new();
     let checkouts = repository(&host);
     let store = host.store();
@@ -88,10 +88,10 @@ async fn a_repair_keeps_the_pin_of_what_another_worktree_has() {
         checkouts.each_ref().map(|checkout| person(&host, &store, checkout, ProjectRoot::Repo));
     create(&main, PATH, "a\n").await;
     main.set_pin(&at(PATH), true).await.unwrap();
-    // The other worktree has the file by git, and Lukasa has never looked there.
-    let there = checkouts[1].join(".lukasa/memory");
-    fs::create_dir_all(&there).unwrap();
-    fs::write(there.join("a.md"), "a\n").unwrap();
+    // The other worktree has the file from git, and Lukasa has never read it there.
+    let other_root = checkouts[1].join(".lukasa/memory");
+    fs::create_dir_all(&other_root).unwrap();
+    fs::write(other_root.join("a.md"), "a\n").unwrap();
     fs::remove_file(checkouts[0].join(".lukasa/memory/a.md")).unwrap();
     let orphaned = async || {
         let health = main.health(lukasa_store::Depth::Quick).await.unwrap();
@@ -103,14 +103,14 @@ async fn a_repair_keeps_the_pin_of_what_another_worktree_has() {
     assert!(!orphaned().await);
     main.repair().await.unwrap();
     assert_eq!(pinned(&side).await, [(PATH.to_owned(), true)]);
-    fs::remove_file(there.join("a.md")).unwrap();
+    fs::remove_file(other_root.join("a.md")).unwrap();
     assert!(orphaned().await);
     main.repair().await.unwrap();
     assert!(!orphaned().await);
 }
 
 #[tokio::test]
-async fn a_host_local_project_root_is_one_for_all_worktrees_and_for_no_thief() {
+async fn a_host_local_project_root_is_shared_by_real_worktrees_only() {
     let host = TestHost::new();
     let checkouts = repository(&host);
     let store = host.store();
@@ -125,7 +125,7 @@ async fn a_host_local_project_root_is_one_for_all_worktrees_and_for_no_thief() {
 }
 
 #[tokio::test]
-async fn a_checkout_of_another_branch_is_an_edit_from_outside_like_any() {
+async fn a_branch_checkout_is_recorded_as_an_external_edit() {
     let host = TestHost::new();
     let [main, ..] = repository(&host);
     let store = host.store();

@@ -1,17 +1,18 @@
-//! The clock that the file system dates writes with.
+//! The clock that the file system uses for timestamps.
 //!
-//! It moves in ticks. Two writes within one tick have the same date, so what was read after the first
-//! says nothing of the second: a date is good for telling versions apart only once it is past.
+//! It advances in ticks. Two writes within one tick get the same timestamp, so a file that was read
+//! after the first write may change without a new timestamp. Timestamps distinguish versions only
+//! after their tick is over.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The longest tick of kernels, with room: they have 100 of them in a second or more.
+/// Longest tick of kernels, with a margin: they have 100 or more ticks a second.
 const TICK_NANOS: i128 = 20_000_000;
 
-/// The longest tick of file systems that keep whole seconds.
+/// Longest tick of file systems that store whole seconds.
 const COARSE_TICK_NANOS: i128 = 2_000_000_000;
 
-/// A moment by that clock.
+/// A time of this clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FsTime {
     nanos: i128,
@@ -23,8 +24,8 @@ impl FsTime {
         Self { nanos: nanos(now.tv_sec, now.tv_nsec) }
     }
 
-    /// Returns whether a write from this moment on could get this date too. One that lies ahead can be
-    /// met again at any time.
+    /// Checks whether a write from this time on could get the given timestamp. A timestamp in the future counts as
+    /// racy, since a later write may get it at any time.
     pub(super) fn is_racy(self, seconds: i64, nanoseconds: i64) -> bool {
         let tick = if nanoseconds == 0 { COARSE_TICK_NANOS } else { TICK_NANOS };
         nanos(seconds, nanoseconds) + tick >= self.nanos
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_date_is_met_again_until_its_tick_is_over() {
+    fn a_timestamp_is_racy_until_its_tick_is_over() {
         let now = FsTime { nanos: nanos(100, 500) };
         for (seconds, nanoseconds, expected) in [
             (100, 500, true),

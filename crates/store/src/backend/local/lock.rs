@@ -1,9 +1,9 @@
-//! The lock file of a root: who may write, and what the last writer left behind.
+//! The lock file of a root: a lock between processes, and a record of the last write.
 //!
-//! The file lies in the state folder, never in a checkout. The operating system's lock on it dies
-//! with its holder. Its few bytes tell the next holder what happened since: a count of writes, so
-//! that caches know whether they are still right, whether a write was under way, and which change was the
-//! last to be carried out.
+//! The file is in the state folder, never in a checkout. The operating system releases the lock
+//! when its holder dies. The record in the file has three facts for the next holder. The generation
+//! tells caches whether they are still valid. A flag tells whether a write was in progress. The
+//! last completed change tells recovery where to start.
 
 use std::fs::File;
 use std::io;
@@ -19,11 +19,11 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::backend::{BackendError, LastWrite, RootLock};
 
-/// A root's lock file, and the queue of this process before it.
+/// The lock file of a root, and a queue for the tasks of this process.
 #[derive(Debug)]
 pub(super) struct LockFile {
     lock: FileLock,
-    /// Fair between the tasks of this process; the operating system's lock is between processes.
+    /// A fair queue for tasks of this process. The operating system's lock works between processes.
     queue: Arc<Mutex<()>>,
 }
 
@@ -32,29 +32,29 @@ impl LockFile {
         Self { lock: FileLock::with_folder(path), queue: Arc::default() }
     }
 
-    /// Acquires the lock; waits at most so long.
+    /// Acquires the lock. Waits for at most `wait`.
     pub(super) async fn acquire(&self, wait: Duration) -> Result<LockFileGuard, BackendError> {
         let acquired = tokio::time::timeout(wait, async {
-            let turn = Arc::clone(&self.queue).lock_owned().await;
+            let queue_guard = Arc::clone(&self.queue).lock_owned().await;
             self.lock
                 .acquire(LockMode::Exclusive)
                 .await
-                .map(|guard| LockFileGuard::new(guard, turn))
+                .map(|guard| LockFileGuard::new(guard, queue_guard))
         });
         match acquired.await {
-            Ok(held) => held.map_err(cannot_open),
+            Ok(guard) => guard.map_err(cannot_open),
             Err(_elapsed) => Err(BackendError::Locked(wait)),
         }
     }
 
     /// Acquires the lock if it is free.
     pub(super) fn try_acquire(&self) -> Result<Option<LockFileGuard>, BackendError> {
-        let Ok(turn) = Arc::clone(&self.queue).try_lock_owned() else { return Ok(None) };
+        let Ok(queue_guard) = Arc::clone(&self.queue).try_lock_owned() else { return Ok(None) };
         let guard = self.lock.try_acquire(LockMode::Exclusive).map_err(cannot_open)?;
-        Ok(guard.map(|guard| LockFileGuard::new(guard, turn)))
+        Ok(guard.map(|guard| LockFileGuard::new(guard, queue_guard)))
     }
 
-    /// Returns what the file says of its last writer, without taking the lock.
+    /// Returns the state of the last write, without acquiring the lock.
     pub(super) fn last_write(&self) -> LastWrite {
         match LockRecord::load(self.lock.path()) {
             Some(record) if record.is_interrupted() => LastWrite::Interrupted,
@@ -63,12 +63,13 @@ impl LockFile {
         }
     }
 
-    /// Returns who holds the lock, if it is held. An error counts as free: only people are told.
+    /// Returns a description of the holder, if the lock is held. An error counts as free, since only people read
+    /// this.
     pub(super) fn holder(&self) -> Option<String> {
         if self.queue.try_lock().is_err() {
             return Some(format!("this process (pid {})", std::process::id()));
         }
-        self.lock.is_held().is_ok_and(|held| held).then(|| {
+        self.lock.is_held().is_ok_and(|is_held| is_held).then(|| {
             let pid = LockRecord::load(self.lock.path()).map_or(0, |record| record.pid);
             format!("another process (pid {pid})")
         })
@@ -79,7 +80,7 @@ fn cannot_open(error: FileLockError) -> BackendError {
     BackendError::from_io("open the lock file of a root", error.source)
 }
 
-/// What the lock file says.
+/// The content of the lock file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LockRecord {
     boot_id: String,
@@ -90,7 +91,7 @@ struct LockRecord {
 }
 
 impl LockRecord {
-    /// One line of fixed width, so that every write replaces the whole of it.
+    /// Encodes the record as one line of fixed width, so that every write replaces all of it.
     fn encode(&self) -> String {
         let writing = if self.writing { "writing" } else { "resting" };
         let (boot, generation, pid) = (&self.boot_id, self.generation, self.pid);
@@ -121,14 +122,13 @@ impl LockRecord {
         words.next().is_none().then_some(record)
     }
 
-    /// Returns whether the last writer, or the machine, died in the middle of a write.
+    /// Checks whether the last writer, or the machine, died in the middle of a write.
     fn is_interrupted(&self) -> bool {
         self.writing || self.boot_id != boot_id()
     }
 
-    /// Returns whether the machine may have been started anew since, when it is now in its start
-    /// called `boot`. Where starts have no names, a write that did not end may have met either a kill
-    /// or a power cut, and the worse of the two is assumed.
+    /// Checks whether the machine may have restarted since, if `boot` is its current boot id. Without boot ids, a
+    /// write that did not end may have met a kill or a power cut. The latter, which is worse, is assumed.
     fn rebooted_since(&self, boot: &str) -> bool {
         self.boot_id != boot || self.writing && boot == UNKNOWN_BOOT_ID
     }
@@ -139,7 +139,7 @@ impl LockRecord {
     }
 
     fn read(file: &File) -> Option<Self> {
-        // So few bytes are read and written in one piece.
+        // A record this short is read and written in one piece.
         let mut bytes = [0; 256];
         let count = file.read_at(&mut bytes, 0).ok()?;
         Self::decode(std::str::from_utf8(bytes.get(..count)?).ok()?)
@@ -150,17 +150,17 @@ impl LockRecord {
     }
 }
 
-/// Returns the highest number of a change that lock files in a folder say was carried out.
+/// Returns the highest number of a completed change in the lock files of a folder.
 pub(crate) fn highest_completed(folder: &Path) -> Option<ChangeId> {
     let names = crate::host_fs::list_names(folder);
     names.iter().filter_map(|name| LockRecord::load(&folder.join(name))?.completed).max()
 }
 
-/// Stands for each start of a machine that does not name them.
+/// Boot id of a machine that has none.
 const UNKNOWN_BOOT_ID: &str = "------------------------------------";
 
-/// Returns a word that differs after each start of the machine, so that a write that a power cut
-/// interrupted is told from one that a kill did.
+/// Returns the boot id, which differs after each start of the machine. It distinguishes a write that a power cut
+/// interrupted from one that a kill interrupted.
 fn boot_id() -> &'static str {
     static BOOT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
         crate::host_fs::read_small_file("/proc/sys/kernel/random/boot_id")
@@ -171,13 +171,13 @@ fn boot_id() -> &'static str {
     &BOOT
 }
 
-/// A held root.
+/// The guard of a locked root.
 #[derive(Debug)]
 pub(super) struct LockFileGuard {
-    // Released before the turn is.
+    // Field order: this lock is released before the queue guard.
     lock: FileLockGuard,
     record: LockRecord,
-    /// Whether the file had said something before, so that it is known to be on the disk.
+    /// Whether the file already had a record, which is therefore on the disk.
     is_synced: bool,
     interrupted: bool,
     restarted: bool,
@@ -216,32 +216,32 @@ impl RootLock for LockFileGuard {
 }
 
 impl LockFileGuard {
-    fn new(lock: FileLockGuard, turn: OwnedMutexGuard<()>) -> Self {
-        let known = LockRecord::read(lock.file());
-        // A file that says nothing is new, or a power cut took away what it said, or it itself, for which the new one
-        // stands. The worse is assumed: asking the state once too often costs little.
-        let interrupted = known.as_ref().is_none_or(LockRecord::is_interrupted);
-        let restarted = known.as_ref().is_none_or(|record| record.rebooted_since(boot_id()));
-        // A file that says nothing counts on from the time, so that it meets no count of the one before
-        // it, which processes may remember.
+    fn new(lock: FileLockGuard, queue_guard: OwnedMutexGuard<()>) -> Self {
+        let previous = LockRecord::read(lock.file());
+        // A file without a record is new, or a power cut lost its content or the file itself. The worse case is
+        // assumed: one unneeded query of the state costs little.
+        let interrupted = previous.as_ref().is_none_or(LockRecord::is_interrupted);
+        let restarted = previous.as_ref().is_none_or(|record| record.rebooted_since(boot_id()));
+        // Without a record the generation continues from the time, so that it differs from all earlier ones, which
+        // processes may have cached.
         let generation =
-            known.as_ref().map_or_else(|| changed_at(lock.file()), |record| record.generation);
-        let is_safe = known.is_some();
+            previous.as_ref().map_or_else(|| changed_at(lock.file()), |record| record.generation);
+        let is_synced = previous.is_some();
         let record = LockRecord {
             boot_id: boot_id().to_owned(),
             generation,
             pid: std::process::id(),
             writing: false,
-            completed: known.and_then(|record| record.completed),
+            completed: previous.and_then(|record| record.completed),
         };
-        Self { lock, record, is_synced: is_safe, interrupted, restarted, _queue_guard: turn }
+        Self { lock, record, is_synced, interrupted, restarted, _queue_guard: queue_guard }
     }
 
     fn write_record(&mut self) -> Result<(), BackendError> {
         let cannot = |error| BackendError::from_io("write the lock file of a root", error);
         self.record.write(self.lock.file()).map_err(cannot)?;
         if !self.is_synced {
-            // Once: the start of the machine that it names must outlive a power cut before any write is acknowledged.
+            // Done once: the boot id must survive a power cut before any write is acknowledged.
             self.lock.file().sync_all().map_err(cannot)?;
             sync_parent(self.lock.path()).map_err(cannot)?;
             self.is_synced = true;
@@ -250,12 +250,13 @@ impl LockFileGuard {
     }
 }
 
-/// Returns when a file was last changed, as a number that grows.
+/// Returns the time of the last change of a file, as a number that grows.
 fn changed_at(file: &File) -> u64 {
-    let facts = file.metadata();
+    let metadata = file.metadata();
     // Seconds since 1970 leave 30 bits free for the nanoseconds.
-    facts
-        .map_or(0, |facts| facts.ctime().cast_unsigned() << 30 | facts.ctime_nsec().cast_unsigned())
+    metadata.map_or(0, |metadata| {
+        metadata.ctime().cast_unsigned() << 30 | metadata.ctime_nsec().cast_unsigned()
+    })
 }
 
 #[cfg(test)]
@@ -263,12 +264,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_names_of_starts_an_interrupted_write_may_have_met_a_power_cut() {
-        let here = "b".repeat(36);
+    fn without_boot_ids_an_interrupted_write_counts_as_a_power_cut() {
+        let current = "b".repeat(36);
         for (boot, writing, now, expected) in [
-            (&*here, false, &*here, false),
-            (&*here, true, &*here, false),
-            (&*here, false, "another", true),
+            (&*current, false, &*current, false),
+            (&*current, true, &*current, false),
+            (&*current, false, "another", true),
             (UNKNOWN_BOOT_ID, false, UNKNOWN_BOOT_ID, false),
             (UNKNOWN_BOOT_ID, true, UNKNOWN_BOOT_ID, true),
         ] {
@@ -282,7 +283,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_damaged_record_is_none_or_is_written_as_it_was_read(
+        fn a_damaged_record_is_rejected_or_round_trips(
             generation in 0..u64::MAX,
             pid in 0..u32::MAX,
             writing in proptest::bool::ANY,
@@ -296,14 +297,14 @@ mod tests {
             let after: String = rest.chars().skip(removed).collect();
             if let Some(mut record) = LockRecord::decode(&format!("{before}{inserted}{after}")) {
                 let again = LockRecord::decode(&record.encode());
-                // A longer name of a start is cut; it is that of no start.
+                // A longer boot id is truncated; no machine has one.
                 record.boot_id.truncate(36);
                 proptest::prop_assert_eq!(again, Some(record));
             }
         }
 
         #[test]
-        fn a_record_is_read_as_it_was_written(
+        fn any_record_round_trips(
             generation in 0..u64::MAX,
             pid in 0..u32::MAX,
             completed in 0..i64::MAX,
@@ -316,8 +317,8 @@ mod tests {
     }
 
     #[tokio::test]
-    #[expect(clippy::disallowed_methods, reason = "somebody removes the lock file by hand")]
-    async fn a_lock_file_that_was_removed_lets_nobody_hold_beside_another() {
+    #[expect(clippy::disallowed_methods, reason = "the test removes the lock file by hand")]
+    async fn removing_the_lock_file_does_not_admit_two_holders() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a.lock");
         let wait = Duration::from_secs(5);
@@ -334,13 +335,13 @@ mod tests {
         other.begin().unwrap();
         other.end(None).unwrap();
         let counted = other.generation();
-        assert!(counted > remembered + 1, "a new file meets no count of the old one");
+        assert!(counted > remembered + 1, "a new file starts above all generations of the old one");
         drop(other);
         assert_eq!(one.acquire(wait).await.unwrap().generation(), counted);
     }
 
     #[test]
-    fn a_record_is_read_back_as_it_was_written() {
+    fn a_record_round_trips_with_a_fixed_width() {
         let record = LockRecord {
             boot_id: "b".repeat(36),
             generation: 7,
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_torn_or_foreign_says_nothing() {
+    fn torn_and_foreign_records_are_rejected() {
         let torn = ["", "lukasa2", "lukasa2 b 1 2 3", "\0\0\0"];
         let foreign =
             ["lukasa1 b 1 2 writing", "lukasa2 b 1 2 3 writing more", "lukasa2 b 1 2 3 so"];

@@ -1,4 +1,5 @@
-//! The way from a folder that is trusted to a root, and from a root to a memory's folder.
+//! The path from a trusted base folder to a root, and from a root to the folder of a memory. Every
+//! step below the base is opened without following links.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,17 +12,17 @@ use memory::path::RelativePath;
 
 use crate::backend::BackendError;
 
-/// Who may read what Lukasa makes in a root.
+/// Access rights of the files that Lukasa creates in a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privacy {
-    /// The person alone: folders 0700, files 0600.
+    /// Only for the person: folders 0700, files 0600.
     Private,
-    /// Whoever the checkout lets in: the process's umask decides.
+    /// For all that the checkout is for: the umask of the process decides.
     Shared,
 }
 
-/// Where a root is: a folder whose path a person chose, and the names below it that lead to the
-/// root. The folder may be reached through links, the names below it may not be links.
+/// The location of a root: a base folder that a person chose, and the names below it. The base may be reached
+/// through links; the names may not be links.
 #[derive(Debug)]
 pub struct RootDir {
     base: PathBuf,
@@ -30,28 +31,27 @@ pub struct RootDir {
 }
 
 impl RootDir {
-    /// Returns the root at `names` below `base`.
+    /// Returns the location `names` below `base`.
     pub fn new(base: PathBuf, names: &[&str], privacy: Privacy) -> Self {
         Self { base, names: names.iter().map(|&name| name.to_owned()).collect(), privacy }
     }
 
-    /// Returns the root's path, for people.
+    /// Returns the path of the root, for people.
     pub fn path(&self) -> PathBuf {
         join_names(&self.base, self.names.iter().map(String::as_str))
     }
 
-    /// Returns the root's path with the folder that a person chose resolved by `resolve`, and the
-    /// names below it as they are.
+    /// Returns the path of the root with its base resolved by `resolve`. The names below the base are unchanged.
     pub(crate) fn resolved_base(&self, resolve: impl Fn(&Path) -> PathBuf) -> PathBuf {
         join_names(&resolve(&self.base), self.names.iter().map(String::as_str))
     }
 
-    /// Returns who may read what is made here.
+    /// Returns the access rights of new files.
     pub(super) const fn privacy(&self) -> Privacy {
         self.privacy
     }
 
-    /// Opens the root; `None` when it does not exist.
+    /// Opens the root; `None` if it does not exist.
     pub(super) fn open(&self) -> Result<Option<Dir>, BackendError> {
         let base = match Dir::open_ambient_dir(&self.base, ambient_authority()) {
             Ok(base) => base,
@@ -68,8 +68,7 @@ impl RootDir {
         Ok(Some(folder))
     }
 
-    /// Opens every folder that holds a name on the way to the root, outermost first, as far as they
-    /// exist.
+    /// Opens the folders from the base to the parent of the root, outermost first, as far as they exist.
     pub(super) fn open_ancestors(&self) -> Result<Vec<Dir>, BackendError> {
         let mut chain = Vec::with_capacity(self.names.len());
         let Ok(mut folder) = Dir::open_ambient_dir(&self.base, ambient_authority()) else {
@@ -85,13 +84,13 @@ impl RootDir {
         Ok(chain)
     }
 
-    /// Opens the root and makes it first where it does not exist.
+    /// Opens the root, and creates it if it does not exist.
     pub(super) fn open_or_create(&self) -> Result<Dir, BackendError> {
         if let Some(root) = self.open()? {
             return Ok(root);
         }
         self.create_base()?;
-        // Not finding this folder is a fault of the set-up, not an answer to a caller.
+        // A missing base is a fault of the setup, not a missing memory.
         let mut folder =
             Dir::open_ambient_dir(&self.base, ambient_authority()).map_err(|source| {
                 BackendError::Io { doing: "open the folder that the root lies in", source }
@@ -103,7 +102,7 @@ impl RootDir {
     }
 
     fn create_base(&self) -> Result<(), BackendError> {
-        // A shared root lies in a checkout or a folder that somebody named: that one must exist.
+        // The base of a shared root is a checkout, or a folder that a person named: it must exist.
         if self.privacy == Privacy::Shared {
             return Ok(());
         }
@@ -111,13 +110,13 @@ impl RootDir {
             .map_err(|error| BackendError::from_write("make the folder of a root", error))
     }
 
-    /// Opens the folder that `path` lies in; `None` when it does not exist.
+    /// Opens the parent folder of `path`; `None` if it does not exist.
     pub(super) fn open_parent(&self, path: &RelativePath) -> Result<Option<Dir>, BackendError> {
         let Some(root) = self.open()? else { return Ok(None) };
         descend(root, path.parent().as_ref())
     }
 
-    /// Opens the folder at `path` (the root when `None`); `None` when it does not exist.
+    /// Opens the folder at `path`, or the root for `None`. Returns `None` if it does not exist.
     pub(super) fn open_folder(
         &self,
         path: Option<&RelativePath>,
@@ -126,27 +125,26 @@ impl RootDir {
         descend(root, path)
     }
 
-    /// Opens the folder that `path` lies in, making what is missing, and returns the names of the
-    /// folders that it made, outermost first.
+    /// Opens the parent folder of `path`, and creates missing folders. Returns the created ones, outermost first.
     pub(super) fn create_parent(
         &self,
         path: &RelativePath,
     ) -> Result<(Dir, Vec<(Dir, String)>), BackendError> {
         let mut folder = self.open_or_create()?;
-        let mut made = Vec::new();
-        let Some(parent) = path.parent() else { return Ok((folder, made)) };
+        let mut created = Vec::new();
+        let Some(parent) = path.parent() else { return Ok((folder, created)) };
         for name in parent.segments() {
-            let (next, new) = open_or_create_child(&folder, name, self.privacy)?;
-            if new {
-                made.push((folder, name.to_owned()));
+            let (next, is_new) = open_or_create_child(&folder, name, self.privacy)?;
+            if is_new {
+                created.push((folder, name.to_owned()));
             }
             folder = next;
         }
-        Ok((folder, made))
+        Ok((folder, created))
     }
 }
 
-/// Returns the path that these names lead to from a folder.
+/// Joins names to the path of a folder.
 pub(crate) fn join_names<'a>(
     folder: &Path,
     names: impl Iterator<Item = &'a str> + Clone,
@@ -169,14 +167,14 @@ fn descend(root: Dir, path: Option<&RelativePath>) -> Result<Option<Dir>, Backen
     Ok(Some(folder))
 }
 
-/// Opens one folder below another; a link is refused, whatever it leads to.
+/// Opens a folder in another one. Refuses a link, whatever its target.
 pub(super) fn open_child(folder: &Dir, name: &str) -> Result<Option<Dir>, BackendError> {
     match folder.open_dir_nofollow(name) {
         Ok(next) => Ok(Some(next)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => match folder.symlink_metadata(name) {
-            Ok(facts) if facts.is_symlink() => Err(BackendError::Escapes(name.to_owned())),
-            Ok(facts) if !facts.is_dir() => Err(BackendError::WrongKind),
+            Ok(metadata) if metadata.is_symlink() => Err(BackendError::Escapes(name.to_owned())),
+            Ok(metadata) if !metadata.is_dir() => Err(BackendError::WrongKind),
             _ => Err(BackendError::from_io("open a folder", error)),
         },
     }
@@ -196,7 +194,7 @@ fn open_or_create_child(
     }
     match folder.create_dir_with(OsStr::new(name), &builder) {
         Ok(()) => {}
-        // Somebody made it in the meantime: that one will do, if it is a folder.
+        // Another process created it in the meantime; it is used if it is a folder.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(BackendError::from_write("make a folder", error)),
     }

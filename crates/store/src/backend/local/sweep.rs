@@ -1,4 +1,8 @@
-//! Clearing away what interrupted writes left, and nothing that a person wrote.
+//! Sweeps: removes left-overs of interrupted writes, and nothing that a person wrote.
+//!
+//! A sweep walks the folders of a root and handles the names that `temp_name` defines. A temporary
+//! file is removed. A backup, which a write moved aside, is removed only if history has its bytes;
+//! otherwise it is renamed back. A sweep may run only while the root is locked.
 
 use cap_fs_ext::DirExt as _;
 use cap_std::fs::Dir;
@@ -11,29 +15,29 @@ use super::temp_name::{TempKind, kind_of, restore_hidden};
 use super::write::remove_tree;
 use crate::backend::{BackendError, IsReferenced, SweepReport};
 
-/// Sweeps everything below the root.
+/// Sweeps the whole root.
 pub(super) fn sweep(
-    anchor: &RootDir,
+    root_dir: &RootDir,
     in_history: &IsReferenced,
 ) -> Result<SweepReport, BackendError> {
-    sweep_levels(anchor, in_history, PATH_SEGMENTS_MAX)
+    sweep_levels(root_dir, in_history, PATH_SEGMENTS_MAX)
 }
 
-/// Sweeps what lies at the top of the root, and nothing in folders there.
+/// Sweeps the top of the root, without its folders.
 pub(super) fn sweep_top(
-    anchor: &RootDir,
+    root_dir: &RootDir,
     in_history: &IsReferenced,
 ) -> Result<SweepReport, BackendError> {
-    sweep_levels(anchor, in_history, 0)
+    sweep_levels(root_dir, in_history, 0)
 }
 
 fn sweep_levels(
-    anchor: &RootDir,
+    root_dir: &RootDir,
     in_history: &IsReferenced,
     levels: usize,
 ) -> Result<SweepReport, BackendError> {
     let mut sweep = Sweep { is_referenced: in_history, levels, report: SweepReport::default() };
-    if let Some(root) = anchor.open()? {
+    if let Some(root) = root_dir.open()? {
         sweep.folder(&root, None, 0);
     }
     Ok(sweep.report)
@@ -41,15 +45,15 @@ fn sweep_levels(
 
 struct Sweep<'a> {
     is_referenced: &'a IsReferenced,
-    /// How many levels of folders are looked into.
+    /// Maximum depth of folders that are swept.
     levels: usize,
     report: SweepReport,
 }
 
 impl Sweep<'_> {
-    /// Sweeps what can be read; a folder that cannot must not keep anybody from writing elsewhere.
-    /// A folder that no path names has no `at`.
-    fn folder(&mut self, folder: &Dir, at: Option<&RelativePath>, depth: usize) {
+    /// Sweeps one folder. A folder that cannot be read is skipped, so that it does not block writes elsewhere.
+    /// `folder_path` is `None` at the root, and for a folder without a valid path.
+    fn folder(&mut self, folder: &Dir, folder_path: Option<&RelativePath>, depth: usize) {
         let Ok(entries) = folder.entries() else { return };
         for entry in entries.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
@@ -64,13 +68,18 @@ impl Sweep<'_> {
                     };
                     self.report.removed += usize::from(removed.is_ok());
                 }
-                Some(TempKind::Backup(place)) => {
-                    let path = place.and_then(|place| child_path(at, depth, place));
-                    self.sweep_backup(folder, name, (place, path.as_ref()));
+                Some(TempKind::Backup(original_name)) => {
+                    let path = original_name
+                        .and_then(|original_name| child_path(folder_path, depth, original_name));
+                    self.sweep_backup(folder, name, (original_name, path.as_ref()));
                 }
                 None if kind.is_dir() && depth < self.levels => {
                     if let Ok(next) = folder.open_dir_nofollow(name) {
-                        self.folder(&next, child_path(at, depth, name).as_ref(), depth + 1);
+                        self.folder(
+                            &next,
+                            child_path(folder_path, depth, name).as_ref(),
+                            depth + 1,
+                        );
                     }
                 }
                 None => {}
@@ -78,43 +87,44 @@ impl Sweep<'_> {
         }
     }
 
-    /// Removes what is in history of what a write took out of its place, and brings the rest back.
+    /// Removes a backup if history has its content, and otherwise restores it.
     fn sweep_backup(
         &mut self,
         folder: &Dir,
         name: &str,
-        (place, path): (Option<&str>, Option<&RelativePath>),
+        (original_name, path): (Option<&str>, Option<&RelativePath>),
     ) {
         if self.is_disposable(folder, name, path) {
             let removed = match folder.symlink_metadata(name) {
-                Ok(facts) if facts.is_dir() => remove_tree(folder, name),
+                Ok(metadata) if metadata.is_dir() => remove_tree(folder, name),
                 Ok(_) | Err(_) => folder.remove_file(name),
             };
             self.report.removed += usize::from(removed.is_ok());
             return;
         }
-        match restore_hidden(folder, name, place) {
-            Ok(shown) => {
-                let above = path.and_then(RelativePath::parent);
-                let shown = above.map_or(shown.clone(), |above| format!("{above}/{shown}"));
-                self.report.restored.push(shown);
+        match restore_hidden(folder, name, original_name) {
+            Ok(restored_name) => {
+                let parent = path.and_then(RelativePath::parent);
+                let restored_name = parent
+                    .map_or(restored_name.clone(), |parent| format!("{parent}/{restored_name}"));
+                self.report.restored.push(restored_name);
             }
             Err(error) => {
-                tracing::warn!(%error, "what an interrupted write took away cannot be brought back");
+                tracing::warn!(%error, "restoring the backup of an interrupted write failed");
             }
         }
     }
 
-    /// Returns whether nobody would miss this file, or anything in this folder.
+    /// Checks whether history has this file, or all files in this folder, or there is nothing to lose.
     fn is_disposable(&self, folder: &Dir, name: &str, path: Option<&RelativePath>) -> bool {
-        let Ok(facts) = folder.symlink_metadata(name) else { return false };
-        if facts.is_file() {
+        let Ok(metadata) = folder.symlink_metadata(name) else { return false };
+        if metadata.is_file() {
             let Ok(read) = read_in(folder, name, HISTORY_FILE_BYTES_MAX) else { return false };
-            let known = |path| (self.is_referenced)(path, &read.bytes);
-            return read.bytes.is_empty() || read.is_whole() && path.is_some_and(known);
+            let is_known = |path| (self.is_referenced)(path, &read.bytes);
+            return read.bytes.is_empty() || read.is_whole() && path.is_some_and(is_known);
         }
-        if !facts.is_dir() {
-            // A link, pipe or device holds no text, and a write takes none of them away alone.
+        if !metadata.is_dir() {
+            // A link, pipe or device has no text, and a write never moves one aside by itself.
             return true;
         }
         let Ok(inner) = folder.open_dir_nofollow(name) else { return false };
@@ -122,16 +132,16 @@ impl Sweep<'_> {
         entries.flatten().all(|entry| {
             let os_name = entry.file_name();
             let Some(name) = os_name.to_str() else { return false };
-            // Each level is a segment of the path, so a path that ends ends this too.
+            // Each level is a segment of the path, so the recursion ends when the path has its maximum depth.
             let path = path.and_then(|path| path.child(name).ok());
             path.is_some_and(|path| self.is_disposable(&inner, name, Some(&path)))
         })
     }
 }
 
-fn child_path(at: Option<&RelativePath>, depth: usize, name: &str) -> Option<RelativePath> {
-    match at {
-        Some(at) => at.child(name).ok(),
+fn child_path(folder: Option<&RelativePath>, depth: usize, name: &str) -> Option<RelativePath> {
+    match folder {
+        Some(folder) => folder.child(name).ok(),
         None if depth == 0 => RelativePath::parse(name).ok(),
         None => None,
     }

@@ -1,10 +1,10 @@
-//! The hidden names beside memories, for the length of a write.
+//! The hidden file names that a write uses beside memories.
 //!
-//! There are two kinds. A *temporary* name has bytes of ours, or what was looked at and may go: a
-//! sweep removes it whatever it holds. An *aside* name has what a write took out of its place and may
-//! not have looked at yet; it carries the name of that place, so that what somebody outside wrote at
-//! that moment can be brought back. Both are hidden, so no listing shows them, and fixed in shape, so
-//! that a sweep finds what a crash left.
+//! There are two kinds. A *temporary* name has bytes of a write, or checked content that may be
+//! removed: a sweep always removes it. A *backup* name has content that a write moved aside and may
+//! not have checked yet. It contains the original name, so that an external edit at that moment can
+//! be restored. Both are hidden, so no listing shows them. Both have a fixed format, so a sweep
+//! finds those that a crash left.
 
 use std::io;
 use std::path::Path;
@@ -21,35 +21,39 @@ const TEMPORARY: &str = "tmp";
 
 const BACKUP: &str = "aside.";
 
-/// What a hidden name stands for.
+/// The kind of a hidden name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TempKind<'a> {
-    /// Ours to remove.
+    /// Temporary content, which may be removed.
     Partial,
-    /// What was at this name, if that fitted in.
+    /// A backup, with the original name if the hidden name had room for it.
     Backup(Option<&'a str>),
 }
 
-/// Returns what a name stands for, if it is one of ours.
+/// Returns the kind of a hidden name of this format.
 pub(super) fn kind_of(name: &str) -> Option<TempKind<'_>> {
     let (_, kind) = name.strip_prefix(PREFIX)?.split_once('.')?;
     match kind.strip_prefix(BACKUP) {
         Some("") => Some(TempKind::Backup(None)),
-        Some(place) => Some(TempKind::Backup(Some(place))),
+        Some(original_name) => Some(TempKind::Backup(Some(original_name))),
         None => (kind == TEMPORARY).then_some(TempKind::Partial),
     }
 }
 
-/// Returns a name for bytes of ours.
+/// Returns a new name for temporary content.
 pub(super) fn temporary_name() -> String {
     format!("{}.{TEMPORARY}", next_suffix())
 }
 
-/// Returns a name for what is taken out of its place at `name`.
+/// Returns a new name for a backup of the file `name`.
 pub(super) fn backup_name(name: &str) -> String {
     let next = next_suffix();
-    let aside = format!("{next}.{BACKUP}{name}");
-    if aside.len() <= SEGMENT_BYTES_MAX { aside } else { format!("{next}.{BACKUP}") }
+    let name_of_backup = format!("{next}.{BACKUP}{name}");
+    if name_of_backup.len() <= SEGMENT_BYTES_MAX {
+        name_of_backup
+    } else {
+        format!("{next}.{BACKUP}")
+    }
 }
 
 fn next_suffix() -> String {
@@ -58,31 +62,33 @@ fn next_suffix() -> String {
     format!("{PREFIX}{:x}-{number:x}", std::process::id())
 }
 
-/// Brings something hidden back into sight in its folder: to its own name if nothing else has that,
-/// else to one beside it. Returns the name.
+/// Renames a hidden file or folder to its original name if that is free, or else to one beside it. Returns the
+/// name.
 pub(super) fn restore_hidden(
     folder: &Dir,
     hidden: &str,
-    place: Option<&str>,
+    original_name: Option<&str>,
 ) -> io::Result<String> {
-    let beside = (1..=OUTSIDE_COPIES_MAX).map(|number| sibling_name(place, number));
-    for name in place.map(str::to_owned).into_iter().chain(beside) {
+    let siblings = (1..=OUTSIDE_COPIES_MAX).map(|number| sibling_name(original_name, number));
+    for name in original_name.map(str::to_owned).into_iter().chain(siblings) {
         match rename_noreplace(folder, hidden, folder, &name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            moved => return moved.map(|()| name),
+            result => return result.map(|()| name),
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Returns a name like `notes.outside-1.md`, for `notes.md`.
-fn sibling_name(place: Option<&str>, number: usize) -> String {
-    let place = Path::new(place.unwrap_or("memory.md"));
+/// Returns a name such as `notes.outside-1.md` for `notes.md`.
+fn sibling_name(original_name: Option<&str>, number: usize) -> String {
+    let original_name = Path::new(original_name.unwrap_or("memory.md"));
     let part =
         |part: Option<&std::ffi::OsStr>| part.and_then(|part| part.to_str()).map(str::to_owned);
-    let stem = part(place.file_stem()).unwrap_or_default();
-    let ending = part(place.extension()).map(|ending| format!(".{ending}")).unwrap_or_default();
-    let name = format!("{stem}.outside-{number}{ending}");
+    let stem = part(original_name.file_stem()).unwrap_or_default();
+    let extension = part(original_name.extension())
+        .map(|extension| format!(".{extension}"))
+        .unwrap_or_default();
+    let name = format!("{stem}.outside-{number}{extension}");
     if name.len() <= SEGMENT_BYTES_MAX { name } else { format!("memory.outside-{number}.md") }
 }
 
@@ -91,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hidden_name_says_what_it_stands_for() {
+    fn a_hidden_name_encodes_its_kind_and_original_name() {
         let long = "m".repeat(SEGMENT_BYTES_MAX);
         for (name, expected) in [
             (temporary_name().as_str(), Some(TempKind::Partial)),
@@ -108,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_beside_another_keeps_its_ending_and_fits() {
+    fn a_sibling_name_keeps_its_extension_and_fits_the_limit() {
         for (place, expected) in [
             (Some("a.md"), "a.outside-1.md"),
             (Some("folder"), "folder.outside-1"),

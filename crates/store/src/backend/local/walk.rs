@@ -1,7 +1,7 @@
-//! Finding all memories of a root, in bounded memory and without opening one.
+//! Walks of a root: finds all memories in bounded memory, without opening them.
 //!
-//! Nearly all the time goes into asking the kernel for the facts of each file. So where there are many,
-//! several threads ask, while names are still gathered.
+//! Nearly all time is spent in `stat` calls. If there are many files, several threads call `stat`
+//! in batches while this thread still lists folders.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,38 +23,38 @@ use crate::backend::{
     BackendError, Extent, SkipReason, SkippedEntry, Walk, WalkedFile, WalkedFolder,
 };
 
-/// How many things that were passed over are named; the rest of a hostile tree is not worth it.
+/// Maximum number of skipped entries that are returned; a hostile tree may have any number.
 const SKIPPED_MAX: usize = 100;
 
-/// How many files wait for their facts at most; each keeps its folder open.
+/// Maximum number of files with a pending `stat`. Each keeps its folder open.
 const PENDING_FILES_MAX: usize = 4_096;
-/// How many folders are kept open for files that wait.
+/// Maximum number of folders that are open for pending files.
 const PENDING_FOLDERS_MAX: usize = 64;
-/// Fewer files than this are not worth another thread.
-const FILES_PER_THREAD: usize = 128;
-/// Files that are asked for together.
+/// Number of files for each thread. Fewer are not worth another thread.
+const STATS_PER_THREAD: usize = 128;
+/// Number of files in one batch of `stat` calls.
 const FILES_PER_BATCH: usize = 32;
-/// Threads that ask at most; the kernel serves a few at once well, not many.
+/// Maximum number of threads that call `stat`; the kernel does not scale to many.
 const THREADS_MAX: usize = 4;
-/// Threads that ask here. Counting processors reads a dozen files, so it is done once.
+/// Number of threads on this host. Cached, since counting the processors reads a dozen files.
 static THREADS: LazyLock<usize> = LazyLock::new(|| {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     processors.min(THREADS_MAX)
 });
 
-/// Walks everything below `from` and keeps the first of each kind in byte order.
+/// Walks everything below `from`. Returns the first files and folders in byte order.
 pub(super) fn walk(
-    anchor: &RootDir,
+    root_dir: &RootDir,
     from: Option<&RelativePath>,
     extent: Extent,
 ) -> Result<Walk, BackendError> {
-    match anchor.open_folder(from)? {
+    match root_dir.open_folder(from)? {
         Some(folder) => walk_in(folder, from, extent),
         None => Ok(Walk::default()),
     }
 }
 
-/// Walks a folder as if it were at `from`, wherever it really is.
+/// Walks an open folder. The paths are as if it were at `from`.
 pub(super) fn walk_in(
     folder: Dir,
     from: Option<&RelativePath>,
@@ -68,38 +68,39 @@ pub(super) fn walk_in(
         folders: vec![Folder { path: from.cloned(), parent: 0, bytes: 0, is_listed: false }],
         walk: Walk::default(),
     };
-    let cannot = |error: io::Error| BackendError::from_io("list a folder", error);
-    walker.folder(&Arc::new(folder), 0).map_err(cannot)?;
+    let to_error = |error: io::Error| BackendError::from_io("list a folder", error);
+    walker.folder(&Arc::new(folder), 0).map_err(to_error)?;
     walker.wait_for_stats();
     let depth_max = from.map_or(0, RelativePath::depth).saturating_add(extent.levels);
     Ok(walker.finish(depth_max, extent.max))
 }
 
-/// Counts the files that a walk would find. Only names are read: that is so much quicker that it can be done for each new
-/// memory.
-pub(super) fn count(anchor: &RootDir) -> Result<usize, BackendError> {
-    let Some(folder) = anchor.open_folder(None)? else { return Ok(0) };
-    let cannot = |error: io::Error| BackendError::from_io("list a folder", error);
-    let (mut seen, mut files) = (0, 0);
+/// Counts the files that a walk would find. It reads only names, which is fast enough to run for each new memory.
+pub(super) fn count(root_dir: &RootDir) -> Result<usize, BackendError> {
+    let Some(folder) = root_dir.open_folder(None)? else { return Ok(0) };
+    let to_error = |error: io::Error| BackendError::from_io("list a folder", error);
+    let (mut entry_count, mut files) = (0, 0);
     let mut folders = vec![(folder, None::<RelativePath>)];
-    while let Some((folder, at)) = folders.pop() {
-        for entry in entries_of(&folder).map_err(cannot)? {
-            let entry = entry.map_err(|error| cannot(error.into()))?;
-            seen += 1;
-            if seen > WALKED_ENTRIES_MAX {
+    while let Some((folder, folder_path)) = folders.pop() {
+        for entry in entries_of(&folder).map_err(to_error)? {
+            let entry = entry.map_err(|error| to_error(error.into()))?;
+            entry_count += 1;
+            if entry_count > WALKED_ENTRIES_MAX {
                 return Ok(files);
             }
             let Some(name) = entry.file_name().to_str().ok().filter(|name| !name.starts_with('.'))
             else {
                 continue;
             };
-            let path = at.as_ref().map_or_else(|| RelativePath::parse(name), |at| at.child(name));
+            let path = folder_path
+                .as_ref()
+                .map_or_else(|| RelativePath::parse(name), |folder_path| folder_path.child(name));
             match (kind_of(&folder, name, entry.file_type()), path) {
                 (Ok(FileType::RegularFile), Ok(_)) => files += 1,
                 (Ok(FileType::Directory), Ok(path)) => {
-                    // What cannot be gone into holds nothing that can be counted.
-                    if let Ok(Some(below)) = open_child(&folder, name) {
-                        folders.push((below, Some(path)));
+                    // The files in a folder that cannot be opened cannot be counted.
+                    if let Ok(Some(subfolder)) = open_child(&folder, name) {
+                        folders.push((subfolder, Some(path)));
                     }
                 }
                 _ => {}
@@ -114,22 +115,22 @@ fn entries_of(folder: &Dir) -> io::Result<rustix::fs::Dir> {
     Ok(rustix::fs::Dir::new(openat(folder, ".", flags, Mode::empty())?)?)
 }
 
-/// Returns of which kind an entry is; not every file system says it along with the name.
-fn kind_of(folder: &Dir, name: &str, told: FileType) -> rustix::io::Result<FileType> {
-    if told != FileType::Unknown {
-        return Ok(told);
+/// Returns the type of an entry. Calls `stat` if the file system does not return it with the name.
+fn kind_of(folder: &Dir, name: &str, reported: FileType) -> rustix::io::Result<FileType> {
+    if reported != FileType::Unknown {
+        return Ok(reported);
     }
-    let facts = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(FileType::from_raw_mode(facts.st_mode))
+    let metadata = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(metadata.st_mode))
 }
 
 struct Walker {
     entry_count: usize,
     stat_queue: StatQueue,
-    /// How many folders were read since all questions were answered.
+    /// Number of folders that were read since the last wait.
     pending_folders: usize,
     files: Vec<WalkedFile>,
-    /// All folders, each after the one that it lies in; where the walk began comes first.
+    /// All folders, each after its parent. The start of the walk is first.
     folders: Vec<Folder>,
     walk: Walk,
 }
@@ -138,12 +139,12 @@ struct Folder {
     path: Option<RelativePath>,
     parent: usize,
     bytes: u64,
-    /// Whether it could be read to its end, and is not where the walk began.
+    /// Whether it was read completely, and is not the start of the walk.
     is_listed: bool,
 }
 
 impl Walker {
-    /// Gathers what is in one folder and below it.
+    /// Lists one folder and everything below it.
     fn folder(&mut self, folder: &Arc<Dir>, index: usize) -> io::Result<()> {
         self.pending_folders += 1;
         let mut entries = entries_of(folder)?;
@@ -186,11 +187,11 @@ impl Walker {
         }
         let path = match &self.folders[index].path {
             None => RelativePath::parse(name),
-            Some(at) => at.child(name),
+            Some(folder_path) => folder_path.child(name),
         };
         let Ok(path) = path else {
-            let deep = RelativePath::parse(name).is_ok();
-            let reason = if deep { SkipReason::TooDeep } else { SkipReason::Unaddressable };
+            let is_too_deep = RelativePath::parse(name).is_ok();
+            let reason = if is_too_deep { SkipReason::TooDeep } else { SkipReason::Unaddressable };
             return self.skip(index, name, reason);
         };
         if kind == FileType::Directory {
@@ -217,18 +218,18 @@ impl Walker {
         }
     }
 
-    /// Waits for the facts of all files that were asked for.
+    /// Waits for the results of all pending files.
     fn wait_for_stats(&mut self) {
         self.pending_folders = 0;
-        self.stat_queue.finish(|index, found| {
+        self.stat_queue.finish(|index, file| {
             self.walk.files_total += 1;
-            self.walk.bytes_total += found.stat.bytes;
-            self.folders[index].bytes += found.stat.bytes;
-            self.files.push(found);
+            self.walk.bytes_total += file.stat.bytes;
+            self.folders[index].bytes += file.stat.bytes;
+            self.files.push(file);
         });
     }
 
-    /// Adds up what lies in folders, and keeps the first `max` of what is within reach.
+    /// Sums up the bytes of folders, and keeps the first `max` entries within reach.
     fn finish(self, depth_max: usize, max: usize) -> Walk {
         let Self { mut walk, mut files, mut folders, .. } = self;
         for index in (1..folders.len()).rev() {
@@ -236,13 +237,13 @@ impl Walker {
             above[folder[0].parent].bytes += folder[0].bytes;
         }
         walk.folders_total = folders.iter().filter(|folder| folder.is_listed).count();
-        let within_reach = |path: &RelativePath| path.depth() <= depth_max;
-        files.retain(|file| within_reach(&file.path));
+        let is_in_reach = |path: &RelativePath| path.depth() <= depth_max;
+        files.retain(|file| is_in_reach(&file.path));
         let mut folders: Vec<_> = folders
             .into_iter()
             .filter(|folder| folder.is_listed)
             .filter_map(|folder| Some(WalkedFolder { path: folder.path?, bytes: folder.bytes }))
-            .filter(|folder| within_reach(&folder.path))
+            .filter(|folder| is_in_reach(&folder.path))
             .collect();
         walk.in_reach = files.len() + folders.len();
         files.sort_unstable_by(|a, b| a.path.as_str().cmp(b.path.as_str()));
@@ -259,44 +260,44 @@ impl Walker {
         if self.walk.skipped.len() < SKIPPED_MAX {
             let name = match &self.folders[folder].path {
                 None => name.to_owned(),
-                Some(at) => format!("{at}/{name}"),
+                Some(folder_path) => format!("{folder_path}/{name}"),
             };
             self.walk.skipped.push(SkippedEntry { name, reason });
         }
     }
 }
 
-/// A file whose facts are not known yet.
+/// A file with a pending `stat`.
 struct StatRequest {
     path: RelativePath,
-    /// What it lies in, and which folder of the walk that is.
+    /// Handle of its folder, and the index of that folder in the walk.
     folder: Arc<Dir>,
     index: usize,
 }
 
 impl StatRequest {
-    /// Asks the kernel. What was removed since its folder was read, or became something else, is no
-    /// finding.
+    /// Calls `stat`. Returns `None` if the file was removed or replaced since its folder was read.
     fn stat(self, started: FsTime) -> Option<StatResult> {
-        let facts = statat(&self.folder, self.path.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
-        let stat = FileMeta::from(&facts).stat(started);
+        let metadata =
+            statat(&self.folder, self.path.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let is_file = FileType::from_raw_mode(metadata.st_mode) == FileType::RegularFile;
+        let stat = FileMeta::from(&metadata).stat(started);
         is_file.then_some((self.index, WalkedFile { path: self.path, stat }))
     }
 }
 
-/// A file with its facts, and the folder that it lies in.
+/// A file with its stat, and the index of its folder.
 type StatResult = (usize, WalkedFile);
 
-/// Files whose facts are asked for by whoever comes by. Threads that are there anyway help; one that
-/// comes late finds nothing left to do, and nobody waits for it.
+/// A queue of pending `stat` calls. Threads of the blocking pool help the walker. A helper that starts late finds
+/// no work, and the walk does not wait for it.
 struct StatQueue {
     started: FsTime,
-    /// Not enough to be asked together yet.
+    /// The batch that is being filled.
     batch: Vec<StatRequest>,
-    /// How many files are not answered yet.
+    /// Number of files without a result.
     pending: usize,
-    /// How many were asked for since the walk began.
+    /// Number of files that were submitted since the walk began.
     submitted: usize,
     helpers: usize,
     queue: Arc<BatchQueue>,
@@ -306,28 +307,19 @@ struct StatQueue {
 
 impl StatQueue {
     fn new(started: FsTime) -> Self {
-        let (answer, answers) = mpsc::channel();
-        let (few, queue) = (Vec::with_capacity(FILES_PER_BATCH), Arc::default());
-        Self {
-            started,
-            batch: few,
-            pending: 0,
-            submitted: 0,
-            helpers: 0,
-            queue,
-            result_sender: answer,
-            results: answers,
-        }
+        let (result_sender, results) = mpsc::channel();
+        let (batch, queue) = (Vec::with_capacity(FILES_PER_BATCH), Arc::default());
+        Self { started, batch, pending: 0, submitted: 0, helpers: 0, queue, result_sender, results }
     }
 
-    fn submit(&mut self, question: StatRequest) {
-        self.batch.push(question);
+    fn submit(&mut self, request: StatRequest) {
+        self.batch.push(request);
         self.pending += 1;
         self.submitted += 1;
         if self.batch.len() == FILES_PER_BATCH {
             let next = Vec::with_capacity(FILES_PER_BATCH);
             self.queue.push(std::mem::replace(&mut self.batch, next));
-            if self.submitted > FILES_PER_THREAD * (self.helpers + 1) {
+            if self.submitted > STATS_PER_THREAD * (self.helpers + 1) {
                 self.spawn_helper();
             }
         }
@@ -339,30 +331,30 @@ impl StatQueue {
             return;
         }
         self.helpers += 1;
-        let (queue, answer, started) =
+        let (queue, sender, started) =
             (Arc::clone(&self.queue), self.result_sender.clone(), self.started);
         runtime.spawn_blocking(move || {
-            while let Some(questions) = queue.pop() {
-                // Nobody listens any more when the walk was given up.
-                drop(answer.send(stat_all(questions, started)));
+            while let Some(batch) = queue.pop() {
+                // The walk may have been dropped, and its receiver with it.
+                drop(sender.send(stat_all(batch, started)));
             }
         });
     }
 
-    /// Answers all questions and waits for those that others answer.
-    fn finish(&mut self, mut take: impl FnMut(usize, WalkedFile)) {
+    /// Processes the remaining batches, and waits for the results of the helpers.
+    fn finish(&mut self, mut on_result: impl FnMut(usize, WalkedFile)) {
         self.queue.push(std::mem::take(&mut self.batch));
         while self.pending > 0 {
-            // What is missing when all are taken, somebody else is at.
-            let answers = match self.queue.try_pop() {
-                Some(questions) => stat_all(questions, self.started),
+            // If the queue is empty, helpers have the remaining batches.
+            let results = match self.queue.try_pop() {
+                Some(batch) => stat_all(batch, self.started),
                 None => match self.results.recv() {
-                    Ok(answers) => answers,
+                    Ok(results) => results,
                     Err(_) => break,
                 },
             };
-            self.pending -= answers.len();
-            answers.into_iter().flatten().for_each(|(index, found)| take(index, found));
+            self.pending -= results.len();
+            results.into_iter().flatten().for_each(|(index, file)| on_result(index, file));
         }
     }
 }
@@ -373,11 +365,11 @@ impl Drop for StatQueue {
     }
 }
 
-fn stat_all(questions: Vec<StatRequest>, started: FsTime) -> Vec<Option<StatResult>> {
-    questions.into_iter().map(|question| question.stat(started)).collect()
+fn stat_all(batch: Vec<StatRequest>, started: FsTime) -> Vec<Option<StatResult>> {
+    batch.into_iter().map(|request| request.stat(started)).collect()
 }
 
-/// Questions on their way from who gathers names to who asks.
+/// Batches on their way from the walker to its helpers.
 #[derive(Default)]
 struct BatchQueue {
     state: Mutex<BatchQueueState>,
@@ -404,12 +396,12 @@ impl BatchQueue {
         self.state().batches.pop_front()
     }
 
-    /// Waits for a batch; `None` when no more will come.
+    /// Waits for a batch. Returns `None` once the queue is closed and empty.
     fn pop(&self) -> Option<Vec<StatRequest>> {
-        let is_idle = |waiting: &mut BatchQueueState| waiting.batches.is_empty() && !waiting.closed;
-        let mut waiting = self.state();
-        self.changed.wait_while(&mut waiting, is_idle);
-        waiting.batches.pop_front()
+        let is_idle = |state: &mut BatchQueueState| state.batches.is_empty() && !state.closed;
+        let mut state = self.state();
+        self.changed.wait_while(&mut state, is_idle);
+        state.batches.pop_front()
     }
 
     fn close(&self) {

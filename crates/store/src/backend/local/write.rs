@@ -1,4 +1,9 @@
-//! Putting bytes in place in one step, and taking them away again.
+//! Atomic writes, removals and renames of files in a root, and their synchronization.
+//!
+//! New bytes are staged in a temporary file and swapped with the old file in one step. The old file
+//! is checked after the swap and swapped back if it is not the expected one, so an external edit is
+//! never lost. A file or folder is removed in the same manner: it is moved aside, checked, and then
+//! deleted or moved back. Left-overs of a crash are cleaned up in `sweep`.
 
 use std::io::{self, Write as _};
 
@@ -16,54 +21,55 @@ use super::temp_name::{backup_name, restore_hidden, temporary_name};
 use super::{FileMeta, blocking, open_file, walk};
 use crate::backend::{BackendError, Expect, Extent, Staged, Stamp};
 
-/// New bytes beside their place. Dropping them removes them, and the folders made for them.
+/// New bytes in a temporary file beside their path. Dropping it removes the file, and the folders that were created
+/// for it.
 #[derive(Debug)]
 pub(super) struct StagedFile {
     folder: Dir,
     temporary: String,
     name: String,
     created_folders: Vec<(Dir, String)>,
-    /// When the bytes were last modified, if that was before they were staged.
+    /// Modification time of a text that was written elsewhere before.
     modified_at: Option<Timestamp>,
-    /// Whether the temporary name still stands for something of ours.
+    /// Whether the temporary name still belongs to a file of this write.
     is_pending: bool,
 }
 
-/// Writes `bytes` beside the place of `path`.
+/// Writes `bytes` to a temporary file beside `path`.
 pub(super) fn stage(
-    anchor: &RootDir,
+    root_dir: &RootDir,
     path: &RelativePath,
     bytes: &[u8],
 ) -> Result<StagedFile, BackendError> {
-    let (folder, folders_made) = anchor.create_parent(path)?;
-    let (mut file, temporary) = match create_temporary(&folder, anchor.privacy()) {
+    let (folder, created_folders) = root_dir.create_parent(path)?;
+    let (mut file, temporary) = match create_temporary(&folder, root_dir.privacy()) {
         Ok(created) => created,
         Err(error) => {
-            remove_created_folders(folders_made);
+            remove_created_folders(created_folders);
             return Err(error);
         }
     };
-    let new = StagedFile {
+    let staged = StagedFile {
         temporary,
         name: path.file_name().to_owned(),
         folder,
-        created_folders: folders_made,
+        created_folders,
         modified_at: None,
-        // From here on an early return removes what was begun.
+        // From here on, an early return removes the temporary file.
         is_pending: true,
     };
-    let cannot = |error| BackendError::from_write("write a memory", error);
-    file.write_all(bytes).map_err(cannot)?;
-    if let Ok(facts) = new.folder.symlink_metadata(&new.name)
-        && facts.is_file()
+    let to_error = |error| BackendError::from_write("write a memory", error);
+    file.write_all(bytes).map_err(to_error)?;
+    if let Ok(metadata) = staged.folder.symlink_metadata(&staged.name)
+        && metadata.is_file()
     {
-        // Who may read and write stays as it was; what else a hostile file may claim does not.
-        let mode = facts.permissions().mode() & 0o777;
-        if file.metadata().map_err(cannot)?.permissions().mode() & 0o777 != mode {
-            file.set_permissions(Permissions::from_mode(mode)).map_err(cannot)?;
+        // The permission bits are kept. Other mode bits, such as setuid in a hostile checkout, are not.
+        let mode = metadata.permissions().mode() & 0o777;
+        if file.metadata().map_err(to_error)?.permissions().mode() & 0o777 != mode {
+            file.set_permissions(Permissions::from_mode(mode)).map_err(to_error)?;
         }
     }
-    Ok(new)
+    Ok(staged)
 }
 
 fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), BackendError> {
@@ -76,7 +82,7 @@ fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), Ba
         let name = temporary_name();
         match folder.open_with(&name, &options) {
             Ok(file) => return Ok((file, name)),
-            // A process that died had our number; the next name is free.
+            // A dead process had the same process number; the next name is free.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(BackendError::from_write("write a memory", error)),
         }
@@ -95,7 +101,7 @@ impl Staged for StagedFile {
 }
 
 impl StagedFile {
-    /// Returns once the new bytes are safe on the disk: for a write that no redo record stands in for.
+    /// Makes the new bytes durable; for a write without a redo record.
     pub(super) fn sync(&self) -> Result<(), BackendError> {
         let (file, _) = open_file(&self.folder, &self.temporary)?;
         file.sync_all().map_err(|error| BackendError::from_write("synchronize a file", error))
@@ -117,68 +123,67 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Dates the new bytes. A file system that keeps no such time does not stop the write: the time is of the text, and
-    /// nothing is lost with it.
+    /// Sets the modification time of the new file. A failure is logged only: the text is complete without its time.
     fn date(&self, at: Timestamp) {
         use rustix::fs::{AtFlags, Timespec, Timestamps, utimensat};
         let time = Timespec { tv_sec: at.as_second(), tv_nsec: at.subsec_nanosecond().into() };
         let times = Timestamps { last_access: time, last_modification: time };
         let dated = utimensat(&self.folder, &self.temporary, &times, AtFlags::SYMLINK_NOFOLLOW);
         if let Err(error) = dated {
-            tracing::debug!(%error, "a memory cannot have the time at which it was written before");
+            tracing::debug!(%error, "failed to set the modification time of an imported memory");
         }
     }
 
-    /// Swaps the new bytes with what is there, looks at what was there, and swaps back if that is
-    /// not what was expected: an edit made outside in between is never lost.
+    /// Swaps the new file with the current one and checks the latter. If it is not the expected one, swaps back, so
+    /// that an external edit is never lost.
     fn replace(&mut self, expected: Stamp) -> Result<(), BackendError> {
-        let cannot = |error| BackendError::from_write("put a memory in place", error);
-        let ours = self.folder.symlink_metadata(&self.temporary).map_err(cannot)?.ino();
+        let to_error = |error| BackendError::from_write("put a memory in place", error);
+        let own_inode = self.folder.symlink_metadata(&self.temporary).map_err(to_error)?.ino();
         match self.swap() {
             Ok(()) => {}
             Err(error) if is_unsupported(&error) => return self.replace_by_rename(expected),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(BackendError::Changed);
             }
-            Err(error) => return Err(cannot(error)),
+            Err(error) => return Err(to_error(error)),
         }
         if has_stamp(&self.folder, &self.temporary, expected) {
-            // The new bytes are in place. What cannot be removed is swept later.
+            // The new bytes are in place. If the old file cannot be removed, a sweep removes it later.
             remove_soon(&self.folder, &self.temporary);
             return Ok(());
         }
-        self.swap_back(ours)
+        self.swap_back(own_inode)
     }
 
-    /// Swaps the new bytes with what is there. From then on nobody has looked at what waits under the
-    /// other name, so that name says whose it was: dying here must not let a sweep take it for ours.
+    /// Swaps the new file with the current one. The unchecked old file gets a backup name, which names its path.
+    /// After a crash, a sweep must not take it for a file of this write.
     fn swap(&mut self) -> io::Result<()> {
-        let aside = backup_name(&self.name);
-        self.folder.rename(&self.temporary, &self.folder, &aside)?;
-        self.temporary = aside;
+        let backup = backup_name(&self.name);
+        self.folder.rename(&self.temporary, &self.folder, &backup)?;
+        self.temporary = backup;
         exchange(&self.folder, &self.temporary, &self.name)
     }
 
-    /// Swaps back until it is our own bytes that are at the temporary name: whoever writes outside at
-    /// this moment may put yet another file in place.
-    fn swap_back(&mut self, ours: u64) -> Result<(), BackendError> {
+    /// Swaps back until the temporary name has the file of this write. An external writer may put yet another file
+    /// in place between the swaps.
+    fn swap_back(&mut self, own_inode: u64) -> Result<(), BackendError> {
         for _ in 0..OUTSIDE_RACE_RETRIES {
             if exchange(&self.folder, &self.temporary, &self.name).is_err() {
                 break;
             }
             match self.folder.symlink_metadata(&self.temporary) {
-                Ok(facts) if facts.ino() == ours => return Err(BackendError::Changed),
+                Ok(metadata) if metadata.ino() == own_inode => return Err(BackendError::Changed),
                 Ok(_) | Err(_) => {}
             }
         }
-        // Theirs is at the temporary name: it must neither be discarded with it nor stay unseen.
+        // The external file has the temporary name. It must neither be deleted with it nor stay hidden.
         self.is_pending = false;
         restore_hidden(&self.folder, &self.temporary, Some(&self.name))
             .map_err(|error| BackendError::from_write("put a memory back", error))?;
         Err(BackendError::Changed)
     }
 
-    /// Replaces where the file system cannot swap: looks, then renames.
+    /// Replaces a file without a swap, where the file system has none: checks, then renames.
     fn replace_by_rename(&self, expected: Stamp) -> Result<(), BackendError> {
         if !has_stamp(&self.folder, &self.name, expected) {
             return Err(BackendError::Changed);
@@ -192,32 +197,31 @@ impl StagedFile {
 impl Drop for StagedFile {
     fn drop(&mut self) {
         if self.is_pending {
-            // What cannot be removed is swept later; there is nobody to tell here.
+            // A sweep removes it later if this fails; `drop` cannot report an error.
             drop(self.folder.remove_file(&self.temporary));
         }
         remove_created_folders(std::mem::take(&mut self.created_folders));
     }
 }
 
-/// Removes folders that were made for a write that did not happen, unless somebody uses them.
-fn remove_created_folders(made: Vec<(Dir, String)>) {
-    for (folder, name) in made.into_iter().rev() {
-        // Succeeds only if nobody has put anything into it.
+/// Removes folders that were created for a failed write, unless they are in use.
+fn remove_created_folders(created: Vec<(Dir, String)>) {
+    for (folder, name) in created.into_iter().rev() {
+        // Fails if the folder is not empty.
         drop(folder.remove_dir(name));
     }
 }
 
-/// Compares a file with a stamp, leaving out the time of the last change of its facts: swapping
-/// two names touches that, and nothing else that a writer would.
+/// Compares a file with a stamp, but for the change time of its metadata: a swap of two names updates that time.
 fn has_stamp(folder: &Dir, name: &str, expected: Stamp) -> bool {
-    let Ok(facts) = folder.symlink_metadata(name) else { return false };
-    let (Stamp([ino, bytes, _, modified]), Stamp(found)) =
-        (expected, FileMeta::from(&facts).stamp());
-    facts.is_file() && [ino, bytes, modified] == [found[0], found[1], found[3]]
+    let Ok(metadata) = folder.symlink_metadata(name) else { return false };
+    let (Stamp([ino, bytes, _, modified]), Stamp(actual)) =
+        (expected, FileMeta::from(&metadata).stamp());
+    metadata.is_file() && [ino, bytes, modified] == [actual[0], actual[1], actual[3]]
 }
 
-/// Removes the name of a file now, if that can be done, or leaves it to be swept; what the file takes up is given
-/// back beside that. On ext4 the name takes some 20 µs and the rest 180, which waits for the last open handle.
+/// Removes a file name if possible; otherwise a sweep does. The file's blocks are freed on another thread: on ext4
+/// removing the name takes about 20 µs, and freeing, which happens when the last handle is closed, about 180 µs.
 fn remove_soon(folder: &Dir, name: &str) {
     #[cfg(target_os = "linux")]
     let handle = {
@@ -243,7 +247,7 @@ fn exchange(_folder: &Dir, _a: &str, _b: &str) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Gives something another name that nothing has, in one step.
+/// Renames a file or folder to a name that must be free, atomically where the system can do that.
 pub(super) fn rename_noreplace(from: &Dir, name: &str, to: &Dir, new_name: &str) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -254,8 +258,8 @@ pub(super) fn rename_noreplace(from: &Dir, name: &str, to: &Dir, new_name: &str)
             Err(error) => return Err(error.into()),
         }
     }
-    // A second name fails when there is a first one; folders have no second names, so for them the
-    // look and the step are two.
+    // A hard link fails if the new name exists. Folders cannot have hard links, so for them check and rename are
+    // two steps.
     if from.symlink_metadata(name)?.is_dir() {
         if to.symlink_metadata(new_name).is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -270,57 +274,57 @@ fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
 }
 
-/// Removes a file: out of sight first, then looked at, then gone or put back.
+/// Removes a file: moves it aside, checks it, and then deletes it or moves it back.
 pub(super) fn remove_file(
-    anchor: &RootDir,
+    root_dir: &RootDir,
     path: &RelativePath,
     expected: Stamp,
 ) -> Result<(), BackendError> {
-    let folder = anchor.open_parent(path)?.ok_or(BackendError::NotFound)?;
-    let cannot = |error| BackendError::from_write("remove a memory", error);
-    let aside = backup_name(path.file_name());
-    rename_noreplace(&folder, path.file_name(), &folder, &aside).map_err(cannot)?;
-    if has_stamp(&folder, &aside, expected) {
-        // It is out of sight, and so removed. What cannot be removed is swept later.
-        remove_soon(&folder, &aside);
+    let folder = root_dir.open_parent(path)?.ok_or(BackendError::NotFound)?;
+    let to_error = |error| BackendError::from_write("remove a memory", error);
+    let backup = backup_name(path.file_name());
+    rename_noreplace(&folder, path.file_name(), &folder, &backup).map_err(to_error)?;
+    if has_stamp(&folder, &backup, expected) {
+        // The file is hidden and counts as removed. If it cannot be deleted, a sweep does that later.
+        remove_soon(&folder, &backup);
         return Ok(());
     }
-    restore_hidden(&folder, &aside, Some(path.file_name())).map_err(cannot)?;
+    restore_hidden(&folder, &backup, Some(path.file_name())).map_err(to_error)?;
     Err(BackendError::Changed)
 }
 
-/// Removes a folder: out of sight in one step, then looked at, then piece by piece or put back.
-/// Links in it are removed as links.
+/// Removes a folder: moves it aside, checks its memories, and then deletes all of it or moves it back. Links in it
+/// are removed as links.
 pub(super) fn remove_folder(
-    anchor: &RootDir,
+    root_dir: &RootDir,
     path: &RelativePath,
     mut expected: Vec<(RelativePath, Stamp)>,
 ) -> Result<(), BackendError> {
-    let folder = anchor.open_parent(path)?.ok_or(BackendError::NotFound)?;
-    let cannot = |error| BackendError::from_write("remove a folder", error);
-    if !folder.symlink_metadata(path.file_name()).map_err(cannot)?.is_dir() {
+    let folder = root_dir.open_parent(path)?.ok_or(BackendError::NotFound)?;
+    let to_error = |error| BackendError::from_write("remove a folder", error);
+    if !folder.symlink_metadata(path.file_name()).map_err(to_error)?.is_dir() {
         return Err(BackendError::WrongKind);
     }
-    let aside = backup_name(path.file_name());
-    rename_noreplace(&folder, path.file_name(), &folder, &aside).map_err(cannot)?;
+    let backup = backup_name(path.file_name());
+    rename_noreplace(&folder, path.file_name(), &folder, &backup).map_err(to_error)?;
     expected.sort();
-    let found = memories_in(&folder, &aside, path);
-    if !matches!(&found, Ok(found) if *found == expected) {
-        // What cannot be looked at is put back too: out of sight nobody would find it.
-        restore_hidden(&folder, &aside, Some(path.file_name())).map_err(cannot)?;
-        return found.and(Err(BackendError::Changed));
+    let memories = memories_in(&folder, &backup, path);
+    if !matches!(&memories, Ok(memories) if *memories == expected) {
+        // A folder that cannot be read is moved back too: hidden, it would be lost to its owner.
+        restore_hidden(&folder, &backup, Some(path.file_name())).map_err(to_error)?;
+        return memories.and(Err(BackendError::Changed));
     }
-    // Looked at, and so ours to clear away, now or by the next sweep.
+    // The content is checked, so a sweep may delete the folder, too, if this fails.
     let temporary = temporary_name();
-    folder.rename(&aside, &folder, &temporary).map_err(cannot)?;
+    folder.rename(&backup, &folder, &temporary).map_err(to_error)?;
     if let Err(error) = remove_tree(&folder, &temporary) {
-        // It is out of sight, and so removed; the next sweep tries again.
-        tracing::warn!(%error, "a removed folder could not be cleared away yet");
+        // The folder is hidden and counts as removed. The next sweep tries again.
+        tracing::warn!(%error, "deleting a removed folder failed; retry at the next sweep");
     }
     Ok(())
 }
 
-/// Returns the memories in the folder called `name`, as if it were at `path`, in order.
+/// Returns the memories in the folder `name`, with paths as if it were at `path`, sorted.
 fn memories_in(
     folder: &Dir,
     name: &str,
@@ -330,14 +334,14 @@ fn memories_in(
         .open_dir_nofollow(name)
         .map_err(|error| BackendError::from_io("look into a folder", error))?;
     let files = walk::walk_in(inner, Some(path), Extent::ALL)?.files;
-    let mut found: Vec<_> = files.into_iter().map(|file| (file.path, file.stat.stamp)).collect();
-    found.sort();
-    Ok(found)
+    let mut memories: Vec<_> = files.into_iter().map(|file| (file.path, file.stat.stamp)).collect();
+    memories.sort();
+    Ok(memories)
 }
 
-/// Removes a folder and the folders in it as far as there is nothing in them.
-pub(super) fn remove_empty(anchor: &RootDir, path: &RelativePath) -> Result<(), BackendError> {
-    let Some(folder) = anchor.open_parent(path)? else { return Ok(()) };
+/// Removes a folder and its subfolders, as far as they are empty.
+pub(super) fn remove_empty(root_dir: &RootDir, path: &RelativePath) -> Result<(), BackendError> {
+    let Some(folder) = root_dir.open_parent(path)? else { return Ok(()) };
     remove_empty_in(&folder, path.file_name(), path.depth());
     Ok(())
 }
@@ -353,7 +357,7 @@ fn remove_empty_in(folder: &Dir, name: &str, depth: usize) {
             }
         }
     }
-    // Fails for whatever is no folder or is not empty, which then stays.
+    // Fails for files and for folders that are not empty, which stay.
     drop(folder.remove_dir(name));
 }
 
@@ -361,48 +365,48 @@ pub(super) fn remove_tree(folder: &Dir, name: &str) -> io::Result<()> {
     folder.open_dir_nofollow(name)?.remove_open_dir_all()
 }
 
-/// Gives a file or folder another path, which must be free.
+/// Renames a file or folder to a path that must be free.
 pub(super) fn rename(
-    anchor: &RootDir,
+    root_dir: &RootDir,
     from: &RelativePath,
     to: &RelativePath,
 ) -> Result<(), BackendError> {
-    let source = anchor.open_parent(from)?.ok_or(BackendError::NotFound)?;
-    let (target, made) = anchor.create_parent(to)?;
-    let moved = rename_noreplace(&source, from.file_name(), &target, to.file_name());
-    if moved.is_err() {
-        remove_created_folders(made);
+    let source = root_dir.open_parent(from)?.ok_or(BackendError::NotFound)?;
+    let (target, created_folders) = root_dir.create_parent(to)?;
+    let renamed = rename_noreplace(&source, from.file_name(), &target, to.file_name());
+    if renamed.is_err() {
+        remove_created_folders(created_folders);
     }
-    moved.map_err(|error| BackendError::from_write("rename a memory", error))
+    renamed.map_err(|error| BackendError::from_write("rename a memory", error))
 }
 
-/// From how many files on one request to synchronize everything is cheaper than one for each.
+/// Number of files from which synchronizing the whole file system is cheaper than synchronizing each file.
 const SYNC_ALL_FROM: usize = 16;
 
-/// Synchronizes files and the folders that hold their names.
-pub(super) fn sync(anchor: &RootDir, paths: &[RelativePath]) -> Result<(), BackendError> {
-    let cannot = |error| BackendError::from_write("synchronize a memory", error);
+/// Synchronizes files and all folders above them.
+pub(super) fn sync(root_dir: &RootDir, paths: &[RelativePath]) -> Result<(), BackendError> {
+    let to_error = |error| BackendError::from_write("synchronize a memory", error);
     if paths.len() >= SYNC_ALL_FROM
-        && let Some(root) = anchor.open()?
-        && sync_file_system(&root).map_err(cannot)?
+        && let Some(root) = root_dir.open()?
+        && sync_file_system(&root).map_err(to_error)?
     {
         return Ok(());
     }
     let mut parents: Vec<Option<RelativePath>> = Vec::new();
     for path in paths {
-        let opened = match anchor.open_parent(path) {
+        let opened = match root_dir.open_parent(path) {
             Ok(Some(folder)) => open_file(&folder, path.file_name()).map(|(file, _)| Some(file)),
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };
         match opened {
-            Ok(Some(file)) => file.sync_all().map_err(cannot)?,
-            // It was removed, or something that is not ours to synchronize took its place.
+            Ok(Some(file)) => file.sync_all().map_err(to_error)?,
+            // The file was removed, or is not a regular file any more: there is nothing to synchronize.
             Ok(None)
             | Err(BackendError::NotFound | BackendError::WrongKind | BackendError::Escapes(_)) => {}
             Err(error) => return Err(error),
         }
-        // New folders need their own names synchronized too, so all of them up to the root.
+        // The name of a new folder is in its parent, so all folders up to the root are synchronized.
         let mut parent = path.parent();
         loop {
             let up = parent.as_ref().map(RelativePath::parent);
@@ -416,19 +420,19 @@ pub(super) fn sync(anchor: &RootDir, paths: &[RelativePath]) -> Result<(), Backe
     parents.sort();
     parents.dedup();
     for parent in &parents {
-        match anchor.open_folder(parent.as_ref()) {
-            Ok(Some(folder)) => sync_folder(&folder).map_err(cannot)?,
+        match root_dir.open_folder(parent.as_ref()) {
+            Ok(Some(folder)) => sync_folder(&folder).map_err(to_error)?,
             Ok(None) | Err(BackendError::WrongKind | BackendError::Escapes(_)) => {}
             Err(error) => return Err(error),
         }
     }
-    for folder in anchor.open_ancestors()? {
-        sync_folder(&folder).map_err(cannot)?;
+    for folder in root_dir.open_ancestors()? {
+        sync_folder(&folder).map_err(to_error)?;
     }
     Ok(())
 }
 
-/// Synchronizes the whole file system that a folder is on; returns whether that can be done here.
+/// Synchronizes the whole file system of a folder. Returns whether the system supports that.
 #[cfg(target_os = "linux")]
 fn sync_file_system(folder: &Dir) -> io::Result<bool> {
     rustix::fs::syncfs(open_readable(folder)?)?;
@@ -440,7 +444,7 @@ fn sync_file_system(_folder: &Dir) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Opens a folder again for reading: a handle that only names it cannot be synchronized.
+/// Opens a folder again for reading: a handle that only names it (`O_PATH`) cannot be synchronized.
 fn open_readable(folder: &Dir) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).nonblock(true);

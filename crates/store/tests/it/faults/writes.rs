@@ -1,4 +1,4 @@
-//! The writes that are let fail: one of each kind that the store knows.
+//! The writes for fault injection: one of each kind that the store has.
 
 use lukasa_store::{CallContext, Caller, ChangesQuery, DryRun, Memories, Precondition, UndoTarget};
 use memory::change::ChangeKind;
@@ -52,7 +52,7 @@ impl Write {
         Self::Pin,
     ];
 
-    /// Returns whether there are new bytes to be laid beside their place.
+    /// Returns whether the write stages new bytes.
     pub(super) const fn lays_down_bytes(self) -> bool {
         !matches!(
             self,
@@ -66,7 +66,7 @@ impl Write {
         )
     }
 
-    /// Returns what is taken back, if this is an undo.
+    /// Returns the write that is undone, if this is an undo.
     const fn undone(self) -> Option<Self> {
         match self {
             Self::UndoCreate => Some(Self::CreateDeep),
@@ -77,8 +77,8 @@ impl Write {
         }
     }
 
-    /// Returns the commands of a task that put a folder in the place of a file, or the other way
-    /// round, if it is the undo of that.
+    /// Returns the commands of a task that replaces a file by a folder, or a folder by a file, if this is the undo
+    /// of that.
     fn undone_task(self) -> Vec<MemoryCommand> {
         match self {
             Self::UndoFileToFolder => vec![
@@ -114,7 +114,7 @@ fn person(memories: &Memories) -> Memories {
     memories.for_caller(Caller::person("test"))
 }
 
-/// Does beforehand what the write needs to be there.
+/// Prepares the memories that the write needs.
 pub(super) async fn prepare(write: Write, memories: &Memories) {
     for path in [global("a.md"), global("d/b.md")] {
         person(memories).set_pin(&path, true).await.unwrap();
@@ -124,11 +124,11 @@ pub(super) async fn prepare(write: Write, memories: &Memories) {
         assert!(matches!(done, Ok(Reply::Done { .. })), "{done:?}");
     }
     if let Some(undone) = write.undone() {
-        assert!(command(undone, memories).await, "{undone:?} is there to be taken back");
+        assert!(command(undone, memories).await, "{undone:?} succeeds, so that it can be undone");
     }
 }
 
-/// Does the write; returns whether it was acknowledged.
+/// Executes the write. Returns whether it was acknowledged.
 pub(super) async fn execute(write: Write, memories: &Memories) -> bool {
     if !write.undone_task().is_empty() {
         let target = UndoTarget::Task("swap".to_owned());
@@ -176,7 +176,7 @@ async fn save(name: &str, memories: &Memories, expected: Precondition) -> bool {
     person(memories).save(&path, "saved by hand\n", expected, &call).await.is_ok()
 }
 
-/// One of everything, over two scopes.
+/// A change with every kind of operation, over two scopes.
 async fn draft(memories: &Memories) -> bool {
     let mut draft = memories.draft(ChangeKind::Draft, CallContext::default());
     let edits = [

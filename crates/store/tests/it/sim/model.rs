@@ -1,14 +1,14 @@
-//! What must be there: a plain table, and what each act makes of it.
+//! The model: a plain table of memories, and the effect of each act on it.
 
 use std::collections::BTreeMap;
 
-/// The text of each memory by its scope and its path in it.
+/// The text of each memory by its scope and path.
 pub(super) type SimFiles = BTreeMap<String, String>;
 
-/// What stands in every memory that an agent creates, until it is replaced.
+/// Text in every memory that an agent creates, until it is replaced.
 pub(super) const REPLACED: &str = "more of it\n";
 
-/// Something that one caller does.
+/// An act of one caller.
 #[derive(Clone, Debug)]
 pub(super) enum SimAct {
     Create {
@@ -24,30 +24,30 @@ pub(super) enum SimAct {
         name: String,
         text: String,
     },
-    /// Of a memory or a folder.
+    /// Deletes a memory or a folder.
     Delete {
         name: String,
     },
-    /// Of a memory or a folder.
+    /// Renames a memory or a folder.
     Rename {
         from: String,
         to: String,
     },
-    /// A person saves, over what is there or where nothing is.
+    /// A person's save, with or without an existing memory.
     Save {
         name: String,
         text: String,
     },
-    /// All that can be done of this, as one change.
+    /// All possible acts of this list, as one change.
     Draft(Vec<Self>),
-    /// Takes the newest change back.
+    /// Undoes the newest change.
     Undo,
 }
 
 impl SimAct {
-    /// Returns what is there afterwards; `None` where it is to be refused.
+    /// Returns the expected state after the act; `None` if it has to be refused.
     ///
-    /// `last` is what was there before the newest change.
+    /// `last` is the state before the newest change.
     pub(super) fn effect(&self, model: &SimFiles, last: Option<&SimFiles>) -> Option<SimFiles> {
         let mut after = model.clone();
         match self {
@@ -91,7 +91,7 @@ impl SimAct {
         (after != *model).then_some(after)
     }
 
-    /// Returns whether it is about a folder, empty ones too, which the model does not know.
+    /// Returns whether the act is about a folder. Real folders may be empty; those of the model may not.
     pub(super) fn is_about_a_folder(&self) -> bool {
         match self {
             Self::Delete { name } | Self::Rename { from: name, .. } => !name.contains('.'),
@@ -105,7 +105,7 @@ impl SimAct {
     }
 }
 
-/// Returns what follows `folder` in a name that is it or lies in it.
+/// Returns the rest of a name that is `folder` or is inside of it.
 fn below<'a>(name: &'a str, folder: &str) -> Option<&'a str> {
     name.strip_prefix(folder).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }

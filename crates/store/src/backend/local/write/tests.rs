@@ -1,4 +1,4 @@
-//! Writes that die between taking something out of its place and looking at what it was.
+//! Writes that die after they moved a file aside and before they checked it.
 
 use std::fs;
 use std::path::Path;
@@ -13,18 +13,18 @@ fn path(text: &str) -> RelativePath {
     RelativePath::parse(text).unwrap()
 }
 
-fn anchor(home: &Path) -> RootDir {
+fn root_dir(home: &Path) -> RootDir {
     RootDir::new(home.to_owned(), &["memory"], Privacy::Private)
 }
 
-fn stamp(anchor: &RootDir, at: &str) -> Stamp {
+fn stamp(root_dir: &RootDir, at: &str) -> Stamp {
     let path = path(at);
-    let folder = anchor.open_parent(&path).unwrap().unwrap();
+    let folder = root_dir.open_parent(&path).unwrap().unwrap();
     open_file(&folder, path.file_name()).unwrap().1.stamp
 }
 
-/// Returns every file with its text, hidden ones too.
-#[expect(clippy::disallowed_methods, reason = "looks at what is really there")]
+/// Returns all files with their texts, also hidden ones.
+#[expect(clippy::disallowed_methods, reason = "the test reads the real files")]
 fn shown(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -39,8 +39,8 @@ fn shown(folder: &Path) -> Vec<String> {
     found
 }
 
-/// An editor and a write of ours meet, and our process dies after it has taken away what was there
-/// and before it has looked at it. History has `ours` and `one`.
+/// Checks the sweep after an editor and a write raced, and the process died after it had moved a file aside and before
+/// it checked that file. History has `ours` and `one`.
 #[expect(clippy::disallowed_methods, reason = "an editor writes by itself")]
 fn check(die: impl FnOnce(&RootDir), expected: &[&str]) {
     let home = tempfile::tempdir().unwrap();
@@ -48,84 +48,84 @@ fn check(die: impl FnOnce(&RootDir), expected: &[&str]) {
     fs::create_dir_all(root.join("d")).unwrap();
     fs::write(root.join("d/a.md"), "one").unwrap();
     fs::write(root.join("d/b.md"), "one").unwrap();
-    let anchor = anchor(home.path());
-    die(&anchor);
+    let root_dir = root_dir(home.path());
+    die(&root_dir);
     let in_history = |_: &RelativePath, bytes: &[u8]| [&b"ours"[..], b"one"].contains(&bytes);
-    sweep(&anchor, &in_history).unwrap();
+    sweep(&root_dir, &in_history).unwrap();
     assert_eq!(shown(&root), expected);
-    assert_eq!(sweep(&anchor, &in_history).unwrap(), SweepReport::default());
+    assert_eq!(sweep(&root_dir, &in_history).unwrap(), SweepReport::default());
 }
 
 #[expect(clippy::disallowed_methods, reason = "an editor writes by itself")]
-fn edit(anchor: &RootDir, text: &str) {
-    fs::write(anchor.path().join("d/a.md"), text).unwrap();
+fn edit(root_dir: &RootDir, text: &str) {
+    fs::write(root_dir.path().join("d/a.md"), text).unwrap();
 }
 
-fn swap(anchor: &RootDir, at: &str) {
-    let mut staged = stage(anchor, &path(at), b"ours").unwrap();
+fn swap(root_dir: &RootDir, at: &str) {
+    let mut staged = stage(root_dir, &path(at), b"ours").unwrap();
     staged.swap().unwrap();
     std::mem::forget(staged);
 }
 
-fn move_aside(anchor: &RootDir, at: &str) {
+fn move_aside(root_dir: &RootDir, at: &str) {
     let path = path(at);
-    let folder = anchor.open_parent(&path).unwrap().unwrap();
-    let aside = backup_name(path.file_name());
-    rename_noreplace(&folder, path.file_name(), &folder, &aside).unwrap();
+    let folder = root_dir.open_parent(&path).unwrap().unwrap();
+    let backup = backup_name(path.file_name());
+    rename_noreplace(&folder, path.file_name(), &folder, &backup).unwrap();
 }
 
 #[test]
-fn what_a_dead_write_took_away_is_removed_if_history_has_it() {
-    check(|anchor| swap(anchor, "d/a.md"), &["d/a.md=ours", "d/b.md=one"]);
-    check(|anchor| move_aside(anchor, "d/a.md"), &["d/b.md=one"]);
-    check(|anchor| move_aside(anchor, "d"), &[]);
+fn a_backup_of_a_dead_write_is_removed_if_history_has_it() {
+    check(|root_dir| swap(root_dir, "d/a.md"), &["d/a.md=ours", "d/b.md=one"]);
+    check(|root_dir| move_aside(root_dir, "d/a.md"), &["d/b.md=one"]);
+    check(|root_dir| move_aside(root_dir, "d"), &[]);
 }
 
 #[test]
-fn what_an_editor_wrote_into_a_dead_write_is_brought_back() {
+fn an_external_edit_during_a_dead_write_is_restored() {
     check(
-        |anchor| {
-            edit(anchor, "theirs");
-            swap(anchor, "d/a.md");
+        |root_dir| {
+            edit(root_dir, "theirs");
+            swap(root_dir, "d/a.md");
         },
         &["d/a.md=ours", "d/a.outside-1.md=theirs", "d/b.md=one"],
     );
     check(
-        |anchor| {
-            edit(anchor, "theirs");
-            move_aside(anchor, "d/a.md");
+        |root_dir| {
+            edit(root_dir, "theirs");
+            move_aside(root_dir, "d/a.md");
         },
         &["d/a.md=theirs", "d/b.md=one"],
     );
     check(
-        |anchor| {
-            edit(anchor, "theirs");
-            move_aside(anchor, "d");
+        |root_dir| {
+            edit(root_dir, "theirs");
+            move_aside(root_dir, "d");
         },
         &["d/a.md=theirs", "d/b.md=one"],
     );
 }
 
 #[test]
-fn a_dead_write_that_had_taken_nothing_away_leaves_nothing() {
+fn a_dead_write_without_a_backup_leaves_no_trace() {
     check(
-        |anchor| std::mem::forget(stage(anchor, &path("d/a.md"), b"never recorded").unwrap()),
+        |root_dir| std::mem::forget(stage(root_dir, &path("d/a.md"), b"never recorded").unwrap()),
         &["d/a.md=one", "d/b.md=one"],
     );
 }
 
-/// While the process lives too: what cannot go back to its place does not stay out of sight.
+/// Covers a living process, too: a file that cannot be swapped back must not stay hidden.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "an editor writes by itself")]
-fn what_cannot_be_put_back_is_put_beside() {
+fn a_file_that_cannot_be_swapped_back_is_restored() {
     check(
-        |anchor| {
-            let before = stamp(anchor, "d/a.md");
-            edit(anchor, "theirs");
-            let mut staged = stage(anchor, &path("d/a.md"), b"ours").unwrap();
+        |root_dir| {
+            let before = stamp(root_dir, "d/a.md");
+            edit(root_dir, "theirs");
+            let mut staged = stage(root_dir, &path("d/a.md"), b"ours").unwrap();
             staged.swap().unwrap();
-            let ours = stamp(anchor, "d/a.md").0[0];
-            fs::remove_file(anchor.path().join("d/a.md")).unwrap();
+            let ours = stamp(root_dir, "d/a.md").0[0];
+            fs::remove_file(root_dir.path().join("d/a.md")).unwrap();
             assert!(!has_stamp(&staged.folder, &staged.temporary, before));
             assert!(matches!(staged.swap_back(ours), Err(BackendError::Changed)));
         },
